@@ -1,0 +1,19 @@
+// Caller: who asks.
+
+package understudy
+
+// Caller is a person or a program, named by its credential. Faces get one from
+// the callers room and hand it to the gate; the mirror never sees one.
+type Caller struct {
+	Name   string // the credential's name, "loopback" for a local person; goes to the access log
+	Source string // the one source it may ask; "" = every source (people in the viewer)
+	Grant  *Grant // what it may do; nil = nothing
+}
+
+// Role is the caller's role, "" when it has no grant.
+func (c Caller) Role() string {
+	if c.Grant == nil {
+		return ""
+	}
+	return c.Grant.Role
+}

@@ -1,0 +1,230 @@
+// Compile: checks a spec and makes it ready to match requests.
+
+package understudy
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Compile fills in defaults, checks that everything a spec names is there, and
+// makes it ready. It must be called once, before any other method; the error
+// names the part of the spec that is wrong.
+func (s *Spec) Compile() error {
+	if err := s.check(); err != nil {
+		return fmt.Errorf("spec %s: %w", s.Name, err)
+	}
+	s.kinds = make(map[string]*Kind, len(s.Kinds))
+	for _, k := range s.Kinds {
+		if s.kinds[k.Name] != nil {
+			return fmt.Errorf("spec %s: kind %s is there twice", s.Name, k.Name)
+		}
+		s.kinds[k.Name] = k
+		if err := s.compileKind(k); err != nil {
+			return fmt.Errorf("spec %s: kind %s: %w", s.Name, k.Name, err)
+		}
+	}
+	return s.checkLinks()
+}
+
+func (s *Spec) check() error {
+	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
+		return fmt.Errorf("name %q: want lower-case letters, digits and dashes", s.Name)
+	}
+	if s.Title == "" {
+		s.Title = s.Name
+	}
+	if len(s.Hosts) == 0 {
+		return fmt.Errorf("hosts: want at least one")
+	}
+	for i, h := range s.Hosts {
+		u, err := url.Parse(h.URL)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return fmt.Errorf("hosts[%d]: url %q: want http(s)://host", i, h.URL)
+		}
+		if len(h.Prefixes) == 0 {
+			s.Hosts[i].Prefixes = []string{"/"}
+		}
+	}
+	if !slices.Contains([]string{"basic", "bearer", "none"}, s.Auth.Style) {
+		return fmt.Errorf("auth.style %q: want basic, bearer or none", s.Auth.Style)
+	}
+	return s.checkPaging()
+}
+
+func (s *Spec) checkPaging() error {
+	p := &s.Paging
+	if p.Style == "" {
+		p.Style = "none"
+	}
+	switch {
+	case !slices.Contains([]string{"body", "header", "cursor", "none"}, p.Style):
+		return fmt.Errorf("paging.style %q: want body, header, cursor or none", p.Style)
+	case (p.Style == "body" || p.Style == "cursor") && p.Next == "":
+		return fmt.Errorf("paging.next: style %s needs it", p.Style)
+	case p.Style == "cursor" && p.Cursor == "":
+		return fmt.Errorf("paging.cursor: style cursor needs it")
+	}
+	if p.Style == "cursor" && !slices.Contains(p.Tokens, p.Cursor) {
+		p.Tokens = append(p.Tokens, p.Cursor)
+	}
+	return checkFields(p.Envelope)
+}
+
+func (s *Spec) compileKind(k *Kind) error {
+	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
+		return fmt.Errorf("name %q: want one word", k.Name)
+	}
+	if k.Title == "" {
+		k.Title = strings.ReplaceAll(k.Name, "_", " ")
+	}
+	if k.One == "" {
+		k.One = strings.TrimSuffix(k.Title, "s")
+	}
+	if err := checkFields(k.Fields); err != nil {
+		return err
+	}
+	k.fields = make(map[string]*Field, len(k.Fields))
+	for _, f := range k.Fields {
+		k.fields[f.Name] = f
+	}
+	if err := k.checkNames(); err != nil {
+		return err
+	}
+	for _, l := range k.Lists {
+		if l.Shape == "" {
+			l.Shape = k.Name
+		}
+		if err := s.addRoute(l.Path, route{kind: k, list: l}); err != nil {
+			return err
+		}
+	}
+	for _, in := range k.Instances {
+		if in.Shape == "" {
+			in.Shape = k.Name
+		}
+		if len(in.ID) != len(k.ID) {
+			return fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", in.Path, len(in.ID), len(k.ID))
+		}
+		if err := s.addRoute(in.Path, route{kind: k, instance: in}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFields(fields []*Field) error {
+	seen := map[string]bool{}
+	for _, f := range fields {
+		if f.Name == "" || seen[f.Name] {
+			return fmt.Errorf("field %q: empty or there twice", f.Name)
+		}
+		seen[f.Name] = true
+		if f.Type == "" {
+			f.Type = TypeText
+		}
+		if !slices.Contains([]string{TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeDate, TypeSelect, TypeMap}, f.Type) {
+			return fmt.Errorf("field %s: unknown type %q", f.Name, f.Type)
+		}
+		if !slices.Contains([]string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}, f.Class) {
+			return fmt.Errorf("field %s: unknown class %q", f.Name, f.Class)
+		}
+	}
+	for _, f := range fields {
+		if f.From != "" && !seen[f.From] {
+			return fmt.Errorf("field %s: from %q is not a field", f.Name, f.From)
+		}
+	}
+	return nil
+}
+
+// checkNames makes sure that what a kind says of its fields is about fields it has.
+func (k *Kind) checkNames() error {
+	names := slices.Concat(k.ID, k.Columns)
+	for _, st := range slices.Concat(k.Final, k.Failed) {
+		names = append(append(names, st.Field), st.Set...)
+	}
+	for _, l := range k.Lists {
+		for _, f := range l.Filters {
+			if f.Type == "" {
+				f.Type = TypeText
+			}
+			if f.Op == "" {
+				f.Op = "is"
+			}
+			names = append(names, f.Field)
+		}
+	}
+	for _, name := range append(names, k.Clock, k.Own) {
+		if name != "" && k.fields[name] == nil {
+			return fmt.Errorf("%q is not among its fields", name)
+		}
+	}
+	return nil
+}
+
+func (s *Spec) addRoute(path string, r route) error {
+	if !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("path %q does not begin with a slash", path)
+	}
+	for text := range strings.SplitSeq(path[1:], "/") {
+		seg, err := parseSegment(text)
+		if err != nil {
+			return err
+		}
+		r.segments = append(r.segments, seg)
+	}
+	if r.instance != nil {
+		for _, name := range r.instance.ID {
+			if !slices.ContainsFunc(r.segments, func(seg segment) bool { return seg.name == name }) {
+				return fmt.Errorf("instance %s has no {%s}", path, name)
+			}
+		}
+	}
+	s.routes = append(s.routes, r)
+	return nil
+}
+
+// checkLinks makes sure links lead to kinds, once all kinds are known, and
+// orders routes so that the one with fewer variables in a segment wins.
+func (s *Spec) checkLinks() error {
+	for _, k := range s.Kinds {
+		for _, f := range k.Fields {
+			if f.Link != "" && s.kinds[f.Link] == nil {
+				return fmt.Errorf("spec %s: kind %s: field %s: link %q is not a kind", s.Name, k.Name, f.Name, f.Link)
+			}
+		}
+	}
+	slices.SortStableFunc(s.routes, func(a, b route) int { return a.freedom() - b.freedom() })
+	return nil
+}
+
+// freedom counts the segments that hold a variable, so that Local.json is
+// tried before {Sid}.json.
+func (r *route) freedom() int {
+	n := 0
+	for _, seg := range r.segments {
+		if seg.name != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// URL is where a key is asked for: the host its path belongs to, or base when
+// that is not empty.
+func (s *Spec) URL(k Key, base string) (string, error) {
+	if base != "" {
+		return strings.TrimSuffix(base, "/") + k.URI, nil
+	}
+	for _, h := range s.Hosts {
+		for _, prefix := range h.Prefixes {
+			if path := k.Path(); strings.HasPrefix(path, prefix) && (strings.HasSuffix(prefix, "/") || len(path) == len(prefix) || path[len(prefix)] == '/') {
+				return strings.TrimSuffix(h.URL, "/") + k.URI, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: no host of %s serves %s", ErrInvalid, s.Name, clip(k.Path()))
+}

@@ -1,0 +1,107 @@
+// The few kinds of error; only a face turns one into a status.
+
+package understudy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The error kinds. Rooms wrap them with what they were doing, to what; test
+// with errors.Is.
+var (
+	// ErrNotFound: nothing is held under that name.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid: the request itself is malformed; the text says where.
+	ErrInvalid = errors.New("invalid request")
+	// ErrUnauthorized: nobody we know asks.
+	ErrUnauthorized = errors.New("unknown caller")
+	// ErrForbidden: the caller's grant does not cover this.
+	ErrForbidden = errors.New("not permitted")
+	// ErrMethod: the path is known, the method is not.
+	ErrMethod = errors.New("method not allowed")
+	// ErrUnavailable: upstream gave no usable answer and nothing is held.
+	ErrUnavailable = errors.New("upstream unavailable")
+	// ErrUnknownOutcome: a write was sent and its answer never came.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrOutdated: a page whose fetch began before a write to its kind, or
+	// before a newer page of the same key; it may be answered once, never kept.
+	ErrOutdated = errors.New("outdated")
+	// ErrNotStored: the answer is good but could not be saved; the text says why.
+	ErrNotStored = errors.New("not stored")
+	// ErrClosed: the room has been shut down.
+	ErrClosed = errors.New("closed")
+)
+
+// Failure says how upstream failed.
+type Failure uint8
+
+// The ways a fetch fails.
+const (
+	FailNone        Failure = iota
+	FailUnreachable         // refused, reset, timed out: no answer at all
+	FailUnusable            // a 2xx that is no complete document: HTML, cut, empty, wrong length
+	FailServer              // 5xx
+	FailLimited             // 429
+	FailCredential          // 401 or 403: our own credential
+	FailDown                // the source is down and no probe is due; nothing was sent
+)
+
+// String is the word logs and Cache-Status details use.
+func (f Failure) String() string {
+	switch f {
+	case FailUnreachable:
+		return "unreachable"
+	case FailUnusable:
+		return "unusable answer"
+	case FailServer:
+		return "server error"
+	case FailLimited:
+		return "rate limited"
+	case FailCredential:
+		return "credential refused"
+	case FailDown:
+		return "down"
+	}
+	return "none"
+}
+
+// UpstreamError is a fetch that brought no page to keep. It wraps
+// ErrUnavailable. Its text never holds the upstream secret.
+type UpstreamError struct {
+	Why        Failure
+	Status     int           // upstream's status, 0 when there was none
+	RetryAfter time.Duration // what upstream asked for, 0 when it did not
+	Page       *Page         // the body of a 429 or 5xx that may pass verbatim when nothing is held; else nil
+	Err        error         // the cause, may be nil
+}
+
+// Error says what happened in one line.
+func (e *UpstreamError) Error() string {
+	s := "upstream " + e.Why.String()
+	if e.Status != 0 {
+		s = fmt.Sprintf("%s (status %d)", s, e.Status)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap makes errors.Is(err, ErrUnavailable) true and keeps the cause.
+func (e *UpstreamError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrUnavailable}
+	}
+	return []error{ErrUnavailable, e.Err}
+}
+
+// Short is the word or two of a Cache-Status detail: "upstream 503",
+// "upstream unreachable".
+func (e *UpstreamError) Short() string {
+	if e.Status != 0 && e.Why != FailUnusable {
+		return fmt.Sprintf("upstream %d", e.Status)
+	}
+	return "upstream " + e.Why.String()
+}

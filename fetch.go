@@ -1,0 +1,56 @@
+// Fetch: one errand to upstream, and why it is run.
+
+package understudy
+
+import "time"
+
+// Reason says who wants a fetch; the budget of a source is shared out by it.
+type Reason uint8
+
+// The reasons, in falling order of their claim on the budget.
+const (
+	Waiting  Reason = iota // a reader waits; may use all of the budget
+	Refresh                // an answer past fresh, refilled behind its reader
+	Poll                   // a page kept warm
+	Sync                   // a promised walk
+	Check                  // a fidelity sample; at most 1 %
+	Prefetch               // a hope; pauses first
+	reasons
+)
+
+// Reasons is how many reasons there are; counters are arrays of this length.
+const Reasons = int(reasons)
+
+// String is the name used in /-/stats.
+func (r Reason) String() string {
+	return [...]string{"waiting", "refresh", "poll", "sync", "check", "prefetch"}[r]
+}
+
+// Fetch is one errand to upstream. Upstream's room reads it; nothing in it
+// says who asked.
+type Fetch struct {
+	Target     *Target
+	Reason     Reason
+	Generation int64 // copied into the page
+
+	// Promote, when closed, turns an errand nobody waited for into one
+	// somebody waits for (a reader joined it). May be nil.
+	Promote <-chan struct{}
+	// Patient: nothing is held, so while the source is down wait for the next
+	// probe as long as the context allows instead of failing at once.
+	Patient bool
+	// Retry is how long new tries may begin after the first; 0 = one try.
+	Retry time.Duration
+	// Tried is told each failed try that will be followed by another, at
+	// once, from the fetching goroutine. May be nil.
+	Tried func(*UpstreamError)
+}
+
+// Write is a request that changes something upstream, passed on once and never
+// retried.
+type Write struct {
+	Target      *Target
+	Method      string
+	Body        []byte
+	ContentType string
+}

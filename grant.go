@@ -1,0 +1,48 @@
+// Grant: what a caller may do, given by whom, until when.
+
+package understudy
+
+import (
+	"strings"
+	"time"
+)
+
+// RoleAll is the built-in role that sees everything but secrets.
+const RoleAll = "all"
+
+// Grant is what a caller may do. It is shared by many requests and never
+// changed after it is made.
+type Grant struct {
+	Role     string
+	By       string         // "config", "demo"
+	Expires  time.Time      // zero: never
+	MaxStale *time.Duration // nil: the mirror's defaults; 0: as fresh as upstream
+	Allow    []Allow        // methods and paths beyond GET and HEAD of the spec's kinds
+}
+
+// Live reports whether the grant is in force at now.
+func (g *Grant) Live(now time.Time) bool {
+	return g != nil && (g.Expires.IsZero() || now.Before(g.Expires))
+}
+
+// Allow names one method and path pattern: "POST
+// /2010-04-01/Accounts/*/Messages.json", "*" standing for one whole segment.
+type Allow struct{ Method, Path string }
+
+// Covers reports whether a request with that method and decoded path is meant.
+func (a Allow) Covers(method, path string) bool {
+	if a.Method != method {
+		return false
+	}
+	for {
+		want, wantRest, wantMore := strings.Cut(a.Path, "/")
+		have, haveRest, haveMore := strings.Cut(path, "/")
+		if want != have && (want != "*" || have == "") || wantMore != haveMore {
+			return false
+		}
+		if !wantMore {
+			return true
+		}
+		a.Path, path = wantRest, haveRest
+	}
+}

@@ -1,0 +1,69 @@
+// Key: the canonical name of one upstream request.
+
+package understudy
+
+import "strings"
+
+// Key names one upstream request: two requests that must get the same bytes
+// have equal keys. Parameter order, a missing or explicit default page size
+// and different encodings of one name and value do not matter; spelling does
+// (bare, empty and absent are three keys, as are two spellings of a date). It
+// is comparable. Upstream is asked for exactly URI.
+type Key struct {
+	Source string
+	URI    string // "/2010-04-01/Accounts/AC…/Calls.json?PageSize=50"
+}
+
+// Zero reports whether there is no key.
+func (k Key) Zero() bool { return k.URI == "" }
+
+// String is "twilio /2010-04-01/…", for logs and errors.
+func (k Key) String() string { return k.Source + " " + k.URI }
+
+// Path is the URI less its query.
+func (k Key) Path() string {
+	path, _, _ := strings.Cut(k.URI, "?")
+	return path
+}
+
+// Query is the raw query of the URI.
+func (k Key) Query() string {
+	_, query, _ := strings.Cut(k.URI, "?")
+	return query
+}
+
+// OwnPrefix begins Understudy's own query parameters; they are taken off
+// before a key is made and never sent upstream.
+const OwnPrefix = "understudy."
+
+// Target is what one request means under a spec.
+type Target struct {
+	Key      Key
+	Spec     *Spec
+	Kind     *Kind     // nil: the spec names no kind for the path
+	List     *List     // set for a list of Kind
+	Instance *Instance // set for an instance of Kind
+	Vars     []Param   // the path's variables, in order
+	ID       string    // the record an instance path names
+	Query    Query     // canonical, as in Key
+	Own      Query     // understudy.* parameters
+	First    bool      // a list asked without a page or token: its newest page
+	PageSize int       // asked or default; 0 when unpaged or not a number
+}
+
+// Shape is the shape of the records in the answer.
+func (t *Target) Shape() string {
+	switch {
+	case t.List != nil:
+		return t.List.Shape
+	case t.Instance != nil:
+		return t.Instance.Shape
+	}
+	return ""
+}
+
+// Var is the value of a path variable, "" when there is none.
+func (t *Target) Var(name string) string {
+	v, _ := Query(t.Vars).Get(name)
+	return v
+}

@@ -1,0 +1,64 @@
+// Kind: a sort of record.
+
+package understudy
+
+import "strings"
+
+// Kind is a sort of record: calls, messages. Like its Spec it is never changed
+// after Compile.
+type Kind struct {
+	Name     string   `yaml:"name"`     // its list key: calls
+	Title    string   `yaml:"title"`    // Calls
+	One      string   `yaml:"one"`      // call
+	ID       []string `yaml:"id"`       // the fields that name a record; several are joined by "~"; none: pages only
+	Prefixes []string `yaml:"prefixes"` // what ids begin with: CA
+	Clock    string   `yaml:"clock"`    // the field that orders records in time
+	Final    []State  `yaml:"final"`    // a record is final when one of these holds
+	Failed   []State  `yaml:"failed"`   // a record is marked as failed when one of these holds
+	Own      string   `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
+	Columns  []string `yaml:"columns"`  // what a table of them shows
+
+	Lists     []*List     `yaml:"lists"`
+	Instances []*Instance `yaml:"instances"`
+	Fields    []*Field    `yaml:"fields"`
+
+	fields map[string]*Field
+}
+
+// State is a condition on a record: Field's value is among In (or, when In is
+// empty, is not null or empty), and each field of Set is not null.
+type State struct {
+	Field string   `yaml:"field"`
+	In    []string `yaml:"in"`
+	Set   []string `yaml:"set"`
+}
+
+// IDSeparator joins the parts of a composite id.
+const IDSeparator = "~"
+
+// Field is the kind's field of that dotted name, nil when the spec does not
+// name it.
+func (k *Kind) Field(name string) *Field { return k.fields[name] }
+
+// IDOf joins the parts of an id.
+func (k *Kind) IDOf(parts []string) string { return strings.Join(parts, IDSeparator) }
+
+// HasPrefix reports whether an id looks like one of this kind: it begins with
+// one of the kind's prefixes.
+func (k *Kind) HasPrefix(id string) bool {
+	for _, p := range k.Prefixes {
+		if len(id) > len(p) && strings.HasPrefix(id, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// FieldName is the title of a field for people: the spec's, or the name with
+// its underscores as spaces.
+func (f *Field) FieldName() string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " ")
+}

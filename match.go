@@ -1,0 +1,228 @@
+// Match: from a request's path and query to its target and canonical key.
+
+package understudy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxURI bounds the canonical form of a request, in bytes.
+const MaxURI = 8 << 10
+
+// route is one path template, split.
+type route struct {
+	segments []segment
+	kind     *Kind
+	list     *List
+	instance *Instance
+}
+
+// segment is one path segment of a template: literal, or a variable between a
+// literal head and tail ("{Sid}.json").
+type segment struct{ head, name, tail string }
+
+func (s segment) match(text string) (value string, ok bool) {
+	if s.name == "" {
+		return "", text == s.head
+	}
+	if len(text) <= len(s.head)+len(s.tail) || !strings.HasPrefix(text, s.head) || !strings.HasSuffix(text, s.tail) {
+		return "", false
+	}
+	return text[len(s.head) : len(text)-len(s.tail)], true
+}
+
+func parseSegment(text string) (segment, error) {
+	head, rest, ok := strings.Cut(text, "{")
+	if !ok {
+		return segment{head: text}, nil
+	}
+	name, tail, ok := strings.Cut(rest, "}")
+	if !ok || name == "" || strings.ContainsAny(tail, "{}") {
+		return segment{}, fmt.Errorf("path segment %q: want at most one {Variable}", text)
+	}
+	return segment{head: head, name: name, tail: tail}, nil
+}
+
+// Target says what a request to this source means: the decoded path's kind,
+// list or instance, and the canonical key. A path the spec does not name gives
+// a target without a kind. Malformed paths and queries are ErrInvalid.
+func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
+	segments, err := splitPath(path)
+	if err != nil {
+		return nil, err
+	}
+	q, err := ParseQuery(rawQuery)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{Spec: s}
+	if slices.ContainsFunc(q, isOwn) {
+		t.Own = q.Without(func(p Param) bool { return !isOwn(p) })
+		q = q.Without(isOwn)
+	}
+	s.route(t, segments)
+	t.Query = s.canonical(t, q)
+	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
+	for _, text := range segments {
+		uri = append(uri, '/')
+		uri = appendPathEscaped(uri, text)
+	}
+	if len(t.Query) > 0 {
+		uri = append(uri, '?')
+		uri = t.Query.AppendTo(uri)
+	}
+	if len(uri) > MaxURI {
+		return nil, fmt.Errorf("%w: request target longer than %d bytes", ErrInvalid, MaxURI)
+	}
+	t.Key = Key{Source: source, URI: string(uri)}
+	return t, nil
+}
+
+// Follow is the target of a link found in an answer: a URI reference with a
+// path of its own (its host, if any, is not looked at).
+func (s *Spec) Follow(source, link string) (*Target, error) {
+	if _, rest, ok := strings.Cut(link, "://"); ok {
+		slash := strings.IndexByte(rest, '/')
+		if slash < 0 {
+			return nil, fmt.Errorf("%w: link %q has no path", ErrInvalid, clip(link))
+		}
+		link = rest[slash:]
+	}
+	path, query, _ := strings.Cut(link, "?")
+	query, _, _ = strings.Cut(query, "#")
+	return s.Target(source, path, query)
+}
+
+func isOwn(p Param) bool { return strings.HasPrefix(p.Name, OwnPrefix) }
+
+// splitPath decodes a raw path into segments. What could be read as another
+// path by somebody behind us (dots, an encoded slash, control characters) is
+// refused.
+func splitPath(path string) ([]string, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, raw := range segments {
+		text, err := unescape(raw, false)
+		if err != nil {
+			return nil, err
+		}
+		if text == "." || text == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
+			return nil, fmt.Errorf("%w: path segment %q", ErrInvalid, clip(raw))
+		}
+		segments[i] = text
+	}
+	return segments, nil
+}
+
+// route fills in kind, list or instance, variables and id.
+func (s *Spec) route(t *Target, segments []string) {
+	for i := range s.routes {
+		r := &s.routes[i]
+		vars, ok := r.match(segments)
+		if !ok {
+			continue
+		}
+		t.Kind, t.List, t.Instance, t.Vars = r.kind, r.list, r.instance, vars
+		if t.Instance != nil {
+			parts := make([]string, len(t.Instance.ID))
+			for i, name := range t.Instance.ID {
+				parts[i] = t.Var(name)
+			}
+			t.ID = t.Kind.IDOf(parts)
+		}
+		return
+	}
+}
+
+func (r *route) match(segments []string) ([]Param, bool) {
+	if len(segments) != len(r.segments) {
+		return nil, false
+	}
+	var vars []Param
+	for i, seg := range r.segments {
+		value, ok := seg.match(segments[i])
+		if !ok {
+			return nil, false
+		}
+		if seg.name != "" {
+			vars = append(vars, Param{Name: seg.name, Value: value})
+		}
+	}
+	return vars, true
+}
+
+// canonical orders a query: the list's filters as the spec names them, then
+// what the spec does not name by name, then size, page and tokens. The default
+// size is written out; the first page's number is left out. Parameters of one
+// name keep their order.
+func (s *Spec) canonical(t *Target, q Query) Query {
+	if t.List == nil {
+		slices.SortStableFunc(q, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
+		return q
+	}
+	p := &s.Paging
+	t.First = true
+	hasSize, moved := p.Size == "" || p.Default == 0, false
+	for _, param := range q {
+		hasSize = hasSize || param.Name == p.Size
+		moved = moved || slices.Contains(p.Tokens, param.Name)
+	}
+	first := strconv.Itoa(p.First)
+	q = q.Without(func(x Param) bool { return p.Page != "" && !moved && x.Name == p.Page && x.Value == first })
+	if !hasSize {
+		q = append(q, Param{Name: p.Size, Value: strconv.Itoa(p.Default)})
+	}
+	slices.SortStableFunc(q, func(a, b Param) int {
+		ra, rb := s.rank(t.List, a.Name), s.rank(t.List, b.Name)
+		if ra != rb {
+			return ra - rb
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, param := range q {
+		switch {
+		case param.Name == p.Size:
+			t.PageSize, _ = strconv.Atoi(param.Value)
+		case p.Page != "" && param.Name == p.Page, slices.Contains(p.Tokens, param.Name):
+			t.First = false
+		}
+	}
+	return q
+}
+
+// rank orders parameter names: filters, unknown, size, page, tokens.
+func (s *Spec) rank(l *List, name string) int {
+	for i, f := range l.Filters {
+		if f.Name == name {
+			return i
+		}
+	}
+	const unknown = 1000
+	switch p := &s.Paging; {
+	case name == p.Size:
+		return unknown + 1
+	case name == p.Page:
+		return unknown + 2
+	case slices.Contains(p.Tokens, name):
+		return unknown + 3
+	}
+	return unknown
+}
+
+// appendPathEscaped escapes one decoded segment: unreserved characters and the
+// sub-delimiters a segment may hold stay (RFC 3986, 3.3).
+func appendPathEscaped(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; plain(c) || strings.IndexByte("$&+,=:@!'()*", c) >= 0 {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		}
+	}
+	return dst
+}

@@ -1,0 +1,48 @@
+// Page: one upstream answer, of a list or of an instance.
+
+package understudy
+
+import "time"
+
+// Page is one answer of upstream as the mirror holds it. Body and Rows are
+// shared by every reader and never changed after the page is made.
+type Page struct {
+	Key         Key
+	Kind        string // "" when the spec names no kind for the path
+	Shape       string
+	List        bool   // a list; else an instance (or an answer without a kind)
+	ID          string // the record an instance path names
+	Status      int    // upstream's status: 200, or 400, 404, 410 … that passes verbatim
+	ContentType string
+	Body        []byte // as received, byte for byte (secrets emptied, URLs rewritten)
+	Rows        []Row  // the records in Body, in order; one for an instance
+	Next        Key    // the list's next page; zero when this is the last
+
+	At         time.Time     // when the answer was complete; in this process with a monotonic reading
+	Generation int64         // the kind's generation when the fetch began (see Saved)
+	Version    int64         // number of this page's body: same key and number, same bytes; 0 = not saved
+	Sum        [16]byte      // the first half of Body's SHA-256
+	Superseded bool          // a newer version of a record in it is held, or one went, or a write touched its kind
+	NotStored  string        // why it must not be saved ("invalid UTF-8 …"), "" when it may
+	Took       time.Duration // upstream's own time for the answer; 0 when it came from the store
+}
+
+// Row is one record in a page: Body[Start:End] is its JSON object.
+type Row struct {
+	ID         string
+	Start, End int
+	Clock      int64 // the spec's clock field in Unix seconds; 0 = null or none
+	Final      bool
+	Record     int64 // the store's number of the record; 0 = not saved
+	Version    int64 // the store's number of this body; 0 = not saved
+}
+
+// Saved is what saving a page did.
+type Saved struct {
+	Page    *Page    // the page given, or a copy with Version and the rows' numbers set
+	Changes []Change // in number order; empty when nothing was new
+}
+
+// Touch names what a write touched: the lists of a kind in every filter and,
+// when ID is not empty, one record of it.
+type Touch struct{ Source, Kind, ID string }

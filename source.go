@@ -1,0 +1,56 @@
+// Source: one configured upstream; and Secret, a string that does not leak.
+
+package understudy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+)
+
+// Source is one configured upstream: an API by its spec, an account, where we
+// answer for it. It holds no secret. It is not changed after start.
+type Source struct {
+	Name      string   // "twilio": first part of viewer paths and of every key
+	Spec      *Spec    // compiled
+	User      string   // the account; fills the spec's path variables that say "user"
+	PublicURL string   // what absolute URLs of upstream are rewritten to, no trailing slash
+	Polls     []string // kinds whose newest page is kept warm
+}
+
+// Secret is text that formats, logs and marshals as "[redacted]". Reveal is
+// the only way to it. The zero value is empty.
+type Secret struct{ text string }
+
+// NewSecret wraps text.
+func NewSecret(text string) Secret { return Secret{text} }
+
+// Reveal returns the text. Callers hand it to the wire and nowhere else.
+func (s Secret) Reveal() string { return s.text }
+
+// Empty reports whether there is no secret.
+func (s Secret) Empty() bool { return s.text == "" }
+
+// Is compares in constant time, whatever the lengths.
+func (s Secret) Is(other string) bool {
+	a, b := sha256.Sum256([]byte(s.text)), sha256.Sum256([]byte(other))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+const redacted = "[redacted]"
+
+// String is always "[redacted]".
+func (s Secret) String() string { return redacted }
+
+// GoString is always "[redacted]".
+func (s Secret) GoString() string { return redacted }
+
+// Format writes "[redacted]" for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// MarshalText is always "[redacted]".
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// LogValue is always "[redacted]".
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -1,0 +1,136 @@
+// Spec: what one API looks like. The yaml tags are the names in a spec file.
+
+package understudy
+
+// Spec says what an API looks like: hosts, kinds, shapes, paths, paging,
+// filters, field classes. The upstream room reads it from a YAML file and
+// compiles it; after Compile it is never changed and safe for concurrent use.
+type Spec struct {
+	Name   string `yaml:"name"`
+	Title  string `yaml:"title"`
+	Docs   string `yaml:"docs"`
+	Port   int    `yaml:"port"` // default drop-in port
+	Hosts  []Host `yaml:"hosts"`
+	Auth   Auth   `yaml:"auth"`
+	Paging Paging `yaml:"paging"`
+	Errors Errors `yaml:"errors"`
+	// Vars says what fills a path variable when nobody gave one: "user" is the
+	// source's user.
+	Vars  map[string]string `yaml:"vars"`
+	Kinds []*Kind           `yaml:"kinds"`
+
+	routes []route
+	kinds  map[string]*Kind
+}
+
+// Host is one of the API's hosts and the path prefixes that belong to it.
+type Host struct {
+	URL      string   `yaml:"url"`
+	Prefixes []string `yaml:"prefixes"`
+}
+
+// Auth says how upstream, and our callers in upstream's stead, are told who asks.
+type Auth struct {
+	Style string `yaml:"style"` // basic, bearer, none
+	Realm string `yaml:"realm"` // of the WWW-Authenticate challenge
+}
+
+// Paging says how lists are cut into pages.
+type Paging struct {
+	Style    string   `yaml:"style"`        // body: a link in the body; header: RFC 8288 Link; cursor: last id; none
+	Next     string   `yaml:"next"`         // body: dotted path of the link; cursor: dotted path of a boolean "there is more"
+	Cursor   string   `yaml:"cursor"`       // cursor: the query parameter that takes the last id
+	Size     string   `yaml:"size"`         // query parameter of the page size
+	Default  int      `yaml:"default_size"` // what upstream takes when it is absent
+	Max      int      `yaml:"max_size"`     // the largest it accepts
+	Page     string   `yaml:"page"`         // query parameter of the page number, which counts from First
+	First    int      `yaml:"first_page"`
+	Tokens   []string `yaml:"tokens"`   // query parameters that move on from the newest page
+	Envelope []*Field `yaml:"envelope"` // fields of a list answer beside the records
+}
+
+// Errors says what upstream's error bodies look like. Template holds {code},
+// {status} and {message}; the values are JSON-escaped when they are put in.
+type Errors struct {
+	ContentType string            `yaml:"content_type"`
+	Template    string            `yaml:"template"`
+	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server
+	Messages    map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
+}
+
+// Field types, as a spec file writes them.
+const (
+	TypeText    = "text"
+	TypeInt     = "int"     // a JSON number, or digits in a string
+	TypeDecimal = "decimal" // a JSON number, or one in a string
+	TypeBool    = "bool"
+	TypeRFC2822 = "rfc2822" // Fri, 18 Oct 2019 17:00:00 +0000
+	TypeISO     = "iso8601"
+	TypeEpoch   = "epoch" // Unix seconds
+	TypeDate    = "date"  // 2006-01-02
+	TypeSelect  = "select"
+	TypeMap     = "map" // an object; its own fields are named with dots
+)
+
+// Field classes, what roles speak of; "" is a plain field.
+const (
+	ClassPhone  = "phone"
+	ClassBody   = "body"
+	ClassPrice  = "price"
+	ClassURL    = "url"
+	ClassName   = "name"
+	ClassSecret = "secret" // emptied inside upstream, for every role and face
+)
+
+// Field is one field of a kind or of a list's envelope. Name is dotted for a
+// field inside an object ("subresource_uris.media").
+type Field struct {
+	Name  string `yaml:"name"`
+	Title string `yaml:"title"`
+	Type  string `yaml:"type"`  // default text
+	Class string `yaml:"class"` // default plain
+	// From names the field this one is derived from; it is hidden or masked
+	// whenever that one is, and may not be filtered on then either.
+	From string `yaml:"from"`
+	Link string `yaml:"link"` // the kind whose record the value names
+}
+
+// Filter is one query parameter of a list that picks records.
+type Filter struct {
+	Name  string `yaml:"name"`  // as upstream spells it, operator included: StartTime>
+	Field string `yaml:"field"` // what it looks at; "" when no field shows it
+	Op    string `yaml:"op"`    // is (default), day, since, until, before, contains, digits
+	Type  string `yaml:"type"`  // input type: text, rfc2822, date, bool, select, int
+	// Values are the choices of a select.
+	Values []string `yaml:"values"`
+	Title  string   `yaml:"title"`
+}
+
+// List is one path that lists records of a kind.
+type List struct {
+	Path    string    `yaml:"path"`
+	Key     string    `yaml:"key"`   // dotted path of the array in the body; "" = the body is the array
+	Shape   string    `yaml:"shape"` // default: the kind's name
+	Filters []*Filter `yaml:"filters"`
+	Title   string    `yaml:"title"`
+}
+
+// Instance is one path that shows a record of a kind.
+type Instance struct {
+	Path  string   `yaml:"path"`
+	Shape string   `yaml:"shape"` // default: the kind's name
+	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order
+}
+
+// Filter is the list's filter of that name, nil when there is none.
+func (l *List) Filter(name string) *Filter {
+	for _, f := range l.Filters {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Kind finds a kind by name, nil when the spec has none of it.
+func (s *Spec) Kind(name string) *Kind { return s.kinds[name] }
