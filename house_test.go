@@ -1,0 +1,273 @@
+// The house rules of ARCHITECTURE.md, as tests.
+
+package understudy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// file is one Go file of the product.
+type file struct {
+	path, dir string // slash-separated, from the root; dir "." is the root package
+	test      bool
+	imports   []string
+	ast       *ast.File
+}
+
+// goFiles parses every Go file of the root module, tests included.
+func goFiles(t *testing.T) []file {
+	t.Helper()
+	var files []file
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		p = filepath.ToSlash(p)
+		if d.IsDir() {
+			_, merr := os.Stat(filepath.Join(p, "go.mod"))
+			if p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" || merr == nil) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(fset, p, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		f := file{path: p, dir: path.Dir(p), test: strings.HasSuffix(p, "_test.go"), ast: parsed}
+		for _, im := range parsed.Imports {
+			name, _ := strconv.Unquote(im.Path.Value)
+			f.imports = append(f.imports, name)
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 10 {
+		t.Fatalf("found only %d Go files: is the test run from the root?", len(files))
+	}
+	return files
+}
+
+func standard(imp string) bool {
+	first, _, _ := strings.Cut(imp, "/")
+	return !strings.Contains(first, ".") && first != "understudy"
+}
+
+// faces may import the gate beside the nouns and kit.
+var faces = []string{"internal/proxy", "internal/viewer", "internal/feed"}
+
+// testSupport packages exist for tests alone and may be imported by tests of any room.
+var testSupport = []string{"internal/store/storetest"}
+
+func TestRoomsKnowTheNounsNotEachOther(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.test || slices.Contains(testSupport, f.dir) || strings.HasPrefix(f.dir, "cmd/") {
+			continue
+		}
+		for _, imp := range f.imports {
+			room, own := strings.CutPrefix(imp, "understudy/")
+			switch {
+			case !own || strings.HasPrefix(room, "kit/"):
+			case f.dir == room || strings.HasPrefix(f.dir+"/", room+"/") || strings.HasPrefix(room+"/", f.dir+"/"):
+			case room == "internal/access" && slices.ContainsFunc(faces, func(face string) bool { return f.dir == face || strings.HasPrefix(f.dir, face+"/") }):
+			default:
+				t.Errorf("%s imports %s: rooms know the nouns and kit; faces also the gate", f.path, imp)
+			}
+		}
+	}
+}
+
+func TestRootAndKitAndSlowAPIUseTheStandardLibraryOnly(t *testing.T) {
+	for _, f := range goFiles(t) {
+		kit := strings.HasPrefix(f.dir, "kit/")
+		if f.test || f.dir != "." && !kit && f.dir != "internal/slowapi" {
+			continue
+		}
+		for _, imp := range f.imports {
+			if !standard(imp) {
+				t.Errorf("%s imports %s: only the standard library here", f.path, imp)
+			}
+		}
+	}
+}
+
+func TestSlowAPIIsForCmdAndTests(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if !f.test && !strings.HasPrefix(f.dir, "cmd/") && !strings.HasPrefix(f.dir, "internal/slowapi") &&
+			slices.Contains(f.imports, "understudy/internal/slowapi") {
+			t.Errorf("%s imports slowapi: it checks the product and is not part of it", f.path)
+		}
+	}
+}
+
+func TestOnlyTheStoreSpeaksSQL(t *testing.T) {
+	drivers := []string{"database/sql", "database/sql/driver", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}
+	for _, f := range goFiles(t) {
+		for _, imp := range f.imports {
+			if slices.Contains(drivers, imp) && !strings.HasPrefix(f.dir, "internal/store") {
+				t.Errorf("%s imports %s: only internal/store speaks SQL", f.path, imp)
+			}
+			if strings.Contains(imp, "crypto/ssh") && !strings.HasPrefix(f.dir, "internal/deploy") {
+				t.Errorf("%s imports %s: only internal/deploy speaks SSH", f.path, imp)
+			}
+		}
+	}
+}
+
+// Only cmd touches the process: environment, flags, exit, system clocks.
+func TestOnlyCmdTouchesTheProcess(t *testing.T) {
+	banned := map[string]string{
+		"os.Getenv": "", "os.LookupEnv": "", "os.Environ": "", "os.Exit": "", "log.Fatal": "", "log.Fatalf": "", "log.Fatalln": "",
+	}
+	for _, f := range goFiles(t) {
+		if f.test || strings.HasPrefix(f.dir, "cmd/") || slices.Contains(testSupport, f.dir) {
+			continue
+		}
+		if slices.Contains(f.imports, "flag") {
+			t.Errorf("%s imports flag: only cmd reads flags", f.path)
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok {
+				if _, bad := banned[x.Name+"."+sel.Sel.Name]; bad {
+					t.Errorf("%s uses %s.%s: only cmd may", f.path, x.Name, sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// A clock that is called outside cmd cannot be stepped by a test; rooms take
+// Now from their options and may name time.Now only as its default.
+func TestOnlyCmdReadsTheClock(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.test || strings.HasPrefix(f.dir, "cmd/") || slices.Contains(testSupport, f.dir) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since" || sel.Sel.Name == "Until" || sel.Sel.Name == "Sleep") {
+					t.Errorf("%s calls time.%s: take Now from the options", f.path, sel.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestPackageNames(t *testing.T) {
+	drawers := []string{"util", "utils", "common", "helpers", "base", "models", "types", "manager", "service"}
+	for _, f := range goFiles(t) {
+		if slices.Contains(drawers, f.ast.Name.Name) {
+			t.Errorf("%s: package %s is a drawer; name what it does", f.path, f.ast.Name.Name)
+		}
+	}
+}
+
+func TestEveryPackageHasItsSentence(t *testing.T) {
+	docs := map[string]bool{}
+	for _, f := range goFiles(t) {
+		if !f.test {
+			docs[f.dir] = docs[f.dir] || f.ast.Doc != nil
+		}
+	}
+	for dir, has := range docs {
+		if !has {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+}
+
+// Providers are named in spec files, the simulator and tests, nowhere else.
+func TestNoProviderInGo(t *testing.T) {
+	provider := regexp.MustCompile(`(?i)twilio|github\b|stripe`)
+	for _, f := range goFiles(t) {
+		if f.test || strings.HasPrefix(f.dir, "internal/slowapi") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.BasicLit:
+				if provider.MatchString(n.Value) {
+					t.Errorf("%s: literal %s names a provider", f.path, n.Value)
+				}
+			case *ast.Ident:
+				if provider.MatchString(n.Name) {
+					t.Errorf("%s: %s names a provider", f.path, n.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// The SQLite driver and its C runtime only work as a tested pair.
+func TestPinnedVersions(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pin := range []string{"modernc.org/sqlite v1.60.1", "modernc.org/libc v1.77.1"} {
+		if !strings.Contains(string(mod), pin+"\n") && !strings.Contains(string(mod), pin+" //") {
+			t.Errorf("go.mod does not pin %s", pin)
+		}
+	}
+}
+
+// ARCHITECTURE.md names things; what it names in backquotes as a path must exist.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := regexp.MustCompile("`([a-z0-9_]+(?:/[a-z0-9_.]+)+/?|[a-z0-9_]+\\.go)`").FindAllStringSubmatch(string(text), -1)
+	if len(paths) < 20 {
+		t.Fatalf("found only %d paths in ARCHITECTURE.md", len(paths))
+	}
+	for _, m := range paths {
+		if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s, which is not there", m[1])
+		}
+	}
+}
+
+// Files stay readable: past 500 lines there is a second topic in it.
+func TestFilesAreShort(t *testing.T) {
+	for _, f := range goFiles(t) {
+		data, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(data), "\n"); n > 500 {
+			t.Errorf("%s has %d lines", f.path, n)
+		}
+	}
+}
