@@ -1,0 +1,121 @@
+// Accounts: the main one and those below it.
+package slowapi
+
+import (
+	"net/url"
+	"slices"
+)
+
+var accounts = &kind{
+	name: "accounts", prefix: "AC", tag: 'A',
+	blank: func() row { return new(account) },
+	filters: []filter{
+		{"FriendlyName", textFilter(func(r row) string { return r.(*account).name })},
+		{"Status", textFilter(func(r row) string { return r.(*account).status })},
+	},
+	create: createAccount, update: updateAccount,
+}
+
+// account is one account. Index 0 is the main one and owns the others.
+type account struct {
+	s            *sequence
+	i            int64
+	name, status string
+}
+
+// maxAccounts bounds how many accounts a world may have.
+const maxAccounts = 1000
+
+// load reads the account with an index.
+func (a *account) load(_ *world, s *sequence, i int64) {
+	*a = account{s: s, i: i, name: "Slow & Steady Telephony", status: "active"}
+	if i > 0 {
+		a.name = "Field office"
+	}
+	if name, set := s.form(i, "FriendlyName"); set {
+		a.name = name
+	}
+	if status, set := s.form(i, "Status"); set {
+		a.status = status
+	}
+}
+
+// append writes the account's row, which is its instance too. It really carries
+// the secret, as Twilio's does.
+func (a *account) append(dst []byte, w *world) []byte {
+	sid := w.accountSID(int(a.i))
+	base := version + "/Accounts/" + sid
+	updated := a.s.created(a.i)
+	if m := a.s.marks[a.i]; m != nil {
+		updated = max(updated, m.touched)
+	}
+
+	o := object{b: dst}
+	o.open()
+	o.text("auth_token", w.accountToken(int(a.i)))
+	o.date("date_created", a.s.created(a.i))
+	o.date("date_updated", updated)
+	o.text("friendly_name", a.name)
+	o.text("owner_account_sid", w.accountSID(0))
+	o.text("sid", sid)
+	o.text("status", a.status)
+	o.name("subresource_uris")
+	o.open()
+	for _, sub := range accountSubresources {
+		o.text(sub[0], base+"/"+sub[1]+".json")
+	}
+	o.close()
+	o.text("type", "Full")
+	o.text("uri", base+".json")
+	o.close()
+	return o.b
+}
+
+var accountSubresources = [][2]string{
+	{"addresses", "Addresses"},
+	{"applications", "Applications"},
+	{"authorized_connect_apps", "AuthorizedConnectApps"},
+	{"available_phone_numbers", "AvailablePhoneNumbers"},
+	{"balance", "Balance"},
+	{"calls", "Calls"},
+	{"conferences", "Conferences"},
+	{"connect_apps", "ConnectApps"},
+	{"incoming_phone_numbers", "IncomingPhoneNumbers"},
+	{"keys", "Keys"},
+	{"messages", "Messages"},
+	{"notifications", "Notifications"},
+	{"outgoing_caller_ids", "OutgoingCallerIds"},
+	{"queues", "Queues"},
+	{"recordings", "Recordings"},
+	{"short_codes", "SMS/ShortCodes"},
+	{"signing_keys", "SigningKeys"},
+	{"sip", "SIP"},
+	{"transcriptions", "Transcriptions"},
+	{"usage", "Usage"},
+}
+
+func createAccount(_ *world, s *sequence, form url.Values) (map[string]string, *refusal) {
+	if s.count() >= maxAccounts {
+		return nil, invalid("This world has no room for more accounts")
+	}
+	fields := map[string]string{"FriendlyName": form.Get("FriendlyName")}
+	if fields["FriendlyName"] == "" {
+		fields["FriendlyName"] = "SubAccount"
+	}
+	return fields, nil
+}
+
+func updateAccount(_ *world, _ *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+	fields := map[string]string{}
+	if form.Has("FriendlyName") {
+		fields["FriendlyName"] = form.Get("FriendlyName")
+	}
+	if form.Has("Status") {
+		status := form.Get("Status")
+		if !slices.Contains([]string{"active", "suspended", "closed"}, status) || i == 0 && status != "active" {
+			return nil, nil, invalid("Status is not valid: " + status)
+		}
+		fields["Status"] = status
+	}
+	return fields, nil, nil
+}

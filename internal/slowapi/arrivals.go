@@ -1,0 +1,127 @@
+// Arrivals: with them the world goes on by itself, in real time.
+package slowapi
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+// pulse is the shortest time between two steps of the world.
+const pulse = 50 * time.Millisecond
+
+// schedule tells when records of a kind come.
+type schedule struct {
+	kind  *kind
+	every time.Duration // on average
+	next  time.Time     // in the world's time
+	chain draw
+}
+
+// run lets the world go on until the server closes: it creates what arrives and
+// moves on what is due.
+func (s *Server) run(perMinute float64) {
+	every := time.Duration(float64(time.Minute) / perMinute)
+	start := s.worldNow()
+	come := []*schedule{
+		{kind: calls, every: every, chain: drawFor(s.world.seed, calls.tag<<16, start.UnixNano())},
+		{kind: messages, every: every / 2, chain: drawFor(s.world.seed, messages.tag<<16, start.UnixNano())},
+	}
+	for _, c := range come {
+		c.next = start
+		c.plan()
+	}
+	for {
+		now := s.worldNow()
+		s.pass(now, come)
+		timer := time.NewTimer(max(s.until(now, come), pulse))
+		select {
+		case <-timer.C:
+		case <-s.nudge:
+			timer.Stop()
+		case <-s.closing:
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// plan draws when the next one comes: often soon, seldom late, as people call.
+func (c *schedule) plan() {
+	chance := float64(c.chain.next()>>11) / (1 << 53)
+	c.next = c.next.Add(time.Duration(-math.Log(1-chance) * float64(c.every)))
+}
+
+// pass lets what happened by now become true.
+func (s *Server) pass(now time.Time, come []*schedule) {
+	w := s.world
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	e := entry{Op: "pass", At: now, New: map[string]int{}}
+	for _, c := range come {
+		for !c.next.After(now) && e.New[c.kind.name] < maxAdvance {
+			e.New[c.kind.name]++
+			c.plan()
+		}
+	}
+	w.mu.RLock()
+	due := w.nextDue()
+	w.mu.RUnlock()
+	if len(e.New) == 0 && due > now.Unix() {
+		return
+	}
+	_, err := s.commit(e)
+	switch {
+	case err == nil:
+	case errors.Is(err, errFull):
+		s.log.Warn("slowapi: the world is full, nothing arrives any more")
+		for _, c := range come {
+			c.next = now.AddDate(100, 0, 0)
+		}
+	default:
+		s.log.Error("slowapi: arrivals were lost", "err", err)
+	}
+}
+
+// until is how long nothing happens by itself.
+func (s *Server) until(now time.Time, come []*schedule) time.Duration {
+	s.world.mu.RLock()
+	next := time.Unix(min(s.world.nextDue(), now.Unix()+3600), 0)
+	s.world.mu.RUnlock()
+	for _, c := range come {
+		if c.next.Before(next) {
+			next = c.next
+		}
+	}
+	return next.Sub(now)
+}
+
+// nextDue is when the next record moves on by itself, in Unix seconds. The
+// caller holds mu.
+func (w *world) nextDue() int64 {
+	due := int64(math.MaxInt64)
+	for _, account := range w.below {
+		for _, s := range account {
+			for _, i := range s.live {
+				p := progressOf(s, i, s.kind.life(s, i))
+				due = min(due, p.due())
+			}
+		}
+	}
+	return due
+}
+
+// worldNow is the world's time.
+func (s *Server) worldNow() time.Time {
+	s.world.mu.RLock()
+	defer s.world.mu.RUnlock()
+	return s.world.now()
+}
+
+// wake tells the running world that its clock was moved.
+func (s *Server) wake() {
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
+}

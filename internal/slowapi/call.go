@@ -1,0 +1,354 @@
+// Calls: who called whom, how it went, and how a row of them looks.
+package slowapi
+
+import (
+	"slices"
+	"strconv"
+)
+
+var calls = &kind{
+	name: "calls", prefix: "CA", tag: 'C',
+	blank: func() row { return new(call) },
+	life:  callLife,
+	filters: slices.Concat(
+		[]filter{
+			{"To", partyFilter(func(r row) *party { return &r.(*call).to })},
+			{"From", partyFilter(func(r row) *party { return &r.(*call).from })},
+			{"ParentCallSid", parentFilter},
+			{"Status", textFilter(func(r row) string { return r.(*call).progress.status() })},
+		},
+		clockFilters("StartTime", false, func(r row) int64 { return r.(*call).start }),
+		clockFilters("EndTime", false, func(r row) int64 { return r.(*call).end }),
+	),
+	create: createCall, update: updateCall, remove: true,
+}
+
+// call is one call, read from the seed and its mark.
+type call struct {
+	progress   progress
+	s          *sequence
+	i          int64
+	rest       draw // what only the row needs
+	direction  string
+	from, to   party
+	own        int64 // which of our numbers it went over, -1 for none
+	parent     bool  // the call before it is its parent
+	start, end int64
+	justMade   bool // the answer to its creation: without dates
+}
+
+// roles within every five neighbours: one inbound call with one child after it.
+const (
+	alone = iota
+	parent
+	child
+)
+
+func callRole(seed uint64, i int64) int {
+	d := drawFor(seed, tagRoles, i/5)
+	place := 1 + int64(d.below(4))
+	switch i % 5 {
+	case place:
+		return child
+	case place - 1:
+		return parent
+	}
+	return alone
+}
+
+// callPlan draws what becomes of a call, and whether somebody calls us.
+func callPlan(seed uint64, i int64, d *draw) (plan []string, inbound bool) {
+	role, luck, side := callRole(seed, i), d.below(10000), d.below(100)
+	inbound = role == parent || role == alone && side < 55
+	switch {
+	case role == parent:
+		return answeredInbound, true
+	case luck < 188: // 3 % of all never started; parents always did
+		return canceledUnstarted, false
+	case luck < 375:
+		return failedUnstarted, false
+	case luck < 775 && inbound:
+		return busyInbound, true
+	case luck < 775:
+		return busyOutbound, false
+	case luck < 1575 && inbound:
+		return missedInbound, true
+	case luck < 1575:
+		return missedOutbound, false
+	case luck < 1775 && !inbound:
+		return failedOutbound, false
+	case inbound:
+		return answeredInbound, true
+	}
+	return answeredOutbound, false
+}
+
+var (
+	answeredInbound   = []string{"ringing", "in-progress", "completed", "completed"}
+	answeredOutbound  = []string{"queued", "ringing", "in-progress", "completed", "completed"}
+	busyInbound       = []string{"ringing", "busy"}
+	busyOutbound      = []string{"queued", "ringing", "busy"}
+	missedInbound     = []string{"ringing", "no-answer"}
+	missedOutbound    = []string{"queued", "ringing", "no-answer"}
+	failedOutbound    = []string{"queued", "ringing", "failed"}
+	canceledUnstarted = []string{"queued", "canceled"}
+	failedUnstarted   = []string{"queued", "failed"}
+)
+
+// callLife is what a call goes through.
+func callLife(s *sequence, i int64) life {
+	d := drawFor(s.seed, s.kind.tag, i)
+	plan, _ := callPlan(s.seed, i, &d)
+	if s.written(i) {
+		plan = answeredOutbound
+	}
+	return life{plan, callDwell(&d, plan)}
+}
+
+// callDwell draws how long each state lasts. Most calls are short, few are long.
+func callDwell(d *draw, plan []string) (dwell [8]int64) {
+	talk := int64(5 + min(d.below(600), d.below(600)))
+	if d.below(50) == 0 {
+		talk = int64(600 + d.below(3000))
+	}
+	ring, wait, bill := int64(2+d.below(24)), int64(1+d.below(3)), int64(5+d.below(55))
+	for i, status := range plan {
+		switch status {
+		case "queued":
+			dwell[i] = wait
+		case "ringing":
+			dwell[i] = ring
+		case "in-progress":
+			dwell[i] = talk
+		default:
+			dwell[i] = bill
+		}
+	}
+	return dwell
+}
+
+// load reads the call with an index. Strings are left for later: a scan reads
+// many calls and shows few.
+func (c *call) load(w *world, s *sequence, i int64) {
+	d := drawFor(s.seed, s.kind.tag, i)
+	plan, inbound := callPlan(s.seed, i, &d)
+	role := callRole(s.seed, i)
+	written := s.written(i)
+	if written {
+		plan = answeredOutbound
+	}
+	*c = call{s: s, i: i, own: -1, progress: progressOf(s, i, life{plan, callDwell(&d, plan)})}
+	c.start, c.end = c.times()
+	if written {
+		c.fromForm(w)
+		c.rest = d
+		return
+	}
+	c.sides(w, role, inbound, &d)
+	c.rest = d
+	c.parent = role == child && !s.written(i-1)
+}
+
+// sides draws who called whom.
+func (c *call) sides(w *world, role int, inbound bool, d *draw) {
+	c.own = int64(d.below(ownNumbers))
+	us, them := party{own: true, index: c.own}, w.somebody(d)
+	odd, which := d.below(200), d.next()
+	c.direction, c.from, c.to = "outbound-api", us, them
+	switch {
+	case inbound:
+		c.direction, c.from, c.to = "inbound", them, us
+		if odd == 0 {
+			c.from.text = "+266696687" // how Twilio shows a hidden caller
+		}
+	case role == child:
+		c.direction = "outbound-dial"
+		if odd < 6 {
+			c.to.text = "client:" + clients[which%uint64(len(clients))]
+		}
+	case odd == 0:
+		c.to.text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
+	}
+}
+
+var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
+
+// fromForm takes who calls whom from the write that created the call.
+func (c *call) fromForm(w *world) {
+	form := c.s.marks[c.i].form
+	c.direction = "outbound-api"
+	c.to.text, c.from.text = form["To"], form["From"]
+	for own := range int64(ownNumbers) {
+		if ownNumber(w.seed, own) == c.from.text {
+			c.own = own
+		}
+	}
+}
+
+// times are when the call started and ended. One that went from the queue to
+// its end never started.
+func (c *call) times() (start, end int64) {
+	p := &c.progress
+	start = p.reached("in-progress")
+	last := p.status()
+	over := last == "completed" || last == "busy" || last == "no-answer" || last == "failed" || last == "canceled"
+	if start == 0 && over {
+		start = p.reached("ringing")
+	}
+	if start != 0 && over {
+		end = p.reached(last)
+	}
+	return start, end
+}
+
+// made turns the call into what its creation answers: without dates, as
+// Twilio answers before the call is under way.
+func (c *call) made() { c.justMade = true }
+
+// append writes the call's row, which is its instance too.
+func (c *call) append(dst []byte, w *world) []byte {
+	var from, to [64]byte
+	fromText := string(c.from.appendTo(from[:0], w))
+	toText := string(c.to.appendTo(to[:0], w))
+	sid := string(w.appendSID(nil, c.s, c.i))
+	account := w.accountSID(c.s.account)
+	base := version + "/Accounts/" + account + "/Calls/" + sid
+	d := c.rest
+	p := &c.progress
+	created, updated := p.created, p.updated()
+	if c.justMade {
+		created, updated = 0, 0
+	}
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.textOrNull("answered_by", c.answeredBy(&d))
+	o.text("api_version", apiVersion)
+	o.textOrNull("caller_name", c.callerName(&d))
+	o.date("date_created", created)
+	o.date("date_updated", updated)
+	o.text("direction", c.direction)
+	c.appendDuration(&o)
+	o.date("end_time", c.end)
+	o.textOrNull("forwarded_from", c.forwardedFrom(w, &d))
+	o.text("from", fromText)
+	o.text("from_formatted", formatted(fromText))
+	o.textOrNull("group_sid", rareSID("GP", 33, &d))
+	if c.parent {
+		o.text("parent_call_sid", string(w.appendSID(nil, c.s, c.i-1)))
+	} else {
+		o.null("parent_call_sid")
+	}
+	if c.own >= 0 {
+		o.text("phone_number_sid", w.ownSID(c.own))
+	} else {
+		o.null("phone_number_sid")
+	}
+	o.textOrNull("price", c.price(w))
+	o.text("price_unit", "USD")
+	o.text("queue_time", queueTime(&d))
+	o.text("sid", sid)
+	o.date("start_time", c.start)
+	o.text("status", p.status())
+	o.name("subresource_uris")
+	o.open()
+	for _, sub := range callSubresources {
+		o.text(sub[0], base+sub[1])
+	}
+	o.close()
+	o.text("to", toText)
+	o.text("to_formatted", formatted(toText))
+	o.textOrNull("trunk_sid", rareSID("TK", 100, &d))
+	o.text("uri", base+".json")
+	o.close()
+	return o.b
+}
+
+var callSubresources = [][2]string{
+	{"notifications", "/Notifications.json"},
+	{"recordings", "/Recordings.json"},
+	{"payments", "/Payments.json"},
+	{"events", "/Events.json"},
+	{"siprec", "/Siprec.json"},
+	{"streams", "/Streams.json"},
+	{"transcriptions", "/Transcriptions.json"},
+	{"user_defined_message_subscriptions", "/UserDefinedMessageSubscriptions.json"},
+	{"user_defined_messages", "/UserDefinedMessages.json"},
+}
+
+func (c *call) appendDuration(o *object) {
+	if c.end == 0 {
+		o.null("duration")
+		return
+	}
+	o.text("duration", strconv.FormatInt(c.duration(), 10))
+}
+
+// duration is how long the two talked, in seconds; nothing when nobody answered.
+func (c *call) duration() int64 {
+	answered := c.progress.reached("in-progress")
+	if answered == 0 || c.end == 0 {
+		return 0
+	}
+	return max(c.end-answered, 0)
+}
+
+// price is for begun minutes, once the step after the final state is reached.
+func (c *call) price(w *world) string {
+	if !c.progress.settled() {
+		return ""
+	}
+	rate := int64(850)
+	if c.direction != "inbound" {
+		rate = 1400
+		if c.to.text == "" && !c.to.own {
+			rate = w.country(c.to.index).cents
+		}
+	}
+	return money(rate * max((c.duration()+59)/60, 1))
+}
+
+func (c *call) answeredBy(d *draw) string {
+	pick := d.below(100)
+	switch {
+	case c.direction != "outbound-api" || c.progress.reached("in-progress") == 0 || pick >= 30:
+		return ""
+	case pick < 24:
+		return "human"
+	}
+	return "machine_start"
+}
+
+func (c *call) callerName(d *draw) string {
+	pick, name := d.below(100), d.below(len(names))
+	if c.direction != "inbound" || pick >= 15 {
+		return ""
+	}
+	return names[name]
+}
+
+func (c *call) forwardedFrom(w *world, d *draw) string {
+	pick, person := d.below(100), w.somebody(d)
+	if c.direction != "inbound" || pick >= 5 {
+		return ""
+	}
+	return string(person.appendTo(nil, w))
+}
+
+// rareSID names something outside this world for one record in so many.
+func rareSID(prefix string, oneIn int, d *draw) string {
+	if d.below(oneIn) != 0 {
+		d.next()
+		d.next()
+		return ""
+	}
+	return string(d.hex([]byte(prefix), 16))
+}
+
+func queueTime(d *draw) string {
+	if d.below(12) != 0 {
+		return "0"
+	}
+	return strconv.Itoa(d.below(4000))
+}

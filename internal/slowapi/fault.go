@@ -1,0 +1,210 @@
+// Faults: rules that make answers go wrong in the ways networks and servers do.
+package slowapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// rule is one line of POST /-/faults. What is not given does nothing.
+type rule struct {
+	Match       string  `json:"match"`
+	Times       *int64  `json:"times"`
+	Status      *int    `json:"status"`
+	RetryAfter  *int    `json:"retry_after"`
+	DelayMS     *int64  `json:"delay_ms"`
+	StallAfter  *int64  `json:"stall_after"`
+	Truncate    *int64  `json:"truncate"`
+	Reset       bool    `json:"reset"`
+	GzipCut     *int64  `json:"gzip_cut"`
+	Length      *int64  `json:"length"`
+	Body        *string `json:"body"`
+	ContentType *string `json:"content_type"`
+	Redirect    *string `json:"redirect"`
+	PadMB       *int64  `json:"pad_mb"`
+}
+
+// fault is a rule at work. Rules are replaced whole, so only left changes.
+type fault struct {
+	rule
+	delay time.Duration
+	left  *atomic.Int64 // how often it may still act; nil for always
+}
+
+// faults are the rules in force; the first that matches and has times left acts.
+type faults struct {
+	now atomic.Pointer[[]*fault]
+}
+
+// Bounds of a rule's numbers.
+const (
+	maxRules   = 1000
+	maxDelayMS = 3_600_000
+	maxPadMB   = 1024
+	maxBytes   = 1 << 32
+)
+
+// pick finds the fault for a request target and counts it.
+func (f *faults) pick(asked string) *fault {
+	rules := f.now.Load()
+	if rules == nil {
+		return nil
+	}
+	for _, one := range *rules {
+		if strings.Contains(asked, one.Match) && one.take() {
+			return one
+		}
+	}
+	return nil
+}
+
+// take uses up one of the fault's times; false when none is left.
+func (f *fault) take() bool {
+	if f.left == nil {
+		return true
+	}
+	for {
+		n := f.left.Load()
+		if n <= 0 {
+			return false
+		}
+		if f.left.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// readRules reads the body of POST /-/faults, strictly.
+func readRules(raw []byte) ([]*fault, error) {
+	var in struct {
+		Rules *[]rule `json:"rules"`
+	}
+	if err := strict(raw, &in); err != nil {
+		return nil, err
+	}
+	if in.Rules == nil {
+		return nil, errors.New(`rules is missing; {"rules":[]} heals`)
+	}
+	if len(*in.Rules) > maxRules {
+		return nil, fmt.Errorf("more than %d rules", maxRules)
+	}
+	rules := make([]*fault, 0, len(*in.Rules))
+	for i, r := range *in.Rules {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+		}
+		f := &fault{rule: r}
+		if r.DelayMS != nil {
+			f.delay = time.Duration(*r.DelayMS) * time.Millisecond
+		}
+		if r.Times != nil {
+			f.left = new(atomic.Int64)
+			f.left.Store(*r.Times)
+		}
+		rules = append(rules, f)
+	}
+	return rules, nil
+}
+
+// check tells what is wrong with a rule.
+func (r *rule) check() error {
+	if r.Status != nil && (*r.Status < 200 || *r.Status > 599) {
+		return errors.New("status must be 200 to 599")
+	}
+	if r.RetryAfter != nil && (*r.RetryAfter < 0 || *r.RetryAfter > 86400) {
+		return errors.New("retry_after must be 0 to 86400 seconds")
+	}
+	if r.Redirect != nil && (*r.Redirect == "" || strings.ContainsAny(*r.Redirect, "\r\n")) {
+		return errors.New(`redirect must be a URL or "loop"`)
+	}
+	if r.ContentType != nil && strings.ContainsAny(*r.ContentType, "\r\n") {
+		return errors.New("content_type must be one line")
+	}
+	for _, n := range []struct {
+		name       string
+		value      *int64
+		least, top int64
+	}{
+		{"times", r.Times, 1, maxBytes},
+		{"delay_ms", r.DelayMS, 0, maxDelayMS},
+		{"stall_after", r.StallAfter, 0, maxBytes},
+		{"truncate", r.Truncate, 0, maxBytes},
+		{"gzip_cut", r.GzipCut, 0, maxBytes},
+		{"length", r.Length, -maxBytes, maxBytes},
+		{"pad_mb", r.PadMB, 0, maxPadMB},
+	} {
+		if n.value != nil && (*n.value < n.least || *n.value > n.top) {
+			return fmt.Errorf("%s must be %d to %d", n.name, n.least, n.top)
+		}
+	}
+	return nil
+}
+
+// instead is what the fault answers in place of the real answer, if it does. A
+// write it answers for is never carried out; one whose answer is only delayed,
+// cut or lost is.
+func (f *fault) instead(r *http.Request) (answer, bool) {
+	switch {
+	case f.Redirect != nil:
+		to := *f.Redirect
+		if to == "loop" {
+			to = r.URL.RequestURI()
+		}
+		a := answer{status: http.StatusTemporaryRedirect, header: map[string]string{"Location": to}}
+		if f.Status != nil {
+			a.status = *f.Status
+		}
+		if f.Body != nil {
+			a.body = []byte(*f.Body)
+		}
+		return a, true
+	case f.Body != nil:
+		a := answer{status: http.StatusOK, body: []byte(*f.Body)}
+		if f.Status != nil {
+			a.status = *f.Status
+		}
+		return a, true
+	case f.Status != nil && *f.Status >= 300:
+		return refusalFor(*f.Status).answer(), true
+	case f.Status != nil && *f.Status == http.StatusNoContent:
+		return answer{status: http.StatusNoContent}, true
+	}
+	return answer{}, false
+}
+
+// dress changes what the answer says about itself.
+func (f *fault) dress(a *answer) {
+	header := map[string]string{}
+	for name, value := range a.header {
+		header[name] = value
+	}
+	if f.RetryAfter != nil {
+		header["Retry-After"] = strconv.Itoa(*f.RetryAfter)
+	}
+	if f.ContentType != nil {
+		header["Content-Type"] = *f.ContentType
+	}
+	if f.Status != nil {
+		a.status = *f.Status
+	}
+	a.header = header
+}
+
+// strict decodes one JSON value without unknown fields and nothing behind it.
+func strict(raw []byte, into any) error {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the body is not the JSON expected here: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if d.More() {
+		return errors.New("something follows the JSON value")
+	}
+	return nil
+}

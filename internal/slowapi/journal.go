@@ -1,0 +1,177 @@
+// The journal: a file of everything that happened, so that a restart forgets nothing.
+package slowapi
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// journal appends entries to a file, one JSON object a line, each on the disk
+// before it becomes true. The zero journal keeps nothing.
+type journal struct {
+	mu     sync.Mutex
+	file   *os.File
+	size   int64
+	broken error // why nothing can be appended any more
+}
+
+// heading is the first line: which world the journal belongs to.
+type heading struct {
+	Journal string    `json:"journal"`
+	Seed    uint64    `json:"seed"`
+	Records int64     `json:"records"`
+	Epoch   time.Time `json:"epoch"`
+	Wall    time.Time `json:"wall"`
+}
+
+const journalName = "understudy slowapi 1"
+
+// openJournal opens the file, or makes it, and lets the world go through what
+// stands in it. A last line without its end is what a crash leaves: it is cut
+// off and logged. Anything else that cannot be read is an error.
+func openJournal(path string, w *world, log *slog.Logger) (*journal, error) {
+	if path == "" {
+		return &journal{}, nil
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("slowapi: open journal: %w", err)
+	}
+	j := &journal{file: file}
+	if err := j.load(w, log); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("slowapi: journal %s: %w", path, err)
+	}
+	return j, nil
+}
+
+// load reads the file from its beginning and leaves it ready for appending.
+func (j *journal) load(w *world, log *slog.Logger) error {
+	in := bufio.NewReader(j.file)
+	for number := 1; ; number++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if errors.Is(err, io.EOF) {
+			if len(line) > 0 {
+				log.Warn("slowapi: the journal's last line was cut short by a crash and is dropped", "line", number, "bytes", len(line))
+			}
+			break
+		}
+		if err := j.replay(w, number, line); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		j.size += int64(len(line))
+	}
+	if err := j.file.Truncate(j.size); err != nil {
+		return err
+	}
+	if j.size > 0 {
+		return nil
+	}
+	return j.begin(w)
+}
+
+// begin writes the heading of a new journal and makes the file's name last.
+func (j *journal) begin(w *world) error {
+	if err := j.write(heading{journalName, w.seed, w.records, w.epoch, w.wall}); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(j.file.Name()))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}
+
+// replay makes one line true.
+func (j *journal) replay(w *world, number int, line []byte) error {
+	if number == 1 {
+		return sameWorld(w, line)
+	}
+	var e entry
+	if err := strict(line, &e); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.apply(e)
+	return err
+}
+
+// sameWorld refuses the journal of another world.
+func sameWorld(w *world, line []byte) error {
+	var h heading
+	if err := strict(line, &h); err != nil || h.Journal != journalName {
+		return errors.New("this is no journal of slowapi; choose another file")
+	}
+	if h.Seed != w.seed || h.Records != w.records || !h.Epoch.Equal(w.epoch) {
+		return fmt.Errorf("it belongs to the world of seed %d, records %d, epoch %s, and this one has seed %d, records %d, epoch %s; start with those, or choose another file",
+			h.Seed, h.Records, h.Epoch.Format(time.RFC3339), w.seed, w.records, w.epoch.Format(time.RFC3339))
+	}
+	w.wall = h.Wall
+	return nil
+}
+
+// append keeps an entry: when it returns without error, the entry is on the disk.
+func (j *journal) append(e entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	if j.broken != nil {
+		return fmt.Errorf("%w: %w", errUnkept, j.broken)
+	}
+	if err := j.write(e); err != nil {
+		return fmt.Errorf("%w: %w", errUnkept, err)
+	}
+	return nil
+}
+
+// write appends one line and syncs. Half a line is taken back; when even that
+// fails, nothing may follow it.
+func (j *journal) write(what any) error {
+	var line bytes.Buffer
+	out := json.NewEncoder(&line)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(what); err != nil {
+		return err
+	}
+	_, err := j.file.WriteAt(line.Bytes(), j.size)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		j.broken = errors.Join(j.file.Truncate(j.size))
+		return err
+	}
+	j.size += int64(line.Len())
+	return nil
+}
+
+// close ends the journal.
+func (j *journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	err := errors.Join(j.file.Sync(), j.file.Close())
+	j.broken = os.ErrClosed
+	if err != nil {
+		return fmt.Errorf("slowapi: close journal: %w", err)
+	}
+	return nil
+}

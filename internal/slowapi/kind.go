@@ -1,0 +1,57 @@
+// What a kind is here: its name, its filters, its rows, its writes.
+package slowapi
+
+import "net/url"
+
+// kind is one sort of record. A new one is a table like calls or messages in a
+// file of its own, a line in kinds and its paths in routes.
+type kind struct {
+	name        string // the list's key
+	prefix      string // of its SIDs
+	otherPrefix string // of some of its SIDs, if there is a second
+	tag         uint64 // keeps its SIDs and its draws apart from those of others
+	filters     []filter
+	blank       func() row
+
+	// life is what a record goes through; nil when nothing happens to it by itself.
+	life func(s *sequence, i int64) life
+	// create reads what a new record is made of from a form; nil when POST to
+	// the list is not allowed.
+	create func(w *world, s *sequence, form url.Values) (map[string]string, *refusal)
+	// update reads from a form which fields change, and which states follow the
+	// one reached when the life is cut; nil when POST to a record is not allowed.
+	update func(w *world, s *sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *refusal)
+	// remove allows DELETE.
+	remove bool
+	// retained kinds are kept for 400 days only, when the quirk retention is on.
+	retained bool
+}
+
+// row is one record as read from the seed and its mark. load is cheap and may
+// be called for many records in turn; append does the costly part.
+type row interface {
+	load(w *world, s *sequence, i int64)
+	append(dst []byte, w *world) []byte
+}
+
+// maker is a row that looks different in the answer to its creation.
+type maker interface{ made() }
+
+// kinds are all the kinds of the world that live in an account.
+var kinds = []*kind{calls, messages, numbers}
+
+// Tags of draws that belong to no kind.
+const (
+	tagPeople   = 0x70656f
+	tagOwn      = 0x6f776e
+	tagRoles    = 0x726f6c
+	tagMedia    = 0x6d6564
+	tagServices = 0x736572
+	tagSecrets  = 0x736563
+)
+
+const (
+	apiVersion = "2010-04-01"
+	version    = "/" + apiVersion
+	ownNumbers = 8
+)

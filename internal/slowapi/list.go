@@ -1,0 +1,324 @@
+// Lists: which records stand on a page, and what the page looks like.
+package slowapi
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// search walks the records of a sequence that meet every condition.
+type search struct {
+	w          *world
+	s          *sequence
+	quirks     quirks
+	conditions []condition
+	lo, hi     int64
+	row        row
+}
+
+// newSearch reads the filters of a query. The caller holds the world for reading.
+func newSearch(w *world, s *sequence, on quirks, narrow *condition, q query) (*search, *refusal) {
+	x := &search{w: w, s: s, quirks: on, hi: math.MaxInt64, row: s.kind.blank()}
+	if narrow != nil {
+		x.conditions = append(x.conditions, *narrow)
+	}
+	for _, f := range s.kind.filters {
+		g := q.given[f.key]
+		if g.value == "" {
+			continue // absent, bare and empty narrow nothing
+		}
+		c, r := f.read(x, g.value)
+		if r != nil {
+			return nil, r
+		}
+		x.conditions = append(x.conditions, c)
+		x.lo, x.hi = max(x.lo, c.lo), min(x.hi, c.hi)
+	}
+	return x, nil
+}
+
+// open tells whether every record is asked for.
+func (x *search) open() bool { return len(x.conditions) == 0 }
+
+// meets tells whether a record is there and meets every condition.
+func (x *search) meets(i int64) bool {
+	if x.s.deleted(i) {
+		return false
+	}
+	if x.open() {
+		return true
+	}
+	x.row.load(x.w, x.s, i)
+	for _, c := range x.conditions {
+		if !c.test(x.row) {
+			return false
+		}
+	}
+	return true
+}
+
+// below is the highest index at or under i that may meet the conditions, -1
+// when there is none: those between lo and hi, and the late ones.
+func (x *search) below(i int64) int64 {
+	best := min(i, x.hi, x.s.count()-1)
+	if best < x.lo {
+		best = -1
+	}
+	pos, _ := slices.BinarySearch(x.s.late, i+1)
+	if pos > 0 {
+		best = max(best, x.s.late[pos-1])
+	}
+	return best
+}
+
+// above is the lowest index at or over i that may meet the conditions, count
+// when there is none.
+func (x *search) above(i int64) int64 {
+	count := x.s.count()
+	best := max(i, x.lo)
+	if best > x.hi {
+		best = count
+	}
+	pos, _ := slices.BinarySearch(x.s.late, i)
+	if pos < len(x.s.late) {
+		best = min(best, x.s.late[pos])
+	}
+	return min(best, count)
+}
+
+// stretch is how many records are looked at before others get a turn.
+const stretch = 512
+
+// down collects up to n indexes from start downwards, after skipping some.
+func (x *search) down(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
+	if skip > 0 && x.open() {
+		x.w.mu.RLock()
+		start, skip = x.s.nth(skip), 0
+		x.w.mu.RUnlock()
+	}
+	var found []int64
+	for i := start; i >= 0 && len(found) < n; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		x.w.mu.RLock()
+		for range stretch {
+			if i = x.below(i); i < 0 || len(found) == n {
+				break
+			}
+			if x.meets(i) {
+				if skip--; skip < 0 {
+					found = append(found, i)
+				}
+			}
+			i--
+		}
+		x.w.mu.RUnlock()
+	}
+	return found, nil
+}
+
+// up collects up to n indexes from start upwards, and gives them newest first.
+func (x *search) up(ctx context.Context, start int64, n int) ([]int64, error) {
+	var found []int64
+	for i := start; len(found) < n; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		x.w.mu.RLock()
+		end := x.s.count()
+		for range stretch {
+			if i = x.above(i); i >= end || len(found) == n {
+				break
+			}
+			if x.meets(i) {
+				found = append(found, i)
+			}
+			i++
+		}
+		x.w.mu.RUnlock()
+		if i >= end {
+			break
+		}
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// place is where in a list a page stands.
+type place struct {
+	size, page int64
+	token      string
+	back       bool  // the token asks for what is newer
+	index      int64 // the token's record
+}
+
+const (
+	defaultSize = 50
+	maxSize     = 1000
+)
+
+// readPlace reads PageSize, Page and PageToken. The caller holds the world for
+// reading.
+func (x *search) readPlace(q query) (place, *refusal) {
+	p := place{size: defaultSize, token: q.given["PageToken"].value}
+	if g, there := q.given["PageSize"]; there {
+		size, ok := whole(g.value)
+		switch {
+		case (!ok || size == 0) && x.quirks.on(sizeForgiven):
+			size = defaultSize
+		case !ok || size == 0:
+			return p, invalid("Page size must be a number greater than 0.")
+		case size > maxSize && x.quirks.on(sizeRefused):
+			return p, invalid("Page size must be at most 1000.")
+		}
+		p.size = min(size, maxSize)
+	}
+	if g, there := q.given["Page"]; there {
+		page, ok := whole(g.value)
+		if !ok {
+			return p, invalid("Page must be a number, 0 or greater.")
+		}
+		p.page = page
+	}
+	if p.token == "" {
+		return p, nil
+	}
+	if len(p.token) < 2 || p.token[0] != 'P' || p.token[1] != 'A' && p.token[1] != 'B' {
+		return p, invalid("Page token is invalid.")
+	}
+	index, ok := x.w.find(x.s, p.token[2:])
+	if !ok {
+		return p, invalid("Page token is invalid.")
+	}
+	p.back, p.index = p.token[1] == 'B', index
+	return p, nil
+}
+
+// whole reads a number of at most nine digits.
+func whole(s string) (int64, bool) {
+	if !digits(s) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n > math.MaxInt32 {
+		return math.MaxInt32, true
+	}
+	return n, true
+}
+
+// indexes finds the page's records, newest first. The position comes from the
+// token; a Page without one counts from the newest record.
+func (x *search) indexes(ctx context.Context, p place) ([]int64, error) {
+	if p.back {
+		return x.up(ctx, p.index+1, int(p.size))
+	}
+	if p.token != "" {
+		return x.down(ctx, p.index-1, 0, int(p.size))
+	}
+	skip := p.page * p.size
+	if x.quirks.on(pageIgnored) {
+		skip = 0
+	}
+	return x.down(ctx, math.MaxInt64-1, skip, int(p.size))
+}
+
+// page builds a list's answer.
+func (s *Server) page(ctx context.Context, t target, q query) (answer, error) {
+	w := s.world
+	w.mu.RLock()
+	x, r := newSearch(w, t.seq, s.quirks, t.narrow, q)
+	var p place
+	if r == nil {
+		p, r = x.readPlace(q)
+	}
+	w.mu.RUnlock()
+	if r != nil {
+		return r.answer(), nil
+	}
+	found, err := x.indexes(ctx, p)
+	if err != nil {
+		return answer{}, err
+	}
+	more := false
+	if len(found) > 0 {
+		after, err := x.down(ctx, found[len(found)-1]-1, 0, 1)
+		if err != nil {
+			return answer{}, err
+		}
+		more = len(after) > 0
+	}
+	return answer{status: 200, body: x.render(t.path, q, p, found, more)}, nil
+}
+
+// render writes the page. The order of its keys is that of Twilio's lists.
+func (x *search) render(path string, q query, p place, found []int64, more bool) []byte {
+	size := strconv.FormatInt(p.size, 10)
+	base := string(q.echo([]byte(path+"?"), x.s.kind.filters)) + "PageSize=" + size + "&Page="
+	uri := func(page int64, token string) string {
+		if token != "" {
+			token = "&PageToken=" + encode(token)
+		}
+		return base + strconv.FormatInt(page, 10) + token
+	}
+	start, end := int64(0), int64(0)
+	if len(found) > 0 {
+		start = p.page * p.size
+		end = start + int64(len(found)) - 1
+	}
+
+	o := object{b: make([]byte, 0, 1024+2200*len(found))}
+	o.open()
+	o.number("end", end)
+	o.text("first_page_uri", uri(0, ""))
+	if more {
+		o.text("next_page_uri", uri(p.page+1, "PA"+x.sid(found[len(found)-1])))
+	} else {
+		o.null("next_page_uri")
+	}
+	o.number("page", p.page)
+	o.number("page_size", p.size)
+	if p.page > 0 && len(found) > 0 {
+		o.text("previous_page_uri", uri(p.page-1, "PB"+x.sid(found[0])))
+	} else {
+		o.null("previous_page_uri")
+	}
+	o.number("start", start)
+	if p.page > 0 {
+		o.text("uri", uri(p.page, p.token))
+	} else {
+		o.text("uri", uri(0, ""))
+	}
+	o.name(x.s.kind.name)
+	o.b = append(o.b, '[')
+	o.b = x.rows(o.b, found)
+	o.b = append(o.b, ']')
+	o.close()
+	return o.b
+}
+
+func (x *search) sid(i int64) string {
+	x.w.mu.RLock()
+	defer x.w.mu.RUnlock()
+	return string(x.w.appendSID(nil, x.s, i))
+}
+
+// rows appends the records, some at a time, so that writers need not wait.
+func (x *search) rows(dst []byte, found []int64) []byte {
+	first := true
+	for some := range slices.Chunk(found, 64) {
+		x.w.mu.RLock()
+		for _, i := range some {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			x.row.load(x.w, x.s, i)
+			dst = x.row.append(dst, x.w)
+		}
+		x.w.mu.RUnlock()
+	}
+	return dst
+}

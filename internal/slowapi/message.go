@@ -1,0 +1,301 @@
+// Messages: what was written to whom, whether it arrived, and how a row looks.
+package slowapi
+
+import (
+	"slices"
+	"strconv"
+)
+
+var messages = &kind{
+	name: "messages", prefix: "SM", otherPrefix: "MM", tag: 'M',
+	blank: func() row { return new(message) },
+	life:  messageLife,
+	filters: slices.Concat(
+		[]filter{
+			{"To", partyFilter(func(r row) *party { return &r.(*message).to })},
+			{"From", partyFilter(func(r row) *party { return &r.(*message).from })},
+		},
+		clockFilters("DateSent", true, func(r row) int64 { return r.(*message).sent }),
+	),
+	create: createMessage, update: updateMessage, remove: true, retained: true,
+}
+
+// message is one message, read from the seed and its mark.
+type message struct {
+	progress  progress
+	s         *sequence
+	i         int64
+	rest      draw // what only the row needs
+	direction string
+	from, to  party
+	media     int
+	service   bool // sent through a messaging service
+	whatsapp  bool
+	sent      int64
+}
+
+// mediaPlace is the one message of every twenty that carries media.
+func mediaPlace(seed uint64, block int64) int64 {
+	d := drawFor(seed, tagMedia, block)
+	return block*20 + int64(d.below(20))
+}
+
+var (
+	messageReceived     = []string{"receiving", "received", "received"}
+	messageDelivered    = []string{"queued", "sending", "sent", "delivered", "delivered"}
+	messageViaService   = []string{"accepted", "queued", "sending", "sent", "delivered", "delivered"}
+	messageSent         = []string{"queued", "sending", "sent", "sent"}
+	messageUndelivered  = []string{"queued", "sending", "sent", "undelivered", "undelivered"}
+	messageFailed       = []string{"queued", "failed"}
+	messageScheduled    = []string{"scheduled", "canceled"}
+	messageRead         = []string{"queued", "sending", "sent", "delivered", "read", "read"}
+	messagePartly       = []string{"queued", "sending", "sent", "partially_delivered", "partially_delivered"}
+	messageSendSchedule = []string{"scheduled", "queued", "sending", "sent", "delivered", "delivered"}
+)
+
+// draft draws what becomes of a message and which way it goes.
+func (m *message) draft(d *draw) []string {
+	way, luck, odd := d.below(1000), d.below(1000), d.below(100)
+	m.whatsapp = odd < 2
+	switch {
+	case way < 400:
+		m.direction = "inbound"
+		return messageReceived
+	case way < 850:
+		m.direction = "outbound-api"
+	case way < 990:
+		m.direction = "outbound-reply"
+	default:
+		m.direction = "outbound-call"
+	}
+	switch {
+	case m.whatsapp && luck < 600:
+		return messageRead
+	case luck < 50:
+		return messageUndelivered
+	case luck < 90:
+		return messageFailed
+	case luck < 95:
+		return messageScheduled
+	case luck < 98:
+		return messagePartly
+	case luck < 180:
+		return messageSent
+	case luck < 280 && m.direction == "outbound-api":
+		m.service = true
+		return messageViaService
+	}
+	return messageDelivered
+}
+
+// messageDwell draws how long each state lasts.
+func messageDwell(d *draw, plan []string) (dwell [8]int64) {
+	short, hop, bill := int64(1+d.below(2)), int64(1+d.below(9)), int64(5+d.below(55))
+	for i, status := range plan {
+		switch status {
+		case "queued", "sending", "accepted", "receiving":
+			dwell[i] = short
+		case "sent":
+			dwell[i] = hop
+		case "scheduled":
+			dwell[i] = 900
+		default:
+			dwell[i] = bill
+		}
+	}
+	return dwell
+}
+
+// writtenPlan is what a message goes through that a write created.
+func writtenPlan(form map[string]string) []string {
+	switch {
+	case form["ScheduleType"] == "fixed":
+		return messageSendSchedule
+	case form["MessagingServiceSid"] != "":
+		return messageViaService
+	}
+	return messageDelivered
+}
+
+// messageLife is what a message goes through.
+func messageLife(s *sequence, i int64) life {
+	d := drawFor(s.seed, s.kind.tag, i)
+	plan := new(message).draft(&d)
+	if s.written(i) {
+		plan = writtenPlan(s.marks[i].form)
+	}
+	return life{plan, messageDwell(&d, plan)}
+}
+
+// load reads the message with an index; its body waits until a row is written.
+func (m *message) load(w *world, s *sequence, i int64) {
+	*m = message{s: s, i: i}
+	d := drawFor(s.seed, s.kind.tag, i)
+	plan := m.draft(&d)
+	written := s.written(i)
+	if written {
+		plan = writtenPlan(s.marks[i].form)
+	}
+	m.progress = progressOf(s, i, life{plan, messageDwell(&d, plan)})
+	m.sent = m.sentAt()
+	if written {
+		m.fromForm()
+		m.rest = d
+		return
+	}
+	if mediaPlace(s.seed, i/20) == i {
+		m.media = 1
+	}
+	m.sides(w, &d)
+	m.rest = d
+}
+
+// sides draws who wrote to whom.
+func (m *message) sides(w *world, d *draw) {
+	us, them := party{own: true, index: int64(d.below(ownNumbers))}, w.somebody(d)
+	odd := d.below(200)
+	switch {
+	case m.whatsapp:
+		us.prefix, them.prefix = "whatsapp:", "whatsapp:"
+	case odd < 2:
+		us.text = "72975" // a short code
+	case odd < 4 && m.direction == "inbound":
+		them.text = "40404"
+	case odd < 6 && m.direction != "inbound" && w.country(them.index).code != "1":
+		us.text = "ACME" // an alphanumeric sender
+	}
+	m.from, m.to = us, them
+	if m.direction == "inbound" {
+		m.from, m.to = them, us
+	}
+}
+
+// fromForm takes from the write that created the message what it said.
+func (m *message) fromForm() {
+	form := m.s.marks[m.i].form
+	m.direction = "outbound-api"
+	m.whatsapp, m.service = false, false
+	m.to.text, m.from.text = form["To"], form["From"]
+	m.media, _ = strconv.Atoi(form["MediaUrl"])
+}
+
+// sentAt is when the message went out, or came in; 0 while it has not.
+func (m *message) sentAt() int64 {
+	p := &m.progress
+	for _, status := range [...]string{"sent", "received", "failed"} {
+		if t := p.reached(status); t != 0 {
+			return t
+		}
+	}
+	return 0
+}
+
+// say is what the message says now.
+func (m *message) say(d draw) string {
+	if text, set := m.s.form(m.i, "Body"); set {
+		return text
+	}
+	if m.s.written(m.i) {
+		return ""
+	}
+	return body(d, m.media > 0)
+}
+
+// append writes the message's row, which is its instance too.
+func (m *message) append(dst []byte, w *world) []byte {
+	from, to := string(m.from.appendTo(nil, w)), string(m.to.appendTo(nil, w))
+	sid := string(w.appendSID(nil, m.s, m.i))
+	account := w.accountSID(m.s.account)
+	base := version + "/Accounts/" + account + "/Messages/" + sid
+	d := m.rest
+	code, reason := m.failure(&d)
+	service := m.serviceSID(w, &d)
+	parts := m.parts(d)
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("api_version", apiVersion)
+	o.text("body", m.say(d))
+	o.date("date_created", m.progress.created)
+	o.date("date_sent", m.sent)
+	o.date("date_updated", m.progress.updated())
+	o.text("direction", m.direction)
+	if code != 0 {
+		o.number("error_code", code)
+	} else {
+		o.null("error_code")
+	}
+	o.textOrNull("error_message", reason)
+	o.textOrNull("from", from)
+	o.textOrNull("messaging_service_sid", service)
+	o.text("num_media", strconv.Itoa(m.media))
+	o.text("num_segments", strconv.Itoa(parts))
+	o.textOrNull("price", m.price(w, parts))
+	o.text("price_unit", "USD")
+	o.text("sid", sid)
+	o.text("status", m.progress.status())
+	o.name("subresource_uris")
+	o.open()
+	o.text("media", base+"/Media.json")
+	o.text("feedback", base+"/Feedback.json")
+	o.close()
+	o.text("to", to)
+	o.text("uri", base+".json")
+	o.close()
+	return o.b
+}
+
+// parts is how many segments were sent; a redacted message keeps its number.
+func (m *message) parts(d draw) int {
+	if text, set := m.s.form(m.i, "Segments"); set {
+		n, _ := strconv.Atoi(text)
+		return n
+	}
+	return segments(m.say(d))
+}
+
+var messageFailures = []struct {
+	code   int64
+	reason string
+}{
+	{30003, "Unreachable destination handset"},
+	{30004, "Message blocked"},
+	{30005, "Unknown destination handset"},
+	{30006, "Landline or unreachable carrier"},
+	{30007, "Carrier violation"},
+	{30008, "Unknown error"},
+}
+
+// failure is why a message did not arrive.
+func (m *message) failure(d *draw) (int64, string) {
+	why := messageFailures[d.below(len(messageFailures))]
+	if status := m.progress.status(); status != "failed" && status != "undelivered" {
+		return 0, ""
+	}
+	return why.code, why.reason
+}
+
+// serviceSID is the messaging service the message went through.
+func (m *message) serviceSID(w *world, d *draw) string {
+	if sid, set := m.s.form(m.i, "MessagingServiceSid"); set {
+		return sid
+	}
+	if !m.service {
+		return ""
+	}
+	one := drawFor(w.seed, tagServices, int64(d.below(2)))
+	return string(one.hex([]byte("MG"), 16))
+}
+
+// price is for each segment, once the step after the final state is reached.
+func (m *message) price(w *world, parts int) string {
+	if !m.progress.settled() {
+		return ""
+	}
+	rate := int64(790)
+	if m.direction != "inbound" && m.to.text == "" {
+		rate = w.country(m.to.index).cents
+	}
+	return money(rate * int64(parts))
+}

@@ -1,0 +1,156 @@
+// The people of the world: a book of numbers in many countries.
+package slowapi
+
+import (
+	"strconv"
+	"strings"
+)
+
+// country says how its numbers look. Codes of areas stand in areas; size is
+// how many digits follow the area.
+type country struct {
+	code  string
+	areas []string
+	size  int
+	share int   // of a thousand people
+	cents int64 // what a minute or a segment costs, in hundred-thousandths of a dollar
+}
+
+var countries = []country{
+	{"1", []string{"212", "305", "312", "404", "415", "503", "602", "617", "702", "713", "808", "919"}, 7, 440, 1400},
+	{"1", []string{"416", "514", "604", "780"}, 7, 60, 1400},
+	{"44", []string{"20", "113", "121", "161"}, 8, 60, 1580},
+	{"44", []string{"7400", "7700", "7911", "7975"}, 6, 50, 4000},
+	{"49", []string{"30", "40", "89", "151", "170"}, 8, 60, 2300},
+	{"33", []string{"1", "4", "6", "7"}, 8, 40, 2150},
+	{"34", []string{"91", "93", "61"}, 7, 30, 1900},
+	{"39", []string{"02", "06", "347"}, 7, 20, 2480},
+	{"41", []string{"44", "22", "79"}, 7, 20, 2720},
+	{"31", []string{"20", "6"}, 7, 15, 2600},
+	{"48", []string{"22", "501", "602"}, 6, 15, 2810},
+	{"46", []string{"8", "70"}, 7, 15, 2230},
+	{"61", []string{"2", "3", "4"}, 8, 25, 3210},
+	{"81", []string{"3", "6", "90", "80"}, 8, 25, 7450},
+	{"82", []string{"2", "10"}, 8, 10, 3320},
+	{"86", []string{"10", "21", "138", "139"}, 8, 20, 2650},
+	{"91", []string{"11", "22", "98", "99"}, 8, 30, 4490},
+	{"972", []string{"2", "3", "50", "54"}, 7, 15, 1120},
+	{"971", []string{"4", "50"}, 7, 10, 18900},
+	{"966", []string{"11", "50"}, 7, 5, 15100},
+	{"20", []string{"2", "10"}, 8, 5, 14500},
+	{"234", []string{"1", "803"}, 7, 5, 15500},
+	{"27", []string{"11", "21", "82"}, 7, 5, 8800},
+	{"55", []string{"11", "21"}, 9, 10, 5100},
+	{"52", []string{"55", "81"}, 8, 10, 1750},
+}
+
+// party is one side of a call or message.
+type party struct {
+	own    bool   // one of our numbers, by its index
+	index  int64  // in the book, or among our numbers
+	text   string // what a write named, or a side that is no number; wins when set
+	prefix string // "whatsapp:" or nothing
+}
+
+// appendTo appends the party as Twilio names it.
+func (p *party) appendTo(dst []byte, w *world) []byte {
+	dst = append(dst, p.prefix...)
+	switch {
+	case p.text != "":
+		return append(dst, p.text...)
+	case p.own:
+		return append(dst, ownNumber(w.seed, p.index)...)
+	}
+	return w.appendPerson(dst, p.index)
+}
+
+// is tells whether the party is the one a caller asked for.
+func (p *party) is(w *world, asked string) bool {
+	var buf [48]byte
+	return string(p.appendTo(buf[:0], w)) == asked
+}
+
+// country is the country of somebody of the book.
+func (w *world) country(person int64) *country {
+	return countryOf(drawFor(w.seed, tagPeople, person))
+}
+
+func countryOf(d draw) *country {
+	at := d.below(1000)
+	for i := range countries {
+		at -= countries[i].share
+		if at < 0 {
+			return &countries[i]
+		}
+	}
+	return &countries[0]
+}
+
+// appendPerson appends the number of somebody of the book, in E.164.
+func (w *world) appendPerson(dst []byte, person int64) []byte {
+	d := drawFor(w.seed, tagPeople, person)
+	c := countryOf(d)
+	d.next() // the country's
+	dst = append(dst, '+')
+	dst = append(dst, c.code...)
+	dst = append(dst, c.areas[d.below(len(c.areas))]...)
+	return appendSubscriber(dst, &d, c.size)
+}
+
+// appendSubscriber appends digits that begin with 2 to 9.
+func appendSubscriber(dst []byte, d *draw, size int) []byte {
+	dst = append(dst, byte('2'+d.below(8)))
+	for range size - 1 {
+		dst = append(dst, byte('0'+d.below(10)))
+	}
+	return dst
+}
+
+// somebody picks from the book; those in front are picked more often.
+func (w *world) somebody(d *draw) party {
+	a, b := d.next()%uint64(w.people), d.next()%uint64(w.people)
+	return party{index: int64(min(a, b))}
+}
+
+// ownType is what sort of number each of the eight own ones is.
+var ownTypes = [...]string{"local", "local", "toll-free", "mobile", "local", "local", "mobile", "local"}
+
+var ownFronts = [...]string{"+1415", "+1212", "+1888", "+447700", "+4420", "+4930", "+614", "+1416"}
+
+var ownSizes = [...]int{7, 7, 7, 6, 8, 8, 8, 7}
+
+// ownNumber is one of the numbers the account owns from the beginning, or one
+// like them for an index past those.
+func ownNumber(seed uint64, index int64) string {
+	kind := index % int64(len(ownFronts))
+	d := drawFor(seed, tagOwn, index)
+	return string(appendSubscriber([]byte(ownFronts[kind]), &d, ownSizes[kind]))
+}
+
+// formatted is a number as Twilio shows it to people: grouped in North America,
+// as it is elsewhere.
+func formatted(number string) string {
+	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !digits(number[1:]) {
+		return number
+	}
+	return "(" + number[2:5] + ") " + number[5:8] + "-" + number[8:]
+}
+
+// digits tells whether s is nothing but digits, and at least one.
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// money writes hundred-thousandths of a dollar with a minus, as prices are.
+func money(amount int64) string {
+	s := strconv.FormatInt(amount, 10)
+	for len(s) < 6 {
+		s = "0" + s
+	}
+	return "-" + s[:len(s)-5] + "." + s[len(s)-5:]
+}

@@ -1,0 +1,144 @@
+// Where the records of one kind stand: index, time, and what happened to them.
+package slowapi
+
+import (
+	"slices"
+	"sort"
+)
+
+// sequence holds the records of one kind in one account. A record's index is
+// its place in the order of creation; lists show the highest index first.
+// What the seed makes is computed, so only what happened since costs memory.
+type sequence struct {
+	kind    *kind
+	account int
+	seed    uint64
+
+	base   int64 // how many records the seed makes: indexes 0 to base-1
+	newest int64 // when the newest of them was created, in Unix seconds
+	span   int64 // how many seconds lie between the oldest and the newest
+
+	born  []int64         // when each later record was created, never falling
+	marks map[int64]*mark // what writes and the passing of time did
+	gone  []int64         // deleted, rising
+	live  []int64         // not in a final state, rising
+	late  []int64         // whose times lie more than slack after creation, rising
+}
+
+// mark is what happened to one record since it was created.
+type mark struct {
+	when    []int64           // when each step after the first was reached
+	plan    []string          // the statuses it goes through when a write changed them
+	form    map[string]string // what writes set, by the name of the form field
+	written bool              // created by a write, so the seed says nothing about it
+	touched int64             // when it was last written to
+}
+
+// slack is how long after its creation a record's other times may lie before
+// the sequence keeps it among the late ones.
+const slack = 2 * 3600
+
+// count is how many records there ever were, deleted ones included.
+func (s *sequence) count() int64 { return s.base + int64(len(s.born)) }
+
+// created is when a record was created. It never falls as the index rises.
+func (s *sequence) created(i int64) int64 {
+	if i >= s.base {
+		return s.born[i-s.base]
+	}
+	return s.newest - s.age(s.base-1-i)
+}
+
+// age is how long before the newest record the k-th newest was created. One
+// neighbour in a hundred shares its second with the one created after it.
+func (s *sequence) age(k int64) int64 {
+	var chance uint64
+	for k > 0 {
+		d := drawFor(s.seed, s.kind.tag<<8|0xa6e, k)
+		chance = d.next()
+		if chance%100 != 0 {
+			break
+		}
+		k--
+	}
+	if k == 0 {
+		return 0
+	}
+	gaps := max(s.base-1, 1)
+	return s.span*k/gaps + int64(chance>>8)%(s.span/gaps/2+1)
+}
+
+// firstSince is the lowest index created at or after t, count when there is none.
+func (s *sequence) firstSince(t int64) int64 {
+	return int64(sort.Search(int(s.count()), func(i int) bool { return s.created(int64(i)) >= t }))
+}
+
+// deleted tells whether a record was deleted.
+func (s *sequence) deleted(i int64) bool {
+	_, gone := slices.BinarySearch(s.gone, i)
+	return gone
+}
+
+// exists tells whether there is a record with this index now.
+func (s *sequence) exists(i int64) bool {
+	return i >= 0 && i < s.count() && !s.deleted(i)
+}
+
+// nth is the index of the n-th newest record, -1 when there are not so many.
+// It costs a binary search in a binary search, whatever n.
+func (s *sequence) nth(n int64) int64 {
+	above := func(i int64) int64 { // how many records are newer than i
+		pos, _ := slices.BinarySearch(s.gone, i+1)
+		return s.count() - 1 - i - int64(len(s.gone)-pos)
+	}
+	count := s.count()
+	k := sort.Search(int(count), func(k int) bool {
+		i := count - 1 - int64(k)
+		return above(i) >= n && !s.deleted(i) || above(i) > n
+	})
+	return count - 1 - int64(k)
+}
+
+// markFor is the mark of a record, made when there is none.
+func (s *sequence) markFor(i int64) *mark {
+	m := s.marks[i]
+	if m == nil {
+		m = &mark{}
+		s.marks[i] = m
+	}
+	return m
+}
+
+// form is what writes set in a field of a record.
+func (s *sequence) form(i int64, field string) (string, bool) {
+	m := s.marks[i]
+	if m == nil {
+		return "", false
+	}
+	value, set := m.form[field]
+	return value, set
+}
+
+// written tells whether a record was created by a write.
+func (s *sequence) written(i int64) bool {
+	m := s.marks[i]
+	return m != nil && m.written
+}
+
+// insert adds i to a rising list, once.
+func insert(list []int64, i int64) []int64 {
+	pos, there := slices.BinarySearch(list, i)
+	if there {
+		return list
+	}
+	return slices.Insert(list, pos, i)
+}
+
+// without takes i from a rising list.
+func without(list []int64, i int64) []int64 {
+	pos, there := slices.BinarySearch(list, i)
+	if !there {
+		return list
+	}
+	return slices.Delete(list, pos, pos+1)
+}

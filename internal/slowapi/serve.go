@@ -1,0 +1,174 @@
+// Serving: from a request through cap, faults, latency and credentials to an answer.
+package slowapi
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxForm bounds the body of a write, in bytes.
+const maxForm = 64 << 10
+
+// errGone means nobody waits for the answer any more.
+var errGone = errors.New("slowapi: the client left")
+
+// ServeHTTP answers one request. It ends early, without an answer, when the
+// client leaves.
+//
+//	/-/ ----------> control (no credentials, no latency, never counted)
+//	anything else > count > cap > fault > wait > credentials > path > page, record or write > wire
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/-/") {
+		s.control(w, r)
+		return
+	}
+	began := s.now()
+	asked := r.URL.RequestURI()
+	s.counts.add(r.URL.EscapedPath(), asked)
+	busy := s.busy.Add(1)
+	defer s.busy.Add(-1)
+	out := reply{w: w, r: r, began: began, busy: busy, s: s}
+	if busy > int64(s.cap) {
+		out.send(refusalFor(http.StatusTooManyRequests).answer())
+		return
+	}
+	out.fault = s.faults.pick(asked)
+	a, err := s.answer(r, out.fault)
+	if err != nil {
+		return
+	}
+	out.send(a)
+}
+
+// answer finds what a request gets. The form is read before any waiting: only
+// then does net/http notice when the client leaves.
+func (s *Server) answer(r *http.Request, f *fault) (answer, error) {
+	form, refused := readForm(r)
+	path := r.URL.EscapedPath()
+	at, sids := routeOf(path)
+	if err := s.wait(r.Context(), s.delay(at, r.Method)); err != nil {
+		return answer{}, err
+	}
+	if f != nil {
+		if err := s.wait(r.Context(), f.delay); err != nil {
+			return answer{}, err
+		}
+		if a, instead := f.instead(r); instead {
+			return a, nil
+		}
+	}
+	if !s.knows(r) {
+		refused := refusalFor(http.StatusUnauthorized)
+		refused.header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
+		return refused.answer(), nil
+	}
+	if refused != nil {
+		return refused.answer(), nil
+	}
+	if at == nil {
+		return notFound(path).answer(), nil
+	}
+	t, ok := s.world.resolve(at, path, sids)
+	if !ok {
+		return notFound(path).answer(), nil
+	}
+	return s.do(r, t, form)
+}
+
+// do does what the method says to what the path names.
+func (s *Server) do(r *http.Request, t target, form url.Values) (answer, error) {
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch allowed := slices.Contains(strings.Split(t.route.allow(), ", "), r.Method); {
+	case !allowed:
+		refused := refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
+		refused.header = map[string]string{"Allow": t.route.allow()}
+		return refused.answer(), nil
+	case read && t.route.instance:
+		return s.instance(t), nil
+	case read:
+		return s.page(r.Context(), t, readQuery(r.URL.RawQuery))
+	case r.Method == http.MethodDelete:
+		return s.remove(t)
+	case t.route.instance:
+		return s.update(t, form)
+	}
+	return s.create(t, form)
+}
+
+// instance shows one record.
+func (s *Server) instance(t target) answer {
+	w := s.world
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if !t.seq.exists(t.index) {
+		return notFound(t.path).answer()
+	}
+	one := t.seq.kind.blank()
+	one.load(w, t.seq, t.index)
+	return answer{status: http.StatusOK, body: one.append(nil, w)}
+}
+
+// readForm reads the form of a write.
+func readForm(r *http.Request) (url.Values, *refusal) {
+	if r.Body == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil, nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, 20001, "The request body could not be read")
+	}
+	if len(raw) > maxForm {
+		return nil, refuse(http.StatusRequestEntityTooLarge, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes")
+	}
+	form, err := url.ParseQuery(string(raw))
+	if err != nil {
+		return nil, invalid("The request body is not a form")
+	}
+	return form, nil
+}
+
+// knows tells whether the request carries the main account's credentials; they
+// open the accounts below it too.
+func (s *Server) knows(r *http.Request) bool {
+	user, password, ok := r.BasicAuth()
+	same := subtle.ConstantTimeCompare([]byte(user), []byte(s.world.account)) &
+		subtle.ConstantTimeCompare([]byte(password), []byte(s.world.token))
+	return ok && same == 1
+}
+
+// delay is how long an answer takes: lists the latency give or take a fifth,
+// anything else 0.3 of that.
+func (s *Server) delay(r *route, method string) time.Duration {
+	d := time.Duration(float64(s.latency) * (0.8 + 0.4*rand.Float64()))
+	if r != nil && !r.instance && (method == http.MethodGet || method == http.MethodHead) {
+		return d
+	}
+	return d * 3 / 10
+}
+
+// wait lets time pass. It ends early with an error when the client leaves or
+// the server closes.
+func (s *Server) wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errGone
+	case <-s.closing:
+		return errGone
+	}
+}

@@ -1,0 +1,110 @@
+// The names of records (SIDs) and the numbers their contents are drawn from.
+package slowapi
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// mix spreads the bits of x over all 64 (the finaliser of splitmix64).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// draw is a stream of numbers that depends on nothing but where it began.
+type draw uint64
+
+// drawFor begins the stream of one record, or of one other thing of the world.
+func drawFor(seed uint64, tag uint64, index int64) draw {
+	return draw(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
+}
+
+// next is the next number of the stream.
+func (d *draw) next() uint64 {
+	*d += 0x9e3779b97f4a7c15
+	return mix(uint64(*d))
+}
+
+// below is the next number in [0, n).
+func (d *draw) below(n int) int {
+	return int(d.next() % uint64(n))
+}
+
+// hex appends n bytes of the stream as 2n hex digits.
+func (d *draw) hex(dst []byte, n int) []byte {
+	for ; n > 0; n -= 8 {
+		var word [8]byte
+		binary.BigEndian.PutUint64(word[:], d.next())
+		dst = hex.AppendEncode(dst, word[:min(n, 8)])
+	}
+	return dst
+}
+
+// cipher turns (index, owner) into 128 bits that look random, and back: a
+// Feistel network keyed by the seed. So a SID tells where its record stands,
+// and no table of SIDs is needed, however many records there are.
+type cipher struct {
+	keys [6]uint64
+}
+
+func newCipher(seed uint64) cipher {
+	var c cipher
+	d := drawFor(seed, 0x51d, 0)
+	for i := range c.keys {
+		c.keys[i] = d.next()
+	}
+	return c
+}
+
+// seal hides a and b.
+func (c *cipher) seal(a, b uint64) (uint64, uint64) {
+	for _, key := range c.keys {
+		a, b = b, a^mix(b^key)
+	}
+	return a, b
+}
+
+// unseal finds what seal hid.
+func (c *cipher) unseal(a, b uint64) (uint64, uint64) {
+	for i := len(c.keys) - 1; i >= 0; i-- {
+		a, b = b^mix(a^c.keys[i]), a
+	}
+	return a, b
+}
+
+// owner packs the account's number and the kind's tag, the half of a SID that
+// tells whether it is one of ours.
+func owner(account int, tag uint64) uint64 {
+	return uint64(account)<<32 | tag
+}
+
+// appendSID appends the SID of a record.
+func (c *cipher) appendSID(dst []byte, prefix string, account int, tag uint64, index int64) []byte {
+	a, b := c.seal(uint64(index), owner(account, tag))
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], a)
+	binary.BigEndian.PutUint64(raw[8:], b)
+	dst = append(dst, prefix...)
+	return hex.AppendEncode(dst, raw[:])
+}
+
+// index reads a SID of the given kind and account back; false when it is none.
+// The two letters in front are the caller's to check.
+func (c *cipher) index(sid string, account int, tag uint64) (int64, bool) {
+	if len(sid) != 34 {
+		return 0, false
+	}
+	var raw [16]byte
+	if _, err := hex.Decode(raw[:], []byte(sid[2:])); err != nil {
+		return 0, false
+	}
+	a, b := c.unseal(binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:]))
+	if b != owner(account, tag) || a > 1<<62 {
+		return 0, false
+	}
+	return int64(a), true
+}

@@ -1,0 +1,154 @@
+// The slow API itself: its options, how it starts and how it ends.
+
+// Package slowapi is a faithful, slow, faulty Twilio over real HTTP, for the
+// demo, for tests and for benchmarks.
+package slowapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say what the world is like and how it behaves. The zero Options are a
+// world of 5000 calls that answers at once and stands still.
+type Options struct {
+	// Latency is what a list takes, give or take a fifth; anything else takes
+	// 0.3 of that. 0 means no wait.
+	Latency time.Duration
+	// Records is N: N calls and 2N messages. 0 means 5000; at most 10^9.
+	Records int
+	// Seed decides everything that is made up. 0 means 1.
+	Seed uint64
+	// Epoch dates the newest record, to the second. Zero means 2026-06-01T12:00:00Z.
+	Epoch time.Time
+	// Cap is how many requests may be under way; one more is 429. 0 means 200.
+	Cap int
+	// Arrivals is how many calls come a minute, and twice as many messages. With
+	// 0 the world stands still; at most 60000.
+	Arrivals float64
+	// Quirks switch unverified behaviours; docs/slowapi.md lists them.
+	Quirks []string
+	// Journal is the file that keeps writes, deletions and advances over a
+	// restart. "" keeps them in memory.
+	Journal string
+	// Account and Token are the credentials of the main account, by default
+	// AC00000000000000000000000000000001 and slowapitoken.
+	Account, Token string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Logger takes what is logged; nil means nothing is.
+	Logger *slog.Logger
+}
+
+// Server is the slow API, an http.Handler for any number of callers at once.
+type Server struct {
+	world   *world
+	quirks  quirks
+	faults  faults
+	counts  counts
+	journal *journal
+	latency time.Duration
+	cap     int
+	busy    atomic.Int64
+	now     func() time.Time
+	log     *slog.Logger
+	packers sync.Pool // of *gzip.Writer
+
+	nudge   chan struct{} // the clock was moved
+	closing chan struct{}
+	once    sync.Once
+	ended   error
+	running sync.WaitGroup
+}
+
+// New makes the world, lets it go through its journal, and begins arrivals.
+// Errors: a setting out of its bounds, an unknown quirk, a journal that cannot
+// be read or belongs to another world.
+func New(o Options) (*Server, error) {
+	o = o.withDefaults()
+	on, err := readQuirks(o.Quirks)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		world: newWorld(o), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger,
+		nudge: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+	s.journal, err = openJournal(o.Journal, s.world, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if o.Arrivals > 0 {
+		s.running.Go(func() { s.run(o.Arrivals) })
+	}
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Records == 0 {
+		o.Records = 5000
+	}
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	if o.Epoch.IsZero() {
+		o.Epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	}
+	if o.Cap == 0 {
+		o.Cap = 200
+	}
+	if o.Account == "" {
+		o.Account = "AC00000000000000000000000000000001"
+	}
+	if o.Token == "" {
+		o.Token = "slowapitoken"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// check tells which setting is out of its bounds.
+func (o Options) check() error {
+	switch {
+	case o.Latency < 0:
+		return fmt.Errorf("slowapi: latency %s is negative", o.Latency)
+	case o.Records < 0 || o.Records > 1e9:
+		return fmt.Errorf("slowapi: records %d is not 1 to 10^9", o.Records)
+	case o.Cap < 0:
+		return fmt.Errorf("slowapi: cap %d is negative", o.Cap)
+	case o.Arrivals < 0 || o.Arrivals > 60000 || math.IsNaN(o.Arrivals):
+		return fmt.Errorf("slowapi: arrivals %v is not 0 to 60000 calls a minute", o.Arrivals)
+	case !isSID(o.Account, "AC"):
+		return fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
+	case o.Epoch.Unix() < 0 || o.Epoch.Year() > 9000:
+		return errors.New("slowapi: epoch must lie between 1970 and 9000")
+	}
+	return nil
+}
+
+// Close ends the world's running and every wait, waits for its goroutine, and
+// syncs the journal. Requests still waiting end without an answer. It may be
+// called again.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		close(s.closing)
+		s.running.Wait()
+		s.world.writing.Lock()
+		defer s.world.writing.Unlock()
+		s.ended = s.journal.close()
+	})
+	return s.ended
+}

@@ -1,0 +1,217 @@
+// The wire: headers, compression, and breaking the answer as a fault asks.
+package slowapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reply is one answer on its way out.
+type reply struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	s     *Server
+	fault *fault
+	began time.Time
+	busy  int64 // requests under way, this one included
+}
+
+// wireBody is a body as it goes out: bytes with white space after the first.
+type wireBody struct {
+	data []byte
+	pad  int64
+}
+
+func (b wireBody) size() int64 { return int64(len(b.data)) + b.pad }
+
+// send writes the answer.
+func (o *reply) send(a answer) {
+	f := o.fault
+	if f != nil {
+		f.dress(&a)
+	}
+	body := wireBody{data: a.body}
+	if f != nil && f.PadMB != nil && len(a.body) > 0 {
+		body.pad = *f.PadMB << 20
+	}
+	packed := len(a.body) > 0 && acceptsGzip(o.r) || f != nil && f.GzipCut != nil
+	if packed {
+		body = wireBody{data: o.s.pack(body)}
+	}
+	if f != nil && f.GzipCut != nil {
+		body.data = body.data[:min(*f.GzipCut, int64(len(body.data)))]
+	}
+	o.header(a, packed)
+	if f != nil && f.breaks() {
+		o.broken(a.status, body)
+		return
+	}
+	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
+		o.w.Header().Set("Content-Length", strconv.FormatInt(body.size(), 10))
+	}
+	o.w.WriteHeader(a.status)
+	if o.r.Method != http.MethodHead {
+		_ = body.write(o.w, body.size()) // an error means that the client left
+	}
+}
+
+// header sets what every answer carries.
+func (o *reply) header(a answer, packed bool) {
+	h := o.w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since")
+	h.Set("Access-Control-Allow-Credentials", "true")
+	h.Set("Access-Control-Expose-Headers", "ETag, Twilio-Request-Id")
+	h.Set("Twilio-Concurrent-Requests", strconv.FormatInt(o.busy, 10))
+	h.Set("Twilio-Request-Duration", fmt.Sprintf("%.3f", o.s.now().Sub(o.began).Seconds()))
+	h.Set("Twilio-Request-Id", requestID())
+	h.Set("Vary", "Accept-Encoding")
+	if a.status != http.StatusNoContent {
+		h.Set("Content-Type", "application/json")
+	}
+	if packed {
+		h.Set("Content-Encoding", "gzip")
+	}
+	for name, value := range a.header {
+		h.Set(name, value)
+	}
+}
+
+// breaks tells whether the fault goes below what net/http lets a handler do.
+func (f *fault) breaks() bool {
+	return f.Reset || f.Truncate != nil || f.StallAfter != nil || f.Length != nil
+}
+
+// broken writes the answer by hand: a wrong length, a body that stops, silence,
+// a reset. The connection is never used again.
+func (o *reply) broken(status int, body wireBody) {
+	f, promised, sent := o.fault, body.size(), body.size()
+	if f.Length != nil {
+		promised = max(promised+*f.Length, 0)
+	}
+	if f.Truncate != nil {
+		sent = min(sent, *f.Truncate)
+	}
+	stalls := f.StallAfter != nil && *f.StallAfter < promised
+	if f.StallAfter != nil {
+		sent = min(sent, *f.StallAfter)
+	}
+	conn, rest, err := http.NewResponseController(o.w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // no real connection: cutting it off is all one can do
+	}
+	defer conn.Close()
+	defer o.s.untilClosed(conn)()
+	if f.Reset && f.Truncate == nil && f.StallAfter == nil {
+		reset(conn)
+		return
+	}
+	var head bytes.Buffer
+	fmt.Fprintf(&head, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Length: %d\r\n", status, http.StatusText(status), o.s.now().UTC().Format(http.TimeFormat), promised)
+	_ = o.w.Header().Write(&head)
+	head.WriteString("\r\n")
+	if _, err := conn.Write(head.Bytes()); err != nil {
+		return
+	}
+	if o.r.Method != http.MethodHead {
+		if err := body.write(conn, sent); err != nil {
+			return
+		}
+	}
+	if stalls {
+		// Silence until the client leaves: reading ends when it does.
+		_, _ = rest.WriteTo(discard{})
+		return
+	}
+	if f.Reset {
+		reset(conn)
+	}
+}
+
+// untilClosed closes the connection when the server closes; what it gives back
+// ends that watch.
+func (s *Server) untilClosed(conn net.Conn) (done func()) {
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-s.closing:
+			_ = conn.Close()
+		case <-stop:
+		}
+	})
+	return func() { close(stop); watch.Wait() }
+}
+
+// reset closes a connection so that the other side sees a reset.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// discard takes what a client that should be silent sends.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// write writes the first n bytes.
+func (b wireBody) write(to interface{ Write([]byte) (int, error) }, n int64) error {
+	put := func(p []byte) error {
+		p = p[:min(int64(len(p)), n)]
+		n -= int64(len(p))
+		if len(p) == 0 {
+			return nil
+		}
+		_, err := to.Write(p)
+		return err
+	}
+	first := min(len(b.data), 1)
+	if err := put(b.data[:first]); err != nil {
+		return err
+	}
+	spaces := bytes.Repeat([]byte(" "), int(min(b.pad, 64<<10)))
+	for pad := b.pad; pad > 0 && n > 0; pad -= int64(len(spaces)) {
+		if err := put(spaces[:min(pad, int64(len(spaces)))]); err != nil {
+			return err
+		}
+	}
+	return put(b.data[first:])
+}
+
+// pack compresses a body.
+func (s *Server) pack(b wireBody) []byte {
+	var out bytes.Buffer
+	z, ok := s.packers.Get().(*gzip.Writer)
+	if !ok {
+		z = gzip.NewWriter(&out)
+	}
+	z.Reset(&out)
+	_ = b.write(z, b.size()) // a buffer takes everything
+	_ = z.Close()
+	s.packers.Put(z)
+	return out.Bytes()
+}
+
+// acceptsGzip reads Accept-Encoding.
+func acceptsGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if name = strings.TrimSpace(name); name != "gzip" && name != "*" {
+			continue
+		}
+		value, weighted := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+		q, err := strconv.ParseFloat(value, 64)
+		return !weighted || err == nil && q > 0
+	}
+	return false
+}
