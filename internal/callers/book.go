@@ -1,0 +1,192 @@
+// Book: the credentials we issued, and whose a request carries.
+
+// Package callers knows who is asking.
+package callers
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Credential lets a program ask one source as upstream would let it: with a
+// user and a secret, or with the secret alone where the spec says bearer.
+type Credential struct {
+	Name   string // "reports": for the access log and for errors
+	Source string
+	User   string // what callers give as their user; not looked at where the spec says bearer
+	Secret understudy.Secret
+	Grant  understudy.Grant
+}
+
+// Options are what a Book is made of.
+type Options struct {
+	Credentials []Credential
+	Sources     []*understudy.Source // every source a credential may name; their specs say how callers sign
+	// Loopback is what a person on this machine may do without a credential
+	// (Caller.Name "loopback"). Its zero value permits nothing.
+	Loopback understudy.Grant
+	Now      func() time.Time // nil: time.Now
+}
+
+// Book knows the credentials. It keeps no secret, only salted digests, and is
+// safe for concurrent use.
+type Book struct {
+	now    func() time.Time
+	styles map[string]string // auth style by source
+	salt   [sha256.Size]byte
+	known  map[digest]*entry // by source, user and secret
+	people map[digest]*entry // by user and secret
+	local  understudy.Caller
+}
+
+type digest = [sha256.Size]byte
+
+type entry struct {
+	digest digest
+	caller understudy.Caller
+}
+
+// maxHeader bounds the Authorization header read, in bytes.
+const maxHeader = 1 << 10
+
+// New makes the book. A credential without a name, a secret or a known source,
+// or with a user and secret another of its source has, is an error.
+func New(o Options) (*Book, error) {
+	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	if _, err := rand.Read(b.salt[:]); err != nil {
+		return nil, fmt.Errorf("callers: salt: %w", err)
+	}
+	for _, s := range o.Sources {
+		b.styles[s.Name] = s.Spec.Auth.Style
+	}
+	b.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback}
+	for i := range o.Credentials {
+		if err := b.add(&o.Credentials[i]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func (b *Book) add(c *Credential) error {
+	style, ok := b.styles[c.Source]
+	user := c.User
+	if style == bearer {
+		user = ""
+	}
+	secret := c.Secret.Reveal()
+	switch {
+	case c.Name == "":
+		return fmt.Errorf("callers: a credential of %q has no name", c.Source)
+	case !ok:
+		return fmt.Errorf("callers: credential %s: no source %q", c.Name, c.Source)
+	case secret == "":
+		return fmt.Errorf("callers: credential %s: empty secret", c.Name)
+	case style != bearer && (user == "" || strings.Contains(user, ":")):
+		return fmt.Errorf("callers: credential %s: user %q: want one without a colon", c.Name, user)
+	case len(user)+len(secret) > maxHeader/2:
+		return fmt.Errorf("callers: credential %s: user and secret together are longer than %d bytes", c.Name, maxHeader/2)
+	}
+	grant := c.Grant
+	e := &entry{digest: b.sum(c.Source, user, secret), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant}}
+	if other := b.known[e.digest]; other != nil {
+		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
+	}
+	b.known[e.digest] = e
+	if d := b.sum("", user, secret); b.people[d] == nil {
+		b.people[d] = &entry{digest: d, caller: e.caller}
+	}
+	return nil
+}
+
+// Caller is who asks source: whose credential the request carries in its one
+// Authorization header, by HTTP Basic (RFC 7617) or, where the spec says
+// bearer, as a bearer token (RFC 6750). Anybody else is ErrUnauthorized, and
+// learns neither in words nor in time whether the user was right.
+func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error) {
+	return b.find(r, b.known, source, b.styles[source])
+}
+
+// find checks the request's credential. A digest costs less than remembering
+// decisions by header would, and leaves nothing to bound or forget.
+func (b *Book) find(r *http.Request, known map[digest]*entry, source, style string) (understudy.Caller, error) {
+	header := r.Header["Authorization"]
+	if len(header) == 0 {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential", understudy.ErrUnauthorized)
+	}
+	if len(header) > 1 || len(header[0]) > maxHeader {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: want one Authorization header of at most %d bytes", understudy.ErrUnauthorized, maxHeader)
+	}
+	var buf [maxHeader]byte
+	user, secret, ok := parse(buf[:], header[0], style)
+	if !ok {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: unreadable Authorization header", understudy.ErrUnauthorized)
+	}
+	d := sum(&b.salt, source, user, secret)
+	e := known[d]
+	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
+	}
+	if !e.caller.Grant.Live(b.now()) {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
+	}
+	return e.caller, nil
+}
+
+func (b *Book) sum(source, user, secret string) digest {
+	return sum(&b.salt, source, []byte(user), []byte(secret))
+}
+
+// sum is the salted digest of a credential. The salt is new in every process,
+// so that nobody can choose a credential whose digest is near a known one and
+// learn from the time a map takes.
+func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
+	var buf [2 * maxHeader]byte
+	text := append(buf[:0], salt[:]...)
+	text = append(append(text, source...), 0)
+	text = append(append(text, user...), 0)
+	return sha256.Sum256(append(text, secret...))
+}
+
+// The auth styles of a spec.
+const (
+	basic  = "basic"
+	bearer = "bearer"
+)
+
+// parse splits an Authorization header. Where upstream takes no credential
+// (style none) ours come by Basic. The results point into buf.
+func parse(buf []byte, header, style string) (user, secret []byte, ok bool) {
+	scheme, rest, ok := strings.Cut(header, " ")
+	rest = strings.Trim(rest, " ")
+	if !ok || rest == "" {
+		return nil, nil, false
+	}
+	if style == bearer {
+		return nil, buf[:copy(buf, rest)], strings.EqualFold(scheme, bearer)
+	}
+	if !strings.EqualFold(scheme, basic) {
+		return nil, nil, false
+	}
+	text, err := base64.StdEncoding.AppendDecode(buf[:0], []byte(rest))
+	if err != nil {
+		return nil, nil, false
+	}
+	for i, c := range text {
+		if c == ':' {
+			return text[:i], text[i+1:], true
+		}
+	}
+	return nil, nil, false
+}

@@ -1,0 +1,268 @@
+// Callers: who gets in, who does not, and what it costs.
+
+package callers
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+const account = "AC00000000000000000000000000000001"
+
+var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func source(name, style string) *understudy.Source {
+	return &understudy.Source{Name: name, Spec: &understudy.Spec{Name: name, Auth: understudy.Auth{Style: style}}}
+}
+
+func book(t testing.TB, o Options) *Book {
+	t.Helper()
+	if o.Sources == nil {
+		o.Sources = []*understudy.Source{source("twilio", "basic"), source("forge", "bearer"), source("open", "none")}
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return start }
+	}
+	b, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func credential(name, source, user, secret, role string) Credential {
+	return Credential{Name: name, Source: source, User: user, Secret: understudy.NewSecret(secret), Grant: understudy.Grant{Role: role, By: "config"}}
+}
+
+func basicHeader(user, secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
+}
+
+func request(headers ...string) *http.Request {
+	r := httptest.NewRequest("GET", "/2010-04-01/Accounts.json", nil)
+	for _, h := range headers {
+		r.Header.Add("Authorization", h)
+	}
+	return r
+}
+
+func TestCaller(t *testing.T) {
+	expired := credential("old", "twilio", account, "oldtoken", "all")
+	expired.Grant.Expires = start
+	soon := credential("soon", "twilio", account, "soontoken", "all")
+	soon.Grant.Expires = start.Add(time.Second)
+	b := book(t, Options{Credentials: []Credential{
+		credential("demo", "twilio", account, "understudydemotoken", "all"),
+		credential("masked", "twilio", account, "understudymaskedtoken", "support"),
+		credential("colon", "twilio", "SK1", "a:b", "all"),
+		credential("norole", "twilio", "SK2", "x", ""),
+		expired, soon,
+		credential("forge", "forge", "", "ghtoken", "all"),
+		credential("open", "open", "me", "opentoken", "all"),
+	}})
+	for _, test := range []struct {
+		name, source string
+		headers      []string
+		want         string // the caller's name, "" = refused
+	}{
+		{"right", "twilio", []string{basicHeader(account, "understudydemotoken")}, "demo"},
+		{"another of the same user", "twilio", []string{basicHeader(account, "understudymaskedtoken")}, "masked"},
+		{"scheme in capitals", "twilio", []string{"BASIC" + basicHeader(account, "understudydemotoken")[5:]}, "demo"},
+		{"secret with a colon", "twilio", []string{basicHeader("SK1", "a:b")}, "colon"},
+		{"no role is still known", "twilio", []string{basicHeader("SK2", "x")}, "norole"},
+		{"not yet expired", "twilio", []string{basicHeader(account, "soontoken")}, "soon"},
+		{"expired", "twilio", []string{basicHeader(account, "oldtoken")}, ""},
+		{"wrong secret", "twilio", []string{basicHeader(account, "nope")}, ""},
+		{"wrong user", "twilio", []string{basicHeader("AC2", "understudydemotoken")}, ""},
+		{"case matters", "twilio", []string{basicHeader(strings.ToLower(account), "understudydemotoken")}, ""},
+		{"empty secret", "twilio", []string{basicHeader(account, "")}, ""},
+		{"user and secret run together", "twilio", []string{basicHeader(account+"u", "nderstudydemotoken")}, ""},
+		{"zero byte instead of the split", "twilio", []string{basicHeader(account+"\x00understudydemotoken", "")}, ""},
+		{"no colon", "twilio", []string{"Basic " + base64.StdEncoding.EncodeToString([]byte("x"))}, ""},
+		{"not base64", "twilio", []string{"Basic !!!"}, ""},
+		{"none", "twilio", nil, ""},
+		{"empty", "twilio", []string{""}, ""},
+		{"scheme alone", "twilio", []string{"Basic"}, ""},
+		{"two headers", "twilio", []string{basicHeader(account, "understudydemotoken"), basicHeader(account, "understudydemotoken")}, ""},
+		{"too long", "twilio", []string{"Basic " + strings.Repeat("A", 2000)}, ""},
+		{"bearer where the spec says basic", "twilio", []string{"Bearer understudydemotoken"}, ""},
+		{"another source's", "open", []string{basicHeader(account, "understudydemotoken")}, ""},
+		{"unknown source", "nowhere", []string{basicHeader(account, "understudydemotoken")}, ""},
+		{"bearer", "forge", []string{"Bearer ghtoken"}, "forge"},
+		{"bearer wrong", "forge", []string{"Bearer ghtoken2"}, ""},
+		{"basic where the spec says bearer", "forge", []string{basicHeader("", "ghtoken")}, ""},
+		{"none upstream, basic here", "open", []string{basicHeader("me", "opentoken")}, "open"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := b.Caller(request(test.headers...), test.source)
+			if test.want == "" {
+				if !errors.Is(err, understudy.ErrUnauthorized) || c != (understudy.Caller{}) {
+					t.Fatalf("got %q, %v; want ErrUnauthorized and nobody", c.Name, err)
+				}
+				return
+			}
+			if err != nil || c.Name != test.want || c.Source != test.source {
+				t.Fatalf("got %q of %q, %v; want %q", c.Name, c.Source, err, test.want)
+			}
+		})
+	}
+}
+
+func TestRefusalsReadTheSame(t *testing.T) {
+	b := book(t, Options{Credentials: []Credential{credential("demo", "twilio", account, "secret", "all")}})
+	_, wrongUser := b.Caller(request(basicHeader("nobody", "secret")), "twilio")
+	_, wrongSecret := b.Caller(request(basicHeader(account, "nope")), "twilio")
+	if wrongUser.Error() != wrongSecret.Error() {
+		t.Errorf("%q tells a wrong user from %q", wrongUser, wrongSecret)
+	}
+	if strings.Contains(wrongSecret.Error(), "nope") || strings.Contains(wrongSecret.Error(), account) {
+		t.Errorf("%q repeats what was given", wrongSecret)
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	for _, test := range []struct {
+		want        string
+		credentials []Credential
+	}{
+		{"has no name", []Credential{credential("", "twilio", account, "x", "all")}},
+		{`no source "twilo"`, []Credential{credential("a", "twilo", account, "x", "all")}},
+		{"empty secret", []Credential{credential("a", "twilio", account, "", "all")}},
+		{"without a colon", []Credential{credential("a", "twilio", "a:b", "x", "all")}},
+		{"without a colon", []Credential{credential("a", "twilio", "", "x", "all")}},
+		{"same user and secret as a", []Credential{credential("a", "twilio", account, "x", "all"), credential("b", "twilio", account, "x", "support")}},
+		{"same user and secret as a", []Credential{credential("a", "forge", "u", "x", "all"), credential("b", "forge", "v", "x", "all")}},
+		{"longer than", []Credential{credential("a", "twilio", account, strings.Repeat("x", 600), "all")}},
+	} {
+		_, err := New(Options{Credentials: test.credentials, Sources: []*understudy.Source{source("twilio", "basic"), source("forge", "bearer")}})
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "callers: ") {
+			t.Errorf("got %v, want one with %q", err, test.want)
+		}
+	}
+}
+
+// local is a request as net/http hands it over on a listener at 127.0.0.1:4114.
+func local(remote, host string, headers ...string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr, r.Host = remote, host
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:4114"))
+	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at))
+}
+
+func TestPerson(t *testing.T) {
+	credentials := []Credential{
+		credential("demo", "twilio", account, "demotoken", "all"),
+		credential("norole", "twilio", account, "noroletoken", ""),
+		credential("forge", "forge", "", "ghtoken", "support"),
+	}
+	demo := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all", By: "demo"}})
+	bare := book(t, Options{Credentials: credentials})
+	here := "127.0.0.1:50000"
+	for _, test := range []struct {
+		name string
+		book *Book
+		r    *http.Request
+		want string
+		err  error
+	}{
+		{"local", demo, local(here, "127.0.0.1:4114"), "loopback", nil},
+		{"localhost", demo, local(here, "LOCALHOST:4114"), "loopback", nil},
+		{"IPv6", demo, local("[::1]:50000", "[::1]:4114"), "loopback", nil},
+		{"mapped IPv4", demo, local("[::ffff:127.0.0.1]:50000", "127.0.0.1:4114"), "loopback", nil},
+		{"from elsewhere", demo, local("192.0.2.7:50000", "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
+		{"no peer", demo, local("", "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
+		{"rebound name", demo, local(here, "evil.example:4114"), "", understudy.ErrUnauthorized},
+		{"name that begins well", demo, local(here, "localhost.evil.example:4114"), "", understudy.ErrUnauthorized},
+		{"address that begins well", demo, local(here, "127.0.0.1.evil.example:4114"), "", understudy.ErrUnauthorized},
+		{"another port", demo, local(here, "127.0.0.1:80"), "", understudy.ErrUnauthorized},
+		{"no port", demo, local(here, "localhost"), "", understudy.ErrUnauthorized},
+		{"no host", demo, local(here, ""), "", understudy.ErrUnauthorized},
+		{"behind a proxy", demo, local(here, "127.0.0.1:4114", "X-Forwarded-For", "127.0.0.1"), "", understudy.ErrUnauthorized},
+		{"forwarded", demo, local(here, "127.0.0.1:4114", "Forwarded", "for=127.0.0.1"), "", understudy.ErrUnauthorized},
+		{"spoofed from elsewhere", demo, local("192.0.2.7:50000", "127.0.0.1:4114", "X-Forwarded-For", "127.0.0.1"), "", understudy.ErrUnauthorized},
+		{"credential from elsewhere", demo, local("192.0.2.7:50000", "x.example", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
+		{"bearer credential", demo, local(here, "127.0.0.1:4114", "Authorization", "bearer ghtoken"), "forge", nil},
+		{"wrong credential is not made up for", demo, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "nope")), "", understudy.ErrUnauthorized},
+		{"empty header is not made up for", demo, local(here, "127.0.0.1:4114", "Authorization", ""), "", understudy.ErrUnauthorized},
+		{"credential without a role", demo, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "noroletoken")), "", understudy.ErrForbidden},
+		{"local without a role", bare, local(here, "127.0.0.1:4114"), "", understudy.ErrForbidden},
+		{"elsewhere without a role", bare, local("192.0.2.7:1", "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
+		{"credential there", bare, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := test.book.Person(test.r)
+			if c.Name != test.want || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
+				t.Fatalf("got %q, %v; want %q, %v", c.Name, err, test.want, test.err)
+			}
+		})
+	}
+	_, err := bare.Person(local(here, "127.0.0.1:4114"))
+	if !strings.Contains(err.Error(), AddRole) {
+		t.Errorf("%q does not say which line to add", err)
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	now := start
+	c := credential("a", "twilio", account, "x", "all")
+	c.Grant.Expires = start.Add(time.Minute)
+	b := book(t, Options{Credentials: []Credential{c}, Now: func() time.Time { return now }, Loopback: understudy.Grant{Role: "all", Expires: start.Add(time.Minute)}})
+	r := request(basicHeader(account, "x"))
+	if _, err := b.Caller(r, "twilio"); err != nil {
+		t.Fatal(err)
+	}
+	now = start.Add(time.Minute)
+	if _, err := b.Caller(r, "twilio"); !errors.Is(err, understudy.ErrUnauthorized) {
+		t.Fatalf("after its expiry: %v", err)
+	}
+	if _, err := b.Person(local("127.0.0.1:1", "127.0.0.1:4114")); !errors.Is(err, understudy.ErrForbidden) {
+		t.Fatalf("loopback after its expiry: %v", err)
+	}
+}
+
+func FuzzCaller(f *testing.F) {
+	for _, seed := range []string{"", "Basic", "Basic ", basicHeader(account, "secret"), "basic eDp5", "Bearer x", "Basic Og==", "Basic ====", "Basic QUM6\n"} {
+		f.Add(seed)
+	}
+	b := book(f, Options{Credentials: []Credential{credential("a", "twilio", account, "secret", "all"), credential("b", "forge", "", "ghtoken", "all")}})
+	f.Fuzz(func(t *testing.T, header string) {
+		for _, source := range []string{"twilio", "forge", "open"} {
+			c, err := b.Caller(request(header), source)
+			if (err == nil) != (c.Name != "") {
+				t.Fatalf("%q: caller %q with error %v", header, c.Name, err)
+			}
+			if err != nil {
+				continue
+			}
+			r := &http.Request{Header: http.Header{"Authorization": {header}}}
+			user, secret, _ := r.BasicAuth()
+			if !(source == "twilio" && user == account && secret == "secret") && !(source == "forge" && strings.Contains(header, "ghtoken")) {
+				t.Fatalf("%q let %q in", header, c.Name)
+			}
+		}
+	})
+}
+
+func BenchmarkCaller(b *testing.B) {
+	bk := book(b, Options{Credentials: []Credential{credential("demo", "twilio", account, "understudydemotoken", "all")}, Now: time.Now})
+	r := request(basicHeader(account, "understudydemotoken"))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := bk.Caller(r, "twilio"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Person: who asks the viewer and /-/, where people come without a program.
+
+package callers
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"understudy"
+)
+
+// AddRole is the line of the config that lets local people in.
+const AddRole = "viewer: {role: all}"
+
+// Person is who asks the viewer or /-/. A credential decides where there is
+// one, whichever source it is for. Without one, somebody on this machine has
+// the loopback grant; when that names no role the error is ErrForbidden and
+// says which line to add to the config. Anybody else is ErrUnauthorized.
+//
+// On this machine means: the connection comes from a loopback address, nothing
+// says it was passed on by a proxy, and the Host header is a loopback name or
+// address with the port the connection came in by. Without the last a page of
+// any web site could read here after pointing its own name at 127.0.0.1.
+func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
+	if len(r.Header["Authorization"]) == 0 {
+		return b.loopback(r)
+	}
+	c, err := b.find(r, b.people, "", personStyle(r.Header["Authorization"][0]))
+	if err != nil {
+		return understudy.Caller{}, err
+	}
+	if c.Role() == "" {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has no role; give it one under credentials in the config", understudy.ErrForbidden, c.Name)
+	}
+	return c, nil
+}
+
+// personStyle reads either scheme: people may hold a credential of any source.
+func personStyle(header string) string {
+	if len(header) > len(bearer) && strings.EqualFold(header[:len(bearer)], bearer) {
+		return bearer
+	}
+	return basic
+}
+
+func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
+	if why := notLocal(r); why != "" {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and %s", understudy.ErrUnauthorized, why)
+	}
+	if b.local.Role() == "" {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: people on this machine have no role; add this line to the config: %s", understudy.ErrForbidden, AddRole)
+	}
+	if !b.local.Grant.Live(b.now()) {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: the role of people on this machine has expired", understudy.ErrForbidden)
+	}
+	return b.local, nil
+}
+
+// passedOn are headers only a proxy sets. They are never believed, but where
+// one is, the peer's address says nothing about who asks.
+var passedOn = [...]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}
+
+// notLocal says why a request is not from a person on this machine, "" when it
+// is.
+func notLocal(r *http.Request) string {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+		return "the connection is not from this machine"
+	}
+	for _, name := range passedOn {
+		if r.Header[name] != nil {
+			return "a proxy passed the request on (" + name + ")"
+		}
+	}
+	host, port := splitHost(r.Host)
+	if !loopbackName(host) {
+		return "the Host header names no loopback address"
+	}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if _, want, err := net.SplitHostPort(at.String()); err != nil || port != want {
+			return "the Host header names another port"
+		}
+	}
+	return ""
+}
+
+// splitHost is the name and port of a Host header; no port means 80.
+func splitHost(hostport string) (host, port string) {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = strings.Trim(hostport, "[]"), "80"
+	}
+	return strings.ToLower(host), port
+}
+
+func loopbackName(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
+}
