@@ -18,8 +18,11 @@ import (
 // maxForm bounds the body of a write, in bytes.
 const maxForm = 64 << 10
 
-// errGone means nobody waits for the answer any more.
-var errGone = errors.New("slowapi: the client left")
+// Why a wait ended early.
+var (
+	errGone    = errors.New("slowapi: the client left")
+	errClosing = errors.New("slowapi: the server closes")
+)
 
 // ServeHTTP answers one request. It ends early, without an answer, when the
 // client leaves.
@@ -43,6 +46,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out.fault = s.faults.pick(asked)
 	a, err := s.answer(r, out.fault)
+	if errors.Is(err, errClosing) {
+		a, err = refusalFor(http.StatusServiceUnavailable).answer(), nil
+	}
 	if err != nil {
 		return
 	}
@@ -169,6 +175,6 @@ func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return errGone
 	case <-s.closing:
-		return errGone
+		return errClosing
 	}
 }

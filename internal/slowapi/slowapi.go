@@ -140,8 +140,8 @@ func (o Options) check() error {
 }
 
 // Close ends the world's running and every wait, waits for its goroutine, and
-// syncs the journal. Requests still waiting end without an answer. It may be
-// called again.
+// syncs the journal. Requests still waiting are answered 503. It may be called
+// again.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)

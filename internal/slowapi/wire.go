@@ -100,9 +100,9 @@ func (o *reply) broken(status int, body wireBody) {
 	if f.Truncate != nil {
 		sent = min(sent, *f.Truncate)
 	}
-	stalls := f.StallAfter != nil && *f.StallAfter < promised
-	if f.StallAfter != nil {
-		sent = min(sent, *f.StallAfter)
+	stalls := f.StallAfter != nil && *f.StallAfter <= sent
+	if stalls {
+		sent = *f.StallAfter
 	}
 	conn, rest, err := http.NewResponseController(o.w).Hijack()
 	if err != nil {

@@ -1,0 +1,360 @@
+// Tests of filters: the table of docs/twilio.md, the edges, the forms of dates.
+package slowapi
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// documented reads the table of docs/twilio.md: the filters of every path.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/twilio.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	parentheses := regexp.MustCompile(`\([^)]*\)`)
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], ".json") {
+			continue
+		}
+		var filters []string
+		last := ""
+		for part := range strings.SplitSeq(parentheses.ReplaceAllString(cells[3], ""), ",") {
+			switch part = strings.TrimSpace(part); part {
+			case "<", ">":
+				part = last + part
+			default:
+				last = part
+			}
+			filters = append(filters, part)
+		}
+		for path := range strings.SplitSeq(cells[1], ",") {
+			path = strings.TrimSpace(path)
+			if strings.HasPrefix(path, "/L") || strings.HasPrefix(path, "/M") || strings.HasPrefix(path, "/T") {
+				path = "~/IncomingPhoneNumbers" + path + ".json"
+			}
+			found[path] = filters
+		}
+	}
+	return found
+}
+
+// fieldOf is where a filter's value shows in a record.
+var fieldOf = map[string]string{
+	"To": "to", "From": "from", "ParentCallSid": "parent_call_sid", "Status": "status", "StartTime": "start_time",
+	"EndTime": "end_time", "DateSent": "date_sent", "FriendlyName": "friendly_name", "Beta": "beta",
+	"PhoneNumber": "phone_number", "Origin": "origin",
+}
+
+func TestEveryDocumentedFilterFindsSomeRecordsAndNotOthers(t *testing.T) {
+	r := start(t, Options{Records: 400})
+	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
+	r.write("POST", "/2010-04-01/Accounts/"+below+".json", url.Values{"Status": {"suspended"}}, 200)
+	table := documented(t)
+	if len(table) < 20 {
+		t.Fatalf("only %d paths in the table", len(table))
+	}
+	for _, one := range routes {
+		if one.instance {
+			continue
+		}
+		path := strings.Replace(one.pattern, "Accounts/*/", "~/", 1)
+		path = strings.Replace(path, "Accounts", "/2010-04-01/Accounts", 1) + ".json"
+		filters, there := table[path]
+		if !there {
+			t.Errorf("%s is not in the table", path)
+			continue
+		}
+		var ours []string
+		for _, f := range one.kind.filters {
+			ours = append(ours, f.key)
+		}
+		if !slices.Equal(ours, filters) {
+			t.Errorf("%s: filters %v, the table has %v", path, ours, filters)
+		}
+		target := strings.Replace(path, "~", root, 1)
+		all := r.walk(target+"?PageSize=1000", nil)
+		for _, key := range filters {
+			t.Run(path+" "+key, func(t *testing.T) { r := r; r.T = t; r.tryFilter(target, key, all) })
+		}
+	}
+}
+
+// tryFilter asks for a value that some records have and compares with what the
+// unfiltered list says.
+func (r running) tryFilter(target, key string, all []record) {
+	name := strings.TrimRight(key, "<>")
+	field := fieldOf[name]
+	var value string
+	for _, one := range all[len(all)/2:] {
+		if one[field] != nil {
+			value = fmt.Sprint(one[field])
+			break
+		}
+	}
+	if field == "" || value == "" {
+		r.Fatalf("no record has a %s (%s)", name, field)
+	}
+	matches := func(one record) bool { return fmt.Sprint(one[field]) == value }
+	asked := value
+	if clock, err := time.Parse(time.RFC1123Z, value); err == nil {
+		asked = clock.Format(time.RFC3339)
+		matches = func(one record) bool {
+			if one[field] == nil {
+				return false
+			}
+			at, err := time.Parse(time.RFC1123Z, one[field].(string))
+			if err != nil {
+				r.Fatal(err)
+			}
+			switch strings.TrimPrefix(key, name) {
+			case "<":
+				return !at.After(clock)
+			case ">":
+				return !at.Before(clock)
+			}
+			return at.Equal(clock)
+		}
+	}
+	var want []string
+	for _, one := range all {
+		if matches(one) {
+			want = append(want, one["sid"].(string))
+		}
+	}
+	got := sids(r.walk(target+"?PageSize=77&"+url.QueryEscape(key)+"="+url.QueryEscape(asked), nil))
+	if !slices.Equal(got, want) {
+		r.Errorf("%s=%s: %d records, want %d", key, asked, len(got), len(want))
+	}
+	if len(want) == 0 || len(want) == len(all) && !narrowed(target) {
+		r.Errorf("%s=%s tells nothing apart: %d of %d", key, asked, len(want), len(all))
+	}
+	none := r.walk(target+"?"+url.QueryEscape(key)+"="+url.QueryEscape(nobody(key)), nil)
+	if len(none) != 0 && len(none) == len(all) {
+		r.Errorf("%s=%s finds all %d", key, nobody(key), len(none))
+	}
+}
+
+// narrowed lists are so short that a filter may find everything in them.
+func narrowed(target string) bool {
+	return strings.HasSuffix(target, "/Local.json") || strings.HasSuffix(target, "/Mobile.json") || strings.HasSuffix(target, "/TollFree.json")
+}
+
+// nobody is a value few or no records have.
+func nobody(key string) string {
+	switch {
+	case key == "Beta":
+		return "true"
+	case key == "Origin":
+		return "hosted"
+	case strings.HasSuffix(key, "<"):
+		return "1999-01-01"
+	case strings.HasSuffix(key, ">"):
+		return "2199-01-01"
+	case strings.HasSuffix(key, "Time"), key == "DateSent":
+		return "1999"
+	}
+	return "nobody"
+}
+
+func TestEveryStatusOccurs(t *testing.T) {
+	r := start(t, Options{Records: 3000})
+	for _, status := range []string{"queued", "ringing", "in-progress", "completed", "busy", "failed", "no-answer", "canceled"} {
+		if p := r.page(root + "/Calls.json?PageSize=1&Status=" + status); len(p.records) != 1 || p.records[0]["status"] != status {
+			t.Errorf("no call is %s", status)
+		}
+	}
+	seen := map[any]bool{}
+	for _, one := range r.walk(root+"/Messages.json?PageSize=1000", nil) {
+		seen[one["status"]] = true
+	}
+	for _, status := range []string{"queued", "sent", "failed", "delivered", "undelivered", "received", "read", "partially_delivered", "canceled"} {
+		if !seen[status] {
+			t.Errorf("no message is %s; there are %v", status, seen)
+		}
+	}
+}
+
+func TestNumberPatterns(t *testing.T) {
+	r := start(t, Options{})
+	all := r.page(root + "/IncomingPhoneNumbers.json").records
+	for pattern, like := range map[string]string{
+		"+1415": `^\+1415`, "415*": `415\d`, "+1***22": `\+1\d\d\d22`, "*******": `\d{7}`, "888": `888`, "+44*0": `\+44\d0`, "++": `\+\+`,
+	} {
+		var want []string
+		for _, one := range all {
+			if regexp.MustCompile(like).MatchString(one["phone_number"].(string)) {
+				want = append(want, one["sid"].(string))
+			}
+		}
+		got := sids(r.page(root + "/IncomingPhoneNumbers.json?PhoneNumber=" + url.QueryEscape(pattern)).records)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", pattern, got, want)
+		}
+	}
+	sorts := 0
+	for _, path := range []string{"Local", "Mobile", "TollFree"} {
+		sorts += len(r.page(root + "/IncomingPhoneNumbers/" + path + ".json").records)
+	}
+	if sorts != 8 || len(all) != 8 {
+		t.Errorf("%d numbers in the three lists, %d in all, want 8", sorts, len(all))
+	}
+}
+
+func TestEdges(t *testing.T) {
+	midnight := time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		quirk, key, value string
+		want              string // of b(efore), m(idnight), n(oon), l(ast second), a(fter)
+	}{
+		{"", "StartTime", "2026-03-10", "lnm"},
+		{"", "StartTime<", "2026-03-10", "mb"},
+		{"", "StartTime>", "2026-03-10", "alnm"},
+		{"", "StartTime<", "2026-03-10T12:00:00Z", "nmb"},
+		{"", "StartTime>", "2026-03-10T12:00:00Z", "aln"},
+		{"", "StartTime", "2026-03", "alnmb"},
+		{"", "StartTime", "2026-03-10T12:00:00Z", "n"},
+		{"", "EndTime<", "2026-03-10", "mb"},
+		{edgeExclusive, "StartTime<", "2026-03-10", "b"},
+		{edgeExclusive, "StartTime>", "2026-03-10", "aln"},
+		{beforeWholeDay, "StartTime<", "2026-03-10", "lnmb"},
+		{operatorRefused, "StartTime", "2026-03-10", "lnm"},
+		{"", "DateSent", "2026-03-10", "lnm"},
+		{"", "DateSent<", "2026-03-10", "lnmb"},
+		{"", "DateSent>", "2026-03-10", "alnm"},
+		{"", "DateSent<", "2026-03-10T12:00:00Z", "nmb"},
+		{beforeMidnight, "DateSent<", "2026-03-10", "mb"},
+		{edgeExclusive, "DateSent<", "2026-03-10", "b"},
+		{"", "DateSent", ">=2026-03-10", "alnmb"},
+	} {
+		s := edgeWorld(t, c.quirk, midnight)
+		list := "/Calls.json"
+		if strings.HasPrefix(c.key, "Date") {
+			list = "/Messages.json"
+		}
+		got := ""
+		for _, one := range s.walk(root+list+"?"+url.QueryEscape(c.key)+"="+url.QueryEscape(c.value), nil) {
+			got += one["to"].(string)[len("client:"):]
+		}
+		if got != c.want {
+			t.Errorf("%s %s=%s: %q, want %q", c.quirk, c.key, c.value, got, c.want)
+		}
+	}
+}
+
+// edgeWorld has one call and one message just before, at, within, at the end of
+// and after a day. Calls end the second they start.
+func edgeWorld(t *testing.T, quirk string, midnight time.Time) running {
+	t.Helper()
+	var on []string
+	if quirk != "" {
+		on = []string{quirk}
+	}
+	r := start(t, Options{Records: 1, Quirks: on, Epoch: midnight.AddDate(-1, 0, 0)})
+	clock := midnight.AddDate(-1, 0, 0)
+	for _, one := range []struct {
+		name string
+		at   time.Duration
+	}{{"b", -time.Second}, {"m", 0}, {"n", 12 * time.Hour}, {"l", 24*time.Hour - time.Second}, {"a", 24 * time.Hour}} {
+		at := midnight.Add(one.at)
+		r.control("/-/advance", fmt.Sprintf(`{"seconds":%d}`, int(at.Sub(clock).Seconds())), 200)
+		clock = at
+		r.write("POST", root+"/Calls.json", url.Values{"To": {"client:" + one.name}, "From": {"+15005550001"}}, 201)
+		r.write("POST", root+"/Messages.json", url.Values{"To": {"client:" + one.name}, "Body": {"x"}}, 201)
+		for range 3 {
+			r.control("/-/advance", `{}`, 200)
+		}
+	}
+	// What the seed made is out of the way.
+	for _, list := range []string{"/Calls", "/Messages"} {
+		for _, one := range r.walk(root+list+".json", nil) {
+			if !strings.HasPrefix(fmt.Sprint(one["to"]), "client:") || len(fmt.Sprint(one["to"])) != 8 {
+				r.write("DELETE", root+list+"/"+one["sid"].(string)+".json", nil, 204)
+			}
+		}
+	}
+	return r
+}
+
+func TestDateForms(t *testing.T) {
+	second := func(text string) span {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return span{at.Unix(), at.Unix() + 1}
+	}
+	day := second("2019-08-08T00:00:00Z").from
+	for value, want := range map[string]span{
+		"2019-08-08":                   {day, day + 86400},
+		"2019-08":                      {day - 7*86400, day + 24*86400},
+		"2019":                         {day - 219*86400, day + 146*86400},
+		"2020-02":                      {day + 177*86400, day + 206*86400},
+		"2019-08-08T10:11:12Z":         second("2019-08-08T10:11:12Z"),
+		"2019-08-08T10:11:12+02:00":    second("2019-08-08T08:11:12Z"),
+		"2019-08-08T10:11:12-0800":     second("2019-08-08T18:11:12Z"),
+		"2019-08-08T10:11:12.000-0800": second("2019-08-08T18:11:12Z"),
+		"2019-08-08T10:11:12.999Z":     second("2019-08-08T10:11:12Z"),
+		"2019-08-08T10:11:12":          second("2019-08-08T10:11:12Z"),
+		"2019-06-11 22:05:25.000":      second("2019-06-11T22:05:25Z"),
+		"06/11/2019 22:05:25 MST":      second("2019-06-12T05:05:25Z"),
+		"06/11/2019 22:05:25 UTC":      second("2019-06-11T22:05:25Z"),
+		"2019-06-11 22:05:25.000 PDT":  second("2019-06-12T05:05:25Z"),
+	} {
+		if got, ok := parseDate(value); !ok || got != want {
+			t.Errorf("%s: %v %v, want %v", value, got, ok, want)
+		}
+	}
+	r := start(t, Options{Records: 5})
+	for _, bad := range []string{"yesterday", "2019-13-01", "2019-02-30", "20190808", "08/08", "2019-08-08T10:11", "1", "2019-08-08T25:00:00Z", "2019-08-08 MST", "-", "NaN"} {
+		for _, key := range []string{"StartTime", "StartTime<", "EndTime>"} {
+			status, body, _ := r.ask("GET", root+"/Calls.json?"+url.QueryEscape(key)+"="+url.QueryEscape(bad), nil)
+			if status != 400 || !strings.Contains(string(body), `{"code":20001,"message":"Invalid date value."`) {
+				t.Errorf("%s=%s: %d %s", key, bad, status, body)
+			}
+		}
+	}
+}
+
+func TestQuirks(t *testing.T) {
+	if _, err := New(Options{Quirks: []string{"edge"}}); err == nil || !strings.Contains(err.Error(), edgeExclusive) {
+		t.Errorf("an unknown quirk: %v", err)
+	}
+	on := func(quirk string) running { return start(t, Options{Records: 60, Quirks: []string{quirk}}) }
+	status := func(r running, target string) int {
+		code, _, _ := r.ask("GET", root+target, nil)
+		return code
+	}
+	if got := status(on(operatorRefused), "/Messages.json?DateSent=%3E%3D2019-08-08"); got != 400 {
+		t.Errorf("%s: %d", operatorRefused, got)
+	}
+	if got := status(on(sizeRefused), "/Calls.json?PageSize=1001"); got != 400 {
+		t.Errorf("%s: %d", sizeRefused, got)
+	}
+	if p := on(sizeForgiven).page(root + "/Calls.json?PageSize=zero"); p.Size != 50 {
+		t.Errorf("%s: %+v", sizeForgiven, p)
+	}
+	if got := status(on(retention), "/Messages.json?DateSent%3E=2020-01-01"); got != 400 {
+		t.Errorf("%s: %d", retention, got)
+	}
+	r := on(pageIgnored)
+	if p := r.page(root + "/Calls.json?Page=1"); p.Page != 1 || sids(p.records)[0] != sids(r.page(root + "/Calls.json").records)[0] {
+		t.Errorf("%s: %+v", pageIgnored, p)
+	}
+	r = on(unfinishedRefused)
+	calls := sids(r.page(root + "/Calls.json").records)
+	r.write("DELETE", root+"/Calls/"+calls[0]+".json", nil, 409)
+	r.write("DELETE", root+"/Calls/"+calls[40]+".json", nil, 204)
+	messages := sids(r.page(root + "/Messages.json").records)
+	r.write("POST", root+"/Messages/"+messages[0]+".json", url.Values{"Body": {""}}, 409)
+	r.write("POST", root+"/Messages/"+messages[40]+".json", url.Values{"Body": {""}}, 200)
+}

@@ -1,0 +1,157 @@
+// Tests of lists: every record once, whatever happens meanwhile, and the URIs.
+package slowapi
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWalkSeesEachRecordOnce(t *testing.T) {
+	r := start(t, Options{Records: 700})
+	for list, want := range map[string]int{"/Calls.json": 700, "/Messages.json": 1400, "/IncomingPhoneNumbers.json": 8} {
+		var first []string
+		for _, size := range []int{7, 50, 1000} {
+			got := sids(r.walk(fmt.Sprintf("%s%s?PageSize=%d", root, list, size), nil))
+			distinct := slices.Clone(got)
+			slices.Sort(distinct)
+			if len(slices.Compact(distinct)) != want || len(got) != want {
+				t.Errorf("%s by %d: %d records, want %d distinct", list, size, len(got), want)
+			}
+			if first == nil {
+				first = got
+			} else if !slices.Equal(first, got) {
+				t.Errorf("%s by %d: another order than by 7", list, size)
+			}
+		}
+	}
+}
+
+func TestWalkWhileRecordsComeAndGo(t *testing.T) {
+	r := start(t, Options{Records: 300})
+	before := sids(r.walk(root+"/Calls.json?PageSize=1000", nil))
+	turn := 0
+	got := sids(r.walk(root+"/Calls.json?PageSize=20", func() {
+		turn++
+		r.control("/-/advance", `{"calls":7,"seconds":30}`, 200)
+		r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}}, 201)
+		// The last record seen goes, and with it the one the token names.
+		r.write("DELETE", root+"/Calls/"+before[turn*20-1]+".json", nil, 204)
+	}))
+	if !slices.Equal(got, before) {
+		t.Errorf("the walk saw %d records, want the %d of its beginning in their order", len(got), len(before))
+	}
+}
+
+func TestPagesPointAtEachOther(t *testing.T) {
+	r := start(t, Options{Records: 100})
+	base := root + "/Calls.json?PageSize=30&Page="
+	p0 := r.page(root + "/Calls.json?PageSize=30")
+	p1 := r.page(*p0.Next)
+	p2 := r.page(*p1.Next)
+	p3 := r.page(*p2.Next)
+	last := func(p listPage) string { return sids(p.records)[len(p.records)-1] }
+
+	if p0.Previous != nil || p3.Next != nil {
+		t.Error("the first page has a previous one or the last a next one")
+	}
+	if want := base + "1&PageToken=PA" + last(p0); *p0.Next != want || p1.URI != want {
+		t.Errorf("next %s, uri %s, want %s", *p0.Next, p1.URI, want)
+	}
+	if want := base + "1&PageToken=PB" + sids(p2.records)[0]; *p2.Previous != want {
+		t.Errorf("previous %s, want %s", *p2.Previous, want)
+	}
+	for i, p := range []listPage{p0, p1, p2, p3} {
+		start, n := int64(30*i), int64(len(p.records))
+		if p.First != base+"0" || p.Page != int64(i) || p.Size != 30 || p.Start != start || p.End != start+n-1 {
+			t.Errorf("page %d: %+v", i, p)
+		}
+	}
+	if back := r.page(*p2.Previous); !slices.Equal(sids(back.records), sids(p1.records)) || back.Page != 1 {
+		t.Error("the previous page of the third is not the second")
+	}
+	if back := r.page(*p1.Previous); !slices.Equal(sids(back.records), sids(p0.records)) || back.URI != base+"0" {
+		t.Error("the previous page of the second is not the first")
+	}
+	if plain := r.page(base + "2"); !slices.Equal(sids(plain.records), sids(p2.records)) {
+		t.Error("Page=2 without a token is not the third page")
+	}
+	empty := r.page(base + "4")
+	if len(empty.records) != 0 || empty.Start != 0 || empty.End != 0 || empty.Next != nil || empty.Previous != nil {
+		t.Errorf("past the end: %+v", empty)
+	}
+}
+
+func TestPageWithoutTokenSkipsTheDeleted(t *testing.T) {
+	r := start(t, Options{Records: 60})
+	all := sids(r.walk(root+"/Calls.json", nil))
+	for _, at := range []int{0, 3, 4, 9, 10, 11, 59} {
+		r.write("DELETE", root+"/Calls/"+all[at]+".json", nil, 204)
+	}
+	left := slices.DeleteFunc(slices.Clone(all), func(sid string) bool {
+		return slices.Contains([]int{0, 3, 4, 9, 10, 11, 59}, slices.Index(all, sid))
+	})
+	for page := range 7 {
+		got := sids(r.page(fmt.Sprintf("%s/Calls.json?PageSize=9&Page=%d", root, page)).records)
+		want := left[min(page*9, len(left)):min(page*9+9, len(left))]
+		if !slices.Equal(got, want) {
+			t.Errorf("page %d: %v, want %v", page, got, want)
+		}
+	}
+}
+
+func TestPageSizeAndPage(t *testing.T) {
+	r := start(t, Options{Records: 30})
+	same := r.get(root + "/Calls.json")
+	if other := r.get(root + "/Calls.json?Page=0&Unknown=1&PageSize=50"); string(other) != string(same) {
+		t.Error("PageSize=50&Page=0 gives other bytes than neither")
+	}
+	if p := r.page(root + "/Calls.json?PageSize=99999"); p.Size != 1000 || !strings.Contains(p.URI, "PageSize=1000&") {
+		t.Errorf("PageSize above 1000: %+v", p)
+	}
+	token := "PA" + sids(r.page(root + "/Messages.json?PageSize=1").records)[0]
+	for _, bad := range []string{
+		"PageSize=0", "PageSize=-1", "PageSize=x", "PageSize=1.5", "PageSize=", "Page=-1", "Page=x",
+		"PageToken=x", "PageToken=PA", "PageToken=PACAffffffffffffffffffffffffffffffff", "PageToken=" + token,
+		"PageToken=PC" + sids(r.page(root + "/Calls.json?PageSize=1").records)[0],
+	} {
+		status, body, _ := r.ask("GET", root+"/Calls.json?"+bad, nil)
+		if status != 400 || !strings.Contains(string(body), `"code":20001`) {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+}
+
+func TestEchoIsCanonical(t *testing.T) {
+	r := start(t, Options{Records: 30})
+	for asked, want := range map[string]string{
+		"From=%2b1&To=%2B2": "To=%2B2&From=%2B1&",
+		"EndTime%3C=2030&StartTime>=2020-01-02&Status=busy": "Status=busy&StartTime%3E=2020-01-02&EndTime%3C=2030&",
+		"%54o=a%20b+c~d":                    "To=a%20b%20c~d&",
+		"To&From=&x=1":                      "To&From=&",
+		"To=1&To=2":                         "To=2&",
+		"StartTime=2019-06-11 22:05:25.000": "StartTime=2019-06-11%2022%3A05%3A25.000&",
+		"To=%zz":                            "To=%25zz&",
+		"To=\"<é":                           "To=%22%3C%C3%A9&",
+	} {
+		asked = strings.NewReplacer(" ", "%20", "<", "%3C", "\"", "%22").Replace(asked)
+		p := r.page(root + "/Calls.json?" + asked)
+		if want := root + "/Calls.json?" + want + "PageSize=50&Page=0"; p.URI != want || p.First != want {
+			t.Errorf("%s: echoed %s, want %s", asked, p.URI, want)
+		}
+	}
+	body := string(r.get(root + "/Calls.json?PageSize=2"))
+	at := -1
+	for _, name := range []string{"end", "first_page_uri", "next_page_uri", "page", "page_size", "previous_page_uri", "start", "uri", "calls"} {
+		next := strings.Index(body, `"`+name+`":`)
+		if next <= at {
+			t.Errorf("%s does not follow the name before it", name)
+		}
+		at = next
+	}
+	if strings.ContainsAny(body, "\n\t") || strings.Contains(body, `\/`) || strings.Contains(body, `\u0026`) {
+		t.Error("not one compact line, or slashes or & are escaped")
+	}
+}
