@@ -1,0 +1,107 @@
+// Tests of health and stats.
+
+package diagnostics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+type house struct {
+	ending   bool
+	readable error
+	snapshot Snapshot
+	caller   understudy.Caller
+	callErr  error
+}
+
+func (h *house) handler() http.Handler {
+	return New(Options{
+		Snapshot: func(context.Context) (Snapshot, error) { return h.snapshot, nil },
+		Readable: func(context.Context) error { return h.readable },
+		Ending:   func() bool { return h.ending },
+		Person:   func(*http.Request) (understudy.Caller, error) { return h.caller, h.callErr },
+	}).Handler()
+}
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w
+}
+
+func TestHealth(t *testing.T) {
+	ok := map[string]Source{"web": {State: "ok"}}
+	for name, c := range map[string]struct {
+		house  house
+		status int
+		body   string
+	}{
+		"ok":         {house{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
+		"degraded":   {house{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200, `{"status":"degraded","reasons":["source web: down"]}`},
+		"ending":     {house{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
+		"unreadable": {house{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["the store cannot be read"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := get(c.house.handler(), "/-/health")
+			if w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.body {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
+			}
+		})
+	}
+}
+
+func TestStatsNeedARole(t *testing.T) {
+	h := &house{callErr: understudy.ErrUnauthorized}
+	if w := get(h.handler(), "/-/stats"); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
+		t.Errorf("nobody: %d %v", w.Code, w.Header())
+	}
+	h.callErr = understudy.ErrForbidden
+	if w := get(h.handler(), "/-/stats"); w.Code != 403 {
+		t.Errorf("forbidden: %d", w.Code)
+	}
+	h.callErr = nil
+	if w := get(h.handler(), "/-/stats"); w.Code != 403 {
+		t.Errorf("no role: %d", w.Code)
+	}
+}
+
+// The names scripts depend on.
+func TestStatsShape(t *testing.T) {
+	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	h := &house{
+		caller: understudy.Caller{Grant: &understudy.Grant{Role: understudy.RoleAll}},
+		snapshot: Snapshot{
+			Requests: 7, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}},
+			Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 5, CaughtUpTo: &at}}}},
+		},
+	}
+	w := get(h.handler(), "/-/stats")
+	var got map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources"} {
+		if _, ok := got[name]; !ok {
+			t.Errorf("stats have no %q", name)
+		}
+	}
+	calls := got["sources"].(map[string]any)["web"].(map[string]any)["kinds"].(map[string]any)["calls"].(map[string]any)
+	if calls["records"] != 5.0 || calls["complete"] != false || calls["caught_up_to"] != "2026-06-01T12:00:00Z" {
+		t.Errorf("calls = %v", calls)
+	}
+}
+
+func TestOtherPathsAreNotServed(t *testing.T) {
+	if w := get((&house{}).handler(), "/-/nothing"); w.Code != 404 {
+		t.Errorf("status %d", w.Code)
+	}
+}

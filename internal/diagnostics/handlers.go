@@ -1,0 +1,100 @@
+// Handlers: health for load balancers, stats for people with a role.
+
+package diagnostics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+// healthTime bounds one look at the store.
+const healthTime = 2 * time.Second
+
+// health is the body of /-/health. It names no secret and no record: anybody
+// may read it.
+type health struct {
+	Status  string   `json:"status"` // ok, degraded, down
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Health answers 200 while reads can be answered, with "degraded" and the
+// reasons while an upstream is not well, and 503 when the store cannot be read
+// or shutdown has begun.
+func (d *Diagnostics) Health() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
+		defer cancel()
+		status, h := d.health(ctx)
+		writeJSON(w, status, h)
+	})
+}
+
+func (d *Diagnostics) health(ctx context.Context) (int, health) {
+	if d.o.Ending() {
+		return http.StatusServiceUnavailable, health{"down", []string{"shutting down"}}
+	}
+	if err := d.o.Readable(ctx); err != nil {
+		d.o.Logger.Error("health: the store cannot be read", "err", err)
+		return http.StatusServiceUnavailable, health{"down", []string{"the store cannot be read"}}
+	}
+	s, err := d.o.Snapshot(ctx)
+	if err != nil {
+		d.o.Logger.Error("health: snapshot", "err", err)
+		return http.StatusServiceUnavailable, health{"down", []string{"the store cannot be read"}}
+	}
+	h := health{Status: "ok"}
+	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
+		if src := s.Sources[name]; src.State != "ok" {
+			h.Status = "degraded"
+			h.Reasons = append(h.Reasons, "source "+name+": "+src.State)
+		}
+	}
+	return http.StatusOK, h
+}
+
+func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
+	caller, err := d.o.Person(r)
+	if err == nil && caller.Role() == "" {
+		err = understudy.ErrForbidden
+	}
+	switch {
+	case errors.Is(err, understudy.ErrForbidden):
+		writeJSON(w, http.StatusForbidden, problem{err.Error()})
+		return
+	case err != nil:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		writeJSON(w, http.StatusUnauthorized, problem{err.Error()})
+		return
+	}
+	s, err := d.o.Snapshot(r.Context())
+	if err != nil {
+		d.o.Logger.Error("stats: snapshot", "err", err)
+		writeJSON(w, http.StatusServiceUnavailable, problem{"the store cannot be read"})
+		return
+	}
+	writeJSON(w, http.StatusOK, s)
+}
+
+type problem struct {
+	Error string `json:"error"`
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // plain structs of numbers, strings and times marshal
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the caller has left
+}
