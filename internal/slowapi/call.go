@@ -177,7 +177,7 @@ var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk
 func (c *call) fromForm(w *world) {
 	form := c.s.marks[c.i].form
 	c.direction = "outbound-api"
-	c.to.text, c.from.text = form["To"], form["From"]
+	c.to, c.from = party{given: true, text: form["To"]}, party{given: true, text: form["From"]}
 	for own := range int64(ownNumbers) {
 		if ownNumber(w.seed, own) == c.from.text {
 			c.own = own

@@ -175,7 +175,7 @@ func (m *message) fromForm() {
 	form := m.s.marks[m.i].form
 	m.direction = "outbound-api"
 	m.whatsapp, m.service = false, false
-	m.to.text, m.from.text = form["To"], form["From"]
+	m.to, m.from = party{given: true, text: form["To"]}, party{given: true, text: form["From"]}
 	m.media, _ = strconv.Atoi(form["MediaUrl"])
 }
 
@@ -294,7 +294,7 @@ func (m *message) price(w *world, parts int) string {
 		return ""
 	}
 	rate := int64(790)
-	if m.direction != "inbound" && m.to.text == "" {
+	if m.direction != "inbound" && m.to.text == "" && !m.to.given {
 		rate = w.country(m.to.index).cents
 	}
 	return money(rate * int64(parts))

@@ -48,6 +48,7 @@ var countries = []country{
 type party struct {
 	own    bool   // one of our numbers, by its index
 	index  int64  // in the book, or among our numbers
+	given  bool   // by a write: text is all there is, even when empty
 	text   string // what a write named, or a side that is no number; wins when set
 	prefix string // "whatsapp:" or nothing
 }
@@ -56,7 +57,7 @@ type party struct {
 func (p *party) appendTo(dst []byte, w *world) []byte {
 	dst = append(dst, p.prefix...)
 	switch {
-	case p.text != "":
+	case p.given || p.text != "":
 		return append(dst, p.text...)
 	case p.own:
 		return append(dst, ownNumber(w.seed, p.index)...)

@@ -1,0 +1,137 @@
+// Tests of arrivals: a world that goes on by itself, in a bubble of fake time.
+package slowapi
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// listed reads a whole list without a network.
+func listed(t *testing.T, s *Server, target, key string) []record {
+	t.Helper()
+	var all []record
+	for {
+		var p struct {
+			Next *string `json:"next_page_uri"`
+		}
+		var records map[string]json.RawMessage
+		body := ask(s, target).Body.Bytes()
+		if err := json.Unmarshal(body, &p); err != nil {
+			t.Fatal(err)
+		}
+		_ = json.Unmarshal(body, &records)
+		var some []record
+		if err := json.Unmarshal(records[key], &some); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, some...)
+		if p.Next == nil {
+			return all
+		}
+		target = *p.Next
+	}
+}
+
+func TestArrivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Records: 100, Arrivals: 6, Journal: filepath.Join(t.TempDir(), "journal")}
+		s, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		calls := listed(t, s, root+"/Calls.json", "calls")
+		messages := listed(t, s, root+"/Messages.json", "messages")
+		if n := len(calls) - 100; n < 300 || n > 420 {
+			t.Errorf("%d calls in an hour, want about 360", n)
+		}
+		if n := len(messages) - 200; n < 620 || n > 820 {
+			t.Errorf("%d messages in an hour, want about 720", n)
+		}
+		unfinished, last := 0, time.Now().AddDate(100, 0, 0)
+		for _, one := range calls {
+			at := when(t, one["date_created"])
+			if at.After(last) {
+				t.Fatal("the order is broken")
+			}
+			last = at
+			if one["status"] == "queued" || one["status"] == "ringing" || one["status"] == "in-progress" {
+				unfinished++
+			}
+			if end, ended := one["end_time"].(string); ended && one["start_time"] == nil {
+				t.Fatalf("%v ended at %s without a start", one["sid"], end)
+			}
+		}
+		if unfinished > 60 {
+			t.Errorf("%d calls are still going on", unfinished)
+		}
+		if newest := when(t, calls[0]["date_created"]); newest.Before(time.Date(2026, 6, 1, 12, 58, 0, 0, time.UTC)) {
+			t.Errorf("the newest call is of %s", newest)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		// A world that stands still keeps what came; one that goes on catches up.
+		o.Arrivals = 0
+		still, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := listed(t, still, root+"/Calls.json", "calls"); len(again) != len(calls) || again[0]["sid"] != calls[0]["sid"] {
+			t.Errorf("after a restart %d calls, want %d", len(again), len(calls))
+		}
+		_ = still.Close()
+		time.Sleep(24 * time.Hour)
+		o.Arrivals = 0.001
+		later, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer later.Close()
+		synctest.Wait()
+		if now := later.worldNow(); now.Before(time.Date(2026, 6, 2, 12, 59, 0, 0, time.UTC)) {
+			t.Errorf("a day later the world's clock says %s", now)
+		}
+		for _, one := range listed(t, later, root+"/Calls.json", "calls") {
+			if s := one["status"]; s == "queued" || s == "ringing" || s == "in-progress" {
+				t.Fatalf("%v is still %s a day later", one["sid"], s)
+			}
+		}
+	})
+}
+
+func TestWalkDuringArrivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Records: 400, Arrivals: 600, Latency: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		first := listed(t, s, root+"/Calls.json?PageSize=1000", "calls")
+		began := sids(first)
+		walked := sids(listed(t, s, root+"/Calls.json?PageSize=20", "calls"))
+		after := sids(listed(t, s, root+"/Calls.json?PageSize=1000", "calls"))
+		seen := map[string]int{}
+		for _, sid := range walked {
+			seen[sid]++
+		}
+		for _, sid := range began {
+			if seen[sid] != 1 {
+				t.Fatalf("%s was seen %d times", sid, seen[sid])
+			}
+		}
+		if len(after) < len(began)+50 {
+			t.Errorf("only %d calls came during the walk", len(after)-len(began))
+		}
+		for sid, n := range seen {
+			if n != 1 {
+				t.Fatalf("%s was seen %d times", sid, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,160 @@
+// Fuzzers: whatever comes, the answer is JSON of the right shape.
+package slowapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func FuzzTarget(f *testing.F) {
+	s, err := New(Options{Records: 200})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer s.Close()
+	token := string(s.world.appendSID(nil, s.world.below[0][calls], 77))
+	for _, seed := range []string{
+		root + "/Calls.json?StartTime%3E=2026-05-01&EndTime<=2026&Status=busy&PageSize=3&Page=2",
+		root + "/Calls.json?Page=1&PageToken=PA" + token,
+		root + "/Calls.json?Page=1&PageToken=PB" + token + "&ParentCallSid=" + token,
+		root + "/Calls/" + token + ".json",
+		root + "/Messages.json?DateSent=06/11/2019 22:05:25 MST&To&From=",
+		root + "/IncomingPhoneNumbers/TollFree.json?PhoneNumber=+1***&Beta=true&Origin=hosted",
+		"/2010-04-01/Accounts.json?FriendlyName=%zz;a=b&&=&=x",
+		"/2010-04-01//Accounts/.json", "//", "/%2e%2e/%00", "?", "/-/stats",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		at, err := url.ParseRequestURI(target)
+		if err != nil || strings.HasPrefix(at.Path, "/-/") {
+			return
+		}
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL, r.RequestURI = at, target
+		r.SetBasicAuth(mainSID, "slowapitoken")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		checkAnswer(t, w.Code, w.Body.Bytes())
+	})
+}
+
+// checkAnswer wants a page, a record or an error of Twilio's shape.
+func checkAnswer(t *testing.T, status int, body []byte) {
+	t.Helper()
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(body, &all); err != nil || !utf8.Valid(body) {
+		t.Fatalf("%d %q: %v", status, body, err)
+	}
+	switch status {
+	case 200:
+		if all["uri"] == nil {
+			t.Fatalf("no uri: %s", body)
+		}
+		if first := all["first_page_uri"]; first != nil {
+			checkURI(t, first)
+			checkURI(t, all["uri"])
+		}
+	case 400, 404:
+		if all["code"] == nil || all["message"] == nil || all["more_info"] == nil || all["status"] == nil {
+			t.Fatalf("%d %s", status, body)
+		}
+	default:
+		t.Fatalf("%d %s", status, body)
+	}
+}
+
+// checkURI wants a URI whose query reads back to itself.
+func checkURI(t *testing.T, raw json.RawMessage) {
+	t.Helper()
+	var uri string
+	if err := json.Unmarshal(raw, &uri); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := url.ParseRequestURI(uri); err != nil {
+		t.Fatalf("%s: %v", uri, err)
+	}
+}
+
+func FuzzRules(f *testing.F) {
+	f.Add([]byte(`{"rules":[{"match":"/Calls","status":500,"times":3}]}`))
+	f.Add([]byte(`{"rules":[{"redirect":"loop","pad_mb":1,"length":-3,"gzip_cut":5,"truncate":1,"stall_after":2,"reset":true}]}`))
+	f.Add([]byte(`{"rules":[]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		rules, err := readRules(raw)
+		if err != nil {
+			return
+		}
+		for _, one := range rules {
+			one.instead(httptest.NewRequest("GET", "/x", nil))
+			a := answer{status: 200, body: []byte("{}")}
+			one.dress(&a)
+			if one.left != nil && !one.take() {
+				t.Fatal("a new rule has no times left")
+			}
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	f.Add([]byte("a\"\\/\n\r\t\x00\x7f<>&\u2028é👍\xff\xc3"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got := appendText(nil, raw)
+		if !bytes.Equal(got, appendText(nil, string(raw))) {
+			t.Fatal("string and bytes differ")
+		}
+		var back string
+		if err := json.Unmarshal(got, &back); err != nil {
+			t.Fatalf("%q: %v", got, err)
+		}
+		if want := string([]rune(string(raw))); back != want {
+			t.Fatalf("%q, want %q", back, want)
+		}
+	})
+}
+
+func FuzzDate(f *testing.F) {
+	for _, seed := range []string{"2019", "2019-08", "2019-08-08", "2019-08-08T10:11:12.5-0800", "06/11/2019 22:05:25 MST", "9999-12-31", "0000"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if got, ok := parseDate(value); ok && got.until <= got.from {
+			t.Fatalf("%q covers %v", value, got)
+		}
+	})
+}
+
+// FuzzJournal replays any line: the world refuses it or goes on without harm.
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte(`{"op":"advance","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","new":{"calls":2}}`))
+	f.Add([]byte(`{"op":"create","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"messages","fields":{"To":"+1","MediaUrl":"x"}}`))
+	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"calls","index":19,"cut":["completed","completed"]}`))
+	f.Add([]byte(`{"op":"delete","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"incoming_phone_numbers","index":3}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		s, err := New(Options{Records: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var e entry
+		if strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 {
+			return
+		}
+		if _, err := s.world.apply(e); err != nil {
+			return
+		}
+		if _, err := s.advance([]byte(`{"calls":1,"seconds":5}`)); err != nil {
+			return // its time lies too far away to go on from
+		}
+		for _, list := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json", root + "/IncomingPhoneNumbers.json"} {
+			if got := ask(s, list); got.Code != 200 || !json.Valid(got.Body.Bytes()) {
+				t.Fatalf("%s: %d %s", list, got.Code, got.Body)
+			}
+		}
+	})
+}
