@@ -1,0 +1,242 @@
+// Answers: what one try brought, and what it means.
+
+package upstream
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// answer is what upstream answered to one try.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte        // decompressed
+	broken error         // why body is not whole; nil when it is
+	at     time.Time     // when it was complete
+	took   time.Duration // from the sending to the last byte
+}
+
+func (a *answer) contentType() string { return a.header.Get("Content-Type") }
+
+// judge turns the answer to a GET into a page or the failure it is.
+func (c *Client) judge(t *understudy.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
+	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
+		return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: retryAfter(a.header, a.at), Err: err}
+	}
+	switch {
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
+		return nil, fail(understudy.FailCredential, nil)
+	case a.status == http.StatusTooManyRequests:
+		e := fail(understudy.FailLimited, nil)
+		e.Page = c.passing(t, a)
+		return nil, e
+	case a.status >= 500:
+		e := fail(understudy.FailServer, nil)
+		e.Page = c.passing(t, a)
+		return nil, e
+	case a.status < 200 || a.status >= 300 && a.status < 400:
+		return nil, fail(understudy.FailUnusable, redirect(a.header))
+	case a.broken != nil:
+		return nil, fail(brokenFailure(a.broken), a.broken)
+	}
+	page, err := c.page(t, a)
+	if err != nil {
+		return nil, fail(understudy.FailUnusable, err)
+	}
+	return page, nil
+}
+
+// brokenFailure tells time-outs and resets from bodies that were cut.
+func brokenFailure(err error) understudy.Failure {
+	var late *lateError
+	if errors.As(err, &late) || isReset(err) {
+		return understudy.FailUnreachable
+	}
+	return understudy.FailUnusable
+}
+
+// redirect says where an answer pointed, by host alone: the rest may be
+// somebody's signed link.
+func redirect(h http.Header) error {
+	to, err := url.Parse(h.Get("Location"))
+	if err != nil || to.Host == "" {
+		return errors.New("a redirect is not followed")
+	}
+	return fmt.Errorf("a redirect to %s is not followed", clip(to.Host))
+}
+
+// passing is the page of a 429 or 5xx, to be shown when nothing is held; nil
+// when its body is no whole JSON document.
+func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
+	if a.broken != nil {
+		return nil
+	}
+	d, err := readDocument(a.contentType(), a.body, c.secrets, c.needles())
+	if err != nil {
+		return nil
+	}
+	page := newPage(t, a, d.body)
+	page.NotStored = "status " + strconv.Itoa(a.status)
+	return page
+}
+
+// page builds the page of a whole answer that is neither a failure nor a
+// redirect.
+func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error) {
+	if a.status < 300 && t.Kind != nil {
+		return c.recordPage(t, a)
+	}
+	body, why, err := c.verbatim(a)
+	if err != nil {
+		return nil, err
+	}
+	page := newPage(t, a, body)
+	switch page.NotStored = why; {
+	case why != "":
+	case t.Kind == nil:
+		page.NotStored = "the spec names no kind for this path"
+	case a.status != http.StatusNotFound && a.status != http.StatusGone:
+		page.NotStored = "status " + strconv.Itoa(a.status)
+	}
+	return page, nil
+}
+
+// recordPage builds the page of a good answer about a kind.
+func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, error) {
+	p := c.plans[t.Kind]
+	d, err := readDocument(a.contentType(), a.body, p.secrets, c.needles())
+	if err != nil {
+		return nil, err
+	}
+	page := newPage(t, a, d.body)
+	if page.NotStored = d.why; d.why != "" {
+		return page, nil
+	}
+	var f found
+	if t.List != nil {
+		f = readList(p, t.List, &t.Spec.Paging, d.body, d.doc, t.PageSize)
+		var nextErr error
+		if page.Next, nextErr = nextKey(t, d.body, &f, a.header); nextErr != nil && f.why == "" {
+			f.why = nextErr.Error()
+		}
+	} else {
+		f = readOne(p, d.body, d.doc)
+	}
+	if page.NotStored = f.why; f.why == "" {
+		page.Rows = f.rows
+	}
+	return page, nil
+}
+
+// verbatim is a body that passes as it came, less secrets, and why it cannot
+// be stored.
+func (c *Client) verbatim(a *answer) (body []byte, why string, err error) {
+	if len(a.body) == 0 {
+		return nil, "", nil
+	}
+	d, err := readDocument(a.contentType(), a.body, c.secrets, c.needles())
+	switch {
+	case err == nil:
+		return d.body, d.why, nil
+	case isJSON(a.contentType()):
+		return nil, "", err
+	case textual(a.contentType(), a.body) && namesSecret(a.body, c.secrets):
+		return nil, "", errWithheld
+	}
+	return takeOut(a.body, c.needles()), "the answer is no JSON document", nil
+}
+
+var errWithheld = errors.New("the answer is no JSON document and names a secret field")
+
+// textual reports whether a body may hold fields a person could read.
+func textual(contentType string, body []byte) bool {
+	ct := strings.ToLower(contentType)
+	for _, part := range []string{"text/", "xml", "urlencoded", "yaml"} {
+		if strings.Contains(ct, part) {
+			return true
+		}
+	}
+	return ct == "" || body[0] == '<'
+}
+
+// newPage is a page with everything that does not depend on its records.
+func newPage(t *understudy.Target, a *answer, body []byte) *understudy.Page {
+	p := &understudy.Page{
+		Key: t.Key, Shape: t.Shape(), List: t.List != nil, ID: t.ID,
+		Status: a.status, ContentType: a.contentType(), Body: body, At: a.at, Took: a.took,
+	}
+	if t.Kind != nil {
+		p.Kind = t.Kind.Name
+	}
+	sum := sha256.Sum256(body)
+	copy(p.Sum[:], sum[:])
+	return p
+}
+
+// written builds the page of a write's answer: no key, no list, at most the
+// one record it shows. Its body is the answer's, less secrets; one that may
+// hold a secret nobody can point at is left out.
+func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, error) {
+	body, why, err := c.verbatim(a)
+	if errors.Is(err, errWithheld) {
+		why, err = err.Error(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	page := newPage(t, a, body)
+	page.Key, page.List, page.NotStored = understudy.Key{}, false, why
+	if t.Kind == nil || a.status >= 300 || len(body) == 0 || why != "" {
+		return page, nil
+	}
+	if t.List != nil && len(t.Kind.Instances) > 0 {
+		page.Shape = t.Kind.Instances[0].Shape
+	}
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return nil, err
+	}
+	f := readOne(c.plans[t.Kind], body, doc)
+	if page.NotStored = f.why; f.why == "" {
+		page.Rows = f.rows
+		if t.List != nil && len(f.rows) == 1 {
+			page.ID = f.rows[0].ID
+		}
+	}
+	return page, nil
+}
+
+// maxRetryAfter bounds how long upstream can hold a source.
+const maxRetryAfter = time.Hour
+
+// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date.
+// It is 0 when there is none, it cannot be read or it lies in the past, and at
+// most an hour.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if text == "" {
+		return 0
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return maxRetryAfter // too many digits
+		}
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, min(at.Sub(now), maxRetryAfter))
+}

@@ -1,0 +1,262 @@
+// Fetch: a GET through gate and budget, tried again where that is safe.
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"understudy"
+)
+
+const (
+	backOffMin = 200 * time.Millisecond
+	backOffMax = 5 * time.Second
+)
+
+// Fetch asks upstream for a target and returns the page it answered. An answer
+// about the request (400, 404, 410 …) is a page too. Otherwise the error is an
+// *understudy.UpstreamError, the context's, or ErrClosed; never nil.
+//
+// A try that failed without an answer, with 429 or with 5xx is followed by
+// another within f.Retry of the first, after a random part of a wait that
+// doubles (or what Retry-After says), as long as ctx leaves time for it.
+func (c *Client) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	ctx, done := c.until(ctx)
+	defer done()
+	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
+	page, failure, err := g.run(ctx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("upstream: fetch %s: %w", clip(f.Target.Key.String()), endOf(ctx, err))
+	case failure != nil:
+		if g.sent {
+			c.gate.ended(g.key, failure)
+		}
+		return nil, failure
+	}
+	page.Generation = f.Generation
+	return page, nil
+}
+
+// endOf is ErrClosed when that is why ctx ended.
+func endOf(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), understudy.ErrClosed) {
+		return understudy.ErrClosed
+	}
+	return err
+}
+
+// going is one fetch under way.
+type going struct {
+	c      *Client
+	f      *understudy.Fetch
+	reason understudy.Reason // rises to Waiting when promoted
+	key    string
+	sent   bool
+}
+
+func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
+	var failure *understudy.UpstreamError
+	var end time.Time // of the time in which new tries may begin
+	for try := 0; ; try++ {
+		probe, refused, err := g.enter(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if refused != nil {
+			if failure == nil {
+				failure = refused
+			}
+			return nil, failure, nil
+		}
+		if try == 0 {
+			end = g.c.o.Now().Add(g.f.Retry)
+		}
+		page, failed, err := g.try(ctx, probe)
+		if err != nil || failed == nil {
+			return page, nil, err
+		}
+		failure = failed
+		wait := max(backOff(try), failed.RetryAfter)
+		if !again(failed) || g.c.o.Now().Add(wait).After(end) || !g.c.hasTime(ctx, wait) {
+			return nil, failure, nil
+		}
+		if g.f.Tried != nil {
+			g.f.Tried(failed)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// again reports whether a GET that failed so is worth another try.
+func again(e *understudy.UpstreamError) bool {
+	switch e.Why {
+	case understudy.FailUnreachable, understudy.FailLimited, understudy.FailServer:
+		return true
+	case understudy.FailUnusable:
+		return errors.Is(e.Err, errCut)
+	}
+	return false
+}
+
+// backOff is the wait before the try after the given one: full jitter.
+func backOff(try int) time.Duration {
+	return rand.N(min(backOffMin<<min(try, 10), backOffMax))
+}
+
+// hasTime reports whether ctx will still be there after d.
+func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return !ok || deadline.Sub(c.o.Now()) > d
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// enter passes gate and budget. On success a slot is held.
+func (g *going) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
+	for {
+		probe, refused, err = g.pass(ctx)
+		if err != nil || refused != nil {
+			return false, refused, err
+		}
+		g.reason, err = g.c.budget.take(ctx, g.reason, g.f.Promote)
+		if err != nil {
+			if probe {
+				g.c.gate.unused()
+			}
+			if errors.Is(err, errQueueFull) || errors.Is(err, errNoHope) {
+				return false, &understudy.UpstreamError{Why: understudy.FailLimited, Err: err}, nil
+			}
+			return false, nil, err
+		}
+		// Much may have happened while it queued.
+		if g.c.gate.still(g.key, probe) {
+			return probe, nil, nil
+		}
+		if probe {
+			g.c.gate.unused()
+		}
+		g.c.budget.refund(g.reason)
+	}
+}
+
+// pass asks the gate until it lets the fetch in, or for as long as it may wait.
+func (g *going) pass(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return false, nil, err
+		}
+		g.promoted()
+		waiting := g.reason == understudy.Waiting
+		v := g.c.gate.ask(g.key, waiting)
+		if v.err == nil {
+			return v.probe, nil, nil
+		}
+		if !g.f.Patient || !waiting {
+			return false, v.err, nil
+		}
+		left := g.c.o.Total // of a probe under way, at most
+		if !v.until.IsZero() {
+			if left = v.until.Sub(g.c.o.Now()); !g.c.hasTime(ctx, left) {
+				return false, v.err, nil
+			}
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-v.changed:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// promoted looks whether somebody waits by now.
+func (g *going) promoted() {
+	if g.f.Promote == nil {
+		return
+	}
+	select {
+	case <-g.f.Promote:
+		g.reason = understudy.Waiting
+	default:
+	}
+}
+
+// try sends the request once. The slot is given back, and the gate told how it
+// went, whatever happens.
+func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
+	c := g.c
+	defer c.budget.release()
+	told := false
+	defer func() {
+		if probe && !told {
+			c.gate.abandon()
+		}
+	}()
+	g.sent = true
+	a, failed, err := c.round(ctx, g.reason, errand{method: http.MethodGet, uri: g.key})
+	if err != nil {
+		return nil, nil, err
+	}
+	var page *understudy.Page
+	if failed == nil {
+		page, failed = c.judge(g.f.Target, a)
+	}
+	if ctx.Err() != nil && failed != nil {
+		return nil, nil, ctx.Err() // its reader left in the middle: nobody's failure
+	}
+	told = true
+	if failed != nil {
+		c.counts.failed()
+		c.gate.failed(g.key, failed, probe)
+		return nil, failed, nil
+	}
+	c.gate.good(g.key, probe)
+	return page, nil, nil
+}
+
+// round sends one request and counts it. The error is the context's, or that
+// the request cannot be made.
+func (c *Client) round(ctx context.Context, reason understudy.Reason, e errand) (*answer, *understudy.UpstreamError, error) {
+	c.counts.sent(reason)
+	a, sent, err := c.send(ctx, e)
+	switch {
+	case err == nil:
+		c.counts.answered(a.took)
+		return a, nil, nil
+	case ctx.Err() != nil:
+		return nil, nil, sentError(sent, ctx.Err())
+	case errors.Is(err, understudy.ErrInvalid):
+		return nil, nil, err
+	}
+	return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: sentError(sent, err)}, nil
+}
+
+// maybeSent marks an error of a request that may have reached upstream.
+type maybeSent struct{ error }
+
+func (e maybeSent) Unwrap() error { return e.error }
+
+func sentError(sent bool, err error) error {
+	if sent {
+		return maybeSent{err}
+	}
+	return err
+}

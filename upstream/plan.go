@@ -1,0 +1,108 @@
+// Plan: what to look for in the records of a kind, worked out once.
+
+package upstream
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// plan says which fields of a kind's records the reader needs. It is never
+// changed after newPlan.
+type plan struct {
+	kind    *understudy.Kind
+	wants   []want   // the fields, each once
+	id      []int    // into wants, in the kind's order
+	clock   int      // into wants, -1 = none
+	typ     string   // of the clock field
+	final   []state  // any of them makes a record final
+	secrets []secret // what to empty in pages of this kind
+}
+
+// want is a field by its dotted name, cut at the first dot.
+type want struct{ head, rest string }
+
+// state is an understudy.State with its fields as indexes into wants.
+type state struct {
+	field int // -1 = none
+	in    []string
+	set   []int
+}
+
+func newPlan(s *understudy.Spec, k *understudy.Kind) *plan {
+	p := &plan{kind: k, clock: -1, secrets: secretsFor(s, k)}
+	for _, name := range k.ID {
+		p.id = append(p.id, p.want(name))
+	}
+	if k.Clock != "" {
+		p.clock, p.typ = p.want(k.Clock), k.Field(k.Clock).Type
+	}
+	for _, st := range k.Final {
+		out := state{field: -1, in: st.In}
+		if st.Field != "" {
+			out.field = p.want(st.Field)
+		}
+		for _, name := range st.Set {
+			out.set = append(out.set, p.want(name))
+		}
+		p.final = append(p.final, out)
+	}
+	return p
+}
+
+// want is the index of a field in wants; it is added when it is not there.
+func (p *plan) want(name string) int {
+	head, rest, _ := strings.Cut(name, ".")
+	w := want{head, rest}
+	if i := slices.Index(p.wants, w); i >= 0 {
+		return i
+	}
+	p.wants = append(p.wants, w)
+	return len(p.wants) - 1
+}
+
+// isFinal reports whether a record whose wanted values are given is final.
+func (p *plan) isFinal(body []byte, values []jsonspan.Value) bool {
+	return slices.ContainsFunc(p.final, func(st state) bool { return st.holds(body, values) })
+}
+
+func (st *state) holds(body []byte, values []jsonspan.Value) bool {
+	for _, i := range st.set {
+		if k := values[i].Kind; k == jsonspan.None || k == jsonspan.Null {
+			return false
+		}
+	}
+	if st.field < 0 {
+		return true
+	}
+	v := values[st.field]
+	if len(st.in) == 0 {
+		return filled(v)
+	}
+	return slices.ContainsFunc(st.in, func(text string) bool { return is(body, v, text) })
+}
+
+// filled reports whether a value is there and neither null nor empty.
+func filled(v jsonspan.Value) bool {
+	switch v.Kind {
+	case jsonspan.None, jsonspan.Null:
+		return false
+	case jsonspan.String:
+		return v.End-v.Start > 2
+	}
+	return true
+}
+
+// is reports whether a value, as a person would read it, is text.
+func is(body []byte, v jsonspan.Value, text string) bool {
+	switch v.Kind {
+	case jsonspan.String:
+		return jsonspan.NameIs(body[v.Start+1:v.End-1], text)
+	case jsonspan.Number, jsonspan.Bool:
+		return string(v.Of(body)) == text
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+// Probes: asking an unwell source whether it is back, also when nobody reads.
+
+package upstream
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Run probes while the source is down or refuses our credential: 1 s after
+// that began, then 2, 4 … 60 s later, up to a fifth earlier each. A reader's
+// fetch that is due takes the probe's place. It returns nil when ctx ends; at
+// most one Run per client.
+func (c *Client) Run(ctx context.Context) error {
+	ctx, done := c.until(ctx)
+	defer done()
+	for ctx.Err() == nil {
+		if c.gate.probeNow() {
+			c.probe(ctx)
+			continue
+		}
+		at, changed := c.gate.due()
+		var timer *time.Timer
+		var tick <-chan time.Time
+		if !at.IsZero() {
+			timer = time.NewTimer(max(time.Millisecond, at.Sub(c.o.Now())))
+			tick = timer.C
+		}
+		select {
+		case <-tick:
+		case <-changed:
+		case <-ctx.Done():
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+	return nil
+}
+
+// probe asks for the cheapest list. It counts as a check, but goes in the
+// waiting lane: readers wait for what it finds.
+func (c *Client) probe(ctx context.Context) {
+	t, err := cheapest(c.source)
+	if err != nil {
+		c.gate.abandon()
+		return
+	}
+	g := &going{c: c, f: &understudy.Fetch{Target: t}, reason: understudy.Waiting, key: t.Key.URI}
+	if _, err := c.budget.take(ctx, understudy.Waiting, nil); err != nil {
+		c.gate.abandon()
+		return
+	}
+	g.reason = understudy.Check
+	// What it found is told to the gate; its page is nobody's.
+	_, _, _ = g.try(ctx, true)
+}
+
+// cheapest is the first list of the spec whose path can be filled in, with a
+// page size of 1 where lists have one.
+func cheapest(s *understudy.Source) (*understudy.Target, error) {
+	query := ""
+	if p := s.Spec.Paging; p.Size != "" {
+		query = url.QueryEscape(p.Size) + "=" + strconv.Itoa(1)
+	}
+	for _, k := range s.Spec.Kinds {
+		for _, l := range k.Lists {
+			path := l.Path
+			for name, from := range s.Spec.Vars {
+				if from == "user" && s.User != "" {
+					path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(s.User))
+				}
+			}
+			if !strings.Contains(path, "{") {
+				return s.Spec.Target(s.Name, path, query)
+			}
+		}
+	}
+	return s.Spec.Target(s.Name, "/", "")
+}

@@ -1,0 +1,189 @@
+// Records: finding them in a body, as byte ranges.
+
+package upstream
+
+import (
+	"fmt"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// found is what the record reader found in a body.
+type found struct {
+	rows []understudy.Row
+	next jsonspan.Value // the value at the spec's paging.next; None when absent
+	why  string         // why the body holds no records we can keep; "" when it does
+}
+
+// rowsBefore is how many rows a page is expected to have when nothing is known.
+const rowsBefore = 64
+
+// readList finds the records of a list answer. body is whole, doc its
+// outermost value. It goes over the body once, except that a list key or next
+// link inside an object is looked up in that object again.
+func readList(p *plan, list *understudy.List, paging *understudy.Paging, body []byte, doc jsonspan.Value, size int) found {
+	r := rowReader{plan: p, body: body}
+	if size <= 0 || size > 1000 {
+		size = rowsBefore
+	}
+	r.found.rows = make([]understudy.Row, 0, min(size, 1+len(body)/64))
+	if list.Key == "" {
+		if doc.Kind != jsonspan.Array {
+			r.why = "no records: the body is not an array"
+			return r.found
+		}
+		c := jsonspan.At(body, doc)
+		r.rows(&c)
+		return r.result()
+	}
+	key, next := cutName(list.Key), cutName(paging.Next)
+	seen := false
+	if doc.Kind == jsonspan.Object {
+		c := jsonspan.At(body, doc)
+		c.Enter()
+		for c.More() {
+			name := c.Name()
+			isKey, isNext := jsonspan.NameIs(name, key.head), next.head != "" && jsonspan.NameIs(name, next.head)
+			if isKey && key.rest == "" && c.Kind() == jsonspan.Array {
+				seen = true
+				r.rows(&c)
+				continue
+			}
+			v := c.Skip()
+			if isNext {
+				r.next = inside(body, v, next.rest)
+			}
+			if !isKey {
+				continue
+			}
+			if at := inside(body, v, key.rest); at.Kind == jsonspan.Array {
+				seen = true
+				inner := jsonspan.At(body, at)
+				r.rows(&inner)
+			}
+		}
+	}
+	if !seen {
+		r.why = fmt.Sprintf("no records under %q", list.Key)
+	}
+	return r.result()
+}
+
+// readOne finds the one record of an instance answer, or of a write's.
+func readOne(p *plan, body []byte, doc jsonspan.Value) found {
+	r := rowReader{plan: p, body: body}
+	if doc.Kind != jsonspan.Object {
+		r.why = "no record: the body is not an object"
+		return r.found
+	}
+	if len(p.id) > 0 {
+		r.found.rows = make([]understudy.Row, 0, 1)
+		c := jsonspan.At(body, doc)
+		r.row(&c)
+	}
+	return r.result()
+}
+
+func cutName(dotted string) want {
+	head, rest, _ := strings.Cut(dotted, ".")
+	return want{head, rest}
+}
+
+// inside follows a dotted rest into v; a missing value has no kind.
+func inside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
+	if rest == "" {
+		return v
+	}
+	v, _ = jsonspan.Find(body, v, rest)
+	return v
+}
+
+// rowReader reads rows; values is used again for each.
+type rowReader struct {
+	found
+	plan   *plan
+	body   []byte
+	values [16]jsonspan.Value
+}
+
+// result leaves out the rows of a page that cannot be kept as records: a page
+// is taken apart whole or not at all.
+func (r *rowReader) result() found {
+	if r.why != "" {
+		r.found.rows = nil
+	}
+	return r.found
+}
+
+// rows reads the array c stands before. Of a list key there twice the last
+// counts.
+func (r *rowReader) rows(c *jsonspan.Cursor) {
+	r.found.rows = r.found.rows[:0]
+	if len(r.plan.id) == 0 {
+		c.Skip()
+		return
+	}
+	c.Enter()
+	for c.More() {
+		if c.Kind() != jsonspan.Object {
+			c.Skip()
+			r.why = "a record is not an object"
+			continue
+		}
+		r.row(c)
+	}
+}
+
+// row reads the object c stands before.
+func (r *rowReader) row(c *jsonspan.Cursor) {
+	p := r.plan
+	values := r.values[:0]
+	if len(p.wants) > len(r.values) {
+		values = make([]jsonspan.Value, 0, len(p.wants))
+	}
+	values = values[:len(p.wants)]
+	clear(values)
+	row := understudy.Row{Start: c.Pos()}
+	c.Enter()
+	for c.More() {
+		name := c.Name()
+		v := c.Skip()
+		for i := range p.wants {
+			if w := &p.wants[i]; jsonspan.NameIs(name, w.head) {
+				values[i] = inside(r.body, v, w.rest)
+			}
+		}
+	}
+	row.End = c.Pos()
+	row.ID, row.Final = r.id(values), p.isFinal(r.body, values)
+	if p.clock >= 0 {
+		row.Clock = unix(r.body, values[p.clock], p.typ)
+	}
+	r.found.rows = append(r.found.rows, row)
+}
+
+// id joins the parts of a record's id and notes when one is missing.
+func (r *rowReader) id(values []jsonspan.Value) string {
+	p := r.plan
+	if len(p.id) == 1 {
+		return r.part(values, 0)
+	}
+	parts := make([]string, len(p.id))
+	for i := range p.id {
+		if parts[i] = r.part(values, i); strings.Contains(parts[i], understudy.IDSeparator) {
+			r.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], understudy.IDSeparator)
+		}
+	}
+	return p.kind.IDOf(parts)
+}
+
+func (r *rowReader) part(values []jsonspan.Value, i int) string {
+	v := values[r.plan.id[i]]
+	if (v.Kind == jsonspan.String || v.Kind == jsonspan.Number) && filled(v) {
+		return jsonspan.Text(r.body, v)
+	}
+	r.why = "a record without " + r.plan.kind.ID[i]
+	return ""
+}

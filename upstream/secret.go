@@ -1,0 +1,165 @@
+// Secrets: emptied before anything else sees a body.
+
+package upstream
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// secret is a secret field's dotted name, last part first.
+type secret []string
+
+// allSecrets is every field of the spec that is a secret anywhere.
+func allSecrets(s *understudy.Spec) []secret {
+	var out []secret
+	add := func(fields []*understudy.Field) {
+		for _, f := range fields {
+			if f.Class != understudy.ClassSecret {
+				continue
+			}
+			parts := strings.Split(f.Name, ".")
+			slices.Reverse(parts)
+			if !slices.ContainsFunc(out, func(have secret) bool { return slices.Equal(have, parts) }) {
+				out = append(out, parts)
+			}
+		}
+	}
+	add(s.Paging.Envelope)
+	for _, k := range s.Kinds {
+		add(k.Fields)
+	}
+	return out
+}
+
+// secretsFor is what to empty in pages of a kind: all of the spec's secrets,
+// whichever kind they belong to, less the names the kind or a list's envelope
+// says are no secret there.
+func secretsFor(s *understudy.Spec, k *understudy.Kind) []secret {
+	plain := func(fields []*understudy.Field, parts secret) bool {
+		return slices.ContainsFunc(fields, func(f *understudy.Field) bool {
+			names := strings.Split(f.Name, ".")
+			slices.Reverse(names)
+			return f.Class != understudy.ClassSecret && slices.Equal(names, parts)
+		})
+	}
+	return slices.DeleteFunc(allSecrets(s), func(parts secret) bool {
+		return plain(k.Fields, parts) || plain(s.Paging.Envelope, parts)
+	})
+}
+
+// empty returns body with the value of every secret member, at any depth, as
+// "" (null and "" stay), and the outermost value moved along. body itself is
+// never changed; without a secret in it, it is returned as it is.
+func empty(body []byte, doc jsonspan.Value, secrets []secret) ([]byte, jsonspan.Value) {
+	if len(secrets) == 0 {
+		return body, doc
+	}
+	w := secretWalker{body: body, secrets: secrets}
+	c := jsonspan.At(body, doc)
+	w.walk(&c)
+	if len(w.cuts) == 0 {
+		return body, doc
+	}
+	out := make([]byte, 0, len(body))
+	last := 0
+	for _, v := range w.cuts {
+		out = append(append(out, body[last:v.Start]...), `""`...)
+		last = v.End
+	}
+	doc.End = len(out) + doc.End - last
+	return append(out, body[last:]...), doc
+}
+
+type secretWalker struct {
+	body    []byte
+	secrets []secret
+	path    [jsonspan.MaxDepth][]byte // names of the open members, outermost first
+	depth   int
+	cuts    []jsonspan.Value
+}
+
+// walk goes over the value c stands before. An array's elements stand under
+// the array's own name.
+func (w *secretWalker) walk(c *jsonspan.Cursor) {
+	switch c.Kind() {
+	case jsonspan.Array:
+		c.Enter()
+		for c.More() {
+			w.walk(c)
+		}
+	case jsonspan.Object:
+		c.Enter()
+		for c.More() {
+			w.path[w.depth] = c.Name()
+			w.depth++
+			if w.isSecret() {
+				if v := c.Skip(); filled(v) {
+					w.cuts = append(w.cuts, v)
+				}
+			} else {
+				w.walk(c)
+			}
+			w.depth--
+		}
+	default:
+		c.Skip()
+	}
+}
+
+// isSecret reports whether the open members end in the name of a secret.
+func (w *secretWalker) isSecret() bool {
+	return slices.ContainsFunc(w.secrets, func(parts secret) bool {
+		if len(parts) > w.depth {
+			return false
+		}
+		for i, part := range parts {
+			if !jsonspan.NameIs(w.path[w.depth-1-i], part) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// namesSecret reports whether text that is no JSON document (XML, a form)
+// seems to hold a secret field; letter case and separators do not count.
+func namesSecret(text []byte, secrets []secret) bool {
+	if len(secrets) == 0 {
+		return false
+	}
+	text = bytes.ToLower(text)
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("_"), nil), []byte("-"), nil)
+	return slices.ContainsFunc(secrets, func(parts secret) bool {
+		name := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(parts[0]))
+		return bytes.Contains(text, []byte(name))
+	})
+}
+
+// takeOut removes our own credential, as given and as it goes over the wire,
+// should upstream echo it anywhere.
+func takeOut(body []byte, needles [][]byte) []byte {
+	for _, n := range needles {
+		if bytes.Contains(body, n) {
+			body = bytes.ReplaceAll(body, n, nil)
+		}
+	}
+	return body
+}
+
+// distinct reports whether text can stand only inside a JSON string, so that
+// taking it out leaves a document whole: 8 or more
+// letters, digits, dashes and underscores, with a letter no number holds.
+func distinct(text string) bool {
+	word, letter := len(text) >= 8, false
+	for _, r := range text {
+		small := r | 0x20
+		letter = letter || 'a' <= small && small <= 'z' && small != 'e' || r == '_'
+		word = word && ('a' <= small && small <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	}
+	return word && letter
+}

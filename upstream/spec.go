@@ -1,0 +1,235 @@
+// Spec files: the ones built in, and reading one strictly.
+
+package upstream
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+//go:embed specs/*.yaml
+var builtIn embed.FS
+
+// maxSpec bounds a spec file, in bytes, and maxNodes what its aliases may
+// make of it.
+const (
+	maxSpec  = 1 << 20
+	maxNodes = 100_000
+)
+
+// Names lists the built-in specs, sorted.
+func Names() []string {
+	entries, _ := builtIn.ReadDir("specs")
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// BuiltIn reads and compiles the built-in spec of that name. Each call makes a
+// spec of its own.
+func BuiltIn(name string) (*understudy.Spec, error) {
+	if !slices.Contains(Names(), name) {
+		return nil, fmt.Errorf("upstream: no built-in spec %q%s (built in: %s; or give a path to a .yaml file)",
+			name, nearest.Hint(clip(name), Names()), strings.Join(Names(), ", "))
+	}
+	file := path.Join("specs", name+".yaml")
+	data, err := builtIn.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("upstream: built-in spec: %w", err)
+	}
+	return ReadSpec(file, data)
+}
+
+// ReadSpec reads a spec file and compiles it. file is its name for errors. A
+// key the spec does not know, or one there twice, is an error that names file,
+// line and the nearest known key. docs/specs.md tells every key.
+func ReadSpec(file string, data []byte) (*understudy.Spec, error) {
+	if len(data) > maxSpec {
+		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, maxSpec)
+	}
+	var doc yaml.Node
+	if err := yaml.Load(data, &doc); err != nil {
+		return nil, fmt.Errorf("upstream: spec %s: %w", file, err)
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return nil, fmt.Errorf("upstream: spec %s: want one YAML document", file)
+	}
+	r := specReader{left: maxNodes}
+	spec := &understudy.Spec{}
+	if err := r.value(doc.Content[0], reflect.ValueOf(spec).Elem(), ""); err != nil {
+		return nil, fmt.Errorf("upstream: spec %s:%w", file, err)
+	}
+	if err := spec.Compile(); err != nil {
+		return nil, fmt.Errorf("upstream: %s: %w", file, err)
+	}
+	return spec, nil
+}
+
+// specReader puts YAML nodes into the spec's structs. The library's own strict
+// mode names neither the nearest key nor, for keys there twice, the line.
+type specReader struct{ left int }
+
+// value reads n into v. where is the dotted path of v, for errors; each error
+// begins with the line.
+func (r *specReader) value(n *yaml.Node, v reflect.Value, where string) error {
+	if r.left--; r.left < 0 {
+		return lineError(n, "aliases make this file too large")
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return lineError(n, "%s is empty: leave the key out, or give it a value", where)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return r.value(n, v.Elem(), where)
+	case reflect.Struct:
+		return r.fields(n, v, where)
+	case reflect.Map:
+		return r.entries(n, v, where)
+	case reflect.Slice:
+		return r.list(n, v, where)
+	}
+	return r.scalar(n, v, where)
+}
+
+func (r *specReader) fields(n *yaml.Node, v reflect.Value, where string) error {
+	if n.Kind != yaml.MappingNode {
+		return lineError(n, "%s: want keys with values", orFile(where))
+	}
+	known := keysOf(v.Type())
+	return r.each(n, where, func(key, value *yaml.Node) error {
+		i := slices.IndexFunc(known, func(k specKey) bool { return k.name == key.Value })
+		if i < 0 {
+			names := make([]string, len(known))
+			for i, k := range known {
+				names[i] = k.name
+			}
+			return lineError(key, "unknown key %q in %s%s", clip(key.Value), orFile(where), nearest.Hint(clip(key.Value), names))
+		}
+		return r.value(value, v.Field(known[i].index), join(where, key.Value))
+	})
+}
+
+func (r *specReader) entries(n *yaml.Node, v reflect.Value, where string) error {
+	if n.Kind != yaml.MappingNode {
+		return lineError(n, "%s: want keys with values", where)
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	return r.each(n, where, func(key, value *yaml.Node) error {
+		entry := reflect.New(v.Type().Elem()).Elem()
+		if err := r.value(value, entry, join(where, key.Value)); err != nil {
+			return err
+		}
+		v.SetMapIndex(reflect.ValueOf(key.Value), entry)
+		return nil
+	})
+}
+
+// each calls do with the pairs of a mapping, and refuses a key there twice.
+func (r *specReader) each(n *yaml.Node, where string, do func(key, value *yaml.Node) error) error {
+	seen := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode {
+			return lineError(key, "%s: want a word as key", orFile(where))
+		}
+		if line, twice := seen[key.Value]; twice {
+			return lineError(key, "key %q in %s is there twice, first in line %d", clip(key.Value), orFile(where), line)
+		}
+		seen[key.Value] = key.Line
+		if err := do(key, n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *specReader) list(n *yaml.Node, v reflect.Value, where string) error {
+	if n.Kind != yaml.SequenceNode {
+		return lineError(n, "%s: want a list", where)
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		if err := r.value(item, v.Index(i), fmt.Sprintf("%s[%d]", where, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *specReader) scalar(n *yaml.Node, v reflect.Value, where string) error {
+	if n.Kind != yaml.ScalarNode {
+		return lineError(n, "%s: want one value", orFile(where))
+	}
+	if v.Kind() == reflect.String {
+		v.SetString(n.Value)
+		return nil
+	}
+	number, err := strconv.ParseInt(n.Value, 10, 32)
+	if err != nil {
+		return lineError(n, "%s: want a whole number, not %q", where, clip(n.Value))
+	}
+	v.SetInt(number)
+	return nil
+}
+
+// specKey is one key a spec file may have: a yaml tag of one of the spec's structs.
+type specKey struct {
+	name  string
+	index int // of the struct's field
+}
+
+// keysOf lists what a spec file may say in a struct of that type.
+func keysOf(t reflect.Type) []specKey {
+	var keys []specKey
+	for i := range t.NumField() {
+		if name := t.Field(i).Tag.Get("yaml"); name != "" {
+			keys = append(keys, specKey{name, i})
+		}
+	}
+	return keys
+}
+
+// lineError begins with the line, to stand behind "file:".
+func lineError(n *yaml.Node, format string, args ...any) error {
+	return errors.New(strconv.Itoa(n.Line) + ": " + fmt.Sprintf(format, args...))
+}
+
+func orFile(where string) string {
+	if where == "" {
+		return "the spec"
+	}
+	return where
+}
+
+func join(where, key string) string {
+	if where == "" {
+		return key
+	}
+	return where + "." + key
+}
+
+// clip keeps foreign text in an error short.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}

@@ -1,0 +1,214 @@
+// Spec files: those built in, and what a wrong one is told.
+
+package upstream
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+// specFile reads a spec of testdata.
+func specFile(t testing.TB, name string) *understudy.Spec {
+	t.Helper()
+	file := "testdata/" + name + ".yaml"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(string(data), "\n"); !strings.HasPrefix(first, "# made up for tests") {
+		t.Fatalf("%s does not name its source", file)
+	}
+	s, err := ReadSpec(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func builtInSpec(t testing.TB, name string) *understudy.Spec {
+	t.Helper()
+	s, err := BuiltIn(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEveryBuiltInSpecCompiles(t *testing.T) {
+	if len(Names()) == 0 {
+		t.Fatal("nothing is built in")
+	}
+	ports := map[int]string{}
+	for _, name := range Names() {
+		s := builtInSpec(t, name)
+		if s.Name != name {
+			t.Errorf("%s is named %s in its file", name, s.Name)
+		}
+		if s.Port == 0 || ports[s.Port] != "" {
+			t.Errorf("%s: port %d is missing or that of %s", name, s.Port, ports[s.Port])
+		}
+		ports[s.Port] = name
+		for _, k := range s.Kinds {
+			if len(k.Lists) == 0 {
+				t.Errorf("%s: kind %s has no list", name, k.Name)
+			}
+		}
+		if other := builtInSpec(t, name); other == s || other.Kinds[0] == s.Kinds[0] {
+			t.Errorf("%s: two calls share a spec", name)
+		}
+	}
+	if _, err := BuiltIn("twilo"); err == nil || !strings.Contains(err.Error(), `did you mean "twilio"?`) {
+		t.Errorf("a misspelt name: %v", err)
+	}
+	if _, err := BuiltIn("../specs/twilio"); err == nil {
+		t.Error("a path is taken for a name")
+	}
+}
+
+const leastSpec = "name: x\nhosts: [{url: http://x}]\nauth: {style: none}\n"
+
+func TestReadSpecIsStrict(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{leastSpec, ""},
+		{"", "no documents"},
+		{"a: [", "did not find"},
+		{leastSpec + "---\nname: y\n", "single document"},
+		{"- 1\n", "x.yaml:1: the spec: want keys with values"},
+		{leastSpec + "tittle: X\n", `x.yaml:4: unknown key "tittle" in the spec; did you mean "title"?`},
+		{leastSpec + "zzzzzzzzz: X\n", `x.yaml:4: unknown key "zzzzzzzzz" in the spec`},
+		{leastSpec + "name: y\n", `x.yaml:4: key "name" in the spec is there twice, first in line 1`},
+		{leastSpec + "paging:\n  style: none\n  sise: 5\n", `x.yaml:6: unknown key "sise" in paging; did you mean "size"?`},
+		{leastSpec + "paging:\n  default_size: many\n", `x.yaml:5: paging.default_size: want a whole number, not "many"`},
+		{leastSpec + "port: 4.5\n", `x.yaml:4: port: want a whole number`},
+		{leastSpec + "port: [1]\n", `x.yaml:4: port: want one value`},
+		{leastSpec + "title:\n", `x.yaml:4: title is empty`},
+		{leastSpec + "kinds: {a: b}\n", `x.yaml:4: kinds: want a list`},
+		{leastSpec + "kinds:\n  - name: a\n    lists:\n      - {path: /a, kye: a}\n", `x.yaml:7: unknown key "kye" in kinds[0].lists[0]; did you mean "key"?`},
+		{leastSpec + "vars: {a: b, a: c}\n", `x.yaml:4: key "a" in vars is there twice`},
+		{leastSpec + "vars: {a: [b]}\n", `x.yaml:4: vars.a: want one value`},
+		{leastSpec + "vars: {? [a] : b}\n", `x.yaml:4: vars: want a word as key`},
+		{leastSpec + "<<: {title: x}\n", `x.yaml:4: unknown key "<<"`},
+		{leastSpec + "paging: {style: bodyy}\n", "paging.style"},
+		{leastSpec + "kinds:\n  - {name: a, id: [b]}\n", `kind a: "b" is not among its fields`},
+		{strings.Repeat("#", maxSpec+1), "longer than"},
+		{leastSpec + bomb(), "aliases make this file too large"},
+	} {
+		_, err := ReadSpec("x.yaml", []byte(c.text))
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", clip(c.text), err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "upstream: ") {
+			t.Errorf("%q: error %v, want %q", clip(c.text), err, c.want)
+		}
+	}
+}
+
+// bomb is a small file that aliases make large.
+func bomb() string {
+	values := strings.TrimSuffix(strings.Repeat("a,", 200), ",")
+	filters := "&f [" + strings.TrimSuffix(strings.Repeat("{name: a, values: &v ["+values+"]},", 1)+strings.Repeat("{name: a, values: *v},", 200), ",") + "]"
+	lists := "&l [{path: /a, filters: " + filters + "}" + strings.Repeat(", {path: /a, filters: *f}", 200) + "]"
+	return "kinds:\n  - {name: a, lists: " + lists + "}\n  - {name: b, lists: *l}\n"
+}
+
+// docs/specs.md tells every key a spec file may have, each in a row of the
+// table under its own part.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	data, err := os.ReadFile("../docs/specs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]string{} // by heading
+	for part := range strings.SplitSeq(string(data), "\n## ") {
+		heading, text, _ := strings.Cut(part, "\n")
+		parts[heading] = text
+	}
+	for heading, example := range map[string]any{
+		"The file": understudy.Spec{}, "hosts": understudy.Host{}, "auth": understudy.Auth{}, "paging": understudy.Paging{},
+		"errors": understudy.Errors{}, "kinds": understudy.Kind{}, "lists": understudy.List{}, "filters": understudy.Filter{},
+		"instances": understudy.Instance{}, "fields and envelope": understudy.Field{}, "final and failed": understudy.State{},
+	} {
+		text, ok := parts[heading]
+		if !ok {
+			t.Errorf("docs/specs.md has no part %q", heading)
+			continue
+		}
+		keys := keysOf(reflect.TypeOf(example))
+		for _, k := range keys {
+			if !strings.Contains(text, "\n| `"+k.name+"` |") {
+				t.Errorf("docs/specs.md, %s: key %s is not told", heading, k.name)
+			}
+		}
+		if rows := strings.Count(text, "\n| `"); rows != len(keys) {
+			t.Errorf("docs/specs.md, %s: %d rows for %d keys", heading, rows, len(keys))
+		}
+	}
+	for _, word := range []string{
+		understudy.TypeText, understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeRFC2822, understudy.TypeISO,
+		understudy.TypeEpoch, understudy.TypeDate, understudy.TypeSelect, understudy.TypeMap, understudy.ClassPhone, understudy.ClassBody,
+		understudy.ClassPrice, understudy.ClassURL, understudy.ClassName, understudy.ClassSecret,
+		"body", "header", "cursor", "none", "basic", "bearer",
+	} {
+		if !strings.Contains(string(data), "`"+word+"`") {
+			t.Errorf("docs/specs.md does not tell of %s", word)
+		}
+	}
+}
+
+// Every struct a spec file is read into is one the documentation test knows.
+func TestEverySpecStructHasKeys(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var visit func(typ reflect.Type)
+	visit = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(typ.Elem())
+		case reflect.Struct:
+			if seen[typ] {
+				return
+			}
+			seen[typ] = true
+			for _, k := range keysOf(typ) {
+				visit(typ.Field(k.index).Type)
+			}
+		}
+	}
+	visit(reflect.TypeFor[understudy.Spec]())
+	if len(seen) != 11 {
+		t.Errorf("%d structs, the documentation test knows 11", len(seen))
+	}
+}
+
+func FuzzReadSpec(f *testing.F) {
+	f.Add([]byte(leastSpec))
+	f.Add([]byte("kinds: &a [*a]\n"))
+	f.Add([]byte(leastSpec + bomb()))
+	for _, file := range []string{"specs/twilio.yaml", "testdata/shelf.yaml", "testdata/links.yaml"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := ReadSpec("fuzz.yaml", data)
+		if err != nil {
+			return
+		}
+		for _, k := range s.Kinds {
+			newPlan(s, k)
+			for _, l := range k.Lists {
+				if target, err := s.Target("x", l.Path, ""); err == nil && target.Key.Zero() {
+					t.Fatalf("list %s has no key", l.Path)
+				}
+			}
+		}
+	})
+}

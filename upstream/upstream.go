@@ -1,0 +1,198 @@
+// Client: what speaks to one source.
+
+// Package upstream speaks to the slow API, politely: it reads spec files,
+// fetches and writes within a budget, finds the records in answers and empties
+// the secrets in them.
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"understudy"
+)
+
+// Options are a client's settings; zero values are the defaults named.
+type Options struct {
+	Source *understudy.Source // with a compiled spec; required
+	Base   string             // upstream's URL; "" = the spec's hosts
+	User   string             // of Basic auth; "" = the source's user
+	Secret understudy.Secret  // password or bearer token
+
+	Rate        float64 // requests a second: 10
+	Concurrency int     // requests at once: 20
+	Queue       int     // errands that may wait for budget: 1000
+	// Hope is how long a Prefetch may wait for budget before it is dropped: 2 s.
+	Hope    time.Duration
+	MaxBody int64 // bytes of a body, on the wire and decompressed: 64 MiB
+
+	Connect   time.Duration // for a connection, TLS included: 5 s
+	FirstByte time.Duration // from the connection to the answer's head: 25 s
+	Stall     time.Duration // between two reads of a body: 10 s
+	Total     time.Duration // for one try: 30 s
+
+	Transport http.RoundTripper // nil: our own, which uses no proxy
+	Now       func() time.Time  // nil: time.Now
+	Logger    *slog.Logger      // nil: discard; told when upstream's state changes
+	UserAgent string            // "understudy"
+}
+
+// or is v, or otherwise when v is not set.
+func or[T float64 | int | int64 | time.Duration](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
+}
+
+func (o *Options) defaults() {
+	o.Rate, o.Concurrency, o.Queue = or(o.Rate, 10), or(o.Concurrency, 20), or(o.Queue, 1000)
+	o.Hope, o.MaxBody = or(o.Hope, 2*time.Second), or(o.MaxBody, 64<<20)
+	o.Connect, o.FirstByte = or(o.Connect, 5*time.Second), or(o.FirstByte, 25*time.Second)
+	o.Stall, o.Total = or(o.Stall, 10*time.Second), or(o.Total, 30*time.Second)
+	o.Base = strings.TrimSuffix(o.Base, "/")
+	if o.User == "" {
+		o.User = o.Source.User
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "understudy"
+	}
+}
+
+// Client speaks to one source. It is safe for concurrent use.
+type Client struct {
+	o         Options
+	source    *understudy.Source
+	plans     map[*understudy.Kind]*plan
+	secrets   []secret // every secret field of the spec
+	transport http.RoundTripper
+	own       *http.Transport // nil when the transport was given
+	budget    *budget
+	gate      *gate
+	counts    counts
+	buffers   sync.Pool // *bytes.Buffer
+	unzips    sync.Pool // *gzip.Reader
+
+	closing context.Context // ends with Close
+	close   context.CancelFunc
+
+	mu     sync.RWMutex
+	user   string
+	secret understudy.Secret
+	traces [][]byte // what must not come back in a body
+}
+
+// New makes a client. Nothing is sent before it is asked to. Close frees it.
+func New(o Options) (*Client, error) {
+	if o.Source == nil || o.Source.Spec == nil {
+		return nil, errors.New("upstream: new client: no source with a spec")
+	}
+	o.defaults()
+	if o.Base != "" {
+		u, err := url.Parse(o.Base)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
+		}
+	}
+	c := &Client{
+		o: o, source: o.Source, plans: map[*understudy.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
+		transport: o.Transport, budget: newBudget(&o), gate: newGate(&o),
+		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		unzips:  sync.Pool{New: func() any { return new(gzip.Reader) }},
+	}
+	for _, k := range o.Source.Spec.Kinds {
+		c.plans[k] = newPlan(o.Source.Spec, k)
+	}
+	if c.transport == nil {
+		c.own = newTransport(&o)
+		c.transport = c.own
+	}
+	c.closing, c.close = context.WithCancel(context.Background())
+	c.set(o.User, o.Secret)
+	return c, nil
+}
+
+// SetCredential replaces user and secret ("" keeps the user) and forgets that
+// the former ones were refused.
+func (c *Client) SetCredential(user string, secret understudy.Secret) {
+	if user == "" {
+		user, _ = c.credential()
+	}
+	c.set(user, secret)
+	c.gate.credential()
+}
+
+func (c *Client) set(user string, secret understudy.Secret) {
+	wire := base64.RawStdEncoding.EncodeToString([]byte(user + ":" + secret.Reveal()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.user, c.secret, c.traces = user, secret, nil
+	if distinct(secret.Reveal()) {
+		c.traces = append(c.traces, []byte(secret.Reveal()))
+	}
+	if !secret.Empty() && c.source.Spec.Auth.Style == "basic" && len(wire) >= 8 {
+		c.traces = append(c.traces, []byte(wire))
+	}
+}
+
+func (c *Client) credential() (user string, secret understudy.Secret) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.user, c.secret
+}
+
+// needles is what must not come back in a body.
+func (c *Client) needles() [][]byte {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.traces
+}
+
+// clean is err, unless its text holds our credential.
+func (c *Client) clean(err error) error {
+	_, secret := c.credential()
+	text := err.Error()
+	if len(secret.Reveal()) >= 4 {
+		text = strings.ReplaceAll(text, secret.Reveal(), "[redacted]")
+	}
+	text = string(takeOut([]byte(text), c.needles()))
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
+}
+
+// Close ends what is under way with ErrClosed and closes idle connections.
+// The client must not be used afterwards.
+func (c *Client) Close() error {
+	c.close()
+	c.budget.close()
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
+	return nil
+}
+
+// until is ctx that also ends with Close.
+func (c *Client) until(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.closing, func() { cancel(understudy.ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
+}

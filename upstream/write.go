@@ -1,0 +1,97 @@
+// Write: what changes something upstream goes out once.
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"understudy"
+)
+
+// Write passes a write on, once, and returns whatever upstream answered: a
+// page without a key, with the record it shows when its body is one, secrets
+// emptied. It takes its place in the waiting lane and is never tried again.
+//
+// When the request may have reached upstream and no whole answer came (none,
+// one that was cut, a redirect), the error is ErrUnknownOutcome; the write may
+// or may not have happened. When nothing was sent, or our credential was
+// refused, it is an *understudy.UpstreamError, the context's, or ErrClosed:
+// nothing happened.
+func (c *Client) Write(ctx context.Context, w understudy.Write) (*understudy.Page, error) {
+	ctx, done := c.until(ctx)
+	defer done()
+	f := understudy.Fetch{Target: w.Target, Reason: understudy.Waiting}
+	g := &going{c: c, f: &f, reason: understudy.Waiting, key: w.Target.Key.URI}
+	probe, refused, err := g.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("upstream: %s %s: %w", clip(w.Method), clip(g.key), endOf(ctx, err))
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	a, failed, err := c.round(ctx, understudy.Waiting, errand{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
+	c.budget.release()
+	unknown := func(err error) error {
+		return fmt.Errorf("upstream: %s %s: %w: %w", clip(w.Method), clip(g.key), understudy.ErrUnknownOutcome, err)
+	}
+	if err == nil && failed == nil && a.broken == nil {
+		failed = verdictOf(a)
+	}
+	c.note(g.key, a, failed, probe)
+	var maybe maybeSent
+	switch {
+	case err != nil && errors.As(err, &maybe):
+		return nil, unknown(endOf(ctx, maybe.error))
+	case err != nil:
+		return nil, fmt.Errorf("upstream: %s %s: %w", clip(w.Method), clip(g.key), endOf(ctx, err))
+	case a == nil && errors.As(failed.Err, &maybe):
+		return nil, unknown(maybe.error)
+	case a == nil:
+		return nil, failed
+	case failed != nil && failed.Why == understudy.FailCredential:
+		return nil, failed
+	case a.broken != nil:
+		return nil, unknown(fmt.Errorf("status %d, but %w", a.status, a.broken))
+	case a.status < 200 || a.status >= 300 && a.status < 400:
+		return nil, unknown(fmt.Errorf("status %d: %w", a.status, redirect(a.header)))
+	}
+	page, err := c.written(w.Target, a)
+	if err != nil {
+		return nil, unknown(fmt.Errorf("status %d, but %w", a.status, err))
+	}
+	return page, nil
+}
+
+// verdictOf is what an answer to a write tells of upstream's health: nil when
+// it is well.
+func verdictOf(a *answer) *understudy.UpstreamError {
+	e := &understudy.UpstreamError{Status: a.status, RetryAfter: retryAfter(a.header, a.at)}
+	switch {
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
+		e.Why = understudy.FailCredential
+	case a.status == http.StatusTooManyRequests:
+		e.Why = understudy.FailLimited
+	case a.status >= 500:
+		e.Why = understudy.FailServer
+	default:
+		return nil
+	}
+	return e
+}
+
+// note tells gate and counters how a write went. One that brought neither an
+// answer nor a failure of upstream's says nothing about its health.
+func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, probe bool) {
+	switch {
+	case failed != nil:
+		c.counts.failed()
+		c.gate.failed(key, failed, probe)
+	case a != nil && a.broken == nil:
+		c.gate.good(key, probe)
+	case probe:
+		c.gate.abandon()
+	}
+}
