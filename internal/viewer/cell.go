@@ -1,0 +1,249 @@
+// Cells: one value of a view as a page shows it.
+
+package viewer
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// cell is a value ready for the template. Every text in it is shown to the
+// caller and comes from the gate's view.
+type cell struct {
+	Label string // the field's title
+	Class string // of the cell
+	Text  string
+	Tone  string // class of the text: "pill bad", "masked", "none"; "" = plain
+	Href  string // where it leads; "" = nowhere
+	Hint  string // the exact value, on hover
+	Stamp string // a moment for machines
+	Unit  string
+	Copy  string // what the copy button takes
+	Own   bool   // one of our own numbers
+	Prose bool   // words of people, in any direction
+	Wide  bool   // longer than one line
+}
+
+// clipped is the longest text a table shows, in runes.
+const clipped = 160
+
+// cell draws the value of one column. row gives the other values of the
+// record. list says that it is for a table, where long text is cut.
+func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
+	val := row.Field(c.Name)
+	out := cell{Label: c.title, Class: c.class}
+	switch val.State {
+	case access.Hidden:
+		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
+		return out
+	case access.Masked:
+		out.Text, out.Tone, out.Hint = val.Text, "masked", "Your role shows only a part of this"
+		return out
+	case access.Null, access.Absent:
+		out.Text, out.Tone = "—", "none"
+		return out
+	}
+	if val.Text == "" {
+		out.Text, out.Tone = "—", "none"
+		return out
+	}
+	out.Text = val.Text
+	q.draw(sheet, c, row, &out)
+	if list && utf8.RuneCountInString(out.Text) > clipped {
+		out.Text = string([]rune(out.Text)[:clipped]) + "…"
+	}
+	out.Wide = !list && (c.shape == prose || len(out.Text) > 60)
+	return out
+}
+
+// draw fills in what the shape of a column adds to the text of a seen value.
+func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
+	raw := out.Text
+	switch c.shape {
+	case moment:
+		q.drawDate(c, out, sheet.seconds)
+	case phone:
+		out.Text, out.Copy, out.Own = groupPhone(raw), raw, sheet.own[raw]
+		out.Href = sheet.phoneLink(c, raw)
+	case pill:
+		out.Tone, out.Text = sheet.tone(raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
+	case number:
+		if c.unit != "" {
+			if u := row.Field(c.unit); u.State == access.Seen {
+				out.Unit = u.Text
+			}
+		}
+		if strings.HasPrefix(raw, "-") {
+			out.Text = "\u2212" + raw[1:]
+		}
+	case yesno:
+		if raw == "true" {
+			out.Text, out.Tone = "yes", "yes"
+		} else if raw == "false" {
+			out.Text, out.Tone = "no", "no"
+		}
+	case prose:
+		out.Prose = true
+	default:
+		if href := sheet.recordLink(c, raw); href != "" {
+			out.Href = href
+		}
+		if c.shape == code || out.Href != "" {
+			out.Copy = raw
+			if out.Class == "" {
+				out.Class = "code"
+			}
+		}
+	}
+	if c.Link != "" || c.isID {
+		out.Copy = raw
+	}
+}
+
+func (q *visit) drawDate(c *column, out *cell, seconds bool) {
+	t, dateOnly, ok := parseDate(c.Type, out.Text)
+	if !ok {
+		return
+	}
+	w := when{}
+	if dateOnly {
+		w = sayDate(t, q.start, q.zone)
+	} else {
+		w = say(t, q.start, q.zone, seconds)
+	}
+	out.Text, out.Stamp, out.Hint = w.Text, w.Stamp, w.Exact
+}
+
+// sheet is what the cells of one page share: what the caller may follow.
+type sheet struct {
+	kind    *kindPlan
+	linked  []*kindPlan     // kinds whose records the caller may open
+	own     map[string]bool // numbers of our own, if the caller may know them
+	filters map[string]string
+	vars    understudy.Query
+	seconds bool
+}
+
+// phoneLink is the kind's list picked by a number, if there is such a filter
+// and the caller may use it.
+func (s *sheet) phoneLink(c *column, raw string) string {
+	name := s.filters[c.Name]
+	if name == "" {
+		return ""
+	}
+	return s.kind.href + withQuery(append(slices.Clone(s.vars), understudy.Param{Name: name, Value: raw}))
+}
+
+// recordLink is the page of the record a value names: by the field's link, or
+// by the prefix of the id.
+func (s *sheet) recordLink(c *column, raw string) string {
+	for _, k := range s.linked {
+		switch {
+		case c.isID && len(s.kind.ID) == 1 && k == s.kind:
+			return k.href + "/" + url.PathEscape(raw) + withQuery(s.vars)
+		case c.Link == k.Name, c.Link == "" && !c.isID && k.HasPrefix(raw) && wellFormed(raw):
+			return k.href + "/" + url.PathEscape(raw)
+		}
+	}
+	return ""
+}
+
+// wellFormed keeps words that happen to begin like an id from being links.
+func wellFormed(text string) bool {
+	_, ok := understudy.ParseID(text)
+	return ok
+}
+
+// tone is the look of a state: failed ones stand out, running ones are marked,
+// the rest is calm.
+func (s *sheet) tone(value string) string {
+	within := func(states []understudy.State) bool {
+		return slices.ContainsFunc(states, func(st understudy.State) bool { return slices.Contains(st.In, value) })
+	}
+	switch {
+	case within(s.kind.Failed):
+		return "pill bad"
+	case len(s.kind.Final) > 0 && !within(s.kind.Final):
+		return "pill busy"
+	}
+	return "pill"
+}
+
+// failed reports whether what the caller sees of a record says that it failed.
+func (k *kindPlan) failed(row access.Row) bool {
+	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
+		v := row.Field(st.Field)
+		if v.State != access.Seen {
+			return false
+		}
+		if len(st.In) == 0 {
+			return v.Text != ""
+		}
+		return slices.Contains(st.In, v.Text)
+	})
+}
+
+// shortID is the two ends of a long id.
+func shortID(id string) string {
+	r := []rune(id)
+	if len(r) <= 16 {
+		return id
+	}
+	return string(r[:6]) + "…" + string(r[len(r)-4:])
+}
+
+// groupPhone sets the digits of an E.164 number in groups; any other text is
+// left as it is.
+func groupPhone(text string) string {
+	if len(text) < 8 || len(text) > 16 || text[0] != '+' || text[1] == '0' {
+		return text
+	}
+	for i := 1; i < len(text); i++ {
+		if text[i] < '0' || text[i] > '9' {
+			return text
+		}
+	}
+	n := countryDigits(text[1:])
+	const gap = "\u00a0"
+	var b strings.Builder
+	b.WriteString(text[:1+n])
+	for rest := text[1+n:]; rest != ""; {
+		take := 3
+		if len(rest) <= 4 {
+			take = len(rest)
+		} else if len(rest) == 8 {
+			take = 4
+		}
+		b.WriteString(gap + rest[:take])
+		rest = rest[take:]
+	}
+	return b.String()
+}
+
+// countryDigits is the length of a number's country code (ITU-T E.164).
+func countryDigits(digits string) int {
+	if digits[0] == '1' || digits[0] == '7' {
+		return 1
+	}
+	two, _ := strconv.Atoi(digits[:2])
+	for _, r := range [][2]int{{20, 20}, {27, 27}, {30, 34}, {36, 36}, {39, 41}, {43, 49}, {51, 58}, {60, 66}, {81, 82}, {84, 84}, {86, 86}, {90, 95}, {98, 98}} {
+		if two >= r[0] && two <= r[1] {
+			return 2
+		}
+	}
+	return 3
+}
+
+// clip keeps foreign text in a message short.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+// Columns: how each field of a kind is shown, worked out once.
+
+package viewer
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"understudy"
+)
+
+// shape is how a value is drawn.
+type shape uint8
+
+const (
+	plain shape = iota
+	moment
+	phone
+	pill
+	number
+	yesno
+	code
+	prose
+	address
+)
+
+func (k *kindPlan) planColumns() {
+	all := make([]*column, 0, len(k.Fields))
+	byName := map[string]*column{}
+	for _, f := range k.Fields {
+		c := k.column(f)
+		all = append(all, c)
+		byName[f.Name] = c
+	}
+	for _, name := range k.Columns {
+		k.columns = append(k.columns, byName[name])
+	}
+	if len(k.columns) == 0 {
+		for _, c := range all[:min(8, len(all))] {
+			if c.Type != understudy.TypeMap {
+				k.columns = append(k.columns, c)
+			}
+		}
+	}
+	k.parts = k.group(all)
+}
+
+func (k *kindPlan) column(f *understudy.Field) *column {
+	c := &column{Field: f, title: f.FieldName(), isID: slices.Contains(k.ID, f.Name)}
+	for _, st := range slices.Concat(k.Final, k.Failed) {
+		c.state = c.state || st.Field == f.Name && len(st.In) > 0
+	}
+	if u := k.Field(f.Name + "_unit"); u != nil {
+		c.unit = u.Name
+	}
+	switch {
+	case isDate(f.Type):
+		c.shape, c.class = moment, "when"
+	case f.Type == understudy.TypeBool:
+		c.shape, c.class = yesno, "flag"
+	case f.Type == understudy.TypeInt || f.Type == understudy.TypeDecimal:
+		c.shape, c.class, c.digits = number, "num", true
+	case c.state:
+		c.shape, c.class = pill, "state"
+	case f.Class == understudy.ClassPhone:
+		c.shape, c.class = phone, "tel"
+	case f.Class == understudy.ClassBody:
+		c.shape, c.class = prose, "prose"
+	case f.Class == understudy.ClassURL:
+		c.shape, c.class = address, "address"
+	case c.isID || f.Link != "":
+		c.shape, c.class = code, "code"
+	}
+	return c
+}
+
+func isDate(t string) bool {
+	switch t {
+	case understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate:
+		return true
+	}
+	return false
+}
+
+// group sorts the fields of a record under headings: what its table shows,
+// its times, everything else, and each object by itself.
+func (k *kindPlan) group(all []*column) []group {
+	first := group{title: "Overview"}
+	times, more := group{title: "Times"}, group{title: "More"}
+	var objects []group
+	for _, c := range k.columns {
+		if !strings.Contains(c.Name, ".") && !c.isID && c.shape != moment {
+			first.columns = append(first.columns, c)
+		}
+	}
+	for _, c := range all {
+		parent, _, dotted := strings.Cut(c.Name, ".")
+		i := slices.IndexFunc(objects, func(g group) bool { return dotted && g.columns[0].Name == parent })
+		switch {
+		case i >= 0:
+			objects[i].columns = append(objects[i].columns, c)
+		case c.Type == understudy.TypeMap:
+			objects = append(objects, group{title: upperFirst(c.title), columns: []*column{c}})
+		case c.shape == moment:
+			times.columns = append(times.columns, c)
+		case !slices.Contains(first.columns, c):
+			more.columns = append(more.columns, c)
+		}
+	}
+	groups := []group{first, times, more}
+	for _, g := range objects {
+		g.columns = slices.DeleteFunc(g.columns, func(c *column) bool { return c.Type == understudy.TypeMap && len(g.columns) > 1 })
+		groups = append(groups, g)
+	}
+	return slices.DeleteFunc(groups, func(g group) bool { return len(g.columns) == 0 })
+}
+
+// upperFirst is s with its first letter upper-case: titles are written as they
+// stand in a sentence.
+func upperFirst(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}

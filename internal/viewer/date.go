@@ -1,0 +1,152 @@
+// Dates: read as upstream writes them, shown as people say them, and turned
+// from a browser's local time into UTC before a key is made.
+
+package viewer
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// parseDate reads a value of one of the date types. A plain date is that day's
+// midnight in UTC, dateOnly then is true.
+func parseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
+	var err error
+	switch kind {
+	case understudy.TypeRFC2822:
+		if t, err = time.Parse(time.RFC1123Z, text); err != nil {
+			t, err = time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", text)
+		}
+		if err == nil {
+			return t, false, true
+		}
+	case understudy.TypeEpoch:
+		sec, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || sec < -1<<40 || sec > 1<<40 {
+			return time.Time{}, false, false
+		}
+		return time.Unix(sec, 0).UTC(), false, true
+	}
+	if t, err = time.Parse(time.RFC3339, text); err == nil {
+		return t, false, true
+	}
+	if t, err = time.Parse(time.DateOnly, text); err == nil {
+		return t, true, true
+	}
+	return time.Time{}, false, false
+}
+
+// when is a moment as a page shows it.
+type when struct {
+	Text  string // "Today 12:03"
+	Stamp string // for the datetime attribute: RFC 3339
+	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00)"
+}
+
+// say puts a moment into words for someone in zone at now. Exact text has the
+// seconds and the zone; seconds asks for them in the words too.
+func say(t, now time.Time, zone *time.Location, seconds bool) when {
+	l := t.In(zone)
+	clock := "15:04"
+	if seconds {
+		clock = "15:04:05"
+	}
+	return when{
+		Text:  sayDay(l, now.In(zone)) + " " + l.Format(clock),
+		Stamp: l.Format(time.RFC3339),
+		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l),
+	}
+}
+
+// sayDate is say for a plain date, which has no zone.
+func sayDate(t, now time.Time, zone *time.Location) when {
+	today := now.In(zone)
+	// the reader's calendar day, in the zone plain dates are written in
+	day := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
+	return when{Text: sayDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
+}
+
+func sayDay(l, now time.Time) string {
+	ly, lm, ld := l.Date()
+	y, m, d := now.Date()
+	if ly == y && lm == m && ld == d {
+		return "Today"
+	}
+	if py, pm, pd := now.AddDate(0, 0, -1).Date(); ly == py && lm == pm && ld == pd {
+		return "Yesterday"
+	}
+	if ly == y {
+		return l.Format("Mon 2 Jan")
+	}
+	return l.Format("2 Jan 2006")
+}
+
+// zoneName is "CEST (UTC+02:00)", "UTC" for UTC itself.
+func zoneName(t time.Time) string {
+	name, offset := t.Zone()
+	if name == "UTC" && offset == 0 {
+		return "UTC"
+	}
+	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
+		return "UTC" + t.Format("-07:00")
+	}
+	return name + " (UTC" + t.Format("-07:00") + ")"
+}
+
+// The forms browsers give datetime-local and date inputs.
+var localForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
+
+// parseLocal reads what a datetime-local input gives, in zone. A time that a
+// zone skips or has twice is taken as time.Date takes it.
+func parseLocal(text string, zone *time.Location) (time.Time, bool) {
+	for _, form := range localForms {
+		if t, err := time.ParseInLocation(form, text, zone); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// writeDate is a moment as a filter of that type takes it: RFC 3339 in UTC,
+// the UTC day for plain dates, Unix seconds.
+func writeDate(kind string, t time.Time) string {
+	switch kind {
+	case understudy.TypeDate:
+		return t.UTC().Format(time.DateOnly)
+	case understudy.TypeEpoch:
+		return strconv.FormatInt(t.Unix(), 10)
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// longAgo is a length of time in the largest unit that fits: "12 s", "3 min".
+func longAgo(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "less than 1 s"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + " s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d/time.Hour)) + " h"
+	}
+	return strconv.Itoa(int(d/(24*time.Hour))) + " days"
+}
+
+// millis is a length of time for footers: "0.41 ms", "12 ms", "1.02 s".
+func millis(d time.Duration) string {
+	ms := float64(d) / 1e6
+	switch {
+	case d >= time.Second:
+		return strconv.FormatFloat(ms/1000, 'f', 2, 64) + " s"
+	case ms >= 10:
+		return strconv.FormatFloat(ms, 'f', 0, 64) + " ms"
+	case ms >= 1:
+		return strconv.FormatFloat(ms, 'f', 1, 64) + " ms"
+	}
+	return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
+}

@@ -1,0 +1,284 @@
+// Detail: the page of one record, every field of it.
+
+package viewer
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/kit/jsonspan"
+)
+
+// detailPage is what detail.html shows.
+type detailPage struct {
+	Kind    *kindPlan
+	Heading string
+	ID      string
+	When    cell // the clock field
+	State   cell
+	Failed  bool
+	Reason  string // what the failed state or code is
+	Docs    string // upstream's page about it
+	Groups  []detailGroup
+	Related []link
+	Raw     string
+	Data    string
+}
+
+type detailGroup struct {
+	Title string
+	Cells []cell
+}
+
+// detail shows one record.
+func (v *Viewer) detail(q *visit) error {
+	t, err := q.instanceTarget()
+	if err != nil {
+		return err
+	}
+	marks := v.numbers.begin(q)
+	if err := q.ask(t); err != nil {
+		return err
+	}
+	view, err := v.Gate.View(q.caller, q.answer.Page)
+	if err != nil {
+		return err
+	}
+	if q.json {
+		q.send(q.answer.Page.Status, view.ContentType, view.Body)
+		return nil
+	}
+	rows := view.Rows()
+	if q.answer.Page.Status != http.StatusOK || len(rows) != 1 {
+		return q.refused(view.Body)
+	}
+	page := q.detailPage(t, rows[0], marks.wait(q))
+	return q.render(http.StatusOK, "detail", page.Heading+" "+shortID(page.ID), page)
+}
+
+// instanceTarget is the record the address names.
+func (q *visit) instanceTarget() (*understudy.Target, error) {
+	id := q.r.PathValue("id")
+	if q.json {
+		id = strings.TrimSuffix(id, dataSuffix)
+	}
+	parts := strings.Split(id, understudy.IDSeparator)
+	if len(q.kind.Instances) == 0 || len(parts) != len(q.kind.ID) || slices.Contains(parts, "") {
+		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
+	}
+	in := q.kind.Instances[0]
+	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Collect(pathVars(in.Path))
+	for i, name := range known {
+		known[i] = understudy.OwnPrefix + name
+	}
+	for _, p := range params {
+		if !slices.Contains(known, p.Name) {
+			return nil, unknownWord("parameter", p.Name, known, nil)
+		}
+	}
+	path, ok := expand(in.Path, func(name string) (string, bool) {
+		if i := slices.Index(in.ID, name); i >= 0 {
+			return parts[i], true
+		}
+		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
+			return given, true
+		}
+		return q.source.fill(name)
+	})
+	if !ok {
+		return nil, badRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
+	}
+	t, err := q.source.Spec.Target(q.source.Name, path, "")
+	if err != nil {
+		return nil, err
+	}
+	if t.Instance != in {
+		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
+	}
+	return t, nil
+}
+
+func (q *visit) detailPage(t *understudy.Target, row access.Row, own map[string]bool) *detailPage {
+	s := q.sheet(q.vars(t), own)
+	s.seconds = true
+	s.filters = map[string]string{}
+	if q.kind.browsable() {
+		s.filters = q.phoneFilters(q.kind.lists[0])
+	}
+	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
+	p.Data = q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars)
+	for _, g := range q.kind.parts {
+		out := detailGroup{Title: g.title}
+		for _, c := range g.columns {
+			if row.Field(c.Name).State == access.Absent {
+				continue
+			}
+			if l, ok := q.followable(row, c); ok {
+				p.Related = append(p.Related, l)
+				continue
+			}
+			cl := q.cell(s, c, row, false)
+			out.Cells = append(out.Cells, cl)
+			q.head(p, c, cl)
+		}
+		if len(out.Cells) > 0 {
+			p.Groups = append(p.Groups, out)
+		}
+	}
+	if others := q.others(row); len(others.Cells) > 0 {
+		p.Groups = append(p.Groups, others)
+	}
+	p.Related = append(p.Related, q.related(row)...)
+	q.reason(p, row)
+	return p
+}
+
+// head keeps what the top of the page shows of a field.
+func (q *visit) head(p *detailPage, c *column, cl cell) {
+	if c.Name == q.kind.Clock && cl.Stamp != "" {
+		p.When = cl
+	}
+	if c.shape == pill && cl.Tone != "hidden" && p.State.Text == "" {
+		p.State = cl
+	}
+}
+
+// vars are the path variables of a target that differ from the source's own.
+func (q *visit) vars(t *understudy.Target) understudy.Query {
+	var own understudy.Query
+	for _, v := range t.Vars {
+		if def, ok := q.source.fill(v.Name); ok && def != v.Value {
+			own = append(own, understudy.Param{Name: understudy.OwnPrefix + v.Name, Value: v.Value})
+		}
+	}
+	return own
+}
+
+// others are the fields the spec does not name. The gate shows them to the role
+// that sees everything and to nobody else.
+func (q *visit) others(row access.Row) detailGroup {
+	g := detailGroup{Title: "Other fields"}
+	for _, val := range row.Fields() {
+		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
+			continue
+		}
+		c := cell{Label: strings.ReplaceAll(strings.ReplaceAll(val.Name, "_", " "), ".", " "), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
+		if val.State == access.Null || val.Text == "" {
+			c.Text, c.Tone = "—", "none"
+		}
+		g.Cells = append(g.Cells, c)
+	}
+	return g
+}
+
+// followable turns a field that holds one of upstream's own addresses into a
+// link to the viewer's page of it, where there is one the caller may read.
+func (q *visit) followable(row access.Row, c *column) (link, bool) {
+	if !strings.Contains(c.Name, ".") {
+		return link{}, false
+	}
+	val := row.Field(c.Name)
+	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
+		return link{}, false
+	}
+	t, err := q.source.Spec.Follow(q.source.Name, val.Text)
+	if err != nil || t.Kind == nil || q.v.Gate.Read(q.caller, t) != nil {
+		return link{}, false
+	}
+	href := q.source.place(t)
+	return link{Href: href, Text: upperFirst(c.title)}, href != ""
+}
+
+// related are the lists picked by this record: filters that link to its kind,
+// and, for one of our own numbers, filters on numbers.
+func (q *visit) related(row access.Row) []link {
+	var all []link
+	for _, k := range q.source.kinds {
+		if !k.browsable() {
+			continue
+		}
+		for i, f := range k.lists[0].Filters {
+			field := k.Field(f.Field)
+			value := q.pick(field, f, row)
+			if value == "" || !q.offers(k.lists[0], i) {
+				continue
+			}
+			name := field.FieldName()
+			all = append(all, link{
+				Href: k.href + "?" + understudy.Query{{Name: f.Name, Value: value}}.String(),
+				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + name + "”",
+			})
+		}
+	}
+	return all
+}
+
+// pick is the value of this record that a filter of another list takes.
+func (q *visit) pick(field *understudy.Field, f *understudy.Filter, row access.Row) string {
+	switch {
+	case field == nil || f.Op != "is":
+	case field.Link == q.kind.Name:
+		return row.ID
+	case q.kind.Own != "" && q.kind.Field(field.Name) == nil && field.Class == understudy.ClassPhone:
+		if v := row.Field(q.kind.Own); v.State == access.Seen {
+			return v.Text
+		}
+	}
+	return ""
+}
+
+// reason says why a record is marked as failed, and where upstream explains it.
+func (q *visit) reason(p *detailPage, row access.Row) {
+	for _, st := range q.kind.Failed {
+		v := row.Field(st.Field)
+		if v.State != access.Seen || v.Text == "" || len(st.In) > 0 && !slices.Contains(st.In, v.Text) {
+			continue
+		}
+		if p.Reason == "" || len(st.In) == 0 {
+			p.Reason = upperFirst(v.Field.FieldName()) + " is " + v.Text
+		}
+		if len(st.In) == 0 && v.Field.Type == understudy.TypeInt && q.source.docs != "" {
+			p.Docs = strings.ReplaceAll(q.source.docs, "{code}", url.PathEscape(v.Text))
+		}
+	}
+}
+
+// pretty is a JSON value with a line for each member. Strings stay as they are
+// spelt.
+func pretty(raw []byte) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// upstreamWords is what an error body says to a person: its message, else its
+// beginning.
+func upstreamWords(body []byte) string {
+	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
+		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
+			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
+				return "It says: " + clipTo(jsonspan.Text(body, v), 400)
+			}
+		}
+	}
+	return "It says: " + clipTo(string(body), 400)
+}
+
+func clipTo(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}

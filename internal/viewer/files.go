@@ -1,0 +1,114 @@
+// Files: the style sheet, the script and the icon, under names that change
+// with their bytes.
+
+package viewer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+// files serves what is in static/, compressed once at start.
+type files struct {
+	byName  map[string]file   // "viewer.0a1b2c3d4e5f.css"
+	address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d4e5f.css"
+}
+
+// contentTypes of what static/ holds; the host's own tables are not asked.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+type file struct {
+	contentType string
+	plain, gzip []byte
+}
+
+func readFiles() (*files, error) {
+	entries, err := staticFiles.ReadDir("static")
+	if err != nil {
+		return nil, err
+	}
+	fs := &files{byName: map[string]file{}, address: map[string]string{}}
+	for _, e := range entries {
+		body, err := staticFiles.ReadFile("static/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		var packed bytes.Buffer
+		zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := zw.Write(body); err != nil {
+			return nil, err
+		}
+		if err := zw.Close(); err != nil {
+			return nil, err
+		}
+		ext := path.Ext(e.Name())
+		sum := sha256.Sum256(body)
+		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		contentType, known := contentTypes[ext]
+		if !known {
+			return nil, fmt.Errorf("static/%s: unknown type", e.Name())
+		}
+		fs.byName[name] = file{contentType: contentType, plain: body, gzip: packed.Bytes()}
+		fs.address[e.Name()] = "/-/static/" + name
+	}
+	return fs, nil
+}
+
+// serve answers with a file; its name says its bytes, so it never changes.
+func (fs *files) serve(w http.ResponseWriter, r *http.Request) {
+	f, ok := fs.byName[r.PathValue("file")]
+	if !ok {
+		http.Error(w, "no such file", http.StatusNotFound)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.contentType)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Vary", "Accept-Encoding")
+	body := f.plain
+	if acceptsGzip(r) {
+		body = f.gzip
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body)
+	}
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip is named, or
+// anything is, with a weight that is not zero.
+func acceptsGzip(r *http.Request) bool {
+	any := false
+	for _, line := range r.Header.Values("Accept-Encoding") {
+		for part := range strings.SplitSeq(line, ",") {
+			name, params, _ := strings.Cut(part, ";")
+			name = strings.TrimSpace(name)
+			weight, has := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q=")
+			q, err := strconv.ParseFloat(weight, 64)
+			good := !has || err == nil && q > 0
+			if strings.EqualFold(name, "gzip") {
+				return good
+			}
+			any = any || name == "*" && good
+		}
+	}
+	return any
+}

@@ -1,0 +1,177 @@
+// Form: a list's filters as inputs, and the chips that say which are set.
+
+package viewer
+
+import (
+	"html/template"
+	"slices"
+	"strconv"
+	"time"
+
+	"understudy"
+)
+
+// form is what a list's filter form shows. Its inputs carry upstream's names.
+type form struct {
+	Action string
+	Hidden []understudy.Param
+	Inputs []input
+	Chips  []chip
+	Zone   string // what the moments in it mean
+	Clear  string
+}
+
+// input is one labelled control.
+type input struct {
+	ID, Name, Label string
+	Type            string // of the input element; "select" for a menu
+	Value           string
+	Step            template.HTMLAttr // step="1" where the value has seconds
+	Options         []option
+	Hint            string
+}
+
+type option struct {
+	Value, Text string
+	Selected    bool
+}
+
+// chip is a filter that is set, with the address that unsets it.
+type chip struct{ Label, Text, Remove string }
+
+func (q *visit) form(ask *question) form {
+	paging := &q.source.Spec.Paging
+	filters := ask.query.Without(func(p understudy.Param) bool { return isPosition(paging, p.Name) })
+	f := form{Action: q.kind.href, Zone: q.zone.String()}
+	if ask.list.slug != "" && ask.list != q.kind.lists[0] {
+		f.Hidden = append(f.Hidden, understudy.Param{Name: ownList, Value: ask.list.slug})
+	}
+	f.Hidden = append(f.Hidden, ask.vars...)
+	for i, flt := range ask.list.Filters {
+		value, set := filters.Get(flt.Name)
+		if !set && !q.offers(ask.list, i) {
+			continue
+		}
+		in := q.input(flt, value)
+		in.ID = "f" + strconv.Itoa(i)
+		f.Inputs = append(f.Inputs, in)
+		if set {
+			rest := filters.Without(func(p understudy.Param) bool { return p.Name == flt.Name })
+			f.Chips = append(f.Chips, chip{in.Label, q.chipText(flt, in, value), ask.address(q.kind, "", rest, nil)})
+		}
+	}
+	if paging.Size != "" && paging.Default > 0 {
+		size, _ := filters.Get(paging.Size)
+		f.Inputs = append(f.Inputs, sizes(paging, size))
+	}
+	if len(f.Chips) > 0 {
+		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
+		f.Clear = ask.address(q.kind, "", rest, nil)
+	}
+	return f
+}
+
+func (q *visit) input(f *understudy.Filter, value string) input {
+	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
+	field := q.kind.Field(f.Field)
+	if in.Label == "" {
+		in.Label = f.Name
+		if field != nil {
+			in.Label = field.FieldName()
+		}
+	}
+	in.Label = upperFirst(in.Label)
+	switch {
+	case len(f.Values) > 0:
+		in.Type, in.Options = "select", choices(f.Values, f.Values, value)
+	case f.Type == understudy.TypeBool:
+		in.Type, in.Options = "select", choices([]string{"true", "false"}, []string{"yes", "no"}, value)
+	case isDate(f.Type):
+		q.dateInput(f, &in)
+	case f.Type == understudy.TypeInt:
+		in.Type = "number"
+	case f.Op == "digits":
+		in.Hint = "digits it holds"
+	case field != nil && field.Class == understudy.ClassPhone:
+		in.Type, in.Hint = "tel", "+…"
+	}
+	return in
+}
+
+// choices are "any" and each value; one that is set and not among them stays.
+func choices(values, texts []string, chosen string) []option {
+	all := []option{{"", "any", chosen == ""}}
+	for i, v := range values {
+		all = append(all, option{v, texts[i], v == chosen})
+	}
+	if chosen != "" && !slices.Contains(values, chosen) {
+		all = append(all, option{chosen, chosen, true})
+	}
+	return all
+}
+
+// dateInput shows a moment in the reader's zone, a day as it is. A value that
+// is neither stays text, so that nothing set is lost.
+func (q *visit) dateInput(f *understudy.Filter, in *input) {
+	day := f.Op == "day" || f.Type == understudy.TypeDate
+	in.Type = "datetime-local"
+	if day {
+		in.Type = "date"
+	}
+	if in.Value == "" {
+		return
+	}
+	t, dateOnly, ok := parseDate(f.Type, in.Value)
+	switch {
+	case !ok || day && !dateOnly:
+		in.Type = "text"
+	case day:
+		in.Value = t.Format(time.DateOnly)
+	default:
+		l := t.In(q.zone)
+		in.Value = l.Format("2006-01-02T15:04")
+		if l.Second() != 0 {
+			in.Value, in.Step = l.Format("2006-01-02T15:04:05"), `step="1"`
+		}
+	}
+}
+
+func (q *visit) chipText(f *understudy.Filter, in input, value string) string {
+	for _, o := range in.Options {
+		if o.Selected {
+			return o.Text
+		}
+	}
+	if isDate(f.Type) {
+		if t, dateOnly, ok := parseDate(f.Type, value); ok && dateOnly {
+			return t.Format("2 Jan 2006") + " (UTC)"
+		} else if ok {
+			l := t.In(q.zone)
+			if l.Second() != 0 {
+				return l.Format("2 Jan 2006 15:04:05")
+			}
+			return l.Format("2 Jan 2006 15:04")
+		}
+	}
+	return clip(groupPhone(value))
+}
+
+// sizes is the menu of page sizes upstream takes.
+func sizes(p *understudy.Paging, asked string) input {
+	if asked == "" {
+		asked = strconv.Itoa(p.Default)
+	}
+	all := []int{20, 50, 100, 200, 500, 1000, p.Default}
+	if n, err := strconv.Atoi(asked); err == nil && n > 0 {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	in := input{ID: "size", Name: p.Size, Label: "Rows a page", Type: "select"}
+	for _, n := range slices.Compact(all) {
+		if p.Max == 0 || n <= p.Max {
+			text := strconv.Itoa(n)
+			in.Options = append(in.Options, option{text, text, text == asked})
+		}
+	}
+	return in
+}

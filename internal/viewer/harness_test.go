@@ -1,0 +1,192 @@
+// What the tests share: a viewer over the real gate and callers, with the real
+// client asking slowapi behind a mirror that keeps pages and does as it is told.
+
+package viewer
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/internal/slowapi"
+	"understudy/upstream"
+)
+
+const account = "AC00000000000000000000000000000001"
+
+// noon is the moment tests happen at: five minutes after the newest record.
+var noon = time.Date(2026, 6, 1, 12, 5, 0, 0, time.UTC)
+
+// keeper is a mirror that keeps every page it fetched and answers as scripted.
+type keeper struct {
+	fetch  func(context.Context, understudy.Fetch) (*understudy.Page, error)
+	mu     sync.Mutex
+	pages  map[understudy.Key]*understudy.Page
+	asked  []string
+	change func(understudy.Ask, *understudy.Answer) (*understudy.Answer, error) // nil: none
+}
+
+func (k *keeper) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	k.mu.Lock()
+	k.asked = append(k.asked, a.Target.Key.URI)
+	page, change := k.pages[a.Target.Key], k.change
+	k.mu.Unlock()
+	answer := &understudy.Answer{Page: page, How: understudy.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}
+	if page == nil {
+		var err error
+		page, err = k.fetch(ctx, understudy.Fetch{Target: a.Target, Reason: understudy.Waiting})
+		if err != nil {
+			return nil, err
+		}
+		answer = &understudy.Answer{Page: page, How: understudy.Cold, Upstream: 812 * time.Millisecond}
+		k.mu.Lock()
+		k.pages[a.Target.Key] = page
+		k.mu.Unlock()
+	}
+	if change != nil {
+		return change(a, answer)
+	}
+	return answer, nil
+}
+
+// house is a viewer under test.
+type house struct {
+	testing.TB
+	viewer *Viewer
+	mirror *keeper
+	spec   *understudy.Spec
+	api    http.Handler
+}
+
+// roles are the policy of the tests.
+var roles = access.Roles{
+	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
+	"clerk":   {"twilio": {"*": "see", "calls.sid": "hide", "price": "hide", "messages": "hide"}},
+	"counter": {"twilio": {"incoming_phone_numbers": "see"}},
+}
+
+func credential(name, secret, role string) callers.Credential {
+	return callers.Credential{Name: name, Source: "twilio", User: account, Secret: understudy.NewSecret(secret), Grant: understudy.Grant{Role: role, By: "test"}}
+}
+
+// open makes a viewer; set changes its options.
+func open(t testing.TB, set ...func(*Options)) *house {
+	t.Helper()
+	api, err := slowapi.New(slowapi.Options{Records: 400, Now: func() time.Time { return noon }})
+	must(t, err)
+	web := httptest.NewServer(api)
+	spec, err := upstream.BuiltIn("twilio")
+	must(t, err)
+	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://127.0.0.1:4115"}
+	client, err := upstream.New(upstream.Options{
+		Source: src, Base: web.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000, Now: func() time.Time { return noon },
+	})
+	must(t, err)
+	keep := &keeper{fetch: client.Fetch, pages: map[understudy.Key]*understudy.Page{}}
+	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, roles)
+	must(t, err)
+	book, err := callers.New(callers.Options{
+		Sources: []*understudy.Source{src}, Now: func() time.Time { return noon },
+		Credentials: []callers.Credential{
+			credential("everything", "alltoken", understudy.RoleAll), credential("masked", "supporttoken", "support"),
+			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"), credential("nobody", "nobodytoken", ""),
+		},
+	})
+	must(t, err)
+	o := Options{
+		Sources: []*understudy.Source{src}, Mirror: keep, Gate: gate, Callers: book, Version: "0.1.0",
+		Now: func() time.Time { return noon }, Snapshot: snapshot,
+	}
+	for _, f := range set {
+		f(&o)
+	}
+	v, err := New(o)
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, v.Close())
+		must(t, client.Close())
+		web.Close()
+		must(t, api.Close())
+	})
+	return &house{TB: t, viewer: v, mirror: keep, spec: spec, api: api}
+}
+
+// snapshot is a source that does well.
+func snapshot(context.Context, string) Snapshot {
+	s := Snapshot{
+		State: "ok", Since: noon.Add(-3 * time.Hour), DropIn: "http://127.0.0.1:4115",
+		Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Coalesced: 9, Upstream: 141,
+		Kinds: map[string]Held{
+			"calls": {Records: 5000, CaughtUp: noon.Add(-10 * time.Second)}, "messages": {Records: 10000, CaughtUp: noon.Add(-8 * time.Second)},
+			"incoming_phone_numbers": {Records: 8, Complete: true}, "accounts": {Records: 2},
+		},
+	}
+	for i := range 60 {
+		s.Ours = append(s.Ours, time.Duration(350+40*(i*7%11))*time.Microsecond)
+		s.Theirs = append(s.Theirs, time.Duration(860+30*(i*5%13))*time.Millisecond)
+	}
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as is a request's credential and more of what a test sends with it.
+type as struct {
+	token   string // "" = none
+	zone    string
+	headers map[string]string
+}
+
+var all = as{token: "alltoken"}
+
+// get asks for a page and reads it whole, decompressed.
+func (h *house) get(path string, who as) (status int, body string, head http.Header) {
+	h.Helper()
+	return h.do("GET", path, "", who)
+}
+
+func (h *house) do(method, path, form string, who as) (status int, body string, head http.Header) {
+	h.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(form))
+	if form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if who.token != "" {
+		r.SetBasicAuth(account, who.token)
+	}
+	if who.zone != "" {
+		r.AddCookie(&http.Cookie{Name: zoneCookie, Value: who.zone})
+	}
+	for name, value := range who.headers {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.viewer.ServeHTTP(w, r)
+	resp := w.Result()
+	text, err := io.ReadAll(resp.Body)
+	must(h, err)
+	return resp.StatusCode, string(text), resp.Header
+}
+
+// page is get for pages that must be there.
+func (h *house) page(path string, who as) string {
+	h.Helper()
+	status, body, _ := h.get(path, who)
+	if status != http.StatusOK {
+		h.Fatalf("GET %s: %d\n%s", path, status, body)
+	}
+	return body
+}

@@ -1,0 +1,82 @@
+// Routes: which path is which page.
+
+package viewer
+
+import (
+	"net/http"
+	"strings"
+
+	"understudy"
+)
+
+// controlPrefix begins Understudy's own paths; no source is named "-".
+const controlPrefix = "/-/"
+
+// visitor answers one request; an error becomes an error page.
+type visitor func(*visit) error
+
+// routes is the table of contents: a pattern, what answers it, and the forms
+// of it that people and scripts use.
+func (v *Viewer) routes() []struct {
+	pattern string
+	visitor visitor
+	forms   []string
+} {
+	return []struct {
+		pattern string
+		visitor visitor
+		forms   []string
+	}{
+		{"GET /{$}", v.home, []string{"GET /"}},
+		{"GET /index.json", v.home, []string{"GET /index.json"}},
+		{"GET /{source}/{kind}", v.list, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json"}},
+		{"GET /{source}/{kind}/{id}", v.detail, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
+		{"/", v.nowhere, nil},
+	}
+}
+
+// ownRoutes are the viewer's paths under /-/; they say nothing of any record
+// and are open to everyone.
+func (v *Viewer) ownRoutes() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
+		"POST /-/timezone":     http.NewCrossOriginProtection().Handler(http.HandlerFunc(v.setZone)),
+	}
+}
+
+// Routes are the methods and path forms the viewer answers, HEAD beside every
+// GET left out; tests ask each of them and look for it in docs/viewer.md.
+func (v *Viewer) Routes() []string {
+	var all []string
+	for _, r := range v.routes() {
+		all = append(all, r.forms...)
+	}
+	return append(all, "GET /-/static/{file}", "POST /-/timezone")
+}
+
+func (v *Viewer) route() {
+	v.mux, v.own = http.NewServeMux(), http.NewServeMux()
+	for _, r := range v.routes() {
+		v.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { v.visit(w, req, r.visitor) })
+	}
+	for pattern, h := range v.ownRoutes() {
+		v.own.Handle(pattern, h)
+	}
+}
+
+// nowhere answers what no other route does: 405 when only the method is
+// wrong, else 404.
+func (v *Viewer) nowhere(q *visit) error {
+	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
+		probe := q.r.Clone(q.r.Context())
+		probe.Method = http.MethodGet
+		if _, pattern := v.mux.Handler(probe); pattern != "/" {
+			q.w.Header().Set("Allow", "GET, HEAD")
+			return understudy.ErrMethod
+		}
+	}
+	if path := strings.TrimRight(q.r.URL.Path, "/"); path != q.r.URL.Path && path != "" {
+		return notFound("There is no page at "+clip(q.r.URL.Path), "The same address without the slash at its end may be what you look for.", path)
+	}
+	return notFound("There is no page at "+clip(q.r.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
+}

@@ -1,0 +1,38 @@
+// Small comforts; every page works without them.
+const zone = document.querySelector(".zone");
+const menu = zone.querySelector("select");
+
+// The menu needs no button, and a browser that has said no timezone says its own, once.
+menu.addEventListener("change", () => zone.submit());
+zone.classList.add("live");
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (document.documentElement.dataset.zone === "unset" && here && here !== menu.value) {
+  try {
+    if (!sessionStorage.getItem("zone")) {
+      sessionStorage.setItem("zone", here);
+      menu.add(new Option(here, here, true, true));
+      zone.submit();
+    }
+  } catch { /* no storage, no guess */ }
+}
+
+// Copy buttons.
+for (const at of document.querySelectorAll("[data-copy]")) {
+  const button = document.createElement("button");
+  button.className = "copy";
+  button.type = "button";
+  button.setAttribute("aria-label", "Copy " + at.dataset.copy);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(at.dataset.copy);
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 1500);
+  });
+  at.tagName === "CODE" ? at.after(button) : at.append(button);
+}
+
+// [ and ] turn pages, unless somebody is typing.
+addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea")) return;
+  const rel = { "[": "prev", "]": "next" }[e.key];
+  if (rel) document.querySelector(`a[rel=${rel}]`)?.click();
+});

@@ -1,0 +1,158 @@
+// The viewer: its options, its start, and the path of one request through it.
+
+// Package viewer shows people the records they may see, as web pages that need
+// no JavaScript.
+//
+// Every page is rendered on the server from a view of the gate: nothing that a
+// caller may not see reaches a template. A page is rendered whole before its
+// status goes out, so a failure while rendering is an error page and never half
+// a page.
+//
+// HTML and the JSON beside it are compressed when the browser takes gzip. That
+// is safe here (BREACH needs a secret and reflected text in one body): no page
+// holds a token, a cookie's value or a credential, and the forms are guarded by
+// the Sec-Fetch-Site and Origin headers, not by a token.
+package viewer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// Mirror answers for upstream; mirror.Mirror fills it.
+type Mirror interface {
+	// Page is the newest fitting answer for a target. Its errors are those of
+	// the root package.
+	Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error)
+}
+
+// Callers knows who is asking.
+type Callers interface {
+	// Person names the caller of a browser's request: ErrUnauthorized when
+	// nobody we know asks, ErrForbidden with the line to add when somebody may
+	// not.
+	Person(r *http.Request) (understudy.Caller, error)
+}
+
+// Options are the viewer's settings and what it reads from.
+type Options struct {
+	Sources []*understudy.Source
+	Mirror  Mirror
+	Gate    *access.Gate
+	Callers Callers
+
+	// Snapshot says how a source does; nil: nothing is known of any.
+	Snapshot func(ctx context.Context, source string) Snapshot
+	// Control answers everything under /-/ that is not the viewer's own (its
+	// files and the timezone form). It checks its callers itself. nil: 404.
+	Control http.Handler
+	// Zone is the timezone of a browser that has not said its own; nil: UTC.
+	Zone *time.Location
+	// Deadline bounds one request; 0: 30 s.
+	Deadline time.Duration
+	// Version is shown in the footer.
+	Version string
+	Logger  *slog.Logger     // nil: discard
+	Now     func() time.Time // nil: time.Now
+}
+
+// Viewer is the web face, an http.Handler. It is safe for concurrent use.
+type Viewer struct {
+	Options
+	sources []*sourcePlan
+	byName  map[string]*sourcePlan
+	mux     *http.ServeMux
+	own     *http.ServeMux // the viewer's part of /-/
+	files   *files
+	pages   *pages
+	zones   *zones
+	numbers *numbers
+}
+
+// New checks the options, plans the pages of every kind and reads the
+// templates. Close stops what it starts later.
+func New(o Options) (*Viewer, error) {
+	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
+		return nil, fmt.Errorf("viewer: options need a mirror, a gate and callers")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	if o.Deadline == 0 {
+		o.Deadline = 30 * time.Second
+	}
+	if o.Version == "" {
+		o.Version = "development"
+	}
+	v := &Viewer{Options: o, byName: map[string]*sourcePlan{}, zones: newZones(o.Zone)}
+	for _, src := range o.Sources {
+		p, err := planSource(src)
+		if err != nil {
+			return nil, err
+		}
+		if v.byName[p.Name] != nil {
+			return nil, fmt.Errorf("viewer: source %s is there twice", p.Name)
+		}
+		v.sources = append(v.sources, p)
+		v.byName[p.Name] = p
+	}
+	var err error
+	if v.files, err = readFiles(); err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	if v.pages, err = readPages(v.files); err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	v.numbers = newNumbers(v)
+	v.route()
+	return v, nil
+}
+
+// Close ends the viewer's own reading and waits for it. Requests still running
+// are not waited for; the server that runs them does that.
+func (v *Viewer) Close() error {
+	v.numbers.close()
+	return nil
+}
+
+// ServeHTTP answers a browser.
+func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	if strings.HasPrefix(r.URL.Path, controlPrefix) {
+		if h, pattern := v.own.Handler(r); pattern != "" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		if v.Control != nil {
+			v.Control.ServeHTTP(w, r)
+			return
+		}
+	}
+	v.mux.ServeHTTP(w, r)
+}
+
+// policy lets a page load its own files and nothing else.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// secure sets the headers every answer carries.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
