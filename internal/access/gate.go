@@ -1,0 +1,281 @@
+// Gate: may this be asked, and what of the answer is shown.
+
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/nearest"
+	"understudy/kit/recent"
+)
+
+// Options are what a Gate is made of.
+type Options struct {
+	Specs map[string]*understudy.Spec // compiled, by source name
+	Roles Roles
+	Cache int64            // bytes of views kept in memory; 0 = DefaultCache, less than 0 = none
+	Now   func() time.Time // nil: time.Now
+}
+
+// DefaultCache is how many bytes of views are kept in memory.
+const DefaultCache = 16 << 20
+
+// Gate decides by one policy. It is never changed: another policy is another
+// gate, and the views of the old one go with it. It is safe for concurrent use.
+type Gate struct {
+	now    func() time.Time
+	specs  map[string]*understudy.Spec
+	roles  map[string]map[string]*grants // by role and source; a missing one sees nothing
+	policy string
+	errors map[*understudy.Spec]errorShape
+	views  *recent.Cache[viewKey, *kept]
+}
+
+// grants are a role's plans for one source, by kind, and for unnamed paths.
+type grants struct {
+	kinds   map[string]*plan
+	unnamed *plan
+}
+
+// New is NewWith the given specs (by source name) and roles.
+func New(specs map[string]*understudy.Spec, roles Roles) (*Gate, error) {
+	return NewWith(Options{Specs: specs, Roles: roles})
+}
+
+// NewWith makes a gate. A role, source, subject or level that is not known is
+// an error naming the nearest one that is.
+func NewWith(o Options) (*Gate, error) {
+	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*understudy.Spec]errorShape{}}
+	if g.now == nil {
+		g.now = time.Now
+	}
+	if o.Cache == 0 {
+		o.Cache = DefaultCache
+	}
+	g.views = recent.New[viewKey, *kept](max(o.Cache, 0))
+	for _, s := range g.specs {
+		g.errors[s] = newErrorShape(s)
+	}
+	for _, role := range slices.Sorted(maps.Keys(o.Roles)) {
+		if role == "" || role == understudy.RoleAll {
+			return nil, fmt.Errorf("access: roles: %q: want a name of its own; %q is built in", role, understudy.RoleAll)
+		}
+		plans, err := g.compile(role, o.Roles[role])
+		if err != nil {
+			return nil, err
+		}
+		g.roles[role] = plans
+	}
+	g.policy = fingerprint(o)
+	return g, nil
+}
+
+func (g *Gate) compile(role string, sources map[string]map[string]string) (map[string]*grants, error) {
+	plans := map[string]*grants{}
+	for _, source := range slices.Sorted(maps.Keys(sources)) {
+		spec := g.specs[source]
+		if spec == nil {
+			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source), nearest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
+		}
+		r, err := readRules("roles."+role+"."+source, spec, sources[source])
+		if err != nil {
+			return nil, err
+		}
+		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(spec)}
+		for _, k := range spec.Kinds {
+			plans[source].kinds[k.Name] = newPlan(spec, k, r)
+		}
+	}
+	return plans, nil
+}
+
+// fingerprint names a policy: equal roles over equal fields, equal names.
+func fingerprint(o Options) string {
+	type field struct{ Name, Class, From string }
+	type kind struct {
+		Name   string
+		Fields []field
+	}
+	specs := map[string][]kind{}
+	for source, s := range o.Specs {
+		for _, k := range s.Kinds {
+			entry := kind{Name: k.Name}
+			for _, f := range k.Fields {
+				entry.Fields = append(entry.Fields, field{f.Name, f.Class, f.From})
+			}
+			specs[source] = append(specs[source], entry)
+		}
+	}
+	text, err := json.Marshal(struct {
+		Roles Roles
+		Specs map[string][]kind
+	}{o.Roles, specs})
+	if err != nil {
+		panic("access: strings and maps of them always marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Policy is the policy's version: it changes with the roles and with what the
+// specs say of their fields.
+func (g *Gate) Policy() string { return g.policy }
+
+// Known is nil when the policy has the role (all is built in, "" is nobody's),
+// else an error naming the nearest.
+func (g *Gate) Known(role string) error {
+	if g.roles[role] != nil || role == understudy.RoleAll || role == "" {
+		return nil
+	}
+	known := append(slices.Sorted(maps.Keys(g.roles)), understudy.RoleAll)
+	return fmt.Errorf("access: no role %q%s", clip(role), nearest.Hint(clip(role), known))
+}
+
+// plan finds what a caller may see of a kind of a source. all is true for the
+// built-in role; else p is nil when nothing may be seen, the error says why.
+func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool, err error) {
+	spec := g.specs[source]
+	switch {
+	case spec == nil || c.Source != "" && c.Source != source:
+		return nil, false, refuse("%s may not ask source %s", c.Name, source)
+	case c.Role() == "":
+		return nil, false, refuse("%s has no role", c.Name)
+	case !c.Grant.Live(g.now()):
+		return nil, false, refuse("the grant of %s has expired", c.Name)
+	case c.Grant.Role == understudy.RoleAll:
+		return nil, true, nil
+	}
+	role := g.roles[c.Grant.Role][source]
+	switch {
+	case role == nil:
+		return nil, false, refuse("role %s may see nothing of %s", c.Grant.Role, source)
+	case kind == "":
+		return role.unnamed, false, nil
+	case !role.kinds[kind].sees():
+		return nil, false, refuse("role %s may not see %s", c.Grant.Role, kind)
+	}
+	return role.kinds[kind], false, nil
+}
+
+// Level is how much of a field of a kind a caller sees: Hide for what the spec
+// does not name unless the role is all, and always for a secret.
+func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
+	p, all, err := g.plan(c, source, kind)
+	if err != nil {
+		return Hide
+	}
+	if all {
+		if k := g.specs[source].Kind(kind); k != nil && k.Field(field) != nil && k.Field(field).Class == understudy.ClassSecret {
+			return Hide
+		}
+		return See
+	}
+	if n := p.record.at(field); n != nil && field != "" {
+		return n.level
+	}
+	return Hide
+}
+
+// Sees reports whether a caller sees anything of a kind; where it does not, it
+// may not learn how many there are either.
+func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
+	p, all, err := g.plan(c, source, kind)
+	return err == nil && (all || p.kind != nil)
+}
+
+// Read says whether a caller may ask for a target by GET or HEAD. The answer
+// is the same whether or not the record exists, and no is ErrForbidden with a
+// sentence: the kind is hidden, the path is none the spec names and the grant
+// does not allow it, or a parameter looks at a field that is not fully seen.
+func (g *Gate) Read(c understudy.Caller, t *understudy.Target) error {
+	kind := ""
+	if t.Kind != nil {
+		kind = t.Kind.Name
+	}
+	p, all, err := g.plan(c, t.Key.Source, kind)
+	switch {
+	case err != nil:
+		return err
+	case kind == "" && !allowed(c, "GET", t):
+		return refuse("credential %s may not ask for this path", c.Name)
+	case kind == "" || all:
+		return nil
+	}
+	for _, param := range t.Query {
+		if err := p.param(t, param.Name); err != nil {
+			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, clip(param.Name), err)
+		}
+	}
+	return nil
+}
+
+// param says why a parameter may not be used, nil when it may: one nobody
+// described could be a filter.
+func (p *plan) param(t *understudy.Target, name string) error {
+	if t.List == nil {
+		return fmt.Errorf("it is not known to be safe")
+	}
+	paging := &t.Spec.Paging
+	if name != "" && (name == paging.Size || name == paging.Page || slices.Contains(paging.Tokens, name)) {
+		return nil
+	}
+	f := t.List.Filter(name)
+	switch {
+	case f == nil:
+		return fmt.Errorf("it is not known to be safe")
+	case f.Field == "" && !p.whole:
+		return fmt.Errorf("it may look at fields the role does not see")
+	case f.Field == "":
+		return nil
+	}
+	if n := p.record.at(f.Field); n == nil || n.level < See {
+		return fmt.Errorf("it looks at %s, which the role does not fully see", f.Field)
+	}
+	return nil
+}
+
+// Write says whether a caller may send a target by a method. Only what an
+// allow entry of its grant names may be, and GET and HEAD of what Read lets
+// through.
+func (g *Gate) Write(c understudy.Caller, t *understudy.Target, method string) error {
+	if method == "GET" || method == "HEAD" {
+		return g.Read(c, t)
+	}
+	if _, _, err := g.plan(c, t.Key.Source, ""); err != nil {
+		return err
+	}
+	if !allowed(c, method, t) {
+		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))
+	}
+	return nil
+}
+
+// allowed reports whether the grant's allow list names the method and path.
+func allowed(c understudy.Caller, method string, t *understudy.Target) bool {
+	if c.Grant == nil || len(c.Grant.Allow) == 0 {
+		return false
+	}
+	segments := strings.Split(t.Key.Path(), "/")
+	for i, s := range segments {
+		text, err := url.PathUnescape(s)
+		if err != nil {
+			return false
+		}
+		segments[i] = text
+	}
+	path := strings.Join(segments, "/")
+	return slices.ContainsFunc(c.Grant.Allow, func(a understudy.Allow) bool { return a.Covers(method, path) })
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("access: %w: %w", understudy.ErrForbidden, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,169 @@
+// Levels and roles: how much of a field is shown, and how the config says so.
+
+// Package access decides who may see what: it is the one gate every face reads
+// through.
+package access
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+// Level is how much of a value is shown. A greater one shows more.
+type Level uint8
+
+// The levels. The zero value hides.
+const (
+	Hide  Level = iota // null in an API answer
+	Last4              // a fixed mask, then the last four digits of a number that has at least 8
+	See                // as upstream sent it
+)
+
+var levelNames = []string{"hide", "last4", "see"}
+
+// String is the word the config uses.
+func (l Level) String() string { return levelNames[l] }
+
+// Roles is the policy as the config writes it: role -> source -> subject ("*",
+// a class, a kind, or kind.field) -> "see", "last4" or "hide".
+type Roles map[string]map[string]map[string]string
+
+// Everything is the subject that covers every field the spec names.
+const Everything = "*"
+
+var classes = []string{understudy.ClassPhone, understudy.ClassBody, understudy.ClassPrice, understudy.ClassURL, understudy.ClassName, understudy.ClassSecret}
+
+// rules are the checked subjects of one role under one source.
+type rules map[string]Level
+
+// readRules checks one role's rules for one source; where begins its errors
+// ("roles.support.twilio").
+func readRules(where string, s *understudy.Spec, subjects map[string]string) (rules, error) {
+	r := make(rules, len(subjects))
+	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
+		i := slices.Index(levelNames, subjects[subject])
+		if i < 0 {
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(subjects[subject]), nearest.Hint(clip(subjects[subject]), levelNames))
+		}
+		if err := checkSubject(s, subject); err != nil {
+			return nil, fmt.Errorf("access: %s: %w", where, err)
+		}
+		if subject == understudy.ClassSecret && i != 0 {
+			return nil, fmt.Errorf("access: %s: secrets are shown to nobody; want secret: hide, or nothing", where)
+		}
+		r[subject] = Level(i)
+	}
+	return r, nil
+}
+
+func checkSubject(s *understudy.Spec, subject string) error {
+	if subject == Everything || slices.Contains(classes, subject) || s.Kind(subject) != nil {
+		return nil
+	}
+	kind, field, dotted := strings.Cut(subject, ".")
+	k := s.Kind(kind)
+	if !dotted || k == nil {
+		known := append([]string{Everything}, classes...)
+		for _, k := range s.Kinds {
+			known = append(known, k.Name)
+		}
+		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", clip(subject), s.Name, nearest.Hint(clip(kind), known))
+	}
+	f := k.Field(field)
+	if f == nil {
+		known := make([]string, len(k.Fields))
+		for i, f := range k.Fields {
+			known[i] = kind + "." + f.Name
+		}
+		return fmt.Errorf("unknown field %q of %s%s", clip(field), kind, nearest.Hint(clip(subject), known))
+	}
+	return nil
+}
+
+// ancestors yields a dotted name and each object it lies in, innermost first.
+func ancestors(name string, yield func(string) bool) {
+	for yield(name) {
+		i := strings.LastIndexByte(name, '.')
+		if i < 0 {
+			return
+		}
+		name = name[:i]
+	}
+}
+
+// field is the level of one field of a kind: the most specific rule decides,
+// and the sources it is derived from bound it.
+func (r rules) field(k *understudy.Kind, name string) Level {
+	return r.bounded(k, name, len(k.Fields))
+}
+
+// bounded is field with a bound on how long a chain of derived fields may be;
+// one that is longer goes in a circle, and hides.
+func (r rules) bounded(k *understudy.Kind, name string, chain int) Level {
+	if chain < 0 {
+		return Hide
+	}
+	level := r.own(k, name)
+	ancestors(name, func(outer string) bool {
+		if f := k.Field(outer); f != nil && f.From != "" {
+			level = min(level, r.bounded(k, f.From, chain-1))
+		}
+		return level > Hide
+	})
+	return level
+}
+
+// own is a field's level by the rules alone: a rule that names it, or the
+// nearest object it lies in; else the stricter of its class's and its kind's;
+// else "*"; else hidden. A field has the class of the object it lies in where
+// it has none, or none the rules speak of.
+func (r rules) own(k *understudy.Kind, name string) Level {
+	level, named, class, secret := Hide, false, "", false
+	ancestors(name, func(outer string) bool {
+		if f := k.Field(outer); f != nil {
+			secret = secret || f.Class == understudy.ClassSecret
+			if _, ruled := r[class]; !ruled || class == "" {
+				class = f.Class
+			}
+		}
+		if l, ok := r[k.Name+"."+outer]; ok && !named {
+			level, named = l, true
+		}
+		return true
+	})
+	switch {
+	case secret || k.Field(name) == nil:
+		return Hide
+	case named:
+		return level
+	}
+	return r.general(k.Name, class)
+}
+
+// general is what the rules say of a field that none of them names.
+func (r rules) general(kind, class string) Level {
+	byKind, kindRule := r[kind]
+	byClass, classRule := r[class]
+	switch {
+	case class != "" && classRule && kindRule:
+		return min(byClass, byKind)
+	case class != "" && classRule:
+		return byClass
+	case kindRule:
+		return byKind
+	}
+	return r[Everything]
+}
+
+// clip keeps foreign text in an error short.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60]
+	}
+	return s
+}

@@ -1,0 +1,171 @@
+// Rows: a view's records for people.
+
+package access
+
+import (
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// State says what a value of a row is.
+type State uint8
+
+// The states.
+const (
+	Absent State = iota // the row has no such field
+	Null
+	Hidden
+	Masked // Text is the mask, maybe with the last four digits
+	Seen
+)
+
+// Value is one value of a row, as far as it is shown.
+type Value struct {
+	Name  string // dotted
+	Text  string // decoded; arrays and objects as JSON; "" unless Masked or Seen
+	State State
+	Field *understudy.Field // nil: the spec does not name it
+}
+
+// Row is one record of a view. Everything it says comes from the view's body,
+// so what is hidden is not in it.
+type Row struct {
+	ID         string // "" when the role does not see the fields it is made of
+	Start, End int    // in View.Body
+
+	view *View
+}
+
+// Rows are the records of a list, or the one of an instance; none when the
+// answer is an error or not JSON.
+func (v *View) Rows() []Row {
+	doc, err := jsonspan.Document(v.Body)
+	if err != nil || v.kind == nil {
+		return nil
+	}
+	if !v.list {
+		return []Row{v.row(doc)}
+	}
+	for _, l := range v.kind.Lists {
+		rows, ok := jsonspan.Find(v.Body, doc, l.Key)
+		if !ok || rows.Kind != jsonspan.Array {
+			continue
+		}
+		var all []Row
+		jsonspan.Elements(v.Body, rows, func(e jsonspan.Value) bool {
+			all = append(all, v.row(e))
+			return true
+		})
+		return all
+	}
+	return nil
+}
+
+func (v *View) row(at jsonspan.Value) Row {
+	r := Row{Start: at.Start, End: at.End, view: v}
+	parts := make([]string, len(v.kind.ID))
+	for i, name := range v.kind.ID {
+		part := r.Field(name)
+		if part.State != Seen {
+			return r
+		}
+		parts[i] = part.Text
+	}
+	r.ID = v.kind.IDOf(parts)
+	return r
+}
+
+// Raw is the record's JSON as the role sees it. It must not be changed.
+func (r Row) Raw() []byte { return r.view.Body[r.Start:r.End] }
+
+func (r Row) span() jsonspan.Value {
+	span := jsonspan.Value{Kind: jsonspan.Object, Start: r.Start, End: r.End}
+	if r.view.Body[r.Start] != '{' {
+		span.Kind = jsonspan.None
+	}
+	return span
+}
+
+// Field is the value of a field by its dotted name.
+func (r Row) Field(name string) Value {
+	v := Value{Name: name, Field: r.view.kind.Field(name)}
+	at, ok := jsonspan.Find(r.view.Body, r.span(), name)
+	if !ok {
+		// An object that is hidden whole hides what the spec names in it.
+		if outer, _, dotted := cutLast(name); dotted && v.Field != nil && r.Field(outer).State == Hidden {
+			v.State = Hidden
+		}
+		return v
+	}
+	r.read(&v, at)
+	return v
+}
+
+func cutLast(dotted string) (outer, name string, ok bool) {
+	i := strings.LastIndexByte(dotted, '.')
+	if i < 0 {
+		return "", dotted, false
+	}
+	return dotted[:i], dotted[i+1:], true
+}
+
+// Fields are all values of the row in the order of its body, those inside
+// objects under dotted names.
+func (r Row) Fields() []Value {
+	return r.fields(make([]Value, 0, len(r.view.kind.Fields)), r.span(), "")
+}
+
+func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {
+	jsonspan.Members(r.view.Body, object, func(raw []byte, at jsonspan.Value) bool {
+		name := prefix + jsonspan.Name(raw)
+		before := len(all)
+		if at.Kind == jsonspan.Object {
+			all = r.fields(all, at, name+".")
+		}
+		if len(all) == before {
+			v := Value{Name: name, Field: r.view.kind.Field(name)}
+			r.read(&v, at)
+			all = append(all, v)
+		}
+		return true
+	})
+	return all
+}
+
+// read fills in state and text.
+func (r Row) read(v *Value, at jsonspan.Value) {
+	level := See
+	if p := r.view.plan; p != nil {
+		level = Hide
+		if n := p.record.at(v.Name); n != nil {
+			level = n.level
+			if n.open {
+				level = max(level, Last4)
+			}
+		}
+	}
+	switch {
+	case at.Kind == jsonspan.Null && level == See:
+		v.State = Null
+	case at.Kind == jsonspan.Null && level == Last4 && v.Field != nil && textual(v.Field.Type):
+		v.State = Null // only what is not text becomes null at this level
+	case at.Kind == jsonspan.Null || level == Hide:
+		v.State = Hidden
+	default:
+		v.State, v.Text = Seen, jsonspan.Text(r.view.Body, at)
+		if level == Last4 && at.Kind == jsonspan.String {
+			v.State = Masked
+		}
+	}
+}
+
+// textual reports types whose values come as JSON strings.
+func textual(kind string) bool {
+	switch kind {
+	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeEpoch, understudy.TypeMap:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,227 @@
+// View: a page with the hidden parts gone.
+
+package access
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// View is what one role sees of one page. It is shared and never changed.
+type View struct {
+	Body        []byte // the page's own bytes when Whole
+	Whole       bool   // nothing had to be hidden
+	ContentType string
+	Sum         [16]byte // the first half of Body's SHA-256: what an ETag may say
+
+	plan *plan // nil: the role sees everything
+	kind *understudy.Kind
+	list bool
+}
+
+// viewKey names a view in memory. A page is named by its bytes, which says at
+// least as much as its version; the plan stands for policy, role, source and
+// kind.
+type viewKey struct {
+	sum  [16]byte
+	plan *plan
+	list bool
+}
+
+// kept is a remembered view. One of a whole page holds no bytes, only that it
+// is whole, so that it keeps no page in memory.
+type kept struct{ view *View }
+
+// keptOverhead is what a remembered view costs beside its bytes.
+const keptOverhead = 256
+
+// View is what a caller sees of a page. A page in which nothing has to be
+// hidden passes untouched. An answer that is not a success is made anew in the
+// spec's shape unless the role is all: upstream's text may quote what is
+// hidden. The error is ErrForbidden: the caller may see nothing of it, or the
+// body is not a JSON document, of which only all sees anything.
+func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
+	source := p.Key.Source
+	if p.Key.Zero() && source == "" {
+		source = c.Source // the answer of a write
+	}
+	plan, all, err := g.plan(c, source, p.Kind)
+	switch {
+	case err != nil:
+		return nil, err
+	case all:
+		return g.whole(p, nil, g.specs[source]), nil
+	case p.Status >= http.StatusMultipleChoices:
+		return g.failed(plan, p), nil
+	case len(p.Body) == 0:
+		return g.whole(p, plan, plan.spec), nil
+	}
+	key := viewKey{p.Sum, plan, p.List}
+	if p.Sum != [16]byte{} {
+		if k, ok := g.views.Get(key); ok {
+			if k.view == nil {
+				return g.whole(p, plan, plan.spec), nil
+			}
+			return k.view, nil
+		}
+	}
+	v, err := g.rewrite(plan, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.Sum != [16]byte{} {
+		g.keep(key, v)
+	}
+	return v, nil
+}
+
+func (g *Gate) keep(key viewKey, v *View) {
+	if v.Whole {
+		g.views.Put(key, &kept{}, keptOverhead)
+		return
+	}
+	g.views.Put(key, &kept{v}, int64(cap(v.Body))+keptOverhead)
+}
+
+// whole is the view of a page of which nothing is hidden.
+func (g *Gate) whole(p *understudy.Page, plan *plan, s *understudy.Spec) *View {
+	v := &View{Body: p.Body, Whole: true, ContentType: p.ContentType, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List}
+	if v.Sum == [16]byte{} {
+		v.Sum = sum(p.Body)
+	}
+	return v
+}
+
+// failed is the view of an error of upstream's.
+func (g *Gate) failed(plan *plan, p *understudy.Page) *View {
+	body, contentType := Error(plan.spec, Failure{
+		Word: word(p.Status), Status: p.Status, Path: p.Key.Path(),
+		Code: g.errors[plan.spec].read(p.Body),
+	})
+	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
+}
+
+func (g *Gate) rewrite(plan *plan, p *understudy.Page) (*View, error) {
+	doc, err := jsonspan.Document(p.Body)
+	if err != nil {
+		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
+	}
+	w := rewriter{data: p.Body}
+	c := jsonspan.At(p.Body, doc)
+	w.value(&c, plan.root(p.Body, doc, p.List))
+	if w.out == nil {
+		return g.whole(p, plan, plan.spec), nil
+	}
+	body := append(w.out, p.Body[w.from:]...)
+	return &View{Body: body, ContentType: p.ContentType, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List}, nil
+}
+
+// root is the node of a body: a list's when it has records where a list keeps
+// them, else a record's (what a list path answers to a POST is one record).
+func (p *plan) root(data []byte, doc jsonspan.Value, list bool) *node {
+	if !list || p.kind == nil {
+		return p.record
+	}
+	for _, key := range p.keys {
+		if v, ok := jsonspan.Find(data, doc, key); ok && key != "" && v.Kind == jsonspan.Array {
+			return p.list
+		}
+	}
+	return p.record
+}
+
+func sum(body []byte) (half [16]byte) {
+	full := sha256.Sum256(body)
+	copy(half[:], full[:])
+	return half
+}
+
+// rewriter copies a document, hidden values replaced. It begins to copy at the
+// first of them: out is nil as long as nothing is hidden.
+type rewriter struct {
+	data []byte
+	out  []byte
+	from int // data[from:] is not copied yet
+}
+
+// value rewrites the value to come by its node; nil is a place the spec does
+// not name.
+func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
+	switch c.Kind() {
+	case jsonspan.Object:
+		if n == nil || !n.open || n.named == nil {
+			w.replace(c.Skip(), null)
+			return
+		}
+		c.Enter()
+		for c.More() {
+			w.value(c, n.inside(c.Name()))
+		}
+	case jsonspan.Array:
+		if n == nil || !n.open {
+			w.replace(c.Skip(), null)
+			return
+		}
+		c.Enter()
+		for c.More() {
+			w.value(c, n)
+		}
+	case jsonspan.Null:
+		c.Skip()
+	default:
+		w.scalar(c.Skip(), n)
+	}
+}
+
+func (w *rewriter) scalar(v jsonspan.Value, n *node) {
+	switch {
+	case n != nil && n.level == See:
+	case n != nil && n.level == Last4 && v.Kind == jsonspan.String:
+		var buf [len(mask) + 6]byte
+		w.replace(v, append(appendMasked(append(buf[:0], '"'), jsonspan.Text(w.data, v)), '"'))
+	default:
+		w.replace(v, null)
+	}
+}
+
+var null = []byte("null")
+
+func (w *rewriter) replace(v jsonspan.Value, by []byte) {
+	if w.out == nil {
+		w.out = make([]byte, 0, len(w.data)+64)
+	}
+	w.out = append(append(w.out, w.data[w.from:v.Start]...), by...)
+	w.from = v.End
+}
+
+// mask stands for what is not shown, whatever its length.
+const mask = "********"
+
+// appendMasked appends the mask and, when text is a number with at least 8
+// digits, its last four: digits with nothing but the marks people write
+// between them. Text is "" too where there is a value, so that length tells
+// nothing.
+func appendMasked(dst []byte, text string) []byte {
+	dst = append(dst, mask...)
+	var last [4]byte
+	digits := 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9':
+			copy(last[:], last[1:])
+			last[3] = c
+			digits++
+		case c == '+' && i == 0, c == ' ', c == '-', c == '.', c == '(', c == ')', c == '/':
+		default:
+			return dst
+		}
+	}
+	if digits < 8 {
+		return dst
+	}
+	return append(dst, last[:]...)
+}
