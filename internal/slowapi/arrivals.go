@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// pulse is the shortest time between two steps of the world.
-const pulse = 50 * time.Millisecond
+const (
+	pulse = 50 * time.Millisecond // the shortest time between two steps of the world
+	pause = 10 * time.Second      // the same after one that could not be kept
+)
 
 // schedule tells when records of a kind come.
 type schedule struct {
@@ -33,8 +35,12 @@ func (s *Server) run(perMinute float64) {
 	}
 	for {
 		now := s.worldNow()
-		s.pass(now, come)
-		timer := time.NewTimer(max(s.until(now, come), pulse))
+		rest := pulse
+		if err := s.pass(now, come); err != nil {
+			s.log.Error("slowapi: arrivals were lost", "err", err)
+			rest = pause
+		}
+		timer := time.NewTimer(max(s.until(now, come), rest))
 		select {
 		case <-timer.C:
 		case <-s.nudge:
@@ -53,7 +59,7 @@ func (c *schedule) plan() {
 }
 
 // pass lets what happened by now become true.
-func (s *Server) pass(now time.Time, come []*schedule) {
+func (s *Server) pass(now time.Time, come []*schedule) error {
 	w := s.world
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -68,19 +74,17 @@ func (s *Server) pass(now time.Time, come []*schedule) {
 	due := w.nextDue()
 	w.mu.RUnlock()
 	if len(e.New) == 0 && due > now.Unix() {
-		return
+		return nil
 	}
 	_, err := s.commit(e)
-	switch {
-	case err == nil:
-	case errors.Is(err, errFull):
-		s.log.Warn("slowapi: the world is full, nothing arrives any more")
-		for _, c := range come {
-			c.next = now.AddDate(100, 0, 0)
-		}
-	default:
-		s.log.Error("slowapi: arrivals were lost", "err", err)
+	if !errors.Is(err, errFull) {
+		return err
 	}
+	s.log.Warn("slowapi: the world is full, nothing arrives any more")
+	for _, c := range come {
+		c.next = now.AddDate(100, 0, 0)
+	}
+	return nil
 }
 
 // until is how long nothing happens by itself.

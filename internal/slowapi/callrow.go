@@ -1,0 +1,156 @@
+// How a call looks: its row, which is its instance too.
+package slowapi
+
+import "strconv"
+
+// made turns the call into what its creation answers: without dates, as
+// Twilio answers before the call is under way.
+func (c *call) made() { c.justMade = true }
+
+// append writes the call's row, which is its instance too.
+func (c *call) append(dst []byte, w *world) []byte {
+	var from, to [64]byte
+	fromText := string(c.from.appendTo(from[:0], w))
+	toText := string(c.to.appendTo(to[:0], w))
+	sid := string(w.appendSID(nil, c.s, c.i))
+	account := w.accountSID(c.s.account)
+	base := version + "/Accounts/" + account + "/Calls/" + sid
+	d := c.rest
+	p := &c.progress
+	created, updated := p.created, p.updated()
+	if c.justMade {
+		created, updated = 0, 0
+	}
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.textOrNull("answered_by", c.answeredBy(&d))
+	o.text("api_version", apiVersion)
+	o.textOrNull("caller_name", c.callerName(&d))
+	o.date("date_created", created)
+	o.date("date_updated", updated)
+	o.text("direction", c.direction)
+	c.appendDuration(&o)
+	o.date("end_time", c.end)
+	o.textOrNull("forwarded_from", c.forwardedFrom(w, &d))
+	o.text("from", fromText)
+	o.text("from_formatted", formatted(fromText))
+	o.textOrNull("group_sid", rareSID("GP", 33, &d))
+	if c.parent {
+		o.text("parent_call_sid", string(w.appendSID(nil, c.s, c.i-1)))
+	} else {
+		o.null("parent_call_sid")
+	}
+	if c.own >= 0 {
+		o.text("phone_number_sid", w.ownSID(c.own))
+	} else {
+		o.null("phone_number_sid")
+	}
+	o.textOrNull("price", c.price(w))
+	o.text("price_unit", "USD")
+	o.text("queue_time", queueTime(&d))
+	o.text("sid", sid)
+	o.date("start_time", c.start)
+	o.text("status", p.status())
+	o.name("subresource_uris")
+	o.open()
+	for _, sub := range callSubresources {
+		o.text(sub[0], base+sub[1])
+	}
+	o.close()
+	o.text("to", toText)
+	o.text("to_formatted", formatted(toText))
+	o.textOrNull("trunk_sid", rareSID("TK", 100, &d))
+	o.text("uri", base+".json")
+	o.close()
+	return o.b
+}
+
+var callSubresources = [][2]string{
+	{"notifications", "/Notifications.json"},
+	{"recordings", "/Recordings.json"},
+	{"payments", "/Payments.json"},
+	{"events", "/Events.json"},
+	{"siprec", "/Siprec.json"},
+	{"streams", "/Streams.json"},
+	{"transcriptions", "/Transcriptions.json"},
+	{"user_defined_message_subscriptions", "/UserDefinedMessageSubscriptions.json"},
+	{"user_defined_messages", "/UserDefinedMessages.json"},
+}
+
+func (c *call) appendDuration(o *object) {
+	if c.end == 0 {
+		o.null("duration")
+		return
+	}
+	o.text("duration", strconv.FormatInt(c.duration(), 10))
+}
+
+// duration is how long the two talked, in seconds; nothing when nobody answered.
+func (c *call) duration() int64 {
+	answered := c.progress.reached("in-progress")
+	if answered == 0 || c.end == 0 {
+		return 0
+	}
+	return max(c.end-answered, 0)
+}
+
+// price is for begun minutes, once the step after the final state is reached.
+func (c *call) price(w *world) string {
+	if !c.progress.settled() {
+		return ""
+	}
+	rate := int64(850)
+	if c.direction != "inbound" {
+		rate = 1400
+		if c.to.text == "" && !c.to.own {
+			rate = w.country(c.to.index).cents
+		}
+	}
+	return money(rate * max((c.duration()+59)/60, 1))
+}
+
+func (c *call) answeredBy(d *draw) string {
+	pick := d.below(100)
+	switch {
+	case c.direction != "outbound-api" || c.progress.reached("in-progress") == 0 || pick >= 30:
+		return ""
+	case pick < 24:
+		return "human"
+	}
+	return "machine_start"
+}
+
+func (c *call) callerName(d *draw) string {
+	pick, name := d.below(100), d.below(len(names))
+	if c.direction != "inbound" || pick >= 15 {
+		return ""
+	}
+	return names[name]
+}
+
+func (c *call) forwardedFrom(w *world, d *draw) string {
+	pick, person := d.below(100), w.somebody(d)
+	if c.direction != "inbound" || pick >= 5 {
+		return ""
+	}
+	return string(person.appendTo(nil, w))
+}
+
+// rareSID names something outside this world for one record in so many.
+func rareSID(prefix string, oneIn int, d *draw) string {
+	if d.below(oneIn) != 0 {
+		d.next()
+		d.next()
+		return ""
+	}
+	return string(d.hex([]byte(prefix), 16))
+}
+
+func queueTime(d *draw) string {
+	if d.below(12) != 0 {
+		return "0"
+	}
+	return strconv.Itoa(d.below(4000))
+}
