@@ -1,0 +1,244 @@
+// Access log: what a line says, what it leaves out, and that it is bounded.
+
+package accesslog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var start = time.Date(2026, 6, 1, 12, 0, 0, 123e6, time.UTC)
+
+func TestLine(t *testing.T) {
+	line := Line{At: start, ID: "x1", Method: "GET", Target: "/a?To=%2B14155551234&b", Status: 200, Bytes: 102400, Caller: "my reports", How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
+	want := `time=2026-06-01T12:00:00.123Z id=x1 method=GET path="/a?To=…&b" status=200 bytes=102400 caller="my reports" how=stale dur=1.234ms upstream=812.000ms` + "\n"
+	if got := string(line.AppendTo(nil)); got != want {
+		t.Errorf("got  %swant %s", got, want)
+	}
+	bare := Line{At: start, Method: "GET\nx=\"", Target: "/"}
+	want = `time=2026-06-01T12:00:00.123Z method="GET\x0ax=\"" path="/" status=0 bytes=0 dur=0.000ms` + "\n"
+	if got := string(bare.AppendTo(nil)); got != want {
+		t.Errorf("got  %swant %s", got, want)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	for target, want := range map[string]string{
+		"/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json": "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json",
+		"/x/Calls.json?To=%2B14155551234&StartTime%3E=2026-01-01&Page=0":     "/x/Calls.json?To=…&StartTime%3E=…&Page=…",
+		"/x?StartTime>=2026-01-01":                "/x?StartTime>=…",
+		"/twilio/number/+14155551234":             "/twilio/number/…",
+		"/twilio/number/%2B14155551234.json":      "/twilio/number/…",
+		"/twilio/number/%34%31%35%35%35%35%31%32": "/twilio/number/…",
+		"/x?%2B14155551234":                       "/x?…",
+		"/x?+1(415)555-1234=1":                    "/x?…=…",
+		"/x?":                                     "/x?",
+		"/x?a=&=b&&c":                             "/x?a=&=…&&c",
+		"/x?a=b=c":                                "/x?a=…",
+		"/a\"b\\c\x1b[31m\x80":                    `/a\"b\\c\x1b[31m\x80`,
+		"*":                                       "*",
+		"http://h/p":                              "http://h/p",
+		"":                                        "",
+	} {
+		if got := string(AppendTarget(nil, target)); got != want {
+			t.Errorf("%q: got %q, want %q", target, got, want)
+		}
+	}
+}
+
+func FuzzTarget(f *testing.F) {
+	for _, s := range []string{"/a/b?c=d", "/+14155551234?x", "%", "/%2", "?&&==", "\x00\"\\\n", "/1234567.json"} {
+		f.Add(s)
+	}
+	long := regexp.MustCompile(`(^|/)\+?[0-9]{7,}(/|$)`)
+	f.Fuzz(func(t *testing.T, target string) {
+		out := string(AppendTarget(nil, target))
+		for i := range len(out) {
+			if out[i] < ' ' || out[i] == '"' && (i == 0 || out[i-1] != '\\') {
+				t.Fatalf("%q gives %q", target, out)
+			}
+		}
+		path, query, _ := strings.Cut(out, "?")
+		if long.MatchString(path) {
+			t.Fatalf("%q gives %q: a number", target, out)
+		}
+		for p := range strings.SplitSeq(query, "&") {
+			if _, value, _ := strings.Cut(p, "="); value != "" && value != redacted {
+				t.Fatalf("%q gives %q: a value", target, out)
+			}
+		}
+	})
+}
+
+func TestValidID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"a": true, "3f2504e0-4f89-11d3-9a0c-0305e82c3301": true, "A/b+c=d@e:f.g_h~i": true,
+		"": false, "a b": false, "a\nb": false, "a\"b": false, "é": false, "a,b": false, "a;b": false,
+		strings.Repeat("x", 64): true, strings.Repeat("x", 65): false,
+	} {
+		if ValidID(id) != want {
+			t.Errorf("%q: %v", id, !want)
+		}
+	}
+	ids := NewIDs()
+	a, b := string(ids.Append(nil)), string(ids.Append(nil))
+	if a == b || !ValidID(a) || !ValidID(b) {
+		t.Errorf("made %q and %q", a, b)
+	}
+}
+
+// slow is a writer that can be held up.
+type slow struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	block chan struct{}
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	if s.block != nil {
+		<-s.block
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *slow) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+func TestLinesAreWrittenSoonAndAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slow{}
+		l := New(w)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		l.Add(&Line{At: start, Target: "/first"})
+		time.Sleep(Interval + time.Millisecond)
+		synctest.Wait()
+		if !strings.Contains(w.text(), "/first") {
+			t.Error("not written after the interval")
+		}
+		l.Add(&Line{At: start, Target: "/last"})
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(w.text(), "/last") || strings.Count(w.text(), "\n") != 2 {
+			t.Errorf("wrote %q", w.text())
+		}
+	})
+}
+
+func TestAStuckWriterHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slow{block: make(chan struct{})}
+		l := New(w)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		const lines = 50_000
+		for range lines {
+			l.Add(&Line{At: start, Target: "/x"})
+		}
+		synctest.Wait()
+		close(w.block)
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.text()); n > 2*Limit+1024 {
+			t.Errorf("kept %d bytes", n)
+		}
+		if !strings.Contains(w.text(), "\ndropped=") {
+			t.Error("dropped lines are not counted")
+		}
+	})
+}
+
+func TestAddBeforeRunAndOnNil(t *testing.T) {
+	var none *Log
+	none.Add(&Line{})
+	var out bytes.Buffer
+	l := New(&out)
+	l.Add(&Line{At: start, Target: "/x"})
+	if err := l.Flush(); err != nil || out.Len() == 0 {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestWriterErrorIsReported(t *testing.T) {
+	l := New(broken{})
+	l.Add(&Line{At: start, Target: "/x"})
+	if err := l.Flush(); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHandler(t *testing.T) {
+	var out bytes.Buffer
+	l := New(&out)
+	h := l.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line := Of(r.Context())
+		line.Caller, line.How = "loopback", "warm"
+		if _, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok {
+			t.Error("no Unwrap")
+		}
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "gone")
+	}), func() time.Time { return start })
+	server := httptest.NewServer(h)
+	for given, kept := range map[string]bool{"abc": true, "a b": false} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/twilio/number/+14155551234?x=y", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Request-Id", given)
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if got := answer.Header.Get("X-Request-Id"); (got == given) != kept || got == "" {
+			t.Errorf("id %q became %q", given, got)
+		}
+	}
+	server.Close() // waits for the handlers
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Count(text, `path="/twilio/number/…?x=…" status=404 bytes=4 caller=loopback how=warm`) != 2 {
+		t.Errorf("logged %s", text)
+	}
+	Of(context.Background()).How = "nobody reads this"
+}
+
+func BenchmarkAdd(b *testing.B) {
+	l := New(io.Discard)
+	line := &Line{At: start, ID: "ABCDEFGHIJ-1f", Method: "GET", Target: "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json?PageSize=50", Status: 200, Bytes: 102400, Caller: "demo", How: "warm", Took: 40 * time.Microsecond}
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Add(line)
+		if len(l.pending) > enough {
+			_ = l.Flush()
+		}
+	}
+}

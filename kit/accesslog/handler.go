@@ -1,0 +1,109 @@
+// Handler: the log around any http.Handler; and request ids.
+
+package accesslog
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// IDs makes request ids that no other process makes: a random beginning and a
+// counter. The zero value is not usable. It is safe for concurrent use.
+type IDs struct {
+	prefix string
+	last   atomic.Uint64
+}
+
+// NewIDs makes a maker of ids.
+func NewIDs() *IDs { return &IDs{prefix: rand.Text()[:10] + "-"} }
+
+// Append appends a new id.
+func (g *IDs) Append(dst []byte) []byte {
+	return strconv.AppendUint(append(dst, g.prefix...), g.last.Add(1), 36)
+}
+
+// MaxID is how long an id given by a caller may be.
+const MaxID = 64
+
+// ValidID reports whether an id a caller gave may be used as it is: 1 to MaxID
+// letters, digits and -._~+/=@: alone.
+func ValidID(id string) bool {
+	if id == "" || len(id) > MaxID {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-', c == '.', c == '_', c == '~', c == '+', c == '/', c == '=', c == '@', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Handler logs every request of next and gives it an id, the caller's own when
+// it is valid, in X-Request-Id. What only next knows it writes into the line
+// that Of gives it.
+func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
+	ids := NewIDs()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line := &Line{At: now(), ID: r.Header.Get("X-Request-Id"), Method: r.Method, Target: r.RequestURI}
+		if !ValidID(line.ID) {
+			line.ID = string(ids.Append(nil))
+		}
+		w.Header().Set("X-Request-Id", line.ID)
+		rec := &recorder{ResponseWriter: w, line: line}
+		defer func() {
+			if line.Status == 0 {
+				line.Status = http.StatusOK
+			}
+			line.Took = now().Sub(line.At)
+			l.Add(line)
+		}()
+		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), lineKey{}, line)))
+	})
+}
+
+type lineKey struct{}
+
+// Of is the line of a request that passed Handler, for its caller, how it was
+// answered and upstream's time; of any other request one that nobody reads. It
+// may be written to until the handler returns, by one goroutine.
+func Of(ctx context.Context) *Line {
+	if line, ok := ctx.Value(lineKey{}).(*Line); ok {
+		return line
+	}
+	return &Line{}
+}
+
+// recorder sees status and size go by.
+type recorder struct {
+	http.ResponseWriter
+	line *Line
+}
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// WriteHeader notes the first final status.
+func (r *recorder) WriteHeader(status int) {
+	if r.line.Status == 0 && status >= 200 {
+		r.line.Status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts what is sent.
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.line.Status == 0 {
+		r.line.Status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.line.Bytes += int64(n)
+	return n, err
+}

@@ -1,0 +1,212 @@
+// Log: one line a request, gathered and written in pieces.
+
+// Package accesslog writes one logfmt line a request without making requests
+// wait for the disk.
+package accesslog
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Line is what is said of one request. Empty strings and zero durations are
+// left out.
+type Line struct {
+	At       time.Time // when it came
+	ID       string
+	Method   string
+	Target   string // as requested; written with its values taken out, see AppendTarget
+	Status   int
+	Bytes    int64 // of body sent
+	Caller   string
+	How      string
+	Took     time.Duration
+	Upstream time.Duration
+}
+
+// Log gathers lines in memory. Run writes them at least every Interval; what
+// is gathered meanwhile is bounded by Limit, past which lines are dropped and
+// counted. It is safe for concurrent use; a nil Log takes lines and drops them.
+type Log struct {
+	w io.Writer
+
+	mu      sync.Mutex
+	pending []byte
+	dropped int64
+
+	writing sync.Mutex // held while w is written to; spare is its
+	spare   []byte
+	full    chan struct{}
+}
+
+// Interval is how long a line may wait to be written.
+const Interval = 200 * time.Millisecond
+
+// Limit bounds the lines not yet written, in bytes.
+const Limit = 1 << 20
+
+// enough is how many bytes make writing begin before the interval is over.
+const enough = 64 << 10
+
+// New makes a log that writes to w.
+func New(w io.Writer) *Log { return &Log{w: w, full: make(chan struct{}, 1)} }
+
+// Add takes a line. It never waits for the writer.
+func (l *Log) Add(line *Line) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	if len(l.pending) >= Limit {
+		l.dropped++
+		l.mu.Unlock()
+		return
+	}
+	l.pending = line.AppendTo(l.pending)
+	n := len(l.pending)
+	l.mu.Unlock()
+	if n >= enough {
+		select {
+		case l.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run writes what is gathered until ctx ends, then what is left. An error of
+// the writer loses the lines it was given and is returned at the end, the
+// first one only; writing goes on.
+func (l *Log) Run(ctx context.Context) error {
+	tick := time.NewTicker(Interval)
+	defer tick.Stop()
+	var first error
+	for {
+		select {
+		case <-ctx.Done():
+			if err := l.Flush(); first == nil {
+				first = err
+			}
+			return first
+		case <-tick.C:
+		case <-l.full:
+		}
+		if err := l.Flush(); first == nil {
+			first = err
+		}
+	}
+}
+
+// Flush writes what is gathered now.
+func (l *Log) Flush() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.Lock()
+	out, dropped := l.pending, l.dropped
+	l.pending, l.dropped = l.spare[:0], 0
+	l.mu.Unlock()
+	if dropped > 0 {
+		out = append(out, "dropped="...)
+		out = append(strconv.AppendInt(out, dropped, 10), '\n')
+	}
+	l.spare = out[:0]
+	if len(out) == 0 {
+		return nil
+	}
+	if _, err := l.w.Write(out); err != nil {
+		return fmt.Errorf("accesslog: %w", err)
+	}
+	return nil
+}
+
+// AppendTo appends the line in logfmt, its line feed included.
+func (line *Line) AppendTo(dst []byte) []byte {
+	dst = appendTime(append(dst, "time="...), line.At)
+	dst = appendPair(dst, " id=", line.ID)
+	dst = appendPair(dst, " method=", line.Method)
+	dst = append(dst, ` path="`...)
+	dst = AppendTarget(dst, line.Target)
+	dst = append(dst, `" status=`...)
+	dst = strconv.AppendInt(dst, int64(line.Status), 10)
+	dst = append(dst, " bytes="...)
+	dst = strconv.AppendInt(dst, line.Bytes, 10)
+	dst = appendPair(dst, " caller=", line.Caller)
+	dst = appendPair(dst, " how=", line.How)
+	dst = append(dst, " dur="...)
+	dst = appendMillis(dst, line.Took)
+	if line.Upstream > 0 {
+		dst = append(dst, " upstream="...)
+		dst = appendMillis(dst, line.Upstream)
+	}
+	return append(dst, '\n')
+}
+
+// appendTime appends a time as RFC 3339 in UTC with milliseconds, at a third of
+// the cost of AppendFormat.
+func appendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	dst = append(appendTwo(appendTwo(dst, year/100), year%100), '-')
+	dst = append(appendTwo(dst, int(month)), '-')
+	dst = append(appendTwo(dst, day), 'T')
+	dst = append(appendTwo(dst, hour), ':')
+	dst = append(appendTwo(dst, minute), ':')
+	dst = append(appendTwo(dst, second), '.')
+	ms := t.Nanosecond() / 1e6
+	return append(appendTwo(dst, ms/10), byte('0'+ms%10), 'Z')
+}
+
+func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10%10), byte('0'+n%10)) }
+
+// appendMillis appends a duration as milliseconds with three decimals.
+func appendMillis(dst []byte, d time.Duration) []byte {
+	us := max(d.Microseconds(), 0)
+	dst = strconv.AppendInt(dst, us/1000, 10)
+	return append(dst, '.', byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10), 'm', 's')
+}
+
+func appendPair(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	dst = append(dst, name...)
+	for i := range len(value) {
+		if c := value[i]; escaped[c] || c == ' ' || c == '=' {
+			return append(appendSafe(append(dst, '"'), value), '"')
+		}
+	}
+	return append(dst, value...)
+}
+
+// escaped marks bytes that must not stand between quotes as they are.
+var escaped = func() (marks [256]bool) {
+	for c := range marks {
+		marks[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
+	}
+	return marks
+}()
+
+// appendSafe appends text for between quotes: a request cannot end its line,
+// its quotes or the terminal it is read on.
+func appendSafe(dst []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	start := 0
+	for i := range len(text) {
+		c := text[i]
+		if !escaped[c] {
+			continue
+		}
+		dst = append(dst, text[start:i]...)
+		start = i + 1
+		if c == '"' || c == '\\' {
+			dst = append(dst, '\\', c)
+		} else {
+			dst = append(dst, '\\', 'x', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(dst, text[start:]...)
+}
