@@ -1,0 +1,115 @@
+// How old an answer may be.
+
+package mirror
+
+import (
+	"time"
+
+	"understudy"
+)
+
+// Ages says how old an answer may be and how long a reader waits. A zero field
+// takes its default; a negative one means none (Stale < 0: nothing past fresh
+// is answered while upstream is well).
+type Ages struct {
+	Newest   time.Duration // fresh time of a list's newest page; 30 s
+	Older    time.Duration // of any other page of a list; 5 min
+	Final    time.Duration // of a record in a final state; 24 h
+	Other    time.Duration // of any other record; 30 s
+	NotFound time.Duration // of a 404, 410 and any other refusal; 10 s
+	Stale    time.Duration // past fresh, still answered at once; 5 min
+	Hard     time.Duration // nothing older is ever answered; 30 days
+	Wait     time.Duration // what a reader waits when something is held; 8 s
+	Try      time.Duration // what the last try may take when nothing is; 30 s
+}
+
+func (a Ages) withDefaults() Ages {
+	for _, d := range []struct {
+		age   *time.Duration
+		usual time.Duration
+	}{
+		{&a.Newest, 30 * time.Second},
+		{&a.Older, 5 * time.Minute},
+		{&a.Final, 24 * time.Hour},
+		{&a.Other, 30 * time.Second},
+		{&a.NotFound, 10 * time.Second},
+		{&a.Stale, 5 * time.Minute},
+		{&a.Hard, 30 * 24 * time.Hour},
+		{&a.Wait, 8 * time.Second},
+		{&a.Try, 30 * time.Second},
+	} {
+		switch {
+		case *d.age == 0:
+			*d.age = d.usual
+		case *d.age < 0:
+			*d.age = 0
+		}
+	}
+	return a
+}
+
+// grace is how long a superseded page that is kept warm may still be answered
+// as stale while its refill is under way.
+const grace = 30 * time.Second
+
+// fresh is how long a page of the target stays fresh.
+func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
+	switch {
+	case p.Status >= 400:
+		return a.NotFound
+	case t.List != nil && t.First:
+		return a.Newest
+	case t.List != nil:
+		return a.Older
+	case len(p.Rows) == 1 && p.Rows[0].Final:
+		return a.Final
+	}
+	return a.Other
+}
+
+// age is how old at is: monotonic where both times have such a reading, wall
+// minus wall otherwise (what came before a restart). It is clamped to [0,
+// Hard]; sane is false for a time that lies in the future, because then
+// nobody knows how old it is.
+func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
+	age = now.Sub(at)
+	if age < 0 {
+		return 0, false
+	}
+	return min(age, a.Hard), true
+}
+
+// verdict is what may be done with what is held.
+type verdict uint8
+
+const (
+	fresh verdict = iota // answer it
+	stale                // answer it and refill behind
+	wait                 // ask upstream first; hold it in case that fails
+	spent                // too old for anything
+)
+
+// judge decides what a reader may get. within is the reader's own limit on the
+// age; it cuts the fresh and the stale time alike and never lengthens them.
+func (a *Ages) judge(h *held, within time.Duration, now time.Time) (v verdict, age time.Duration) {
+	age, sane := a.age(now, h.page.At)
+	switch {
+	case sane && age >= a.Hard:
+		return spent, age
+	case h.state == outdated:
+		return wait, age
+	case !sane:
+		// Stale, but a reader with a limit of its own cannot be told it is kept.
+		if within < a.Hard {
+			return wait, age
+		}
+		return stale, age
+	case age >= within:
+		return wait, age
+	case age < h.fresh && h.state == current:
+		return fresh, age
+	case age < h.fresh+a.Stale:
+		return stale, age
+	}
+	return wait, age
+}

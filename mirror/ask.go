@@ -1,0 +1,134 @@
+// Ask: a reader waits for upstream, with what is held as its second choice.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// ask joins the key's flight. With nothing held the reader waits as long as it
+// likes. With something held it waits for one try, for its own deadline or for
+// Ages.Wait, whichever ends first, and then gets that.
+func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	}
+	f, joined, err := m.joinFor(r)
+	if err != nil {
+		return nil, err
+	}
+	a, err := m.wait(ctx, r, f, joined)
+	if joined && f.landed() && f.err != nil && !f.patient && r.held.page == nil && errors.Is(err, understudy.ErrUnavailable) {
+		// What was joined was begun with less patience than this reader has.
+		if f, joined, err = m.joinFor(r); err != nil {
+			return nil, err
+		}
+		a, err = m.wait(ctx, r, f, joined)
+	}
+	if err != nil {
+		r.source.counts.failed.Add(1)
+	}
+	return a, err
+}
+
+func (m *Mirror) joinFor(r *reading) (*flight, bool, error) {
+	return m.join(r.Target, r.source, r.kind, errand{
+		reason: understudy.Waiting, patient: r.held.page == nil, direct: within(&r.Ask) == 0,
+	})
+}
+
+// wait waits for the flight and leaves it.
+func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (*understudy.Answer, error) {
+	var tried <-chan struct{}
+	var late <-chan time.Time
+	if r.held.page != nil {
+		timer := time.NewTimer(m.ages.Wait)
+		defer timer.Stop()
+		tried, late = f.tried, timer.C
+	}
+	keep := false
+	defer func() { m.leave(f, keep) }()
+	select {
+	case <-f.done:
+		return m.landedFor(r, f, joined)
+	case <-tried:
+		keep = true
+		return m.secondChoice(r, f.failure), nil
+	case <-late:
+		keep = true
+		return m.secondChoice(r, nil), nil
+	case <-ctx.Done():
+	}
+	switch {
+	case f.landed():
+		return m.landedFor(r, f, joined)
+	case r.held.page != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		keep = true
+		return m.secondChoice(r, nil), nil
+	}
+	return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
+}
+
+// landedFor answers from a flight that has landed.
+func (m *Mirror) landedFor(r *reading, f *flight, joined bool) (*understudy.Answer, error) {
+	switch {
+	case f.err == nil:
+		return m.fetched(r, f, joined), nil
+	case r.held.page == nil || errors.Is(f.err, understudy.ErrClosed):
+		return nil, f.err
+	}
+	var why *understudy.UpstreamError
+	if !errors.As(f.err, &why) {
+		why = &understudy.UpstreamError{Why: understudy.FailUnusable}
+	}
+	return m.secondChoice(r, why), nil
+}
+
+// fetched is the answer upstream gave.
+func (m *Mirror) fetched(r *reading, f *flight, joined bool) *understudy.Answer {
+	counts := &r.source.counts
+	counts.cold.Add(1)
+	if joined {
+		counts.coalesced.Add(1)
+	}
+	if !f.followed.Swap(true) {
+		m.hope(f.page, r.source, nil)
+	}
+	age, _ := m.ages.age(m.now(), f.page.At)
+	a := &understudy.Answer{
+		Page: f.page, How: understudy.Cold, Age: age, TTL: m.ages.fresh(r.Target, f.page) - age,
+		Fwd: r.fwd(), Stored: f.stored, Joined: joined, Detail: f.detail,
+		Upstream: f.page.Took, Store: r.held.took + f.saving,
+	}
+	if r.kind.name == "" {
+		a.TTL = 0
+	}
+	return a
+}
+
+// secondChoice is the held answer: upstream failed, or was too slow when why
+// is nil.
+func (m *Mirror) secondChoice(r *reading, why *understudy.UpstreamError) *understudy.Answer {
+	detail := "stale: upstream slow"
+	if why != nil {
+		detail = "stale: " + why.Short()
+	}
+	age, _ := m.ages.age(m.now(), r.held.page.At)
+	return m.pastFresh(r, &r.held, age, detail)
+}
+
+// fwd is why the request went upstream (RFC 9211, 2.2).
+func (r *reading) fwd() string {
+	switch {
+	case r.held.page == nil && !r.NoCache:
+		return "uri-miss"
+	case within(&r.Ask) == 0:
+		return "request"
+	}
+	return "stale"
+}

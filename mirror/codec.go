@@ -1,0 +1,215 @@
+// Codecs of the hot tier: zstd with a dictionary for each form of page.
+
+package mirror
+
+import (
+	"bytes"
+	"encoding/binary"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"understudy"
+)
+
+const (
+	maxDictionaries = 8         // forms with a dictionary of their own, the first that come
+	dictionarySize  = 32 << 10  // more gains nothing
+	minLearn        = 12 << 10  // a text shorter than this teaches too little
+	window          = 128 << 10 // covers a bench page
+	codecCost       = 1300 << 10
+)
+
+// form is one shape of a kind: its pages look alike, so they share a codec.
+type form struct {
+	kind  *kind
+	shape string
+	codec atomic.Pointer[codec]
+}
+
+// form finds the form of a shape; there are as many as the spec has shapes.
+func (k *kind) form(shape string) *form {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.forms[shape]
+	if f == nil {
+		f = &form{kind: k, shape: shape}
+		k.forms[shape] = f
+	}
+	return f
+}
+
+// codec packs and unpacks frames. Its methods are safe for concurrent use.
+type codec struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+// codecs makes them and counts what they take.
+type codecs struct {
+	mu     sync.Mutex
+	most   int // dictionaries that may be made
+	plain  *codec
+	made   atomic.Int64
+	frames sync.Pool // of *scratch
+	gzips  sync.Pool // of *gzip.Writer
+}
+
+// scratch is the memory of one packing or unpacking.
+type scratch struct{ text, frame []byte }
+
+func (c *codecs) cost() int64 { return c.made.Load() * codecCost }
+
+func (c *codecs) scratch() *scratch {
+	if s, ok := c.frames.Get().(*scratch); ok {
+		return s
+	}
+	return &scratch{}
+}
+
+// give takes scratch memory back unless it grew out of bounds.
+func (c *codecs) give(s *scratch) {
+	if cap(s.text)+cap(s.frame) <= 1<<20 {
+		c.frames.Put(s)
+	}
+}
+
+// of is the form's codec. The first page long enough becomes its dictionary;
+// until then, and for forms beyond the limit, a plain one serves. A page keeps
+// the codec it was packed with.
+func (c *codecs) of(f *form, text []byte) (*codec, error) {
+	if have := f.codec.Load(); have != nil {
+		return have, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have := f.codec.Load(); have != nil {
+		return have, nil
+	}
+	if len(text) >= minLearn && c.most > 0 {
+		made, err := newCodec(bytes.Clone(text[:min(len(text), dictionarySize)]))
+		if err != nil {
+			return nil, err
+		}
+		c.most--
+		c.made.Add(1)
+		f.codec.Store(made)
+		return made, nil
+	}
+	if c.plain == nil {
+		made, err := newCodec(nil)
+		if err != nil {
+			return nil, err
+		}
+		c.made.Add(1)
+		c.plain = made
+	}
+	return c.plain, nil
+}
+
+func newCodec(dictionary []byte) (*codec, error) {
+	const id = 1 // a decoder knows one dictionary only
+	encode := []zstd.EOption{
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(window), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
+	}
+	decode := []zstd.DOption{
+		zstd.WithDecoderConcurrency(min(4, runtime.GOMAXPROCS(0))), zstd.WithDecoderLowmem(true),
+	}
+	if dictionary != nil {
+		encode = append(encode, zstd.WithEncoderDictRaw(id, dictionary))
+		decode = append(decode, zstd.WithDecoderDictRaw(id, dictionary))
+	}
+	enc, err := zstd.NewWriter(nil, encode...)
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, decode...)
+	if err != nil {
+		return nil, err
+	}
+	return &codec{enc: enc, dec: dec}, nil
+}
+
+// pack makes an entry of a page; nil when the page cannot be packed.
+func (h *hot) pack(k *kind, p *understudy.Page) *entry {
+	if !packable(p) {
+		return nil
+	}
+	s := h.codecs.scratch()
+	defer h.codecs.give(s)
+	head, ids := appendHead(s.text[:0], p)
+	s.text = appendMarked(head, p.Body, p.Rows)
+	f := k.form(p.Shape)
+	c, err := h.codecs.of(f, s.text)
+	if err != nil {
+		return nil
+	}
+	s.frame = append(binary.AppendUvarint(s.frame[:0], uint64(len(ids))), ids...)
+	s.frame = c.enc.EncodeAll(s.text, s.frame)
+	e := &entry{
+		hash: h.hash(p.Key), form: f, codec: c, at: p.At, generation: p.Generation,
+		blob: makeBlob(s.frame), records: recordNumbers(p.Rows), list: p.List,
+	}
+	if p.ID != "" {
+		e.ident = h.ident(p.ID)
+	}
+	return e
+}
+
+// unpack is the entry's page again. Took is 0.
+func (h *hot) unpack(e *entry) (*understudy.Page, error) {
+	s := h.codecs.scratch()
+	defer h.codecs.give(s)
+	s.frame = e.blob.appendTo(s.frame[:0])
+	n, skip := binary.Uvarint(s.frame)
+	if skip <= 0 || n > uint64(len(s.frame)-skip) {
+		return nil, errNotPacked
+	}
+	ids, frame := s.frame[skip:skip+int(n)], s.frame[skip+int(n):]
+	var err error
+	if s.text, err = e.codec.dec.DecodeAll(frame, s.text[:0]); err != nil {
+		return nil, err
+	}
+	p, text, size, err := readHead(s.text, ids)
+	if err != nil {
+		return nil, err
+	}
+	if p.Body, err = unmark(text, p.Rows, size); err != nil {
+		return nil, err
+	}
+	p.Kind, p.Shape, p.At = e.form.kind.name, e.form.shape, e.at
+	return p, nil
+}
+
+// recordNumbers are the rows' record numbers as differences; nil when the page
+// was not saved.
+func recordNumbers(rows []understudy.Row) []byte {
+	if len(rows) == 0 || rows[0].Record == 0 {
+		return nil
+	}
+	b := make([]byte, 0, 2*len(rows))
+	var last int64
+	for i := range rows {
+		b = binary.AppendVarint(b, rows[i].Record-last)
+		last = rows[i].Record
+	}
+	return exact(b)
+}
+
+// gzipped is b as Content-Encoding: gzip sends it.
+func (c *codecs) gzipped(b []byte) []byte {
+	w, ok := c.gzips.Get().(*gzip.Writer)
+	if !ok {
+		w, _ = gzip.NewWriterLevel(nil, gzip.DefaultCompression) // the level is valid
+	}
+	defer c.gzips.Put(w)
+	var out bytes.Buffer
+	w.Reset(&out)
+	_, _ = w.Write(b) // into memory
+	_ = w.Close()
+	return bytes.Clone(out.Bytes())
+}

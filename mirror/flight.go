@@ -1,0 +1,268 @@
+// Flights: one fetch for everybody who wants the same key.
+//
+//	reader ---.
+//	reader ----+--> flight --> upstream --> store --> hot tier
+//	prefetch -'      |
+//	                 its own context: it ends when the last waiter has left
+//	                 and nobody keeps it
+//
+// A flight belongs to none of its readers. A reader leaves at its own
+// deadline and harms nobody.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+)
+
+// flights are the fetches under way.
+type flights struct {
+	sync.Mutex
+	running map[understudy.Key]*flight
+	behind  int // how many go on though nobody need wait
+	// cooling are keys whose last fetch for nobody failed, until when the
+	// next may begin.
+	cooling map[understudy.Key]time.Time
+}
+
+const (
+	coolTime   = time.Second
+	maxCooling = 1024
+)
+
+// flight is one fetch. The fields of the last group are written before done
+// closes and read after.
+type flight struct {
+	target     *understudy.Target
+	source     *source
+	kind       *kind
+	reason     understudy.Reason
+	generation int64 // of the kind when it began
+	changes    int64 // the kind's counter when it began
+	patient    bool
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	ends    *time.Timer               // the longest it may take
+	promote chan struct{}             // closed when a reader joins what was begun for nobody
+	tried   chan struct{}             // closed when the first try has failed
+	failure *understudy.UpstreamError // of the first try; read after tried
+	done    chan struct{}
+
+	firstTry sync.Once
+
+	followed atomic.Bool // its answer's next page has been thought of
+
+	// guarded by flights
+	waiters  int
+	readers  int  // that ever joined
+	kept     bool // goes on without waiters
+	promoted bool
+
+	page   *understudy.Page
+	err    error
+	stored bool
+	detail string
+	saving time.Duration // what the store took
+}
+
+// errand is what somebody wants of a flight.
+type errand struct {
+	reason  understudy.Reason
+	patient bool // nothing is held
+	direct  bool // what has landed already will not do
+}
+
+// join makes the caller a waiter of the key's flight, which begins now unless
+// it is under way. A flight that began before a write's answer is not joined.
+// The caller must leave.
+func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f *flight, joined bool, err error) {
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	if m.closed.Load() {
+		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
+	}
+	f = m.flights.running[t.Key]
+	if f == nil || f.generation < k.generation.Load() || want.direct && f.landed() {
+		f = m.begin(t, s, k, want)
+	} else {
+		joined = true
+	}
+	f.waiters++
+	if want.reason == understudy.Waiting {
+		f.readers++
+	}
+	if want.reason == understudy.Waiting && f.reason != understudy.Waiting && !f.promoted {
+		f.promoted = true
+		close(f.promote)
+		f.ends.Reset(m.ages.Wait + m.ages.Try)
+	}
+	return f, joined, nil
+}
+
+// begin starts a flight; the lock is held and the mirror open.
+func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *flight {
+	f := &flight{
+		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
+		generation: k.generation.Load(), changes: k.changes.Load(),
+		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}),
+		kept: want.reason != understudy.Waiting,
+	}
+	f.ctx, f.cancel = context.WithCancel(m.ctx)
+	f.ends = time.AfterFunc(m.ages.Wait+m.ages.Try, f.cancel)
+	if f.kept {
+		m.flights.behind++
+	}
+	m.flights.running[t.Key] = f
+	m.goes(func() { m.fly(f) })
+	return f
+}
+
+// leave ends the caller's part in a flight. keep lets it go on though nobody
+// waits: somebody was answered with something older meanwhile.
+func (m *Mirror) leave(f *flight, keep bool) {
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	f.waiters--
+	if keep && !f.kept && m.flights.behind < maxBehind && !f.landed() {
+		f.kept = true
+		m.flights.behind++
+	}
+	if f.waiters > 0 || f.kept {
+		return
+	}
+	f.cancel()
+	m.flights.forget(f)
+}
+
+// forget takes a flight off the list; nobody joins it any more.
+func (fs *flights) forget(f *flight) {
+	if fs.running[f.target.Key] == f {
+		delete(fs.running, f.target.Key)
+	}
+}
+
+func (f *flight) landed() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// behind begins a flight nobody waits for, unless one is under way, too many
+// are, or the key has just failed.
+func (m *Mirror) behind(t *understudy.Target, s *source, k *kind, why understudy.Reason) *flight {
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	f := m.flights.running[t.Key]
+	switch {
+	case m.closed.Load(), m.flights.behind >= maxBehind:
+		return nil
+	case f != nil && f.generation >= k.generation.Load():
+		return nil
+	case m.now().Before(m.flights.cooling[t.Key]):
+		return nil
+	}
+	return m.begin(t, s, k, errand{reason: why})
+}
+
+// fly is a flight's own goroutine: fetch, save, hold. Whatever panics in
+// upstream or store is contained, and the key is never stuck.
+func (m *Mirror) fly(f *flight) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.log.Error("mirror: panic", "key", f.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			f.land(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.target.Key, p))
+		}
+		m.arrive(f)
+	}()
+	p, err := f.source.Upstream.Fetch(f.ctx, m.errandOf(f))
+	if err == nil && p == nil {
+		err = errors.New("upstream gave neither a page nor an error")
+	}
+	if err != nil {
+		f.land(nil, m.failedFor(f, err))
+		return
+	}
+	m.fill(f, p)
+}
+
+func (m *Mirror) errandOf(f *flight) understudy.Fetch {
+	e := understudy.Fetch{
+		Target: f.target, Reason: f.reason, Generation: f.generation,
+		Promote: f.promote, Patient: f.patient,
+		Tried: f.failed,
+	}
+	if f.reason == understudy.Waiting {
+		e.Retry = m.ages.Wait
+	}
+	return e
+}
+
+// failed hears of failed tries, from upstream's goroutine; the first one counts.
+func (f *flight) failed(err *understudy.UpstreamError) {
+	f.firstTry.Do(func() {
+		f.failure = err
+		close(f.tried)
+	})
+}
+
+// failedFor is the error readers see: one of the mirror's closing, or of a
+// flight that took too long, is no longer the context's.
+func (m *Mirror) failedFor(f *flight, err error) error {
+	switch {
+	case m.closed.Load():
+		return fmt.Errorf("mirror: %w", understudy.ErrClosed)
+	case f.ctx.Err() != nil && !errors.Is(err, understudy.ErrUnavailable):
+		err = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
+	}
+	return fmt.Errorf("mirror: fetch %s: %w", f.target.Key, err)
+}
+
+// land tells the waiters. Only the first landing counts.
+func (f *flight) land(p *understudy.Page, err error) {
+	if f.landed() {
+		return
+	}
+	f.page, f.err = p, err
+	close(f.done)
+}
+
+// arrive ends a flight. It is taken off the list last, so that whoever asks
+// between its landing and its place in the hot tier still finds it.
+func (m *Mirror) arrive(f *flight) {
+	f.ends.Stop()
+	f.cancel()
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	m.flights.forget(f)
+	if f.kept {
+		m.flights.behind--
+	}
+	if f.err != nil {
+		m.flights.cool(f.target.Key, m.now())
+	}
+}
+
+func (fs *flights) cool(key understudy.Key, now time.Time) {
+	if len(fs.cooling) >= maxCooling {
+		for k, until := range fs.cooling {
+			if !now.Before(until) {
+				delete(fs.cooling, k)
+			}
+		}
+	}
+	if len(fs.cooling) < maxCooling {
+		fs.cooling[key] = now.Add(coolTime)
+	}
+}

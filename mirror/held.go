@@ -1,0 +1,235 @@
+// What is held for a key: in the hot tier, as a page of the store, as a record.
+
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"time"
+
+	"understudy"
+)
+
+// state says what has happened to a held page since upstream gave it.
+type state uint8
+
+const (
+	current  state = iota
+	late           // superseded, kept warm, its refill is under way: stale at best
+	outdated       // superseded or touched by a write: for an outage only
+)
+
+// held is a page found, ready to be judged.
+type held struct {
+	page     *understudy.Page
+	gzip     []byte
+	entry    *entry // nil: not in the hot tier
+	fresh    time.Duration
+	state    state
+	composed bool
+	stored   bool
+	took     time.Duration // by the store
+}
+
+// remembered looks into the ready part of the hot tier: no locks held, nothing
+// allocated.
+func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, bool) {
+	e := m.hot.find(key)
+	if e == nil {
+		return held{}, false
+	}
+	r := e.ready.Load()
+	if r == nil || r.page.Key != key {
+		return held{}, false
+	}
+	e.use()
+	r.use()
+	return e.held(r.page, r.gzip, m.state(e, k, now)), true
+}
+
+// find looks everywhere. ok is false when nothing is held; err is the
+// context's, or ErrClosed.
+func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now time.Time) (h held, ok bool, err error) {
+	if h, ok = m.unpacked(t.Key, k, now); ok {
+		v, _ := m.ages.judge(&h, m.ages.Hard, now)
+		// A list may have shown an instance's record since: the store knows.
+		if v == fresh || t.Instance == nil {
+			return h, true, nil
+		}
+	}
+	begin := m.now()
+	stored, found, err := m.load(ctx, t, k)
+	if err != nil {
+		return held{}, false, err
+	}
+	if found && (!ok || stored.page.At.After(h.page.At) || stored.state < h.state) {
+		h, ok = stored, true
+	}
+	h.took = m.now().Sub(begin)
+	return h, ok, nil
+}
+
+// unpacked looks into both parts of the hot tier.
+func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, bool) {
+	e := m.hot.find(key)
+	if e == nil {
+		return held{}, false
+	}
+	if r := e.ready.Load(); r != nil {
+		return e.held(r.page, r.gzip, m.state(e, k, now)), r.page.Key == key
+	}
+	p, err := m.hot.unpack(e)
+	if err != nil || p.Key != key {
+		return held{}, false
+	}
+	if e.use() >= promoteAfter {
+		m.hot.promote(e)
+	}
+	return e.held(p, nil, m.state(e, k, now)), true
+}
+
+// state of an entry now.
+func (m *Mirror) state(e *entry, k *kind, now time.Time) state {
+	if e.list && e.generation < k.generation.Load() {
+		return outdated
+	}
+	since := e.superseded.Load()
+	switch {
+	case since == 0:
+		return current
+	case e.polled && m.inGrace(since, now):
+		return late
+	}
+	return outdated
+}
+
+func (m *Mirror) inGrace(since int64, now time.Time) bool {
+	d := time.Duration(m.word(now) - since)
+	return d >= 0 && d < grace
+}
+
+// load asks the store for the page and, for an instance, for the record; the
+// better one counts. What came from the store goes into the hot tier.
+func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h held, ok bool, err error) {
+	before := k.changes.Load()
+	p, err := m.store.Page(ctx, t.Key)
+	switch {
+	case err == nil:
+		h, ok = held{page: p, fresh: m.ages.fresh(t, p), stored: true}, true
+		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && k.untold(p.ID) {
+			h.state = outdated
+		}
+	case !errors.Is(err, understudy.ErrNotFound):
+		if ctx.Err() != nil {
+			return held{}, false, ctx.Err()
+		}
+		m.log.Warn("mirror: store cannot be read", "key", t.Key.String(), "error", err)
+	}
+	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 {
+		h, ok = m.compose(ctx, t, k, h, ok)
+	}
+	if !ok {
+		return held{}, false, nil
+	}
+	m.remember(k, t, &h, before)
+	return h, true, nil
+}
+
+// compose answers an instance from its record when that is better than the
+// page held: newer, or the page is outdated. A write that touched the record
+// makes both outdated.
+func (m *Mirror) compose(ctx context.Context, t *understudy.Target, k *kind, h held, ok bool) (held, bool) {
+	rec, err := m.store.Record(ctx, k.source.Name, k.name, t.Shape(), t.ID)
+	if err != nil {
+		return h, ok
+	}
+	invalid := rec.Invalid || k.untold(t.ID)
+	if ok && invalid {
+		h.state = outdated
+	}
+	if ok && h.state == current && !rec.Seen.After(h.page.At) || !belongs(t, rec.Body) {
+		return h, ok
+	}
+	p := composed(t, k, rec)
+	h = held{page: p, fresh: m.ages.fresh(t, p), composed: true, stored: true}
+	if invalid {
+		h.state = outdated
+	}
+	return h, true
+}
+
+// composed is the page upstream would have answered with the record.
+func composed(t *understudy.Target, k *kind, rec *understudy.Record) *understudy.Page {
+	sum := sha256.Sum256(rec.Body)
+	return &understudy.Page{
+		Key: t.Key, Kind: k.name, Shape: rec.Shape, ID: t.ID,
+		Status: http.StatusOK, ContentType: "application/json", Body: rec.Body,
+		Rows: []understudy.Row{{ID: t.ID, End: len(rec.Body), Final: rec.Final, Record: rec.Number, Version: rec.Version}},
+		At:   rec.Seen,
+		Sum:  [16]byte(sum[:16]),
+	}
+}
+
+// belongs reports whether a record is what upstream would show under the
+// target's path: each path variable that is not part of the id (the account)
+// must stand in the record as a string. Else one account's record would be
+// answered under another's path.
+func belongs(t *understudy.Target, body []byte) bool {
+	quoted := make([]byte, 0, 64)
+	for _, v := range t.Vars {
+		if namesRecord(t, v.Name) {
+			continue
+		}
+		quoted = append(append(append(quoted[:0], '"'), v.Value...), '"')
+		if !bytes.Contains(body, quoted) {
+			return false
+		}
+	}
+	return true
+}
+
+func namesRecord(t *understudy.Target, name string) bool {
+	for _, part := range t.Instance.ID {
+		if part == name {
+			return true
+		}
+	}
+	return false
+}
+
+// remember puts what the store held into the hot tier, unless something
+// became old meanwhile.
+func (m *Mirror) remember(k *kind, t *understudy.Target, h *held, before int64) {
+	e := m.entryOf(k, t, h)
+	if e == nil || !m.hot.put(e, nil) {
+		return
+	}
+	if k.changes.Load() != before {
+		m.hot.drop(e)
+		return
+	}
+	h.entry = e
+	if h.state == outdated && e.polled && h.page.Superseded && h.page.Generation >= k.generation.Load() {
+		h.state = late // noticed now, so its grace begins now
+	}
+}
+
+// entryOf packs a held page; nil when it cannot be.
+func (m *Mirror) entryOf(k *kind, t *understudy.Target, h *held) *entry {
+	p := k.source.polls[t.Key]
+	e := m.hot.pack(k, h.page)
+	if e == nil {
+		return nil
+	}
+	e.fresh, e.composed, e.stored, e.polled, e.list = h.fresh, h.composed, h.stored, p != nil, t.List != nil
+	if h.state != current || h.page.Superseded {
+		e.superseded.Store(m.word(m.now()))
+	}
+	if p != nil {
+		p.landed(h.page, h.state == current)
+	}
+	return e
+}

@@ -1,0 +1,363 @@
+// The hot tier: pages in memory under one byte limit, in two parts.
+//
+//	packed   every page, compressed, in two queues (S3-FIFO): what comes once
+//	         goes through small and out; what is asked for again moves to main,
+//	         so that a walk over ten thousand pages throws out only itself
+//	ready    the most asked of them once more, as they go out: identity, gzip
+//
+// Lookups take one shard's read lock. Everything that changes the queues takes
+// the one lock of the tier.
+
+package mirror
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"understudy"
+)
+
+const (
+	shards       = 64
+	promoteAfter = 2 // uses of a packed page that make it ready
+	maxUses      = 3
+	slotCost     = 40 // a place in a shard's map, at its usual filling
+)
+
+// hot is the tier.
+type hot struct {
+	seed   maphash.Seed
+	shards [shards]shard
+	wanted chan *entry // to be made ready
+	codecs codecs
+
+	mu          sync.Mutex
+	limit       int64
+	small, main queue
+	ready       ring
+	ghosts      ghosts
+	readyBytes  int64
+}
+
+type shard struct {
+	sync.RWMutex
+	entries map[uint64]*entry
+	_       [96]byte // its own cache lines
+}
+
+// entry is one page held. What is not atomic never changes once it is put.
+type entry struct {
+	hash       uint64
+	form       *form
+	codec      *codec
+	ident      uint64 // of the record an instance shows; 0 for a list
+	at         time.Time
+	generation int64
+	fresh      time.Duration
+	blob       blob
+	records    []byte // the rows' record numbers, as varint differences; none: not saved
+
+	list, polled, composed, stored bool
+
+	renewed    atomic.Bool
+	superseded atomic.Int64 // since when, as a word; 0 = it is not
+	followed   atomic.Int64 // until when its next page needs no thought
+	uses       atomic.Int32
+	ready      atomic.Pointer[readied]
+
+	queue      *queue
+	prev, next *entry
+}
+
+// readied is a page as it goes out.
+type readied struct {
+	page *understudy.Page
+	gzip []byte
+	used atomic.Bool
+
+	entry      *entry
+	cost       int64
+	prev, next *readied
+}
+
+func newHot(limit int64) *hot {
+	h := &hot{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *entry, 64)}
+	h.codecs.most = int(min(maxDictionaries, limit/8/codecCost))
+	for i := range h.shards {
+		h.shards[i].entries = map[uint64]*entry{}
+	}
+	h.ghosts.seen = map[uint64]bool{}
+	return h
+}
+
+// find is the entry under the key's hash. The caller compares keys.
+func (h *hot) find(key understudy.Key) *entry {
+	hash := h.hash(key)
+	s := &h.shards[hash%shards]
+	s.RLock()
+	e := s.entries[hash]
+	s.RUnlock()
+	return e
+}
+
+func (h *hot) hash(key understudy.Key) uint64 {
+	return maphash.String(h.seed, key.URI) ^ maphash.String(h.seed, key.Source)*31
+}
+
+// ident names a record of a kind in one word, never 0.
+func (h *hot) ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
+
+// use counts a use and returns the count, which stops rising at maxUses.
+func (e *entry) use() int32 {
+	n := e.uses.Load()
+	if n >= maxUses {
+		return n
+	}
+	return e.uses.Add(1)
+}
+
+func (r *readied) use() {
+	if !r.used.Load() {
+		r.used.Store(true)
+	}
+}
+
+func (e *entry) held(p *understudy.Page, gzip []byte, s state) held {
+	return held{page: p, gzip: gzip, entry: e, fresh: e.fresh, state: s, composed: e.composed, stored: e.stored}
+}
+
+func (e *entry) cost() int64 {
+	return int64(unsafe.Sizeof(*e)) + slotCost + e.blob.cost() + int64(cap(e.records))
+}
+
+// put adds an entry, in the place of the one it follows if there is one, and
+// makes room. r, when not nil, makes it ready at once. It reports false for a
+// page too large to hold.
+func (h *hot) put(e *entry, r *readied) bool {
+	if e.cost() > h.limit/8 {
+		h.forget(e.hash)
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := &h.shards[e.hash%shards]
+	s.Lock()
+	old := s.entries[e.hash]
+	s.entries[e.hash] = e
+	s.Unlock()
+	switch {
+	case old != nil:
+		e.uses.Store(old.uses.Load())
+		q := old.queue
+		h.unlink(old)
+		q.push(e)
+	case h.ghosts.take(e.hash):
+		h.main.push(e)
+	default:
+		h.small.push(e)
+	}
+	if r != nil {
+		h.addReady(e, r)
+	}
+	h.makeRoom()
+	return e.queue != nil
+}
+
+// isReady reports whether what is held under a hash is ready.
+func (h *hot) isReady(hash uint64) bool {
+	s := &h.shards[hash%shards]
+	s.RLock()
+	defer s.RUnlock()
+	e := s.entries[hash]
+	return e != nil && e.ready.Load() != nil
+}
+
+// forget removes what is held under a hash; drop removes one entry if it is
+// still the one held.
+func (h *hot) forget(hash uint64) {
+	s := &h.shards[hash%shards]
+	s.RLock()
+	e := s.entries[hash]
+	s.RUnlock()
+	if e != nil {
+		h.drop(e)
+	}
+}
+
+func (h *hot) drop(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(e)
+}
+
+// remove takes an entry out of everything; h.mu is held.
+func (h *hot) remove(e *entry) {
+	if e.queue == nil {
+		return
+	}
+	s := &h.shards[e.hash%shards]
+	s.Lock()
+	if s.entries[e.hash] == e {
+		delete(s.entries, e.hash)
+	}
+	s.Unlock()
+	h.unlink(e)
+}
+
+// unlink takes an entry out of its queue and the ready part; h.mu is held.
+func (h *hot) unlink(e *entry) {
+	if r := e.ready.Load(); r != nil {
+		h.dropReady(r)
+	}
+	e.queue.take(e)
+}
+
+// makeRoom lets go of what is used least until the limit is kept. The ready
+// part has a quarter of it at most; what leaves it stays packed.
+func (h *hot) makeRoom() {
+	for h.readyBytes > h.limit/4 {
+		r := h.ready.last
+		if r.used.Swap(false) {
+			h.ready.take(r)
+			h.ready.push(r)
+			continue
+		}
+		h.dropReady(r)
+	}
+	for h.size() > h.limit {
+		switch {
+		case h.small.last != nil && (h.small.bytes > h.limit/10 || h.main.last == nil):
+			h.passSmall(h.small.last)
+		case h.main.last != nil:
+			h.passMain(h.main.last)
+		default:
+			return
+		}
+	}
+}
+
+func (h *hot) passSmall(e *entry) {
+	if e.uses.Load() >= promoteAfter {
+		h.small.take(e)
+		e.uses.Store(0)
+		h.main.push(e)
+		return
+	}
+	h.ghosts.add(e.hash, h.small.count+h.main.count)
+	h.remove(e)
+}
+
+func (h *hot) passMain(e *entry) {
+	if n := e.uses.Load(); n > 0 {
+		e.uses.Store(n - 1)
+		h.main.take(e)
+		h.main.push(e)
+		return
+	}
+	h.remove(e)
+}
+
+// size is every byte of the tier; h.mu is held.
+func (h *hot) size() int64 {
+	return h.small.bytes + h.main.bytes + h.readyBytes + h.ghosts.cost() + h.codecs.cost()
+}
+
+// usage is what the tier holds.
+func (h *hot) usage() (entries, ready int, bytes, readyBytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes
+}
+
+// each calls f with every entry of a kind, under a shard's read lock.
+func (h *hot) each(k *kind, f func(*entry)) {
+	for i := range h.shards {
+		s := &h.shards[i]
+		s.RLock()
+		for _, e := range s.entries {
+			if e.form.kind == k {
+				f(e)
+			}
+		}
+		s.RUnlock()
+	}
+}
+
+// dropAll removes the entries given.
+func (h *hot) dropAll(entries []*entry) {
+	for _, e := range entries {
+		h.drop(e)
+	}
+}
+
+// promote asks for an entry to be made ready; when too many ask, a later use
+// asks again.
+func (h *hot) promote(e *entry) {
+	select {
+	case h.wanted <- e:
+	default:
+	}
+}
+
+// promoter makes entries ready, one at a time, away from their readers.
+func (m *Mirror) promoter() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case e := <-m.hot.wanted:
+			m.hot.makeReady(m.ctx, e)
+		}
+	}
+}
+
+func (h *hot) makeReady(ctx context.Context, e *entry) {
+	if e.ready.Load() != nil || ctx.Err() != nil {
+		return
+	}
+	p, err := h.unpack(e)
+	if err != nil {
+		h.drop(e)
+		return
+	}
+	r := h.readyPage(p)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e.queue != nil && e.ready.Load() == nil {
+		h.addReady(e, r)
+		h.makeRoom()
+	}
+}
+
+// addReady and dropReady keep entry, list and bytes in step; h.mu is held.
+func (h *hot) addReady(e *entry, r *readied) {
+	if r.cost > h.limit/8 {
+		return
+	}
+	r.entry = e
+	r.used.Store(true)
+	h.ready.push(r)
+	h.readyBytes += r.cost
+	e.ready.Store(r)
+}
+
+func (h *hot) dropReady(r *readied) {
+	r.entry.ready.Store(nil)
+	h.ready.take(r)
+	h.readyBytes -= r.cost
+}
+
+// readyPage compresses a page for the wire and weighs it.
+func (h *hot) readyPage(p *understudy.Page) *readied {
+	r := &readied{page: p, gzip: h.codecs.gzipped(p.Body)}
+	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.gzip)) +
+		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))
+	for i := range p.Rows {
+		r.cost += int64(len(p.Rows[i].ID))
+	}
+	return r
+}

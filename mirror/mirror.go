@@ -1,0 +1,184 @@
+// The mirror: what it is made of, how it starts and how it ends.
+
+// Package mirror answers requests from what the store holds, and fills the
+// store from upstream.
+//
+// A request falls through three floors: the hot tier (memory), the store, and
+// a flight to upstream that everybody who wants the same key shares. The
+// mirror has no callers: nothing it keeps depends on who asked first.
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+)
+
+// Store is what the mirror needs of the store room. All methods are called
+// from many goroutines; Save and Touch of one kind one at a time.
+type Store interface {
+	// Page is the page of that key, Superseded derived. ErrNotFound.
+	Page(context.Context, understudy.Key) (*understudy.Page, error)
+	// Record is the newest version of a record in one shape. ErrNotFound.
+	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
+	// Save keeps a page and its records in one transaction; ErrOutdated.
+	Save(context.Context, *understudy.Page) (understudy.Saved, error)
+	// Touch makes what a write touched invalid and raises the generation.
+	Touch(context.Context, understudy.Touch) (generation int64, err error)
+}
+
+// Upstream is what the mirror needs of the upstream room.
+type Upstream interface {
+	// Fetch brings one page. Errors: *understudy.UpstreamError, the context's.
+	Fetch(context.Context, understudy.Fetch) (*understudy.Page, error)
+	// Write passes a write on, once. Any answer of upstream is a page;
+	// ErrUnknownOutcome when none came; *understudy.UpstreamError when
+	// nothing was sent.
+	Write(context.Context, understudy.Write) (*understudy.Page, error)
+}
+
+// Source is one configured upstream and the way to it.
+type Source struct {
+	*understudy.Source
+	Upstream Upstream
+	// Generations of its kinds as the store remembers them, by kind.
+	Generations map[string]int64
+}
+
+// Options are the mirror's settings. Sources and Store must be set.
+type Options struct {
+	Sources []Source
+	Store   Store
+	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
+	Ages    Ages             // zero fields take the defaults
+	Now     func() time.Time // the clock; nil = time.Now
+	Logger  *slog.Logger     // nil = silence
+}
+
+// Limits that bound what goes on behind the readers.
+const (
+	defaultHot = 64 << 20
+	minHot     = 4 << 20
+	maxBehind  = 256             // flights nobody waits for
+	saveTime   = 5 * time.Second // for keeping one page, its place in the row included
+)
+
+// Mirror answers pages and passes writes on. Its methods may be called by any
+// number of goroutines.
+type Mirror struct {
+	sources map[string]*source
+	store   Store
+	ages    Ages
+	now     func() time.Time
+	log     *slog.Logger
+	hot     *hot
+	start   time.Time // the clock's zero for what is kept in one word
+
+	flights  flights
+	saving   saving
+	prefetch chan hope
+
+	running atomic.Bool
+	closed  atomic.Bool
+	ctx     context.Context // ends when the mirror is closed
+	close   context.CancelFunc
+	work    sync.WaitGroup // every goroutine of the mirror
+}
+
+// New makes a mirror. It answers at once; what goes on behind the readers
+// (polls, prefetch, the hot tier's upkeep) begins with Run. Errors: a source
+// that is there twice, a kind in polls that cannot be polled, too little
+// memory.
+func New(o Options) (*Mirror, error) {
+	if o.Hot == 0 {
+		o.Hot = defaultHot
+	}
+	switch {
+	case o.Store == nil:
+		return nil, errors.New("mirror: a store must be given")
+	case o.Hot < minHot:
+		return nil, fmt.Errorf("mirror: hot: %d bytes are too few, want at least %d", o.Hot, minHot)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	m := &Mirror{
+		sources:  make(map[string]*source, len(o.Sources)),
+		store:    o.Store,
+		ages:     o.Ages.withDefaults(),
+		now:      o.Now,
+		log:      o.Logger,
+		hot:      newHot(o.Hot),
+		start:    o.Now(),
+		prefetch: make(chan hope, maxHopes),
+	}
+	m.flights.running = map[understudy.Key]*flight{}
+	m.flights.cooling = map[understudy.Key]time.Time{}
+	m.ctx, m.close = context.WithCancel(context.Background())
+	for _, s := range o.Sources {
+		if err := m.addSource(s); err != nil {
+			m.close()
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Run keeps polled pages warm, prefetches, and looks after the hot tier. It
+// returns when ctx has ended and every goroutine of the mirror has; from then
+// on Page and Write answer ErrClosed. It may be called once.
+func (m *Mirror) Run(ctx context.Context) error {
+	if !m.running.CompareAndSwap(false, true) {
+		return errors.New("mirror: already running")
+	}
+	for _, s := range m.sources {
+		s.lastRead.Store(m.word(m.now()))
+		for _, p := range s.polls {
+			m.goes(func() { m.keepWarm(p) })
+		}
+	}
+	for range prefetchers {
+		m.goes(m.prefetcher)
+	}
+	m.goes(m.promoter)
+	<-ctx.Done()
+	m.shut()
+	m.work.Wait()
+	return nil
+}
+
+// shut refuses what is new and ends what runs. Goroutines are only added
+// under the flights' lock while the mirror is open, so that waiting for them
+// afterwards waits for all.
+func (m *Mirror) shut() {
+	m.flights.Lock()
+	m.closed.Store(true)
+	m.flights.Unlock()
+	m.close()
+}
+
+// goes runs one of Run's own goroutines.
+func (m *Mirror) goes(f func()) {
+	m.work.Add(1)
+	go func() {
+		defer m.work.Done()
+		f()
+	}()
+}
+
+// word is a time as one word: nanoseconds since the mirror was made, never 0.
+func (m *Mirror) word(t time.Time) int64 {
+	if n := int64(t.Sub(m.start)); n != 0 {
+		return n
+	}
+	return 1
+}

@@ -1,0 +1,143 @@
+// Page: one request answered, from memory, from the store or from upstream.
+
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"understudy"
+)
+
+// within is the oldest answer that needs no upstream.
+func within(a *understudy.Ask) time.Duration {
+	switch {
+	case a.NoCache:
+		return 0
+	case a.MaxStale != nil:
+		return max(*a.MaxStale, 0)
+	}
+	return math.MaxInt64
+}
+
+// Page answers a request. What is fresh is answered; what is a little older is
+// answered too and refilled behind; for the rest the reader waits for
+// upstream, together with everybody who wants the same page. If upstream fails
+// or takes too long the held answer goes out as long as it is younger than
+// Ages.Hard.
+//
+// Errors: ErrUnavailable (nearly always an *understudy.UpstreamError, whose
+// Page may be passed on), the context's error when it ended first and nothing
+// was held, ErrInvalid, ErrClosed.
+func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	if m.closed.Load() {
+		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
+	}
+	if a.Target == nil || m.sources[a.Target.Key.Source] == nil {
+		return nil, fmt.Errorf("mirror: %w: no such source", understudy.ErrInvalid)
+	}
+	s, now := m.sources[a.Target.Key.Source], m.now()
+	s.wasRead(m.word(now))
+	k := s.of(a.Target)
+	if k == nil {
+		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
+	}
+	if k.name == "" {
+		return m.ask(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+	}
+	if h, ok := m.remembered(a.Target.Key, k, now); ok {
+		if v, age := m.ages.judge(&h, within(&a), now); v == fresh {
+			return m.hit(&h, a.Target, s, age, now), nil
+		}
+	}
+	return m.search(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+}
+
+// reading is one request on its way down.
+type reading struct {
+	understudy.Ask
+	source *source
+	kind   *kind
+	now    time.Time
+	held   held // what to answer if upstream fails; page nil: nothing
+}
+
+// search looks through everything held, then decides.
+func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, error) {
+	h, ok, err := m.find(ctx, r.Target, r.kind, r.now)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return m.ask(ctx, r)
+	}
+	v, age := m.ages.judge(&h, within(&r.Ask), r.now)
+	switch v {
+	case fresh:
+		return m.hit(&h, r.Target, r.source, age, r.now), nil
+	case stale:
+		m.behind(r.Target, r.source, r.kind, understudy.Refresh)
+		return m.pastFresh(r, &h, age, ""), nil
+	case wait:
+		r.held = h
+	}
+	return m.ask(ctx, r)
+}
+
+// hit answers with something fresh. It is the warm path: no locks, no
+// formatting, one allocation.
+func (m *Mirror) hit(h *held, t *understudy.Target, s *source, age time.Duration, now time.Time) *understudy.Answer {
+	a := &understudy.Answer{Page: h.page, Gzip: h.gzip, How: understudy.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
+	switch {
+	case h.composed:
+		a.How, a.Detail = understudy.Composed, "composed"
+		s.counts.composed.Add(1)
+	default:
+		a.Detail = notStored(h.page)
+		s.counts.warm.Add(1)
+	}
+	if h.entry != nil {
+		m.renew(h, t, s, age)
+	}
+	m.follow(h, s, now)
+	return a
+}
+
+// pastFresh answers with something older.
+func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *understudy.Answer {
+	r.source.counts.stale.Add(1)
+	m.follow(h, r.source, r.now)
+	switch {
+	case detail != "":
+	case h.composed:
+		detail = "composed"
+	default:
+		detail = notStored(h.page)
+	}
+	return &understudy.Answer{Page: h.page, Gzip: h.gzip, How: understudy.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
+}
+
+// renew fetches a list's newest page once more in the last third of its fresh
+// time, so that who reads it steadily never finds it past fresh. Polled pages
+// have somebody who does that.
+func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Duration) {
+	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled || h.entry.renewed.Swap(true) {
+		return
+	}
+	m.behind(t, s, h.entry.form.kind, understudy.Refresh)
+}
+
+func (s *source) wasRead(word int64) {
+	if last := s.lastRead.Load(); word-last > int64(time.Second) || word < last {
+		s.lastRead.Store(word)
+	}
+}
+
+func notStored(p *understudy.Page) string {
+	if p.NotStored == "" {
+		return ""
+	}
+	return "not stored: " + p.NotStored
+}

@@ -1,0 +1,345 @@
+// How old an answer may be, and what a reader waits for.
+
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+const older = "PageSize=50&Page=1&PageToken=PACA1"
+
+func TestColdThenWarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		begin := time.Now()
+		a := s.get(t, s.newest(t))
+		want(t, a, understudy.Cold, "")
+		if a.Fwd != "uri-miss" || !a.Stored || a.Joined || a.Upstream != time.Second || time.Since(begin) != time.Second {
+			t.Errorf("cold answer %+v after %v", a, time.Since(begin))
+		}
+		cold := a.Page
+		time.Sleep(19 * time.Second)
+		a = s.get(t, s.newest(t))
+		want(t, a, understudy.Warm, "")
+		if a.Age != 19*time.Second || a.TTL != 11*time.Second || a.Fwd != "" || !bytes.Equal(a.Page.Body, cold.Body) || a.Page.Key != cold.Key {
+			t.Errorf("warm answer: age %v, ttl %v", a.Age, a.TTL)
+		}
+		if stats := s.Stats("twilio"); stats.Requests != 2 || stats.Cold != 1 || stats.Warm != 1 {
+			t.Errorf("stats %+v", stats)
+		}
+	})
+}
+
+// TestAges walks the table of docs/mirror.md.
+func TestAges(t *testing.T) {
+	open400 := func(w *world) {
+		w.page = func(f understudy.Fetch) *understudy.Page {
+			return page(f.Target, http.StatusBadRequest, `{"code":20001,"status":400}`)
+		}
+	}
+	for _, c := range []struct {
+		name, path, query string
+		status            string
+		final             bool
+		fresh             time.Duration
+		script            func(*world)
+	}{
+		{name: "newest page", path: "Calls.json", fresh: 30 * time.Second},
+		{name: "filtered newest page", path: "Calls.json", query: "Status=busy", fresh: 30 * time.Second},
+		{name: "older page", path: "Calls.json", query: older, fresh: 5 * time.Minute},
+		{name: "final record", path: "Calls/" + sid(2) + ".json", final: true, fresh: 24 * time.Hour},
+		{name: "other record", path: "Calls/" + sid(2) + ".json", status: "ringing", fresh: 30 * time.Second},
+		{name: "not found", path: "Calls/" + sid(99) + ".json", fresh: 10 * time.Second},
+		{name: "bad request", path: "Calls.json", query: "PageSize=x", fresh: 10 * time.Second, script: open400},
+	} {
+		for _, then := range []struct {
+			name string
+			at   time.Duration
+			how  understudy.How
+		}{
+			{"fresh", c.fresh - time.Millisecond, understudy.Warm},
+			{"past fresh", c.fresh, understudy.Stale},
+			{"last stale", c.fresh + 5*time.Minute - time.Millisecond, understudy.Stale},
+			{"past stale", c.fresh + 5*time.Minute, understudy.Cold},
+		} {
+			t.Run(c.name+"/"+then.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := open(t, 3)
+					if c.status != "" {
+						s.set(sid(2), c.status, c.final)
+					}
+					if c.script != nil {
+						c.script(s.world)
+					}
+					target := s.target(t, c.path, c.query)
+					want(t, s.get(t, target), understudy.Cold, "")
+					time.Sleep(then.at)
+					begin := time.Now()
+					a := s.get(t, target)
+					want(t, a, then.how, "")
+					took := time.Since(begin)
+					switch then.how {
+					case understudy.Cold:
+						if took != time.Second || a.Fwd != "stale" || a.Age != 0 {
+							t.Errorf("took %v, fwd %q, age %v", took, a.Fwd, a.Age)
+						}
+						return
+					case understudy.Warm, understudy.Stale:
+						if took != 0 || a.Age != then.at || a.TTL != c.fresh-then.at || a.Fwd != "" {
+							t.Errorf("took %v, age %v, ttl %v, fwd %q", took, a.Age, a.TTL, a.Fwd)
+						}
+					}
+					if then.how == understudy.Stale { // refilled behind
+						time.Sleep(1001 * time.Millisecond)
+						a = s.get(t, target)
+						want(t, a, understudy.Warm, "")
+						if _, by := s.fetches(target.Key.Path()); by[understudy.Refresh] != 1 || by[understudy.Waiting] != 1 {
+							t.Errorf("fetches by reason %v", by)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAgesSurviveTheWayThroughTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		s.stop()
+		time.Sleep(100 * time.Second)
+		s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory})
+		a := s.get(t, s.newest(t))
+		want(t, a, understudy.Stale, "")
+		if a.Age != 100*time.Second || !a.Stored {
+			t.Errorf("age after a restart %v, stored %v", a.Age, a.Stored)
+		}
+	})
+}
+
+func TestOutage(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		age   time.Duration
+		fail  func(context.Context, understudy.Fetch) (*understudy.Page, error)
+		limit time.Duration // of the caller; 0 = none
+
+		how    understudy.How
+		detail string
+		took   time.Duration
+		err    error
+	}{
+		{name: "first try fails, retries go on", age: time.Hour, how: understudy.Stale, detail: "stale: upstream 503", took: time.Second,
+			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+				time.Sleep(time.Second)
+				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}},
+		{name: "fails for good", age: time.Hour, how: understudy.Stale, detail: "stale: upstream unreachable", took: time.Second,
+			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+				time.Sleep(time.Second)
+				return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable}
+			}},
+		{name: "no answer", age: time.Hour, how: understudy.Stale, detail: "stale: upstream slow", took: 8 * time.Second, fail: never},
+		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: understudy.Stale, detail: "stale: upstream slow", took: 2 * time.Second, fail: never},
+		{name: "just under the hard limit", age: 30*24*time.Hour - 2*time.Second, how: understudy.Stale, detail: "stale: upstream 500", took: time.Second,
+			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+				time.Sleep(time.Second)
+				return nil, down(500)
+			}},
+		{name: "hard limit", age: 30 * 24 * time.Hour, took: time.Second, err: understudy.ErrUnavailable,
+			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+				if !f.Patient {
+					t.Error("nothing is held, yet the fetch has no patience")
+				}
+				time.Sleep(time.Second)
+				return nil, down(500)
+			}},
+		{name: "hard limit, caller in a hurry", age: 30 * 24 * time.Hour, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded, fail: never},
+		{name: "no answer at all", age: 30 * 24 * time.Hour, took: 38 * time.Second, err: understudy.ErrUnavailable, fail: never},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, 3)
+				held := s.get(t, s.newest(t)).Page
+				time.Sleep(c.age)
+				s.script(func() { s.fetch = c.fail })
+				ctx := t.Context()
+				if c.limit > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.limit)
+					defer cancel()
+				}
+				begin := time.Now()
+				a, err := s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+				if took := time.Since(begin); took != c.took {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+					t.Fatalf("error %v, want %v", err, c.err)
+				}
+				if err != nil {
+					return
+				}
+				want(t, a, c.how, c.detail)
+				if !bytes.Equal(a.Page.Body, held.Body) || a.TTL >= 0 || a.Fwd != "" {
+					t.Errorf("not the held page: ttl %v, fwd %q", a.TTL, a.Fwd)
+				}
+			})
+		})
+	}
+}
+
+// never answers until it is cancelled.
+func never(ctx context.Context, _ understudy.Fetch) (*understudy.Page, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestRetriesGoOnBehind: the reader of an outage has its held answer; the
+// flight goes on and its answer is held for the next reader.
+func TestRetriesGoOnBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		time.Sleep(time.Hour)
+		s.script(func() {
+			s.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+				if f.Retry != 8*time.Second || f.Patient {
+					t.Errorf("retry %v, patient %v", f.Retry, f.Patient)
+				}
+				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 502})
+				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
+				select {
+				case <-time.After(5 * time.Second):
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+				p := page(f.Target, http.StatusOK, `{"calls":[]}`)
+				p.At, p.Generation = time.Now(), f.Generation
+				return p, nil
+			}
+		})
+		want(t, s.get(t, s.newest(t)), understudy.Stale, "stale: upstream 502")
+		time.Sleep(5*time.Second + time.Millisecond)
+		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		if n, _ := s.fetches("Calls.json"); n != 2 {
+			t.Errorf("%d fetches, want the first and one more", n)
+		}
+	})
+}
+
+func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
+	for _, c := range []struct {
+		age, within time.Duration
+		how         understudy.How
+	}{
+		{5 * time.Second, 0, understudy.Cold},
+		{5 * time.Second, 5 * time.Second, understudy.Cold},
+		{5 * time.Second, 6 * time.Second, understudy.Warm},
+		{40 * time.Second, 39 * time.Second, understudy.Cold},
+		{40 * time.Second, 41 * time.Second, understudy.Stale},
+		{6 * time.Minute, time.Hour, understudy.Cold}, // it never lengthens
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, 3)
+			s.get(t, s.newest(t))
+			time.Sleep(c.age)
+			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), MaxStale: &c.within})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.How != c.how {
+				t.Errorf("age %v, within %v: %s, want %s", c.age, c.within, a.How, c.how)
+			}
+			if c.within == 0 && a.Fwd != "request" {
+				t.Errorf("fwd %q, want request", a.Fwd)
+			}
+			s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+			zero := time.Duration(0)
+			a, err = s.Page(t.Context(), understudy.Ask{Target: s.newest(t), MaxStale: &zero})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, a, understudy.Stale, "stale: upstream 503") // the outage rules still hold
+		})
+	}
+}
+
+func TestNoCacheJoinsOrBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		first := make(chan *understudy.Answer)
+		ask := func() *understudy.Answer {
+			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true})
+			if err != nil {
+				t.Error(err)
+			}
+			return a
+		}
+		go func() { first <- ask() }()
+		time.Sleep(500 * time.Millisecond)
+		second := ask()
+		if a := <-first; a.How != understudy.Cold || a.Joined || a.Fwd != "request" {
+			t.Errorf("first %+v", a)
+		}
+		if second.How != understudy.Cold || !second.Joined {
+			t.Errorf("second %+v", second)
+		}
+		if n, _ := s.fetches("Calls.json"); n != 2 {
+			t.Errorf("%d fetches, want 2", n)
+		}
+	})
+}
+
+func TestUnknownPathsAreNeverHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		odd := s.target(t, "Odd/Thing.json", "")
+		for range 2 {
+			a := s.get(t, odd)
+			want(t, a, understudy.Cold, "")
+			if a.Stored {
+				t.Error("stored")
+			}
+		}
+		if n, _ := s.fetches("Odd"); n != 2 {
+			t.Errorf("%d fetches, want 2", n)
+		}
+	})
+}
+
+func TestClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.script(func() { s.fetch = never })
+		go func() {
+			time.Sleep(3 * time.Second)
+			s.stop()
+		}()
+		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("a waiter of a mirror that closes: %v, want ErrClosed", err)
+		}
+		synctest.Wait()
+		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("Page: %v, want ErrClosed", err)
+		}
+		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("Write: %v, want ErrClosed", err)
+		}
+		if err := s.Run(t.Context()); err == nil {
+			t.Error("ran twice")
+		}
+	})
+}

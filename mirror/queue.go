@@ -1,0 +1,109 @@
+// Queues of the hot tier: first in, first out, with ghosts of what went out.
+
+package mirror
+
+// queue is a FIFO of entries; the newest is first.
+type queue struct {
+	first, last *entry
+	count       int
+	bytes       int64
+}
+
+func (q *queue) push(e *entry) {
+	e.queue, e.prev, e.next = q, nil, q.first
+	if q.first != nil {
+		q.first.prev = e
+	} else {
+		q.last = e
+	}
+	q.first = e
+	q.count++
+	q.bytes += e.cost()
+}
+
+func (q *queue) take(e *entry) {
+	if e.prev != nil {
+		e.prev.next = e.next
+	} else {
+		q.first = e.next
+	}
+	if e.next != nil {
+		e.next.prev = e.prev
+	} else {
+		q.last = e.prev
+	}
+	e.queue, e.prev, e.next = nil, nil, nil
+	q.count--
+	q.bytes -= e.cost()
+}
+
+// ring is a FIFO of ready pages; the newest is first.
+type ring struct {
+	first, last *readied
+	count       int
+}
+
+func (l *ring) push(r *readied) {
+	r.prev, r.next = nil, l.first
+	if l.first != nil {
+		l.first.prev = r
+	} else {
+		l.last = r
+	}
+	l.first = r
+	l.count++
+}
+
+func (l *ring) take(r *readied) {
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		l.first = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		l.last = r.prev
+	}
+	r.prev, r.next = nil, nil
+	l.count--
+}
+
+// ghosts remembers what lately left the small queue, by hash: what comes back
+// so soon is no passer-by.
+type ghosts struct {
+	order []uint64 // oldest first, from head on
+	head  int
+	seen  map[uint64]bool
+}
+
+const ghostCost = 40 // a place in order and in seen
+
+// add remembers a hash, and at most as many as there are entries.
+func (g *ghosts) add(hash uint64, most int) {
+	if g.seen[hash] {
+		return
+	}
+	g.seen[hash] = true
+	g.order = append(g.order, hash)
+	for len(g.seen) > max(most, 16) && g.head < len(g.order) {
+		delete(g.seen, g.order[g.head])
+		g.head++
+	}
+	if g.head > len(g.order)/2 {
+		g.order = append(g.order[:0], g.order[g.head:]...)
+		g.head = 0
+	}
+}
+
+// take reports whether a hash is remembered, and forgets it. Its place in
+// order stays until it is its turn; that is harmless.
+func (g *ghosts) take(hash uint64) bool {
+	if !g.seen[hash] {
+		return false
+	}
+	delete(g.seen, hash)
+	return true
+}
+
+func (g *ghosts) cost() int64 { return int64(len(g.order)) * ghostCost }
