@@ -1,0 +1,146 @@
+// The numbers of sources, kinds and shapes: few, and never changed once given.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"sync"
+
+	"understudy"
+)
+
+// kindRow is a kind as the database numbers it.
+type kindRow struct {
+	number, source int64
+	prefix         string
+	spec           *understudy.Kind // nil when the specs do not name it
+}
+
+// shapeRow is a shape as the database numbers it.
+type shapeRow struct {
+	number, slot int64
+	kind         *kindRow
+	name         string
+
+	// Whoever has the writing connection may use these.
+	dictionary, envelope training // what new blocks and pages are packed with
+}
+
+type kindName struct{ source, kind string }
+type shapeName struct{ source, kind, shape string }
+
+// catalog is everything numbered so far, in memory.
+type catalog struct {
+	mu      sync.RWMutex
+	sources map[string]int64
+	kinds   map[kindName]*kindRow
+	shapes  map[shapeName]*shapeRow
+}
+
+func newCatalog() catalog {
+	return catalog{sources: map[string]int64{}, kinds: map[kindName]*kindRow{}, shapes: map[shapeName]*shapeRow{}}
+}
+
+var (
+	selectSources = &statement{head: "SELECT number, name FROM source"}
+	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name FROM kind k JOIN source s ON s.number = k.source"}
+	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, h.dictionary, h.envelope, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
+	insertSource  = &statement{head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
+	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix) SELECT number, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	insertShape   = &statement{head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? AND k.name = ? ON CONFLICT DO NOTHING"}
+)
+
+// readCatalog fills the catalog from the database.
+func (db *DB) readCatalog(c *conn) error {
+	cat := &db.catalog
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	err := c.query(selectSources, 0, nil, func(r []driver.Value) error {
+		cat.sources[r[1].(string)] = r[0].(int64)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.query(selectKinds, 0, nil, func(r []driver.Value) error {
+		name := kindName{r[4].(string), r[2].(string)}
+		if cat.kinds[name] == nil {
+			cat.kinds[name] = &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name)}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.query(selectShapes, 0, nil, func(r []driver.Value) error {
+		name := shapeName{r[6].(string), r[5].(string), r[2].(string)}
+		if cat.shapes[name] == nil {
+			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source, name.kind}],
+				dictionary: training{number: r[3].(int64)}, envelope: training{number: r[4].(int64)}}
+		}
+		return nil
+	})
+}
+
+func (db *DB) kindSpec(name kindName) *understudy.Kind {
+	if spec := db.o.Specs[name.source]; spec != nil {
+		return spec.Kind(name.kind)
+	}
+	return nil
+}
+
+// usualPrefix is what most ids of a kind begin with, "" when the spec does not
+// say so in two characters.
+func usualPrefix(k *understudy.Kind) string {
+	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
+		return k.Prefixes[0]
+	}
+	return ""
+}
+
+// source is a source's number; ok is false when nothing of it was ever saved.
+func (db *DB) source(name string) (number int64, ok bool) {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	number, ok = db.catalog.sources[name]
+	return number, ok
+}
+
+func (db *DB) kind(source, kind string) *kindRow {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	return db.catalog.kinds[kindName{source, kind}]
+}
+
+func (db *DB) shape(source, kind, shape string) *shapeRow {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	return db.catalog.shapes[shapeName{source, kind, shape}]
+}
+
+// number makes sure that source, kind and shape have numbers (kind and shape
+// may be empty). It is called with the writing connection, outside a
+// transaction: a number given in vain does no harm.
+func (db *DB) number(ctx context.Context, c *conn, source, kind, shape string) error {
+	if _, ok := db.source(source); ok && (kind == "" || db.kind(source, kind) != nil && (shape == "" || db.shape(source, kind, shape) != nil)) {
+		return nil
+	}
+	_, err := c.transaction(ctx, beginWrite, func() error {
+		err := c.exec(insertSource, 0, source)
+		if err == nil && kind != "" {
+			err = c.exec(insertKind, 0, kind, usualPrefix(db.kindSpec(kindName{source, kind})), source)
+		}
+		if err == nil && shape != "" {
+			if err = c.exec(insertShape, 0, shape, source, kind); err != nil {
+				err = fmt.Errorf("shape %s of kind %s: %w", shape, kind, err)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return db.readCatalog(c)
+}

@@ -1,0 +1,82 @@
+// Changes: numbered rows, written as runs and read back one by one.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"understudy"
+)
+
+var (
+	insertChanges = &statement{head: "INSERT INTO change (source, n, count, kind, what, record, version, at) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
+	selectChanges = &statement{head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name FROM change c JOIN kind k ON k.number = c.kind
+		WHERE c.source = ?1 AND c.n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), ?2) ORDER BY c.n LIMIT ?3`}
+)
+
+// putChanges writes the changes of a save. The new records of a page have
+// consecutive numbers and versions, so that a run of them is one row.
+func (s *saving) putChanges() error {
+	if len(s.changes) == 0 {
+		return nil
+	}
+	var args []driver.Value
+	for i := 0; i < len(s.changes); {
+		first, n := &s.changes[i], 1
+		for i+n < len(s.changes) {
+			next := &s.changes[i+n]
+			if next.What != first.What || next.Record != first.Record+int64(n) || next.Version != first.Version+int64(n) {
+				break
+			}
+			n++
+		}
+		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.What), first.Record, first.Version, s.at)
+		i += n
+	}
+	return s.c.many(insertChanges, 8, args)
+}
+
+// Changes returns the source's changes with numbers above after, in order, at
+// most limit (and at most MaxChanges) of them. A source nothing is known of
+// has none.
+func (db *DB) Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	number, ok := db.source(source)
+	limit = min(limit, MaxChanges)
+	if !ok || limit <= 0 {
+		return nil, checkContext(ctx)
+	}
+	var changes []understudy.Change
+	err = db.read(ctx, func(c *conn) error {
+		err := c.query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
+			n, count := r[0].(int64), r[1].(int64)
+			for i := range count {
+				if n+i <= after || len(changes) == limit {
+					continue
+				}
+				changes = append(changes, understudy.Change{N: n + i, Source: source, Kind: r[6].(string), What: understudy.What(r[2].(int64)),
+					Record: r[3].(int64) + i, Version: r[4].(int64) + i, At: time.Unix(0, r[5].(int64)).UTC()})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		blocks := db.blocks(c)
+		for i := range changes {
+			e, err := blocks.entry(changes[i].Version)
+			if err != nil {
+				return err
+			}
+			changes[i].ID = e.id
+		}
+		return nil
+	})
+	return changes, failed(false, err, "read changes of %s after %d", source, after)
+}

@@ -1,0 +1,233 @@
+// One connection to SQLite, used straight through its driver: prepared
+// statements are kept, and one statement carries many rows.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// statement is one SQL text in which tuple can be repeated. Statements are
+// named by their address, so each is declared once.
+type statement struct{ head, tuple, tail string }
+
+// most is how many tuples one statement carries; more are sent in turn. It
+// also bounds how many forms of a statement a connection keeps.
+const most = 64
+
+// conn is one connection. It is used by one goroutine at a time; whoever wants
+// it takes it from the DB. database/sql is passed by because its pooling,
+// argument checks and per-call context watchers cost as much as the statement.
+type conn struct {
+	raw      driver.Conn
+	prepared map[prepared]driver.Stmt
+	args     []driver.NamedValue
+	row      []driver.Value
+}
+
+type prepared struct {
+	st *statement
+	n  int
+}
+
+// dsn is the driver's name of a file, whatever characters are in its path.
+func dsn(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
+// dial opens a connection and sets it up. cache is its page cache in KiB.
+func dial(ctx context.Context, path string, cache int) (*conn, error) {
+	connector, err := sqlite.NewConnector(dsn(path))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{raw: raw, prepared: map[prepared]driver.Stmt{}}
+	for _, pragma := range []string{
+		"busy_timeout = " + strconv.FormatInt(busy.Milliseconds(), 10),
+		"cache_size = -" + strconv.Itoa(cache),
+		"synchronous = NORMAL", // a crash of the machine may lose the last pages, never tear one
+		"foreign_keys = ON",
+		"secure_delete = FAST",
+		"temp_store = MEMORY",
+	} {
+		if err := c.run("PRAGMA " + pragma); err != nil {
+			_ = c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// run executes a text that is not worth keeping prepared.
+func (c *conn) run(text string) error {
+	stmt, err := c.raw.Prepare(text)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), nil)
+	if cerr := stmt.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// number runs a text that answers one integer, such as a pragma.
+func (c *conn) number(text string) (n int64, err error) {
+	err = c.ask(text, func(row []driver.Value) error {
+		v, ok := row[0].(int64)
+		if !ok {
+			return fmt.Errorf("%s: answered %T", text, row[0])
+		}
+		n = v
+		return nil
+	})
+	return n, err
+}
+
+// ask runs a text that answers rows and is not worth keeping prepared.
+func (c *conn) ask(text string, each func(row []driver.Value) error) error {
+	stmt, err := c.raw.Prepare(text)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	return c.rows(stmt, nil, each)
+}
+
+// exec runs a statement with n tuples. The context is not handed on: the
+// driver would watch it from a goroutine per call, and each statement is short
+// or bounded by busy_timeout; contexts are checked between statements.
+func (c *conn) exec(st *statement, n int, args ...driver.Value) error {
+	stmt, err := c.prepare(st, n)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.named(args))
+	return err
+}
+
+// query runs a statement with n tuples; each is called for every row with
+// values that are its own to keep, in a slice that is not.
+func (c *conn) query(st *statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
+	stmt, err := c.prepare(st, n)
+	if err != nil {
+		return err
+	}
+	return c.rows(stmt, args, each)
+}
+
+// one is query for a statement that answers at most one row.
+func (c *conn) one(st *statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
+	err = c.query(st, 0, args, func(r []driver.Value) error {
+		if !found {
+			row(r)
+		}
+		found = true
+		return nil
+	})
+	return found, err
+}
+
+func (c *conn) rows(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.named(args))
+	if err != nil {
+		return err
+	}
+	width := len(rows.Columns())
+	row := c.row
+	if cap(row) < width {
+		row = make([]driver.Value, width)
+	}
+	c.row = nil // a query run by each has a row of its own
+	row = row[:width]
+	for err == nil {
+		if err = rows.Next(row); err == nil {
+			err = each(row)
+		}
+	}
+	clear(row)
+	c.row = row
+	if err == io.EOF {
+		err = nil
+	}
+	if cerr := rows.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (c *conn) named(args []driver.Value) []driver.NamedValue {
+	c.args = c.args[:0]
+	for i, v := range args {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	return c.args
+}
+
+func (c *conn) prepare(st *statement, n int) (driver.Stmt, error) {
+	key := prepared{st, n}
+	if stmt := c.prepared[key]; stmt != nil {
+		return stmt, nil
+	}
+	text := st.head
+	if n > 0 {
+		text += strings.Repeat(st.tuple+", ", n-1) + st.tuple
+	}
+	stmt, err := c.raw.Prepare(text + st.tail)
+	if err != nil {
+		return nil, err
+	}
+	c.prepared[key] = stmt
+	return stmt, nil
+}
+
+var (
+	beginWrite = &statement{head: "BEGIN IMMEDIATE"}
+	beginRead  = &statement{head: "BEGIN"}
+	commit     = &statement{head: "COMMIT"}
+	rollback   = &statement{head: "ROLLBACK"}
+)
+
+// transaction runs work in a transaction begun with begin, which stands or falls as
+// a whole. broken reports that even rolling back failed, so that the
+// connection should not be used again.
+func (c *conn) transaction(ctx context.Context, begin *statement, work func() error) (broken bool, err error) {
+	if err := checkContext(ctx); err != nil {
+		return false, err
+	}
+	if err := c.exec(begin, 0); err != nil {
+		return false, err
+	}
+	err = work()
+	if err == nil {
+		err = checkContext(ctx)
+	}
+	if err == nil {
+		if err = c.exec(commit, 0); err == nil {
+			return false, nil
+		}
+	}
+	// After some faults SQLite has rolled back by itself and says so.
+	if rerr := c.exec(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
+		return true, err
+	}
+	return false, err
+}
+
+func (c *conn) close() error {
+	for _, stmt := range c.prepared {
+		_ = stmt.Close()
+	}
+	clear(c.prepared)
+	return c.raw.Close()
+}

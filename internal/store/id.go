@@ -1,0 +1,58 @@
+// Ids as bytes: 17 for a provider's usual id, exact for every other.
+
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"understudy"
+)
+
+// The first byte of a stored id says its form.
+const (
+	idText   = 0 // the text as it is
+	idUsual  = 1 // 16 bytes; the prefix is the kind's
+	idPrefix = 2 // one or more of 2 bytes prefix and 16 bytes, joined by IDSeparator
+)
+
+// appendID appends the stored form of an id. Different ids have different
+// forms, and textID gives back exactly what went in.
+func appendID(dst []byte, prefix, id string) []byte {
+	if one, ok := understudy.ParseID(id); ok && string(one.Prefix[:]) == prefix {
+		return append(append(dst, idUsual), one.Raw[:]...)
+	}
+	start := len(dst)
+	dst = append(dst, idPrefix)
+	for part := range strings.SplitSeq(id, understudy.IDSeparator) {
+		one, ok := understudy.ParseID(part)
+		if !ok {
+			return append(append(dst[:start], idText), id...)
+		}
+		dst = append(append(dst, one.Prefix[:]...), one.Raw[:]...)
+	}
+	return dst
+}
+
+// textID reads the stored form.
+func textID(prefix string, stored []byte) (string, error) {
+	if len(stored) == 0 {
+		return "", fmt.Errorf("empty id")
+	}
+	switch form, rest := stored[0], stored[1:]; {
+	case form == idText:
+		return string(rest), nil
+	case form == idUsual && len(rest) == 16 && len(prefix) == 2:
+		return understudy.ID{Prefix: [2]byte{prefix[0], prefix[1]}, Raw: [16]byte(rest)}.String(), nil
+	case form == idPrefix && len(rest) > 0 && len(rest)%18 == 0:
+		var text []byte
+		for ; len(rest) > 0; rest = rest[18:] {
+			if len(text) > 0 {
+				text = append(text, understudy.IDSeparator...)
+			}
+			text, _ = understudy.ID{Prefix: [2]byte(rest), Raw: [16]byte(rest[2:])}.AppendText(text)
+		}
+		return string(text), nil
+	}
+	return "", fmt.Errorf("id of an unknown form (first byte %d, %d bytes)", stored[0], len(stored))
+}

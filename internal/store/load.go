@@ -1,0 +1,287 @@
+// Loading: pages put together from versions, and single records.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// opened is the blocks one call has unpacked.
+type opened struct {
+	db     *DB
+	c      *conn
+	blocks map[int64][]entry
+}
+
+func (db *DB) blocks(c *conn) *opened {
+	return &opened{db: db, c: c, blocks: map[int64][]entry{}}
+}
+
+// maxOpened bounds how many unpacked blocks one call holds at once; the walk
+// of a page meets them in order, so nothing is unpacked twice.
+const maxOpened = 64
+
+var (
+	selectBlock      = &statement{head: "SELECT dictionary, count, size, body FROM block WHERE number = ?"}
+	selectDictionary = &statement{head: "SELECT body FROM dictionary WHERE number = ?"}
+)
+
+// entry is one version.
+func (o *opened) entry(version int64) (*entry, error) {
+	number, place := version/perBlock, int(version%perBlock)
+	entries, ok := o.blocks[number]
+	if !ok {
+		var err error
+		if entries, err = o.open(number); err != nil {
+			return nil, err
+		}
+		if len(o.blocks) >= maxOpened {
+			clear(o.blocks)
+		}
+		o.blocks[number] = entries
+	}
+	if place >= len(entries) {
+		return nil, damaged("version %d: block %d has %d bodies", version, number, len(entries))
+	}
+	return &entries[place], nil
+}
+
+func (o *opened) open(number int64) ([]entry, error) {
+	var dictionary, count, size int64
+	var body []byte
+	found, err := o.c.one(selectBlock, []driver.Value{number}, func(r []driver.Value) {
+		dictionary, count, size, body = r[0].(int64), r[1].(int64), r[2].(int64), r[3].([]byte)
+	})
+	if err == nil && !found {
+		err = damaged("block %d is missing", number)
+	}
+	if err != nil {
+		return nil, err
+	}
+	raw, err := o.db.unpack(o.c, body, dictionary, size)
+	if err != nil {
+		return nil, damaged("block %d: %w", number, err)
+	}
+	entries, err := parseBlock(raw)
+	if err == nil && len(entries) != int(count) {
+		err = fmt.Errorf("%d bodies, want %d", len(entries), count)
+	}
+	if err != nil {
+		return nil, damaged("block %d: %w", number, err)
+	}
+	return entries, nil
+}
+
+// unpack unpacks, learning the dictionary from the database when it is new.
+func (db *DB) unpack(c *conn, packed []byte, dictionary, size int64) ([]byte, error) {
+	if !db.packer.knows(dictionary) {
+		var body []byte
+		found, err := c.one(selectDictionary, []driver.Value{dictionary}, func(r []driver.Value) { body = r[0].([]byte) })
+		if err == nil && !found {
+			err = fmt.Errorf("dictionary %d is missing", dictionary)
+		}
+		if err == nil {
+			err = db.packer.learn(dictionary, body)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return db.packer.unpack(packed, dictionary, int(size))
+}
+
+var selectPage = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
+	k.name, k.prefix, k.generation, h.name, h.slot
+	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
+	WHERE p.key = ? AND p.source = ? AND p.uri = ?`}
+
+// pageRow is a page's row.
+type pageRow struct {
+	list                    bool
+	status                  int
+	generation, at, version int64
+	sum                     [16]byte
+	dictionary, size        int64
+	body                    []byte
+	kind                    int64
+	kindName, prefix, shape string
+	kindGeneration, slot    int64
+}
+
+func (p *pageRow) scan(r []driver.Value) {
+	p.list, p.status = r[0].(int64) != 0, int(r[1].(int64))
+	p.generation, p.at, p.version = r[2].(int64), r[3].(int64), r[4].(int64)
+	copy(p.sum[:], r[5].([]byte))
+	p.dictionary, p.size, p.body = r[6].(int64), r[7].(int64), r[8].([]byte)
+	if p.kind = r[9].(int64); r[10] != nil {
+		p.kindName, p.prefix, p.kindGeneration = r[10].(string), r[11].(string), r[12].(int64)
+	}
+	if r[13] != nil {
+		p.shape, p.slot = r[13].(string), r[14].(int64)
+	}
+}
+
+// Page returns the held page of a key, put together from the versions it
+// refers to and checked against its sum: what is returned is byte for byte
+// what was saved, or an error that names the page. Superseded is found out
+// anew each time. ErrNotFound: nothing is held. Took is 0.
+func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	source, ok := db.source(key.Source)
+	if !ok {
+		return nil, failed(false, understudy.ErrNotFound, "page %s", key)
+	}
+	var p *understudy.Page
+	err = db.read(ctx, func(c *conn) error {
+		var row pageRow
+		found, err := c.one(selectPage, []driver.Value{keyHash(key), source, key.URI}, row.scan)
+		if err == nil && !found {
+			err = understudy.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		p, err = db.assemble(c, key, &row, db.blocks(c))
+		return err
+	})
+	if err != nil {
+		return nil, failed(false, err, "page %s", key)
+	}
+	return p, nil
+}
+
+// assemble puts a page together.
+func (db *DB) assemble(c *conn, key understudy.Key, row *pageRow, blocks *opened) (*understudy.Page, error) {
+	raw, err := db.unpack(c, row.body, row.dictionary, row.size)
+	if err != nil {
+		return nil, damaged("its skeleton: %w", err)
+	}
+	sk, err := parseSkeleton(raw)
+	if err != nil {
+		return nil, damaged("its skeleton: %w", err)
+	}
+	entries := make([]*entry, len(sk.versions))
+	for i, v := range sk.versions {
+		if entries[i], err = blocks.entry(v); err != nil {
+			return nil, err
+		}
+	}
+	body, rows, err := sk.assemble(entries)
+	if err != nil {
+		return nil, damaged("its skeleton: %w", err)
+	}
+	if sumOf(body) != row.sum {
+		return nil, damaged("it does not come out as it was saved")
+	}
+	p := &understudy.Page{Key: key, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id, Status: row.status, ContentType: sk.contentType,
+		Body: body, Rows: rows, At: time.Unix(0, row.at).UTC(), Generation: row.generation, Version: row.version, Sum: row.sum}
+	if sk.next != "" {
+		p.Next = understudy.Key{Source: key.Source, URI: sk.next}
+	}
+	p.Superseded, err = db.superseded(c, p, row)
+	return p, err
+}
+
+var (
+	selectCurrent = &statement{head: "SELECT number, version, state FROM held WHERE number IN (", tuple: "?", tail: ")"}
+	selectPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
+)
+
+// superseded finds out whether a page may no longer be answered as fresh: its
+// kind was touched since it was fetched (lists), or a record in it has another
+// current version, is gone, or was touched.
+func (db *DB) superseded(c *conn, p *understudy.Page, row *pageRow) (bool, error) {
+	present := false
+	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
+		record, err := c.recordNumber(row.kind, appendID(nil, row.prefix, p.ID))
+		if err != nil {
+			return false, err
+		}
+		if record != 0 {
+			_, err = c.one(selectPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) > 0 })
+			if err != nil {
+				return false, err
+			}
+		}
+	}
+	if pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.kindGeneration, present) {
+		return true, nil
+	}
+	// Of a record that stands twice, the last row counts.
+	expected := make(map[int64]int64, len(p.Rows))
+	for i := range p.Rows {
+		expected[p.Rows[i].Record*slots+row.slot] = p.Rows[i].Version
+	}
+	args := make([]driver.Value, 0, len(expected))
+	for number := range expected {
+		args = append(args, number)
+	}
+	current := 0
+	for len(args) > 0 {
+		n := min(most, len(args))
+		err := c.query(selectCurrent, n, args[:n], func(r []driver.Value) error {
+			if expected[r[0].(int64)] == r[1].(int64) && r[2].(int64)&(stateInvalid|stateGone) == 0 {
+				current++
+			}
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		args = args[n:]
+	}
+	return current < len(expected), nil
+}
+
+var selectRecordHeld = &statement{head: `SELECT h.number, h.version, h.seen, h.state FROM name n JOIN held h ON h.number = n.record * 64 + ?
+	WHERE n.kind = ? AND n.id = ?`}
+
+// Record returns the newest held version of a record in one shape. Its body
+// belongs to the caller alone. ErrNotFound: it was never seen in that shape,
+// or it is gone.
+func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s := db.shape(source, kind, shape)
+	if s == nil {
+		return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+	}
+	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
+	err = db.read(ctx, func(c *conn) error {
+		state := int64(stateGone)
+		_, err := c.one(selectRecordHeld, []driver.Value{s.slot, s.kind.number, appendID(nil, s.kind.prefix, id)}, func(r []driver.Value) {
+			rec.Number, rec.Version, rec.Seen = r[0].(int64)/slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
+			state = r[3].(int64)
+		})
+		if err == nil && state&stateGone != 0 {
+			err = understudy.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		rec.Final, rec.Invalid = state&stateFinal != 0, state&stateInvalid != 0
+		e, err := db.blocks(c).entry(rec.Version)
+		if err != nil {
+			return err
+		}
+		// A copy, so that one record does not hold its whole block in memory.
+		rec.Body = append(make([]byte, 0, len(e.body)), e.body...)
+		return nil
+	})
+	if err != nil {
+		return nil, failed(false, err, "record %s %s %s", source, kind, id)
+	}
+	return rec, nil
+}

@@ -1,0 +1,384 @@
+// The store in memory: the same rules in maps.
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// Memory is a store that lives as long as the process. It keeps the rules of
+// DB, passes the same suite, starts no goroutine, does no I/O and waits for
+// nothing but its own lock, so that it can be used in testing/synctest
+// bubbles. Nothing bounds it: it is for tests. Safe for concurrent use.
+type Memory struct {
+	o Options
+
+	mu      sync.Mutex
+	closed  bool
+	sources map[string]*memorySource
+	record  int64 // numbers given last
+	version int64
+}
+
+type memorySource struct {
+	world   string
+	page    int64 // number of the last page body
+	kinds   map[string]*memoryKind
+	pages   map[string]*memoryPage // by URI
+	changes []understudy.Change    // the number of each is its place, from 1
+}
+
+type memoryKind struct {
+	state   KindState
+	records map[string]*memoryRecord
+}
+
+type memoryPage struct {
+	page understudy.Page
+	at   int64
+}
+
+// memoryRecord is a record in each shape it was seen in.
+type memoryRecord struct {
+	number   int64
+	held     map[string]*memoryHeld
+	versions map[[2]string]int64 // by shape and body
+}
+
+type memoryHeld struct {
+	version, hash, seen, state int64
+	body                       []byte
+}
+
+// NewMemory makes an empty store. Of the options only Now is used.
+func NewMemory(o Options) *Memory {
+	return &Memory{o: o.withDefaults(), sources: map[string]*memorySource{}}
+}
+
+// enter locks the store, unless it is closed or ctx is over.
+func (m *Memory) enter(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return understudy.ErrClosed
+	}
+	return nil
+}
+
+// source is a source, made when it is new.
+func (m *Memory) source(name string) *memorySource {
+	s := m.sources[name]
+	if s == nil {
+		s = &memorySource{kinds: map[string]*memoryKind{}, pages: map[string]*memoryPage{}}
+		m.sources[name] = s
+	}
+	return s
+}
+
+func (s *memorySource) kind(name string) *memoryKind {
+	k := s.kinds[name]
+	if k == nil {
+		k = &memoryKind{state: KindState{Kind: name}, records: map[string]*memoryRecord{}}
+		s.kinds[name] = k
+	}
+	return k
+}
+
+// Save is as DB.Save.
+func (m *Memory) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
+	err := check(p)
+	if err == nil {
+		err = m.enter(ctx)
+	}
+	if err != nil {
+		return understudy.Saved{}, failed(true, err, "save page %s", p.Key)
+	}
+	defer m.mu.Unlock()
+	saved, err := m.save(p)
+	return saved, failed(true, err, "save page %s", p.Key)
+}
+
+func (m *Memory) save(p *understudy.Page) (understudy.Saved, error) {
+	s := m.source(p.Key.Source)
+	at := atOf(p, func() int64 { return m.o.Now().UnixNano() })
+	if p.Kind != "" && p.Generation < s.kind(p.Kind).state.Generation {
+		return understudy.Saved{}, fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, p.Kind)
+	}
+	old := s.pages[p.Key.URI]
+	if keepsPage(p) && old != nil && at < old.at {
+		return understudy.Saved{}, fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
+	}
+	page := *p
+	page.Rows = slices.Clone(recordsOf(p))
+	if page.Sum == [16]byte{} {
+		page.Sum = sumOf(p.Body)
+	}
+	before := len(s.changes)
+	if removes(p) {
+		s.remove(p, at)
+	} else {
+		m.observe(s, &page, at)
+	}
+	if keepsPage(p) {
+		s.put(&page, old, at)
+	}
+	return understudy.Saved{Page: &page, Changes: slices.Clone(s.changes[before:])}, nil
+}
+
+// put keeps the page, which gets its version.
+func (s *memorySource) put(page *understudy.Page, old *memoryPage, at int64) {
+	if old != nil && old.page.Sum == page.Sum {
+		page.Version = old.page.Version
+	} else {
+		s.page++
+		page.Version = s.page
+	}
+	kept := &memoryPage{page: *page, at: at}
+	kept.page.At = time.Unix(0, at).UTC()
+	kept.page.Took, kept.page.Superseded = 0, false
+	if nextOf(page) == "" {
+		kept.page.Next = understudy.Key{}
+	}
+	s.pages[page.Key.URI] = kept
+}
+
+// prior is what is known of the record before a save.
+func (r *memoryRecord) prior(shape string) prior {
+	p := prior{number: r.number}
+	for name, h := range r.held {
+		switch {
+		case name == shape:
+			p.held, p.version, p.hash, p.seen, p.state = true, h.version, h.hash, h.seen, h.state
+		case h.state&stateGone == 0:
+			p.elsewhere = true
+		default:
+			p.left = max(p.left, h.seen)
+		}
+	}
+	return p
+}
+
+// observe saves the records of the page.
+func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
+	last := map[string]int{}
+	var order []string
+	for i := range page.Rows {
+		r := &page.Rows[i]
+		if _, again := last[r.ID]; !again {
+			order = append(order, r.ID)
+		}
+		last[r.ID] = i
+		rec := m.named(s.kind(page.Kind), r.ID)
+		name := [2]string{page.Shape, string(page.Body[r.Start:r.End])}
+		if rec.versions[name] == 0 {
+			m.version++
+			rec.versions[name] = m.version
+		}
+		r.Record, r.Version = rec.number, rec.versions[name]
+	}
+	for _, id := range order {
+		r := &page.Rows[last[id]]
+		rec := s.kind(page.Kind).records[id]
+		p, body := rec.prior(page.Shape), slices.Clone(page.Body[r.Start:r.End])
+		v := judge(&p, bodyHash(body), at, r.Final)
+		if v.late {
+			continue
+		}
+		if v.write || v.touch {
+			rec.held[page.Shape] = &memoryHeld{version: r.Version, hash: bodyHash(body), seen: at, state: v.state, body: body}
+		}
+		if v.what != 0 {
+			s.note(page, v.what, id, r.Record, r.Version, at)
+		}
+	}
+}
+
+// named is the record of that id, made when it is new.
+func (m *Memory) named(k *memoryKind, id string) *memoryRecord {
+	rec := k.records[id]
+	if rec == nil {
+		m.record++
+		rec = &memoryRecord{number: m.record, held: map[string]*memoryHeld{}, versions: map[[2]string]int64{}}
+		k.records[id] = rec
+	}
+	return rec
+}
+
+// note numbers a change and counts it.
+func (s *memorySource) note(p *understudy.Page, what understudy.What, id string, record, version, at int64) {
+	k := s.kind(p.Kind)
+	k.state.Changes++
+	switch what {
+	case understudy.Came:
+		k.state.Records++
+	case understudy.Went:
+		k.state.Records--
+	}
+	s.changes = append(s.changes, understudy.Change{N: int64(len(s.changes)) + 1, Source: p.Key.Source, Kind: p.Kind, ID: id, What: what,
+		Record: record, Version: version, At: time.Unix(0, at).UTC()})
+}
+
+// remove notes that the record the page names is no more.
+func (s *memorySource) remove(p *understudy.Page, at int64) {
+	rec := s.kind(p.Kind).records[p.ID]
+	if rec == nil {
+		return
+	}
+	var version, last int64
+	for shape, h := range rec.held {
+		last = max(last, h.seen)
+		if h.state&stateGone == 0 && (version == 0 || shape == p.Shape) {
+			version = h.version
+		}
+	}
+	if version == 0 || at < last && last-at <= int64(reorder) {
+		return
+	}
+	for _, h := range rec.held {
+		h.state |= stateGone
+		h.seen = at
+	}
+	s.note(p, understudy.Went, p.ID, rec.number, version, at)
+}
+
+// Page is as DB.Page.
+func (m *Memory) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, failed(false, err, "page %s", key)
+	}
+	defer m.mu.Unlock()
+	var held *memoryPage
+	s := m.sources[key.Source]
+	if s != nil {
+		held = s.pages[key.URI]
+	}
+	if held == nil {
+		return nil, failed(false, understudy.ErrNotFound, "page %s", key)
+	}
+	p := held.page
+	p.Superseded = s.superseded(&p)
+	return &p, nil
+}
+
+func (s *memorySource) superseded(p *understudy.Page) bool {
+	if p.Kind == "" {
+		return false
+	}
+	k, present := s.kind(p.Kind), false
+	if rec := k.records[p.ID]; len(p.Rows) == 0 && rec != nil {
+		for _, h := range rec.held {
+			present = present || h.state&stateGone == 0
+		}
+	}
+	if pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, k.state.Generation, present) {
+		return true
+	}
+	expected := map[string]int64{}
+	for _, r := range p.Rows {
+		expected[r.ID] = r.Version
+	}
+	for id, version := range expected {
+		h := k.records[id].held[p.Shape]
+		if h == nil || h.version != version || h.state&(stateInvalid|stateGone) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Record is as DB.Record.
+func (m *Memory) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, failed(false, err, "record %s %s %s", source, kind, id)
+	}
+	defer m.mu.Unlock()
+	if s := m.sources[source]; s != nil && s.kinds[kind] != nil && s.kinds[kind].records[id] != nil {
+		rec := s.kinds[kind].records[id]
+		if h := rec.held[shape]; h != nil && h.state&stateGone == 0 {
+			return &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id, Number: rec.number, Version: h.version, Body: slices.Clone(h.body),
+				Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}, nil
+		}
+	}
+	return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+}
+
+// Touch is as DB.Touch.
+func (m *Memory) Touch(ctx context.Context, t understudy.Touch) (generation int64, err error) {
+	if t.Source == "" || t.Kind == "" {
+		return 0, failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
+	}
+	if err := m.enter(ctx); err != nil {
+		return 0, failed(true, err, "touch %s %s", t.Source, t.Kind)
+	}
+	defer m.mu.Unlock()
+	k := m.source(t.Source).kind(t.Kind)
+	k.state.Generation++
+	if rec := k.records[t.ID]; rec != nil {
+		for _, h := range rec.held {
+			h.state |= stateInvalid
+		}
+	}
+	return k.state.Generation, nil
+}
+
+// Kinds is as DB.Kinds.
+func (m *Memory) Kinds(ctx context.Context, source string) ([]KindState, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, failed(false, err, "read kinds of %s", source)
+	}
+	defer m.mu.Unlock()
+	var states []KindState
+	if s := m.sources[source]; s != nil {
+		for _, k := range s.kinds {
+			states = append(states, k.state)
+		}
+	}
+	slices.SortFunc(states, func(a, b KindState) int { return strings.Compare(a.Kind, b.Kind) })
+	return states, nil
+}
+
+// Changes is as DB.Changes.
+func (m *Memory) Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, failed(false, err, "read changes of %s after %d", source, after)
+	}
+	defer m.mu.Unlock()
+	s := m.sources[source]
+	after = max(after, 0)
+	if s == nil || limit <= 0 || after >= int64(len(s.changes)) {
+		return nil, nil
+	}
+	changes := s.changes[after:]
+	return slices.Clone(changes[:min(limit, MaxChanges, len(changes))]), nil
+}
+
+// World is as DB.World.
+func (m *Memory) World(ctx context.Context, source, world string) error {
+	if err := m.enter(ctx); err != nil {
+		return failed(true, err, "remember the world of %s", source)
+	}
+	defer m.mu.Unlock()
+	s := m.source(source)
+	if s.world == "" {
+		s.world = world
+	}
+	return otherWorld(source, s.world, world)
+}
+
+// Close makes every later call ErrClosed.
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}

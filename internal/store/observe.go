@@ -1,0 +1,353 @@
+// The records of a page: which bodies are new, which records came or changed.
+
+package store
+
+import (
+	"database/sql/driver"
+	"time"
+
+	"understudy"
+)
+
+// sighting is one record of the page being saved.
+type sighting struct {
+	prior
+	id    []byte // stored form
+	rows  int    // how often it stands in the page
+	last  int    // where it stands last: that row counts
+	fresh bool   // never seen before
+}
+
+var (
+	selectHeld = &statement{head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
+		tuple: "?", tail: ")"}
+	selectShapesHeld = &statement{head: "SELECT number, version, hash, seen, state FROM held WHERE number BETWEEN ? AND ?"}
+	selectVersion    = &statement{head: "SELECT version FROM version WHERE held = ? AND hash = ?"}
+	insertNames      = &statement{head: "INSERT INTO name (kind, id, record) VALUES ", tuple: "(?, ?, ?)"}
+	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state) VALUES ", tuple: "(?, ?, ?, ?, ?)"}
+	updateHeld       = &statement{head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ? WHERE number = ?"}
+	updateSeen       = &statement{head: "UPDATE held SET seen = ? WHERE number IN (", tuple: "?", tail: ")"}
+	insertVersions   = &statement{head: "INSERT OR IGNORE INTO version (held, hash, version) VALUES ", tuple: "(?, ?, ?)"}
+	insertBlock      = &statement{head: "INSERT INTO block (number, shape, dictionary, count, size, body) VALUES (?, ?, ?, ?, ?, ?)"}
+)
+
+// observe saves the records of the page.
+func (s *saving) observe() error {
+	sights, err := s.lookUp()
+	if err != nil {
+		return err
+	}
+	if err := s.versions(sights); err != nil {
+		return err
+	}
+	return s.settle(sights)
+}
+
+// lookUp finds out what is known of each record of the page, and gives new
+// records their numbers.
+func (s *saving) lookUp() ([]sighting, error) {
+	x := &s.db.scratch
+	x.group(s.kind.prefix, s.rows)
+	for from := 0; from < len(x.sights); from += most {
+		part := x.sights[from:min(from+most, len(x.sights))]
+		args := append(x.args[:0], s.shape.slot, s.kind.number)
+		for i := range part {
+			args = append(args, part[i].id)
+		}
+		x.args = args
+		err := s.c.query(selectHeld, len(part), args, func(r []driver.Value) error {
+			g := &x.sights[x.byID[string(r[0].([]byte))]]
+			g.number = r[1].(int64)
+			if r[2] != nil {
+				g.held, g.version, g.hash, g.seen, g.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range x.sights {
+		g := &x.sights[i]
+		switch {
+		case g.number == 0:
+			s.counters.record++
+			s.counters.given.store = true
+			g.number, g.fresh = s.counters.record, true
+		case !g.held || g.state&stateGone != 0:
+			if err := s.elsewhere(&g.prior); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return x.sights, nil
+}
+
+// group collects the distinct records of rows, in the order they first stand.
+func (x *scratch) group(prefix string, rows []understudy.Row) {
+	if x.byID == nil {
+		x.byID = map[string]int32{}
+	}
+	clear(x.byID)
+	// Ids are parts of one buffer, which must not move once they are cut.
+	need := 0
+	for i := range rows {
+		need += len(rows[i].ID) + 1
+	}
+	if cap(x.ids) < need {
+		x.ids = make([]byte, 0, need)
+	}
+	x.ids, x.sights, x.of = x.ids[:0], x.sights[:0], x.of[:0]
+	for i := range rows {
+		start := len(x.ids)
+		x.ids = appendID(x.ids, prefix, rows[i].ID)
+		id := x.ids[start:]
+		n, ok := x.byID[string(id)]
+		if !ok {
+			n = int32(len(x.sights))
+			x.byID[string(id)] = n
+			x.sights = append(x.sights, sighting{id: id})
+		}
+		x.of = append(x.of, n)
+		x.sights[n].rows++
+		x.sights[n].last = i
+	}
+}
+
+// elsewhere looks at the record's other shapes.
+func (s *saving) elsewhere(p *prior) error {
+	return s.c.query(selectShapesHeld, 0, []driver.Value{p.number * slots, p.number*slots + slots - 1}, func(r []driver.Value) error {
+		switch {
+		case r[0].(int64) == p.number*slots+s.shape.slot:
+		case r[4].(int64)&stateGone == 0:
+			p.elsewhere = true
+		default:
+			p.left = max(p.left, r[3].(int64))
+		}
+		return nil
+	})
+}
+
+// versions gives every row its version, packing the bodies that are new.
+func (s *saving) versions(sights []sighting) error {
+	x := &s.db.scratch
+	x.entries = x.entries[:0]
+	var fresh []int // rows with a new body
+	for i := range s.rows {
+		g := &sights[x.of[i]]
+		s.rows[i].Record = g.number
+		v, err := s.known(g, i, sights)
+		if err != nil {
+			return err
+		}
+		if s.rows[i].Version = v; v != 0 {
+			continue
+		}
+		r := &s.rows[i]
+		fresh = append(fresh, i)
+		// Its place among the new ones stands for its version until the block
+		// has a number, so that the same body later in the page finds it.
+		r.Version = -int64(len(fresh))
+		x.entries = append(x.entries, entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, body: s.p.Body[r.Start:r.End]})
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	numbers, err := s.putBlocks(x.entries)
+	if err != nil {
+		return err
+	}
+	for i := range s.rows {
+		if r := &s.rows[i]; r.Version < 0 {
+			r.Version = numbers[-r.Version-1]
+		}
+	}
+	return s.remember(sights, fresh)
+}
+
+// known is the version that row i's body already has, 0 when it is new.
+func (s *saving) known(g *sighting, i int, sights []sighting) (int64, error) {
+	if g.held && g.hash == s.hashes[i] {
+		return g.version, nil
+	}
+	if g.rows > 1 {
+		x := &s.db.scratch
+		for j := range i {
+			if &sights[x.of[j]] == g && s.hashes[j] == s.hashes[i] {
+				return s.rows[j].Version, nil
+			}
+		}
+	}
+	version := int64(0)
+	if g.held {
+		_, err := s.c.one(selectVersion, []driver.Value{g.number*slots + s.shape.slot, s.hashes[i]}, func(r []driver.Value) { version = r[0].(int64) })
+		return version, err
+	}
+	return 0, nil
+}
+
+// putBlocks packs bodies into blocks and returns their versions' numbers.
+func (s *saving) putBlocks(entries []entry) ([]int64, error) {
+	x := &s.db.scratch
+	numbers := make([]int64, 0, len(entries))
+	for len(entries) > 0 {
+		n, size := 0, 0
+		for n < len(entries) && n < perBlock && (n == 0 || size+len(entries[n].body) <= maxBlock) {
+			size += len(entries[n].body)
+			n++
+		}
+		s.counters.block++
+		s.counters.given.store = true
+		x.raw = appendBlock(x.raw[:0], entries[:n])
+		var dictionary int64
+		x.packed, dictionary = s.db.packer.pack(x.packed[:0], x.raw, s.shape.dictionary.number)
+		err := s.c.exec(insertBlock, 0, s.counters.block, s.shape.number, dictionary, int64(n), int64(len(x.raw)), x.packed)
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			numbers = append(numbers, s.counters.block*perBlock+int64(i))
+		}
+		entries = entries[n:]
+	}
+	return numbers, nil
+}
+
+// remember notes the versions of records that now have more than one.
+func (s *saving) remember(sights []sighting, fresh []int) error {
+	x := &s.db.scratch
+	args := x.args[:0]
+	for _, i := range fresh {
+		g := &sights[x.of[i]]
+		held := g.number*slots + s.shape.slot
+		if g.held {
+			args = append(args, held, g.hash, g.version)
+		}
+		if g.held || g.rows > 1 {
+			args = append(args, held, s.hashes[i], s.rows[i].Version)
+		}
+	}
+	x.args = args
+	return s.c.many(insertVersions, 3, args)
+}
+
+// many runs a statement for rows of width arguments each, as many at once as
+// one statement carries.
+func (c *conn) many(st *statement, width int, args []driver.Value) error {
+	for len(args) > 0 {
+		n := min(most, len(args)/width)
+		if err := c.exec(st, n, args[:n*width]...); err != nil {
+			return err
+		}
+		args = args[n*width:]
+	}
+	return nil
+}
+
+// settle writes what the sights change: names, held rows, times, and the list
+// of changes.
+func (s *saving) settle(sights []sighting) error {
+	x := &s.db.scratch
+	args := x.args[:0]
+	for i := range sights {
+		if sights[i].fresh {
+			args = append(args, s.kind.number, sights[i].id, sights[i].number)
+		}
+	}
+	x.args = args
+	if err := s.c.many(insertNames, 3, args); err != nil {
+		return err
+	}
+	var held, touched []driver.Value
+	for i := range sights {
+		g := &sights[i]
+		r := &s.rows[g.last]
+		v := judge(&g.prior, s.hashes[g.last], s.at, r.Final)
+		number := g.number*slots + s.shape.slot
+		switch {
+		case v.late:
+			continue
+		case v.touch:
+			touched = append(touched, number)
+		case v.write && !g.held:
+			held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state)
+		case v.write:
+			if err := s.c.exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, number); err != nil {
+				return err
+			}
+		}
+		if v.what != 0 {
+			s.change(v.what, r.ID, g.number, r.Version)
+		}
+	}
+	if err := s.c.many(insertHeld, 5, held); err != nil {
+		return err
+	}
+	for len(touched) > 0 {
+		n := min(most, len(touched))
+		if err := s.c.exec(updateSeen, n, append([]driver.Value{s.at}, touched[:n]...)...); err != nil {
+			return err
+		}
+		touched = touched[n:]
+	}
+	return nil
+}
+
+// change notes a change; it gets its number when all are known.
+func (s *saving) change(what understudy.What, id string, record, version int64) {
+	n := &s.counters
+	n.change++
+	n.kinds++
+	n.given.source, n.given.kind = true, true
+	switch what {
+	case understudy.Came:
+		n.records++
+	case understudy.Went:
+		n.records--
+	}
+	s.changes = append(s.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, What: what,
+		Record: record, Version: version, At: time.Unix(0, s.at).UTC()})
+}
+
+// remove notes that the record the page names is no more.
+func (s *saving) remove() error {
+	id := appendID(nil, s.kind.prefix, s.p.ID)
+	record, err := s.c.recordNumber(s.kind.number, id)
+	if err != nil || record == 0 {
+		return err
+	}
+	var version, last int64
+	present := false
+	err = s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+		last = max(last, r[3].(int64))
+		if r[4].(int64)&stateGone != 0 {
+			return nil
+		}
+		if !present || r[0].(int64) == record*slots+s.shape.slot {
+			version = r[1].(int64)
+		}
+		present = true
+		return nil
+	})
+	late := s.at < last && last-s.at <= int64(reorder)
+	if err != nil || !present || late {
+		return err
+	}
+	if err := s.c.exec(updateGone, 0, s.at, record*slots, record*slots+slots-1); err != nil {
+		return err
+	}
+	s.change(understudy.Went, s.p.ID, record, version)
+	return nil
+}
+
+var (
+	selectRecord = &statement{head: "SELECT record FROM name WHERE kind = ? AND id = ?"}
+	updateGone   = &statement{head: "UPDATE held SET state = state | 4, seen = ? WHERE number BETWEEN ? AND ?"}
+)
+
+// recordNumber is the number of the record of that id, 0 when it was never
+// seen.
+func (c *conn) recordNumber(kind int64, id []byte) (number int64, err error) {
+	_, err = c.one(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
+	return number, err
+}

@@ -1,0 +1,303 @@
+// Opening and closing the database: what is there is checked, never replaced.
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+
+	"understudy"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// newest is the number of the newest migration in migrations.
+const newest = 1
+
+// applicationID marks a file as ours: "Unst" in a database's header.
+const applicationID = 0x556e7374
+
+// DB is a store in one SQLite file. Many goroutines may use it at once: one
+// writes, a few read, each for well under the time of one upstream request.
+type DB struct {
+	o       Options
+	path    string
+	packer  packer
+	catalog catalog
+
+	writer  chan *conn // holds the writing connection; nil in it means: dial again
+	readers chan *conn
+	scratch scratch // of whoever has the writing connection
+
+	mu       sync.Mutex
+	closed   bool
+	active   sync.WaitGroup // calls under way
+	training sync.WaitGroup // dictionaries being trained
+}
+
+// Open opens the store, making it when the file is missing or empty. A file
+// that is damaged, is not ours, or was written by a newer Understudy is left
+// as it is, and the error says so in one sentence.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	o = o.withDefaults()
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("store: open %s: %w", o.Path, err)
+	}
+	if err := makeFile(path); err != nil {
+		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
+	}
+	db := &DB{o: o, path: path, packer: newZstdPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
+	c, err := db.begin(ctx)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	db.writer <- c
+	for range o.Readers {
+		r, err := dial(ctx, path, 1024)
+		if err != nil {
+			_ = db.Close()
+			return nil, openError(path, err)
+		}
+		db.readers <- r
+	}
+	return db, nil
+}
+
+// makeFile makes the folder and an empty file only we may read; an existing
+// file is not opened, since closing it again would drop SQLite's locks.
+func makeFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return plain(err)
+	}
+	if info, err := os.Stat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return errors.New("it is not a file")
+		}
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return plain(err)
+	}
+	return f.Close()
+}
+
+// plain is a file system error without the path, which the sentence around it
+// has already.
+func plain(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("cannot write there: %w", pe.Err)
+	}
+	return err
+}
+
+func openError(path string, err error) error {
+	switch reason, code := reasonOf(err); code {
+	case 0:
+		return fmt.Errorf("store: open %s: %w", path, err)
+	case sqliteNotADB:
+		return fmt.Errorf("store: open %s: this is not a database; it was left as it is, move it away or use another --data folder (%w)", path, err)
+	case sqliteCorrupt:
+		return fmt.Errorf("store: open %s: the database is damaged; it was left as it is, restore a copy or move it away (%w)", path, err)
+	default:
+		return fmt.Errorf("store: open %s: %s (%w)", path, reason, err)
+	}
+}
+
+// begin dials the writing connection, checks the file, migrates it and reads
+// what is held in memory.
+func (db *DB) begin(ctx context.Context) (*conn, error) {
+	c, err := db.dialWriter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = db.prepareFile(ctx, c)
+	if err == nil {
+		err = db.readCatalog(c)
+	}
+	if err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
+	c, err := dial(ctx, db.path, 8<<10)
+	if err != nil {
+		return nil, err
+	}
+	// Each checkpoint writes a page of the file once however often it changed,
+	// so a longer log saves writes of the indexes; 4,000 pages are 16 MB.
+	for _, pragma := range []string{"wal_autocheckpoint = 4000", "journal_size_limit = 33554432"} {
+		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+			_ = c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (db *DB) prepareFile(ctx context.Context, c *conn) error {
+	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	id, err := c.number("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	has := int64(0)
+	switch {
+	case id == applicationID && tables > 0:
+		if has, err = c.number("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
+			return err
+		}
+	case id == applicationID: // its making was interrupted
+	case tables > 0 || id != 0:
+		return errors.New("this is a database of another program; it was left as it is, use another --data folder")
+	}
+	switch {
+	case has > newest:
+		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left as it is, use the newer program or another --data folder", has, newest)
+	case has == newest:
+		return nil
+	}
+	for _, pragma := range []string{"journal_mode = WAL", fmt.Sprintf("application_id = %d", applicationID)} {
+		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return db.migrate(ctx)
+}
+
+// migrate runs the migrations that are missing, each in a transaction.
+func (db *DB) migrate(ctx context.Context) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	connector, err := sqlite.NewConnector(dsn(db.path))
+	if err != nil {
+		return err
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(1)
+	defer pool.Close()
+	provider, err := goose.NewProvider(goose.DialectSQLite3, pool, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// enter counts a call; what it returns must be called when the call ends.
+func (db *DB) enter() (leave func(), err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, fmt.Errorf("store: %w", understudy.ErrClosed)
+	}
+	db.active.Add(1)
+	return db.active.Done, nil
+}
+
+// write hands the writing connection to work, once the others are done.
+func (db *DB) write(ctx context.Context, work func(c *conn) (broken bool, err error)) error {
+	var c *conn
+	select {
+	case c = <-db.writer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c == nil {
+		var err error
+		if c, err = db.dialWriter(ctx); err != nil {
+			db.writer <- nil
+			return err
+		}
+	}
+	broken, err := work(c)
+	if broken {
+		_ = c.close()
+		c = nil
+	}
+	db.writer <- c
+	return err
+}
+
+// read hands a reading connection to work, inside one read transaction, so
+// that all it sees is of one moment.
+func (db *DB) read(ctx context.Context, work func(c *conn) error) error {
+	var c *conn
+	select {
+	case c = <-db.readers:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c == nil {
+		var err error
+		if c, err = dial(ctx, db.path, 1024); err != nil {
+			db.readers <- nil
+			return err
+		}
+	}
+	broken, err := c.transaction(ctx, beginRead, func() error { return work(c) })
+	if broken {
+		_ = c.close()
+		c = nil
+	}
+	db.readers <- c
+	return err
+}
+
+// Close waits for the calls under way and for dictionaries being trained, and
+// closes the file. Calls after it are ErrClosed. It may be called twice.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	again := db.closed
+	db.closed = true
+	db.mu.Unlock()
+	if again {
+		return nil
+	}
+	db.active.Wait()
+	db.training.Wait()
+	var err error
+	for range len(db.readers) {
+		if c := <-db.readers; c != nil {
+			err = errors.Join(err, c.close())
+		}
+	}
+	select {
+	case c := <-db.writer:
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+	default:
+	}
+	if err != nil {
+		return fmt.Errorf("store: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+// What a sight of a record means: came, changed, went, or nothing new. Both
+// stores obey these rules, which know neither SQL nor maps.
+
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"understudy"
+)
+
+// The bits of a held row's state.
+const (
+	stateFinal   = 1 << iota // in one of the spec's final states
+	stateInvalid             // a write touched it since
+	stateGone                // upstream no longer has it
+)
+
+// prior is what is known of a record before a page is saved.
+type prior struct {
+	number  int64 // the record's number; 0: never seen
+	held    bool  // in the page's shape; then:
+	version int64
+	hash    int64
+	seen    int64 // Unix nanoseconds
+	state   int64
+
+	elsewhere bool  // present in another shape
+	left      int64 // when it was last seen to be gone in another shape, 0: never
+}
+
+// present reports whether the record is held now, in any shape.
+func (p *prior) present() bool {
+	return p.held && p.state&stateGone == 0 || p.elsewhere
+}
+
+// verdict is what to do about a sight.
+type verdict struct {
+	late  bool            // an older observation came after a newer one: nothing changes
+	what  understudy.What // 0: no change
+	write bool            // the held row changes beyond its time
+	touch bool            // only Seen is brought up to date
+	state int64
+}
+
+// judge compares a sight of a record at a time with what is known of it.
+func judge(p *prior, hash, at int64, final bool) verdict {
+	last := p.seen
+	if !p.present() && p.left > last {
+		last = p.left
+	}
+	if at < last && last-at <= int64(reorder) {
+		return verdict{late: true}
+	}
+	v := verdict{}
+	if final {
+		v.state = stateFinal
+	}
+	switch {
+	case !p.present():
+		v.what = understudy.Came
+	case p.held && p.hash != hash:
+		v.what = understudy.Changed
+	}
+	v.write = !p.held || p.hash != hash || p.state != v.state
+	v.touch = !v.write && (!final || at-p.seen > int64(seenEvery) || at < p.seen)
+	return v
+}
+
+// removes reports whether a page says that a record is no more.
+func removes(p *understudy.Page) bool {
+	return p.Kind != "" && p.ID != "" && !p.List && (p.Status == 404 || p.Status == 410 || p.Status == 204)
+}
+
+// keepsPage reports whether the page itself is kept, beside its records.
+func keepsPage(p *understudy.Page) bool {
+	return !p.Key.Zero() && p.Status != 204
+}
+
+// recordsOf are the rows of p that are records: those with an id, in a page
+// that does not say that its record is gone. The others stay in the skeleton.
+func recordsOf(p *understudy.Page) []understudy.Row {
+	if p.Kind == "" || removes(p) {
+		return nil
+	}
+	for i := range p.Rows {
+		if p.Rows[i].ID == "" {
+			named := make([]understudy.Row, 0, len(p.Rows))
+			for _, r := range p.Rows {
+				if r.ID != "" {
+					named = append(named, r)
+				}
+			}
+			return named
+		}
+	}
+	return p.Rows
+}
+
+// check refuses a page that cannot be kept faithfully.
+func check(p *understudy.Page) error {
+	switch {
+	case p.NotStored != "":
+		return fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
+	case p.Key.Source == "":
+		return fmt.Errorf("%w: the page names no source", understudy.ErrNotStored)
+	}
+	end := 0
+	for i, r := range p.Rows {
+		if r.Start < end || r.End <= r.Start || r.End > len(p.Body) {
+			return fmt.Errorf("%w: record %d lies at %d to %d of a body of %d bytes, after %d", understudy.ErrNotStored, i, r.Start, r.End, len(p.Body), end)
+		}
+		end = r.End
+	}
+	return nil
+}
+
+// bodyHash names a body among the versions of one record in one shape: the
+// first 8 bytes of its SHA-256.
+func bodyHash(body []byte) int64 {
+	sum := sha256.Sum256(body)
+	return int64(binary.LittleEndian.Uint64(sum[:]))
+}
+
+// sumOf is a page's Sum.
+func sumOf(body []byte) [16]byte {
+	sum := sha256.Sum256(body)
+	return [16]byte(sum[:16])
+}
+
+// atOf is when a page was complete, in Unix nanoseconds.
+func atOf(p *understudy.Page, now func() int64) int64 {
+	if p.At.IsZero() {
+		return now()
+	}
+	return p.At.UnixNano()
+}
+
+// pageSuperseded says whether a page that refers to no record must not be
+// answered as fresh: its kind was touched since (for an instance too, since
+// there is no record that could be marked), or the record it says is gone is
+// held after all.
+func pageSuperseded(rows int, list bool, kind, id string, generation, current int64, present bool) bool {
+	if kind == "" {
+		return false
+	}
+	if (list || rows == 0) && generation < current {
+		return true
+	}
+	return rows == 0 && id != "" && present
+}

@@ -1,0 +1,279 @@
+// Saving a page: its records, their changes and the page itself, in one
+// transaction.
+
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+
+	"understudy"
+)
+
+// saving is one page on its way into the database.
+type saving struct {
+	db    *DB
+	c     *conn
+	p     *understudy.Page
+	at    int64 // Unix nanoseconds
+	sum   [16]byte
+	kind  *kindRow  // nil: a page without a kind
+	shape *shapeRow // nil likewise
+
+	rows    []understudy.Row // the records of p; their numbers are filled in
+	hashes  []int64          // of the rows' bodies
+	outside []byte           // of p.Body, outside rows
+	gaps    []int
+
+	counters counters
+	changes  []understudy.Change
+	version  int64 // the page's
+}
+
+// counters are the numbers given last, read first and written last.
+type counters struct {
+	source, change, page       int64
+	record, block              int64
+	records, kinds, generation int64 // of the kind: held records, changes ever
+	given                      counted
+}
+
+// counted says which counters moved.
+type counted struct{ source, store, kind bool }
+
+// scratch is memory that one save after another uses.
+type scratch struct {
+	args    []driver.Value
+	ids     []byte
+	raw     []byte
+	packed  []byte
+	entries []entry
+	sights  []sighting
+	of      []int32
+	byID    map[string]int32
+}
+
+// Save keeps a page: the versions of its records that are new, the changes
+// they make, and the page itself, in one transaction. A page whose Key has a
+// source but no URI (the answer to a write) only has its records kept. An
+// answer of 404, 410 or 204 that names a record (Kind and ID) removes it; a
+// 204 is never kept as a page.
+//
+// The ID, Clock and Final of a row are taken to follow from its bytes: they are
+// kept with the version. A record that stands twice in a page counts as it stands last; both bodies
+// are kept. Seen is brought up to date with every save, except that of a
+// record in a final state, which may lag by up to an hour. A sight that is
+// older than the held one by up to five minutes lost a race: its bytes are
+// kept for the page, but it changes nothing.
+//
+// ErrOutdated: a write to the kind came after the fetch began, or a newer page
+// of the key is held; nothing is stored. ErrNotStored: it could not be saved;
+// the error's Short method, if it has one, says why in a word or two. Either
+// way the caller may still answer with the page.
+func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return understudy.Saved{}, err
+	}
+	defer leave()
+	if err := check(p); err != nil {
+		return understudy.Saved{}, failed(true, err, "save page %s", p.Key)
+	}
+	s := newSaving(db, p)
+	err = db.write(ctx, func(c *conn) (bool, error) {
+		if err := db.number(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
+			return false, err
+		}
+		s.c = c
+		if p.Kind != "" {
+			s.kind = db.kind(p.Key.Source, p.Kind)
+			s.shape = db.shape(p.Key.Source, p.Kind, p.Shape)
+		}
+		broken, err := c.transaction(ctx, beginWrite, s.run)
+		if err == nil {
+			db.sample(s)
+		}
+		return broken, err
+	})
+	if err != nil {
+		return understudy.Saved{}, failed(true, err, "save page %s", p.Key)
+	}
+	return s.saved(), nil
+}
+
+// newSaving does what needs no connection: hashes, and what lies outside the
+// records.
+func newSaving(db *DB, p *understudy.Page) *saving {
+	s := &saving{db: db, p: p, sum: p.Sum, at: atOf(p, func() int64 { return db.o.Now().UnixNano() })}
+	if s.sum == [16]byte{} {
+		s.sum = sumOf(p.Body)
+	}
+	records := recordsOf(p)
+	s.rows = make([]understudy.Row, len(records))
+	copy(s.rows, records)
+	s.hashes = make([]int64, len(s.rows))
+	for i, r := range s.rows {
+		s.hashes[i] = bodyHash(p.Body[r.Start:r.End])
+	}
+	if keepsPage(p) {
+		s.outside, s.gaps = outsideOf(p.Body, s.rows)
+	}
+	return s
+}
+
+// run is the transaction.
+func (s *saving) run() error {
+	if err := s.readCounters(); err != nil {
+		return err
+	}
+	if s.kind != nil && s.p.Generation < s.counters.generation {
+		return fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, s.p.Kind)
+	}
+	var old oldPage
+	if keepsPage(s.p) {
+		var err error
+		if old, err = s.oldPage(); err != nil {
+			return err
+		}
+		if old.number != 0 && s.at < old.at {
+			return fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
+		}
+	}
+	if removes(s.p) {
+		if err := s.remove(); err != nil {
+			return err
+		}
+	} else if len(s.rows) > 0 {
+		if err := s.observe(); err != nil {
+			return err
+		}
+	}
+	if keepsPage(s.p) {
+		if err := s.putPage(old); err != nil {
+			return err
+		}
+	}
+	if err := s.putChanges(); err != nil {
+		return err
+	}
+	return s.writeCounters()
+}
+
+var (
+	selectCounters = &statement{head: `SELECT s.number, s.change, s.page, c.record, c.block, k.records, k.changes, k.generation
+		FROM source s CROSS JOIN counter c LEFT JOIN kind k ON k.number = ? WHERE s.number = ?`}
+	updateSource  = &statement{head: "UPDATE source SET change = ?, page = ? WHERE number = ?"}
+	updateCounter = &statement{head: "UPDATE counter SET record = ?, block = ?"}
+	updateKind    = &statement{head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
+)
+
+func (s *saving) readCounters() error {
+	source, _ := s.db.source(s.p.Key.Source)
+	kind := int64(0)
+	if s.kind != nil {
+		kind = s.kind.number
+	}
+	n := &s.counters
+	found, err := s.c.one(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
+		n.source, n.change, n.page = r[0].(int64), r[1].(int64), r[2].(int64)
+		n.record, n.block = r[3].(int64), r[4].(int64)
+		if r[5] != nil {
+			n.records, n.kinds, n.generation = r[5].(int64), r[6].(int64), r[7].(int64)
+		}
+	})
+	if err == nil && !found {
+		err = damaged("source %s has no row", s.p.Key.Source)
+	}
+	return err
+}
+
+// writeCounters is last, so that a change's number is final when the
+// transaction commits and no other transaction has given it.
+func (s *saving) writeCounters() error {
+	n := &s.counters
+	if n.given.store {
+		if err := s.c.exec(updateCounter, 0, n.record, n.block); err != nil {
+			return err
+		}
+	}
+	if n.given.kind {
+		if err := s.c.exec(updateKind, 0, n.records, n.kinds, s.kind.number); err != nil {
+			return err
+		}
+	}
+	if n.given.source {
+		return s.c.exec(updateSource, 0, n.change, n.page, n.source)
+	}
+	return nil
+}
+
+// saved is the answer: the page given, in a copy that has its numbers.
+func (s *saving) saved() understudy.Saved {
+	page := *s.p
+	page.Rows = s.rows
+	page.Sum = s.sum
+	page.Version = s.version
+	return understudy.Saved{Page: &page, Changes: s.changes}
+}
+
+// keyHash is what a page is found by; the URI itself is then compared.
+func keyHash(k understudy.Key) int64 {
+	var buf [256]byte
+	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
+	sum := sha256.Sum256(text)
+	return int64(binary.LittleEndian.Uint64(sum[:]))
+}
+
+// oldPage is what the held page of the same key has to say.
+type oldPage struct {
+	number, at, version int64
+	sum                 [16]byte
+}
+
+var (
+	selectOldPage = &statement{head: "SELECT number, at, version, sum FROM page WHERE key = ? AND source = ? AND uri = ?"}
+	insertPage    = &statement{head: "INSERT INTO page (key, source, uri, kind, shape, list, status, generation, at, version, sum, dictionary, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	updatePage    = &statement{head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, version = ?, sum = ?, dictionary = ?, size = ?, body = ? WHERE number = ?"}
+)
+
+func (s *saving) oldPage() (old oldPage, err error) {
+	_, err = s.c.one(selectOldPage, []driver.Value{keyHash(s.p.Key), s.counters.source, s.p.Key.URI}, func(r []driver.Value) {
+		old = oldPage{number: r[0].(int64), at: r[1].(int64), version: r[2].(int64)}
+		copy(old.sum[:], r[3].([]byte))
+	})
+	return old, err
+}
+
+// putPage writes the page's row. Its version stays when its bytes do.
+func (s *saving) putPage(old oldPage) error {
+	sk := skeleton{contentType: s.p.ContentType, id: s.p.ID, next: nextOf(s.p), gaps: s.gaps, outside: s.outside}
+	sk.versions = make([]int64, len(s.rows))
+	for i := range s.rows {
+		sk.versions[i] = s.rows[i].Version
+	}
+	s.version = old.version
+	if old.number == 0 || old.sum != s.sum {
+		s.counters.page++
+		s.counters.given.source = true
+		s.version = s.counters.page
+	}
+	var kind, shape, dictionary int64
+	if s.kind != nil {
+		kind, shape = s.kind.number, s.shape.number
+		dictionary = s.shape.envelope.number
+	}
+	x := &s.db.scratch
+	x.raw = sk.appendTo(x.raw[:0])
+	x.packed, dictionary = s.db.packer.pack(x.packed[:0], x.raw, dictionary)
+	list := int64(0)
+	if s.p.List {
+		list = 1
+	}
+	if old.number != 0 {
+		return s.c.exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed, old.number)
+	}
+	return s.c.exec(insertPage, 0, keyHash(s.p.Key), s.counters.source, s.p.Key.URI, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed)
+}

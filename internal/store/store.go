@@ -1,0 +1,116 @@
+// What the store is asked for: settings, answers about itself, limits.
+
+// Package store keeps everything the mirror has learned, in one SQLite file or
+// in memory; it is the only room that speaks SQL.
+package store
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"understudy"
+)
+
+// Options are the settings of a store. The zero value of everything but Path
+// is good.
+type Options struct {
+	// Path is the database file; its folder is made (0700) when it is missing.
+	// Memory ignores it.
+	Path string
+	// Specs are the compiled specs by source name. They say what a kind's ids
+	// begin with and which fields are sensitive when dictionaries are trained.
+	// A source without one is kept all the same, less densely.
+	Specs map[string]*understudy.Spec
+	// Readers is how many connections read at once; 0 is 4.
+	Readers int
+	Now     func() time.Time // nil: time.Now
+	Logger  *slog.Logger     // nil: nothing is logged
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	return o
+}
+
+// KindState is what is known of one kind without counting anything.
+type KindState struct {
+	Kind       string
+	Records    int64 // held now: came and not gone
+	Changes    int64 // of this kind, ever
+	Generation int64 // rises with every write that touches the kind
+}
+
+// Stats is what `store stats` prints. All counts are of the whole store.
+type Stats struct {
+	File         int64 // bytes of the database file, in use or free
+	WAL          int64 // bytes of the write-ahead log beside it
+	Free         int64 // bytes inside File that are free to be used again
+	Records      int64 // held now
+	Versions     int64 // distinct bodies
+	Pages        int64
+	Changes      int64
+	Blocks       int64 // packed groups of versions
+	Dictionaries int64
+	Packed       int64 // bytes of all bodies as they lie in the file
+	Unpacked     int64 // bytes of all bodies as upstream sent them, and their bookkeeping
+	PerRecord    float64
+	Kinds        []KindStats
+}
+
+// KindStats is one kind's line in Stats.
+type KindStats struct {
+	Source string
+	KindState
+	Versions         int64
+	Packed, Unpacked int64
+}
+
+// Report is what Verify found.
+type Report struct {
+	Pages, Blocks, Versions, Records, Changes int64    // how many were checked
+	Problems                                  []string // at most MaxProblems
+}
+
+// MaxProblems is how many problems Verify writes down before it stops.
+const MaxProblems = 100
+
+// MaxChanges is the most changes one call of Changes returns.
+const MaxChanges = 10_000
+
+const (
+	// perBlock is how many bodies share a block; a version's number is its
+	// block's number times perBlock plus its place, so it is part of the format.
+	perBlock = 64
+	// slots is how many shapes a kind may have; part of the format likewise.
+	slots = 64
+	// maxBlock is where a block is cut even with fewer bodies, so that reading
+	// one record never unpacks much more than one record.
+	maxBlock = 256 << 10
+	// seenEvery is how old Seen of a record in a final state may get before an
+	// unchanged sight of it is worth a write.
+	seenEvery = time.Hour
+	// reorder is how much older than the held sight an observation may be and
+	// still be taken for one that lost a race. Anything older means that the
+	// clock was set back, and is believed.
+	reorder = 5 * time.Minute
+	// busy is how long a lock of another process is waited for.
+	busy = 2 * time.Second
+)
+
+// checkContext is ctx's error, if it is over.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	return ctx.Err()
+}

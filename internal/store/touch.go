@@ -1,0 +1,113 @@
+// Touches, kinds and worlds: the small rows.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+
+	"understudy"
+)
+
+var (
+	updateGeneration = &statement{head: "UPDATE kind SET generation = generation + 1 WHERE number = ? RETURNING generation"}
+	updateInvalid    = &statement{head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
+	selectStates     = &statement{head: "SELECT name, records, changes, generation FROM kind WHERE source = ? ORDER BY name"}
+	selectWorld      = &statement{head: "SELECT world FROM source WHERE name = ?"}
+	updateWorld      = &statement{head: "UPDATE source SET world = ? WHERE name = ?"}
+)
+
+// Touch notes a write: the kind's generation rises, so that lists of the kind
+// fetched before are superseded and fetches begun before are ErrOutdated when
+// they are saved; the record, if one is named, is Invalid in each shape until
+// it is saved again in that shape. It returns the new generation. Errors wrap
+// ErrNotStored: the caller has to keep the touch in mind by itself.
+func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	if t.Source == "" || t.Kind == "" {
+		return 0, failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
+	}
+	err = db.write(ctx, func(c *conn) (bool, error) {
+		if err := db.number(ctx, c, t.Source, t.Kind, ""); err != nil {
+			return false, err
+		}
+		kind := db.kind(t.Source, t.Kind)
+		return c.transaction(ctx, beginWrite, func() error {
+			_, err := c.one(updateGeneration, []driver.Value{kind.number}, func(r []driver.Value) { generation = r[0].(int64) })
+			if err != nil || t.ID == "" {
+				return err
+			}
+			record, err := c.recordNumber(kind.number, appendID(nil, kind.prefix, t.ID))
+			if err != nil || record == 0 {
+				return err
+			}
+			return c.exec(updateInvalid, 0, record*slots, record*slots+slots-1)
+		})
+	})
+	if err != nil {
+		return 0, failed(true, err, "touch %s %s", t.Source, t.Kind)
+	}
+	return generation, nil
+}
+
+// Kinds returns what is known of each kind of a source, by name, without
+// counting. A source nothing is known of has none.
+func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	number, ok := db.source(source)
+	if !ok {
+		return nil, checkContext(ctx)
+	}
+	var states []KindState
+	err = db.read(ctx, func(c *conn) error {
+		return c.query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
+			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64)})
+			return nil
+		})
+	})
+	return states, failed(false, err, "read kinds of %s", source)
+}
+
+// World remembers what a source mirrors (its upstream, and whatever else makes
+// records comparable). The first world of a source is kept; another one is an
+// error wrapping ErrInvalid that says what to do.
+func (db *DB) World(ctx context.Context, source, world string) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	held := ""
+	err = db.write(ctx, func(c *conn) (bool, error) {
+		if err := db.number(ctx, c, source, "", ""); err != nil {
+			return false, err
+		}
+		return c.transaction(ctx, beginWrite, func() error {
+			_, err := c.one(selectWorld, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
+			if err != nil || held != "" {
+				return err
+			}
+			return c.exec(updateWorld, 0, world, source)
+		})
+	})
+	if err != nil {
+		return failed(true, err, "remember the world of %s", source)
+	}
+	return otherWorld(source, held, world)
+}
+
+func otherWorld(source, held, world string) error {
+	if held == "" || held == world {
+		return nil
+	}
+	return fmt.Errorf("store: %w: this folder holds %s from %s, not from %s; use another --data folder", understudy.ErrInvalid, source, held, world)
+}
