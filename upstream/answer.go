@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (c *Client) verbatim(a *answer) (body []byte, why string, err error) {
 	switch {
 	case err == nil:
 		return d.body, d.why, nil
-	case isJSON(a.contentType()):
+	case isJSON(a.contentType()) || looksJSON(a.body):
 		return nil, "", err
 	case textual(a.contentType(), a.body) && namesSecret(a.body, c.secrets):
 		return nil, "", errWithheld
@@ -157,6 +158,13 @@ func (c *Client) verbatim(a *answer) (body []byte, why string, err error) {
 }
 
 var errWithheld = errors.New("the answer is no JSON document and names a secret field")
+
+// looksJSON reports whether a body begins as a JSON object or array does,
+// whatever it is called.
+func looksJSON(body []byte) bool {
+	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
+	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
+}
 
 // textual reports whether a body may hold fields a person could read.
 func textual(contentType string, body []byte) bool {

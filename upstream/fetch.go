@@ -130,6 +130,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // enter passes gate and budget. On success a slot is held.
 func (g *going) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
+	if _, err := g.c.source.Spec.URL(g.f.Target.Key, g.c.o.Base); err != nil {
+		return false, nil, err
+	}
 	for {
 		probe, refused, err = g.pass(ctx)
 		if err != nil || refused != nil {

@@ -199,9 +199,13 @@ func (g *gate) failed(key string, e *understudy.UpstreamError, probe bool) {
 	g.tell()
 }
 
-// close shuts the gate.
+// close shuts the gate, which counts anew to the first probe.
 func (g *gate) close(why understudy.Failure, now time.Time) {
 	g.ail(why, now)
+	if g.shut == understudy.FailNone {
+		g.probes = 0
+		g.schedule(now)
+	}
 	g.shut = why
 }
 

@@ -1,0 +1,240 @@
+// Answers: which are pages, which are failures, and what passes.
+
+package upstream
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+func TestFetchJudgesAnswers(t *testing.T) {
+	const problem = `{"code":20404,"message":"no","status":404}`
+	for _, c := range []struct {
+		name   string
+		uri    string
+		reply  *http.Response
+		why    understudy.Failure
+		body   string // of the page, or of the failure's page
+		kept   string // NotStored
+		rows   int
+		detail string // of the failure
+	}{
+		{name: "a list", uri: callsPath, reply: reply(200, `{"calls":[{"sid":"CA1"},{"sid":"CA2"}]}`), body: `{"calls":[{"sid":"CA1"},{"sid":"CA2"}]}`, rows: 2},
+		{name: "an instance", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(200, `{"sid":"CA1"}`), body: `{"sid":"CA1"}`, rows: 1},
+		{name: "an unknown shape", uri: callsPath, reply: reply(200, `{"call":[]}`), body: `{"call":[]}`, kept: `no records under "calls"`},
+		{name: "a next link nowhere", uri: callsPath, reply: reply(200, `{"calls":[],"next_page_uri":"/x"}`), body: `{"calls":[],"next_page_uri":"/x"}`, kept: "leads to no list"},
+		{name: "a secret", uri: "/2010-04-01/Accounts.json", reply: reply(200, `{"accounts":[{"sid":"AC1","auth_token":"`+token+`"}]}`), body: `{"accounts":[{"sid":"AC1","auth_token":""}]}`, rows: 1},
+		{name: "invalid UTF-8", uri: callsPath, reply: reply(200, "{\"calls\":[{\"sid\":\"\xff\"}]}"), body: "{\"calls\":[{\"sid\":\"\xff\"}]}", kept: "invalid UTF-8"},
+		{name: "400", uri: callsPath, reply: reply(400, problem), body: problem, kept: "status 400"},
+		{name: "404", uri: callsPath, reply: reply(404, problem), body: problem},
+		{name: "404 without a body", uri: callsPath, reply: reply(404, ""), body: ""},
+		{name: "404 in HTML", uri: callsPath, reply: reply(404, "<html>", "Content-Type", "text/html"), body: "<html>", kept: "no JSON document"},
+		{name: "404 in HTML with a secret", uri: callsPath, reply: reply(404, "<AuthToken>", "Content-Type", "text/html"), why: understudy.FailUnusable, detail: "names a secret"},
+		{name: "404 with a secret", uri: callsPath, reply: reply(404, `{"auth_token":"x"}`), body: `{"auth_token":""}`},
+		{name: "404 cut", uri: callsPath, reply: reply(404, `{"a`), why: understudy.FailUnusable, detail: "no complete JSON document"},
+		{name: "410", uri: callsPath, reply: reply(410, problem), body: problem},
+		{name: "409", uri: callsPath, reply: reply(409, problem), body: problem, kept: "status 409"},
+		{name: "401", uri: callsPath, reply: reply(401, `{"code":20003}`), why: understudy.FailCredential},
+		{name: "403", uri: callsPath, reply: reply(403, `{"code":20003}`), why: understudy.FailCredential},
+		{name: "429", uri: callsPath, reply: reply(429, `{"code":20429}`), why: understudy.FailLimited, body: `{"code":20429}`, kept: "status 429"},
+		{name: "500", uri: callsPath, reply: reply(500, `{"code":20500}`), why: understudy.FailServer, body: `{"code":20500}`, kept: "status 500"},
+		{name: "503 with a secret", uri: callsPath, reply: reply(503, `{"auth_token":"x"}`), why: understudy.FailServer, body: `{"auth_token":""}`, kept: "status 503"},
+		{name: "502 in HTML", uri: callsPath, reply: reply(502, "<html>"), why: understudy.FailServer},
+		{name: "HTML", uri: callsPath, reply: reply(200, "<html>", "Content-Type", "text/html"), why: understudy.FailUnusable, detail: "text/html"},
+		{name: "empty", uri: callsPath, reply: reply(200, ""), why: understudy.FailUnusable, detail: "empty"},
+		{name: "204", uri: callsPath, reply: reply(204, ""), why: understudy.FailUnusable, detail: "empty"},
+		{name: "cut", uri: callsPath, reply: reply(200, `{"calls":[`), why: understudy.FailUnusable, detail: "cut"},
+		{name: "a redirect", uri: callsPath, reply: reply(302, "", "Location", "https://evil.example/?token=x"), why: understudy.FailUnusable, detail: "a redirect to evil.example is not followed"},
+		{name: "304", uri: callsPath, reply: reply(304, ""), why: understudy.FailUnusable, detail: "not followed"},
+		{name: "another encoding", uri: callsPath, reply: reply(200, "x", "Content-Encoding", "br"), why: understudy.FailUnusable, detail: `"br" was not asked for`},
+		{name: "no gzip after all", uri: callsPath, reply: reply(200, "xxxxxxxxxxxxxxxxxxxxxx", "Content-Encoding", "gzip"), why: understudy.FailUnusable, detail: "gzip"},
+		{name: "no kind", uri: "/2010-04-01/x", reply: reply(200, `{"password":"kept","auth_token":"x"}`), body: `{"password":"kept","auth_token":""}`, kept: "names no kind"},
+		{name: "no kind, no JSON", uri: "/2010-04-01/x", reply: reply(200, "RIFF", "Content-Type", "audio/wav"), body: "RIFF", kept: "no JSON document"},
+		{name: "no kind, XML with a secret", uri: "/2010-04-01/x", reply: reply(200, "<AuthToken>x</AuthToken>", "Content-Type", "application/xml"), why: understudy.FailUnusable, detail: "names a secret"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &script{do: func(int, *http.Request) (*http.Response, error) { return c.reply, nil }}
+			client := scripted(t, s)
+			page, err := get(t, client, c.uri)
+			if c.why != understudy.FailNone {
+				e := failure(t, err)
+				if e.Why != c.why || e.Status != c.reply.StatusCode || !strings.Contains(err.Error(), c.detail) {
+					t.Fatalf("failure %+v (%v), want %v %q", e, err, c.why, c.detail)
+				}
+				if page = e.Page; (page != nil) != (c.kept != "") {
+					t.Fatalf("the failure's page is %+v", page)
+				}
+				if page == nil {
+					return
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if string(page.Body) != c.body || page.Status != c.reply.StatusCode || len(page.Rows) != c.rows || (page.NotStored == "") != (c.kept == "") || !strings.Contains(page.NotStored, c.kept) {
+				t.Errorf("page %+v\nbody %q", page, page.Body)
+			}
+			sum := sha256.Sum256(page.Body)
+			if !bytes.Equal(page.Sum[:], sum[:16]) {
+				t.Error("the sum is not the body's")
+			}
+			if page.Key.URI == "" || page.Key.Source != "twilio" || page.At.IsZero() || page.ContentType != c.reply.Header.Get("Content-Type") {
+				t.Errorf("page %+v", page)
+			}
+			if n := s.count(); n != 1 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+func TestPageNamesWhatWasAsked(t *testing.T) {
+	c := scripted(t, &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+		return reply(200, `{"calls":[],"next_page_uri":"`+callsPath+`?Page=1&PageToken=PACA9"}`), nil
+	}})
+	page, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath+"?To=%2b1"), Generation: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page.Kind != "calls" || page.Shape != "calls" || !page.List || page.ID != "" || page.Generation != 7 ||
+		page.Key.URI != callsPath+"?To=%2B1&PageSize=50" || page.Next.URI != callsPath+"?PageSize=50&Page=1&PageToken=PACA9" {
+		t.Errorf("%+v", page)
+	}
+	page, err = get(t, c, strings.Replace(callsPath, ".json", "/CA1.json", 1))
+	if err != nil || page.ID != "CA1" || page.List || page.NotStored != "a record without sid" {
+		t.Errorf("%+v %v", page, err)
+	}
+}
+
+// The secret is in no error, log line or page, wherever upstream puts it.
+func TestSecretsStay(t *testing.T) {
+	log, out := loud()
+	seen := bytes.Buffer{}
+	for i, do := range []func(int, *http.Request) (*http.Response, error){
+		func(_ int, r *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("broken pipe while sending %q", r.Header)
+		},
+		func(_ int, r *http.Request) (*http.Response, error) {
+			return reply(500, fmt.Sprintf(`{"got":%q,"auth_token":%q,"t":%q}`, r.Header.Get("Authorization"), token, token), "Retry-After", token), nil
+		},
+		func(_ int, r *http.Request) (*http.Response, error) {
+			return reply(400, "you said "+r.Header.Get("Authorization")+token, "Content-Type", "text/plain"), nil
+		},
+		func(_ int, r *http.Request) (*http.Response, error) {
+			return reply(302, "", "Location", "https://"+token+"@x.example/"+token), nil
+		},
+		func(_ int, r *http.Request) (*http.Response, error) { return reply(200, token), nil },
+		func(_ int, r *http.Request) (*http.Response, error) {
+			return reply(200, `{"calls":[{"sid":"CA1","note":"`+token+`"}]}`), nil
+		},
+	} {
+		c := scripted(t, &script{do: do}, func(o *Options) { o.Logger = log })
+		page, err := get(t, c, callsPath)
+		var e *understudy.UpstreamError
+		if errors.As(err, &e) && e.Page != nil {
+			page = e.Page
+		}
+		fmt.Fprintf(&seen, "%d: %v %+v %+v\n", i, err, c.Health(), c.Stats())
+		if page != nil {
+			seen.Write(page.Body)
+		}
+	}
+	seen.Write(out.Bytes())
+	user := "QUMwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMTpzbG93YXBpdG9rZW4"
+	for _, secret := range []string{token, user} {
+		if i := bytes.Index(seen.Bytes(), []byte(secret)); i >= 0 {
+			t.Errorf("a secret leaves: …%s", seen.Bytes()[max(0, i-60):i+len(secret)])
+		}
+	}
+	if seen.Len() < 500 {
+		t.Errorf("little was seen: %s", &seen)
+	}
+}
+
+func TestRequestCarriesWhatItMust(t *testing.T) {
+	var got *http.Request
+	s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+		got = r
+		return reply(200, `{}`), nil
+	}}
+	c := scripted(t, s)
+	if _, err := get(t, c, callsPath+"?StartTime%3e=2024-01-01&To=+1%20x/é&bare&empty="); err != nil {
+		t.Fatal(err)
+	}
+	want := "https://api.twilio.com" + callsPath + "?To=+1+x%2F%C3%A9&StartTime%3E=2024-01-01&bare&empty=&PageSize=50"
+	want = strings.Replace(want, "To=+1", "To=+1", 1)
+	if got.URL.String() != want {
+		t.Errorf("asked %s\nwant  %s", got.URL, want)
+	}
+	user, secret, _ := got.BasicAuth()
+	if user != account || secret != token || got.Header.Get("Accept-Encoding") != "gzip" || got.Header.Get("User-Agent") != "understudy" || got.Method != "GET" {
+		t.Errorf("headers %v", got.Header)
+	}
+	c.SetCredential("SK1", understudy.NewSecret("other"))
+	if _, err := get(t, c, callsPath); err != nil {
+		t.Fatal(err)
+	}
+	if user, secret, _ = got.BasicAuth(); user != "SK1" || secret != "other" {
+		t.Errorf("user %s, secret %s", user, secret)
+	}
+
+	shelf, err := New(Options{Source: &understudy.Source{Name: "shelf", Spec: specFile(t, "shelf")}, Base: "http://127.0.0.1:1/base/", Secret: understudy.NewSecret("abc"), Transport: s, UserAgent: "me/1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shelf.Close()
+	if _, err := get(t, shelf, "/v3/main/books?x=%2F"); err != nil {
+		t.Fatal(err)
+	}
+	if got.URL.String() != "http://127.0.0.1:1/base/v3/main/books?x=%2F&limit=20" || got.Header.Get("Authorization") != "Bearer abc" || got.Header.Get("User-Agent") != "me/1" {
+		t.Errorf("asked %s, %v", got.URL, got.Header)
+	}
+	links, err := New(Options{Source: &understudy.Source{Name: "links", Spec: specFile(t, "links")}, Transport: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer links.Close()
+	if _, err := get(t, links, "/events"); err != nil || got.Header.Get("Authorization") != "" {
+		t.Errorf("%v, %v", err, got.Header)
+	}
+	// A path no host of the spec serves is nobody's fault.
+	if _, err := get(t, c, "/2011/x"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("a path without a host: %v", err)
+	}
+	if h := c.Health(); h.State != "ok" || len(h.Recent) != 2 {
+		t.Errorf("health %+v", h)
+	}
+}
+
+func TestNewRefusesNonsense(t *testing.T) {
+	spec := builtInSpec(t, "twilio")
+	for _, o := range []Options{
+		{}, {Source: &understudy.Source{}},
+		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "ftp://x"},
+		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "127.0.0.1:80"},
+		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "http://user:pass@x"},
+		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "http://x?y"},
+	} {
+		if _, err := New(o); err == nil || strings.Contains(err.Error(), "pass") {
+			t.Errorf("%+v: %v", o.Base, err)
+		}
+	}
+}
+
+func TestRecentKeepsTheLast(t *testing.T) {
+	var c counts
+	for i := range 300 {
+		c.answered(time.Duration(i))
+	}
+	got := c.recent()
+	if len(got) != 120 || got[0] != 180 || got[119] != 299 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,315 @@
+// Budget: rate, slots, lanes and shares, in bubbles.
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// crowd runs fetches and notes when each was done.
+type crowd struct {
+	t    *testing.T
+	c    *Client
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	done []string // reasons, in the order they came back
+	errs []error
+}
+
+func (w *crowd) send(n int, f understudy.Fetch) {
+	if f.Target == nil {
+		f.Target = target(w.t, w.c, callsPath)
+	}
+	for range n {
+		w.wg.Go(func() {
+			_, err := w.c.Fetch(context.Background(), f)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if err != nil {
+				w.errs = append(w.errs, err)
+				return
+			}
+			w.done = append(w.done, f.Reason.String())
+		})
+		synctest.Wait()
+	}
+}
+
+func (w *crowd) count(reason understudy.Reason) int {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.done {
+		if r == reason.String() {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRateIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(35, understudy.Fetch{})
+		w.wg.Wait()
+		for i, at := range s.at {
+			// A burst of 10, then one every 100 ms.
+			want := time.Duration(max(0, i-9)) * 100 * time.Millisecond
+			if at < want-time.Millisecond || at > want+time.Millisecond {
+				t.Errorf("request %d went out after %v, want %v", i, at, want)
+			}
+		}
+		if len(w.errs) > 0 {
+			t.Error(w.errs)
+		}
+	})
+}
+
+func TestSlotsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(10*time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
+		start := time.Now()
+		w.send(45, understudy.Fetch{})
+		w.wg.Wait()
+		if s.most != 20 {
+			t.Errorf("%d at once, want 20", s.most)
+		}
+		if d := time.Since(start); d != 30*time.Second {
+			t.Errorf("45 fetches of 10 s took %v, want 30 s", d)
+		}
+	})
+}
+
+// Each reason stops at its share: of 20 slots Prefetch leaves half, the others
+// a quarter, and a waiting reader gets in all the same.
+func TestSharesOfSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
+		w.send(20, understudy.Fetch{Reason: understudy.Prefetch})
+		if n := s.count(); n != 11 {
+			t.Errorf("prefetches under way: %d, want 11 (while half of 20 slots or more are left)", n)
+		}
+		w.send(20, understudy.Fetch{Reason: understudy.Poll})
+		if n := s.count(); n != 16 {
+			t.Errorf("with polls: %d, want 16 (while a quarter or more is left)", n)
+		}
+		w.send(6, understudy.Fetch{})
+		if n := s.count(); n != 20 {
+			t.Errorf("with readers: %d, want 20", n)
+		}
+		w.wg.Wait()
+		// What queued went out in the order of its claim.
+		if first := slices.Index(w.done[16:], "poll"); first < 0 {
+			t.Errorf("%v", w.done)
+		}
+	})
+}
+
+func TestSharesOfTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(8, understudy.Fetch{Reason: understudy.Prefetch})
+		if n := w.count(understudy.Prefetch); n != 6 {
+			t.Errorf("%d prefetches went out at once, want 6 (while 5 tokens or more are left)", n)
+		}
+		w.send(8, understudy.Fetch{Reason: understudy.Sync})
+		if n := w.count(understudy.Sync); n != 2 {
+			t.Errorf("%d syncs went out at once, want 2 (while 2.5 tokens are left)", n)
+		}
+		w.send(2, understudy.Fetch{})
+		if n := w.count(understudy.Waiting); n != 2 {
+			t.Errorf("%d readers went out at once, want 2", n)
+		}
+		w.wg.Wait()
+	})
+}
+
+// Readers who want more than all of it leave nothing for the others.
+func TestWaitingGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(10, understudy.Fetch{})
+		w.send(3, understudy.Fetch{Reason: understudy.Refresh})
+		w.send(5, understudy.Fetch{Reason: understudy.Prefetch})
+		w.send(30, understudy.Fetch{})
+		w.wg.Wait()
+		for i, r := range w.done[:40] {
+			if r != "waiting" {
+				t.Fatalf("%s went out as number %d of %v", r, i, w.done)
+			}
+		}
+		if got := fmt.Sprint(w.done[40:]); got != "[refresh refresh refresh]" {
+			t.Errorf("then %s", got)
+		}
+		if len(w.errs) != 5 { // the prefetches gave up after 2 s
+			t.Errorf("%d errors: %v", len(w.errs), w.errs)
+		}
+	})
+}
+
+func TestPromoteChangesLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		c := scripted(t, s)
+		w := &crowd{t: t, c: c}
+		w.send(10, understudy.Fetch{})
+		promote := make(chan struct{})
+		w.send(1, understudy.Fetch{Reason: understudy.Prefetch, Promote: promote})
+		start := time.Now()
+		close(promote)
+		w.wg.Wait()
+		if d := time.Since(start); d > 101*time.Millisecond {
+			t.Errorf("the promoted prefetch took %v, want 100 ms", d)
+		}
+		if got := c.Stats().ByReason; got[understudy.Waiting] != 11 || got[understudy.Prefetch] != 0 {
+			t.Errorf("counted as %v", got)
+		}
+		if len(w.errs) > 0 {
+			t.Error(w.errs)
+		}
+	})
+}
+
+func TestHopesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Minute, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 4; o.Total = 2 * time.Minute; o.FirstByte = 2 * time.Minute })}
+		w.send(4, understudy.Fetch{})
+		w.send(4, understudy.Fetch{Reason: understudy.Prefetch})
+		if len(w.errs) != 0 {
+			t.Fatalf("dropped too early: %v", w.errs)
+		}
+		w.send(2, understudy.Fetch{Reason: understudy.Prefetch})
+		if synctest.Wait(); len(w.errs) != 2 {
+			t.Errorf("%d of 6 hopes were dropped for newer ones, want 2", len(w.errs))
+		}
+		time.Sleep(2 * time.Second)
+		if synctest.Wait(); len(w.errs) != 6 {
+			t.Errorf("%d hopes were dropped after 2 s, want 6", len(w.errs))
+		}
+		for _, err := range w.errs {
+			if e := failure(t, err); e.Why != understudy.FailLimited || !errors.Is(err, errNoHope) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if st := w.c.Stats(); st.Requests != 4 || st.Errors != 0 {
+			t.Errorf("%+v", st)
+		}
+		w.wg.Wait()
+	})
+}
+
+func TestChecksTakeOnePercent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(12, understudy.Fetch{Reason: understudy.Check})
+		time.Sleep(100 * time.Second)
+		if n := w.count(understudy.Check); n != 11 {
+			t.Errorf("%d checks in 100 s at 10/s, want 11", n)
+		}
+		w.wg.Wait()
+	})
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
+		w.send(6, understudy.Fetch{})
+		if synctest.Wait(); len(w.errs) != 2 || !errors.Is(w.errs[0], errQueueFull) || failure(t, w.errs[0]).Why != understudy.FailLimited {
+			t.Errorf("errors %v", w.errs)
+		}
+		w.wg.Wait()
+		if s.count() != 4 {
+			t.Errorf("%d requests", s.count())
+		}
+	})
+}
+
+// A reader who leaves while queued takes nothing with it, even at the moment
+// it is let out.
+func TestLeavingTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		c := scripted(t, s, func(o *Options) { o.Rate = 1; o.Concurrency = 2 })
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Fatal(err)
+		}
+		for _, after := range []time.Duration{0, 500 * time.Millisecond, time.Second, time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath)})
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("after %v: %v", after, err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		c.budget.mu.Lock()
+		c.budget.grant()
+		if c.budget.free != 2 || c.budget.tokens != 1 || c.budget.queued != 0 {
+			t.Errorf("left: %d slots, %v tokens, %d queued", c.budget.free, c.budget.tokens, c.budget.queued)
+		}
+		c.budget.mu.Unlock()
+	})
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Hour, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1 })}
+		w.send(3, understudy.Fetch{})
+		go func() { _ = w.c.Run(context.Background()) }()
+		synctest.Wait()
+		w.c.Close()
+		w.wg.Wait()
+		for _, err := range w.errs {
+			if !errors.Is(err, understudy.ErrClosed) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if len(w.errs) != 3 {
+			t.Errorf("%d errors", len(w.errs))
+		}
+		if _, err := get(t, w.c, callsPath); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// A panic of the reader's does not keep a slot.
+func TestPanicGivesTheSlotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+			if n == 0 {
+				panic("boom")
+			}
+			return well(n, r)
+		}}
+		c := scripted(t, s, func(o *Options) { o.Concurrency = 1 })
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = get(t, c, callsPath)
+		}()
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,198 @@
+// Fetch: tries, waits and who is told, in bubbles.
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// failing answers with each status in turn, then well; 0 is a refused
+// connection.
+func failing(statuses ...int) func(int, *http.Request) (*http.Response, error) {
+	return func(n int, r *http.Request) (*http.Response, error) {
+		switch {
+		case n >= len(statuses):
+			return well(n, r)
+		case statuses[n] == 0:
+			return refused(n, r)
+		}
+		return reply(statuses[n], `{"status":`+fmt.Sprint(statuses[n])+`}`), nil
+	}
+}
+
+func TestRetries(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		statuses []int
+		retry    time.Duration
+		tries    int
+		ok       bool
+	}{
+		{"one try", []int{503}, 0, 1, false},
+		{"503", []int{503}, 8 * time.Second, 2, true},
+		{"all that may be tried again", []int{0, 429, 500, 502, 503, 504}, 30 * time.Second, 7, true},
+		{"401", []int{401}, 8 * time.Second, 1, false},
+		{"403", []int{403}, 8 * time.Second, 1, false},
+		{"302", []int{302}, 8 * time.Second, 1, false},
+		{"404 is an answer", []int{404}, 8 * time.Second, 1, true},
+		{"400 is an answer", []int{400}, 8 * time.Second, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{do: failing(c.statuses...)}
+				client := scripted(t, s)
+				var told []*understudy.UpstreamError
+				page, err := client.Fetch(t.Context(), understudy.Fetch{
+					Target: target(t, client, callsPath), Retry: c.retry, Tried: func(e *understudy.UpstreamError) { told = append(told, e) },
+				})
+				if (err == nil) != c.ok || (page == nil) == c.ok || s.count() != c.tries || len(told) != c.tries-1 {
+					t.Errorf("%v after %d tries, %d told", err, s.count(), len(told))
+				}
+				for i, e := range told {
+					if e.Status != c.statuses[i] {
+						t.Errorf("told %d: %v", i, e)
+					}
+				}
+				failed := int64(c.tries)
+				if c.ok {
+					failed--
+				}
+				if st := client.Stats(); st.Requests != int64(c.tries) || st.Errors != failed || st.ByReason[understudy.Waiting] != st.Requests {
+					t.Errorf("%+v", st)
+				}
+			})
+		})
+	}
+}
+
+// A final failure is an error at its time, with the last answer, never nil.
+func TestRetriesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(503, `{"status":503}`), nil }}
+		c := scripted(t, s)
+		start := time.Now()
+		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		e := failure(t, err)
+		if d := time.Since(start); d > 8*time.Second || e.Status != 503 || e.Page == nil || s.count() < 3 {
+			t.Errorf("%v after %v and %d tries", err, d, s.count())
+		}
+		for i := 1; i < len(s.at); i++ {
+			if gap := s.at[i] - s.at[i-1]; gap > min(backOffMin<<(i-1), backOffMax)+time.Millisecond {
+				t.Errorf("%v before try %d", gap, i)
+			}
+		}
+	})
+}
+
+func TestRetryHonoursRetryAfter(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+				if n == 0 {
+					return reply(status, `{}`, "Retry-After", "3"), nil
+				}
+				return well(n, r)
+			}}
+			c := scripted(t, s)
+			_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+			if err != nil || s.at[1] != 3*time.Second {
+				t.Errorf("%v, tried at %v", err, s.at)
+			}
+		})
+	}
+	// Not inside the time for tries, or the caller's: no waiting for nothing.
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(int, *http.Request) (*http.Response, error) {
+			return reply(503, `{}`, "Retry-After", "9"), nil
+		}}
+		c := scripted(t, s)
+		start := time.Now()
+		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		if e := failure(t, err); e.RetryAfter != 9*time.Second || time.Since(start) != 0 {
+			t.Errorf("%+v after %v", e, time.Since(start))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(int, *http.Request) (*http.Response, error) {
+			return reply(503, `{}`, "Retry-After", "5"), nil
+		}}
+		c := scripted(t, s)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		if e := failure(t, err); e.Status != 503 || time.Since(start) != 0 {
+			t.Errorf("%+v after %v", e, time.Since(start))
+		}
+	})
+}
+
+func TestDeadlinesOfOurOwn(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Options)
+		want   time.Duration
+		text   string
+	}{
+		{func(o *Options) { o.FirstByte = 2 * time.Second; o.Connect = time.Second }, 3 * time.Second, "no answer began within 2s"},
+		{func(o *Options) { o.Total = 4 * time.Second }, 4 * time.Second, "no whole answer within 4s"},
+		{func(*Options) {}, 30 * time.Second, "within"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{do: slow(time.Hour, well)}
+			client := scripted(t, s, c.change)
+			start := time.Now()
+			_, err := get(t, client, callsPath)
+			if e := failure(t, err); e.Why != understudy.FailUnreachable || time.Since(start) != c.want || !contains(err, c.text) {
+				t.Errorf("%v after %v, want %q after %v", err, time.Since(start), c.text, c.want)
+			}
+		})
+	}
+}
+
+// The caller's deadline and departure are the caller's: no failure of the
+// source.
+func TestCallersDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(10*time.Second, well)}
+		c := scripted(t, s)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if h, st := c.Health(), c.Stats(); h.State != "ok" || st.Errors != 0 || st.Requests != 1 {
+			t.Errorf("%+v %+v", h, st)
+		}
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Errorf("the key must not wait: %v", err)
+		}
+	})
+}
+
+func TestAgain(t *testing.T) {
+	for _, c := range []struct {
+		e    understudy.UpstreamError
+		want bool
+	}{
+		{understudy.UpstreamError{Why: understudy.FailUnreachable, Err: syscall.ECONNRESET}, true},
+		{understudy.UpstreamError{Why: understudy.FailUnusable, Err: fmt.Errorf("the body: %w", errCut)}, true},
+		{understudy.UpstreamError{Why: understudy.FailUnusable, Err: errTooLarge}, false},
+		{understudy.UpstreamError{Why: understudy.FailDown}, false},
+		{understudy.UpstreamError{Why: understudy.FailCredential}, false},
+	} {
+		if again(&c.e) != c.want {
+			t.Errorf("%v: not %v", &c.e, c.want)
+		}
+	}
+}

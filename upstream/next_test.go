@@ -1,0 +1,123 @@
+// Next pages and Retry-After: what upstream points at.
+
+package upstream
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+func TestNextLink(t *testing.T) {
+	for _, c := range []struct {
+		fields []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{`</a?page=2>; rel="next"`}, "/a?page=2"},
+		{[]string{`</a>; rel=next`}, "/a"},
+		{[]string{`</p>; rel="prev", </n>; rel="next", </l>; rel="last"`}, "/n"},
+		{[]string{`</p>; rel="prev"`, `</n>; rel="last next"`}, "/n"},
+		{[]string{`</a>;REL = "NEXT"`}, "/a"},
+		{[]string{`</a>; title="x, </b>; rel=next"; rel="prev"`}, ""},
+		{[]string{`</a>; title="a \" b"; rel=next`}, "/a"},
+		{[]string{`</a>; rel=prev; rel=next`}, ""},
+		{[]string{`</a,b;c>; rel=next`}, "/a,b;c"},
+		{[]string{`</a>; foo; rel=next`}, "/a"},
+		{[]string{`</a>; relx=next`}, ""},
+		{[]string{`</a; rel=next`}, ""},
+		{[]string{`</a>; rel="next`}, "/a"},
+		{[]string{`</a>`}, ""},
+		{[]string{`,,;;<>;rel=next`}, ""},
+	} {
+		got, ok := nextLink(c.fields)
+		if got != c.want || ok != (c.want != "" || strings.Contains(strings.Join(c.fields, ""), "<>")) {
+			t.Errorf("%q: %q %v, want %q", c.fields, got, ok, c.want)
+		}
+	}
+}
+
+func TestNextKey(t *testing.T) {
+	twilio, shelf, links := builtInSpec(t, "twilio"), specFile(t, "shelf"), specFile(t, "links")
+	const calls = "/2010-04-01/Accounts/AC1/Calls.json"
+	for _, c := range []struct {
+		spec       *understudy.Spec
+		path, ask  string
+		body, link string
+		want, why  string
+	}{
+		{twilio, calls, "", `{"calls":[],"next_page_uri":null}`, "", "", ""},
+		{twilio, calls, "", `{"calls":[]}`, "", "", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":""}`, "", "", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"` + calls + `?PageToken=PA1&Page=1&PageSize=50"}`, "", calls + "?PageSize=50&Page=1&PageToken=PA1", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"https:\/\/evil.example` + calls + `?Page=1"}`, "", calls + "?PageSize=50&Page=1", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"//evil.example` + calls + `?Page=1"}`, "", calls + "?PageSize=50&Page=1", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"?Page=1"}`, "", calls + "?PageSize=50&Page=1", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"Calls.json?Page=1"}`, "", calls + "?PageSize=50&Page=1", ""},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"` + calls + `?PageSize=50"}`, "", "", ""}, // itself
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"/2010-04-01/Accounts/AC1/Messages.json"}`, "", "", "leads to no list of calls"},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"/x%zz"}`, "", "", "percent escape"},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"/2010-04-01/../x"}`, "", "", "path segment"},
+		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7},{"id":"a b"}]},"paging":{"more":true}}`, "", "/v3/main/books?limit=20&after=a+b", ""},
+		{shelf, "/v3/main/books", "author=X&after=3&before=4&limit=5", `{"data":{"items":[{"id":7}]},"paging":{"more":true}}`, "", "/v3/main/books?author=X&limit=5&after=7", ""},
+		{shelf, "/v3/main/books", "after=7", `{"data":{"items":[{"id":7}]},"paging":{"more":true}}`, "", "", "this page again"},
+		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7}]},"paging":{"more":false}}`, "", "", ""},
+		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7}]},"paging":{"more":"true"}}`, "", "", ""},
+		{shelf, "/v3/main/books", "", `{"data":{"items":[]},"paging":{"more":true}}`, "", "", "no record to go on from"},
+		{links, "/events", "", `[]`, `<https://links.example/events?page=2&per_page=30>; rel="next"`, "/events?per_page=30&page=2", ""},
+		{links, "/events", "", `[]`, `<https://links.example/events?page=1&per_page=30>; rel="next"`, "", ""},
+		{links, "/events", "", `[]`, `</events?page=9>; rel="prev"`, "", ""},
+	} {
+		target, err := c.spec.Target("s", c.path, c.ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := []byte(c.body)
+		f := readList(newPlan(c.spec, target.Kind), target.List, &c.spec.Paging, body, document1(t, body), 0)
+		key, err := nextKey(target, body, &f, http.Header{"Link": {c.link}})
+		if c.why != "" {
+			if err == nil || !strings.Contains(err.Error(), c.why) || !key.Zero() {
+				t.Errorf("%s %s: %v %v, want %q", c.body, c.link, key, err, c.why)
+			}
+			continue
+		}
+		if err != nil || key.URI != c.want {
+			t.Errorf("%s %s: %q %v, want %q", c.body, c.link, key.URI, err, c.want)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-1": 0, "1.5": 0, "soon": 0,
+		"3601": time.Hour, "99999999999999999999": time.Hour,
+		"Fri, 02 Jan 2026 03:04:35 GMT":  30 * time.Second,
+		"Friday, 02-Jan-26 03:04:35 GMT": 30 * time.Second,
+		"Fri Jan  2 03:04:35 2026":       30 * time.Second,
+		"Fri, 02 Jan 2026 03:04:00 GMT":  0,
+		"Fri, 02 Jan 2099 03:04:00 GMT":  time.Hour,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func FuzzHeaders(f *testing.F) {
+	f.Add(`</p>; rel="prev", </n>; title="\""; rel="x next"`, "7")
+	f.Add(`<>;;=,<`, "Fri, 02 Jan 2026 03:04:35 GMT")
+	f.Add(`<a>;rel="next`, "999999999999")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, link, after string) {
+		if to, ok := nextLink([]string{link}); ok && (!strings.Contains(link, "<"+to) && !strings.Contains(link, to)) {
+			t.Fatalf("%q comes from nowhere in %q", to, link)
+		}
+		if d := retryAfter(http.Header{"Retry-After": {after}}, now); d < 0 || d > time.Hour {
+			t.Fatalf("%q: %v", after, d)
+		}
+	})
+}
