@@ -1,0 +1,178 @@
+// Answer: status, headers and body of what the mirror brought.
+
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// Header values that are the same for every answer. Header maps share these
+// slices; nobody appends to them in place, because they have no room.
+var (
+	private = []string{"private"}
+	varies  = []string{"Authorization, Accept-Encoding"}
+	gzipped = []string{"gzip"}
+)
+
+// answer sends a view of an answer.
+func (v *visit) answer(a *understudy.Answer, view *access.View) {
+	v.start(a)
+	status, h := a.Page.Status, v.w.Header()
+	if len(view.Body) == 0 {
+		v.send(status, nil)
+		return
+	}
+	l := v.label(view)
+	var packed []byte
+	if len(view.Body) >= minGzip && takesGzip(v.r.Header["Accept-Encoding"]) {
+		packed = v.packed(a, view, l)
+	}
+	if status == http.StatusOK && a.Fwd != fwdMethod {
+		h["Etag"] = l.etag
+		if packed != nil {
+			h["Etag"] = l.etagGzip
+		}
+		if match := v.r.Header["If-None-Match"]; match != nil && noneMatch(match, l.tag) {
+			v.send(http.StatusNotModified, nil)
+			return
+		}
+	}
+	h["Content-Type"] = l.contentType
+	if packed == nil {
+		h["Content-Length"] = l.length
+		v.send(status, view.Body)
+		return
+	}
+	h["Content-Encoding"] = gzipped
+	h["Content-Length"] = l.packedLength(packed)
+	v.send(status, packed)
+}
+
+// start sets the headers that say how the answer came.
+func (v *visit) start(a *understudy.Answer) {
+	v.line.How, v.line.Upstream = a.How.String(), a.Upstream
+	h := v.w.Header()
+	h["Cache-Control"] = private
+	h["Vary"] = varies
+	// One string holds all values that differ from request to request, one
+	// array all their slices: two allocations.
+	var buf [256]byte
+	text := strconv.AppendInt(buf[:0], int64(max(a.Age, 0)/time.Second), 10)
+	age := len(text)
+	text = appendCacheStatus(text, a)
+	status := len(text)
+	text = appendServerTiming(text, a)
+	timing := len(text)
+	if v.line.ID == "" {
+		text = v.ids.Append(text)
+	}
+	all := string(text)
+	values := &[4]string{all[:age], all[age:status], all[status:timing], v.line.ID}
+	if v.line.ID == "" {
+		values[3] = all[timing:]
+		v.line.ID = values[3]
+	}
+	h["Age"] = values[0:1:1]
+	h["Cache-Status"] = values[1:2:2]
+	h["Server-Timing"] = values[2:3:3]
+	h["X-Request-Id"] = values[3:4:4]
+	if a.Fwd == fwdMethod {
+		delete(h, "Age") // nothing was kept
+	}
+}
+
+// send sends the header and, unless the request was HEAD, the body.
+func (v *visit) send(status int, body []byte) {
+	v.sent, v.line.Status = true, status
+	if len(body) == 0 && status != http.StatusNoContent && status != http.StatusNotModified {
+		v.w.Header()["Content-Length"] = []string{"0"}
+	}
+	v.w.WriteHeader(status)
+	if v.r.Method == http.MethodHead || len(body) == 0 {
+		return
+	}
+	n, _ := v.w.Write(body) // the caller has left
+	v.line.Bytes = int64(n)
+}
+
+const fwdMethod = "method"
+
+// appendCacheStatus appends the Cache-Status of an answer (RFC 9211).
+func appendCacheStatus(dst []byte, a *understudy.Answer) []byte {
+	dst = append(dst, "understudy; "...)
+	switch {
+	case a.How == understudy.Cold:
+		dst = append(append(dst, "fwd="...), forwarded(a.Fwd)...)
+		switch {
+		case a.Joined:
+			dst = append(dst, "; collapsed"...)
+		case a.Stored:
+			dst = append(dst, "; stored"...)
+		}
+	case a.How == understudy.Composed:
+		dst = append(dst, "hit"...)
+	default:
+		dst = append(dst, "hit; ttl="...)
+		dst = strconv.AppendInt(dst, floorSeconds(a.TTL), 10)
+	}
+	if a.Detail == "" {
+		return dst
+	}
+	return append(appendQuoted(append(dst, `; detail="`...), a.Detail), '"')
+}
+
+// forwarded keeps Fwd a token of RFC 9211.
+func forwarded(fwd string) string {
+	switch fwd {
+	case "bypass", fwdMethod, "uri-miss", "vary-miss", "miss", "request", "stale", "partial":
+		return fwd
+	}
+	return "uri-miss"
+}
+
+func floorSeconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d < 0 && d%time.Second != 0 {
+		s--
+	}
+	return s
+}
+
+// appendQuoted appends text for between the quotes of a structured field's
+// string (RFC 8941, 3.3.3): printable ASCII alone.
+func appendQuoted(dst []byte, text string) []byte {
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r < ' ' || r > '~':
+			dst = append(dst, '?')
+		default:
+			dst = append(dst, byte(r))
+		}
+	}
+	return dst
+}
+
+// appendServerTiming appends the Server-Timing of an answer: milliseconds with
+// at most one decimal.
+func appendServerTiming(dst []byte, a *understudy.Answer) []byte {
+	if a.Upstream > 0 {
+		dst = append(appendMillis(append(dst, "upstream;dur="...), a.Upstream), ", "...)
+	}
+	return appendMillis(append(dst, "store;dur="...), a.Store)
+}
+
+func appendMillis(dst []byte, d time.Duration) []byte {
+	tenths := max(d, 0).Round(100*time.Microsecond) / (100 * time.Microsecond)
+	dst = strconv.AppendInt(dst, int64(tenths/10), 10)
+	if tenths%10 != 0 {
+		dst = append(dst, '.', byte('0'+tenths%10))
+	}
+	return dst
+}

@@ -1,0 +1,146 @@
+// Failure: from a kind of error to a status, in upstream's shape.
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// retryAfter is what a 503 says when upstream said nothing.
+const retryAfter = 2 * time.Second
+
+// statusGone is logged for a caller who left before the answer (as nginx does).
+const statusGone = 499
+
+// fail answers with an error. Somebody who has left is answered too: what ended
+// the context may also be our own shutdown.
+func (v *visit) fail(err error) {
+	if v.r.Context().Err() != nil {
+		defer func() { v.line.Status = statusGone }()
+	}
+	var upstream *understudy.UpstreamError
+	if errors.As(err, &upstream) && upstream.Page != nil && v.verbatim(upstream) {
+		return
+	}
+	f := v.failure(err)
+	if f.Status == http.StatusInternalServerError {
+		v.log.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
+	}
+	body, contentType := access.Error(v.source.Spec, f)
+	h := v.w.Header()
+	h["Cache-Control"] = private
+	h["Vary"] = varies
+	h["Content-Type"] = []string{contentType}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["X-Request-Id"] = []string{v.id()}
+	switch f.Status {
+	case http.StatusUnauthorized:
+		h["Www-Authenticate"] = v.challenge
+	case http.StatusMethodNotAllowed:
+		h["Allow"] = []string{v.allowed()}
+	case http.StatusServiceUnavailable:
+		h["Retry-After"] = []string{wholeSeconds(upstreamWait(upstream))}
+	}
+	v.send(f.Status, body)
+}
+
+// verbatim passes on the body of an upstream error that has one, nothing else
+// being held. It reports whether it did: what the role may not see it does not.
+func (v *visit) verbatim(e *understudy.UpstreamError) bool {
+	view, err := v.gate.View(v.caller, e.Page)
+	if err != nil {
+		return false
+	}
+	a := &understudy.Answer{Page: e.Page, How: understudy.Cold, Detail: e.Short(), Upstream: e.Page.Took}
+	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
+		a.Fwd = fwdMethod
+	}
+	if e.RetryAfter > 0 {
+		v.w.Header()["Retry-After"] = []string{wholeSeconds(e.RetryAfter)}
+	}
+	v.answer(a, view)
+	return true
+}
+
+// failure is the one place where a kind of error becomes a status.
+func (v *visit) failure(err error) access.Failure {
+	path, _, _ := strings.Cut(v.r.RequestURI, "?")
+	f := access.Failure{Path: path}
+	var upstream *understudy.UpstreamError
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.Is(err, understudy.ErrUnknownOutcome):
+		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
+		f.Message = "outcome unknown: the write was sent and its answer never came; look before sending it again"
+	case errors.As(err, &tooLarge):
+		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
+		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
+	case errors.Is(err, understudy.ErrUnauthorized):
+		f.Word, f.Status = access.Unauthorized, http.StatusUnauthorized
+	case errors.Is(err, understudy.ErrForbidden):
+		f.Word, f.Status, f.Message = access.Forbidden, http.StatusForbidden, after(err, understudy.ErrForbidden)
+	case errors.Is(err, understudy.ErrMethod):
+		f.Word, f.Status = access.Method, http.StatusMethodNotAllowed
+	case errors.Is(err, understudy.ErrNotFound):
+		f.Word, f.Status = access.NotFound, http.StatusNotFound
+	case errors.As(err, &upstream):
+		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, upstream.Short()+"; nothing is held for this request"
+	case errors.Is(err, understudy.ErrInvalid):
+		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, after(err, understudy.ErrInvalid)
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, "no answer of upstream in time; nothing is held for this request"
+	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrClosed), errors.Is(err, context.Canceled):
+		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, "upstream unavailable; nothing is held for this request"
+	default:
+		f.Word, f.Status = access.Server, http.StatusInternalServerError
+	}
+	return f
+}
+
+// after is what an error says behind its kind, for the caller: what came
+// before it are our rooms.
+func after(err, kind error) string {
+	_, text, ok := strings.Cut(err.Error(), kind.Error()+": ")
+	if !ok {
+		return kind.Error()
+	}
+	return text
+}
+
+// allowed lists the methods this caller may use here.
+func (v *visit) allowed() string {
+	list := "GET, HEAD"
+	if v.target == nil {
+		var err error
+		if v.target, err = v.aim(); err != nil {
+			return list
+		}
+	}
+	for _, m := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if v.gate.Write(v.caller, v.target, m) == nil {
+			list += ", " + m
+		}
+	}
+	return list
+}
+
+func upstreamWait(e *understudy.UpstreamError) time.Duration {
+	if e == nil || e.RetryAfter <= 0 {
+		return retryAfter
+	}
+	return e.RetryAfter
+}
+
+// wholeSeconds is a duration in seconds, rounded up, at least 1.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatFloat(max(1, math.Ceil(d.Seconds())), 'f', 0, 64)
+}

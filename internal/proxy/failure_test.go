@@ -1,0 +1,201 @@
+// Failures: every kind of error, in upstream's shape.
+
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+func TestFailures(t *testing.T) {
+	b := newBed(t)
+	for _, test := range []struct {
+		name           string
+		err            error
+		status, code   int
+		retry, message string
+	}{
+		{"not found", fmt.Errorf("mirror: %w: x", understudy.ErrNotFound), 404, 20404, "", "was not found"},
+		{"invalid", fmt.Errorf("mirror: %w: page size", understudy.ErrInvalid), 400, 20001, "", "page size"},
+		{"unavailable", fmt.Errorf("mirror: %w", understudy.ErrUnavailable), 503, 20500, "2", "nothing is held"},
+		{"down", &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(`Get "http://10.0.0.1/?To=+14155551234": refused`)}, 503, 20500, "2", "upstream unreachable"},
+		{"our credential", &understudy.UpstreamError{Why: understudy.FailCredential, Status: 401}, 503, 20500, "2", "upstream 401"},
+		{"limited", &understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 4500 * time.Millisecond}, 503, 20500, "5", "upstream 429"},
+		{"late", fmt.Errorf("mirror: %w", context.DeadlineExceeded), 503, 20500, "2", "in time"},
+		{"given up within", fmt.Errorf("mirror: %w", context.Canceled), 503, 20500, "2", "unavailable"},
+		{"closed", understudy.ErrClosed, 503, 20500, "2", "unavailable"},
+		{"unknown outcome", fmt.Errorf("upstream: %w: reset", understudy.ErrUnknownOutcome), 504, 20500, "", "outcome unknown"},
+		{"anything else", errors.New("secret detail"), 500, 20500, "", "internal server error"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.fails(test.err)
+			w := b.ask("GET", root+"/Calls.json", demo)
+			wantShape(t, w.Body.Bytes(), test.status, test.code, test.message)
+			if w.Code != test.status || w.Header().Get("Retry-After") != test.retry {
+				t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+			}
+			if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) || w.Header().Get("X-Request-Id") == "" || w.Header().Get("Cache-Control") != "private" {
+				t.Errorf("headers %v", w.Header())
+			}
+			if strings.Contains(w.Body.String(), "4155551234") || strings.Contains(w.Body.String(), "secret detail") {
+				t.Errorf("body %s", w.Body)
+			}
+		})
+	}
+}
+
+// wantShape checks an error body of the spec's template.
+func wantShape(t *testing.T, body []byte, status, code int, message string) {
+	t.Helper()
+	var got struct {
+		Code     int    `json:"code"`
+		Message  string `json:"message"`
+		MoreInfo string `json:"more_info"`
+		Status   int    `json:"status"`
+	}
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	if got.Status != status || got.Code != code || !strings.HasSuffix(got.MoreInfo, "/"+strconv.Itoa(code)) || !strings.Contains(got.Message, message) {
+		t.Errorf("got %s, want status %d, code %d, %q", body, status, code, message)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	b := newBed(t)
+	for _, test := range []struct {
+		method, target, secret string
+		status, code           int
+		message                string
+	}{
+		{"GET", root + "/Calls.json", "", 401, 20003, "Authenticate"},
+		{"GET", root + "/Calls.json", "wrong", 401, 20003, "Authenticate"},
+		{"TRACE", root + "/Calls.json", "", 401, 20003, "Authenticate"},
+		{"GET", "/%zz", "", 401, 20003, "Authenticate"},
+		{"GET", "/", demo, 403, 20003, "may not ask"},
+		{"GET", root + "/Nothing.json", demo, 403, 20003, "may not ask"},
+		{"GET", "//x", demo, 403, 20003, "may not ask"},
+		{"POST", root + "/Calls.json", demo, 403, 20003, "allow"},
+		{"DELETE", root + "/Calls/CA1.json", demo, 403, 20003, "allow"},
+		{"PUT", root + "/Messages.json", demo, 403, 20003, "allow"},
+		{"POST", root + "/Messages.json", reader, 403, 20003, "allow"},
+		{"GET", root + "/Messages.json", reader, 403, 20003, "may not see messages"},
+		{"HEAD", root + "/Messages/SM1.json", reader, 403, 20003, ""},
+		{"GET", root + "/Messages.json?To=%2B14155551234", masked, 403, 20003, "parameter To"},
+		{"GET", root + "/Messages.json?Odd=1", masked, 403, 20003, "parameter Odd"},
+		{"TRACE", root + "/Calls.json", demo, 405, 20405, ""},
+		{"CONNECT", root + "/Calls.json", demo, 405, 20405, ""},
+		{"OPTIONS", root + "/Calls.json", demo, 405, 20405, ""},
+		{"get", root + "/Calls.json", demo, 405, 20405, ""},
+		{"FROB", root + "/Messages.json", demo, 405, 20405, ""},
+		{"GET", root + "/Calls.json?a=%zz", demo, 400, 20001, "percent"},
+		{"GET", root + "/%2e%2e/x", demo, 400, 20001, "path segment"},
+		{"GET", root + "/a%2fb", demo, 400, 20001, "path segment"},
+		{"GET", root + "/Calls.json?x=" + strings.Repeat("y", 9000), demo, 400, 20001, "longer"},
+		{"GET", "/-/stats", "", 404, 20404, "/-/stats"},
+		{"GET", "/-/", demo, 404, 20404, "/-/"},
+		{"POST", "/-/health", "", 405, 20405, ""},
+	} {
+		name := test.method + " " + test.target[:min(len(test.target), 60)] + " as " + test.secret
+		t.Run(name, func(t *testing.T) {
+			b.script.asked = nil
+			r, err := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Method, r.RequestURI = test.method, test.target
+			w := b.send(r, test.secret)
+			if w.Code != test.status {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			if test.method != "HEAD" {
+				wantShape(t, w.Body.Bytes(), test.status, test.code, test.message)
+			}
+			if len(b.script.asked) != 0 || len(b.script.passed) != 0 {
+				t.Error("a refusal reached the mirror")
+			}
+			if got := w.Header().Get("Www-Authenticate"); (got == `Basic realm="Twilio API"`) != (test.status == 401) {
+				t.Errorf("challenge %q", got)
+			}
+			if (w.Header().Get("Allow") != "") != (test.status == 405) {
+				t.Errorf("Allow %q", w.Header().Get("Allow"))
+			}
+		})
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
+	r.Method, r.RequestURI = "FROB", root+"/Messages.json"
+	if got := b.send(r, demo).Header().Get("Allow"); got != "GET, HEAD, POST" {
+		t.Errorf("Allow %q", got)
+	}
+}
+
+func TestAllowedUnknownPath(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("", false, 200, `{"queues":[{"sid":"QU1"}],"page":0}`))
+	if w := b.ask("GET", root+"/Queues.json", demo); w.Code != 200 || !strings.Contains(w.Body.String(), "QU1") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := b.ask("GET", root+"/Queues.json", masked); w.Code != 200 || w.Body.String() != `{"queues":null,"page":null}` {
+		t.Errorf("as support: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	b := newBed(t)
+	if w := b.ask("GET", "/-/health?x", ""); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(b.text(t), `path="/-/health?x" status=200 bytes=15`) {
+		t.Errorf("logged %s", b.text(t))
+	}
+}
+
+func TestUpstreamErrorsPassVerbatim(t *testing.T) {
+	b := newBed(t)
+	quoting := `{"code":20429,"message":"too many for +14155551234","more_info":"x","status":429}`
+	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 3 * time.Second, Page: page("calls", true, 429, quoting)})
+	w := b.ask("GET", root+"/Calls.json", demo)
+	if w.Code != 429 || w.Body.String() != quoting || w.Header().Get("Retry-After") != "3" || w.Header().Get("Cache-Status") != `understudy; fwd=uri-miss; detail="upstream 429"` {
+		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
+	}
+	w = b.ask("GET", root+"/Calls.json", masked)
+	wantShape(t, w.Body.Bytes(), 429, 20429, "")
+	if w.Code != 429 || strings.Contains(w.Body.String(), "4155551234") {
+		t.Errorf("as support: %d %s", w.Code, w.Body)
+	}
+	// 404 of an instance: upstream's own words for all, ours for support.
+	gone := `{"code":20404,"message":"The requested resource +14155551234 was not found","status":404}`
+	b.answers(page("calls", false, 404, gone))
+	if w := b.ask("GET", root+"/Calls/CA9.json", demo); w.Code != 404 || w.Body.String() != gone {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := b.ask("GET", root+"/Calls/CA9.json", masked); w.Code != 404 || strings.Contains(w.Body.String(), "4155551234") {
+		t.Errorf("as support: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestAnAnswerTheRoleCannotReadIsRefused(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, "<Calls>+14155551234</Calls>"))
+	w := b.ask("GET", root+"/Calls.json", masked)
+	wantShape(t, w.Body.Bytes(), 403, 20003, "JSON")
+}
+
+func TestAPanicIsA500AndIsLogged(t *testing.T) {
+	b := newBed(t)
+	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) { panic("of secrets") }
+	w := b.ask("GET", root+"/Calls.json", demo)
+	wantShape(t, w.Body.Bytes(), 500, 20500, "internal server error")
+	if !strings.Contains(b.text(t), "status=500") || strings.Contains(w.Body.String(), "secrets") {
+		t.Errorf("%s, logged %s", w.Body, b.text(t))
+	}
+}

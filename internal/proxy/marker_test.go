@@ -1,0 +1,114 @@
+// Markers: every route asked as support; nothing hidden is in any byte sent.
+
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+// planted answers every ask with a body full of markers for its kind.
+func planted(t *testing.T, s *understudy.Spec, status int) func(context.Context, understudy.Ask) (*understudy.Answer, error) {
+	return func(_ context.Context, ask understudy.Ask) (*understudy.Answer, error) {
+		k := ask.Target.Kind
+		record := map[string]any{"unnamed": "HIDDEN", "unnamed_object": map[string]any{"sid": "HIDDEN", "list": []any{"HIDDEN"}}}
+		for _, f := range k.Fields {
+			switch {
+			case strings.Contains(f.Name, ".") || f.Type == understudy.TypeMap:
+			case f.Class == understudy.ClassPhone:
+				record[f.Name] = "+155500HIDDEN"
+			case f.Class == understudy.ClassBody || f.Class == understudy.ClassSecret:
+				record[f.Name] = "HIDDEN"
+			default:
+				record[f.Name] = "shown"
+			}
+		}
+		var doc any = record
+		if ask.Target.List != nil {
+			doc = map[string]any{ask.Target.List.Key: []any{record, record}, "unnamed": "HIDDEN", "page": 0}
+		}
+		if status >= 400 {
+			doc = map[string]any{"code": 20001, "message": "HIDDEN", "details": map[string]any{"x": "HIDDEN"}}
+		}
+		body, err := json.Marshal(doc)
+		if err != nil {
+			t.Error(err)
+		}
+		return &understudy.Answer{Page: page(k.Name, ask.Target.List != nil, status, string(body)), How: understudy.Warm}, nil
+	}
+}
+
+func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
+	b := newBed(t)
+	value := func(*understudy.Filter) string { return "HIDDENVALUE" }
+	id := func(kind string) string {
+		return b.source.Spec.Kind(kind).Prefixes[0] + "00000000000000000000000000000002"
+	}
+	examples := Examples(b.source, id, value)
+	shown := 0
+	for _, status := range []int{200, 404, 400, 500} {
+		b.script.page = planted(t, b.source.Spec, status)
+		for _, target := range examples {
+			for _, method := range []string{"GET", "HEAD", "POST", "DELETE", "TRACE"} {
+				for _, coding := range []string{"gzip", "identity"} {
+					w := b.ask(method, target, masked, "Accept-Encoding", coding)
+					body := w.Body.String()
+					if w.Header().Get("Content-Encoding") == "gzip" && body != "" {
+						body = unzip(t, []byte(body))
+					}
+					if sent := fmt.Sprint(w.Header()) + body; strings.Contains(sent, "HIDDEN") {
+						t.Errorf("%s %s: %s", method, target, sent)
+					}
+					if strings.Contains(body, "shown") {
+						shown++
+					}
+				}
+			}
+		}
+	}
+	if shown < 2*len(b.Routes())-2 {
+		t.Errorf("only %d answers showed anything; the test could not fail", shown)
+	}
+	if strings.Contains(b.text(t), "HIDDEN") {
+		t.Error("the access log holds a hidden value")
+	}
+}
+
+func TestExamplesReachEveryRoute(t *testing.T) {
+	b := newBed(t)
+	id := func(kind string) string {
+		return b.source.Spec.Kind(kind).Prefixes[0] + "00000000000000000000000000000002"
+	}
+	reached := map[string]bool{"GET /-/health": true}
+	for _, target := range Examples(b.source, id, func(*understudy.Filter) string { return "x" }) {
+		path, query, _ := strings.Cut(target, "?")
+		at, err := b.source.Spec.Target("twilio", path, query)
+		switch {
+		case err != nil || at.Kind == nil:
+		case at.List != nil:
+			reached["GET "+at.List.Path] = true
+		default:
+			reached["GET "+at.Instance.Path] = true
+			if !at.Kind.HasPrefix(at.ID) {
+				t.Errorf("%s names %q as one of %s", target, at.ID, at.Kind.Name)
+			}
+		}
+		if strings.ContainsAny(path, "{}") {
+			t.Errorf("%s has a variable left", target)
+		}
+	}
+	for _, route := range b.Routes() {
+		if !reached[route] {
+			t.Errorf("no example reaches %s", route)
+		}
+	}
+	if !slices.Contains(b.Routes(), "GET /-/health") || len(b.Routes()) < 5 {
+		t.Errorf("routes %v", b.Routes())
+	}
+}

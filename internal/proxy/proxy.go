@@ -1,0 +1,269 @@
+// Proxy: what it is made of, and the way of one request through it.
+
+// Package proxy answers programs in upstream's stead: the same paths, methods,
+// statuses and bytes.
+//
+//	caller -> target -> gate (may this be asked?) -> mirror -> gate (what is
+//	shown?) -> answer
+//
+// A request that is refused costs no upstream request, and a body it brings is
+// not read.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/kit/accesslog"
+	"understudy/kit/recent"
+)
+
+// Mirror answers for upstream.
+type Mirror interface {
+	// Page answers a read. Errors are the root package's kinds, or the
+	// context's.
+	Page(context.Context, understudy.Ask) (*understudy.Answer, error)
+	// Write passes a write on, once. Its answer's page is whatever upstream
+	// answered.
+	Write(context.Context, understudy.Write) (*understudy.Answer, error)
+}
+
+// Callers knows who is asking.
+type Callers interface {
+	// Caller names the program that asks source; ErrUnauthorized.
+	Caller(r *http.Request, source string) (understudy.Caller, error)
+}
+
+// Options are what a Proxy is made of. Source, Mirror, Gate and Callers must
+// be set.
+type Options struct {
+	Source  *understudy.Source
+	Mirror  Mirror
+	Gate    *access.Gate
+	Callers Callers
+	Health  http.Handler     // answers /-/health, the one path of our own; nil: 404
+	MaxBody int64            // bytes of a write's body; 0 = 1 MiB
+	Cache   int64            // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
+	Log     *accesslog.Log   // one line a request; nil: none
+	Logger  *slog.Logger     // nil: discard
+	Now     func() time.Time // nil: time.Now
+}
+
+// Proxy is the drop-in face of one source, an http.Handler. It is safe for
+// concurrent use.
+type Proxy struct {
+	source  *understudy.Source
+	mirror  Mirror
+	gate    *access.Gate
+	callers Callers
+	health  http.Handler
+	maxBody int64
+	access  *accesslog.Log
+	log     *slog.Logger
+	now     func() time.Time
+	ids     *accesslog.IDs
+
+	challenge []string // WWW-Authenticate
+	targets   *recent.Cache[string, *understudy.Target]
+	labels    *recent.Cache[labelKey, *label]
+	fresh     *limiter
+}
+
+// Bounds of what is remembered between requests.
+const (
+	maxTargets   = 4 << 20 // bytes of request targets
+	maxLabels    = 16 << 20
+	maxBody      = 1 << 20
+	targetWeight = 1 << 10 // of one target beside its text
+)
+
+// New makes the face of one source.
+func New(o Options) (*Proxy, error) {
+	if o.Source == nil || o.Mirror == nil || o.Gate == nil || o.Callers == nil {
+		return nil, errors.New("proxy: options need a source, a mirror, a gate and callers")
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = maxBody
+	}
+	if o.Cache == 0 {
+		o.Cache = maxLabels
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Proxy{
+		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, health: o.Health,
+		maxBody: o.MaxBody, access: o.Log, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
+		challenge: []string{challenge(o.Source.Spec)},
+		targets:   recent.New[string, *understudy.Target](maxTargets),
+		labels:    recent.New[labelKey, *label](max(o.Cache, 0)),
+		fresh:     newLimiter(),
+	}, nil
+}
+
+// challenge is the WWW-Authenticate header of a spec's auth style.
+func challenge(s *understudy.Spec) string {
+	scheme, realm := "Basic", s.Auth.Realm
+	if s.Auth.Style == "bearer" {
+		scheme = "Bearer"
+	}
+	if realm == "" {
+		realm = s.Title
+	}
+	return fmt.Sprintf("%s realm=%q", scheme, realm)
+}
+
+// visit is one request on its way.
+type visit struct {
+	*Proxy
+	w      http.ResponseWriter
+	r      *http.Request
+	caller understudy.Caller
+	target *understudy.Target
+	how    understudy.How
+	line   accesslog.Line
+	sent   bool // the header has gone out
+}
+
+// ServeHTTP answers one request, whatever happens, and logs it.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v := visit{Proxy: p, w: w, r: r}
+	v.line.At, v.line.Method, v.line.Target = p.now(), r.Method, r.RequestURI
+	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
+		v.line.ID = given[0]
+	}
+	defer v.end()
+	if err := v.serve(); err != nil {
+		v.fail(err)
+	}
+}
+
+// end logs the request, a panic included. A panic is answered like any failure
+// unless an answer has begun; then the connection is cut, so that nobody takes
+// the part for the whole.
+func (v *visit) end() {
+	why := recover()
+	if why != nil && why != http.ErrAbortHandler {
+		v.log.Error("panic while answering", "id", v.id(), "method", v.r.Method, "panic", fmt.Sprint(why))
+		if !v.sent {
+			clear(v.w.Header())
+			v.fail(fmt.Errorf("proxy: panic: %v", why))
+			why = nil
+		}
+	}
+	v.line.Took = v.now().Sub(v.line.At)
+	v.access.Add(&v.line)
+	if why != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// id is the request's id, made when first asked for.
+func (v *visit) id() string {
+	if v.line.ID == "" {
+		v.line.ID = string(v.ids.Append(make([]byte, 0, 24)))
+	}
+	return v.line.ID
+}
+
+// serve answers, or says why not; nothing has been sent when it returns an
+// error.
+func (v *visit) serve() (err error) {
+	if strings.HasPrefix(v.r.RequestURI, "/-/") {
+		return v.own()
+	}
+	if v.caller, err = v.callers.Caller(v.r, v.source.Name); err != nil {
+		return err
+	}
+	v.line.Caller = v.caller.Name
+	read, known := method(v.r.Method)
+	if !known {
+		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
+	}
+	if v.target, err = v.aim(); err != nil {
+		return err
+	}
+	if read {
+		return v.read()
+	}
+	return v.write()
+}
+
+// method says whether a method reads, and whether upstream could know it.
+func method(name string) (read, known bool) {
+	switch name {
+	case http.MethodGet, http.MethodHead:
+		return true, true
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return false, true
+	}
+	return false, false
+}
+
+// own answers what is under /-/: health, and nothing else on this port.
+func (v *visit) own() error {
+	path, _, _ := strings.Cut(v.r.RequestURI, "?")
+	read, _ := method(v.r.Method)
+	switch {
+	case path != "/-/health" || v.health == nil:
+		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
+	case !read:
+		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
+	}
+	rec := &recorder{ResponseWriter: v.w, visit: v}
+	v.health.ServeHTTP(rec, v.r)
+	return nil
+}
+
+// recorder notes what another handler answers.
+type recorder struct {
+	http.ResponseWriter
+	visit *visit
+}
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// WriteHeader notes the status.
+func (r *recorder) WriteHeader(status int) {
+	r.visit.line.Status, r.visit.sent = status, true
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts what is sent.
+func (r *recorder) Write(p []byte) (int, error) {
+	if !r.visit.sent {
+		r.visit.line.Status, r.visit.sent = http.StatusOK, true
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.visit.line.Bytes += int64(n)
+	return n, err
+}
+
+// aim is the request's target, remembered by the request line.
+func (v *visit) aim() (*understudy.Target, error) {
+	uri := v.r.RequestURI
+	if t, ok := v.targets.Get(uri); ok {
+		return t, nil
+	}
+	path, query, _ := strings.Cut(uri, "?")
+	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
+		path, query = v.r.URL.EscapedPath(), v.r.URL.RawQuery
+	}
+	t, err := v.source.Spec.Target(v.source.Name, path, query)
+	if err != nil {
+		return nil, err
+	}
+	v.targets.Put(strings.Clone(uri), t, int64(4*len(uri)+targetWeight))
+	return t, nil
+}

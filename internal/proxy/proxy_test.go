@@ -1,0 +1,215 @@
+// Test bed: a real gate and real callers, a scripted mirror.
+
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/kit/accesslog"
+)
+
+const (
+	account = "AC00000000000000000000000000000001"
+	root    = "/2010-04-01/Accounts/" + account
+	demo    = "understudydemotoken"
+	masked  = "understudymaskedtoken"
+	reader  = "understudyreadertoken"
+)
+
+var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func twilio(t testing.TB) *understudy.Spec {
+	t.Helper()
+	text, err := os.ReadFile("../../upstream/specs/twilio.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s understudy.Spec
+	if err := yaml.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// script is a mirror that answers what it is told and remembers what it was
+// asked.
+type script struct {
+	mu     sync.Mutex
+	page   func(context.Context, understudy.Ask) (*understudy.Answer, error)
+	write  func(context.Context, understudy.Write) (*understudy.Answer, error)
+	asked  []understudy.Ask
+	passed []understudy.Write
+}
+
+func (s *script) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, a)
+	answer := s.page
+	s.mu.Unlock()
+	return answer(ctx, a)
+}
+
+func (s *script) Write(ctx context.Context, w understudy.Write) (*understudy.Answer, error) {
+	s.mu.Lock()
+	s.passed = append(s.passed, w)
+	answer := s.write
+	s.mu.Unlock()
+	return answer(ctx, w)
+}
+
+// bed is a proxy and what is around it.
+type bed struct {
+	*Proxy
+	script *script
+	log    *accesslog.Log
+	lines  *bytes.Buffer
+	now    time.Time
+}
+
+func newBed(t testing.TB) *bed {
+	t.Helper()
+	b := &bed{script: &script{}, lines: &bytes.Buffer{}, now: start}
+	b.log = accesslog.New(b.lines)
+	spec := twilio(t)
+	source := &understudy.Source{Name: "twilio", Spec: spec, User: account}
+	gate, err := access.NewWith(access.Options{
+		Specs: map[string]*understudy.Spec{"twilio": spec},
+		Roles: access.Roles{
+			"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
+			"reader":  {"twilio": {"*": "see", "messages": "hide"}},
+		},
+		Now: func() time.Time { return b.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow := []understudy.Allow{
+		{Method: "POST", Path: "/2010-04-01/Accounts/*/Messages.json"},
+		{Method: "DELETE", Path: "/2010-04-01/Accounts/*/Messages/*"},
+		{Method: "GET", Path: "/2010-04-01/Accounts/*/Queues.json"},
+	}
+	stale := time.Minute
+	book, err := callers.New(callers.Options{
+		Sources: []*understudy.Source{source},
+		Credentials: []callers.Credential{
+			{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
+			{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
+			{Name: "reader", Source: "twilio", User: account, Secret: understudy.NewSecret(reader), Grant: understudy.Grant{Role: "reader", MaxStale: &stale}},
+		},
+		Now: func() time.Time { return b.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Proxy, err = New(Options{
+		Source: source, Mirror: b.script, Gate: gate, Callers: book, Log: b.log, MaxBody: 1 << 10,
+		Health: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"status":"ok"}`)
+		}),
+		Now: func() time.Time { return b.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// page is an answer of upstream's.
+func page(kind string, list bool, status int, body string) *understudy.Page {
+	full := sha256.Sum256([]byte(body))
+	p := &understudy.Page{
+		Key: understudy.Key{Source: "twilio", URI: "/x"}, Kind: kind, List: list, Status: status,
+		ContentType: "application/json; charset=utf-8", Body: []byte(body),
+	}
+	copy(p.Sum[:], full[:])
+	return p
+}
+
+// answers makes the mirror answer every read with one page, warm.
+func (b *bed) answers(p *understudy.Page) *understudy.Answer {
+	a := &understudy.Answer{Page: p, How: understudy.Warm, Age: 9 * time.Second, TTL: 21 * time.Second, Stored: true}
+	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) { return a, nil }
+	return a
+}
+
+func (b *bed) fails(err error) {
+	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) { return nil, err }
+}
+
+// ask sends one request with a secret, "" for none, and header pairs.
+func (b *bed) ask(method, target, secret string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	return b.send(r, secret, headers...)
+}
+
+func (b *bed) send(r *http.Request, secret string, headers ...string) *httptest.ResponseRecorder {
+	if secret != "" {
+		r.SetBasicAuth(account, secret)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, r)
+	return w
+}
+
+// text is what the access log says so far.
+func (b *bed) text(t testing.TB) string {
+	t.Helper()
+	if err := b.log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.lines.String()
+}
+
+func unzip(t testing.TB, body []byte) string {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func zip(t testing.TB, body string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := io.WriteString(w, body); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// long is a list of messages past the size that is compressed.
+func long() string {
+	return `{"messages":[{"sid":"SM1","body":"` + strings.Repeat("hello there ", 200) + `","to":"+14155551234","direction":"` + strings.Repeat("outbound-api ", 200) + `"}],"end":0,"page":0}`
+}

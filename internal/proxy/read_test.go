@@ -1,0 +1,303 @@
+// Reads: what comes out, by whom and how it came.
+
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+const (
+	oneMessage = `{"sid":"SM1","body":"hi","to":"+14155551234"}`
+	oneMasked  = `{"sid":"SM1","body":null,"to":"********1234"}`
+)
+
+func TestWarmAnswer(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", false, 200, oneMessage))
+	w := b.ask("GET", root+"/Messages/SM1.json", demo)
+	if w.Code != 200 || w.Body.String() != oneMessage {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "application/json; charset=utf-8", "Content-Length": "45", "Age": "9",
+		"Cache-Status": "understudy; hit; ttl=21", "Server-Timing": "store;dur=0",
+		"Cache-Control": "private", "Vary": "Authorization, Accept-Encoding", "Content-Encoding": "",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if tag := w.Header().Get("Etag"); len(tag) != 24 || tag[0] != '"' || strings.HasPrefix(tag, "W/") {
+		t.Errorf("ETag %q", tag)
+	}
+	if w.Header().Get("X-Request-Id") == "" {
+		t.Error("no request id")
+	}
+	if ask := b.script.asked[0]; ask.NoCache || ask.MaxStale != nil || ask.Target.ID != "SM1" {
+		t.Errorf("asked %+v", ask)
+	}
+}
+
+func TestMaskedAnswer(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", false, 200, oneMessage))
+	whole := b.ask("GET", root+"/Messages/SM1.json", demo)
+	w := b.ask("GET", root+"/Messages/SM1.json", masked)
+	if w.Body.String() != oneMasked || w.Header().Get("Content-Length") != "45" {
+		t.Errorf("%s, %v", w.Body, w.Header())
+	}
+	if w.Header().Get("Etag") == whole.Header().Get("Etag") {
+		t.Error("the view has the page's ETag")
+	}
+	// A page that differs in hidden parts alone is the same view.
+	b.answers(page("messages", false, 200, strings.Replace(oneMessage, "hi", "another text", 1)))
+	other := b.ask("GET", root+"/Messages/SM1.json", masked)
+	if other.Header().Get("Etag") != w.Header().Get("Etag") || other.Header().Get("Content-Length") != "45" {
+		t.Error("the ETag or length tells that a hidden value changed")
+	}
+}
+
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", false, 200, oneMessage))
+	get, head := b.ask("GET", root+"/Messages/SM1.json", masked), b.ask("HEAD", root+"/Messages/SM1.json", masked)
+	if head.Body.Len() != 0 || head.Code != 200 {
+		t.Fatalf("%d %s", head.Code, head.Body)
+	}
+	for name := range get.Header() {
+		if name != "X-Request-Id" && get.Header().Get(name) != head.Header().Get(name) {
+			t.Errorf("%s: %q, %q", name, get.Header().Get(name), head.Header().Get(name))
+		}
+	}
+	if e := b.ask("HEAD", root+"/Messages/SM1.json", "wrong"); e.Code != 401 || e.Body.Len() != 0 || e.Header().Get("Content-Length") == "0" {
+		t.Errorf("an error: %d, %d bytes, length %s", e.Code, e.Body.Len(), e.Header().Get("Content-Length"))
+	}
+}
+
+func TestNotModified(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", true, 200, long()))
+	target := root + "/Messages.json"
+	plain := b.ask("GET", target, demo).Header().Get("Etag")
+	packed := b.ask("GET", target, demo, "Accept-Encoding", "gzip").Header().Get("Etag")
+	if plain == packed {
+		t.Errorf("both forms have the ETag %s", plain)
+	}
+	other := b.ask("GET", target, masked).Header().Get("Etag")
+	for _, test := range []struct {
+		match, secret string
+		want          int
+	}{
+		{plain, demo, 304}, {packed, demo, 304}, {"W/" + plain, demo, 304}, {`"x", ` + plain, demo, 304}, {"*", demo, 304},
+		{`"x"`, demo, 200}, {strings.Trim(plain, `"`), demo, 200}, {other, demo, 200}, {plain, masked, 200}, {other, masked, 304},
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			w := b.ask(method, target, test.secret, "If-None-Match", test.match)
+			if w.Code != test.want {
+				t.Errorf("%s %s as %s: %d, want %d", method, test.match, test.secret, w.Code, test.want)
+			}
+			if w.Code == 304 && (w.Body.Len() != 0 || w.Header().Get("Content-Length") != "" || w.Header().Get("Content-Type") != "" || w.Header().Get("Etag") == "" || w.Header().Get("Cache-Status") == "" || w.Header().Get("Vary") == "") {
+				t.Errorf("304 with %v", w.Header())
+			}
+		}
+	}
+	// The 304 names the form that would have been sent.
+	if got := b.ask("GET", target, demo, "If-None-Match", plain, "Accept-Encoding", "gzip").Header().Get("Etag"); got != packed {
+		t.Errorf("304 has ETag %s, want %s", got, packed)
+	}
+	// Errors have no ETag and are never 304.
+	b.answers(page("messages", false, 404, `{"code":20404}`))
+	if w := b.ask("GET", root+"/Messages/SM9.json", demo, "If-None-Match", "*"); w.Code != 404 || w.Header().Get("Etag") != "" {
+		t.Errorf("%d, ETag %q", w.Code, w.Header().Get("Etag"))
+	}
+}
+
+func TestGzip(t *testing.T) {
+	b := newBed(t)
+	a := b.answers(page("messages", true, 200, long()))
+	target := root + "/Messages.json"
+	mirrors := zip(t, long())
+	for _, test := range []struct {
+		name, secret string
+		ready        []byte
+		how          understudy.How
+		packed       bool
+	}{
+		{"cold and whole goes out plain", demo, nil, understudy.Cold, false},
+		{"the mirror's when it has one", demo, mirrors, understudy.Warm, true},
+		{"made here when it has none", demo, nil, understudy.Warm, true},
+		{"a view never is the mirror's", masked, mirrors, understudy.Warm, true},
+		{"a cold view", masked, nil, understudy.Cold, true},
+	} {
+		a.Gzip, a.How = test.ready, test.how
+		w := b.ask("GET", target, test.secret, "Accept-Encoding", "br, gzip")
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != test.packed {
+			t.Errorf("%s: compressed is %v", test.name, got)
+			continue
+		}
+		body := w.Body.String()
+		if w.Header().Get("Content-Length") != itoa(len(body)) {
+			t.Errorf("%s: length %s of %d bytes", test.name, w.Header().Get("Content-Length"), len(body))
+		}
+		if test.packed {
+			body = unzip(t, []byte(body))
+		}
+		if whole := body == long(); whole != (test.secret == demo) {
+			t.Errorf("%s: body is %.80s…", test.name, body)
+		}
+		if test.secret == masked && (strings.Contains(body, "hello there") || strings.Contains(body, "4155551234")) {
+			t.Errorf("%s: hidden values came out", test.name)
+		}
+	}
+	small := b.answers(page("messages", false, 200, oneMessage))
+	small.Gzip = zip(t, oneMessage)
+	if w := b.ask("GET", root+"/Messages/SM1.json", demo, "Accept-Encoding", "gzip"); w.Header().Get("Content-Encoding") != "" {
+		t.Error("a small body was compressed")
+	}
+}
+
+func itoa(n int) string { return string(appendMillis(nil, time.Duration(n)*time.Millisecond)) }
+
+func TestCacheStatusAndServerTiming(t *testing.T) {
+	for _, test := range []struct {
+		a      understudy.Answer
+		status string
+		timing string
+	}{
+		{understudy.Answer{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
+		{understudy.Answer{How: understudy.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
+		{understudy.Answer{How: understudy.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond}, "understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
+		{understudy.Answer{How: understudy.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed", "store;dur=0"},
+		{understudy.Answer{How: understudy.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
+		{understudy.Answer{How: understudy.Cold, Fwd: "stale", Detail: "not stored: disk full"}, `understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
+		{understudy.Answer{How: understudy.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
+		{understudy.Answer{How: understudy.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
+		{understudy.Answer{How: understudy.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
+		{understudy.Answer{How: understudy.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
+		{understudy.Answer{How: understudy.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
+	} {
+		if got := string(appendCacheStatus(nil, &test.a)); got != test.status {
+			t.Errorf("got  %s\nwant %s", got, test.status)
+		}
+		if got := string(appendServerTiming(nil, &test.a)); got != test.timing {
+			t.Errorf("got  %s\nwant %s", got, test.timing)
+		}
+	}
+}
+
+func TestFreshnessWishes(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":[]}`))
+	last := func() understudy.Ask { return b.script.asked[len(b.script.asked)-1] }
+	target := root + "/Calls.json"
+	b.ask("GET", target, reader)
+	if a := last(); a.MaxStale == nil || *a.MaxStale != time.Minute || a.NoCache {
+		t.Errorf("the grant's: %+v", a)
+	}
+	b.ask("GET", target, reader, "Cache-Control", "max-age=5")
+	if a := last(); *a.MaxStale != 5*time.Second {
+		t.Errorf("a shorter max-age: %v", *a.MaxStale)
+	}
+	b.ask("GET", target, reader, "Cache-Control", "max-age=500")
+	if a := last(); *a.MaxStale != time.Minute {
+		t.Errorf("a longer max-age: %v", *a.MaxStale)
+	}
+	// no-cache once a second for a credential and key.
+	b.ask("GET", target, reader, "Cache-Control", "no-cache")
+	if !last().NoCache {
+		t.Error("no-cache was not heard")
+	}
+	b.ask("GET", target, reader, "Cache-Control", "max-age=0")
+	if last().NoCache {
+		t.Error("a second one at once was")
+	}
+	b.ask("GET", target, demo, "Cache-Control", "no-cache")
+	if !last().NoCache {
+		t.Error("another credential's was not")
+	}
+	b.ask("GET", target+"?Status=busy", reader, "Cache-Control", "no-cache")
+	if !last().NoCache {
+		t.Error("another key's was not")
+	}
+	b.now = b.now.Add(time.Second)
+	b.ask("GET", target, reader, "Cache-Control", "no-cache")
+	if !last().NoCache {
+		t.Error("a second later it was not")
+	}
+}
+
+func TestPreferredWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.script.page = func(ctx context.Context, _ understudy.Ask) (*understudy.Answer, error) {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Hour):
+				return nil, understudy.ErrUnavailable
+			}
+		}
+		begun := time.Now()
+		w := b.ask("GET", root+"/Calls.json", demo, "Prefer", "respond-async, wait=2")
+		if took := time.Since(begun); took != 2*time.Second || w.Code != 503 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%d after %v", w.Code, took)
+		}
+	})
+}
+
+func TestACallerWhoLeftIsLoggedAsSuch(t *testing.T) {
+	b := newBed(t)
+	b.script.page = func(ctx context.Context, _ understudy.Ask) (*understudy.Answer, error) { return nil, ctx.Err() }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", root+"/Calls.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.RequestURI = root + "/Calls.json"
+	b.send(r, demo)
+	if !strings.Contains(b.text(t), "status=499") {
+		t.Errorf("logged %s", b.text(t))
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	b := newBed(t)
+	a := b.answers(page("calls", true, 200, `{"calls":[]}`))
+	a.How, a.Upstream = understudy.Cold, 812*time.Millisecond
+	w := b.ask("GET", root+"/Calls.json?To=%2B14155551234", demo, "X-Request-Id", "mine-1")
+	if w.Header().Get("X-Request-Id") != "mine-1" {
+		t.Error("the caller's id was not kept")
+	}
+	b.ask("GET", root+"/Calls.json", "", "X-Request-Id", "bad id\n")
+	text := b.text(t)
+	want := `id=mine-1 method=GET path="` + root + `/Calls.json?To=…" status=200 bytes=12 caller=demo how=cold dur=0.000ms upstream=812.000ms`
+	if !strings.Contains(text, want) || strings.Contains(text, "4155551234") || strings.Contains(text, "bad id") {
+		t.Errorf("logged %s\nwant %s", text, want)
+	}
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "status=401") || strings.Contains(text, demo) {
+		t.Errorf("logged %s", text)
+	}
+}
+
+func TestTargetsAreRemembered(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":[]}`))
+	b.ask("GET", root+"/Calls.json?PageSize=50", demo)
+	b.ask("GET", root+"/Calls.json?PageSize=50", demo)
+	b.ask("GET", root+"/Calls.json", demo)
+	asked := b.script.asked
+	if asked[0].Target != asked[1].Target {
+		t.Error("the same request line was read twice")
+	}
+	if asked[0].Target.Key != asked[2].Target.Key {
+		t.Errorf("keys %v and %v", asked[0].Target.Key, asked[2].Target.Key)
+	}
+}

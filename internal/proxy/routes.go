@@ -1,0 +1,88 @@
+// Routes: what the proxy serves, for tests that ask all of it.
+
+package proxy
+
+import (
+	"strings"
+
+	"understudy"
+)
+
+// Routes are the patterns this face serves: methods and path templates of the
+// spec, then our own.
+func (p *Proxy) Routes() []string {
+	var all []string
+	for _, k := range p.source.Spec.Kinds {
+		for _, l := range k.Lists {
+			all = append(all, "GET "+l.Path)
+		}
+		for _, in := range k.Instances {
+			all = append(all, "GET "+in.Path)
+		}
+	}
+	return append(all, "GET /-/health")
+}
+
+// Examples are request targets that reach every route of a source and every
+// way a request is refused: each list plain, with each of its filters, with a
+// page size, with a parameter nobody knows; each instance; paths that are none.
+// id names a record of a kind, value a filter's value; path variables the spec
+// fills by itself are filled.
+func Examples(s *understudy.Source, id func(kind string) string, value func(f *understudy.Filter) string) []string {
+	var all []string
+	for _, k := range s.Spec.Kinds {
+		for _, l := range k.Lists {
+			path := fill(s, k, l.Path, nil, id)
+			all = append(all, path, path+"?NobodyKnowsThis=1", path+"?broken=%zz")
+			if size := s.Spec.Paging.Size; size != "" {
+				all = append(all, path+"?"+understudy.Query{{Name: size, Value: "2"}}.String())
+			}
+			for _, f := range l.Filters {
+				all = append(all, path+"?"+understudy.Query{{Name: f.Name, Value: value(f)}}.String())
+			}
+		}
+		for _, in := range k.Instances {
+			all = append(all, fill(s, k, in.Path, in, id))
+		}
+	}
+	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
+}
+
+// fill replaces the variables of a path template: those that name the record
+// by the parts of its id, those that name another by an id of a kind whose
+// prefixes the variable does not contradict, the source's user where the spec
+// says so.
+func fill(s *understudy.Source, k *understudy.Kind, path string, in *understudy.Instance, id func(kind string) string) string {
+	var parts []string
+	if in != nil {
+		parts = strings.Split(id(k.Name), understudy.IDSeparator)
+	}
+	for {
+		before, rest, found := strings.Cut(path, "{")
+		name, after, closed := strings.Cut(rest, "}")
+		if !found || !closed {
+			return path
+		}
+		path = before + variable(s, k, in, name, parts, id) + after
+	}
+}
+
+func variable(s *understudy.Source, k *understudy.Kind, in *understudy.Instance, name string, parts []string, id func(kind string) string) string {
+	if in != nil {
+		for i, part := range in.ID {
+			if part == name && i < len(parts) {
+				return parts[i]
+			}
+		}
+	}
+	if s.Spec.Vars[name] == "user" {
+		return s.User
+	}
+	// CallSid, conference_id: the kind whose name for one record it begins with.
+	for _, other := range s.Spec.Kinds {
+		if one := strings.ReplaceAll(other.One, " ", ""); one != "" && strings.HasPrefix(strings.ToLower(strings.ReplaceAll(name, "_", "")), one) {
+			return id(other.Name)
+		}
+	}
+	return id(k.Name)
+}
