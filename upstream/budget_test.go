@@ -58,6 +58,14 @@ func (w *crowd) count(reason understudy.Reason) int {
 	return n
 }
 
+// failed is what went wrong so far.
+func (w *crowd) failed() []error {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.errs)
+}
+
 func TestRateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
@@ -71,8 +79,8 @@ func TestRateIsKept(t *testing.T) {
 				t.Errorf("request %d went out after %v, want %v", i, at, want)
 			}
 		}
-		if len(w.errs) > 0 {
-			t.Error(w.errs)
+		if len(w.failed()) > 0 {
+			t.Error(w.failed())
 		}
 	})
 }
@@ -157,8 +165,8 @@ func TestWaitingGoesFirst(t *testing.T) {
 		if got := fmt.Sprint(w.done[40:]); got != "[refresh refresh refresh]" {
 			t.Errorf("then %s", got)
 		}
-		if len(w.errs) != 5 { // the prefetches gave up after 2 s
-			t.Errorf("%d errors: %v", len(w.errs), w.errs)
+		if len(w.failed()) != 5 { // the prefetches gave up after 2 s
+			t.Errorf("%d errors: %v", len(w.failed()), w.failed())
 		}
 	})
 }
@@ -180,8 +188,8 @@ func TestPromoteChangesLanes(t *testing.T) {
 		if got := c.Stats().ByReason; got[understudy.Waiting] != 11 || got[understudy.Prefetch] != 0 {
 			t.Errorf("counted as %v", got)
 		}
-		if len(w.errs) > 0 {
-			t.Error(w.errs)
+		if len(w.failed()) > 0 {
+			t.Error(w.failed())
 		}
 	})
 }
@@ -192,18 +200,18 @@ func TestHopesAreDropped(t *testing.T) {
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 4; o.Total = 2 * time.Minute; o.FirstByte = 2 * time.Minute })}
 		w.send(4, understudy.Fetch{})
 		w.send(4, understudy.Fetch{Reason: understudy.Prefetch})
-		if len(w.errs) != 0 {
-			t.Fatalf("dropped too early: %v", w.errs)
+		if len(w.failed()) != 0 {
+			t.Fatalf("dropped too early: %v", w.failed())
 		}
 		w.send(2, understudy.Fetch{Reason: understudy.Prefetch})
-		if synctest.Wait(); len(w.errs) != 2 {
-			t.Errorf("%d of 6 hopes were dropped for newer ones, want 2", len(w.errs))
+		if len(w.failed()) != 2 {
+			t.Errorf("%d of 6 hopes were dropped for newer ones, want 2", len(w.failed()))
 		}
 		time.Sleep(2 * time.Second)
-		if synctest.Wait(); len(w.errs) != 6 {
-			t.Errorf("%d hopes were dropped after 2 s, want 6", len(w.errs))
+		if len(w.failed()) != 6 {
+			t.Errorf("%d hopes were dropped after 2 s, want 6", len(w.failed()))
 		}
-		for _, err := range w.errs {
+		for _, err := range w.failed() {
 			if e := failure(t, err); e.Why != understudy.FailLimited || !errors.Is(err, errNoHope) {
 				t.Errorf("error %v", err)
 			}
@@ -233,8 +241,8 @@ func TestQueueIsBounded(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
 		w.send(6, understudy.Fetch{})
-		if synctest.Wait(); len(w.errs) != 2 || !errors.Is(w.errs[0], errQueueFull) || failure(t, w.errs[0]).Why != understudy.FailLimited {
-			t.Errorf("errors %v", w.errs)
+		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], errQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailLimited {
+			t.Errorf("errors %v", w.failed())
 		}
 		w.wg.Wait()
 		if s.count() != 4 {
@@ -280,13 +288,13 @@ func TestCloseEndsEverything(t *testing.T) {
 		synctest.Wait()
 		w.c.Close()
 		w.wg.Wait()
-		for _, err := range w.errs {
+		for _, err := range w.failed() {
 			if !errors.Is(err, understudy.ErrClosed) {
 				t.Errorf("error %v", err)
 			}
 		}
-		if len(w.errs) != 3 {
-			t.Errorf("%d errors", len(w.errs))
+		if len(w.failed()) != 3 {
+			t.Errorf("%d errors", len(w.failed()))
 		}
 		if _, err := get(t, w.c, callsPath); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("after Close: %v", err)

@@ -376,8 +376,8 @@ func TestHeldWhileQueued(t *testing.T) {
 			w.send(1, understudy.Fetch{Target: target(t, w.c, callsPath+fmt.Sprint("?To=", i))})
 		}
 		w.wg.Wait()
-		if s.count() != 1 || len(w.errs) != 5 {
-			t.Errorf("%d requests, errors %v", s.count(), w.errs)
+		if s.count() != 1 || len(w.failed()) != 5 {
+			t.Errorf("%d requests, errors %v", s.count(), w.failed())
 		}
 	})
 }

@@ -87,7 +87,9 @@ func TestWriteFailures(t *testing.T) {
 		{"the connection broke", func(int, *http.Request) (*http.Response, error) { return nil, io.EOF }, true, 0, "EOF"},
 		{"silence", slow(time.Hour, well), true, 0, "within"},
 		{"the answer was cut", func(int, *http.Request) (*http.Response, error) { return reply(201, `{"sid`), nil }, true, 0, "status 201"},
-		{"a redirect", func(int, *http.Request) (*http.Response, error) { return reply(303, "", "Location", "https://x.example/y"), nil }, true, 0, "x.example"},
+		{"a redirect", func(int, *http.Request) (*http.Response, error) {
+			return reply(303, "", "Location", "https://x.example/y"), nil
+		}, true, 0, "x.example"},
 		{"our credential", func(int, *http.Request) (*http.Response, error) { return reply(401, `{}`), nil }, false, understudy.FailCredential, "401"},
 		{"our credential, forbidden", func(int, *http.Request) (*http.Response, error) { return reply(403, `{}`), nil }, false, understudy.FailCredential, "403"},
 	} {
