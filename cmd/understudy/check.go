@@ -1,0 +1,162 @@
+// Check: what a settings file says must make sense before anything starts.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+// check finds everything wrong with the settings that needs no file, network
+// or spec; all findings are reported together, in a stable order.
+func (c *config) check() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if err := checkAddress(c.Viewer.Listen); err != nil {
+		bad("viewer.listen: %w", err)
+	}
+	if err := checkURL(c.Viewer.PublicURL); err != nil {
+		bad("viewer.public_url: %w", err)
+	}
+	if s := c.Viewer.SignIn; s != "" && s != "none" {
+		bad("viewer.sign_in: %q is not known; write none", s)
+	}
+	if err := c.checkRole(c.Viewer.Role); err != nil {
+		bad("viewer.role: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		if err := c.Sources[name].check(name); err != nil {
+			bad("sources.%s.%w", name, err)
+		}
+	}
+	names := map[string]bool{}
+	for i, cred := range c.Credentials {
+		if err := c.checkCredential(cred, names); err != nil {
+			bad("credentials[%d]: %w", i, err)
+		}
+	}
+	if _, taken := c.Roles[understudy.RoleAll]; taken {
+		bad("roles.all: that role is built in; choose another name")
+	}
+	return errors.Join(errs...)
+}
+
+func (s *sourceConfig) check(name string) error {
+	switch {
+	case s == nil:
+		return fmt.Errorf("spec: the source is empty; it needs at least a spec")
+	case name == "number" || name == "search" || name == "-" || strings.ContainsFunc(name, notNameRune):
+		return fmt.Errorf("name: %q cannot name a source; use lower-case letters, digits and dashes", name)
+	case s.Spec == "":
+		return fmt.Errorf("spec: write a built-in name or the path of a .yaml")
+	case s.Rate < 0:
+		return fmt.Errorf("rate: %v is negative", s.Rate)
+	case s.Concurrency < 0:
+		return fmt.Errorf("concurrency: %d is negative", s.Concurrency)
+	}
+	if err := checkURL(s.Upstream); err != nil {
+		return fmt.Errorf("upstream: %w", err)
+	}
+	if err := checkURL(s.PublicURL); err != nil {
+		return fmt.Errorf("public_url: %w", err)
+	}
+	if s.Listen != "" {
+		if err := checkAddress(s.Listen); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+	}
+	return nil
+}
+
+func notNameRune(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+}
+
+func (c *config) checkCredential(cred *credentialConfig, names map[string]bool) error {
+	switch {
+	case cred == nil:
+		return fmt.Errorf("empty; it needs name, source, user, secret and role")
+	case cred.Name == "":
+		return fmt.Errorf("name: every credential needs one")
+	case names[cred.Name]:
+		return fmt.Errorf("name: %q is there twice", cred.Name)
+	case cred.Secret == "":
+		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", cred.Name)
+	case cred.Role == "":
+		return fmt.Errorf("%s: role: every credential needs one", cred.Name)
+	}
+	names[cred.Name] = true
+	if _, ok := c.Sources[cred.Source]; !ok {
+		return fmt.Errorf("%s: source: %q is not configured%s", cred.Name, cred.Source, nearest.Hint(cred.Source, slices.Sorted(maps.Keys(c.Sources))))
+	}
+	if err := c.checkRole(cred.Role); err != nil {
+		return fmt.Errorf("%s: role: %w", cred.Name, err)
+	}
+	for _, a := range cred.Allow {
+		if _, err := parseAllow(a); err != nil {
+			return fmt.Errorf("%s: allow: %w", cred.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *config) checkRole(role string) error {
+	if role == "" || role == understudy.RoleAll {
+		return nil
+	}
+	if _, ok := c.Roles[role]; !ok {
+		known := append(slices.Sorted(maps.Keys(c.Roles)), understudy.RoleAll)
+		return fmt.Errorf("%q is not a role%s", role, nearest.Hint(role, known))
+	}
+	return nil
+}
+
+// parseAllow reads "POST /path/*/x.json".
+func parseAllow(text string) (understudy.Allow, error) {
+	method, path, ok := strings.Cut(text, " ")
+	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+	if !ok || !slices.Contains(methods, method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " ?#") {
+		return understudy.Allow{}, fmt.Errorf("%q: write a method and a path, as in POST /2010-04-01/Accounts/*/Messages.json", text)
+	}
+	return understudy.Allow{Method: method, Path: path}, nil
+}
+
+// checkAddress wants host:port; an empty host would mean every interface, which
+// must be written out (0.0.0.0 or ::) so that nobody opens a port by a typo.
+func checkAddress(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q: write HOST:PORT, as in 127.0.0.1:4114", addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
+		return fmt.Errorf("%q: the port must be a number from 0 to 65535", addr)
+	}
+	if host == "" {
+		return fmt.Errorf("%q has no host; write 127.0.0.1, or 0.0.0.0 for every interface", addr)
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+		return fmt.Errorf("%q: the host must be an IP address or localhost", addr)
+	}
+	return nil
+}
+
+func checkURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return fmt.Errorf("want http(s)://host with no credentials, query or fragment")
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+// The check command: reads settings, specs and roles, starts nothing.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+type checkCmd struct {
+	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file."`
+}
+
+// Run prints what the settings mean, or what is wrong with them.
+func (c *checkCmd) Run(ctx context.Context, p *process) error {
+	cfg, err := readConfig(c.Config, p.env)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(c.Config)
+	sources, err := cfg.readSources(folder)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
+	specs := map[string]*understudy.Spec{}
+	for _, src := range sources {
+		specs[src.Name] = src.Spec
+		if err := checkSecret(ctx, cfg.Sources[src.Name].Secret, folder); err != nil && src.Spec.Auth.Style != "none" {
+			return fmt.Errorf("%s: sources.%s.secret: %w", c.Config, src.Name, err)
+		}
+	}
+	for _, cred := range cfg.Credentials {
+		if err := checkSecret(ctx, cred.Secret, folder); err != nil {
+			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
+		}
+	}
+	if _, err := access.New(specs, cfg.Roles); err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SOURCE\tAPI\tUPSTREAM\tDROP-IN\tKINDS\tKEPT WARM")
+	for _, src := range sources {
+		s := cfg.Sources[src.Name]
+		base := s.Upstream
+		if base == "" {
+			base = src.Spec.Hosts[0].URL
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", src.Name, src.Spec.Title, base, s.Listen, len(src.Spec.Kinds), strings.Join(src.Polls, ", "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles), cfg.Viewer.Listen, cfg.Data)
+	return err
+}
+
+// checkSecret reads a file's secret but runs no command: checking settings has
+// no effects.
+func checkSecret(ctx context.Context, setting, folder string) error {
+	if strings.HasPrefix(setting, "cmd:") {
+		return nil
+	}
+	_, err := readSecret(ctx, setting, folder)
+	return err
+}

@@ -1,0 +1,328 @@
+// Compare: what `make run` measures, direct against through Understudy.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"understudy"
+)
+
+// crowd is how many clients ask for one cold page at once.
+const crowd = 100
+
+// way is one way to the API: direct or through Understudy.
+type way struct {
+	base, user, password string
+	client               *http.Client
+}
+
+// comparison measures both ways against the same simulated API.
+type comparison struct {
+	direct, through way
+	source          *understudy.Source
+	list            *understudy.List
+	kind            *understudy.Kind
+}
+
+// line is one row of the table.
+type line struct {
+	what            string
+	direct, through outcome
+}
+
+// outcome is what one measurement took: time, and upstream requests for the
+// key and in all.
+type outcome struct {
+	took         time.Duration
+	forKey, most int
+}
+
+// compare prints the table and then waits for the end.
+func (h *house) compare(ctx context.Context, slow string, out io.Writer) error {
+	c, err := h.comparison(ctx, slow)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nmeasuring, direct against through Understudy (about fifteen seconds) …\n")
+	if err := h.awaitPoll(ctx, c); err != nil {
+		return nil // it ended before the first poll came
+	}
+	lines, err := c.measure(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		// A failed measurement is worth a sentence, not the end of the demo.
+		fmt.Fprintf(out, "the comparison could not be measured: %v\n", err)
+	default:
+		printComparison(out, lines)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// awaitPoll waits until the newest page is there: it is kept warm from the
+// start, and this is what is measured.
+func (h *house) awaitPoll(ctx context.Context, c *comparison) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for h.mirror.Stats(c.source.Name).CaughtUp[c.kind.Name].IsZero() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (h *house) comparison(ctx context.Context, slow string) (*comparison, error) {
+	src := h.sources[0]
+	kind := src.Spec.Kind(src.Polls[0])
+	cfg, cred := h.cfg.Sources[src.Name], h.cfg.Credentials[0]
+	ours, err := demoSecrets(ctx, cred.Secret)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := demoSecrets(ctx, cfg.Secret)
+	if err != nil {
+		return nil, err
+	}
+	client := func() *http.Client {
+		return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}, Timeout: 30 * time.Second}
+	}
+	return &comparison{
+		direct:  way{slow, cfg.User, theirs.Reveal(), client()},
+		through: way{h.address(src.Name), cred.User, ours.Reveal(), client()},
+		source:  src, kind: kind, list: kind.Lists[0],
+	}, nil
+}
+
+// address is where a source's drop-in listens.
+func (h *house) address(source string) string {
+	i := slices.IndexFunc(h.faces, func(f *face) bool { return f.name == source })
+	return h.faces[i].url()
+}
+
+// measure runs the five lines, each on keys nobody asked for before except the
+// newest page, which is kept warm: that is what it is for.
+func (c *comparison) measure(ctx context.Context) ([]line, error) {
+	defer c.direct.client.CloseIdleConnections()
+	defer c.through.client.CloseIdleConnections()
+	steps := []struct {
+		what string
+		run  func(context.Context, way, string) (outcome, error)
+		uri  string
+	}{
+		{"newest page", c.one, c.path(0)},
+		{"next page, at once", c.next(0), c.path(41)},
+		{"next page, a second later", c.next(time.Second), c.path(42)},
+		{"one record by its id", c.record, c.path(43)},
+		{strconv.Itoa(crowd) + " clients, one cold page", c.crowd, c.path(44)},
+	}
+	var lines []line
+	for _, s := range steps {
+		l := line{what: s.what}
+		var err error
+		if l.direct, err = s.run(ctx, c.direct, s.uri); err != nil {
+			return nil, fmt.Errorf("%s, direct: %w", s.what, err)
+		}
+		if l.through, err = s.run(ctx, c.through, s.uri); err != nil {
+			return nil, fmt.Errorf("%s, through: %w", s.what, err)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// path is the first page of the list at a page size, 0 = the default.
+func (c *comparison) path(size int) string {
+	path := c.list.Path
+	for name, fills := range c.source.Spec.Vars {
+		if fills == "user" {
+			path = strings.ReplaceAll(path, "{"+name+"}", c.source.User)
+		}
+	}
+	if size > 0 {
+		path += "?" + c.source.Spec.Paging.Size + "=" + strconv.Itoa(size)
+	}
+	return path
+}
+
+func (c *comparison) one(ctx context.Context, w way, uri string) (outcome, error) {
+	return c.timed(ctx, uri, func() error { _, err := w.get(ctx, uri); return err })
+}
+
+// next reads a page, waits like a person would, and times the page after it.
+func (c *comparison) next(pause time.Duration) func(context.Context, way, string) (outcome, error) {
+	return func(ctx context.Context, w way, uri string) (outcome, error) {
+		// The next page may be fetched before it is asked for: count from before.
+		before, err := c.counts(ctx)
+		if err != nil {
+			return outcome{}, err
+		}
+		body, err := w.get(ctx, uri)
+		if err != nil {
+			return outcome{}, err
+		}
+		var page map[string]any
+		if err := json.Unmarshal(body, &page); err != nil {
+			return outcome{}, err
+		}
+		link, _ := page[c.source.Spec.Paging.Next].(string)
+		if link == "" {
+			return outcome{}, errors.New("the first page has no next")
+		}
+		if pause > 0 {
+			t := time.NewTimer(pause + pause/2) // lists take up to a fifth longer
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				return outcome{}, ctx.Err()
+			}
+		}
+		o, err := c.timed(ctx, link, func() error { _, err := w.get(ctx, link); return err })
+		if err != nil {
+			return o, err
+		}
+		after, err := c.counts(ctx)
+		o.forKey = after.of(c, link) - before.of(c, link)
+		o.most = after.Requests - before.Requests
+		return o, err
+	}
+}
+
+// record times one record of a page that was read before.
+func (c *comparison) record(ctx context.Context, w way, uri string) (outcome, error) {
+	body, err := w.get(ctx, uri)
+	if err != nil {
+		return outcome{}, err
+	}
+	var page map[string]json.RawMessage
+	var rows []map[string]any
+	if err := errors.Join(json.Unmarshal(body, &page), json.Unmarshal(page[c.list.Key], &rows)); err != nil {
+		return outcome{}, err
+	}
+	if len(rows) == 0 {
+		return outcome{}, errors.New("the page has no records")
+	}
+	// A record in the middle: the newest may still be on its way.
+	id, _ := rows[len(rows)/2][c.kind.ID[0]].(string)
+	in := c.kind.Instances[0]
+	path := strings.ReplaceAll(in.Path, "{"+in.ID[0]+"}", id)
+	for name := range c.source.Spec.Vars {
+		path = strings.ReplaceAll(path, "{"+name+"}", c.source.User)
+	}
+	return c.one(ctx, w, path)
+}
+
+// crowd times a hundred clients on one page.
+func (c *comparison) crowd(ctx context.Context, w way, uri string) (outcome, error) {
+	return c.timed(ctx, uri, func() error {
+		errs := make([]error, crowd)
+		var wg sync.WaitGroup
+		for i := range crowd {
+			wg.Go(func() { _, errs[i] = w.get(ctx, uri) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+}
+
+// timed runs one measurement between two looks at upstream's counters.
+func (c *comparison) timed(ctx context.Context, uri string, run func() error) (outcome, error) {
+	before, err := c.counts(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	began := time.Now()
+	if err := run(); err != nil {
+		return outcome{}, err
+	}
+	took := time.Since(began)
+	after, err := c.counts(ctx)
+	return outcome{took, after.of(c, uri) - before.of(c, uri), after.Requests - before.Requests}, err
+}
+
+// get reads one answer whole; anything but 200 is an error.
+func (w way) get(ctx context.Context, uri string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+uri, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth(w.user, w.password)
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", uri, resp.Status)
+	}
+	return body, err
+}
+
+// upstreamCounts is what the simulated API counted.
+type upstreamCounts struct {
+	Requests int            `json:"requests"`
+	ByTarget map[string]int `json:"by_target"`
+}
+
+func (c *comparison) counts(ctx context.Context) (upstreamCounts, error) {
+	var u upstreamCounts
+	body, err := c.direct.get(ctx, "/-/stats")
+	if err != nil {
+		return u, err
+	}
+	return u, json.Unmarshal(body, &u)
+}
+
+// of adds up the targets that are the same key as uri, however spelt.
+func (u upstreamCounts) of(c *comparison, uri string) int {
+	want, err := c.source.Spec.Follow(c.source.Name, uri)
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for target, times := range u.ByTarget {
+		if t, err := c.source.Spec.Follow(c.source.Name, target); err == nil && t.Key == want.Key {
+			n += times
+		}
+	}
+	return n
+}
+
+func printComparison(out io.Writer, lines []line) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\t\tdirect\trequests\t\tthrough Understudy\trequests\tin all\t")
+	for _, l := range lines {
+		fmt.Fprintf(w, "\t%s\t%s\t%d\t\t%s\t%d\t%d\t\n", l.what, round(l.direct.took), l.direct.forKey, round(l.through.took), l.through.forKey, l.through.most)
+	}
+	_ = w.Flush()
+	fmt.Fprint(out, "requests: upstream requests for that page or record; in all: with prefetch and the polls that keep lists warm\n")
+}
+
+// round keeps three digits.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}

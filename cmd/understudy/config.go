@@ -1,0 +1,90 @@
+// Config: the settings file, one struct per section.
+
+package main
+
+import (
+	"time"
+)
+
+// config is understudy.yml. A missing setting has a good zero value; names and
+// defaults are in docs/settings.md, which a test compares with these tags.
+type config struct {
+	Data        string                                  `yaml:"data"`
+	Viewer      viewerConfig                            `yaml:"viewer"`
+	Sources     map[string]*sourceConfig                `yaml:"sources"`
+	Credentials []*credentialConfig                     `yaml:"credentials"`
+	Roles       map[string]map[string]map[string]string `yaml:"roles"`
+	Mirror      mirrorConfig                            `yaml:"mirror"`
+	Store       storeConfig                             `yaml:"store"`
+	Log         logConfig                               `yaml:"log"`
+}
+
+type viewerConfig struct {
+	Listen    string `yaml:"listen"`     // default 127.0.0.1:4114
+	PublicURL string `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
+	SignIn    string `yaml:"sign_in"`    // none
+	Role      string `yaml:"role"`       // role of loopback callers without credentials
+}
+
+type sourceConfig struct {
+	Spec        string   `yaml:"spec"`     // a built-in name or the path of a .yaml
+	Upstream    string   `yaml:"upstream"` // "" = the spec's hosts
+	User        string   `yaml:"user"`
+	Secret      string   `yaml:"secret"` // file:PATH or cmd:COMMAND
+	Listen      string   `yaml:"listen"` // default 127.0.0.1 and the spec's port
+	PublicURL   string   `yaml:"public_url"`
+	Rate        float64  `yaml:"rate"`        // requests a second, default 10
+	Concurrency int      `yaml:"concurrency"` // at once, default 20
+	Polls       []string `yaml:"polls"`       // kinds kept warm; default calls and messages, as far as the spec has them
+	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
+}
+
+type credentialConfig struct {
+	Name     string    `yaml:"name"`
+	Source   string    `yaml:"source"`
+	User     string    `yaml:"user"`
+	Secret   string    `yaml:"secret"`
+	Role     string    `yaml:"role"`
+	Allow    []string  `yaml:"allow"` // "POST /2010-04-01/Accounts/*/Messages.json"
+	MaxStale *duration `yaml:"max_stale"`
+	Expires  date      `yaml:"expires"`
+}
+
+type mirrorConfig struct {
+	Hot    size     `yaml:"hot"`    // default 64MiB
+	Newest duration `yaml:"newest"` // default 30s
+	Older  duration `yaml:"older"`  // default 5m
+	Final  duration `yaml:"final"`  // default 24h
+	Stale  duration `yaml:"stale"`  // default 5m
+	Hard   duration `yaml:"hard"`   // default 720h
+}
+
+type storeConfig struct {
+	DSN   string `yaml:"dsn"`   // "" = understudy.db in the data folder
+	Limit size   `yaml:"limit"` // default 10GiB
+}
+
+type logConfig struct {
+	Access string `yaml:"access"` // file of the access log; default "": standard error; "off" for none
+}
+
+const (
+	defaultData   = "./understudy-data"
+	defaultViewer = "127.0.0.1:4114"
+	defaultHot    = 64 << 20
+)
+
+// defaults fills in what stands at the top level; rooms know their own zeros.
+func (c *config) defaults() {
+	if c.Data == "" {
+		c.Data = defaultData
+	}
+	if c.Viewer.Listen == "" {
+		c.Viewer.Listen = defaultViewer
+	}
+	if c.Mirror.Hot == 0 {
+		c.Mirror.Hot = defaultHot
+	}
+}
+
+func (d duration) std() time.Duration { return time.Duration(d) }

@@ -1,0 +1,100 @@
+// Folder: the data folder, held by one server at a time.
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// folder is a locked data folder.
+type folder struct {
+	path string
+	lock *os.File
+	temp bool // removed at the end
+}
+
+// runInfo is what run.json says of the server that holds a folder.
+type runInfo struct {
+	PID    int    `json:"pid"`
+	Viewer string `json:"viewer"`
+}
+
+// openFolder makes the folder when it is missing and locks it. A second server
+// gets an error that names the first.
+func openFolder(path string, temp bool) (*folder, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
+	}
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return &folder{path: path, lock: lock, temp: temp}, nil
+	}
+	_ = lock.Close()
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("data folder %s: lock: %w", path, err)
+	}
+	who := "another server"
+	if info, err := readRun(path); err == nil {
+		who = fmt.Sprintf("the server with viewer %s (process %d)", info.Viewer, info.PID)
+	}
+	return nil, fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who)
+}
+
+// announce writes run.json, readable by its owner alone.
+func (f *folder) announce(viewer string) error {
+	data, err := json.Marshal(runInfo{PID: os.Getpid(), Viewer: viewer})
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(f.path, "run.json"), append(data, '\n'))
+}
+
+func readRun(path string) (runInfo, error) {
+	var info runInfo
+	data, err := os.ReadFile(filepath.Join(path, "run.json"))
+	if err != nil {
+		return info, err
+	}
+	return info, json.Unmarshal(data, &info)
+}
+
+// writeFile replaces a file whole, or leaves it as it was.
+func writeFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // nothing to remove once renamed
+	if _, err = tmp.Write(data); err == nil {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// close gives the folder back, and removes a temporary one.
+func (f *folder) close() error {
+	if f.temp {
+		err := os.RemoveAll(f.path)
+		return errors.Join(err, f.lock.Close())
+	}
+	err := os.Remove(filepath.Join(f.path, "run.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, f.lock.Close())
+}

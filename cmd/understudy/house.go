@@ -1,0 +1,226 @@
+// House: every room, built and joined.
+//
+//	 programs      people
+//	    |             |
+//	[proxy]  ...  [viewer] + /-/ [diagnostics]
+//	    '------+------'
+//	   callers | access (the gate)
+//	        [mirror]
+//	       |        |
+//	 [upstream]  [store]
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/internal/store"
+	"understudy/kit/accesslog"
+	"understudy/mirror"
+	"understudy/upstream"
+)
+
+// blueprint is what a house is built from.
+type blueprint struct {
+	cfg      *config
+	settings string // folder of the settings file
+	secrets  secretsFrom
+	dir      *folder
+	by       string // who gives the grants: "config" or "demo"
+	world    string // of the demo; "" = the upstream's address and account
+	stderr   io.Writer
+}
+
+// house is a built one. Close gives back everything build opened.
+type house struct {
+	cfg     *config
+	sources []*understudy.Source
+	clients map[string]*upstream.Client
+	db      *store.DB
+	mirror  *mirror.Mirror
+	faces   []*face
+	access  *accesslog.Log
+	recent  map[string]*recent // by source
+	ending  atomic.Bool
+	log     *slog.Logger
+	closers []func() error
+}
+
+// build opens everything, in the order the rooms need each other. On an error
+// what was opened is closed again.
+func build(ctx context.Context, b blueprint) (h *house, err error) {
+	h = &house{cfg: b.cfg, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if h.sources, err = b.cfg.readSources(b.settings); err != nil {
+		return h, err
+	}
+	specs := map[string]*understudy.Spec{}
+	for _, src := range h.sources {
+		specs[src.Name] = src.Spec
+		h.recent[src.Name] = &recent{}
+	}
+	gate, err := access.New(specs, b.cfg.Roles)
+	if err != nil {
+		return h, fmt.Errorf("roles: %w", err)
+	}
+	creds, err := b.cfg.readCredentials(ctx, b.secrets, b.by)
+	if err != nil {
+		return h, err
+	}
+	book, err := callers.New(callers.Options{
+		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: b.cfg.Viewer.Role, By: b.by}, Now: time.Now,
+	})
+	if err != nil {
+		return h, err
+	}
+	if err := h.openAccessLog(b.stderr); err != nil {
+		return h, err
+	}
+	if err := h.openStore(ctx, b, specs); err != nil {
+		return h, err
+	}
+	if err := h.openMirror(ctx, b); err != nil {
+		return h, err
+	}
+	return h, h.openFaces(ctx, gate, book, b)
+}
+
+// openAccessLog opens the file of the access log, or takes standard error.
+func (h *house) openAccessLog(stderr io.Writer) error {
+	switch path := h.cfg.Log.Access; path {
+	case "off":
+	case "":
+		h.access = accesslog.New(stderr)
+	default:
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("log.access: %w", err)
+		}
+		h.closers = append(h.closers, f.Close)
+		h.access = accesslog.New(f)
+	}
+	return nil
+}
+
+// openStore opens the database and lets every source claim its world: a folder
+// filled from one upstream must not answer for another.
+func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*understudy.Spec) error {
+	path := b.cfg.Store.DSN
+	if path == "" {
+		path = filepath.Join(b.dir.path, storeFile)
+	}
+	db, err := store.Open(ctx, store.Options{Path: path, Specs: specs, Now: time.Now, Logger: h.log})
+	if err != nil {
+		return err
+	}
+	h.db = db
+	h.closers = append(h.closers, db.Close)
+	for _, src := range h.sources {
+		world := b.world
+		if world == "" {
+			s := b.cfg.Sources[src.Name]
+			base := s.Upstream
+			if base == "" {
+				base = src.Spec.Hosts[0].URL
+			}
+			world = src.Spec.Name + " at " + base + " as " + src.User
+		}
+		if err := db.World(ctx, src.Name, world); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openMirror makes the clients and the mirror over all of them.
+func (h *house) openMirror(ctx context.Context, b blueprint) error {
+	m := b.cfg.Mirror
+	o := mirror.Options{
+		Store: h.db, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
+		Ages: mirror.Ages{Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Stale: m.Stale.std(), Hard: m.Hard.std()},
+	}
+	for _, src := range h.sources {
+		s := b.cfg.Sources[src.Name]
+		var secret understudy.Secret
+		if src.Spec.Auth.Style != "none" {
+			var err error
+			if secret, err = b.secrets(ctx, s.Secret); err != nil {
+				return fmt.Errorf("sources.%s.secret: %w", src.Name, err)
+			}
+		}
+		client, err := upstream.New(upstream.Options{
+			Source: src, Base: s.Upstream, User: s.User, Secret: secret,
+			Rate: s.Rate, Concurrency: s.Concurrency, MaxBody: int64(s.MaxBody), Now: time.Now,
+			Logger: h.log, UserAgent: "understudy/" + version(),
+		})
+		if err != nil {
+			return fmt.Errorf("sources.%s: %w", src.Name, err)
+		}
+		h.clients[src.Name] = client
+		h.closers = append(h.closers, client.Close)
+		kinds, err := h.db.Kinds(ctx, src.Name)
+		if err != nil {
+			return err
+		}
+		generations := map[string]int64{}
+		for _, k := range kinds {
+			generations[k.Kind] = k.Generation
+		}
+		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations})
+	}
+	m2, err := mirror.New(o)
+	h.mirror = m2
+	return err
+}
+
+// close gives back what build opened, last first.
+func (h *house) close() error {
+	var errs []error
+	for i := len(h.closers) - 1; i >= 0; i-- {
+		errs = append(errs, h.closers[i]())
+	}
+	h.closers = nil
+	return errors.Join(errs...)
+}
+
+// serve runs the faces, the mirror's and the clients' background work and the
+// given tasks until ctx ends. first, when not nil, is served before and ended
+// with the others.
+func (h *house) serve(ctx context.Context, first *face, more []task) error {
+	faces := h.faces
+	if first != nil {
+		faces = append([]*face{first}, faces...)
+	}
+	tasks := append([]task{h.mirror.Run}, more...)
+	if h.access != nil {
+		tasks = append(tasks, h.access.Run)
+	}
+	for _, c := range h.clients {
+		tasks = append(tasks, c.Run)
+	}
+	ending := context.AfterFunc(ctx, func() { h.ending.Store(true) })
+	defer ending()
+	return errors.Join(serveFaces(ctx, faces, tasks), h.close())
+}
+
+// printAddresses says where everything is; scripts read the first two columns.
+func (h *house) printAddresses(w io.Writer) {
+	for _, f := range h.faces {
+		fmt.Fprintf(w, "%-9s %s\n", f.name, f.url())
+	}
+}

@@ -1,0 +1,115 @@
+// Command understudy is the front door: flags, settings files and wiring. It
+// is the only package that knows every room and touches the process.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes scripts depend on.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// process is what a command may touch of the process around it.
+type process struct {
+	args           []string
+	stdout, stderr io.Writer
+	env            func(string) (string, bool)
+}
+
+// commands is the command line.
+type commands struct {
+	Serve   serveCmd   `cmd:"" help:"Stand in for the configured APIs."`
+	Slowapi slowapiCmd `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
+	Check   checkCmd   `cmd:"" help:"Check the settings file and print what it means."`
+	Store   storeCmd   `cmd:"" help:"Look at the database of a data folder."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	os.Exit(run(process{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
+}
+
+// run parses the command line and runs the command. The first SIGINT or
+// SIGTERM ends it in order, the second at once.
+func run(p process) int {
+	var cli commands
+	code := -1
+	parser, err := kong.New(&cli,
+		kong.Name("understudy"),
+		kong.Description("A fast, permissioned, always-on stand-in for slow APIs. Try: understudy serve --demo"),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(c int) { code = c }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		fmt.Fprintln(p.stderr, "understudy:", err)
+		return exitFailed
+	}
+	if len(p.args) == 0 {
+		p.args = []string{"--help"}
+	}
+	chosen, err := parser.Parse(p.args)
+	if code >= 0 {
+		return code // --help has printed
+	}
+	if err != nil {
+		fmt.Fprintf(p.stderr, "understudy: %v\ntry: understudy --help\n", err)
+		return exitUsage
+	}
+	ctx, stop := signals()
+	defer stop()
+	chosen.BindTo(ctx, (*context.Context)(nil))
+	chosen.Bind(&p)
+	return exitCode(chosen.Run(), p.stderr)
+}
+
+// signals is a context the first SIGINT or SIGTERM ends; the second ends the
+// process at once.
+func signals() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-ch:
+			cancel()
+		case <-done:
+			return
+		}
+		select {
+		case <-ch:
+			os.Exit(exitFailed)
+		case <-done:
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); close(done); cancel() }
+}
+
+// usageError is the caller's mistake rather than ours: exit 2.
+type usageError struct{ error }
+
+func exitCode(err error, stderr io.Writer) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintln(stderr, "understudy:", err)
+		return exitUsage
+	}
+	fmt.Fprintln(stderr, "understudy:", err)
+	return exitFailed
+}

@@ -1,0 +1,164 @@
+// Serve: from flags to a running house.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+type serveCmd struct {
+	Config  string   `placeholder:"FILE" help:"Settings file (default understudy.yml)."`
+	Demo    bool     `help:"Serve a simulated API of our own; needs no account anywhere."`
+	Compare bool     `help:"With --demo: measure direct against through Understudy and print it."`
+	Data    string   `placeholder:"DIR" help:"Data folder (default ./understudy-data; for --demo a fresh one, removed at exit)."`
+	Viewer  string   `placeholder:"HOST:PORT" help:"Where people browse (default 127.0.0.1:4114)."`
+	DropIn  []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Where programs reach a source (repeatable)."`
+	Slowapi string   `placeholder:"HOST:PORT" help:"With --demo: where the simulated API listens (default 127.0.0.1:4116)."`
+	worldFlags
+}
+
+// Run serves until the first signal.
+func (c *serveCmd) Run(ctx context.Context, p *process) error {
+	cfg, folderPath, secrets, err := c.settings(p)
+	if err != nil {
+		return err
+	}
+	if err := c.apply(cfg); err != nil {
+		return usageError{err}
+	}
+	if c.Demo {
+		return c.serveDemo(ctx, p, cfg)
+	}
+	dir, err := openFolder(cfg.Data, false)
+	if err != nil {
+		return err
+	}
+	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: secrets, dir: dir, by: "config", stderr: p.stderr})
+	if err != nil {
+		return errors.Join(err, dir.close())
+	}
+	h.printAddresses(p.stdout)
+	printReady(p.stdout)
+	return errors.Join(h.serve(ctx, nil, nil), dir.close())
+}
+
+// settings reads the file, or the demo's own.
+func (c *serveCmd) settings(p *process) (cfg *config, folder string, secrets secretsFrom, err error) {
+	if c.Demo {
+		if c.Config != "" {
+			return nil, "", nil, usageError{errors.New("--demo brings its own settings; leave out --config")}
+		}
+		cfg, err = parseConfig(demoSettings, p.env)
+		return cfg, "", demoSecrets, err
+	}
+	if c.Compare || c.Slowapi != "" {
+		return nil, "", nil, usageError{errors.New("--compare and --slowapi need --demo")}
+	}
+	path := c.Config
+	if path == "" {
+		path = "understudy.yml"
+	}
+	cfg, err = readConfig(path, p.env)
+	folder = filepath.Dir(path)
+	return cfg, folder, fileSecrets(folder), err
+}
+
+// apply puts flags over settings.
+func (c *serveCmd) apply(cfg *config) error {
+	if c.Data != "" {
+		cfg.Data = c.Data
+	}
+	if c.Viewer != "" {
+		if err := checkAddress(c.Viewer); err != nil {
+			return fmt.Errorf("--viewer: %w", err)
+		}
+		cfg.Viewer.Listen = c.Viewer
+	}
+	for _, text := range c.DropIn {
+		name, addr, ok := strings.Cut(text, "=")
+		src := cfg.Sources[name]
+		if !ok || src == nil {
+			return fmt.Errorf("--drop-in %q: write SOURCE=HOST:PORT with a configured source", text)
+		}
+		if err := checkAddress(addr); err != nil {
+			return fmt.Errorf("--drop-in: %w", err)
+		}
+		src.Listen = addr
+	}
+	return nil
+}
+
+// serveDemo starts the simulated API and the house in front of it.
+func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err error) {
+	dir, err := c.demoFolder()
+	if err != nil {
+		return err
+	}
+	if c.Compare && cfg.Log.Access == "" {
+		// A hundred lines of requests would bury the table.
+		cfg.Log.Access = filepath.Join(dir.path, "access.log")
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	w, err := c.settle(dir.path, time.Now())
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	api, err := c.open(w, filepath.Join(dir.path, "slowapi.journal"), time.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	addr := c.Slowapi
+	if addr == "" {
+		addr = defaultSlowapi
+	}
+	if err := checkAddress(addr); err != nil {
+		return usageError{fmt.Errorf("--slowapi: %w", err)}
+	}
+	l, err := listen(ctx, addr, "--slowapi")
+	if err != nil {
+		return err
+	}
+	slow := newFace("slowapi", l, api, log)
+	for _, src := range cfg.Sources {
+		src.Upstream = slow.url()
+	}
+	h, err := build(ctx, blueprint{cfg: cfg, secrets: demoSecrets, dir: dir, by: "demo", world: w.String(), stderr: p.stderr})
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	h.printAddresses(p.stdout)
+	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.name, slow.url(), c.Latency)
+	cred := cfg.Credentials[0]
+	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n", h.faces[1].url(), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
+	printReady(p.stdout)
+	var tasks []task
+	if c.Compare {
+		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p.stdout) })
+	}
+	return h.serve(ctx, slow, tasks)
+}
+
+// printReady is the last line before requests are served; scripts wait for it.
+func printReady(w io.Writer) { fmt.Fprintln(w, "Ctrl-C ends it") }
+
+// demoFolder is a fresh folder removed at exit, unless one was given.
+func (c *serveCmd) demoFolder() (*folder, error) {
+	if c.Data != "" {
+		return openFolder(c.Data, false)
+	}
+	path, err := os.MkdirTemp("", "understudy-demo-")
+	if err != nil {
+		return nil, err
+	}
+	return openFolder(path, true)
+}

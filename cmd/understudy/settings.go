@@ -1,0 +1,150 @@
+// Settings: reads a settings file strictly and says where it is wrong.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy/kit/nearest"
+)
+
+// maxConfig bounds a settings file, in bytes.
+const maxConfig = 1 << 20
+
+// readConfig reads a settings file. Every error names the file, and the line
+// where there is one.
+func readConfig(path string, lookup func(string) (string, bool)) (*config, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not there; write one (docs/settings.md shows it) or try --demo", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxConfig {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxConfig)
+	}
+	c, err := parseConfig(data, lookup)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// parseConfig reads settings: unknown names are errors with the line and the
+// nearest known name, ${NAME} comes from lookup.
+func parseConfig(data []byte, lookup func(string) (string, bool)) (*config, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	c := &config{}
+	if len(doc.Content) > 0 {
+		root := doc.Content[0]
+		if err := strict(root, reflect.TypeFor[config]()); err != nil {
+			return nil, err
+		}
+		if err := expand(root, "", lookup); err != nil {
+			return nil, err
+		}
+		if err := root.Decode(c); err != nil {
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+	}
+	c.defaults()
+	return c, c.check()
+}
+
+// strict walks a document beside the type it will fill.
+func strict(n *yaml.Node, t reflect.Type) error {
+	if n.Kind == yaml.AliasNode {
+		// A few lines of nested aliases can stand for gigabytes.
+		return fmt.Errorf("line %d: aliases (*%s) are not read here; write the value out", n.Line, clip(n.Value))
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		return nil
+	case t.Kind() == reflect.Struct && !implementsUnmarshal(t):
+		if n.Kind != yaml.MappingNode {
+			return fmt.Errorf("line %d: want a block of settings", n.Line)
+		}
+		return strictStruct(n, t)
+	case t.Kind() == reflect.Map:
+		if n.Kind != yaml.MappingNode {
+			return fmt.Errorf("line %d: want a block of names", n.Line)
+		}
+		return eachPair(n, func(_, v *yaml.Node) error { return strict(v, t.Elem()) })
+	case t.Kind() == reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			return fmt.Errorf("line %d: want a list", n.Line)
+		}
+		for _, item := range n.Content {
+			if err := strict(item, t.Elem()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func strictStruct(n *yaml.Node, t reflect.Type) error {
+	fields := map[string]reflect.Type{}
+	var known []string
+	for f := range t.Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" {
+			fields[name] = f.Type
+			known = append(known, name)
+		}
+	}
+	return eachPair(n, func(k, v *yaml.Node) error {
+		ft, ok := fields[k.Value]
+		if !ok {
+			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, clip(k.Value), nearest.Hint(clip(k.Value), known))
+		}
+		return strict(v, ft)
+	})
+}
+
+// eachPair visits a mapping and refuses a name that is there twice.
+func eachPair(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if first, twice := seen[k.Value]; twice {
+			return fmt.Errorf("line %d: %q is there twice, first in line %d", k.Line, clip(k.Value), first)
+		}
+		seen[k.Value] = k.Line
+		if err := visit(k, n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func implementsUnmarshal(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]())
+}
+
+// clip keeps foreign text in a message short.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}

@@ -1,0 +1,194 @@
+// Tests of the settings file: strictness, values, and its document.
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func noEnv(string) (string, bool) { return "", false }
+
+func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown":         {"data: x\nviewr: {}\n", `line 2: unknown setting "viewr"; did you mean "viewer"?`},
+		"nested":          {"sources:\n  a:\n    spec: x\n    upstrem: y\n", `line 4: unknown setting "upstrem"; did you mean "upstream"?`},
+		"in a list":       {"credentials:\n  - {name: a, sorce: b}\n", `line 2: unknown setting "sorce"; did you mean "source"?`},
+		"twice":           {"data: x\ndata: y\n", `line 2: "data" is there twice, first in line 1`},
+		"duration":        {"mirror: {newest: 5}\n", `"5" is no duration`},
+		"negative":        {"mirror: {newest: -5s}\n", `no duration`},
+		"size":            {"mirror: {hot: 64 potatoes}\n", `"64 potatoes" is no size`},
+		"date":            {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, expires: tomorrow}]\n", `"tomorrow" is no date`},
+		"block":           {"viewer: 5\n", `line 1: want a block of settings`},
+		"list":            {"credentials: {}\n", `want a list`},
+		"address":         {"viewer: {listen: nowhere}\n", `viewer.listen: "nowhere": write HOST:PORT`},
+		"open address":    {"viewer: {listen: \":4114\"}\n", `has no host; write 127.0.0.1, or 0.0.0.0`},
+		"url":             {"sources: {a: {spec: s, upstream: \"ftp://x\"}}\n", `sources.a.upstream: want http(s)://host`},
+		"secret in url":   {"sources: {a: {spec: s, upstream: \"http://u:hunter2@x\"}}\n", `no credentials`},
+		"empty source":    {"sources: {a: }\n", `sources.a.spec: the source is empty`},
+		"source name":     {"sources: {number: {spec: s}}\n", `cannot name a source`},
+		"unknown source":  {"sources: {web: {spec: s}}\ncredentials: [{name: a, source: wep, secret: \"file:x\", role: all}]\n", `source: "wep" is not configured; did you mean "web"?`},
+		"role":            {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: al}]\n", `role: "al" is not a role; did you mean "all"?`},
+		"builtin role":    {"roles: {all: {}}\n", `that role is built in`},
+		"allow":           {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, allow: [\"/x\"]}]\n", `write a method and a path`},
+		"sign-in":         {"viewer: {sign_in: magic}\n", `"magic" is not known`},
+		"environment":     {"data: ${NOWHERE}\n", `line 1: environment variable NOWHERE is not set`},
+		"no yaml":         {"data: [\n", `line`},
+		"credential name": {"credentials: [{source: a}]\n", `every credential needs one`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseConfig([]byte(c.text), noEnv)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want one with %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestSettingsAreRead(t *testing.T) {
+	env := func(name string) (string, bool) { return "/srv/" + strings.ToLower(name), name == "FOLDER" }
+	c, err := parseConfig([]byte(`
+data: ${FOLDER}
+sources:
+  web: {spec: ./web.yaml, user: "a$b", secret: "cmd:echo ${HOME}", rate: 2.5, polls: []}
+credentials:
+  - {name: reports, source: web, user: reports, secret: "file:x", role: support, max_stale: 0s, expires: 2027-01-01}
+roles:
+  support: {web: {"*": see, phone: last4}}
+mirror: {hot: 25MiB, newest: 1m}
+`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Data != "/srv/folder" {
+		t.Errorf("data = %q", c.Data)
+	}
+	src := c.Sources["web"]
+	if src.User != "a$b" || src.Secret != "cmd:echo ${HOME}" || src.Rate != 2.5 || src.Polls == nil || len(src.Polls) != 0 {
+		t.Errorf("source = %+v", src)
+	}
+	cred := c.Credentials[0]
+	if cred.MaxStale == nil || *cred.MaxStale != 0 || !time.Time(cred.Expires).Equal(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("credential = %+v", cred)
+	}
+	if c.Mirror.Hot != 25<<20 || c.Mirror.Newest.std() != time.Minute || c.Viewer.Listen != defaultViewer {
+		t.Errorf("config = %+v", c)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "4kB": 4000, "4KiB": 4096, "64MiB": 64 << 20, "2GiB": 2 << 30, "1 GB": 1e9} {
+		if got, err := parseSize(text); err != nil || got != want {
+			t.Errorf("parseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5GiB", "99999999999TiB", "0x10"} {
+		if got, err := parseSize(text); err == nil {
+			t.Errorf("parseSize(%q) = %d, want an error", text, got)
+		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for setting, want := range map[string]string{"file:token": "hunter2", "file:" + filepath.Join(dir, "token"): "hunter2", "cmd:cat token": "hunter2", "cmd:printf ' a b '": " a b "} {
+		s, err := readSecret(t.Context(), setting, dir)
+		if err != nil || s.Reveal() != want {
+			t.Errorf("readSecret(%q) = %v, %v", setting, s.Reveal() == want, err)
+		}
+	}
+	for _, setting := range []string{"hunter2", "file:nowhere", "cmd:false", "cmd:true", "", "env:X"} {
+		_, err := readSecret(t.Context(), setting, dir)
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("readSecret(%q): %v", setting, err)
+		}
+	}
+}
+
+// Every setting stands in the document, and every setting in the document exists.
+func TestSettingsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inDocs := map[string]bool{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if rest, ok := strings.CutPrefix(line, "| `"); ok {
+			name, _, _ := strings.Cut(rest, "`")
+			inDocs[name] = true
+		}
+	}
+	inCode := map[string]bool{}
+	settingNames(reflect.TypeFor[config](), "", inCode)
+	for name := range inCode {
+		if !inDocs[name] {
+			t.Errorf("docs/settings.md does not name %s", name)
+		}
+	}
+	for name := range inDocs {
+		if !inCode[name] {
+			t.Errorf("docs/settings.md names %s, which is no setting", name)
+		}
+	}
+}
+
+func settingNames(t reflect.Type, prefix string, out map[string]bool) {
+	for f := range t.Fields() {
+		name, ft := prefix+f.Tag.Get("yaml"), f.Type
+		switch {
+		case name == "roles":
+			out["roles.NAME.SOURCE"] = true
+		case ft.Kind() == reflect.Map:
+			settingNames(ft.Elem().Elem(), name+".NAME.", out)
+		case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Pointer:
+			settingNames(ft.Elem().Elem(), name+"[].", out)
+		case ft.Kind() == reflect.Struct && !implementsUnmarshal(ft):
+			settingNames(ft, name+".", out)
+		default:
+			out[name] = true
+		}
+	}
+}
+
+// The example in the document is a working file.
+func TestDocumentedExample(t *testing.T) {
+	text, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/settings.md has no example")
+	}
+	if _, err := parseConfig([]byte(example), noEnv); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add([]byte("data: x\nviewer: {listen: 127.0.0.1:0}\n"))
+	f.Add(demoSettings)
+	f.Add([]byte("sources: {a: &a {spec: x}, b: *a}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("mirror: {hot: 1GiB}\nroles: {r: {s: {\"*\": see}}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 4<<10 {
+			return
+		}
+		c, err := parseConfig(data, noEnv)
+		if err == nil && c == nil {
+			t.Error("neither settings nor an error")
+		}
+	})
+}

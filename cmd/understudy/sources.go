@@ -1,0 +1,130 @@
+// Sources: from settings to specs, credentials and policy.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/callers"
+	"understudy/kit/nearest"
+	"understudy/upstream"
+)
+
+// secretsFrom reads one setting into a secret.
+type secretsFrom func(ctx context.Context, setting string) (understudy.Secret, error)
+
+// fileSecrets reads secrets beside the settings file.
+func fileSecrets(folder string) secretsFrom {
+	return func(ctx context.Context, setting string) (understudy.Secret, error) {
+		return readSecret(ctx, setting, folder)
+	}
+}
+
+// readSpec finds a built-in spec by name or reads one from a file.
+func readSpec(setting, folder string) (*understudy.Spec, error) {
+	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
+		spec, err := upstream.BuiltIn(setting)
+		if err != nil {
+			return nil, fmt.Errorf("spec: %w%s", err, nearest.Hint(setting, upstream.Names()))
+		}
+		return spec, nil
+	}
+	if !filepath.IsAbs(setting) {
+		setting = filepath.Join(folder, setting)
+	}
+	data, err := os.ReadFile(setting)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return upstream.ReadSpec(setting, data)
+}
+
+// readSources makes the nouns of every configured source, in name order.
+func (c *config) readSources(folder string) ([]*understudy.Source, error) {
+	var out []*understudy.Source
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		s := c.Sources[name]
+		spec, err := readSpec(s.Spec, folder)
+		if err != nil {
+			return nil, fmt.Errorf("sources.%s.%w", name, err)
+		}
+		if s.Listen == "" {
+			if spec.Port == 0 {
+				return nil, fmt.Errorf("sources.%s.listen: spec %s names no port; write HOST:PORT", name, spec.Name)
+			}
+			s.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(spec.Port))
+		}
+		if s.User == "" && slices.Contains(slices.Collect(maps.Values(spec.Vars)), "user") {
+			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, spec.Name)
+		}
+		src := &understudy.Source{Name: name, Spec: spec, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls}
+		if err := checkPolls(src, s); err != nil {
+			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
+		}
+		out = append(out, src)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("sources: nothing is configured; add one (docs/settings.md shows it) or try --demo")
+	}
+	return out, nil
+}
+
+// checkPolls fills in the default, the kinds most looked at, and refuses what
+// the spec does not have.
+func checkPolls(src *understudy.Source, s *sourceConfig) error {
+	if s.Polls == nil {
+		for _, kind := range []string{"calls", "messages"} {
+			if k := src.Spec.Kind(kind); k != nil && len(k.Lists) > 0 {
+				src.Polls = append(src.Polls, kind)
+			}
+		}
+		return nil
+	}
+	var known []string
+	for _, k := range src.Spec.Kinds {
+		if len(k.Lists) > 0 {
+			known = append(known, k.Name)
+		}
+	}
+	for _, kind := range s.Polls {
+		if !slices.Contains(known, kind) {
+			return fmt.Errorf("spec %s has no list of %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), known))
+		}
+	}
+	return nil
+}
+
+// readCredentials fetches every credential's secret.
+func (c *config) readCredentials(ctx context.Context, secrets secretsFrom, by string) ([]callers.Credential, error) {
+	var out []callers.Credential
+	for _, cred := range c.Credentials {
+		secret, err := secrets(ctx, cred.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("credentials: %s: secret: %w", cred.Name, err)
+		}
+		grant := understudy.Grant{Role: cred.Role, By: by, Expires: time.Time(cred.Expires)}
+		if cred.MaxStale != nil {
+			d := cred.MaxStale.std()
+			grant.MaxStale = &d
+		}
+		for _, text := range cred.Allow {
+			allow, err := parseAllow(text)
+			if err != nil {
+				return nil, err
+			}
+			grant.Allow = append(grant.Allow, allow)
+		}
+		out = append(out, callers.Credential{Name: cred.Name, Source: cred.Source, User: cred.User, Secret: secret, Grant: grant})
+	}
+	return out, nil
+}

@@ -1,0 +1,66 @@
+// The store commands: look at the database of a data folder.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"understudy/internal/store"
+)
+
+// storeFile is the database's name in the data folder.
+const storeFile = "understudy.db"
+
+type storeCmd struct {
+	Stats storeStatsCmd `cmd:"" help:"Print sizes and counts, bytes per record included."`
+}
+
+type dataFlag struct {
+	Data string `default:"./understudy-data" placeholder:"DIR" help:"Data folder."`
+}
+
+// open opens the folder's database, which must be there.
+func (d dataFlag) open(ctx context.Context) (*store.DB, error) {
+	path := filepath.Join(d.Data, storeFile)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("%w; name a data folder with --data", err)
+	}
+	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
+}
+
+type storeStatsCmd struct{ dataFlag }
+
+// Run prints a table by kind and the file's size.
+func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	s, err := db.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	return printStats(p.stdout, s)
+}
+
+func printStats(out io.Writer, s store.Stats) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SOURCE\tKIND\tRECORDS\tVERSIONS\tCHANGES\tAS SENT\tPACKED")
+	for _, k := range s.Kinds {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", k.Source, k.Kind, k.Records, k.Versions, k.Changes, k.Unpacked, k.Packed)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%d pages, %d records, %d dictionaries\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
+		s.Pages, s.Records, s.Dictionaries, s.File+s.WAL, s.WAL, s.Free, s.PerRecord)
+	return err
+}

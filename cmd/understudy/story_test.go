@@ -1,0 +1,357 @@
+// Stories: the command line and the faces as a user meets them, one txtar file
+// each in testdata.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"understudy": main})
+}
+
+func TestStories(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			const account = "AC00000000000000000000000000000001"
+			env.Setenv("AC", account)
+			env.Setenv("demo", account+":understudydemotoken")
+			env.Setenv("masked", account+":understudymaskedtoken")
+			env.Setenv("direct", account+":slowapitoken")
+			env.Setenv("reports", "reports:reportssecret")
+			env.Values[serversKey{}] = map[string]*server{}
+			env.Defer(func() {
+				for _, s := range env.Values[serversKey{}].(map[string]*server) {
+					s.kill()
+				}
+			})
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve":      cmdServe,
+			"stop":       cmdStop,
+			"http":       cmdHTTP,
+			"await":      cmdAwait,
+			"count":      cmdCount,
+			"awaitcount": cmdAwaitCount,
+			"next":       cmdNext,
+			"library":    cmdLibrary,
+		},
+	})
+}
+
+// patience bounds everything a story waits for.
+const patience = 30 * time.Second
+
+type serversKey struct{}
+
+// server is one `understudy serve` of a story.
+type server struct {
+	cmd    *exec.Cmd
+	out    *strings.Builder
+	exited chan error
+}
+
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+}
+
+// cmdServe starts a server and waits until it says how to end it:
+//
+//	serve NAME ARGS…
+//
+// The demo gets free ports. The addresses it prints become variables: $viewer,
+// $slowapi, each source by its name, and all of them again behind NAME_.
+func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: serve NAME ARGS…")
+	}
+	name := args[0]
+	rest := args[1:]
+	if slices.Contains(rest, "--demo") {
+		rest = append(rest, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0", "--slowapi", "127.0.0.1:0")
+	}
+	cmd := exec.Command("understudy", append([]string{"serve"}, rest...)...)
+	path, err := exec.LookPath("understudy")
+	ts.Check(err)
+	cmd.Path, cmd.Dir = path, ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "TMPDIR="+ts.Getenv("TMPDIR"))
+	logFile, err := os.Create(ts.MkAbs(name + ".log"))
+	ts.Check(err)
+	cmd.Stderr = logFile
+	stdout, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	s := &server{cmd: cmd, out: &strings.Builder{}, exited: make(chan error, 1)}
+	ready := make(chan error, 1)
+	go func() {
+		ready <- readAddresses(ts, name, stdout, s.out)
+		_, _ = io.Copy(io.Discard, stdout)
+		err := cmd.Wait()
+		_ = logFile.Close()
+		s.exited <- err
+		close(s.exited)
+	}()
+	select {
+	case err := <-ready:
+		if err != nil {
+			<-s.exited
+			log, _ := os.ReadFile(ts.MkAbs(name + ".log"))
+			ts.Fatalf("serve %s: %v\n%s%s", name, err, s.out, log)
+		}
+	case <-time.After(patience):
+		s.kill()
+		ts.Fatalf("serve %s: not ready after %v", name, patience)
+	}
+	ts.Value(serversKey{}).(map[string]*server)[name] = s
+}
+
+func readAddresses(ts *testscript.TestScript, name string, r io.Reader, out *strings.Builder) error {
+	line := regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
+	in := bufio.NewScanner(r)
+	for in.Scan() {
+		fmt.Fprintln(out, in.Text())
+		if m := line.FindStringSubmatch(in.Text()); m != nil {
+			ts.Setenv(m[1], m[2])
+			ts.Setenv(name+"_"+m[1], m[2])
+		}
+		if strings.Contains(in.Text(), "Ctrl-C") {
+			return nil
+		}
+	}
+	return fmt.Errorf("it ended before it was ready")
+}
+
+// cmdStop ends a server in order; it must exit 0. With -kill it ends at once:
+//
+//	stop [-kill] NAME
+func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+	servers := ts.Value(serversKey{}).(map[string]*server)
+	hard := len(args) == 2 && args[0] == "-kill"
+	name := args[len(args)-1]
+	s := servers[name]
+	if neg || s == nil {
+		ts.Fatalf("stop: want one of %v", slices.Sorted(maps.Keys(servers)))
+	}
+	delete(servers, name)
+	if hard {
+		s.kill()
+		return
+	}
+	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-s.exited:
+		if err != nil {
+			log, _ := os.ReadFile(ts.MkAbs(name + ".log"))
+			ts.Fatalf("stop %s: %v\n%s", name, err, log)
+		}
+	case <-time.After(patience):
+		s.kill()
+		ts.Fatalf("stop %s: still running after %v", name, patience)
+	}
+}
+
+// ask is one request of a story: http [-u USER:PASSWORD] [-X METHOD] [-d BODY]
+// [-H HEADER] [-o FILE] URL.
+type ask struct {
+	user, method, body, url, out string
+	headers                      []string
+}
+
+func parseAsk(ts *testscript.TestScript, args []string) ask {
+	a := ask{method: "GET"}
+	for len(args) > 1 {
+		switch args[0] {
+		case "-u":
+			a.user = args[1]
+		case "-X":
+			a.method = args[1]
+		case "-d":
+			a.body, a.method = args[1], "POST"
+		case "-H":
+			a.headers = append(a.headers, args[1])
+		case "-o":
+			a.out = args[1]
+		default:
+			ts.Fatalf("http: unknown flag %s", args[0])
+		}
+		args = args[2:]
+	}
+	if len(args) != 1 {
+		ts.Fatalf("http: want one URL, have %q", args)
+	}
+	a.url = args[0]
+	return a
+}
+
+// do sends it and gives status line, headers and body as text.
+func (a ask) do() (text string, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, a.method, a.url, strings.NewReader(a.body))
+	if err != nil {
+		return "", nil, err
+	}
+	if user, password, ok := strings.Cut(a.user, ":"); ok {
+		req.SetBasicAuth(user, password)
+	}
+	if a.body != "" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, h := range a.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return "", nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", resp.Status)
+	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(resp.Header[name], ", "))
+	}
+	fmt.Fprintf(&b, "\n%s\n", body)
+	return b.String(), body, nil
+}
+
+// cmdHTTP sends one request; what came is matched by the stdout command.
+func cmdHTTP(ts *testscript.TestScript, neg bool, args []string) {
+	a := parseAsk(ts, args)
+	text, body, err := a.do()
+	if (err != nil) != neg {
+		ts.Fatalf("http %s: %v", a.url, err)
+	}
+	fmt.Fprint(ts.Stdout(), text)
+	if a.out != "" {
+		ts.Check(os.WriteFile(ts.MkAbs(a.out), body, 0o600))
+	}
+}
+
+// cmdAwait repeats a request until a pattern is in the answer:
+//
+//	await PATTERN http-arguments…
+func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await PATTERN URL")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	a := parseAsk(ts, args[1:])
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	last := ""
+	for {
+		text, _, err := a.do()
+		if err == nil && pattern.MatchString(text) {
+			fmt.Fprint(ts.Stdout(), text)
+			return
+		}
+		if err == nil {
+			last = text
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("await %s: not after %v; last answer:\n%s", args[0], patience, last)
+		}
+	}
+}
+
+// asked is how often upstream was asked for targets that match a pattern.
+func asked(ts *testscript.TestScript, pattern string) int {
+	re, err := regexp.Compile(pattern)
+	ts.Check(err)
+	_, body, err := ask{method: "GET", url: ts.Getenv("slowapi") + "/-/stats"}.do()
+	ts.Check(err)
+	var stats struct {
+		ByTarget map[string]int `json:"by_target"`
+	}
+	ts.Check(json.Unmarshal(body, &stats))
+	n := 0
+	for target, times := range stats.ByTarget {
+		if re.MatchString(target) {
+			n += times
+		}
+	}
+	return n
+}
+
+// cmdCount compares how often upstream was asked for targets that match:
+//
+//	count PATTERN N
+func cmdCount(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: count PATTERN N")
+	}
+	if n := asked(ts, args[0]); fmt.Sprint(n) != args[1] {
+		ts.Fatalf("upstream was asked %d times for %s, want %s", n, args[0], args[1])
+	}
+}
+
+// cmdAwaitCount waits until upstream was asked that often:
+//
+//	awaitcount PATTERN N
+func cmdAwaitCount(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: awaitcount PATTERN N")
+	}
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n := asked(ts, args[0])
+		if fmt.Sprint(n) == args[1] {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("upstream was asked %d times for %s, want %s", n, args[0], args[1])
+		}
+	}
+}
+
+// cmdNext sets $next to the next_page_uri of a saved answer:
+//
+//	next FILE
+func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: next FILE")
+	}
+	var page struct {
+		Next string `json:"next_page_uri"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &page))
+	if page.Next == "" {
+		ts.Fatalf("%s has no next page", args[0])
+	}
+	ts.Setenv("next", page.Next)
+}

@@ -1,0 +1,172 @@
+// Values: durations, sizes, dates and secrets as a settings file writes them.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy"
+)
+
+type (
+	duration time.Duration // 30s, 5m, 720h
+	size     int64         // bytes: 64MiB, 10GiB, 1000
+	date     time.Time     // 2027-01-01 or RFC 3339
+)
+
+// UnmarshalYAML reads a Go duration that is not negative.
+func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || v < 0 {
+		return fmt.Errorf("line %d: %q is no duration; write 30s, 5m or 24h", n.Line, n.Value)
+	}
+	*d = duration(v)
+	return nil
+}
+
+// UnmarshalYAML reads bytes with an optional binary or decimal unit.
+func (s *size) UnmarshalYAML(n *yaml.Node) error {
+	v, err := parseSize(n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	*s = size(v)
+	return nil
+}
+
+func parseSize(text string) (int64, error) {
+	units := []struct {
+		name  string
+		bytes int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || v < 0 || v > (1<<62)/u.bytes {
+			break
+		}
+		return v * u.bytes, nil
+	}
+	return 0, fmt.Errorf("%q is no size; write 64MiB or 10GiB", text)
+}
+
+// UnmarshalYAML reads a day (its first moment, UTC) or an RFC 3339 time.
+func (d *date) UnmarshalYAML(n *yaml.Node) error {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, n.Value); err == nil {
+			*d = date(t)
+			return nil
+		}
+	}
+	return fmt.Errorf("line %d: %q is no date; write 2027-01-01", n.Line, n.Value)
+}
+
+// secretTimeout bounds a command that prints a secret.
+const secretTimeout = 10 * time.Second
+
+// maxSecret bounds what a file or command may hand over as a secret, in bytes.
+const maxSecret = 64 << 10
+
+// readSecret fetches what a setting points to. One trailing newline is cut.
+// The text itself never appears in an error.
+func readSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
+	scheme, rest, _ := strings.Cut(setting, ":")
+	var text []byte
+	switch scheme {
+	case "file":
+		if !filepath.IsAbs(rest) {
+			rest = filepath.Join(folder, rest)
+		}
+		info, err := os.Stat(rest)
+		if err != nil {
+			return understudy.Secret{}, err
+		}
+		if info.Size() > maxSecret {
+			return understudy.Secret{}, fmt.Errorf("%s is larger than %d bytes", rest, maxSecret)
+		}
+		if text, err = os.ReadFile(rest); err != nil {
+			return understudy.Secret{}, err
+		}
+	case "cmd":
+		ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", rest)
+		cmd.Dir, cmd.WaitDelay = folder, time.Second
+		out, err := cmd.Output()
+		if err != nil {
+			return understudy.Secret{}, fmt.Errorf("command of a secret: %w", err)
+		}
+		text = out
+	default:
+		return understudy.Secret{}, fmt.Errorf("a secret is written file:PATH or cmd:COMMAND, never in the settings file itself")
+	}
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	if len(text) == 0 || len(text) > maxSecret {
+		return understudy.Secret{}, fmt.Errorf("the secret is empty or larger than %d bytes", maxSecret)
+	}
+	return understudy.NewSecret(string(text)), nil
+}
+
+// expand replaces ${NAME} in every scalar that is no secret by the environment
+// variable; a missing one is an error, not an empty string.
+func expand(n *yaml.Node, key string, lookup func(string) (string, bool)) error {
+	if n.Kind == yaml.ScalarNode && key != "secret" {
+		var missing string
+		out := os.Expand(guardDollars(n.Value), func(name string) string {
+			if name == dollar {
+				return "$"
+			}
+			v, ok := lookup(name)
+			if !ok && missing == "" {
+				missing = name
+			}
+			return v
+		})
+		if missing != "" {
+			return fmt.Errorf("line %d: environment variable %s is not set", n.Line, missing)
+		}
+		n.Value = out
+		return nil
+	}
+	for i, child := range n.Content {
+		name := key
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			name = n.Content[i-1].Value
+		}
+		if err := expand(child, name, lookup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dollar stands for a dollar sign that begins no ${NAME}.
+const dollar = "\x00dollar"
+
+func guardDollars(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if s[i] == '$' && (i+1 == len(s) || s[i+1] != '{') {
+			b.WriteString("${" + dollar + "}")
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
