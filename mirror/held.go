@@ -203,6 +203,9 @@ func namesRecord(t *understudy.Target, name string) bool {
 // remember puts what the store held into the hot tier, unless something
 // became old meanwhile.
 func (m *Mirror) remember(k *kind, t *understudy.Target, h *held, before int64) {
+	if have := m.hot.find(t.Key); have != nil && have.superseded.Load() == 0 && !have.at.Before(h.page.At) {
+		return // as new, and its time still has its monotonic reading
+	}
 	e := m.entryOf(k, t, h)
 	if e == nil || !m.hot.put(e, nil) {
 		return

@@ -63,7 +63,7 @@ type entry struct {
 
 	list, polled, composed, stored bool
 
-	renewed    atomic.Bool
+	renewed    atomic.Int64 // until when it needs no further refresh
 	superseded atomic.Int64 // since when, as a word; 0 = it is not
 	followed   atomic.Int64 // until when its next page needs no thought
 	uses       atomic.Int32

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -99,7 +100,7 @@ func (m *Mirror) hit(h *held, t *understudy.Target, s *source, age time.Duration
 		s.counts.warm.Add(1)
 	}
 	if h.entry != nil {
-		m.renew(h, t, s, age)
+		m.renew(h, t, s, age, now)
 	}
 	m.follow(h, s, now)
 	return a
@@ -119,14 +120,31 @@ func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string
 	return &understudy.Answer{Page: h.page, Gzip: h.gzip, How: understudy.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
 }
 
+// renewAgain is how long after one refresh of a fresh page the next may begin,
+// should it fail.
+const renewAgain = 2 * time.Second
+
 // renew fetches a list's newest page once more in the last third of its fresh
 // time, so that who reads it steadily never finds it past fresh. Polled pages
 // have somebody who does that.
-func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Duration) {
-	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled || h.entry.renewed.Swap(true) {
+func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Duration, now time.Time) {
+	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled {
 		return
 	}
-	m.behind(t, s, h.entry.form.kind, understudy.Refresh)
+	if m.turn(&h.entry.renewed, now, renewAgain) {
+		m.behind(t, s, h.entry.form.kind, understudy.Refresh)
+	}
+}
+
+// turn reports whether the time in next has come, and sets it on by pause. Of
+// many who ask at once, one is told that it has.
+func (m *Mirror) turn(next *atomic.Int64, now time.Time, pause time.Duration) bool {
+	word, until := m.word(now), next.Load()
+	// A time further off than any is one that a clock set back left behind.
+	if word < until && word >= until-int64(m.ages.Hard) {
+		return false
+	}
+	return next.CompareAndSwap(until, word+int64(pause))
 }
 
 func (s *source) wasRead(word int64) {

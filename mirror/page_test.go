@@ -265,6 +265,7 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			if c.within == 0 && a.Fwd != "request" {
 				t.Errorf("fwd %q, want request", a.Fwd)
 			}
+			time.Sleep(2 * time.Second) // what goes on behind lands
 			s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
 			zero := time.Duration(0)
 			a, err = s.Page(t.Context(), understudy.Ask{Target: s.newest(t), MaxStale: &zero})

@@ -29,14 +29,9 @@ func (m *Mirror) follow(h *held, s *source, now time.Time) {
 		m.hope(h.page, s, nil)
 		return
 	}
-	if h.page.Next.URI == "" {
-		return
+	if h.page.Next.URI != "" && m.turn(&h.entry.followed, now, hopeAgain) {
+		m.hope(h.page, s, h.entry)
 	}
-	word, until := m.word(now), h.entry.followed.Load()
-	if word >= until-int64(m.ages.Hard) && word < until || !h.entry.followed.CompareAndSwap(until, word+int64(hopeAgain)) {
-		return
-	}
-	m.hope(h.page, s, h.entry)
 }
 
 // hope asks for the next page of one that was read. Nothing waits for it.

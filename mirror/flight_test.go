@@ -1,0 +1,257 @@
+// Flights: one fetch for all, and nobody's leaving harms another.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+func TestHundredReadersShareOneFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		var joined atomic.Int64
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if a.Joined {
+					joined.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		n, _ := s.fetches("Calls.json")
+		if n != 1 || joined.Load() != 99 {
+			t.Errorf("%d fetches, %d joined; want 1 and 99", n, joined.Load())
+		}
+		if st := s.Stats("twilio"); st.Coalesced != 99 || st.Cold != 100 {
+			t.Errorf("stats %+v", st)
+		}
+		synctest.Wait()
+		if st := s.Stats("twilio"); st.ReadyEntries != 1 {
+			t.Errorf("a page a hundred waited for is not ready: %+v", st)
+		}
+	})
+}
+
+func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		leader, leave := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			_, err := s.Page(leader, understudy.Ask{Target: s.newest(t)})
+			gone <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		others := make(chan error, 99)
+		for range 99 {
+			go func() {
+				_, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+				others <- err
+			}()
+		}
+		time.Sleep(100 * time.Millisecond)
+		leave()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("leader: %v", err)
+		}
+		for range 99 {
+			if err := <-others; err != nil {
+				t.Error(err)
+			}
+		}
+		if n, _ := s.fetches("Calls.json"); n != 1 {
+			t.Errorf("%d fetches, want 1", n)
+		}
+	})
+}
+
+func TestWaiterLeavesAtItsOwnDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.delay = func(understudy.Fetch) time.Duration { return 5 * time.Second }
+		patient := make(chan error)
+		go func() {
+			_, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+			patient <- err
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		begin := time.Now()
+		_, err := s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+		if took := time.Since(begin); took != 2*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v after %v, want its deadline after 2 s", err, took)
+		}
+		if err := <-patient; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLastOneOutCancelsUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		var cancelled atomic.Bool
+		s.fetch = func(ctx context.Context, _ understudy.Fetch) (*understudy.Page, error) {
+			<-ctx.Done()
+			cancelled.Store(true)
+			return nil, ctx.Err()
+		}
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
+				defer cancel()
+				_, _ = s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+			})
+		}
+		time.Sleep(2900 * time.Millisecond)
+		if cancelled.Load() {
+			t.Error("cancelled while somebody waited")
+		}
+		wg.Wait()
+		synctest.Wait()
+		if !cancelled.Load() {
+			t.Error("not cancelled when the last waiter had left")
+		}
+		s.script(func() { s.fetch = nil })
+		want(t, s.get(t, s.newest(t)), understudy.Cold, "") // nobody joins what is cancelled
+	})
+}
+
+func TestPanicIsContained(t *testing.T) {
+	for _, where := range []string{"fetch", "save"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var broken atomic.Bool
+				broken.Store(true)
+				s := open(t, 3, over(func(inner Store) Store {
+					return &oddStore{Store: inner, save: func() error {
+						if where == "save" && broken.Load() {
+							panic("save broke")
+						}
+						return nil
+					}}
+				}))
+				s.script(func() {
+					s.fail = func(int, understudy.Fetch) error {
+						if where == "fetch" && broken.Load() {
+							panic("fetch broke")
+						}
+						return nil
+					}
+				})
+				errs := make(chan error, 2)
+				for range 2 {
+					go func() {
+						_, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+						errs <- err
+					}()
+				}
+				for range 2 {
+					if err := <-errs; err == nil {
+						t.Error("no error")
+					}
+				}
+				broken.Store(false)
+				want(t, s.get(t, s.newest(t)), understudy.Cold, "") // the key is not stuck
+			})
+		})
+	}
+}
+
+// TestReaderPromotesWhatWasBegunForNobody: a reader joins a prefetch, which
+// goes over to the lane somebody waits in.
+func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 9)
+		next := s.get(t, s.newest(t)).Page.Next
+		synctest.Wait() // the prefetch is under way
+		target, err := s.spec.Follow("twilio", next.URI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f understudy.Fetch
+		s.script(func() { f = s.asked[1] })
+		if f.Reason != understudy.Prefetch || f.Target.Key != next {
+			t.Fatalf("fetch of %s for %s", f.Target.Key, f.Reason)
+		}
+		select {
+		case <-f.Promote:
+			t.Fatal("promoted though nobody joined")
+		default:
+		}
+		time.Sleep(400 * time.Millisecond)
+		begin := time.Now()
+		a := s.get(t, target)
+		if took := time.Since(begin); a.How != understudy.Cold || !a.Joined || took != 600*time.Millisecond {
+			t.Errorf("%s, joined %v, took %v", a.How, a.Joined, took)
+		}
+		<-f.Promote
+	})
+}
+
+// TestJoinedWithLessPatience: a prefetch fails at once; the reader who joined
+// it, with nothing held, has a patient fetch of its own.
+func TestJoinedWithLessPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 9)
+		s.script(func() {
+			s.fail = func(_ int, f understudy.Fetch) error {
+				if f.Reason == understudy.Prefetch {
+					return &understudy.UpstreamError{Why: understudy.FailDown}
+				}
+				return nil
+			}
+		})
+		next := s.get(t, s.newest(t)).Page.Next
+		synctest.Wait()
+		target, err := s.spec.Follow("twilio", next.URI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, s.get(t, target), understudy.Cold, "")
+		_, by := s.fetches("PageToken")
+		if by[understudy.Prefetch] != 1 || by[understudy.Waiting] != 1 {
+			t.Errorf("fetches by reason %v", by)
+		}
+	})
+}
+
+// oddStore is a store whose saves and touches may fail.
+type oddStore struct {
+	Store
+	save  func() error
+	touch func() error
+}
+
+func (o *oddStore) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
+	if o.save != nil {
+		if err := o.save(); err != nil {
+			return understudy.Saved{}, err
+		}
+	}
+	return o.Store.Save(ctx, p)
+}
+
+func (o *oddStore) Touch(ctx context.Context, t understudy.Touch) (int64, error) {
+	if o.touch != nil {
+		if err := o.touch(); err != nil {
+			return 0, err
+		}
+	}
+	return o.Store.Touch(ctx, t)
+}

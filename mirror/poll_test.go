@@ -1,0 +1,199 @@
+// Polled pages stay warm; the clock may step.
+
+package mirror
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// TestReaderEverySecondNeverWaits: ten minutes, an upstream of 1 s ± 200 ms,
+// one refresh that fails.
+func TestReaderEverySecondNeverWaits(t *testing.T) {
+	for _, polled := range []bool{true, false} {
+		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var settings []setting
+				if polled {
+					settings = append(settings, polls("calls"))
+				}
+				s := open(t, 3, settings...)
+				r := rand.New(rand.NewPCG(1, 2))
+				s.script(func() {
+					s.delay = func(understudy.Fetch) time.Duration {
+						return 800*time.Millisecond + time.Duration(r.IntN(401))*time.Millisecond
+					}
+					s.fail = func(n int, _ understudy.Fetch) error {
+						if n == 10 {
+							return down(500)
+						}
+						return nil
+					}
+				})
+				if !polled {
+					s.get(t, s.newest(t))
+				}
+				time.Sleep(2 * time.Second)
+				counts := map[understudy.How]int{}
+				for range 600 {
+					begin := time.Now()
+					a := s.get(t, s.newest(t))
+					counts[a.How]++
+					if took := time.Since(begin); took != 0 {
+						t.Fatalf("%s after %v", a.How, took)
+					}
+					time.Sleep(time.Second)
+				}
+				if counts[understudy.Warm] != 600 {
+					t.Errorf("answers: %v, want all warm", counts)
+				}
+				n, by := s.fetches("Calls.json")
+				t.Logf("%d fetches: %v", n, by)
+				if n < 20 || n > 35 {
+					t.Errorf("%d fetches in ten minutes", n)
+				}
+			})
+		})
+	}
+}
+
+func TestIdleRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls", "messages"))
+		time.Sleep(5 * time.Minute)
+		busy, _ := s.fetches("Calls.json")
+		time.Sleep(50 * time.Minute)
+		idle, _ := s.fetches("Calls.json")
+		idle -= busy
+		if busy < 12 || busy > 15 || idle < 11 || idle > 15 {
+			t.Errorf("%d polls in the first five minutes, %d in the next fifty", busy, idle)
+		}
+		s.get(t, s.target(t, "Messages.json", "")) // a reader of the source, of any page
+		before, _ := s.fetches("Calls.json")
+		time.Sleep(5 * time.Minute)
+		after, _ := s.fetches("Calls.json")
+		if n := after - before; n < 11 || n > 15 {
+			t.Errorf("%d polls in five minutes after a reader came", n)
+		}
+	})
+}
+
+func TestPollsThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		time.Sleep(2 * time.Second)
+		if at := s.Stats("twilio").CaughtUp["calls"]; time.Since(at) > 2*time.Second {
+			t.Errorf("caught up at %v", at)
+		}
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		before, _ := s.fetches("Calls.json")
+		time.Sleep(4 * time.Minute)
+		after, _ := s.fetches("Calls.json")
+		if n := after - before; n < 5 || n > 16 {
+			t.Errorf("%d polls in four minutes of outage", n)
+		}
+		s.script(func() { s.fail = nil })
+		time.Sleep(33 * time.Second)
+		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+	})
+}
+
+func TestPollsOfARestartAskForNothingFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		time.Sleep(2 * time.Second)
+		s.stop()
+		before, _ := s.fetches("")
+		s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world}}, Store: s.memory})
+		time.Sleep(15 * time.Second)
+		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		if after, _ := s.fetches(""); after != before {
+			t.Errorf("%d fetches of a fresh page", after-before)
+		}
+	})
+}
+
+func TestPollSettings(t *testing.T) {
+	s := open(t, 1)
+	given := func(user string, polls ...string) error {
+		_, err := New(Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: user, Polls: polls}, Upstream: s.world}}, Store: s.memory})
+		return err
+	}
+	if err := given(account, "calls", "messages", "incoming_phone_numbers", "accounts"); err != nil {
+		t.Error(err)
+	}
+	if err := given(account, "cals"); err == nil {
+		t.Error("an unknown kind is polled")
+	}
+	if err := given("", "calls"); err == nil {
+		t.Error("a list whose path cannot be filled is polled")
+	}
+}
+
+// TestClockSteps: the wall clock steps under a mirror whose times carry no
+// monotonic reading, as after a restart.
+func TestClockSteps(t *testing.T) {
+	for _, c := range []struct {
+		step time.Duration
+		how  understudy.How
+		age  time.Duration
+	}{
+		{0, understudy.Warm, 5 * time.Second},
+		{-time.Hour, understudy.Stale, 0},                                  // from the future: nobody knows its age
+		{10 * time.Minute, understudy.Cold, 0},                             // past stale: the reader waits
+		{30 * 24 * time.Hour, understudy.Cold, 0},                          // past the hard limit
+		{2 * time.Minute, understudy.Stale, 2*time.Minute + 5*time.Second}, // a little forward
+	} {
+		t.Run(c.step.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var step time.Duration
+				clock := func() time.Time { return time.Now().Round(0).Add(step) }
+				s := open(t, 3, func(o *Options) { o.Now = clock })
+				s.world.now = clock
+				s.get(t, s.newest(t))
+				time.Sleep(5 * time.Second)
+				s.stop()
+				step = c.step
+				s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory, Now: clock})
+				a := s.get(t, s.newest(t))
+				if a.How != c.how || a.Age != c.age {
+					t.Errorf("%s, age %v; want %s, %v", a.How, a.Age, c.how, c.age)
+				}
+				time.Sleep(2 * time.Second)
+				// However it stepped, what upstream gives now is kept and fresh.
+				a = s.get(t, s.newest(t))
+				if a.How != understudy.Warm || a.Age < 0 || a.Age > 5*time.Second+2*time.Second {
+					t.Errorf("later: %s, age %v", a.How, a.Age)
+				}
+			})
+		})
+	}
+}
+
+// TestTimesKeepTheirMonotonicReading: within a process a step of the wall
+// clock changes no age, as long as no time loses its second reading. (The
+// clock of a bubble has none, so this one runs outside.)
+func TestTimesKeepTheirMonotonicReading(t *testing.T) {
+	s := open(t, 3)
+	s.delay = func(understudy.Fetch) time.Duration { return 0 }
+	until := time.Now().Add(10 * time.Second)
+	s.get(t, s.newest(t))
+	for s.Stats("twilio").HotEntries == 0 && time.Now().Before(until) {
+		runtime.Gosched()
+	}
+	for s.Stats("twilio").ReadyEntries == 0 && time.Now().Before(until) {
+		a := s.get(t, s.newest(t))
+		if at := a.Page.At; at == at.Round(0) {
+			t.Fatalf("%s answer's time has lost its monotonic reading", a.How)
+		}
+	}
+	if at := s.get(t, s.newest(t)).Page.At; at == at.Round(0) || s.Stats("twilio").ReadyEntries != 1 {
+		t.Errorf("ready page: %v, stats %+v", at, s.Stats("twilio"))
+	}
+}

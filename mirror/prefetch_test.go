@@ -1,0 +1,114 @@
+// Prefetch: one page ahead of who reads, once, and no further.
+
+package mirror
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+func (s *stage) follow(t *testing.T, key understudy.Key) *understudy.Target {
+	t.Helper()
+	target, err := s.spec.Follow("twilio", key.URI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+func TestPrefetchOncePerPageNotPerViewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 12) // four pages
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { s.get(t, s.newest(t)) })
+		}
+		wg.Wait()
+		for range 50 {
+			s.get(t, s.newest(t))
+		}
+		time.Sleep(2 * time.Second)
+		for range 50 {
+			s.get(t, s.newest(t))
+		}
+		time.Sleep(2 * time.Second)
+		n, by := s.fetches("Calls.json")
+		if n != 2 || by[understudy.Prefetch] != 1 {
+			t.Errorf("%d fetches, %v: want the page and one prefetch", n, by)
+		}
+		st := s.Stats("twilio")
+		if st.Prefetched != 1 || st.Requests != 200 {
+			t.Errorf("stats %+v", st)
+		}
+		// The next page is there, and only reading it fetches the one after.
+		a := s.get(t, s.follow(t, s.get(t, s.newest(t)).Page.Next))
+		want(t, a, understudy.Warm, "")
+		time.Sleep(2 * time.Second)
+		if n, _ := s.fetches("Calls.json"); n != 3 {
+			t.Errorf("%d fetches after reading the second page, want 3", n)
+		}
+	})
+}
+
+func TestWalkFindsEveryNextPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 30)
+		target := s.newest(t)
+		for n := 0; ; n++ {
+			a := s.get(t, target)
+			if (n == 0) != (a.How == understudy.Cold) {
+				t.Errorf("page %d came %s", n, a.How)
+			}
+			if a.Page.Next.Zero() {
+				if n != 9 {
+					t.Errorf("%d pages", n+1)
+				}
+				break
+			}
+			target = s.follow(t, a.Page.Next)
+			time.Sleep(1001 * time.Millisecond)
+		}
+	})
+}
+
+// TestPrefetchAgainWhenTheNextPageIsOld: a page that is read on and on keeps
+// its next page fresh.
+func TestPrefetchAgainWhenTheNextPageIsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 6)
+		a := s.get(t, s.newest(t))
+		next := s.follow(t, a.Page.Next)
+		for range 900 {
+			s.get(t, s.newest(t))
+			time.Sleep(time.Second)
+		}
+		_, by := s.fetches("PageToken")
+		if by[understudy.Prefetch] < 2 || by[understudy.Prefetch] > 4 {
+			t.Errorf("%d prefetches in fifteen minutes, want one for each five", by[understudy.Prefetch])
+		}
+		want(t, s.get(t, next), understudy.Warm, "")
+	})
+}
+
+func TestFailedPrefetchIsTriedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 6)
+		s.fail = func(_ int, f understudy.Fetch) error {
+			if f.Reason == understudy.Prefetch {
+				return down(503)
+			}
+			return nil
+		}
+		for range 20 {
+			s.get(t, s.newest(t))
+			time.Sleep(time.Second)
+		}
+		if _, by := s.fetches("PageToken"); by[understudy.Prefetch] < 2 || by[understudy.Prefetch] > 4 {
+			t.Errorf("%d prefetches in twenty seconds", by[understudy.Prefetch])
+		}
+	})
+}

@@ -1,0 +1,261 @@
+// Superseded pages, records shown by lists, and what both mean for a reader.
+
+package mirror
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// TestSupersededPageMakesItsReaderWait: another page shows a newer version of
+// a record in it.
+func TestSupersededPageMakesItsReaderWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 6)
+		s.set(sid(6), "ringing", false)
+		filtered := s.target(t, "Calls.json", "From=1")
+		other := s.target(t, "Calls.json", older)
+		s.get(t, s.newest(t))
+		s.get(t, other)
+		s.set(sid(6), "completed", true)
+		s.get(t, filtered)
+		begin := time.Now()
+		a := s.get(t, s.newest(t))
+		want(t, a, understudy.Cold, "")
+		if time.Since(begin) != time.Second || a.Fwd != "stale" || !strings.Contains(string(a.Page.Body), "completed") {
+			t.Errorf("superseded: %+v", a)
+		}
+		want(t, s.get(t, filtered), understudy.Warm, "") // the page that brought the change
+		want(t, s.get(t, other), understudy.Warm, "")    // shows other records
+	})
+}
+
+func TestSupersededPageInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.set(sid(3), "ringing", false)
+		s.get(t, s.newest(t))
+		s.set(sid(3), "completed", true)
+		s.get(t, s.call(t, sid(3))) // composed from the list: nothing new
+		time.Sleep(31 * time.Second)
+		s.get(t, s.call(t, sid(3))) // stale, refilled behind
+		time.Sleep(2 * time.Second)
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		a := s.get(t, s.newest(t))
+		want(t, a, understudy.Stale, "stale: upstream 503")
+		if !strings.Contains(string(a.Page.Body), "ringing") {
+			t.Error("not the held page")
+		}
+	})
+}
+
+// TestPolledPageHasItsGrace: a page that is kept warm is refilled at once and
+// answered as stale until then, for thirty seconds.
+func TestPolledPageHasItsGrace(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		how   understudy.How
+		took  time.Duration
+	}{
+		{0, understudy.Stale, 0},
+		{29 * time.Second, understudy.Stale, 0},
+		{30 * time.Second, understudy.Stale, 8 * time.Second}, // by the outage rules
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, 3, polls("calls"))
+			s.set(sid(3), "ringing", false)
+			time.Sleep(2 * time.Second)
+			want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+			s.set(sid(3), "completed", true)
+			s.script(func() {
+				s.delay = func(f understudy.Fetch) time.Duration {
+					if f.Target.Key == s.newest(t).Key {
+						return time.Hour // its refill never lands
+					}
+					return time.Second
+				}
+			})
+			s.get(t, s.target(t, "Calls.json", "From=1"))
+			synctest.Wait()
+			if _, by := s.fetches("Calls.json?PageSize"); by[understudy.Poll] != 2 {
+				t.Errorf("not refilled at once: %v", by)
+			}
+			time.Sleep(c.after)
+			begin := time.Now()
+			a := s.get(t, s.newest(t))
+			if a.How != c.how || a.TTL > 0 || time.Since(begin) != c.took {
+				t.Errorf("after %v: %s, ttl %v, took %v", c.after, a.How, a.TTL, time.Since(begin))
+			}
+		})
+	}
+}
+
+func TestPolledPageIsRefilledAtOnceAfterAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		time.Sleep(2 * time.Second)
+		s.answers(t, 200, nil, nil)
+		if _, err := s.post(t, http.MethodPost, s.newest(t)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(400 * time.Millisecond)
+		begin := time.Now()
+		a := s.get(t, s.newest(t))
+		if a.How != understudy.Cold || !a.Joined || time.Since(begin) != 600*time.Millisecond {
+			t.Errorf("%s, joined %v, took %v", a.How, a.Joined, time.Since(begin))
+		}
+	})
+}
+
+// TestInstanceFollowsItsRecord: an instance is as new as the newest list row.
+func TestInstanceFollowsItsRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.set(sid(3), "ringing", false)
+		s.get(t, s.newest(t))
+		a := s.get(t, s.call(t, sid(3)))
+		want(t, a, understudy.Composed, "composed")
+		if a.Page.Key != s.call(t, sid(3)).Key || a.Page.ID != sid(3) || len(a.Page.Rows) != 1 || a.Page.Rows[0].End != len(a.Page.Body) || a.TTL != 30*time.Second {
+			t.Errorf("composed %+v", a)
+		}
+		want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed") // from memory
+		s.set(sid(3), "completed", true)
+		s.get(t, s.target(t, "Calls.json", "From=1"))
+		a = s.get(t, s.call(t, sid(3)))
+		want(t, a, understudy.Composed, "composed")
+		if !strings.Contains(string(a.Page.Body), "completed") || a.TTL != 24*time.Hour {
+			t.Errorf("after a list showed it final: %s, ttl %v", a.Page.Body, a.TTL)
+		}
+		if n, _ := s.fetches("/Calls/"); n != 0 {
+			t.Errorf("%d fetches of the instance", n)
+		}
+	})
+}
+
+// TestListKeepsInstanceFresh: the same body seen again in a list is no change,
+// yet it makes the instance young.
+func TestListKeepsInstanceFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		s.set(sid(3), "ringing", false)
+		time.Sleep(2 * time.Second)
+		for range 100 {
+			want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed")
+			time.Sleep(7 * time.Second)
+		}
+		if n, _ := s.fetches("/Calls/"); n != 0 {
+			t.Errorf("%d fetches of the instance", n)
+		}
+	})
+}
+
+func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		other, err := s.spec.Target("twilio", "/2010-04-01/Accounts/AC99/Calls/"+sid(3)+".json", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.script(func() {
+			s.page = func(f understudy.Fetch) *understudy.Page {
+				if f.Target.Key == other.Key {
+					return page(f.Target, http.StatusNotFound, `{"status":404}`)
+				}
+				return nil
+			}
+		})
+		if a := s.get(t, other); a.How != understudy.Cold || a.Page.Status != 404 || a.Stored {
+			t.Errorf("%s, status %d, stored %v", a.How, a.Page.Status, a.Stored)
+		}
+		// It is not there, but it is not gone.
+		want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed")
+	})
+}
+
+func TestGoneRecordGoesFromItsLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.set(sid(3), "ringing", false)
+		s.get(t, s.newest(t))
+		s.get(t, s.call(t, sid(3)))
+		s.remove(sid(3))
+		time.Sleep(10 * time.Minute)
+		if a := s.get(t, s.call(t, sid(3))); a.Page.Status != 404 || !a.Stored {
+			t.Errorf("status %d", a.Page.Status)
+		}
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		want(t, s.get(t, s.newest(t)), understudy.Stale, "stale: upstream 503")
+		// It comes back in a list: the 404 is no longer true.
+		s.script(func() { s.fail = nil })
+		s.set(sid(3), "ringing", false)
+		s.get(t, s.target(t, "Calls.json", "From=1"))
+		if a := s.get(t, s.call(t, sid(3))); a.How != understudy.Composed || a.Page.Status != 200 {
+			t.Errorf("%s, status %d", a.How, a.Page.Status)
+		}
+	})
+}
+
+// TestNotStored: answers go out although nothing can be saved, polls pause,
+// and everything resumes by itself.
+func TestNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full atomic.Bool
+		s := open(t, 3, polls("calls"), over(func(inner Store) Store {
+			return &oddStore{Store: inner, save: func() error {
+				if full.Load() {
+					return errors.New("store: save page: disk full")
+				}
+				return nil
+			}}
+		}))
+		time.Sleep(2 * time.Second)
+		full.Store(true)
+		a := s.get(t, s.target(t, "Calls.json", "From=1"))
+		want(t, a, understudy.Cold, "not stored: disk full")
+		if a.Stored || s.Stats("twilio").Trouble != "disk full" || s.Stats("twilio").NotStored != 1 {
+			t.Errorf("stored %v, stats %+v", a.Stored, s.Stats("twilio"))
+		}
+		before, _ := s.fetches("Calls.json")
+		time.Sleep(10 * time.Minute)
+		after, by := s.fetches("Calls.json")
+		if n := after - before; n < 8 || n > 11 {
+			t.Errorf("%d polls in ten minutes of trouble, want about one a minute (%v)", n, by)
+		}
+		full.Store(false)
+		time.Sleep(2 * time.Minute)
+		if s.Stats("twilio").Trouble != "" {
+			t.Error("saving did not resume by itself")
+		}
+		want(t, s.get(t, s.target(t, "Calls.json", "From=2")), understudy.Cold, "")
+	})
+}
+
+func TestUnfaithfulPagePassesAndIsNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.page = func(f understudy.Fetch) *understudy.Page {
+			p := page(f.Target, 200, "{\"calls\":[\"\xff\"]}")
+			p.NotStored = "invalid UTF-8 at 11"
+			return p
+		}
+		a := s.get(t, s.newest(t))
+		want(t, a, understudy.Cold, "not stored: invalid UTF-8 at 11")
+		synctest.Wait()
+		a = s.get(t, s.newest(t))
+		want(t, a, understudy.Warm, "not stored: invalid UTF-8 at 11")
+		if a.Stored || string(a.Page.Body) != "{\"calls\":[\"\xff\"]}" {
+			t.Errorf("%+v", a)
+		}
+		if s.Stats("twilio").NotStored != 1 || s.Stats("twilio").Trouble != "" {
+			t.Errorf("stats %+v", s.Stats("twilio"))
+		}
+	})
+}

@@ -1,0 +1,281 @@
+// Writes: what they touch is answered by upstream alone.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// answers scripts the answer of writes to calls.
+func (s *stage) answers(t *testing.T, status int, c *call, err error) {
+	s.script(func() {
+		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			if err != nil {
+				return nil, err
+			}
+			if c == nil {
+				return page(w.Target, status, ""), nil
+			}
+			p := instance(w.Target, status, *c)
+			p.List = false
+			return p, nil
+		}
+	})
+}
+
+func (s *stage) post(t *testing.T, method string, target *understudy.Target) (*understudy.Answer, error) {
+	t.Helper()
+	return s.Mirror.Write(t.Context(), understudy.Write{Target: target, Method: method})
+}
+
+func TestWriteInvalidatesListsAndRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 6)
+		s.get(t, s.newest(t))
+		s.get(t, s.target(t, "Calls.json", "Status=completed"))
+		want(t, s.get(t, s.call(t, sid(6))), understudy.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(5))), understudy.Composed, "composed")
+		time.Sleep(2 * time.Second)
+
+		s.set(sid(6), "canceled", true)
+		s.answers(t, http.StatusOK, &call{sid(6), "canceled", true}, nil)
+		a, err := s.post(t, http.MethodPost, s.call(t, sid(6)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.How != understudy.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
+			t.Errorf("write's answer %+v", a)
+		}
+		// The answer's body is a version: the record is answered at once, as written.
+		got := s.get(t, s.call(t, sid(6)))
+		want(t, got, understudy.Composed, "composed")
+		if !strings.Contains(string(got.Page.Body), "canceled") {
+			t.Errorf("body after the write: %s", got.Page.Body)
+		}
+		// Another record of the kind is as good as before.
+		want(t, s.get(t, s.call(t, sid(5))), understudy.Composed, "composed")
+		// Every list of the kind waits for upstream, in every filter.
+		for _, query := range []string{"", "Status=completed"} {
+			begin := time.Now()
+			a := s.get(t, s.target(t, "Calls.json", query))
+			want(t, a, understudy.Cold, "")
+			if a.Fwd != "stale" || time.Since(begin) != time.Second {
+				t.Errorf("list %q: fwd %q after %v", query, a.Fwd, time.Since(begin))
+			}
+		}
+		changes, err := s.memory.Changes(t.Context(), "twilio", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := changes[len(changes)-1]; last.What != understudy.Changed || last.ID != sid(6) {
+			t.Errorf("last change %+v", last)
+		}
+	})
+}
+
+func TestWhichWritesInvalidate(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		status  int
+		err     error
+		invalid bool
+	}{
+		{"ok", 200, nil, true},
+		{"created", 201, nil, true},
+		{"bad request", 400, nil, false},
+		{"refused", 403, nil, false},
+		{"limited", 429, nil, false},
+		{"not found", 404, nil, true},
+		{"timeout", 408, nil, true},
+		{"conflict", 409, nil, true},
+		{"gone", 410, nil, true},
+		{"server error", 500, nil, true},
+		{"never sent", 0, &understudy.UpstreamError{Why: understudy.FailCredential, Status: 401}, false},
+		{"unknown outcome", 0, understudy.ErrUnknownOutcome, true},
+		{"sent, then cut", 0, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: understudy.ErrUnknownOutcome}, true},
+		{"caller left", 0, context.Canceled, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, 3)
+				s.get(t, s.newest(t))
+				s.get(t, s.call(t, sid(2)))
+				s.answers(t, c.status, nil, c.err)
+				_, err := s.post(t, http.MethodPost, s.call(t, sid(2)))
+				if !errors.Is(err, c.err) {
+					t.Fatalf("error %v, want %v", err, c.err)
+				}
+				// The record first: a list fetched after the write shows it anew.
+				for _, target := range []*understudy.Target{s.call(t, sid(2)), s.newest(t)} {
+					if a := s.get(t, target); (a.How == understudy.Cold) != c.invalid {
+						t.Errorf("%s came %s", target.Key, a.How)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWriteAcrossARefreshInFlight: a refresh that began before the write's
+// answer may finish for those who wait for it; it fills nothing, and whoever
+// asks after the write has a fetch of its own.
+func TestWriteAcrossARefreshInFlight(t *testing.T) {
+	for _, list := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, 3)
+			s.set(sid(3), "ringing", false)
+			target := s.call(t, sid(3))
+			if list {
+				target = s.newest(t)
+			}
+			s.get(t, target)
+			time.Sleep(40 * time.Second)
+			s.script(func() { // upstream reads its world before the write and answers 3 s later
+				s.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+					s.mu.Lock()
+					p := s.answer(f)
+					s.mu.Unlock()
+					time.Sleep(3 * time.Second)
+					p.At, p.Generation = time.Now(), f.Generation
+					return p, nil
+				}
+			})
+			want(t, s.get(t, target), understudy.Stale, "") // its refresh is in flight
+			zero := time.Duration(0)
+			joined := make(chan *understudy.Answer)
+			go func() {
+				a, err := s.Page(t.Context(), understudy.Ask{Target: target, MaxStale: &zero})
+				if err != nil {
+					t.Error(err)
+				}
+				joined <- a
+			}()
+			time.Sleep(time.Second)
+
+			s.set(sid(3), "completed", true)
+			s.answers(t, http.StatusNoContent, nil, nil) // shows no record
+			if _, err := s.post(t, http.MethodPost, s.call(t, sid(3))); err != nil {
+				t.Fatal(err)
+			}
+			s.script(func() { s.fetch = nil })
+			begin := time.Now()
+			after := s.get(t, target)
+			if took := time.Since(begin); after.How != understudy.Cold || after.Joined || took != time.Second {
+				t.Errorf("list %v: after the write: %s, joined %v, took %v", list, after.How, after.Joined, took)
+			}
+			if !strings.Contains(string(after.Page.Body), sid(3)+`","account_sid":"`+account+`","status":"completed"`) {
+				t.Errorf("list %v: after the write: %s", list, after.Page.Body)
+			}
+			if a := <-joined; !a.Joined || a.Stored || !strings.Contains(string(a.Page.Body), "ringing") {
+				t.Errorf("list %v: who waited for the refresh: %+v %s", list, a, a.Page.Body)
+			}
+			time.Sleep(time.Second)
+			if a := s.get(t, target); a.How == understudy.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) || strings.Contains(string(a.Page.Body), "ringing") {
+				t.Errorf("list %v: the old refresh filled: %s %s", list, a.How, a.Page.Body)
+			}
+		})
+	}
+}
+
+func TestDeleteRemovesTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		s.get(t, s.call(t, sid(2)))
+		s.remove(sid(2))
+		s.answers(t, http.StatusNoContent, nil, nil)
+		a, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))
+		if err != nil || !a.Stored {
+			t.Fatal(a, err)
+		}
+		a = s.get(t, s.call(t, sid(2)))
+		want(t, a, understudy.Cold, "")
+		if a.Page.Status != http.StatusNotFound {
+			t.Errorf("status %d", a.Page.Status)
+		}
+		changes, _ := s.memory.Changes(t.Context(), "twilio", 0, 100)
+		if last := changes[len(changes)-1]; last.What != understudy.Went {
+			t.Errorf("last change %+v", last)
+		}
+	})
+}
+
+func TestInvalidIsAnsweredInAnOutageOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		s.get(t, s.call(t, sid(2)))
+		s.answers(t, 500, nil, nil)
+		if _, err := s.post(t, http.MethodPost, s.call(t, sid(2))); err != nil {
+			t.Fatal(err)
+		}
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		for _, target := range []*understudy.Target{s.newest(t), s.call(t, sid(2))} {
+			begin := time.Now()
+			want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
+			if time.Since(begin) != time.Second {
+				t.Error("did not wait for upstream")
+			}
+		}
+	})
+}
+
+// TestStoreRefusesTheTouch: the mirror itself knows what is invalid until the
+// store can be told, and nothing is kept before that.
+func TestStoreRefusesTheTouch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full atomic.Bool
+		disk := func() error {
+			if full.Load() {
+				return errors.New("store: touch: disk full")
+			}
+			return nil
+		}
+		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: disk, save: disk} }))
+		s.get(t, s.newest(t))
+		s.get(t, s.call(t, sid(2)))
+		full.Store(true)
+		s.set(sid(2), "canceled", true)
+		s.answers(t, 200, &call{sid(2), "canceled", true}, nil)
+		a, err := s.post(t, http.MethodPost, s.call(t, sid(2)))
+		if err != nil || a.Detail != "not stored: disk full" || a.Stored {
+			t.Fatalf("%+v %v", a, err)
+		}
+		for _, target := range []*understudy.Target{s.newest(t), s.call(t, sid(2))} {
+			want(t, s.get(t, target), understudy.Cold, "not stored: disk full")
+			synctest.Wait()
+			want(t, s.get(t, target), understudy.Warm, "") // memory holds it all the same
+		}
+		full.Store(false)
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), understudy.Cold, "")
+		kinds, err := s.memory.Kinds(t.Context(), "twilio")
+		if err != nil || kinds[0].Generation != 1 {
+			t.Errorf("the store was not told: %+v %v", kinds, err)
+		}
+		if s.Stats("twilio").Trouble != "" {
+			t.Error("still in trouble")
+		}
+	})
+}
+
+func TestWriteToAnUnknownPathJustPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		s.answers(t, 200, nil, nil)
+		a, err := s.post(t, http.MethodPost, s.target(t, "Odd.json", ""))
+		if err != nil || a.Page.Status != 200 {
+			t.Fatal(a, err)
+		}
+		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+	})
+}
