@@ -1,0 +1,235 @@
+// Corridor: a program, the proxy, the gate, the mirror, the store, upstream's
+// client and a slow API, all real, over real HTTP.
+
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/internal/proxy"
+	"understudy/internal/slowapi"
+	"understudy/internal/store"
+	"understudy/mirror"
+	"understudy/upstream"
+)
+
+const (
+	account = "AC00000000000000000000000000000001"
+	root    = "/2010-04-01/Accounts/" + account
+	demo    = "understudydemotoken"
+	masked  = "understudymaskedtoken"
+	api     = "slowapitoken"
+)
+
+// corridor is a running product.
+type corridor struct {
+	*testing.T
+	slow, face *httptest.Server
+	proxy      *proxy.Proxy
+	source     *understudy.Source
+}
+
+func build(t *testing.T) *corridor {
+	t.Helper()
+	world, err := slowapi.New(slowapi.Options{Records: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &corridor{T: t, slow: httptest.NewServer(world)}
+	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
+	spec, err := upstream.BuiltIn("twilio")
+	check(t, err)
+	c.source = &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}}
+	specs := map[string]*understudy.Spec{"twilio": spec}
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db"), Specs: specs})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000})
+	check(t, err)
+	t.Cleanup(func() { check(t, client.Close()) })
+	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db})
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	t.Cleanup(func() { cancel(); check(t, <-ended) })
+	gate, err := access.New(specs, access.Roles{"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}}})
+	check(t, err)
+	allow := []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*/Messages.json"}, {Method: "DELETE", Path: "/2010-04-01/Accounts/*/Messages/*"}}
+	book, err := callers.New(callers.Options{Sources: []*understudy.Source{c.source}, Credentials: []callers.Credential{
+		{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
+		{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
+	}})
+	check(t, err)
+	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: m, Gate: gate, Callers: book})
+	check(t, err)
+	c.face = httptest.NewServer(c.proxy)
+	c.source.PublicURL = c.face.URL
+	t.Cleanup(c.face.Close)
+	return c
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask sends one request and reads the answer.
+func (c *corridor) ask(server *httptest.Server, method, target, secret, form string, headers ...string) (*http.Response, string) {
+	c.Helper()
+	r, err := http.NewRequestWithContext(c.Context(), method, server.URL+target, strings.NewReader(form))
+	check(c.T, err)
+	r.SetBasicAuth(account, secret)
+	if form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := server.Client().Do(r)
+	check(c.T, err)
+	defer func() { check(c.T, answer.Body.Close()) }()
+	body, err := io.ReadAll(answer.Body)
+	check(c.T, err)
+	return answer, string(body)
+}
+
+func (c *corridor) get(target, secret string) (*http.Response, string) {
+	c.Helper()
+	return c.ask(c.face, "GET", target, secret, "")
+}
+
+func TestBytesAreUpstreams(t *testing.T) {
+	c := build(t)
+	for _, target := range []string{
+		root + "/Calls.json", root + "/Calls.json?PageSize=7&Status=completed", root + "/Messages.json?PageSize=1000",
+		root + "/IncomingPhoneNumbers.json", root + "/IncomingPhoneNumbers/Local.json", root + "/Messages.json?DateSent%3E=2026-05-01",
+		root + "/Calls/CAffffffffffffffffffffffffffffffff.json", root + "/Calls.json?PageSize=nonsense", "/2010-04-01/Accounts/ACx.json",
+	} {
+		direct, want := c.ask(c.slow, "GET", target, api, "")
+		for _, how := range []string{"cold", "again"} {
+			through, got := c.get(target, demo)
+			if got != want || through.StatusCode != direct.StatusCode || through.Header.Get("Content-Type") != direct.Header.Get("Content-Type") {
+				t.Errorf("%s, %s: %d %.200s…\nwant %d %.200s…", target, how, through.StatusCode, got, direct.StatusCode, want)
+			}
+		}
+	}
+}
+
+func TestHowAnswersCome(t *testing.T) {
+	c := build(t)
+	first, body := c.get(root+"/Calls.json?PageSize=3", demo)
+	if got := first.Header.Get("Cache-Status"); got != "understudy; fwd=uri-miss; stored" {
+		t.Errorf("the first is %q", got)
+	}
+	if !regexp.MustCompile(`^upstream;dur=[0-9.]+, store;dur=[0-9.]+$`).MatchString(first.Header.Get("Server-Timing")) {
+		t.Errorf("Server-Timing %q", first.Header.Get("Server-Timing"))
+	}
+	second, _ := c.get(root+"/Calls.json?PageSize=3", demo)
+	if got := second.Header.Get("Cache-Status"); !regexp.MustCompile(`^understudy; hit; ttl=(30|29|28)$`).MatchString(got) {
+		t.Errorf("the second is %q", got)
+	}
+	// The client takes gzip: what was just fetched goes out plain, then packed.
+	if plain, packed := first.Header.Get("Etag"), second.Header.Get("Etag"); packed != strings.TrimSuffix(plain, `"`)+`-gzip"` {
+		t.Errorf("ETags %s and %s", plain, packed)
+	}
+	var list struct {
+		Calls []struct{ SID string }
+		Next  string `json:"next_page_uri"`
+	}
+	check(t, json.Unmarshal([]byte(body), &list))
+	instance, _ := c.get(root+"/Calls/"+list.Calls[0].SID+".json", demo)
+	if got := instance.Header.Get("Cache-Status"); got != `understudy; hit; detail="composed"` {
+		t.Errorf("an instance seen in the list is %q", got)
+	}
+	if answer, _ := c.get(list.Next, masked); answer.StatusCode != 200 {
+		t.Errorf("the next page as support: %d", answer.StatusCode)
+	}
+}
+
+func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
+	c := build(t)
+	_, whole := c.get(root+"/Messages.json?PageSize=100", demo)
+	var list struct {
+		Messages []struct{ SID, Body, To, From string }
+	}
+	check(t, json.Unmarshal([]byte(whole), &list))
+	if len(list.Messages) != 100 {
+		t.Fatalf("%d messages", len(list.Messages))
+	}
+	targets := []string{root + "/Messages.json?PageSize=100"}
+	for _, m := range list.Messages[:5] {
+		targets = append(targets, root+"/Messages/"+m.SID+".json")
+	}
+	for _, target := range targets {
+		_, view := c.get(target, masked)
+		if !json.Valid([]byte(view)) || !strings.Contains(view, list.Messages[0].SID[:2]) {
+			t.Fatalf("%s: %.200s", target, view)
+		}
+		for _, m := range list.Messages {
+			quoted, _ := json.Marshal(m.Body)
+			if len(m.Body) > 3 && strings.Contains(view, string(quoted)) || strings.Contains(view, m.To) && m.To != "" || strings.Contains(view, m.From) && m.From != "" {
+				t.Errorf("%s shows %+v", target, m)
+			}
+		}
+	}
+}
+
+func TestWritesThrough(t *testing.T) {
+	c := build(t)
+	_, before := c.get(root+"/Messages.json?PageSize=2", demo)
+	created, body := c.ask(c.face, "POST", root+"/Messages.json", masked, "To=%2B14155551234&From=%2B14155550000&Body=a+secret")
+	if created.StatusCode != 201 || strings.Contains(body, "4155551234") || strings.Contains(body, "a secret") {
+		t.Fatalf("%d %s", created.StatusCode, body)
+	}
+	var made struct{ SID string }
+	check(t, json.Unmarshal([]byte(body), &made))
+	answer, after := c.get(root+"/Messages.json?PageSize=2", demo)
+	if after == before || !strings.Contains(after, made.SID) {
+		t.Errorf("the list after a write is the one before: %v", answer.Header)
+	}
+	if gone, body := c.ask(c.face, "DELETE", root+"/Messages/"+made.SID+".json", demo, ""); gone.StatusCode != 204 || body != "" {
+		t.Errorf("%d %s", gone.StatusCode, body)
+	}
+	if missing, _ := c.get(root+"/Messages/"+made.SID+".json", demo); missing.StatusCode != 404 {
+		t.Errorf("after its deletion: %d", missing.StatusCode)
+	}
+	if refused, _ := c.ask(c.face, "POST", root+"/Calls.json", demo, "To=1"); refused.StatusCode != 403 {
+		t.Errorf("a write nobody allowed: %d", refused.StatusCode)
+	}
+}
+
+func TestSecretsAndOutage(t *testing.T) {
+	c := build(t)
+	target := "/2010-04-01/Accounts/" + account + ".json"
+	_, direct := c.ask(c.slow, "GET", target, api, "")
+	if !strings.Contains(direct, api) {
+		t.Fatal("the slow API shows no secret; the test could not fail")
+	}
+	if _, through := c.get(target, demo); strings.Contains(through, api) || !strings.Contains(through, `"auth_token"`) {
+		t.Errorf("the account is %s", through)
+	}
+	c.slow.Close()
+	held, _ := c.get(target, demo)
+	none, body := c.ask(c.face, "GET", root+"/Calls.json", demo, "", "Prefer", "wait=1")
+	if held.StatusCode != 200 || none.StatusCode != 503 || none.Header.Get("Retry-After") == "" || !bytes.Contains([]byte(body), []byte(`"code":20500`)) {
+		t.Errorf("in an outage: held %d, not held %d %s", held.StatusCode, none.StatusCode, body)
+	}
+	if strings.Contains(body, api) {
+		t.Error("the secret is in an error")
+	}
+}
