@@ -1,0 +1,151 @@
+// Child: a process under measurement: its addresses, CPU time and memory.
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience bounds the start and the end of a child. A disk that others keep
+// busy can hold up the first fsync of a new database for long.
+const patience = 2 * time.Minute
+
+// child is a running process. Stop ends it.
+type child struct {
+	name      string
+	addresses map[string]string // by the first word of its line: "twilio" -> "http://127.0.0.1:…"
+	started   time.Time         // just before the process was made
+	cmd       *exec.Cmd
+	log       string // file of its standard error
+	exited    chan struct{}
+	err       error // of Wait, once exited is closed
+}
+
+var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
+
+// start runs a program and waits for a line of its output that holds until.
+func start(ctx context.Context, dir, name, until, bin string, args ...string) (*child, error) {
+	c := &child{name: name, addresses: map[string]string{}, exited: make(chan struct{}), log: filepath.Join(dir, name+".log")}
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	c.cmd = exec.Command(bin, args...)
+	c.cmd.Stderr = log
+	// A bench that is killed takes its children along.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	c.started = time.Now()
+	if err := c.cmd.Start(); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	ready := make(chan error, 1)
+	go func() {
+		ready <- c.listen(stdout, until)
+		_, _ = io.Copy(io.Discard, stdout)
+		c.err = c.cmd.Wait()
+		_ = log.Close()
+		close(c.exited)
+	}()
+	select {
+	case err = <-ready:
+	case <-time.After(patience):
+		err = fmt.Errorf("not ready after %v", patience)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.kill()
+		return nil, fmt.Errorf("%s: %w\n%s", name, err, c.lastWords())
+	}
+	return c, nil
+}
+
+// listen collects addresses until the awaited line.
+func (c *child) listen(out io.Reader, until string) error {
+	in := bufio.NewScanner(out)
+	for in.Scan() {
+		if m := addressLine.FindStringSubmatch(in.Text()); m != nil {
+			c.addresses[m[1]] = m[2]
+		}
+		if strings.Contains(in.Text(), until) {
+			return nil
+		}
+	}
+	return errors.New("it ended before it was ready")
+}
+
+// lastWords is the end of what it wrote to standard error.
+func (c *child) lastWords() string {
+	data, _ := os.ReadFile(c.log)
+	return string(data[max(0, len(data)-2000):])
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.exited
+}
+
+// stop ends it in order and wants exit code 0.
+func (c *child) stop() error {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-c.exited:
+	case <-time.After(patience):
+		c.kill()
+	}
+	if c.err != nil {
+		return fmt.Errorf("%s ended: %w\n%s", c.name, c.err, c.lastWords())
+	}
+	return nil
+}
+
+// tick is the unit of times in /proc: Linux tells every program 100 a second.
+const tick = 10 * time.Millisecond
+
+// cpu is the user and system time it has used so far, to a hundredth of a second.
+func (c *child) cpu() (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the program's name in brackets and may hold anything.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc stat of %s has %d fields", c.name, len(fields))
+	}
+	user, err1 := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * tick, errors.Join(err1, err2)
+}
+
+// resident is its resident memory in bytes.
+func (c *child) resident() (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kib); n == 1 {
+			return kib << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("/proc status of %s has no VmRSS", c.name)
+}

@@ -1,0 +1,165 @@
+// Load: a closed loop of clients against one URL, by wrk or by our own driver.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// load is what a driver measured.
+type load struct {
+	requests int
+	rate     float64 // requests a second
+	p50, p99 time.Duration
+}
+
+// aim is what a driver asks for: one URL with fixed headers over so many
+// connections, each with one request at a time, for so long.
+type aim struct {
+	url     string
+	headers []string // "Name: value"
+	clients int
+	long    time.Duration
+}
+
+// driver runs a load. An answer other than 200 is an error.
+type driver struct {
+	name string
+	run  func(ctx context.Context, a aim) (load, error)
+}
+
+// findDriver prefers wrk, which costs less of the machine it shares with the
+// server.
+func findDriver() driver {
+	if _, err := exec.LookPath("wrk"); err == nil {
+		return driver{"wrk, one thread", wrk}
+	}
+	return driver{"the bench's own driver (wrk is not installed)", ownLoad}
+}
+
+var (
+	wrkRate    = regexp.MustCompile(`(?m)^Requests/sec: +([0-9.]+)`)
+	wrkCount   = regexp.MustCompile(`(?m)^ +([0-9]+) requests in`)
+	wrkLatency = regexp.MustCompile(`(?m)^ +(50|99)% +([0-9.]+)(us|ms|s)\b`)
+	wrkBad     = regexp.MustCompile(`(?m)^ +(Non-2xx|Socket errors).*$`)
+)
+
+func wrk(ctx context.Context, a aim) (load, error) {
+	args := []string{"-t1", fmt.Sprintf("-c%d", a.clients), fmt.Sprintf("-d%ds", max(1, int(a.long/time.Second))), "--latency", "--timeout", "10s"}
+	for _, h := range a.headers {
+		args = append(args, "-H", h)
+	}
+	out, err := exec.CommandContext(ctx, "wrk", append(args, a.url)...).CombinedOutput()
+	if err != nil {
+		return load{}, fmt.Errorf("wrk: %w: %s", err, out)
+	}
+	if bad := wrkBad.Find(out); bad != nil {
+		return load{}, fmt.Errorf("wrk: %s", bad)
+	}
+	rate, count := wrkRate.FindSubmatch(out), wrkCount.FindSubmatch(out)
+	if rate == nil || count == nil {
+		return load{}, fmt.Errorf("wrk said nothing we know: %s", out)
+	}
+	var l load
+	l.rate, _ = strconv.ParseFloat(string(rate[1]), 64)
+	l.requests, _ = strconv.Atoi(string(count[1]))
+	for _, m := range wrkLatency.FindAllSubmatch(out, 2) {
+		d, err := time.ParseDuration(string(m[2]) + string(m[3]))
+		if err != nil {
+			return l, err
+		}
+		if string(m[1]) == "50" {
+			l.p50 = d
+		} else {
+			l.p99 = d
+		}
+	}
+	return l, nil
+}
+
+// ownLoad writes the same request again and again and reads no more of each
+// answer than its status, its length and that many bytes.
+func ownLoad(ctx context.Context, a aim) (load, error) {
+	u, err := url.Parse(a.url)
+	if err != nil {
+		return load{}, err
+	}
+	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
+	for _, h := range a.headers {
+		request += h + "\r\n"
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.long)
+	defer cancel()
+	took, errs := make([][]time.Duration, a.clients), make([]error, a.clients)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range a.clients {
+		wg.Go(func() { took[i], errs[i] = ownClient(ctx, u.Host, request+"\r\n") })
+	}
+	wg.Wait()
+	long := time.Since(began)
+	var all []time.Duration
+	for _, t := range took {
+		all = append(all, t...)
+	}
+	return load{len(all), float64(len(all)) / long.Seconds(), median(all), quantile(all, 0.99)}, errors.Join(errs...)
+}
+
+// ownClient is one connection of ownLoad; it ends with the context.
+func ownClient(ctx context.Context, host, request string) (took []time.Duration, err error) {
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(conn, 64<<10)
+	for ctx.Err() == nil {
+		began := time.Now()
+		if _, err := io.WriteString(conn, request); err != nil {
+			return took, err
+		}
+		if err := readAnswer(in); err != nil {
+			return took, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return took, nil
+}
+
+func readAnswer(in *bufio.Reader) error {
+	head := textproto.NewReader(in)
+	status, err := head.ReadLine()
+	if err != nil {
+		return err
+	}
+	header, err := head.ReadMIMEHeader()
+	if err != nil {
+		return err
+	}
+	length, err := strconv.Atoi(header.Get("Content-Length"))
+	if err != nil {
+		return fmt.Errorf("an answer without a length: %w", err)
+	}
+	if _, err := in.Discard(length); err != nil {
+		return err
+	}
+	if len(status) < 12 || status[9:12] != "200" {
+		return fmt.Errorf("answered %q", status)
+	}
+	return nil
+}

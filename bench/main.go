@@ -1,0 +1,117 @@
+// Command bench measures the built understudy binary against a simulated slow
+// API, one part for each number the project promises, and keeps the results.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == "bare" {
+		exit(bare(ctx, os.Args[2:], os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "follow" {
+		exit(walker(ctx, os.Args[2:], os.Stdout))
+	}
+	exit(bench(ctx, os.Args[1:], os.Stdout))
+}
+
+func exit(err error) {
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	default:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags every part sees.
+type options struct {
+	bin     string        // the understudy binary
+	quick   bool          // a smoke of every part: the figures mean nothing
+	reader  time.Duration // how long the reader of the newest page reads
+	results string        // folder of the results; "" = print only
+	profile string        // folder of the CPU profiles; "" = not kept
+	command string        // what was typed, for the results
+}
+
+// bench reads the flags and runs the parts asked for. A target that was missed
+// is printed and is no error; a part that could not be measured is one.
+func bench(ctx context.Context, args []string, out io.Writer) error {
+	o := options{command: strings.TrimSpace("go run . " + strings.Join(args, " "))}
+	fs := newFlags("bench", out)
+	list := fs.Bool("list", false, "list the parts")
+	only := fs.String("part", "", "run only these parts, with commas between")
+	fs.StringVar(&o.bin, "bin", "../bin/understudy", "the binary to measure (make build)")
+	fs.BoolVar(&o.quick, "quick", false, "smoke every part in seconds; writes no results unless -results is given")
+	fs.DurationVar(&o.reader, "reader", 10*time.Minute, "how long the part reader reads")
+	fs.StringVar(&o.results, "results", "results", "folder of the results; empty prints only")
+	fs.StringVar(&o.profile, "profile", "", "keep the CPU profiles of the parts cpu and warm in this folder")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if *list {
+		for _, p := range parts {
+			fmt.Fprintf(out, "%-8s %s\n", p.name, p.about)
+		}
+		return nil
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if o.quick && !given(fs, "results") {
+		o.results = ""
+	}
+	if o.bin, err = filepath.Abs(o.bin); err != nil {
+		return err
+	}
+	if _, err := os.Stat(o.bin); err != nil {
+		return fmt.Errorf("%w; build it with make build or name it with -bin", err)
+	}
+	return runAll(ctx, o, chosen, out)
+}
+
+// newFlags is an empty set of flags that explains itself on out.
+func newFlags(name string, out io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(out)
+	return fs
+}
+
+func given(fs *flag.FlagSet, name string) (found bool) {
+	fs.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// choose finds parts by name; "" is all of them.
+func choose(names string) ([]part, error) {
+	if names == "" {
+		return parts, nil
+	}
+	var out []part
+next:
+	for name := range strings.SplitSeq(names, ",") {
+		for _, p := range parts {
+			if p.name == name {
+				out = append(out, p)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("no part is called %q; -list names them", name)
+	}
+	return out, nil
+}

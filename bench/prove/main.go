@@ -1,0 +1,140 @@
+// Command prove runs the inspection at full counts, as far as a budget of time
+// goes, and goes on where it stopped: first what failed or never ran, then
+// what ran longest ago.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"understudy/bench/place"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := prove(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "prove:", err)
+		os.Exit(1)
+	}
+}
+
+// prove runs parts until the budget is used up.
+func prove(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("prove", flag.ContinueOnError)
+	budget := fs.Duration("for", 30*time.Minute, "how long to go on; a part that would not fit is not begun")
+	root := fs.String("root", "..", "folder of the product's module")
+	list := fs.Bool("list", false, "list the parts and what is known of them")
+	only := fs.String("part", "", "run only parts whose name contains this")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(*root)
+	if err != nil {
+		return err
+	}
+	parts, err := find(ctx, dir)
+	if err != nil {
+		return err
+	}
+	k, err := openKeep(dir)
+	if err != nil {
+		return err
+	}
+	if *list {
+		_, err := os.Stdout.Write(k.report(parts))
+		return err
+	}
+	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !strings.Contains(p.name, *only) })
+	s := session{dir: dir, keep: k, all: parts, until: time.Now().Add(*budget), named: *only != ""}
+	return s.run(ctx, chosen)
+}
+
+// session is one run of prove.
+type session struct {
+	dir   string
+	keep  *keep
+	all   []part // for the report
+	until time.Time
+	named bool // asked for by name: due in any case
+}
+
+// run runs what is due.
+func (s session) run(ctx context.Context, parts []part) error {
+	revision := place.Revision()
+	slices.SortStableFunc(parts, func(a, b part) int {
+		x, y := s.keep.Parts[a.name], s.keep.Parts[b.name]
+		return cmp.Or(cmp.Compare(x.rank(), y.rank()), x.Date.Compare(y.Date))
+	})
+	var failed []string
+	ran, left := 0, 0
+	for _, p := range parts {
+		known := s.keep.Parts[p.name]
+		if !s.named && known.OK && known.Revision == revision && !strings.HasSuffix(revision, "+") {
+			continue // proved already
+		}
+		if ran > 0 && time.Now().Add(p.expect(known)).After(s.until) {
+			left++
+			continue
+		}
+		fmt.Printf("%-44s ", p.name)
+		o := runPart(ctx, s.dir, p)
+		if ctx.Err() != nil {
+			fmt.Println("stopped")
+			return ctx.Err()
+		}
+		ran++
+		o.Revision = revision
+		fmt.Printf("%-6s %8s  %s\n", o.verdict(), o.Took.Round(time.Second), o.Detail)
+		if !o.OK {
+			failed = append(failed, p.name)
+		}
+		if err := s.keep.put(p.name, o); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, "bench", "prove.txt"), s.keep.report(s.all), 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%d parts run, %d left for next time; the report is bench/prove.txt\n", ran, left)
+	if len(failed) > 0 {
+		return fmt.Errorf("failed: %s; logs are in .cache/prove", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// runPart runs one part with its output in a log.
+func runPart(ctx context.Context, dir string, p part) result {
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
+	cmd.Dir = filepath.Join(dir, p.dir)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	r := result{Date: began.UTC(), Took: time.Since(began), OK: err == nil, Detail: p.detail(out)}
+	if err != nil && ctx.Err() != nil {
+		r.Detail = fmt.Sprintf("not done after %v", p.limit)
+	}
+	if p.bad != nil && p.bad.Match(out) {
+		r.OK = false
+	}
+	log := filepath.Join(dir, ".cache", "prove", strings.NewReplacer("/", "_", " ", "_").Replace(p.name)+".log")
+	if werr := os.WriteFile(log, out, 0o644); werr != nil {
+		r.Detail += "; " + werr.Error()
+	}
+	return r
+}

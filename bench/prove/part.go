@@ -1,0 +1,182 @@
+// Parts: what there is to prove, found in the code.
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// part is one thing to prove: a command that must exit 0.
+type part struct {
+	name    string
+	dir     string // in the product's folder
+	command []string
+	env     []string
+	usual   time.Duration // how long it takes, before that is known
+	limit   time.Duration // when it is given up
+	bad     *regexp.Regexp
+	tell    *regexp.Regexp // the line worth keeping
+}
+
+// expect is how long it will take.
+func (p part) expect(known result) time.Duration { return cmp.Or(known.Took, p.usual) }
+
+// detail is the last line of the output worth keeping.
+func (p part) detail(out []byte) string {
+	lines := p.tell.FindAll(out, -1)
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(lines[len(lines)-1])), " ")
+}
+
+// Full counts. The environment may say otherwise.
+const (
+	fuzzTime = "2m"
+	races    = "20"
+	checks   = "1000" // rapid's own default is 100
+	kills    = "200"
+	reading  = "10m"
+)
+
+// pkg is what `go list -json` says of a package.
+type pkg struct {
+	ImportPath, Dir                    string
+	Imports, TestImports, XTestImports []string
+	TestGoFiles, XTestGoFiles          []string
+}
+
+// find lists the packages of the module and what their tests hold.
+func find(ctx context.Context, root string) ([]part, error) {
+	gotool := or("GO", "go")
+	cmd := exec.CommandContext(ctx, gotool, "list", "-e", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var packages []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		packages = append(packages, p)
+	}
+	random := withRapid(packages)
+	var kill, property, fuzz, race []part
+	for _, p := range packages {
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
+		}
+		tests, err := p.tests()
+		if err != nil {
+			return nil, err
+		}
+		test := func(args ...string) []string { return append([]string{gotool, "test"}, append(args, p.ImportPath)...) }
+		ok := regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`)
+		for _, name := range tests {
+			switch {
+			case strings.HasPrefix(name, "Fuzz"):
+				fuzz = append(fuzz, part{
+					name: "fuzz " + p.short() + " " + name, usual: 150 * time.Second, limit: 10 * time.Minute,
+					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime)),
+					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`),
+				})
+			case killTest.MatchString(name):
+				kill = append(kill, part{
+					name: "kill " + p.short() + " " + name, usual: 5 * time.Minute, limit: 30 * time.Minute,
+					env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", kills)},
+					command: test("-count=1", "-v", "-timeout=30m", "-run=^"+name+"$"), tell: ok,
+				})
+			}
+		}
+		if random[p.ImportPath] {
+			property = append(property, part{
+				name: "property " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute,
+				command: test("-count=1", "-timeout=30m", "-rapid.checks="+or("PROVE_CHECKS", checks)), tell: ok,
+			})
+		}
+		race = append(race, part{
+			name: "race " + p.short(), usual: 2 * time.Minute, limit: 30 * time.Minute,
+			command: test("-race", "-count="+or("PROVE_RACES", races), "-shuffle=on", "-timeout=30m"), tell: ok,
+		})
+	}
+	long := or("PROVE_READER", reading)
+	reader := part{
+		name: "bench reader", dir: "bench", usual: 11 * time.Minute, limit: 30 * time.Minute,
+		command: []string{gotool, "run", ".", "-part", "reader", "-reader", long},
+		bad:     regexp.MustCompile(`(?m)^missed`), tell: regexp.MustCompile(`(?m)^(ok|missed) .*$`),
+	}
+	return slices.Concat(kill, property, fuzz, race, []part{reader}), nil
+}
+
+// killTest names the tests that end a process with kill -9. They read
+// PROVE_KILLS, and their children are this test's own binary without -race.
+var killTest = regexp.MustCompile(`^Test\w*Kill`)
+
+// withRapid are the packages whose tests hold random properties, be it by way
+// of a suite in another package.
+func withRapid(packages []pkg) map[string]bool {
+	const rapid = "pgregory.net/rapid"
+	suites := map[string]bool{rapid: true}
+	for _, p := range packages {
+		if slices.Contains(p.Imports, rapid) {
+			suites[p.ImportPath] = true
+		}
+	}
+	found := map[string]bool{}
+	for _, p := range packages {
+		if slices.ContainsFunc(slices.Concat(p.TestImports, p.XTestImports), func(im string) bool { return suites[im] }) {
+			found[p.ImportPath] = true
+		}
+	}
+	return found
+}
+
+var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+
+// tests names the test and fuzz functions of a package, in order.
+func (p pkg) tests() ([]string, error) {
+	var out []string
+	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+		data, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range testFunc.FindAllSubmatch(data, -1) {
+			out = append(out, string(m[1]))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// short is the package's path in the module.
+func (p pkg) short() string {
+	_, rest, ok := strings.Cut(p.ImportPath, "/")
+	if !ok {
+		return "."
+	}
+	return rest
+}
+
+// or is an environment variable or, without it, what is usual.
+func or(name, usual string) string { return cmp.Or(os.Getenv(name), usual) }

@@ -1,0 +1,119 @@
+// What prove finds, in which order it goes, and what it keeps.
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// anyLine keeps the last line that holds anything.
+var anyLine = regexp.MustCompile(`(?m)^.*\S.*$`)
+
+// made is a module with one of everything.
+func made(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":        "module made\n\ngo 1.26.0\n",
+		"a/a.go":        "package a\n",
+		"a/a_test.go":   "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n\nfunc FuzzY(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
+		"b/b.go":        "package b\n",
+		"b/b_test.go":   "package b\n\nimport \"testing\"\n\nfunc TestKill(t *testing.T) { t.Error(\"killed\") }\n",
+		"none/none.go":  "package none\n",
+		"bench/main.go": "package main\n\nfunc main() {}\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestFind(t *testing.T) {
+	parts, err := find(t.Context(), made(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	want := "kill b TestKill, fuzz a FuzzY, race a, race b, bench reader"
+	if got := strings.Join(names, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestSuitesOfRandomProperties(t *testing.T) {
+	found := withRapid([]pkg{
+		{ImportPath: "m/suite", Imports: []string{"pgregory.net/rapid"}},
+		{ImportPath: "m/uses", XTestImports: []string{"m/suite"}},
+		{ImportPath: "m/own", TestImports: []string{"pgregory.net/rapid"}},
+		{ImportPath: "m/none", TestImports: []string{"testing"}},
+	})
+	if !found["m/uses"] || !found["m/own"] || found["m/none"] {
+		t.Errorf("found %v", found)
+	}
+}
+
+// A run keeps results; the next begins with what failed, then the oldest, and
+// leaves out what would not fit.
+func TestGoesOnWhereItStopped(t *testing.T) {
+	root := made(t)
+	k, err := openKeep(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, r := range map[string]result{
+		"second": {OK: true, Date: old.Add(time.Hour)},
+		"first":  {OK: true, Date: old},
+		"failed": {OK: false, Date: old.Add(2 * time.Hour)},
+		"long":   {OK: true, Date: old.Add(-time.Hour), Took: 10 * time.Hour},
+	} {
+		if err := k.put(name, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := filepath.Join(root, "log")
+	var parts []part
+	for _, name := range []string{"first", "second", "long", "failed", "new"} {
+		parts = append(parts, part{name: name, command: []string{"sh", "-c", "echo " + name + " >>" + log + "; test " + name + " != second"}, limit: time.Minute, tell: anyLine})
+	}
+	s := session{dir: root, keep: k, all: parts, until: time.Now().Add(time.Hour)}
+	if err := s.run(t.Context(), parts); err == nil || !strings.Contains(err.Error(), "second") {
+		t.Errorf("the failed part is not named: %v", err)
+	}
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(string(data)); strings.Join(got, " ") != "new failed first second" {
+		t.Errorf("ran %v", got)
+	}
+	again, err := openKeep(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Parts["failed"].OK || again.Parts["second"].OK || again.Parts["new"].Date.IsZero() || again.Parts["first"].Machine == "" {
+		t.Errorf("kept %+v", again.Parts)
+	}
+	report, err := os.ReadFile(filepath.Join(root, "bench", "prove.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts {
+		if !strings.Contains(string(report), "\n"+p.name+" ") {
+			t.Errorf("the report leaves out %s:\n%s", p.name, report)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Times: quantiles of measured durations and ratios, exact, from all samples.
+
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// quantile is the smallest sample that at least a share q of all samples do
+// not exceed; 0 of none.
+func quantile[T cmp.Ordered](samples []T, q float64) T {
+	if len(samples) == 0 {
+		var zero T
+		return zero
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	i := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+// median is the middle sample, the lower of two.
+func median[T cmp.Ordered](samples []T) T { return quantile(samples, 0.5) }
+
+// spread describes durations in one row: median, quartiles, 99 %, slowest.
+func spread(name string, d []time.Duration) []string {
+	row := []string{name, figure(float64(len(d)))}
+	for _, q := range []float64{0.25, 0.5, 0.75, 0.99, 1} {
+		row = append(row, figure(ms(quantile(d, q))))
+	}
+	return row
+}
+
+// spreadHead is the heading of spread's rows.
+var spreadHead = []string{"ms", "n", "p25", "p50", "p75", "p99", "max"}

@@ -1,0 +1,108 @@
+// Walk: all 5,000 calls with Twilio's own SDK.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/twilio/twilio-go/client"
+	twilio "github.com/twilio/twilio-go/rest/api/v2010"
+)
+
+// walk lists every call three times: directly, through Understudy for the
+// first time, and through Understudy again. The SDK is as it is; only its
+// Transport sends the provider's host elsewhere.
+func walk(ctx context.Context, r *run) (err error) {
+	s := set{latency: time.Second}
+	if r.quick {
+		s = set{latency: 50 * time.Millisecond, records: 500, settings: []string{"rate: 1000"}}
+	}
+	g, err := r.rig(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	direct, want, err := listCalls(ctx, g.direct())
+	if err != nil {
+		return fmt.Errorf("direct: %w", err)
+	}
+	var took []time.Duration
+	rows := [][]string{{"walk", "calls", "seconds", "times faster than direct"}, row("direct", len(want), direct, direct)}
+	for _, name := range []string{"through Understudy, first time", "second time", "third time"} {
+		d, got, err := listCalls(ctx, g.through())
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := same(want, got); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		took = append(took, d)
+		rows = append(rows, row(name, len(got), d, direct))
+	}
+	r.table(rows)
+	r.atLeast(fmt.Sprintf("walk of %d calls, second time against direct", len(want)), float64(direct)/float64(took[1]), 100, "times faster")
+	return nil
+}
+
+func row(name string, n int, d, direct time.Duration) []string {
+	return []string{name, fmt.Sprint(n), fmt.Sprintf("%.3f", d.Seconds()), figure(float64(direct) / float64(d))}
+}
+
+// listCalls reads all calls page by page and gives their SIDs in order.
+func listCalls(ctx context.Context, w *way) (time.Duration, []string, error) {
+	defer w.close()
+	to, err := url.Parse(w.base)
+	if err != nil {
+		return 0, nil, err
+	}
+	c := &client.Client{
+		Credentials: client.NewCredentials(w.user, w.password),
+		HTTPClient:  &http.Client{Transport: elsewhere{ctx, to, w.client.Transport}, Timeout: 10 * time.Second},
+	}
+	c.SetAccountSid(account)
+	began := time.Now()
+	list, err := twilio.NewApiServiceWithClient(c).ListCall(&twilio.ListCallParams{})
+	took := time.Since(began)
+	if err != nil {
+		return took, nil, err
+	}
+	var sids []string
+	for _, call := range list {
+		sids = append(sids, *call.Sid)
+	}
+	return took, sids, ctx.Err()
+}
+
+// elsewhere sends every request to another host, and gives up with ctx.
+type elsewhere struct {
+	ctx  context.Context
+	to   *url.URL
+	next http.RoundTripper
+}
+
+// RoundTrip changes scheme and host only.
+func (e elsewhere) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := e.ctx.Err(); err != nil {
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	req.URL.Scheme, req.URL.Host, req.Host = e.to.Scheme, e.to.Host, ""
+	return e.next.RoundTrip(req)
+}
+
+func same(want, got []string) error {
+	if len(want) != len(got) {
+		return fmt.Errorf("%d calls, direct %d", len(got), len(want))
+	}
+	for i := range want {
+		if want[i] != got[i] {
+			return fmt.Errorf("call %d is %s, direct %s", i, got[i], want[i])
+		}
+	}
+	return nil
+}
