@@ -124,7 +124,7 @@ func (s *Spec) route(t *Target, segments []string) {
 	for i := range s.routes {
 		r := &s.routes[i]
 		vars, ok := r.match(segments)
-		if !ok {
+		if !ok || r.ambiguous(vars) {
 			continue
 		}
 		t.Kind, t.List, t.Instance, t.Vars = r.kind, r.list, r.instance, vars
@@ -137,6 +137,14 @@ func (s *Spec) route(t *Target, segments []string) {
 		}
 		return
 	}
+}
+
+// ambiguous reports whether a part of a composite id holds the separator, so
+// that the id could be read as another record's.
+func (r *route) ambiguous(vars []Param) bool {
+	return r.instance != nil && len(r.instance.ID) > 1 && slices.ContainsFunc(vars, func(v Param) bool {
+		return slices.Contains(r.instance.ID, v.Name) && strings.Contains(v.Value, IDSeparator)
+	})
 }
 
 func (r *route) match(segments []string) ([]Param, bool) {

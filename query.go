@@ -74,6 +74,10 @@ func (q Query) String() string {
 	for _, p := range q {
 		n += escapedLen(p.Name) + escapedLen(p.Value) + 2
 	}
+	var small [1024]byte
+	if n <= len(small) {
+		return string(q.AppendTo(small[:0]))
+	}
 	var b strings.Builder
 	b.Grow(n)
 	for i, p := range q {
@@ -107,7 +111,17 @@ func (q Query) Without(drop func(Param) bool) Query {
 
 const upperHex = "0123456789ABCDEF"
 
-// plain reports bytes that url.QueryEscape leaves alone (RFC 3986 unreserved).
+// longer is by how many bytes escaping makes a byte longer: 0 for those that
+// url.QueryEscape leaves alone (RFC 3986 unreserved) and for the space.
+var longer = func() (t [256]uint8) {
+	for c := range t {
+		if !plain(byte(c)) && c != ' ' {
+			t[c] = 2
+		}
+	}
+	return t
+}()
+
 func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '_' || c == '.' || c == '~'
@@ -116,39 +130,35 @@ func plain(c byte) bool {
 func escapedLen(s string) int {
 	n := len(s)
 	for i := range len(s) {
-		if c := s[i]; !plain(c) && c != ' ' {
-			n += 2
-		}
+		n += int(longer[s[i]])
 	}
 	return n
 }
 
 func appendEscaped(dst []byte, s string) []byte {
+	start := 0
 	for i := range len(s) {
-		switch c := s[i]; {
-		case plain(c):
-			dst = append(dst, c)
-		case c == ' ':
+		c := s[i]
+		if longer[c] == 0 && c != ' ' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		if start = i + 1; c == ' ' {
 			dst = append(dst, '+')
-		default:
+		} else {
 			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
 		}
 	}
-	return dst
+	return append(dst, s[start:]...)
 }
 
+// writeEscaped is appendEscaped for what is too long for the stack.
 func writeEscaped(b *strings.Builder, s string) {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case plain(c):
-			b.WriteByte(c)
-		case c == ' ':
-			b.WriteByte('+')
-		default:
-			b.WriteByte('%')
-			b.WriteByte(upperHex[c>>4])
-			b.WriteByte(upperHex[c&15])
-		}
+	var small [256]byte
+	for len(s) > 0 {
+		n := min(len(s), len(small)/3)
+		b.Write(appendEscaped(small[:0], s[:n]))
+		s = s[n:]
 	}
 }
 

@@ -21,20 +21,28 @@ type Source struct {
 
 // Secret is text that formats, logs and marshals as "[redacted]". Reveal is
 // the only way to it. The zero value is empty.
-type Secret struct{ text string }
+//
+// The text lies behind a pointer because package fmt looks past methods where
+// it cannot call them: in unexported fields, and for verbs like %p.
+type Secret struct{ text *string }
 
 // NewSecret wraps text.
-func NewSecret(text string) Secret { return Secret{text} }
+func NewSecret(text string) Secret { return Secret{&text} }
 
 // Reveal returns the text. Callers hand it to the wire and nowhere else.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
 
 // Empty reports whether there is no secret.
-func (s Secret) Empty() bool { return s.text == "" }
+func (s Secret) Empty() bool { return s.Reveal() == "" }
 
 // Is compares in constant time, whatever the lengths.
 func (s Secret) Is(other string) bool {
-	a, b := sha256.Sum256([]byte(s.text)), sha256.Sum256([]byte(other))
+	a, b := sha256.Sum256([]byte(s.Reveal())), sha256.Sum256([]byte(other))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 

@@ -1,0 +1,47 @@
+// Grants: what they cover, and until when.
+
+package understudy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAllowCovers(t *testing.T) {
+	a := Allow{Method: "POST", Path: "/1/Accounts/*/Messages.json"}
+	for _, c := range []struct {
+		method, path string
+		want         bool
+	}{
+		{"POST", "/1/Accounts/AC1/Messages.json", true},
+		{"POST", "/1/Accounts/*/Messages.json", true},
+		{"GET", "/1/Accounts/AC1/Messages.json", false},
+		{"post", "/1/Accounts/AC1/Messages.json", false},
+		{"POST", "/1/Accounts//Messages.json", false},
+		{"POST", "/1/Accounts/AC1/x/Messages.json", false},
+		{"POST", "/1/Accounts/Messages.json", false},
+		{"POST", "/1/Accounts/AC1/Messages.json/", false},
+		{"POST", "/1/Accounts/AC1/Messages", false},
+		{"POST", "1/Accounts/AC1/Messages.json", false},
+		{"POST", "", false},
+	} {
+		if a.Covers(c.method, c.path) != c.want {
+			t.Errorf("%s %s: not %v", c.method, c.path, c.want)
+		}
+	}
+	// A star is a whole segment or a character like any other.
+	if (Allow{"GET", "/a*"}).Covers("GET", "/ab") || !(Allow{"GET", "/*"}).Covers("GET", "/ab") || (Allow{"GET", "/*"}).Covers("GET", "/") {
+		t.Error("stars")
+	}
+}
+
+func TestGrantLive(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var none *Grant
+	if none.Live(now) || !(&Grant{}).Live(now) || !(&Grant{Expires: now.Add(1)}).Live(now) || (&Grant{Expires: now}).Live(now) || (&Grant{Expires: now.Add(-1)}).Live(now) {
+		t.Error("a grant is in force until it expires")
+	}
+	if (Caller{}).Role() != "" || (Caller{Grant: &Grant{Role: RoleAll}}).Role() != "all" {
+		t.Error("roles")
+	}
+}

@@ -1,0 +1,143 @@
+// Specs: what Compile fills in and what it refuses; states of kinds; hosts.
+
+package understudy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCompileFillsIn(t *testing.T) {
+	s := &Spec{
+		Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"},
+		Paging: Paging{Style: "cursor", Next: "more", Cursor: "after"},
+		Kinds: []*Kind{{
+			Name: "phone_numbers", ID: []string{"a"}, Fields: []*Field{{Name: "a"}, {Name: "b.c", Title: "C"}},
+			Lists: []*List{{Path: "/a", Filters: []*Filter{{Name: "q"}}}}, Instances: []*Instance{{Path: "/a/{A}", ID: []string{"A"}}},
+		}},
+	}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	k := s.Kind("phone_numbers")
+	if s.Title != "x" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" || k.Title != "phone numbers" || k.One != "phone number" ||
+		k.Lists[0].Shape != k.Name || k.Instances[0].Shape != k.Name || k.Field("a").Type != TypeText || k.Lists[0].Filters[0].Op != "is" {
+		t.Errorf("%+v %+v", s, k)
+	}
+	if k.Lists[0].Filter("q") == nil || k.Lists[0].Filter("r") != nil || k.Field("z") != nil || s.Kind("z") != nil {
+		t.Error("lookups by name")
+	}
+	if k.Field("b.c").FieldName() != "C" || (&Field{Name: "b_x.c"}).FieldName() != "b x c" {
+		t.Error("field names for people")
+	}
+	none := &Spec{Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"}}
+	if err := none.Compile(); err != nil || none.Paging.Style != "none" {
+		t.Errorf("%v %q", err, none.Paging.Style)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for want, wrong := range map[string]func(*Spec){
+		`name ""`:                                    func(s *Spec) { s.Name = "" },
+		`name "A"`:                                   func(s *Spec) { s.Name = "A" },
+		"hosts":                                      func(s *Spec) { s.Hosts = nil },
+		"hosts[1]: url":                              func(s *Spec) { s.Hosts[1].URL = "ftp://x" },
+		"hosts[0]: url":                              func(s *Spec) { s.Hosts[0].URL = "x" },
+		"auth.style":                                 func(s *Spec) { s.Auth.Style = "magic" },
+		"paging.style":                               func(s *Spec) { s.Paging.Style = "odd" },
+		"paging.next":                                func(s *Spec) { s.Paging.Next = "" },
+		"paging.cursor":                              func(s *Spec) { s.Paging.Style = "cursor" },
+		`field "": empty`:                            func(s *Spec) { s.Paging.Envelope = []*Field{{}} },
+		"there twice":                                func(s *Spec) { s.Kinds[0].Fields = append(s.Kinds[0].Fields, &Field{Name: "sid"}) },
+		"kind calls is there twice":                  func(s *Spec) { s.Kinds[1].Name = "calls" },
+		"want one word":                              func(s *Spec) { s.Kinds[0].Name = "a b" },
+		"unknown type":                               func(s *Spec) { s.Kinds[0].Fields[0].Type = "odd" },
+		"unknown class":                              func(s *Spec) { s.Kinds[0].Fields[0].Class = "odd" },
+		`from "nobody"`:                              func(s *Spec) { s.Kinds[0].Fields[0].From = "nobody" },
+		`link "nowhere" is not a kind`:               func(s *Spec) { s.Kinds[0].Fields[0].Link = "nowhere" },
+		`"x1" is not among its fields`:               func(s *Spec) { s.Kinds[0].ID = []string{"x1"} },
+		`"x2" is not among its fields`:               func(s *Spec) { s.Kinds[0].Columns = []string{"x2"} },
+		`"x3" is not among its fields`:               func(s *Spec) { s.Kinds[0].Clock = "x3" },
+		`"x4" is not among its fields`:               func(s *Spec) { s.Kinds[0].Own = "x4" },
+		`"x5" is not among its fields`:               func(s *Spec) { s.Kinds[0].Final = []State{{Field: "x5"}} },
+		`"x6" is not among its fields`:               func(s *Spec) { s.Kinds[0].Failed = []State{{Field: "sid", Set: []string{"x6"}}} },
+		`"x7" is not among its fields`:               func(s *Spec) { s.Kinds[0].Lists[0].Filters[0].Field = "x7" },
+		"does not begin with a slash":                func(s *Spec) { s.Kinds[0].Lists[0].Path = "a" },
+		"at most one {Variable}":                     func(s *Spec) { s.Kinds[0].Lists[0].Path = "/{a}{b}" },
+		"has no {Sid}":                               func(s *Spec) { s.Kinds[0].Instances[0].Path = "/1/{Account}" },
+		"id names 2 path variables, the kind's id":   func(s *Spec) { s.Kinds[0].Instances[0].ID = []string{"Account", "Sid"} },
+		"id names 0 path variables, the kind's id h": func(s *Spec) { s.Kinds[1].Instances[0].ID = nil },
+	} {
+		s := uncompiled(t)
+		wrong(s)
+		if err := s.Compile(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "spec ") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// uncompiled is exampleSpec's spec as it was before Compile.
+func uncompiled(t *testing.T) *Spec {
+	s := *exampleSpec(t)
+	s.routes, s.kinds = nil, nil
+	return &s
+}
+
+func TestURL(t *testing.T) {
+	s := exampleSpec(t)
+	for _, c := range []struct{ uri, base, want string }{
+		{"/1/a?b=c", "", "https://api.example.com/1/a?b=c"},
+		{"/1", "", "https://api.example.com/1"},
+		{"/v1/x", "", "https://monitor.example.com/v1/x"},
+		{"/v2?x", "", "https://monitor.example.com/v2?x"},
+		{"/10/a", "", ""},
+		{"/v1", "", ""},
+		{"/", "", ""},
+		{"/10/a", "http://127.0.0.1:4116/", "http://127.0.0.1:4116/10/a"},
+	} {
+		got, err := s.URL(Key{URI: c.uri}, c.base)
+		if got != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %q %v, want %q", c.uri, got, err, c.want)
+		}
+	}
+}
+
+func TestKindIDs(t *testing.T) {
+	k := exampleSpec(t).Kind("calls")
+	for id, want := range map[string]bool{"CA1": true, "CA": false, "CB1": false, "": false, "ca1": false} {
+		if k.HasPrefix(id) != want {
+			t.Errorf("%q: not %v", id, want)
+		}
+	}
+	if got := k.IDOf([]string{"a", "b"}); got != "a~b" {
+		t.Errorf("composite id %q", got)
+	}
+}
+
+// The words that go over the wire and into logs stay what they are.
+func TestWords(t *testing.T) {
+	for i, want := range []string{"waiting", "refresh", "poll", "sync", "check", "prefetch"} {
+		if got := Reason(i).String(); got != want {
+			t.Errorf("reason %d is %q, want %q", i, got, want)
+		}
+	}
+	if Reasons != 6 || Came.String() != "came" || Changed.String() != "changed" || Went.String() != "went" || What(9).String() != "unknown" {
+		t.Error("words of changes")
+	}
+	seen := map[string]bool{}
+	for f := FailNone; f <= FailDown; f++ {
+		seen[f.String()] = true
+	}
+	if len(seen) != 7 {
+		t.Errorf("two failures share a word: %v", seen)
+	}
+	e := &UpstreamError{Why: FailServer, Status: 503, Err: errors.New("boom")}
+	if e.Error() != "upstream server error (status 503): boom" || e.Short() != "upstream 503" || !errors.Is(e, ErrUnavailable) || !errors.Is(e, e.Err) {
+		t.Errorf("%v %s", e, e.Short())
+	}
+	e = &UpstreamError{Why: FailUnusable, Status: 200}
+	if e.Error() != "upstream unusable answer (status 200)" || e.Short() != "upstream unusable answer" || !errors.Is(e, ErrUnavailable) {
+		t.Errorf("%v %s", e, e.Short())
+	}
+}
