@@ -138,7 +138,7 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 	}
-	if !e.caller.Grant.Live(b.now()) {
+	if !e.caller.Grant.Expires.IsZero() && !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
 	return e.caller, nil

@@ -220,6 +220,7 @@ func (v *visit) own() error {
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	}
+	v.w.Header()["X-Request-Id"] = []string{v.id()}
 	rec := &recorder{ResponseWriter: v.w, visit: v}
 	v.health.ServeHTTP(rec, v.r)
 	return nil
