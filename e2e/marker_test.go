@@ -1,0 +1,491 @@
+// Markers: every route of every face is asked, and nothing hidden comes out.
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/diagnostics"
+	"understudy/internal/proxy"
+	"understudy/internal/viewer"
+	"understudy/upstream"
+)
+
+// face is one address of the house and the routes of its table.
+type face struct {
+	name   string
+	url    string
+	routes []string // "GET /path/{variable}"
+}
+
+// try is one request of a route.
+type try struct {
+	method, path, body string
+	headers            []string
+}
+
+// facesOf reads the router tables.
+func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
+	t.Helper()
+	src := &understudy.Source{Name: "twilio", Spec: spec, User: account}
+	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxy.New(proxy.Options{Source: src, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := viewer.New(viewer.Options{Sources: []*understudy.Source{src}, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	var control []string
+	for _, path := range diagnostics.Routes() {
+		control = append(control, "GET "+path)
+	}
+	faces := []face{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
+	for _, f := range faces {
+		if len(f.routes) < 2 {
+			t.Fatalf("the table of %s has only %v", f.name, f.routes)
+		}
+	}
+	return faces
+}
+
+// nobody fills what a face needs to be made; no request reaches it.
+type nobody struct{}
+
+func (nobody) Page(context.Context, understudy.Ask) (*understudy.Answer, error) {
+	return nil, understudy.ErrNotFound
+}
+
+func (nobody) Write(context.Context, understudy.Write) (*understudy.Answer, error) {
+	return nil, understudy.ErrNotFound
+}
+
+func (nobody) Caller(*http.Request, string) (understudy.Caller, error) {
+	return understudy.Caller{}, understudy.ErrUnauthorized
+}
+
+func (nobody) Person(*http.Request) (understudy.Caller, error) {
+	return understudy.Caller{}, understudy.ErrUnauthorized
+}
+
+var pathVariable = regexp.MustCompile(`\{[^}]+\}`)
+
+// ids are the ids of a kind worth asking for: records, troubles, one that is not there.
+func ids(k *understudy.Kind) []string {
+	all := []string{sid(k, 999)}
+	for n := range 2 * variants {
+		all = append(all, sid(k, n))
+	}
+	for _, status := range troubles {
+		all = append(all, troubleSID(k, status))
+	}
+	return all
+}
+
+// queriesOf are the queries a list is asked with. Filters go by the spec's
+// fields, so some are on what support may not see.
+func queriesOf(k *understudy.Kind, l *understudy.List) []string {
+	all := []string{"", "?PageSize=50&Page=1&PageToken=PA" + sid(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
+	for _, f := range l.Filters {
+		values := []string{"1"}
+		if f.Name == "Status" || f.Name == "Origin" {
+			for _, status := range troubles {
+				values = append(values, fmt.Sprint("trouble", status))
+			}
+		}
+		if f.Type == understudy.TypeRFC2822 {
+			values = append(values, "2026-06-01", "2026-06-01T10:00")
+		}
+		for _, v := range values {
+			all = append(all, "?"+understudy.Query{{Name: f.Name, Value: v}}.String())
+		}
+	}
+	return all
+}
+
+// triesOf is every request a route is asked with; none when nobody has said how.
+func triesOf(spec *understudy.Spec, route string) []try {
+	method, path, ok := strings.Cut(route, " ")
+	if !ok {
+		method, path = "GET", route
+	}
+	switch {
+	case method == "POST" && path == "/-/timezone":
+		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
+	case strings.HasPrefix(path, "/-/") && !strings.Contains(path, "{"):
+		return reading(method, path)
+	case path == "/-/static/{file}":
+		return reading(method, "/-/static/viewer.css")
+	case !strings.Contains(path, "{") && !strings.HasPrefix(path, version):
+		return reading(method, path)
+	case strings.HasPrefix(path, "/{source}/{kind}"):
+		return viewerTries(spec, method, path)
+	}
+	return dropInTries(spec, method, path)
+}
+
+// reading asks as a program and a browser do: plain, packed, less its body,
+// anew, and by an ETag.
+func reading(method, path string) []try {
+	if method != "GET" {
+		return []try{{method, path, "", nil}}
+	}
+	return []try{
+		{"GET", path, "", nil},
+		{"GET", path, "", []string{"Accept-Encoding", "gzip", "Accept", "text/html"}},
+		{"HEAD", path, "", nil},
+		{"GET", path, "", []string{"Cache-Control", "no-cache", "Range", "bytes=0-99"}},
+	}
+}
+
+func viewerTries(spec *understudy.Spec, method, path string) []try {
+	var all []try
+	for _, k := range spec.Kinds {
+		at := strings.NewReplacer("{source}", "twilio", "{kind}", k.Name).Replace(path)
+		switch {
+		case strings.Contains(at, "{id}"):
+			for _, id := range ids(k) {
+				all = append(all, reading(method, strings.ReplaceAll(at, "{id}", id))...)
+			}
+		default:
+			for i, l := range k.Lists {
+				slug := ""
+				if i > 0 {
+					slug = "understudy.list=" + strings.ToLower(l.Title)
+				}
+				for _, query := range queriesOf(k, l) {
+					if slug != "" {
+						query = "?" + slug + strings.Replace(query, "?", "&", 1)
+					}
+					all = append(all, reading(method, at+query)...)
+				}
+			}
+		}
+	}
+	if pathVariable.MatchString(all[0].path) {
+		return nil
+	}
+	return all
+}
+
+// dropInTries asks a path of the spec in every way.
+func dropInTries(spec *understudy.Spec, method, path string) []try {
+	at := strings.ReplaceAll(path, "{AccountSid}", account)
+	var all []try
+	for _, k := range spec.Kinds {
+		for _, l := range k.Lists {
+			if l.Path == path {
+				for _, query := range queriesOf(k, l) {
+					all = append(all, reading(method, at+query)...)
+				}
+			}
+		}
+		for _, in := range k.Instances {
+			if in.Path == path {
+				for _, id := range ids(k) {
+					all = append(all, reading(method, pathVariable.ReplaceAllString(at, id))...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// beside are requests to no route of any table.
+func beside(f face) []try {
+	all := []try{
+		{"GET", "/nowhere", "", nil}, {"GET", "/twilio/nothing", "", nil}, {"GET", "/elsewhere/calls", "", nil}, {"GET", "/-/nothing", "", nil},
+		{"GET", base + "/Balance.json", "", nil}, {"GET", base + "/Calls", "", nil}, {"GET", base + "/Calls.csv", "", nil}, {"GET", base + "/Calls.json/", "", nil},
+		{"OPTIONS", base + "/Calls.json", "", nil}, {"PUT", base + "/Calls.json", "", nil}, {"DELETE", base + "/Messages/SM00.json", "", nil},
+		{"POST", base + "/Calls.json", "To=1&From=2", nil}, {"POST", "/twilio/calls", "a=b", nil},
+	}
+	return append(all, try{"GET", "/", "", []string{"Host", "elsewhere.example"}}, try{"TRACE", "/", "", nil})
+}
+
+// sight is what one credential saw.
+type sight struct {
+	seen  map[string]marker // markers in what was sent
+	tags  map[string]string // ETags by face and path
+	count map[string]int    // answers by status
+	done  map[string]int    // answers by route
+	good  map[string]bool   // requests answered with a success
+}
+
+// look asks everything as one credential. A marker that role must not see ends
+// up in a failure with the request that gave it away.
+func (g *garden) look(t *testing.T, faces []face, user string, may func(fate) bool) sight {
+	t.Helper()
+	s := sight{map[string]marker{}, map[string]string{}, map[string]int{}, map[string]int{}, map[string]bool{}}
+	failures := 0
+	check := func(f face, one try) {
+		r, err := ask(one.method, user, f.url+one.path, one.body, one.headers...)
+		if err != nil {
+			t.Fatalf("%s %s%s: %v", one.method, f.name, one.path, err)
+		}
+		body, err := r.unpacked()
+		if err != nil {
+			t.Fatalf("%s %s%s: %v", one.method, f.name, one.path, err)
+		}
+		s.count[fmt.Sprint(f.name, " ", r.status)]++
+		if r.status < 300 {
+			s.good[f.name+" "+one.path] = true
+		}
+		var sent bytes.Buffer
+		_ = r.header.Write(&sent)
+		sent.WriteString("\r\n")
+		sent.Write(body)
+		for text, m := range g.found(sent.Bytes()) {
+			s.seen[text] = m
+			if !may(m.fate) {
+				if failures++; failures < 20 {
+					t.Errorf("%s %s%s %q answers %d and shows %s, %s", one.method, f.name, one.path, one.headers, r.status, text, m.place)
+				}
+			}
+		}
+		if tag := r.header.Get("ETag"); tag != "" && one.method == "GET" && r.status == 200 {
+			s.tags[f.name+one.path+r.header.Get("Content-Encoding")] = tag
+		}
+	}
+	for _, f := range faces {
+		for _, route := range f.routes {
+			for _, one := range triesOf(g.spec, route) {
+				check(f, one)
+				s.done[f.name+" "+route]++
+			}
+		}
+		for _, one := range beside(f) {
+			check(f, one)
+		}
+	}
+	return s
+}
+
+// want fails for each marker of a fate that was not seen: then the test looks
+// in the wrong places.
+func (g *garden) want(t *testing.T, who string, s sight, f fate) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	missing := map[string]int{}
+	total := 0
+	for text, m := range g.markers {
+		if m.fate != f {
+			continue
+		}
+		total++
+		if _, ok := s.seen[text]; !ok {
+			missing[m.place]++
+		}
+	}
+	if len(missing) > 0 || total < 100 {
+		places := slices.Sorted(maps.Keys(missing))
+		t.Errorf("%s should see all %d markers of fate %q; of %d places some are missing: %v", who, total, f, len(places), places[:min(len(places), 20)])
+	}
+}
+
+func TestMarkers(t *testing.T) {
+	t.Parallel()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, up := plant(t, spec)
+	secret := g.mark(seenByNobody, "the upstream secret")
+	house, dir := startHouse(t, settings{
+		upstream: up, secret: secret, mirror: "{newest: 10m, older: 10m}",
+		more: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}` + "\n",
+	})
+	faces := facesOf(t, spec, house.URL("twilio"), house.URL("viewer"))
+	support, all := account+":"+maskedToken, account+":"+demoToken
+	mayNot := func(f fate) bool { return f == seenBySupport }
+	may := func(f fate) bool { return f != seenByNobody }
+
+	first := g.look(t, faces, support, mayNot)
+	g.want(t, "support", first, seenBySupport)
+	positive := g.look(t, faces, all, may)
+	again := g.look(t, faces, support, mayNot) // everything is held now, as role all read it
+	t.Logf("support: %v", first.count)
+	t.Logf("all: %v", positive.count)
+	g.want(t, "support, second time,", again, seenBySupport)
+
+	// The same look as role all finds what support must not see: the test can fail.
+	g.mu.Lock()
+	planted, found := 0, 0
+	for text, m := range g.markers {
+		// Errors are repeated in upstream's words to all, but not on every page.
+		if m.fate == seenByAll && !strings.HasPrefix(m.place, "error ") {
+			planted++
+			if _, ok := positive.seen[text]; ok {
+				found++
+			} else if planted-found < 10 {
+				t.Errorf("role all never sees %s, %s", text, m.place)
+			}
+		}
+	}
+	g.mu.Unlock()
+	if found < 500 || found != planted {
+		t.Errorf("role all sees %d of %d markers hidden from support", found, planted)
+	}
+
+	checkRoutes(t, spec, faces, first, positive)
+	for path, tag := range first.tags {
+		if positive.tags[path] == tag && strings.HasPrefix(path, "drop-in") {
+			t.Errorf("%s has one ETag for both roles: it tells of what is hidden", path)
+		}
+	}
+	g.checkWrites(t, faces[0].url, mayNot)
+	g.checkStrangers(t, faces)
+	g.checkOutages(t, faces, may, mayNot)
+	g.checkLogs(t, house.Log(), dir)
+}
+
+// checkRoutes makes sure that every route of every table was asked, and that
+// the tables hold what the spec names.
+func checkRoutes(t *testing.T, spec *understudy.Spec, faces []face, sights ...sight) {
+	t.Helper()
+	table := map[string]bool{}
+	for _, f := range faces {
+		for _, route := range f.routes {
+			table[f.name+" "+route] = true
+			for _, s := range sights {
+				if s.done[f.name+" "+route] == 0 {
+					t.Errorf("the route %q of %s was not asked: teach triesOf how", route, f.name)
+				}
+			}
+		}
+	}
+	for _, k := range spec.Kinds {
+		for _, l := range k.Lists {
+			if !table["drop-in GET "+l.Path] {
+				t.Errorf("the drop-in's table lacks %s: %v", l.Path, faces[0].routes)
+			}
+		}
+	}
+	for _, s := range sights {
+		for route := range s.done {
+			if !table[route] {
+				t.Errorf("%q was asked but is in no table", route)
+			}
+		}
+	}
+}
+
+// checkWrites looks at what a write's answer shows to one who may write and
+// not see.
+func (g *garden) checkWrites(t *testing.T, dropIn string, may func(fate) bool) {
+	t.Helper()
+	for _, path := range []string{base + "/Messages.json", base + "/Calls.json", base + "/IncomingPhoneNumbers.json"} {
+		r, err := ask("POST", "writer:"+maskedToken, dropIn+path, "To=1&From=2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.status != 201 {
+			t.Errorf("POST %s: %d %s, want 201", path, r.status, r.body)
+		}
+		var sent bytes.Buffer
+		_ = r.header.Write(&sent)
+		sent.Write(r.body)
+		shown := 0
+		for text, m := range g.found(sent.Bytes()) {
+			if shown++; !may(m.fate) {
+				t.Errorf("POST %s shows %s, %s", path, text, m.place)
+			}
+		}
+		if shown == 0 {
+			t.Errorf("POST %s shows nothing at all: %s", path, r.body)
+		}
+	}
+}
+
+// checkOutages looks at the answers when upstream has none that is usable.
+func (g *garden) checkOutages(t *testing.T, faces []face, may, mayNot func(fate) bool) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i, k := range g.spec.Kinds {
+		// Each kind has its own trouble, in turn, so that all of them are met early.
+		for n := range outages {
+			id := troubleSID(k, outages[(i+n)%len(outages)])
+			for _, look := range []struct {
+				user string
+				may  func(fate) bool
+			}{{account + ":" + maskedToken, mayNot}, {account + ":" + demoToken, may}} {
+				for _, url := range []string{
+					faces[0].url + strings.NewReplacer("{AccountSid}", account, "{Sid}", id).Replace(k.Instances[0].Path),
+					faces[1].url + "/twilio/" + k.Name + "/" + id,
+					faces[1].url + "/twilio/" + k.Name + "/" + id + ".json",
+				} {
+					wg.Go(func() {
+						r, err := ask("GET", look.user, url, "", "Prefer", "wait=1")
+						if err != nil {
+							t.Errorf("%s: %v", url, err)
+							return
+						}
+						if r.status == 200 {
+							t.Errorf("%s answers 200: %s", url, tail(string(r.body), 300))
+						}
+						var sent bytes.Buffer
+						_ = r.header.Write(&sent)
+						sent.Write(r.body)
+						for text, m := range g.found(sent.Bytes()) {
+							if !look.may(m.fate) {
+								t.Errorf("%s answers %d and shows %s, %s", url, r.status, text, m.place)
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// checkStrangers asks without a credential and with a wrong one.
+func (g *garden) checkStrangers(t *testing.T, faces []face) {
+	t.Helper()
+	before := g.asks()
+	for _, user := range []string{"", account + ":wrong", "writer:" + demoToken} {
+		s := g.look(t, faces, user, func(fate) bool { return false })
+		for _, open := range []string{"drop-in /-/health", "control /-/health", "viewer /-/timezone"} {
+			delete(s.good, open)
+		}
+		if len(s.good) > 0 {
+			t.Errorf("a stranger %q may read %v", user, slices.Sorted(maps.Keys(s.good)))
+		}
+	}
+	if after := g.asks(); after != before {
+		t.Errorf("strangers cost %d upstream requests", after-before)
+	}
+}
+
+// checkLogs looks for what is in no log's business.
+func (g *garden) checkLogs(t *testing.T, log, dir string) {
+	t.Helper()
+	lines, err := os.ReadFile(filepath.Join(dir, accessLog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Count(lines, []byte("\n")) < 100 {
+		t.Errorf("the access log has only %d lines", bytes.Count(lines, []byte("\n")))
+	}
+	for text, m := range g.found(append(lines, log...)) {
+		t.Errorf("a log shows %s, %s", text, m.place)
+	}
+}

@@ -1,0 +1,138 @@
+// Outage: many readers go on reading while upstream answers nothing but 503.
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	readers      = 16
+	outageLength = 6 * time.Second
+)
+
+// Sixteen readers reload what is held, which is past all freshness by then:
+// each reload would like upstream to be asked. A few ask for what is not held.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--latency", "30ms", "--records", "300").URL("slowapi")
+	house, _ := startHouse(t, settings{upstream: up, mirror: "{newest: 1s, older: 1s, final: 1s, stale: 1s}"})
+	user := account + ":" + demoToken
+	held := []string{
+		base + "/Calls.json?PageSize=40", base + "/Messages.json?PageSize=40", base + "/IncomingPhoneNumbers.json",
+		base + "/Calls.json?PageSize=40&Status=busy", version + "/Accounts/" + account + ".json",
+	}
+	want := map[string]string{}
+	for _, path := range held {
+		r := get(t, user, house.URL("twilio")+path)
+		if r.status != 200 {
+			t.Fatalf("%s: %d %s", path, r.status, r.body)
+		}
+		want[path] = string(r.body)
+	}
+	healthy := get(t, "", house.URL("viewer")+"/-/health")
+	if healthy.status != 200 || !strings.Contains(string(healthy.body), `"ok"`) {
+		t.Errorf("health before: %d %s", healthy.status, healthy.body)
+	}
+
+	control(t, up, "/-/faults", `{"rules":[{"match":"","status":503}]}`)
+	before := statsOf(t, up).Requests
+	ctx, cancel := context.WithTimeout(t.Context(), outageLength)
+	defer cancel()
+	var wg sync.WaitGroup
+	var reads, stale, refused atomic.Int64
+	var mu sync.Mutex
+	var took []time.Duration
+	for n := range readers {
+		wg.Go(func() {
+			for i := n; ctx.Err() == nil; i++ {
+				path := held[i%len(held)]
+				began := time.Now()
+				r, err := ask(http.MethodGet, user, house.URL("twilio")+path, "")
+				if err != nil || r.status != 200 || string(r.body) != want[path] {
+					t.Errorf("%s in the outage: %d %.200s %v", path, r.status, r.body, err)
+					return
+				}
+				reads.Add(1)
+				if strings.Contains(r.header.Get("Cache-Status"), "stale") {
+					stale.Add(1)
+				}
+				mu.Lock()
+				took = append(took, time.Since(began))
+				mu.Unlock()
+			}
+		})
+	}
+	for n := range 4 {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				r, err := ask(http.MethodGet, user, fmt.Sprintf("%s%s/Messages.json?PageSize=%d", house.URL("twilio"), base, 100+4*i+n), "", "Prefer", "wait=1")
+				if err != nil || r.status != 503 || r.header.Get("Retry-After") == "" || !strings.Contains(string(r.body), `"code":20500`) {
+					t.Errorf("what is not held: %d %v %s %v", r.status, r.header, r.body, err)
+					return
+				}
+				refused.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	asked := statsOf(t, up).Requests - before
+	slices.Sort(took)
+	if len(took) < 200 {
+		t.Fatalf("only %d reads in %v", len(took), outageLength)
+	}
+	p50, p99 := took[len(took)/2], took[len(took)*99/100]
+	t.Logf("%d reads (%d said stale), %d refusals, %d upstream requests; p50 %v, p99 %v, slowest %v",
+		reads.Load(), stale.Load(), refused.Load(), asked, p50, p99, took[len(took)-1])
+	// Until the source counts as down each of the keys may be tried, and tried
+	// again after a second; from then on there are probes after 1, 2 and 4 s.
+	// That is less than one request a second for each key, whoever reads.
+	if limit := len(held)*int(outageLength/time.Second) + 20; asked > limit {
+		t.Errorf("%d upstream requests in an outage of %v, want at most %d", asked, outageLength, limit)
+	}
+	if stale.Load() < reads.Load()/2 {
+		t.Errorf("only %d of %d answers say that they are stale", stale.Load(), reads.Load())
+	}
+	if p99 > time.Second {
+		t.Errorf("p99 of held answers is %v, want less than a second", p99)
+	}
+	if h := get(t, "", house.URL("viewer")+"/-/health"); h.status != 200 || !strings.Contains(string(h.body), "degraded") {
+		t.Errorf("health in the outage: %d %s, want 200 and degraded", h.status, h.body)
+	}
+
+	// Upstream comes back with something new.
+	control(t, up, "/-/advance", `{"calls":3,"seconds":60}`)
+	control(t, up, "/-/faults", `{"rules":[]}`)
+	direct := get(t, account+":"+apiToken, up+held[0])
+	await(t, func() string {
+		r := get(t, user, house.URL("twilio")+held[0])
+		if string(r.body) != string(direct.body) {
+			return fmt.Sprintf("after the outage still %d %s", r.status, r.header.Get("Cache-Status"))
+		}
+		return ""
+	})
+	await(t, func() string {
+		r := get(t, user, house.URL("twilio")+base+"/Messages.json?PageSize=99", "Prefer", "wait=2")
+		if r.status != 200 {
+			return fmt.Sprintf("what was not held: %d", r.status)
+		}
+		return ""
+	})
+	await(t, func() string {
+		var h struct{ Status string }
+		r := get(t, "", house.URL("viewer")+"/-/health")
+		if err := json.Unmarshal(r.body, &h); err != nil || h.Status != "ok" {
+			return fmt.Sprintf("health %s", r.body)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,373 @@
+// Planting: an upstream whose every string is a marker, and who may see which.
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"understudy"
+)
+
+// fate says who may see a marker.
+type fate string
+
+const (
+	seenByAll     fate = "all"     // hidden or masked for support
+	seenBySupport fate = "support" // and for role all too
+	seenByNobody  fate = "nobody"  // a secret, or not part of an answer
+)
+
+// marker is one planted text.
+type marker struct {
+	fate  fate
+	place string // "calls.from of CA…", for a failure's sentence
+}
+
+// garden is the upstream. Markers are texts of a form nothing else has; those
+// in number fields are numbers of which the first eleven digits are the marker.
+type garden struct {
+	spec *understudy.Spec
+
+	mu      sync.Mutex
+	n       int
+	markers map[string]marker
+	bodies  map[string][]byte // by path and page: the same request gets the same bytes
+	asked   []string          // "METHOD path?query"
+}
+
+var textMarker = regexp.MustCompile(`(?i)zqm[0-9]{6}x`)
+
+// How number markers begin, and how many digits they have.
+const (
+	numberStart  = "99977"
+	numberLength = 11
+)
+
+// mark makes a new text marker.
+func (g *garden) mark(f fate, place string) string {
+	g.n++
+	m := fmt.Sprintf("zqm%06dx", g.n)
+	g.markers[m] = marker{f, place}
+	return m
+}
+
+// number makes a new number with a marker in it.
+func (g *garden) number(f fate, place string) string {
+	g.n++
+	m := fmt.Sprintf(numberStart+"%06d", g.n)
+	g.markers[m] = marker{f, place}
+	return fmt.Sprintf("+%s%04d", m, g.n%9000+1000)
+}
+
+// found are the markers in what was sent: as written, and with everything but
+// digits taken off, for numbers that are shown in groups.
+func (g *garden) found(sent []byte) map[string]marker {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[string]marker{}
+	for _, m := range textMarker.FindAll(sent, -1) {
+		if known, ok := g.markers[strings.ToLower(string(m))]; ok {
+			all[strings.ToLower(string(m))] = known
+		}
+	}
+	digits := bytes.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, sent)
+	for at := 0; ; at++ { // matches may overlap by chance
+		next := bytes.Index(digits[at:], []byte(numberStart))
+		if at += next; next < 0 || at+numberLength > len(digits) {
+			break
+		}
+		m := string(digits[at : at+numberLength])
+		if known, ok := g.markers[m]; ok {
+			all[m] = known
+		}
+	}
+	return all
+}
+
+// Kinds of records a kind is planted with.
+const (
+	texts   = iota // a text marker in every field
+	numbers        // numbers where numbers belong, real dates and states elsewhere
+	odd            // fields of types nobody expects, names twice, names escaped
+	variants
+)
+
+// What upstream answers instead of a record to some ids and filters: troubles
+// are about the request, outages about upstream itself.
+var (
+	troubles = []int{400, 404, 410, 206}
+	outages  = []int{429, 500, 503, 200, 302, 403}
+)
+
+func sid(k *understudy.Kind, n int) string { return fmt.Sprintf("%s%032x", k.Prefixes[0], 0xabc0000+n) }
+
+// troubleSID is the id upstream answers a status for; 200 is HTML, 206 a
+// document no store can hold faithfully.
+func troubleSID(k *understudy.Kind, status int) string { return sid(k, 0xd000+status) }
+
+// object writes a JSON object in order; names may come twice.
+type object struct{ b []byte }
+
+func (o *object) raw(name, value string) {
+	o.b = append(o.b, map[bool]string{true: "{", false: ","}[len(o.b) == 0]...)
+	o.b = append(append(append(append(o.b, '"'), name...), `":`...), value...)
+}
+
+func (o *object) text(name, value string) {
+	quoted, _ := json.Marshal(value)
+	o.raw(name, string(quoted))
+}
+
+func (o *object) done() string {
+	if len(o.b) == 0 {
+		return "{}"
+	}
+	return string(o.b) + "}"
+}
+
+// fateOf is who may see a field under the roles of the test.
+func fateOf(f *understudy.Field) fate {
+	switch f.Class {
+	case understudy.ClassSecret:
+		return seenByNobody
+	case understudy.ClassPhone, understudy.ClassBody:
+		return seenByAll
+	}
+	return seenBySupport
+}
+
+// record is one record of a kind.
+func (g *garden) record(k *understudy.Kind, id string, variant int) string {
+	o := &object{}
+	inner := map[string]*object{}
+	for _, f := range k.Fields {
+		outer, name, dotted := strings.Cut(f.Name, ".")
+		switch {
+		case dotted:
+			if inner[outer] == nil {
+				inner[outer] = &object{}
+			}
+			inner[outer].text(name, g.mark(fateOf(f), k.Name+"."+f.Name))
+		case f.Type == understudy.TypeMap:
+			if inner[f.Name] == nil {
+				inner[f.Name] = &object{}
+			}
+		case slices.Contains(k.ID, f.Name):
+			o.text(f.Name, id)
+		default:
+			g.field(o, k, f, variant)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(inner)) {
+		in := inner[name]
+		in.text("x_inside", g.mark(seenByAll, k.Name+"."+name+".x_inside"))
+		in.raw("x_list", fmt.Sprintf(`[%q,{"y":%q}]`, g.mark(seenByAll, "list in "+name), g.mark(seenByAll, "object in list in "+name)))
+		o.raw(name, in.done())
+	}
+	g.unknown(o, k.Name)
+	return o.done()
+}
+
+// field writes one field of a record.
+func (g *garden) field(o *object, k *understudy.Kind, f *understudy.Field, variant int) {
+	place := k.Name + "." + f.Name
+	switch {
+	case variant == texts:
+		o.text(f.Name, g.mark(fateOf(f), place))
+	case variant == numbers && f.Class == understudy.ClassPhone:
+		o.text(f.Name, g.number(seenByAll, place))
+	case variant == numbers && f.Type == understudy.TypeRFC2822:
+		o.text(f.Name, "Mon, 01 Jun 2026 10:00:00 +0000")
+	case variant == numbers && f.Name == "status":
+		o.text(f.Name, "completed")
+	case variant == numbers && f.Type == understudy.TypeInt:
+		o.raw(f.Name, "7")
+	case variant == numbers:
+		o.text(f.Name, g.mark(fateOf(f), place))
+	default:
+		g.oddField(o, f, place)
+	}
+}
+
+// oddField writes a field as nobody expects it, turn by turn.
+func (g *garden) oddField(o *object, f *understudy.Field, place string) {
+	g.n++
+	inside := seenByAll
+	if fateOf(f) == seenByNobody {
+		inside = seenByNobody
+	}
+	hidden := func(what string) string { return g.mark(inside, place+" as "+what) }
+	own := func(what string) string { return g.mark(fateOf(f), place+" as "+what) }
+	switch g.n % 5 {
+	case 0: // an object: what is in it has no name in the spec
+		o.raw(f.Name, fmt.Sprintf(`{"inner":%q,"deep":{"er":[%q]}}`, hidden("object"), hidden("deep object")))
+	case 1: // a list of what the field is
+		o.raw(f.Name, fmt.Sprintf(`[%q,%q]`, own("list"), own("list")))
+	case 2: // twice: readers take the first or the last
+		o.text(f.Name, own("first of two"))
+		o.text(f.Name, own("second of two"))
+	case 3: // a name with an escape in it
+		o.raw(fmt.Sprintf(`\u%04x%s`, f.Name[0], f.Name[1:]), fmt.Sprintf("%q", own("escaped name")))
+	case 4: // another field that differs in case
+		o.text(strings.ToUpper(f.Name), g.mark(seenByAll, place+" in upper case"))
+		o.text(f.Name, own("beside its upper case"))
+	}
+}
+
+// unknown adds what no spec names, at every depth.
+func (g *garden) unknown(o *object, place string) {
+	hide := func(what string) string { return g.mark(seenByAll, place+": "+what) }
+	o.text("x_new", hide("x_new"))
+	o.raw("x_object", fmt.Sprintf(`{"from":%q,"a":{"body":%q,"auth_tokens":[%q,[%q]]}}`, hide("object"), hide("object"), hide("object"), hide("object")))
+	o.raw("x_list", fmt.Sprintf(`[%q,{"sid":%q,"to":[{"body":%q}]}]`, hide("list"), hide("list"), hide("list")))
+	o.raw("x_empty", `{"":`+fmt.Sprintf("%q", hide("empty name"))+`}`)
+}
+
+// list is a list answer: every variant of record, links that lead on, and an
+// envelope with more in it than the spec names.
+func (g *garden) list(k *understudy.Kind, l *understudy.List, path string, page int) string {
+	o := &object{}
+	link := func(n int) string {
+		if n == 0 {
+			return path + "?PageSize=50&Page=0"
+		}
+		return fmt.Sprintf("%s?PageSize=50&Page=%d&PageToken=PA%s", path, n, sid(k, n*variants-1))
+	}
+	for _, f := range g.spec.Paging.Envelope {
+		switch {
+		case f.Name == "next_page_uri" && page < 1:
+			o.text(f.Name, link(page+1))
+		case f.Name == "next_page_uri" || f.Name == "previous_page_uri":
+			o.raw(f.Name, "null")
+		case f.Name == "first_page_uri":
+			o.text(f.Name, link(0))
+		case f.Name == "uri":
+			o.text(f.Name, link(page))
+		case f.Type == understudy.TypeInt:
+			o.raw(f.Name, fmt.Sprint(page))
+		default:
+			o.text(f.Name, g.mark(seenBySupport, "envelope."+f.Name))
+		}
+	}
+	g.unknown(o, "envelope of "+l.Path)
+	var rows []string
+	for v := range variants {
+		rows = append(rows, g.record(k, sid(k, page*variants+v), v))
+	}
+	o.raw(l.Key, "["+strings.Join(rows, ",")+"]")
+	return o.done()
+}
+
+// trouble is an error body full of what support must not read.
+func (g *garden) trouble(status int) string {
+	return fmt.Sprintf(`{"code":%d,"message":"The number %s is not %s","more_info":%q,"status":%d,"details":{"body":%q}}`,
+		20000+status, g.number(seenByAll, "error message"), g.mark(seenByAll, "error message"), g.mark(seenByAll, "error more_info"), status, g.mark(seenByAll, "error details"))
+}
+
+// answer finds or makes the bytes for a target.
+func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, contentType string, body []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = append(g.asked, r.Method+" "+r.URL.RequestURI())
+	status, contentType = 200, "application/json; charset=utf-8"
+	for _, s := range slices.Concat(troubles, outages) {
+		if t.Kind != nil && (t.ID == troubleSID(t.Kind, s) || r.URL.Query().Get("Status") == fmt.Sprint("trouble", s) || r.URL.Query().Get("Origin") == fmt.Sprint("trouble", s)) {
+			status = s
+		}
+	}
+	name := fmt.Sprintf("%s %s %s %d", r.Method, r.URL.Path, r.URL.Query().Get("Page"), status)
+	if body = g.bodies[name]; body == nil {
+		body = []byte(g.body(t, r, status))
+		g.bodies[name] = body
+	}
+	switch {
+	case r.Method == http.MethodPost && status == 200:
+		status = 201
+	case status == 200 && strings.HasPrefix(string(body), "<"):
+		contentType = "text/html"
+	case status == 206:
+		status = 200
+	}
+	return status, contentType, body
+}
+
+func (g *garden) body(t *understudy.Target, r *http.Request, status int) string {
+	trouble := t.Kind != nil && t.ID == troubleSID(t.Kind, status)
+	switch {
+	case t.Kind == nil:
+		return g.trouble(404)
+	case trouble && status == 200:
+		return "<html><body>" + g.mark(seenByNobody, "an HTML page where JSON belongs") + "</body></html>"
+	case trouble && status == 206: // a lone surrogate
+		return strings.Replace(g.record(t.Kind, t.ID, texts), `"x_new":"`, `"x_odd":"\ud800","x_new":"`, 1)
+	case status != 200:
+		return g.trouble(status)
+	case t.List != nil && r.Method != http.MethodPost:
+		page := 0
+		if r.URL.Query().Get("Page") == "1" {
+			page = 1
+		}
+		return g.list(t.Kind, t.List, r.URL.Path, page)
+	case t.List != nil:
+		return g.record(t.Kind, sid(t.Kind, 0xfff), texts)
+	}
+	for n := range 2 * variants {
+		if t.ID == sid(t.Kind, n) {
+			return g.record(t.Kind, t.ID, n%variants)
+		}
+	}
+	return g.record(t.Kind, t.ID, texts)
+}
+
+// ServeHTTP is the upstream. Its headers hold markers too.
+func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t, err := g.spec.Target("twilio", r.URL.EscapedPath(), r.URL.RawQuery)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	status, contentType, body := g.answer(t, r)
+	g.mu.Lock()
+	for _, name := range []string{"X-Note", "Etag", "Link", "Warning", "Server", "Content-Disposition", "X-Powered-By"} {
+		w.Header().Set(name, `"`+g.mark(seenByNobody, "upstream's header "+name)+`"`)
+	}
+	w.Header().Set("Set-Cookie", "session="+g.mark(seenByNobody, "upstream's cookie"))
+	if status == http.StatusFound {
+		w.Header().Set("Location", "/elsewhere/"+g.mark(seenByNobody, "upstream's Location"))
+	}
+	g.mu.Unlock()
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// plant starts the upstream.
+func plant(t *testing.T, spec *understudy.Spec) (*garden, string) {
+	t.Helper()
+	g := &garden{spec: spec, markers: map[string]marker{}, bodies: map[string][]byte{}}
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	return g, server.URL
+}
+
+// asks is how many requests came so far.
+func (g *garden) asks() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.asked)
+}
