@@ -235,12 +235,11 @@ func (g *gate) ended(key string, e *understudy.UpstreamError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if len(g.pauses) >= maxPauses {
-		for k, p := range g.pauses {
-			if !now.Before(p.until) || len(g.pauses) >= maxPauses {
-				delete(g.pauses, k)
-			}
+	for k := range g.pauses { // any of them: they only spare upstream a second
+		if len(g.pauses) < maxPauses {
+			break
 		}
+		delete(g.pauses, k)
 	}
 	last := *e
 	last.Page = nil

@@ -94,11 +94,13 @@ func slow(d time.Duration, do func(int, *http.Request) (*http.Response, error)) 
 func scripted(t testing.TB, s *script, change ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
-		Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio"), User: account},
-		Secret: understudy.NewSecret(token), Transport: s,
+		Source: &understudy.Source{Name: "twilio", User: account}, Secret: understudy.NewSecret(token), Transport: s,
 	}
 	for _, c := range change {
 		c(&o)
+	}
+	if o.Source.Spec == nil {
+		o.Source.Spec = builtInSpec(t, "twilio")
 	}
 	c, err := New(o)
 	if err != nil {
