@@ -90,7 +90,9 @@ func find(ctx context.Context, root string) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		test := func(args ...string) []string { return append([]string{gotool, "test"}, append(args, p.ImportPath)...) }
+		// The package comes first: behind a flag go does not know, it would be
+		// taken for an argument of the test.
+		test := func(args ...string) []string { return append([]string{gotool, "test", p.ImportPath}, args...) }
 		ok := regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`)
 		for _, name := range tests {
 			switch {
