@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -75,6 +76,10 @@ func run(p process) int {
 	return exitCode(chosen.Run(), p.stderr)
 }
 
+// oneSignal is how close together two signals are one: a program like timeout
+// signals its child and then the whole group.
+const oneSignal = 100 * time.Millisecond
+
 // signals is a context the first SIGINT or SIGTERM ends; the second ends the
 // process at once.
 func signals() (context.Context, context.CancelFunc) {
@@ -89,10 +94,16 @@ func signals() (context.Context, context.CancelFunc) {
 		case <-done:
 			return
 		}
-		select {
-		case <-ch:
-			os.Exit(exitFailed)
-		case <-done:
+		first := time.Now()
+		for {
+			select {
+			case <-ch:
+				if time.Since(first) > oneSignal {
+					os.Exit(exitFailed)
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
 	return ctx, func() { signal.Stop(ch); close(done); cancel() }
