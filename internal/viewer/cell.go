@@ -21,6 +21,7 @@ type cell struct {
 	Text  string
 	Tone  string // class of the text: "pill bad", "masked", "none"; "" = plain
 	Href  string // where it leads; "" = nowhere
+	Says  string // what a screen reader says of the link, when the text does not
 	Hint  string // the exact value, on hover
 	Stamp string // a moment for machines
 	Unit  string
@@ -37,13 +38,13 @@ const clipped = 160
 // record. list says that it is for a table, where long text is cut.
 func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
 	val := row.Field(c.Name)
-	out := cell{Label: c.title, Class: c.class}
+	out := cell{Label: c.heading, Class: c.class}
 	switch val.State {
 	case access.Hidden:
 		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
 		return out
 	case access.Masked:
-		out.Text, out.Tone, out.Hint = val.Text, "masked", "Your role shows only a part of this"
+		out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role shows only a part of this"
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
@@ -58,7 +59,7 @@ func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
 	if list && utf8.RuneCountInString(out.Text) > clipped {
 		out.Text = string([]rune(out.Text)[:clipped]) + "…"
 	}
-	out.Wide = !list && (c.shape == prose || len(out.Text) > 60)
+	out.Wide = !list && utf8.RuneCountInString(out.Text) > 50
 	return out
 }
 
@@ -69,7 +70,7 @@ func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
 	case moment:
 		q.drawDate(c, out, sheet.seconds)
 	case phone:
-		out.Text, out.Copy, out.Own = groupPhone(raw), raw, sheet.own[raw]
+		out.Text, out.Copy, out.Own = groupPhone(raw), raw, sheet.own[raw] && c.Name != sheet.kind.Own
 		out.Href = sheet.phoneLink(c, raw)
 	case pill:
 		out.Tone, out.Text = sheet.tone(raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
@@ -93,6 +94,9 @@ func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
 	default:
 		if href := sheet.recordLink(c, raw); href != "" {
 			out.Href = href
+		}
+		if c.shape == plain && (strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "https://")) {
+			out.Class = "address"
 		}
 		if c.shape == code || out.Href != "" {
 			out.Copy = raw
@@ -147,15 +151,15 @@ func (s *sheet) recordLink(c *column, raw string) string {
 		switch {
 		case c.isID && len(s.kind.ID) == 1 && k == s.kind:
 			return k.href + "/" + url.PathEscape(raw) + withQuery(s.vars)
-		case c.Link == k.Name, c.Link == "" && !c.isID && k.HasPrefix(raw) && wellFormed(raw):
+		case c.Link == k.Name, c.Link == "" && !c.isID && k.HasPrefix(raw) && formedID(raw):
 			return k.href + "/" + url.PathEscape(raw)
 		}
 	}
 	return ""
 }
 
-// wellFormed keeps words that happen to begin like an id from being links.
-func wellFormed(text string) bool {
+// formedID keeps words that happen to begin like an id from being links.
+func formedID(text string) bool {
 	_, ok := understudy.ParseID(text)
 	return ok
 }

@@ -48,7 +48,7 @@ func (k *kindPlan) planColumns() {
 }
 
 func (k *kindPlan) column(f *understudy.Field) *column {
-	c := &column{Field: f, title: f.FieldName(), isID: slices.Contains(k.ID, f.Name)}
+	c := &column{Field: f, title: titleOf(f), heading: upperFirst(titleOf(f)), isID: slices.Contains(k.ID, f.Name)}
 	for _, st := range slices.Concat(k.Final, k.Failed) {
 		c.state = c.state || st.Field == f.Name && len(st.In) > 0
 	}
@@ -70,6 +70,8 @@ func (k *kindPlan) column(f *understudy.Field) *column {
 		c.shape, c.class = prose, "prose"
 	case f.Class == understudy.ClassURL:
 		c.shape, c.class = address, "address"
+	case f.Type == understudy.TypeSelect:
+		c.class = "word"
 	case c.isID || f.Link != "":
 		c.shape, c.class = code, "code"
 	}
@@ -115,6 +117,29 @@ func (k *kindPlan) group(all []*column) []group {
 		groups = append(groups, g)
 	}
 	return slices.DeleteFunc(groups, func(g group) bool { return len(g.columns) == 0 })
+}
+
+// titleOf is a field's title for people: of a field inside an object its own
+// name alone, initialisms in capitals.
+func titleOf(f *understudy.Field) string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:])
+}
+
+// initialisms are words that are not spelt like words.
+var initialisms = []string{"api", "id", "ip", "json", "mms", "sid", "sip", "sms", "uri", "url", "uuid"}
+
+// spell is a name in words: "api_version" is "API version".
+func spell(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '.' || r == ' ' })
+	for i, w := range words {
+		if slices.Contains(initialisms, strings.ToLower(w)) {
+			words[i] = strings.ToUpper(w)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // upperFirst is s with its first letter upper-case: titles are written as they

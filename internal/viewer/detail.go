@@ -23,18 +23,27 @@ type detailPage struct {
 	When    cell // the clock field
 	State   cell
 	Failed  bool
-	Reason  string // what the failed state or code is
-	Docs    string // upstream's page about it
-	Groups  []detailGroup
+	Reason  string        // what the failed state or code is
+	Docs    string        // upstream's page about it
+	Groups  []detailGroup // short ones, side by side
+	Long    []detailGroup
+	Closed  []detailGroup // opened on request
 	Related []link
 	Raw     string
 	Data    string
 }
 
 type detailGroup struct {
-	Title string
-	Cells []cell
+	Title  string
+	Cells  []cell
+	Closed bool
 }
+
+// longFrom is the number of fields from which a group takes the whole width.
+const longFrom = 12
+
+// Short is the id as the breadcrumb shows it.
+func (p *detailPage) Short() string { return shortID(p.ID) }
 
 // detail shows one record.
 func (v *Viewer) detail(q *visit) error {
@@ -42,8 +51,8 @@ func (v *Viewer) detail(q *visit) error {
 	if err != nil {
 		return err
 	}
-	marks := v.numbers.begin(q)
-	if err := q.ask(t); err != nil {
+	own, err := q.ask(t)
+	if err != nil {
 		return err
 	}
 	view, err := v.Gate.View(q.caller, q.answer.Page)
@@ -58,7 +67,7 @@ func (v *Viewer) detail(q *visit) error {
 	if q.answer.Page.Status != http.StatusOK || len(rows) != 1 {
 		return q.refused(view.Body)
 	}
-	page := q.detailPage(t, rows[0], marks.wait(q))
+	page := q.detailPage(t, rows[0], own.wait(q))
 	return q.render(http.StatusOK, "detail", page.Heading+" "+shortID(page.ID), page)
 }
 
@@ -118,35 +127,50 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, own map[string]
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
 	p.Data = q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars)
 	for _, g := range q.kind.parts {
-		out := detailGroup{Title: g.title}
-		for _, c := range g.columns {
-			if row.Field(c.Name).State == access.Absent {
-				continue
-			}
-			if l, ok := q.followable(row, c); ok {
-				p.Related = append(p.Related, l)
-				continue
-			}
-			cl := q.cell(s, c, row, false)
-			out.Cells = append(out.Cells, cl)
-			q.head(p, c, cl)
-		}
-		if len(out.Cells) > 0 {
+		out := q.part(p, s, row, g)
+		switch {
+		case len(out.Cells) == 0:
+		case out.Closed:
+			p.Closed = append(p.Closed, out)
+		case len(out.Cells) > longFrom:
+			p.Long = append(p.Long, out)
+		default:
 			p.Groups = append(p.Groups, out)
 		}
 	}
 	if others := q.others(row); len(others.Cells) > 0 {
-		p.Groups = append(p.Groups, others)
+		p.Long = append(p.Long, others)
 	}
 	p.Related = append(p.Related, q.related(row)...)
 	q.reason(p, row)
 	return p
 }
 
+// part is one group of a record's fields. Addresses the viewer has pages for
+// become links; a group of nothing but others is shown on request.
+func (q *visit) part(p *detailPage, s *sheet, row access.Row, g group) detailGroup {
+	out := detailGroup{Title: g.title, Closed: true}
+	for _, c := range g.columns {
+		if row.Field(c.Name).State == access.Absent {
+			continue
+		}
+		if l, ok := q.followable(row, c); ok {
+			p.Related = append(p.Related, l)
+			continue
+		}
+		cl := q.cell(s, c, row, false)
+		out.Cells = append(out.Cells, cl)
+		out.Closed = out.Closed && cl.Class == "address"
+		q.head(p, c, cl)
+	}
+	return out
+}
+
 // head keeps what the top of the page shows of a field.
 func (q *visit) head(p *detailPage, c *column, cl cell) {
 	if c.Name == q.kind.Clock && cl.Stamp != "" {
 		p.When = cl
+		p.When.Label = c.title
 	}
 	if c.shape == pill && cl.Tone != "hidden" && p.State.Text == "" {
 		p.State = cl
@@ -172,7 +196,7 @@ func (q *visit) others(row access.Row) detailGroup {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
 			continue
 		}
-		c := cell{Label: strings.ReplaceAll(strings.ReplaceAll(val.Name, "_", " "), ".", " "), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
+		c := cell{Label: upperFirst(spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
 		if val.State == access.Null || val.Text == "" {
 			c.Text, c.Tone = "—", "none"
 		}
@@ -213,7 +237,7 @@ func (q *visit) related(row access.Row) []link {
 			if value == "" || !q.offers(k.lists[0], i) {
 				continue
 			}
-			name := field.FieldName()
+			name := titleOf(field)
 			all = append(all, link{
 				Href: k.href + "?" + understudy.Query{{Name: f.Name, Value: value}}.String(),
 				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + name + "”",
@@ -237,19 +261,24 @@ func (q *visit) pick(field *understudy.Field, f *understudy.Filter, row access.R
 	return ""
 }
 
-// reason says why a record is marked as failed, and where upstream explains it.
+// reason says which code a failed record carries, in upstream's words where it
+// gives any, and where upstream explains it. A failed state speaks for itself.
 func (q *visit) reason(p *detailPage, row access.Row) {
 	for _, st := range q.kind.Failed {
 		v := row.Field(st.Field)
-		if v.State != access.Seen || v.Text == "" || len(st.In) > 0 && !slices.Contains(st.In, v.Text) {
+		if len(st.In) > 0 || v.State != access.Seen || v.Text == "" {
 			continue
 		}
-		if p.Reason == "" || len(st.In) == 0 {
-			p.Reason = upperFirst(v.Field.FieldName()) + " is " + v.Text
+		p.Reason = upperFirst(titleOf(v.Field)) + " " + v.Text
+		if stem, ok := strings.CutSuffix(st.Field, "code"); ok {
+			if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
+				p.Reason += ": " + words.Text
+			}
 		}
-		if len(st.In) == 0 && v.Field.Type == understudy.TypeInt && q.source.docs != "" {
+		if v.Field.Type == understudy.TypeInt && q.source.docs != "" {
 			p.Docs = strings.ReplaceAll(q.source.docs, "{code}", url.PathEscape(v.Text))
 		}
+		return
 	}
 }
 

@@ -144,7 +144,7 @@ func (q *visit) explain(status int, err error) problem {
 	case http.StatusUnauthorized:
 		return problem{Title: "Sign in to see this", Hint: "Give the user and secret of a credential from the configuration. " + sentence(err)}
 	case http.StatusForbidden:
-		return problem{Title: "Your role does not allow this", Hint: sentence(err)}
+		return problem{Title: "Your role does not allow this", Hint: sentence(err) + q.remedy()}
 	case http.StatusNotFound:
 		return problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
 	case http.StatusMethodNotAllowed:
@@ -155,6 +155,14 @@ func (q *visit) explain(status int, err error) problem {
 	return problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. Trying again may help; if it does not, show the log to whoever runs this server."}
 }
 
+// remedy is the line of the configuration that would allow what was refused.
+func (q *visit) remedy() string {
+	if q.caller.Role() == "" || q.kind == nil {
+		return ""
+	}
+	return " Whoever runs this server can allow it with a line such as roles: {" + q.caller.Role() + ": {" + q.source.Name + ": {" + q.kind.Name + ": see}}}."
+}
+
 func (q *visit) outageTitle() string {
 	if q.source == nil {
 		return "No answer in time"
@@ -162,11 +170,15 @@ func (q *visit) outageTitle() string {
 	return q.source.Spec.Title + " is not answering"
 }
 
-// sentence is an error's text without the room at its start, as a sentence.
+// sentence is an error's text without the room and the kind at its start, as a
+// sentence.
 func sentence(err error) string {
 	text := err.Error()
-	for _, room := range []string{"viewer: ", "access: ", "callers: ", "mirror: "} {
-		text = strings.TrimPrefix(text, room)
+	for _, start := range []string{
+		"viewer: ", "access: ", "callers: ", "mirror: ", understudy.ErrForbidden.Error() + ": ",
+		understudy.ErrUnauthorized.Error() + ": ", understudy.ErrInvalid.Error() + ": ",
+	} {
+		text = strings.TrimPrefix(text, start)
 	}
 	if text == "" {
 		return ""

@@ -77,7 +77,7 @@ func (q *visit) input(f *understudy.Filter, value string) input {
 	if in.Label == "" {
 		in.Label = f.Name
 		if field != nil {
-			in.Label = field.FieldName()
+			in.Label = titleOf(field)
 		}
 	}
 	in.Label = upperFirst(in.Label)

@@ -57,6 +57,13 @@ func (k *keeper) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	return answer, nil
 }
 
+// count is how often the mirror was asked.
+func (k *keeper) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.asked)
+}
+
 // house is a viewer under test.
 type house struct {
 	testing.TB

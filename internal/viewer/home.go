@@ -219,7 +219,7 @@ type gridLine struct {
 
 // The chart's box and the answer times at its edges.
 const (
-	chartLeft, chartRight = 44.0, 596.0
+	chartLeft, chartRight = 60.0, 596.0
 	chartTop, chartBottom = 8.0, 132.0
 	chartLow, chartHigh   = 100 * time.Microsecond, 10 * time.Second
 	chartPoints           = 60

@@ -5,6 +5,7 @@ package viewer
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -20,7 +21,8 @@ type listPage struct {
 	Form     form
 	Columns  []*column
 	Rows     []listRow
-	Wide     bool // more columns than fit; the table scrolls in its box
+	Wide     bool // more columns than fit any screen; the table scrolls in its box
+	Many     bool // more than fit a middling one; cells may take two lines there
 	Newest   string
 	Newer    string
 	Older    string
@@ -41,8 +43,8 @@ type link struct {
 	Current    bool
 }
 
-// wideFrom is the number of columns that no longer fit a screen.
-const wideFrom = 11
+// The numbers of columns from which a table is many or wide.
+const manyFrom, wideFrom = 9, 11
 
 func (q *visit) listTarget() (*question, error) {
 	if len(q.kind.lists) == 0 {
@@ -66,8 +68,8 @@ func (v *Viewer) list(q *visit) error {
 		http.Redirect(q.w, q.r, ask.address(q.kind, suffix, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
-	marks := v.numbers.begin(q)
-	if err := q.ask(ask.target); err != nil {
+	own, err := q.ask(ask.target)
+	if err != nil {
 		return err
 	}
 	view, err := v.Gate.View(q.caller, q.answer.Page)
@@ -81,7 +83,7 @@ func (v *Viewer) list(q *visit) error {
 	if q.answer.Page.Status != http.StatusOK {
 		return q.refused(view.Body)
 	}
-	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), q.listPage(ask, view, marks.wait(q)))
+	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), q.listPage(ask, view, own.wait(q)))
 }
 
 func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
@@ -89,7 +91,7 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask),
 		Columns: q.columns(), Data: ask.address(q.kind, dataSuffix, ask.query, nil), How: q.how(),
 	}
-	p.Wide = len(p.Columns) >= wideFrom
+	p.Many, p.Wide = len(p.Columns) >= manyFrom, len(p.Columns) >= wideFrom
 	q.turn(ask, p)
 	s := q.sheet(ask.vars, own)
 	s.filters = q.phoneFilters(ask.list)
@@ -107,16 +109,32 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 	return p
 }
 
-// open makes the first cell of a row lead to the record and shortens its id.
+// open makes a row lead to its record: its first cell does, and the id, which
+// is shortened.
 func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
+	href := s.recordOf(row)
+	if href == "" {
+		return
+	}
 	for i, c := range columns {
-		if c.isID && cells[i].Href != "" {
+		switch {
+		case c.isID && cells[i].Href != "":
 			cells[i].Hint, cells[i].Text = cells[i].Text, shortID(cells[i].Text)
-			if first := &cells[0]; i > 0 && (first.Href == "" || columns[0].shape == phone) {
-				first.Href = cells[i].Href
+		case i == 0:
+			cells[i].Href = href
+			if cells[i].Tone == "none" {
+				cells[i].Says = "Open this " + s.kind.One
 			}
 		}
 	}
+}
+
+// recordOf is the page of a row's record, "" when the caller may not open it.
+func (s *sheet) recordOf(row access.Row) string {
+	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
+		return ""
+	}
+	return s.kind.href + "/" + url.PathEscape(row.ID) + withQuery(s.vars)
 }
 
 // columns are those of the kind that the caller's role shows.

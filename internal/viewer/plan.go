@@ -43,13 +43,14 @@ type listPlan struct {
 // column is one field as a table or a record shows it.
 type column struct {
 	*understudy.Field
-	title  string
-	class  string // of its table cells
-	shape  shape
-	isID   bool
-	state  bool   // final and failed states look at it
-	unit   string // the field that holds its unit
-	digits bool   // a number, set to the right
+	title   string // as it stands in a sentence
+	heading string // as it begins a line
+	class   string // of its table cells
+	shape   shape
+	isID    bool
+	state   bool   // final and failed states look at it
+	unit    string // the field that holds its unit
+	digits  bool   // a number, set to the right
 }
 
 // group is some fields of a record under one heading.
@@ -207,5 +208,8 @@ func errorDocs(template string) string {
 // Href is the address of the kind's page.
 func (k *kindPlan) Href() string { return k.href }
 
+// Look is the class of the column's cells.
+func (c *column) Look() string { return c.class }
+
 // Heading is the column's title as it begins a line.
-func (c *column) Heading() string { return upperFirst(c.title) }
+func (c *column) Heading() string { return c.heading }

@@ -35,7 +35,7 @@ const keepBuffer = 1 << 20
 func readPages(fs *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: fs}
 	funcs := template.FuncMap{"upper": upperFirst, "count": thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/value.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html")
 	if err != nil {
 		return nil, err
 	}

@@ -132,8 +132,8 @@ func (v *Viewer) Close() error {
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if strings.HasPrefix(r.URL.Path, controlPrefix) {
-		if h, pattern := v.own.Handler(r); pattern != "" {
-			h.ServeHTTP(w, r)
+		if _, pattern := v.own.Handler(r); pattern != "" {
+			v.own.ServeHTTP(w, r)
 			return
 		}
 		if v.Control != nil {

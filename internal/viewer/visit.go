@@ -104,21 +104,23 @@ func (q *visit) readable(s *sourcePlan) []*kindPlan {
 	return kinds
 }
 
-// ask reads one target through the gate's permission and the mirror.
-func (q *visit) ask(t *understudy.Target) error {
+// ask reads one target through the gate's permission and the mirror, and begins
+// to ask which numbers are our own. A refusal asks for nothing.
+func (q *visit) ask(t *understudy.Target) (marks, error) {
 	if err := q.v.Gate.Read(q.caller, t); err != nil {
-		return err
+		return nil, err
 	}
+	own := q.v.numbers.begin(q)
 	a := understudy.Ask{Target: t, NoCache: forced(q.r)}
 	if q.caller.Grant != nil {
 		a.MaxStale = q.caller.Grant.MaxStale
 	}
 	answer, err := q.v.Mirror.Page(q.ctx, a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q.answer = answer
-	return nil
+	return own, nil
 }
 
 // forced reports a reload with the shift key, which sends no-cache.
