@@ -122,9 +122,6 @@ func TestAgainstSlowAPI(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	quick := func(o *Options) {
-		o.FirstByte, o.Stall, o.Total, o.MaxBody = 150*time.Millisecond, 100*time.Millisecond, 2*time.Second, 1<<20
-	}
 	for _, c := range []struct {
 		name, rule string
 		why        understudy.Failure
@@ -132,7 +129,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"503", `{"match":"","status":503}`, understudy.FailServer, "503"},
 		{"429", `{"match":"","status":429}`, understudy.FailLimited, "429"},
-		{"late", `{"match":"","delay_ms":5000}`, understudy.FailUnreachable, "no answer began within 150ms"},
+		{"late", `{"match":"","delay_ms":60000}`, understudy.FailUnreachable, "no answer began within 1s"},
 		{"stall in the body", `{"match":"","stall_after":5000}`, understudy.FailUnreachable, "stalled"},
 		{"stall before the body", `{"match":"","stall_after":0}`, understudy.FailUnreachable, ""},
 		{"truncated", `{"match":"","truncate":3000}`, understudy.FailUnusable, "cut"},
@@ -151,9 +148,13 @@ func TestFaults(t *testing.T) {
 		{"too large an error", `{"match":"","pad_mb":2,"status":500}`, understudy.FailServer, "500"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client, faults := live(t, quick, func(o *Options) {
-				if strings.Contains(c.rule, "pad_mb") { // packing takes slowapi a while
-					o.FirstByte, o.Total = 5*time.Second, 10*time.Second
+			client, faults := live(t, func(o *Options) {
+				o.MaxBody = 1 << 20
+				if strings.Contains(c.rule, "delay_ms") { // short only where it is waited out
+					o.FirstByte = time.Second
+				}
+				if strings.Contains(c.rule, "stall") {
+					o.FirstByte, o.Stall = time.Second, 500*time.Millisecond
 				}
 			})
 			faults(c.rule)
@@ -197,13 +198,17 @@ func failureOr(e *understudy.UpstreamError, why understudy.Failure, text string)
 func TestWriteFaults(t *testing.T) {
 	for rule, unknown := range map[string]bool{
 		`{"match":"","reset":true}`:                        true,
-		`{"match":"","delay_ms":5000}`:                     true,
+		`{"match":"","delay_ms":60000}`:                    true,
 		`{"match":"","truncate":10}`:                       true,
 		`{"match":"","stall_after":10}`:                    true,
 		`{"match":"","status":500}`:                        false,
 		`{"match":"","redirect":"https://evil.example/x"}`: true,
 	} {
-		c, faults := live(t, func(o *Options) { o.FirstByte, o.Stall = 100*time.Millisecond, 100*time.Millisecond })
+		c, faults := live(t, func(o *Options) {
+			if strings.Contains(rule, "delay_ms") || strings.Contains(rule, "stall") {
+				o.FirstByte, o.Stall = 200*time.Millisecond, 200*time.Millisecond
+			}
+		})
 		faults(rule)
 		page, err := write(t, c, "POST", "/2010-04-01/Accounts/"+account+"/Messages.json", "To=%2B15005550006&From=%2B15005550001&Body=x")
 		if errors.Is(err, understudy.ErrUnknownOutcome) != unknown || (page == nil) != unknown {
@@ -382,7 +387,7 @@ func TestHTTP2(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Stall: 100 * time.Millisecond})
+	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Stall: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
