@@ -339,7 +339,6 @@ func (h *hot) addReady(e *entry, r *readied) {
 		return
 	}
 	r.entry = e
-	r.used.Store(true)
 	h.ready.push(r)
 	h.readyBytes += r.cost
 	e.ready.Store(r)

@@ -104,6 +104,7 @@ func appendText(dst []byte, s string) []byte {
 // order and the body free of marks.
 func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 	at := 0
+	var id []byte
 	for i := range rows {
 		r := &rows[i]
 		dst = append(dst, body[at:r.Start]...)
@@ -112,7 +113,7 @@ func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 			dst = append(dst, body[r.Start:r.End]...)
 			continue
 		}
-		id := []byte(r.ID)
+		id = append(id[:0], r.ID...)
 		rest := body[r.Start:r.End]
 		for {
 			n := bytes.Index(rest, id)

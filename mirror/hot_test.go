@@ -1,0 +1,259 @@
+// The hot tier: pages come out as they went in, under its limit, and a walk
+// does not throw out what is read.
+
+package mirror
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"understudy"
+)
+
+// hotOf is a tier and a kind to put pages of.
+func hotOf(limit int64) (*hot, *kind) {
+	s := &source{}
+	return newHot(limit), s.kindsAdd("calls")
+}
+
+func (s *source) kindsAdd(name string) *kind {
+	s.kinds = map[string]*kind{}
+	return s.addKind(name)
+}
+
+// TestPackedPagesComeOutWhole: every field of any page, ids of any form, rows
+// anywhere in any body.
+func TestPackedPagesComeOutWhole(t *testing.T) {
+	h, k := hotOf(64 << 20)
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyPage(t)
+		e := h.pack(k, p)
+		if bytes.IndexByte(p.Body, mark) >= 0 {
+			if e != nil {
+				t.Fatal("packed a body with marks in it")
+			}
+			return
+		}
+		if e == nil {
+			t.Fatal("not packed")
+		}
+		got, err := h.unpack(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, p) {
+			t.Fatalf("got  %+v\nwant %+v", got, p)
+		}
+	})
+}
+
+func anyPage(t *rapid.T) *understudy.Page {
+	piece := rapid.OneOf(
+		rapid.StringOfN(rapid.RuneFrom([]rune("{}\":,abc é\n\x02")), 0, 40, -1),
+		rapid.Just(strings.Repeat(`"uri":"/Calls/x",`, 900)),
+		rapid.Just("\x01"),
+	)
+	id := rapid.OneOf(
+		rapid.StringMatching(`[A-Z]{2}[0-9a-f]{32}`),
+		rapid.StringMatching(`[a-z~]{0,20}`),
+		rapid.Just("CA0123456789ABCDEF0123456789ABCDEF"),
+	)
+	var body []byte
+	var rows []understudy.Row
+	marks := rapid.IntRange(0, 30).Draw(t, "marks") == 0
+	write := func(s string) {
+		if marks || s != "\x01" {
+			body = append(body, s...)
+		}
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "rows") {
+		write(piece.Draw(t, "between"))
+		r := understudy.Row{ID: id.Draw(t, "id"), Start: len(body), Clock: rapid.Int64().Draw(t, "clock"),
+			Final: rapid.Bool().Draw(t, "final"), Record: rapid.Int64Range(0, 1<<60).Draw(t, "record"), Version: rapid.Int64().Draw(t, "version")}
+		for range rapid.IntRange(0, 4).Draw(t, "times") {
+			write(piece.Draw(t, "row"))
+			write(r.ID)
+		}
+		r.End = len(body)
+		rows = append(rows, r)
+	}
+	write(piece.Draw(t, "after"))
+	if body == nil {
+		body = []byte{}
+	}
+	sum := sha256.Sum256(body)
+	text := rapid.StringMatching(`[ -~]{0,20}`)
+	return &understudy.Page{
+		Key: understudy.Key{Source: "twilio", URI: "/" + text.Draw(t, "uri")}, Kind: "calls", Shape: rapid.SampledFrom([]string{"calls", "other"}).Draw(t, "shape"),
+		List: rapid.Bool().Draw(t, "list"), ID: text.Draw(t, "page id"), Status: rapid.IntRange(200, 599).Draw(t, "status"), ContentType: text.Draw(t, "type"),
+		Body: body, Rows: rows, Next: understudy.Key{Source: text.Draw(t, "next source"), URI: text.Draw(t, "next")},
+		At: time.Now(), Generation: rapid.Int64().Draw(t, "generation"), Version: rapid.Int64().Draw(t, "page version"), Sum: [16]byte(sum[:16]),
+		Superseded: rapid.Bool().Draw(t, "superseded"), NotStored: text.Draw(t, "not stored"),
+	}
+}
+
+func TestMalformedRowsAreNotPacked(t *testing.T) {
+	h, k := hotOf(64 << 20)
+	for _, rows := range [][]understudy.Row{
+		{{Start: 0, End: 11}}, {{Start: 4, End: 3}}, {{Start: -1, End: 3}}, {{Start: 0, End: 5}, {Start: 4, End: 6}},
+	} {
+		if h.pack(k, &understudy.Page{Body: []byte("0123456789"), Rows: rows}) != nil {
+			t.Errorf("packed rows %+v of ten bytes", rows)
+		}
+	}
+}
+
+// FuzzUnpack: a damaged page is an error, never a panic or a wrong page size.
+func FuzzUnpack(f *testing.F) {
+	for _, p := range []*understudy.Page{
+		{Body: []byte(`{"calls":[]}`)},
+		{Body: []byte(`[{"sid":"CA0123456789abcdef0123456789abcdef"}]`), Rows: []understudy.Row{{ID: "CA0123456789abcdef0123456789abcdef", Start: 1, End: 45, Record: 1, Version: 2}}},
+		{Body: []byte(`{"a":"longer than eight"}`), Rows: []understudy.Row{{ID: "longer than eight", End: 25}}},
+	} {
+		head, ids := appendHead(nil, p)
+		f.Add(appendMarked(head, p.Body, p.Rows), ids)
+	}
+	f.Fuzz(func(t *testing.T, data, ids []byte) {
+		p, text, size, err := readHead(data, ids)
+		if err != nil || size > 1<<20 {
+			return
+		}
+		body, err := unmark(text, p.Rows, size)
+		if err == nil && len(body) != size {
+			t.Errorf("%d bytes, want %d", len(body), size)
+		}
+	})
+}
+
+// small is a page of about size bytes that does not compress.
+func small(r *rand.Rand, n, size int) *understudy.Page {
+	var b strings.Builder
+	b.WriteString(`{"calls":["`)
+	for b.Len() < size {
+		b.WriteString(strconv.FormatUint(r.Uint64(), 36))
+	}
+	b.WriteString(`"]}`)
+	return &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprintf("/%d", n)}, Kind: "calls", Shape: "calls", List: true, Status: 200, Body: []byte(b.String())}
+}
+
+func (h *hot) has(key understudy.Key) bool {
+	e := h.find(key)
+	return e != nil && e.queue != nil
+}
+
+// TestAWalkThrowsOutOnlyItself: pages that were read stay through a walk of
+// ten thousand others, though nobody reads them meanwhile.
+func TestAWalkThrowsOutOnlyItself(t *testing.T) {
+	h, k := hotOf(minHot)
+	r := rand.New(rand.NewPCG(1, 1))
+	var read []understudy.Key
+	for n := range 20 {
+		p := small(r, n, 2000)
+		read = append(read, p.Key)
+		h.put(h.pack(k, p), nil)
+		for range 3 {
+			h.find(p.Key).use()
+		}
+	}
+	for n := range 10_000 {
+		p := small(r, 1000+n, 2000)
+		h.put(h.pack(k, p), nil)
+		h.find(p.Key).use() // each is read once, as by a walk
+	}
+	for _, key := range read {
+		if !h.has(key) {
+			t.Errorf("%s was thrown out", key)
+		}
+	}
+	entries, _, bytes, _ := h.usage()
+	if bytes > minHot || entries < 1000 {
+		t.Errorf("%d entries, %d bytes", entries, bytes)
+	}
+}
+
+// TestWhatComesBackSoonStays: a page that was thrown out and is wanted again
+// goes where a walk does not reach it.
+func TestWhatComesBackSoonStays(t *testing.T) {
+	h, k := hotOf(minHot)
+	r := rand.New(rand.NewPCG(1, 1))
+	fill := func(from, n int) {
+		for i := range n {
+			h.put(h.pack(k, small(r, from+i, 2000)), nil)
+		}
+	}
+	first := small(r, 0, 2000)
+	h.put(h.pack(k, first), nil)
+	for n := 1; h.has(first.Key); n++ {
+		fill(n, 1)
+	}
+	h.put(h.pack(k, first), nil)
+	fill(100_000, 1000)
+	if !h.has(first.Key) {
+		t.Error("thrown out a second time")
+	}
+}
+
+// TestTheBooksAreKept: pages of 1 KB to 1 MB come, become ready, are replaced
+// and go; the limit is never passed and at the end nothing is left over.
+func TestTheBooksAreKept(t *testing.T) {
+	const limit = 8 << 20
+	h, k := hotOf(limit)
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 1000 {
+		p := small(r, r.IntN(200), 1<<(10+r.IntN(11)))
+		e := h.pack(k, p)
+		switch r.IntN(5) {
+		case 0:
+			h.put(e, h.readyPage(p))
+		case 1:
+			h.put(e, nil)
+			h.makeReady(t.Context(), e)
+		case 2:
+			h.forget(e.hash)
+		default:
+			h.put(e, nil)
+		}
+		if _, _, bytes, ready := h.usage(); bytes > limit || ready > limit/4 {
+			t.Fatalf("%d bytes, %d of them ready; the limit is %d", bytes, ready, limit)
+		}
+	}
+	for i := range h.shards {
+		for _, e := range h.shards[i].entries {
+			h.drop(e)
+		}
+	}
+	entries, ready, _, readyBytes := h.usage()
+	if entries != 0 || ready != 0 || readyBytes != 0 || h.small.bytes != 0 || h.main.bytes != 0 || h.small.first != nil || h.main.last != nil || h.ready.last != nil {
+		t.Errorf("left over: %d entries, %d ready, %d bytes", entries, ready, h.small.bytes+h.main.bytes+readyBytes)
+	}
+}
+
+func TestReadyPartHasAQuarterAndKeepsWhatIsUsed(t *testing.T) {
+	h, k := hotOf(8 << 20)
+	r := rand.New(rand.NewPCG(5, 6))
+	asked := small(r, 0, 50_000)
+	h.put(h.pack(k, asked), h.readyPage(asked))
+	for n := range 200 {
+		p := small(r, 1+n, 50_000)
+		h.put(h.pack(k, p), h.readyPage(p))
+		if e := h.find(asked.Key); e != nil && e.ready.Load() != nil {
+			e.use()
+			e.ready.Load().use()
+		}
+	}
+	if e := h.find(asked.Key); e == nil || e.ready.Load() == nil {
+		t.Error("the page that is asked for is ready no more")
+	}
+	if _, ready, _, bytes := h.usage(); ready < 5 || bytes > 2<<20 {
+		t.Errorf("%d ready pages, %d bytes", ready, bytes)
+	}
+}

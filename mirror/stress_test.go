@@ -1,0 +1,93 @@
+// Everything at once, for the race detector.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"understudy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestStress: 64 readers hit, miss, let expire, leave early and write, over a
+// hot tier too small for it all. No answer may be wrong: the body must name
+// what was asked for.
+func TestStress(t *testing.T) {
+	s := open(t, 60, polls("calls", "messages"), hotBytes(minHot), func(o *Options) {
+		o.Ages = Ages{Newest: 5 * time.Millisecond, Older: 7 * time.Millisecond, Final: 9 * time.Millisecond, Other: 3 * time.Millisecond,
+			NotFound: 2 * time.Millisecond, Stale: 5 * time.Millisecond, Wait: 20 * time.Millisecond, Try: 50 * time.Millisecond}
+	})
+	s.script(func() {
+		s.delay = func(understudy.Fetch) time.Duration { return time.Duration(rand.IntN(3)) * time.Millisecond }
+		s.fail = func(n int, _ understudy.Fetch) error {
+			if n%17 == 0 {
+				return down(503)
+			}
+			return nil
+		}
+	})
+	s.answers(t, http.StatusNoContent, nil, nil)
+	var wg sync.WaitGroup
+	for reader := range 64 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(reader), 7))
+			for range 150 {
+				s.act(t, r)
+			}
+		})
+	}
+	wg.Wait()
+	st := s.Stats("twilio")
+	if st.Requests == 0 || st.Warm+st.Composed == 0 || st.Stale == 0 || st.Cold == 0 || st.Writes == 0 || st.HotBytes > minHot {
+		t.Errorf("stats %+v", st)
+	}
+	s.stop()
+	s.flights.Lock()
+	defer s.flights.Unlock()
+	if len(s.flights.running) != 0 || s.flights.behind != 0 {
+		t.Errorf("left over: %d flights, %d behind", len(s.flights.running), s.flights.behind)
+	}
+}
+
+// act does one thing at random.
+func (s *stage) act(t *testing.T, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+r.IntN(40))*time.Millisecond)
+	defer cancel()
+	var target *understudy.Target
+	switch r.IntN(10) {
+	case 0:
+		s.set(sid(1+r.IntN(60)), fmt.Sprintf("s%d", r.IntN(4)), r.IntN(2) == 0)
+		return
+	case 1:
+		_, err := s.Mirror.Write(ctx, understudy.Write{Target: s.call(t, sid(1+r.IntN(60))), Method: http.MethodPost})
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	case 2, 3, 4:
+		target = s.call(t, sid(1+r.IntN(65)))
+	case 5, 6:
+		target = s.target(t, "Calls.json", fmt.Sprintf("Page=%d&PageToken=x", r.IntN(20)))
+	default:
+		target = s.newest(t)
+	}
+	a := understudy.Ask{Target: target, NoCache: r.IntN(20) == 0}
+	answer, err := s.Page(ctx, a)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, understudy.ErrUnavailable):
+	case err != nil:
+		t.Error(err)
+	case answer.Page.Key != target.Key || answer.Age < 0 || answer.Page.Status == 200 && target.ID != "" && answer.Page.Rows[0].ID != target.ID:
+		t.Errorf("asked for %s, got %s (%s)", target.Key, answer.Page.Key, answer.How)
+	}
+}
