@@ -79,26 +79,32 @@ func (o *opened) open(number int64) ([]entry, error) {
 
 // unpack unpacks, learning the dictionary from the database when it is new.
 func (db *DB) unpack(c *conn, packed []byte, dictionary, size int64) ([]byte, error) {
-	if !db.packer.knows(dictionary) {
-		var body []byte
-		found, err := c.one(selectDictionary, []driver.Value{dictionary}, func(r []driver.Value) { body = r[0].([]byte) })
-		if err == nil && !found {
-			err = fmt.Errorf("dictionary %d is missing", dictionary)
-		}
-		if err == nil {
-			err = db.packer.learn(dictionary, body)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := db.learn(c, dictionary); err != nil {
+		return nil, err
 	}
 	return db.packer.unpack(packed, dictionary, int(size))
+}
+
+// learn makes sure that the packer knows a dictionary.
+func (db *DB) learn(c *conn, dictionary int64) error {
+	if db.packer.knows(dictionary) {
+		return nil
+	}
+	var body []byte
+	found, err := c.one(selectDictionary, []driver.Value{dictionary}, func(r []driver.Value) { body = r[0].([]byte) })
+	if err == nil && !found {
+		err = fmt.Errorf("dictionary %d is missing", dictionary)
+	}
+	if err != nil {
+		return err
+	}
+	return db.packer.learn(dictionary, body)
 }
 
 var selectPage = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
-	WHERE p.key = ? AND p.source = ? AND p.uri = ?`}
+	WHERE p.key = ? AND p.source = ?`}
 
 // pageRow is a page's row.
 type pageRow struct {
@@ -142,15 +148,15 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 	}
 	var p *understudy.Page
 	err = db.read(ctx, func(c *conn) error {
-		var row pageRow
-		found, err := c.one(selectPage, []driver.Value{keyHash(key), source, key.URI}, row.scan)
-		if err == nil && !found {
-			err = understudy.ErrNotFound
-		}
+		row, sk, err := db.findPage(c, source, key)
 		if err != nil {
 			return err
 		}
-		p, err = db.assemble(c, key, &row, db.blocks(c))
+		p, err = db.assemble(row, sk, db.blocks(c))
+		if err == nil {
+			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
+			p.Superseded, err = db.superseded(c, p, row)
+		}
 		return err
 	})
 	if err != nil {
@@ -159,9 +165,35 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 	return p, nil
 }
 
-// assemble puts a page together.
-func (db *DB) assemble(c *conn, key understudy.Key, row *pageRow, blocks *opened) (*understudy.Page, error) {
-	raw, err := db.unpack(c, row.body, row.dictionary, row.size)
+// sourceOf is the source of a link: none when there is no link.
+func sourceOf(source, uri string) string {
+	if uri == "" {
+		return ""
+	}
+	return source
+}
+
+// findPage finds a page's row by the hash of its key, and makes sure that it
+// is this key's.
+func (db *DB) findPage(c *conn, source int64, key understudy.Key) (row *pageRow, sk *skeleton, err error) {
+	err = c.query(selectPage, 0, []driver.Value{keyHash(key), source}, func(r []driver.Value) error {
+		var one pageRow
+		one.scan(r)
+		s, err := db.skeleton(c, one.body, one.dictionary, one.size)
+		if err == nil && s.uri == key.URI {
+			row, sk = &one, s
+		}
+		return err
+	})
+	if err == nil && row == nil {
+		err = understudy.ErrNotFound
+	}
+	return row, sk, err
+}
+
+// skeleton unpacks the skeleton of a page's row.
+func (db *DB) skeleton(c *conn, packed []byte, dictionary, size int64) (*skeleton, error) {
+	raw, err := db.unpack(c, packed, dictionary, size)
 	if err != nil {
 		return nil, damaged("its skeleton: %w", err)
 	}
@@ -169,8 +201,15 @@ func (db *DB) assemble(c *conn, key understudy.Key, row *pageRow, blocks *opened
 	if err != nil {
 		return nil, damaged("its skeleton: %w", err)
 	}
+	return sk, nil
+}
+
+// assemble puts a page together; its keys lack the source, and Superseded is
+// still to be found out.
+func (db *DB) assemble(row *pageRow, sk *skeleton, blocks *opened) (*understudy.Page, error) {
 	entries := make([]*entry, len(sk.versions))
 	for i, v := range sk.versions {
+		var err error
 		if entries[i], err = blocks.entry(v); err != nil {
 			return nil, err
 		}
@@ -182,13 +221,9 @@ func (db *DB) assemble(c *conn, key understudy.Key, row *pageRow, blocks *opened
 	if sumOf(body) != row.sum {
 		return nil, damaged("it does not come out as it was saved")
 	}
-	p := &understudy.Page{Key: key, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id, Status: row.status, ContentType: sk.contentType,
-		Body: body, Rows: rows, At: time.Unix(0, row.at).UTC(), Generation: row.generation, Version: row.version, Sum: row.sum}
-	if sk.next != "" {
-		p.Next = understudy.Key{Source: key.Source, URI: sk.next}
-	}
-	p.Superseded, err = db.superseded(c, p, row)
-	return p, err
+	return &understudy.Page{Key: understudy.Key{URI: sk.uri}, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id, Status: row.status,
+		ContentType: sk.contentType, Body: body, Rows: rows, Next: understudy.Key{URI: sk.next}, At: time.Unix(0, row.at).UTC(),
+		Generation: row.generation, Version: row.version, Sum: row.sum}, nil
 }
 
 var (

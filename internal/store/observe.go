@@ -153,6 +153,7 @@ func (s *saving) versions(sights []sighting) error {
 	if len(fresh) == 0 {
 		return nil
 	}
+	s.fresh = x.entries
 	numbers, err := s.putBlocks(x.entries)
 	if err != nil {
 		return err
@@ -189,6 +190,9 @@ func (s *saving) known(g *sighting, i int, sights []sighting) (int64, error) {
 // putBlocks packs bodies into blocks and returns their versions' numbers.
 func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 	x := &s.db.scratch
+	if err := s.db.learn(s.c, s.shape.dictionary.number); err != nil {
+		return nil, err
+	}
 	numbers := make([]int64, 0, len(entries))
 	for len(entries) > 0 {
 		n, size := 0, 0

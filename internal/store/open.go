@@ -29,6 +29,12 @@ const newest = 1
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
 
+// The page caches of connections, in KiB. The system's cache is behind them.
+const (
+	writerCache = 4 << 10
+	readerCache = 512
+)
+
 // DB is a store in one SQLite file. Many goroutines may use it at once: one
 // writes, a few read, each for well under the time of one upstream request.
 type DB struct {
@@ -66,7 +72,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db.writer <- c
 	for range o.Readers {
-		r, err := dial(ctx, path, 1024)
+		r, err := dial(ctx, path, readerCache)
 		if err != nil {
 			_ = db.Close()
 			return nil, openError(path, err)
@@ -140,7 +146,7 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 }
 
 func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
-	c, err := dial(ctx, db.path, 8<<10)
+	c, err := dial(ctx, db.path, writerCache)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +263,7 @@ func (db *DB) read(ctx context.Context, work func(c *conn) error) error {
 	}
 	if c == nil {
 		var err error
-		if c, err = dial(ctx, db.path, 1024); err != nil {
+		if c, err = dial(ctx, db.path, readerCache); err != nil {
 			db.readers <- nil
 			return err
 		}

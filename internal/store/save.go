@@ -28,6 +28,7 @@ type saving struct {
 	outside []byte           // of p.Body, outside rows
 	gaps    []int
 
+	fresh    []entry // the versions that are new
 	counters counters
 	changes  []understudy.Change
 	version  int64 // the page's
@@ -234,26 +235,37 @@ type oldPage struct {
 }
 
 var (
-	selectOldPage = &statement{head: "SELECT number, at, version, sum FROM page WHERE key = ? AND source = ? AND uri = ?"}
-	insertPage    = &statement{head: "INSERT INTO page (key, source, uri, kind, shape, list, status, generation, at, version, sum, dictionary, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	selectOldPage = &statement{head: "SELECT number, at, version, sum, dictionary, size, body FROM page WHERE key = ? AND source = ?"}
+	insertPage    = &statement{head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, sum, dictionary, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
 	updatePage    = &statement{head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, version = ?, sum = ?, dictionary = ?, size = ?, body = ? WHERE number = ?"}
 )
 
 func (s *saving) oldPage() (old oldPage, err error) {
-	_, err = s.c.one(selectOldPage, []driver.Value{keyHash(s.p.Key), s.counters.source, s.p.Key.URI}, func(r []driver.Value) {
+	err = s.c.query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
+		sk, err := s.db.skeleton(s.c, r[6].([]byte), r[4].(int64), r[5].(int64))
+		if err != nil || sk.uri != s.p.Key.URI {
+			return err
+		}
 		old = oldPage{number: r[0].(int64), at: r[1].(int64), version: r[2].(int64)}
 		copy(old.sum[:], r[3].([]byte))
+		return nil
 	})
 	return old, err
 }
 
-// putPage writes the page's row. Its version stays when its bytes do.
-func (s *saving) putPage(old oldPage) error {
-	sk := skeleton{contentType: s.p.ContentType, id: s.p.ID, next: nextOf(s.p), gaps: s.gaps, outside: s.outside}
+// skeleton is what is packed of the page.
+func (s *saving) skeleton() skeleton {
+	sk := skeleton{uri: s.p.Key.URI, contentType: s.p.ContentType, id: s.p.ID, next: nextOf(s.p), gaps: s.gaps, outside: s.outside}
 	sk.versions = make([]int64, len(s.rows))
 	for i := range s.rows {
 		sk.versions[i] = s.rows[i].Version
 	}
+	return sk
+}
+
+// putPage writes the page's row. Its version stays when its bytes do.
+func (s *saving) putPage(old oldPage) error {
+	sk := s.skeleton()
 	s.version = old.version
 	if old.number == 0 || old.sum != s.sum {
 		s.counters.page++
@@ -264,9 +276,16 @@ func (s *saving) putPage(old oldPage) error {
 	if s.kind != nil {
 		kind, shape = s.kind.number, s.shape.number
 		dictionary = s.shape.envelope.number
+		if err := s.db.learn(s.c, dictionary); err != nil {
+			return err
+		}
 	}
 	x := &s.db.scratch
-	x.raw = sk.appendTo(x.raw[:0])
+	first, last := "", ""
+	if len(s.rows) > 0 {
+		first, last = s.rows[0].ID, s.rows[len(s.rows)-1].ID
+	}
+	x.raw = sk.appendTo(x.raw[:0], first, last)
 	x.packed, dictionary = s.db.packer.pack(x.packed[:0], x.raw, dictionary)
 	list := int64(0)
 	if s.p.List {
@@ -275,5 +294,5 @@ func (s *saving) putPage(old oldPage) error {
 	if old.number != 0 {
 		return s.c.exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed, old.number)
 	}
-	return s.c.exec(insertPage, 0, keyHash(s.p.Key), s.counters.source, s.p.Key.URI, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed)
+	return s.c.exec(insertPage, 0, keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed)
 }

@@ -4,20 +4,32 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
+	"strings"
 
 	"understudy"
 )
 
 // skeleton is what is stored of a page beside the columns of its row.
 type skeleton struct {
+	uri         string // of its key: the row has only a hash of it
 	contentType string
 	id          string // the record an instance path names
-	next        string // URI of the next page, "" when there is none
+	next        string // URI of the next page, "" when there is none; after assemble
+	nextPlace   place  // from parseSkeleton: where it lies in outside
 	versions    []int64
-	gaps        []int // bytes before each record since the one before
-	outside     []byte
+	gaps        []int  // bytes before each record since the one before
+	outside     []byte // from parseSkeleton: with marks where marked
+	marked      bool
 }
+
+// A next link often holds the id of the last record, a previous link that of
+// the first. These bytes stand for the ids, unless outside has them anyway.
+const (
+	markFirst = 1
+	markLast  = 2
+)
 
 // outsideOf collects the bytes of body outside rows, and the gaps.
 func outsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) {
@@ -37,9 +49,11 @@ func outsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) 
 	return append(outside, body[end:]...), gaps
 }
 
-// appendTo appends the unpacked form. Versions are runs (difference to the end
-// of the run before, length); gaps likewise, as they are nearly always equal.
-func (s *skeleton) appendTo(dst []byte) []byte {
+// appendTo appends the unpacked form; first and last are the ids of the first
+// and the last record. Versions are runs (difference to the end of the run
+// before, length); gaps likewise, as they are nearly always equal.
+func (s *skeleton) appendTo(dst []byte, first, last string) []byte {
+	dst = appendText(dst, s.uri)
 	dst = appendText(dst, s.contentType)
 	dst = appendText(dst, s.id)
 	dst = appendPlace(dst, s.outside, s.next)
@@ -64,7 +78,29 @@ func (s *skeleton) appendTo(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(n))
 		i += n
 	}
-	return append(dst, s.outside...)
+	outside, marked := mark(s.outside, first, last)
+	if marked {
+		dst = append(dst, 1)
+	} else {
+		dst = append(dst, 0)
+	}
+	return append(dst, outside...)
+}
+
+// mark puts marks for the ids, if they can be told from the text.
+func mark(text []byte, first, last string) (marked []byte, ok bool) {
+	const marks = "\x01\x02"
+	if len(first) < 8 || len(last) < 8 || bytes.ContainsAny(text, marks) || strings.ContainsAny(first+last, marks) {
+		return text, false
+	}
+	text = bytes.ReplaceAll(text, []byte(last), []byte{markLast})
+	return bytes.ReplaceAll(text, []byte(first), []byte{markFirst}), true
+}
+
+// unmark puts the ids back.
+func unmark(text []byte, first, last string) []byte {
+	text = bytes.ReplaceAll(text, []byte{markFirst}, []byte(first))
+	return bytes.ReplaceAll(text, []byte{markLast}, []byte(last))
 }
 
 func appendText(dst []byte, s string) []byte {
@@ -75,9 +111,10 @@ func appendText(dst []byte, s string) []byte {
 func parseSkeleton(data []byte) (*skeleton, error) {
 	r := reader{data: data}
 	s := &skeleton{}
+	s.uri = string(r.take(r.count(len(data))))
 	s.contentType = string(r.take(r.count(len(data))))
 	s.id = string(r.take(r.count(len(data))))
-	next := r.place(len(data))
+	s.nextPlace = r.place(maxUnpacked)
 	// A run takes two bytes and may stand for many records, but never for more
 	// than the body it came from could hold.
 	const maxRows = 1 << 24
@@ -95,7 +132,7 @@ func parseSkeleton(data []byte) (*skeleton, error) {
 		expected = first + int64(run)
 	}
 	for len(s.gaps) < n && r.err == nil {
-		gap := r.count(len(data))
+		gap := r.count(maxUnpacked)
 		run := r.count(n - len(s.gaps))
 		if run == 0 {
 			r.fault("empty run")
@@ -104,14 +141,17 @@ func parseSkeleton(data []byte) (*skeleton, error) {
 			s.gaps = append(s.gaps, gap)
 		}
 	}
+	s.marked = r.byte() == 1
 	s.outside = r.data
-	s.next = r.text(next, s.outside)
 	return s, r.err
 }
 
 // assemble builds the page's body and rows from the versions' entries, in
 // order.
 func (s *skeleton) assemble(entries []*entry) ([]byte, []understudy.Row, error) {
+	if s.marked && len(entries) > 0 {
+		s.outside = unmark(s.outside, entries[0].id, entries[len(entries)-1].id)
+	}
 	size := len(s.outside)
 	for _, e := range entries {
 		size += len(e.body)
@@ -119,6 +159,7 @@ func (s *skeleton) assemble(entries []*entry) ([]byte, []understudy.Row, error) 
 	body := make([]byte, 0, size)
 	rows := make([]understudy.Row, len(entries))
 	r := reader{data: s.outside}
+	s.next = r.text(s.nextPlace, s.outside)
 	for i, e := range entries {
 		body = append(body, r.take(s.gaps[i])...)
 		start := len(body)

@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"log/slog"
 	"path/filepath"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 
 func openDB(t testing.TB, path string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: path})
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,13 +88,13 @@ CREATE TABLE block (
   body       BLOB    NOT NULL
 ) STRICT;
 
--- One upstream answer: its bytes outside the records and the versions of the
--- records, packed in body. key is a hash of source and uri, to find it by.
+-- One upstream answer: its URI, its bytes outside the records and the versions
+-- of the records, packed in body (skeleton.go). key is a hash of source and
+-- URI, to find it by; the URI is compared when the body is unpacked.
 CREATE TABLE page (
   number     INTEGER PRIMARY KEY,
   key        INTEGER NOT NULL,
   source     INTEGER NOT NULL,
-  uri        TEXT    NOT NULL,
   kind       INTEGER NOT NULL,
   shape      INTEGER NOT NULL,
   list       INTEGER NOT NULL,

@@ -1,0 +1,106 @@
+// What saving and loading cost.
+
+package store_test
+
+import (
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// pagesOf makes the pages of a walk, with nothing shared but the world.
+func pagesOf(w *storetest.World, size int, when time.Time) []*understudy.Page {
+	var pages []*understudy.Page
+	for n, from := 0, 0; from < w.N; n++ {
+		p, next := w.List(size, n, from, when.Add(time.Duration(n)*time.Millisecond))
+		pages, from = append(pages, p), next
+	}
+	return pages
+}
+
+// warmDB is a store with a trained dictionary.
+func warmDB(b *testing.B) *store.DB {
+	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	for _, p := range pagesOf(storetest.NewWorld(99, 10_000), 50, storetest.Epoch) {
+		if _, err := db.Save(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return db
+}
+
+// cpu is the processor time this process has used, all threads together.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func BenchmarkSaveNewPage(b *testing.B) {
+	db := warmDB(b)
+	w := storetest.NewWorld(7, 1<<30)
+	n, bytes := 0, 0
+	var used time.Duration
+	var pages []*understudy.Page
+	b.ReportAllocs()
+	start := cpu()
+	for b.Loop() {
+		if len(pages) == 0 {
+			b.StopTimer()
+			used += cpu() - start
+			for range 50 {
+				p, _ := w.List(50, n, n*50, storetest.Epoch)
+				pages, n = append(pages, p), n+1
+			}
+			runtime.GC() // the garbage of making pages is not that of saving them
+			start = cpu()
+			b.StartTimer()
+		}
+		p := pages[0]
+		pages = pages[1:]
+		if _, err := db.Save(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+		bytes += len(p.Body)
+	}
+	used += cpu() - start
+	b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-us/op")
+	b.ReportMetric(float64(bytes)/float64(b.N), "body-B/op")
+}
+
+func BenchmarkSaveUnchangedPage(b *testing.B) {
+	db := warmDB(b)
+	p, _ := storetest.NewWorld(99, 10_000).List(50, 3, 150, storetest.Epoch)
+	for b.Loop() {
+		p.At = p.At.Add(time.Second)
+		if _, err := db.Save(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPage(b *testing.B) {
+	db := warmDB(b)
+	pages := pagesOf(storetest.NewWorld(99, 10_000), 50, storetest.Epoch)
+	for i := 0; b.Loop(); i++ {
+		if _, err := db.Page(b.Context(), pages[i%len(pages)].Key); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	db := warmDB(b)
+	w := storetest.NewWorld(99, 10_000)
+	for i := 0; b.Loop(); i++ {
+		if _, err := db.Record(b.Context(), storetest.Source, "calls", "calls", w.ID(i%w.N)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

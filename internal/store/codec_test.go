@@ -1,0 +1,202 @@
+// Ids, blocks, skeletons and packing: what goes in comes out, and nothing that
+// comes in from a damaged file does harm.
+
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"understudy"
+)
+
+func FuzzID(f *testing.F) {
+	hex := strings.Repeat("0123456789abcdef", 2)
+	for _, id := range []string{"", "CA" + hex, "SM" + hex, "CA" + hex + "~SM" + hex, "~", "CA" + strings.ToUpper(hex), "\x01" + hex[:16], "x"} {
+		f.Add("CA", id)
+		f.Add("", id)
+	}
+	f.Fuzz(func(t *testing.T, prefix, id string) {
+		stored := appendID([]byte("before"), prefix, id)[6:]
+		if got, err := textID(prefix, stored); err != nil || got != id {
+			t.Fatalf("%q came back as %q, %v", id, got, err)
+		}
+		_, _ = textID(prefix, []byte(id))
+	})
+}
+
+func FuzzBlock(f *testing.F) {
+	f.Add(appendBlock(nil, nil))
+	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: -5, final: true, body: []byte(`{"sid":"CA1"}`)}, {record: 9, id: "elsewhere", body: []byte("x")}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		entries, err := parseBlock(data)
+		if err != nil {
+			return
+		}
+		again, err := parseBlock(appendBlock(nil, entries))
+		if err != nil || len(again) != len(entries) {
+			t.Fatalf("%d entries came back as %d, %v", len(entries), len(again), err)
+		}
+		for i := range entries {
+			a, b := entries[i], again[i]
+			if a.record != b.record || a.id != b.id || a.clock != b.clock || a.final != b.final || !bytes.Equal(a.body, b.body) {
+				t.Fatalf("%+v came back as %+v", a, b)
+			}
+		}
+	})
+}
+
+func FuzzSkeleton(f *testing.F) {
+	one := skeleton{uri: "/a?b=c", contentType: "text/plain", id: "x", next: "/a?b=d", versions: []int64{5, 6, 7, 3}, gaps: []int{2, 1, 1, 1}, outside: []byte(`{"next":"/a?b=d",,,,}`)}
+	f.Add(one.appendTo(nil, "firstfirst", "lastlast"))
+	f.Add((&skeleton{}).appendTo(nil, "", ""))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sk, err := parseSkeleton(data)
+		if err != nil || len(sk.versions) > 1000 {
+			return
+		}
+		e := entry{id: "firstfirst", body: []byte("{}")}
+		entries := make([]*entry, len(sk.versions))
+		for i := range entries {
+			entries[i] = &e
+		}
+		_, _, _ = sk.assemble(entries)
+	})
+}
+
+// Any page comes back through its skeleton.
+func TestSkeletons(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOfN(rapid.SampledFrom([]string{"aaaaaaaa", "aaaaaaaab", "b", "\x01\x02cccccc", "dddddddd"}), 0, 6).Draw(t, "ids")
+		gap := rapid.Custom(func(t *rapid.T) string {
+			return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", ", ", "aaaaaaaa", "aaaaaaaab", "\x01", "\x02", "dddddddd", "[", "/next"}), 0, 3).Draw(t, "parts"), "")
+		})
+		p := understudy.Page{ContentType: "t", ID: "i"}
+		var entries []*entry
+		var versions []int64
+		body := []byte(gap.Draw(t, "head"))
+		for i, id := range ids {
+			text := fmt.Sprintf("{%s}", id)
+			p.Rows = append(p.Rows, understudy.Row{ID: id, Start: len(body), End: len(body) + len(text)})
+			body = append(append(body, text...), gap.Draw(t, "gap")...)
+			entries = append(entries, &entry{id: id, record: int64(i), body: []byte(text)})
+			versions = append(versions, rapid.Int64Range(1, 5).Draw(t, "version"))
+		}
+		outside, gaps := outsideOf(body, p.Rows)
+		sk := skeleton{uri: "/u", contentType: "t", id: "i", next: "/next", versions: versions, gaps: gaps, outside: outside}
+		first, last := "", ""
+		if len(ids) > 0 {
+			first, last = ids[0], ids[len(ids)-1]
+		}
+		back, err := parseSkeleton(sk.appendTo(nil, first, last))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, rows, err := back.assemble(entries)
+		if err != nil || !bytes.Equal(got, body) || back.next != "/next" || back.uri != "/u" || back.contentType != "t" || back.id != "i" || len(rows) != len(ids) {
+			t.Fatalf("%q came back as %q, %+v, %v", body, got, back, err)
+		}
+		for i, r := range rows {
+			if r.Start != p.Rows[i].Start || r.End != p.Rows[i].End || r.ID != ids[i] || r.Version != versions[i] {
+				t.Fatalf("row %d: %+v, want %+v", i, r, p.Rows[i])
+			}
+		}
+	})
+}
+
+// What is packed, with a dictionary or without, comes back.
+func FuzzPack(f *testing.F) {
+	var samples []sample
+	for n := range 240 {
+		samples = append(samples, sample{entry: entry{record: int64(n), body: marked(n)}})
+	}
+	dictionary, _, err := buildDictionary((&DB{}).bodyTrial(&kindRow{spec: made(f)}, samples)())
+	if err != nil {
+		f.Fatal(err)
+	}
+	z := newZstdPacker()
+	if err := z.learn(1, dictionary); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(marked(3), 1)
+	f.Add(bytes.Repeat(marked(4), 50), 3)
+	f.Add([]byte(nil), 0)
+	f.Fuzz(func(t *testing.T, raw []byte, times int) {
+		raw = bytes.Repeat(raw, min(max(times%8, 1), 8))
+		for _, number := range []int64{0, 1, 2} {
+			packed, used := z.pack([]byte("x"), raw, number)
+			if used != number%2 {
+				t.Fatalf("packed with %d, want %d", used, number%2)
+			}
+			back, err := z.unpack(packed[1:], used, len(raw))
+			if err != nil || !bytes.Equal(back, raw) {
+				t.Fatalf("dictionary %d: %d bytes came back as %d, %v", number, len(raw), len(back), err)
+			}
+			if _, err := z.unpack(packed[1:], used, len(raw)+1); err == nil {
+				t.Fatal("a wrong size passed")
+			}
+		}
+		_, _ = z.unpack(raw, 1, len(raw)) // must not panic
+	})
+}
+
+func TestUnpackIsBounded(t *testing.T) {
+	z := newZstdPacker()
+	packed, _ := z.pack(nil, make([]byte, 1<<20), 0)
+	if _, err := z.unpack(packed, 0, 100); err == nil {
+		t.Error("more came out than the size says")
+	}
+	if _, err := z.unpack(packed, 0, -1); err == nil {
+		t.Error("a negative size passed")
+	}
+	if _, err := z.unpack(packed, 9, 1<<20); err == nil {
+		t.Error("an unknown dictionary passed")
+	}
+}
+
+// Encoders with dictionaries are few; one that was let go is made again.
+func TestEncodersAreFew(t *testing.T) {
+	z := newZstdPacker()
+	var samples []sample
+	for n := range 240 {
+		samples = append(samples, sample{entry: entry{record: int64(n), body: marked(n)}})
+	}
+	dictionary, _, err := buildDictionary((&DB{}).bodyTrial(&kindRow{spec: made(t)}, samples)())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(10) {
+		if err := z.learn(n+1, dictionary); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range int64(30) {
+		raw := marked(int(n))
+		packed, used := z.pack(nil, raw, n%10+1)
+		if back, err := z.unpack(packed, used, len(raw)); err != nil || !bytes.Equal(back, raw) {
+			t.Fatal(err)
+		}
+		if len(z.encoders) > maxEncoders {
+			t.Fatalf("%d encoders", len(z.encoders))
+		}
+	}
+}
+
+// The reasons people read, for codes that cannot be brought about here.
+type coded int
+
+func (c coded) Error() string { return fmt.Sprintf("code %d", int(c)) }
+func (c coded) Code() int     { return int(c) }
+
+func TestReasons(t *testing.T) {
+	for code, want := range map[int]string{13: "disk full", 10: "disk I/O error", 10 | 3<<8: "disk I/O error", 5: "locked", 6: "locked", 8: "read-only", 14: "cannot open", 7: "memory", 11: "damaged", 26: "not a database", 1: "database error"} {
+		err := failed(true, coded(code), "save page %s", "x")
+		if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "store: save page x: not stored: ") {
+			t.Errorf("code %d: %v, want %q", code, err, want)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+// Doors for the tests.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"strconv"
+)
+
+// LimitPages lets the file grow to n pages, as a full disk would.
+func LimitPages(db *DB, n int) error {
+	return db.write(context.Background(), func(c *conn) (bool, error) {
+		return false, c.ask("PRAGMA max_page_count = "+strconv.Itoa(n), func([]driver.Value) error { return nil })
+	})
+}
+
+// HoldWriter takes the writing connection until release is called.
+func HoldWriter(db *DB) (release func()) {
+	c := <-db.writer
+	return func() { db.writer <- c }
+}
+
+// Trained waits for dictionaries being trained.
+func Trained(db *DB) { db.training.Wait() }

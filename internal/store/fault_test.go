@@ -1,0 +1,199 @@
+// Disks that fill up, files that are locked or damaged.
+
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// short is what an error gives as its reason.
+func short(err error) string {
+	var s interface{ Short() string }
+	if errors.As(err, &s) {
+		return s.Short()
+	}
+	return ""
+}
+
+func TestDiskFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	pages := pagesOf(storetest.NewWorld(1, 2000), 50, storetest.Epoch)
+	if _, err := db.Save(t.Context(), pages[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.LimitPages(db, 80); err != nil {
+		t.Fatal(err)
+	}
+	full := -1
+	for i, p := range pages {
+		if _, err := db.Save(t.Context(), p); err != nil {
+			if !errors.Is(err, understudy.ErrNotStored) || short(err) != "disk full" || !strings.Contains(err.Error(), "store: save page "+p.Key.String()) {
+				t.Fatalf("page %d: %v", i, err)
+			}
+			full = i
+			break
+		}
+	}
+	if full < 1 {
+		t.Fatalf("the disk was never full")
+	}
+	changes, err := db.Changes(t.Context(), storetest.Source, 0, 10_000)
+	if err != nil || len(changes) != 50*full {
+		t.Fatalf("%d changes, want %d, %v: a refused page left some", len(changes), 50*full, err)
+	}
+	// When there is room again, saving goes on by itself, and without a gap.
+	if err := store.LimitPages(db, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := db.Save(t.Context(), pages[full])
+	if err != nil || saved.Changes[0].N != int64(50*full+1) {
+		t.Fatalf("%+v, %v", saved.Changes, err)
+	}
+	for _, p := range pages[:full+1] {
+		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
+			t.Fatalf("page %s: %v", p.Key, err)
+		}
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %v, %v", r.Problems, err)
+	}
+}
+
+func TestLockedByAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	p, _ := storetest.NewWorld(1, 50).List(50, 0, 0, storetest.Epoch)
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := raw(t, path).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	_, err = db.Save(t.Context(), p)
+	if took := time.Since(start); !errors.Is(err, understudy.ErrNotStored) || !strings.Contains(short(err), "locked") || took > 4*time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+	if _, err := db.Page(t.Context(), p.Key); err != nil {
+		t.Errorf("a page cannot be read meanwhile: %v", err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Errorf("after the lock is gone: %v", err)
+	}
+}
+
+// A waiter for the writing connection leaves at its own deadline.
+func TestWaitingToSaveHasADeadline(t *testing.T) {
+	db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
+	release := store.HoldWriter(db)
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	p, _ := storetest.NewWorld(1, 50).List(50, 0, 0, storetest.Epoch)
+	if _, err := db.Save(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("save: %v", err)
+	}
+}
+
+// Damage is an error that names the page or the record, never a wrong body,
+// and Verify finds it.
+func TestDamageIsFound(t *testing.T) {
+	for _, damage := range []string{
+		"UPDATE block SET body = randomblob(length(body)) WHERE number = 3",
+		"UPDATE block SET body = substr(body, 1, length(body) - 7) WHERE number = 3",
+		"UPDATE block SET size = size + 1 WHERE number = 3",
+		"UPDATE block SET count = count - 1 WHERE number = 3",
+		"DELETE FROM block WHERE number = 3",
+		"UPDATE page SET body = randomblob(length(body)) WHERE number = 3",
+		"UPDATE page SET sum = randomblob(16) WHERE number = 3",
+		"UPDATE block SET body = (SELECT body FROM block b WHERE b.number = 4), size = (SELECT size FROM block b WHERE b.number = 4) WHERE number = 3",
+		"DELETE FROM dictionary",
+		"UPDATE kind SET records = records + 1",
+		"UPDATE held SET hash = hash + 1 WHERE number % 640 = 0",
+		"UPDATE held SET version = version + 1 WHERE number = 64",
+		"UPDATE name SET record = record + 1 WHERE record = 600",
+		"UPDATE change SET n = n + 1 WHERE n = (SELECT max(n) FROM change)",
+		"DELETE FROM change WHERE n = 51",
+		"UPDATE page SET key = key + 1 WHERE number = 5",
+	} {
+		t.Run(damage, func(t *testing.T) {
+			path, pages := filled(t)
+			sqlite := raw(t, path)
+			if res, err := sqlite.Exec(damage); err != nil {
+				t.Fatal(err)
+			} else if n, _ := res.RowsAffected(); n == 0 {
+				t.Fatal("nothing was damaged")
+			}
+			if err := sqlite.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db := openDB(t, path)
+			for _, p := range pages {
+				got, err := db.Page(t.Context(), p.Key)
+				if err == nil && !bytes.Equal(got.Body, p.Body) {
+					t.Fatalf("page %s came back wrong", p.Key)
+				}
+				if err != nil && !strings.Contains(err.Error(), p.Key.String()) {
+					t.Errorf("the error does not name the page: %v", err)
+				}
+			}
+			r, err := db.Verify(t.Context())
+			if err != nil || len(r.Problems) == 0 {
+				t.Errorf("verify: %v, %v", r.Problems, err)
+			}
+		})
+	}
+}
+
+// The same, for bytes of the file that were overwritten at random.
+func TestOverwrittenPages(t *testing.T) {
+	path, pages := filled(t)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := f.Stat()
+	for at := int64(40 * 4096); at+4096 < info.Size(); at += 5 * 4096 {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, 2000), at+1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, path)
+	failures := 0
+	for _, p := range pages {
+		got, err := db.Page(t.Context(), p.Key)
+		if err == nil && !bytes.Equal(got.Body, p.Body) {
+			t.Fatalf("page %s came back wrong", p.Key)
+		}
+		if err != nil {
+			failures++
+		}
+	}
+	r, err := db.Verify(t.Context())
+	if failures == 0 || err != nil || len(r.Problems) == 0 {
+		t.Errorf("%d pages fail, verify: %d problems, %v", failures, len(r.Problems), err)
+	}
+}

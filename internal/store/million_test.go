@@ -1,0 +1,69 @@
+// A million records: what they cost on disk, and how soon they are there.
+
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// TestBytesPerRecord holds the store to at most 400 bytes per record, pages
+// and all: on 20,000 records always, on a million with UNDERSTUDY_PROVE=1.
+func TestBytesPerRecord(t *testing.T) {
+	records := 20_000
+	if os.Getenv("UNDERSTUDY_PROVE") != "" {
+		records = 1_000_000
+	}
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	w := storetest.NewWorld(3, records)
+	var spent, used time.Duration
+	for n, from := 0, 0; from < w.N; n++ {
+		p, next := w.List(50, n, from, storetest.Epoch)
+		from = next
+		start, before := time.Now(), cpu()
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		spent, used = spent+time.Since(start), used+cpu()-before
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != int64(records) {
+		t.Fatalf("kinds %v, %v", k, err)
+	}
+	p, _ := w.List(50, 100, 5000, storetest.Epoch)
+	if _, err := db.Page(t.Context(), p.Key); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", w.ID(w.N/2)); err != nil || len(rec.Body) == 0 {
+		t.Fatal(err)
+	}
+	opened := time.Since(start)
+	start = time.Now()
+	st, err := db.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := time.Duration(st.Pages)
+	t.Logf("%d records, %d pages: %.0f bytes per record (file %d, log %d; bodies %d packed, %d unpacked); %v and %v of processor a page; opened, counted and read after %v; measured in %v",
+		st.Records, st.Pages, st.PerRecord, st.File, st.WAL, st.Packed, st.Unpacked, spent/pages, used/pages, opened, time.Since(start))
+	if st.PerRecord > 400 {
+		t.Errorf("%.0f bytes per record, want at most 400", st.PerRecord)
+	}
+	if opened > 500*time.Millisecond {
+		t.Errorf("serving %v after the start, want at most 500 ms", opened)
+	}
+}

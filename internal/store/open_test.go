@@ -1,0 +1,200 @@
+// What is there is checked, and never replaced.
+
+package store_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// filled is the path of a closed store with some pages.
+func filled(t *testing.T) (path string, pages []*understudy.Page) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "a folder", "under % study?.db")
+	db := openDB(t, path)
+	pages = pagesOf(storetest.NewWorld(1, 600), 50, storetest.Epoch)
+	for i, p := range pages {
+		if i == 7 {
+			store.Trained(db) // so that some are packed with a dictionary
+		}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, pages
+}
+
+// raw opens the file as any SQLite client would.
+func raw(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f").Replace(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestReopened(t *testing.T) {
+	path, pages := filled(t)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v: want 0600", info.Mode(), err)
+	}
+	for range 2 {
+		db := openDB(t, path)
+		for _, p := range pages {
+			got, err := db.Page(t.Context(), p.Key)
+			if err != nil || !bytes.Equal(got.Body, p.Body) || got.Superseded {
+				t.Fatalf("page %s: %v", p.Key, err)
+			}
+		}
+		saved, err := db.Save(t.Context(), pages[0])
+		if err != nil || len(saved.Changes) != 0 {
+			t.Fatalf("saved again: %v, %v", saved.Changes, err)
+		}
+		if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != 600 {
+			t.Fatalf("kinds %v, %v", k, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpenKeepsWhatItCannotRead(t *testing.T) {
+	edit := func(statements ...string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			db := raw(t, path)
+			defer db.Close()
+			for _, s := range statements {
+				if _, err := db.Exec(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	write := func(data []byte) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		fresh bool // there is no file before
+		spoil func(t *testing.T, path string)
+		want  string
+	}{
+		{"garbage", true, write(bytes.Repeat([]byte("not a database\n"), 1000)), "not a database"},
+		{"short garbage", true, write([]byte("hello")), "not a database"},
+		{"another program's", true, edit("CREATE TABLE t (x)", "INSERT INTO t VALUES (1)"), "another program"},
+		{"another program's, empty", true, edit("PRAGMA application_id = 7", "CREATE TABLE t (x)", "DROP TABLE t"), "another program"},
+		{"newer", false, edit("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"), "newer Understudy"},
+		{"truncated", false, func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			if err == nil {
+				err = os.Truncate(path, info.Size()/2)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "damaged"},
+		{"header gone", false, func(t *testing.T, path string) {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err == nil {
+				_, err = f.WriteAt(make([]byte, 100), 0)
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "not a database"},
+		{"a folder", true, func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "not a file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "understudy.db")
+			if !c.fresh {
+				path, _ = filled(t)
+			}
+			c.spoil(t, path)
+			before, _ := os.ReadFile(path)
+			db, err := store.Open(t.Context(), store.Options{Path: path})
+			if err == nil {
+				_ = db.Close()
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "store: open ") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q, want one sentence with %q", err, c.want)
+			}
+			after, _ := os.ReadFile(path)
+			if !bytes.Equal(before, after) {
+				t.Errorf("the file was changed: %d bytes, then %d", len(before), len(after))
+			}
+		})
+	}
+}
+
+func TestEmptyFileIsAFreshStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, path)
+	if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 0 {
+		t.Errorf("kinds %v, %v", k, err)
+	}
+}
+
+func TestFolderThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{filepath.Join(file, "understudy.db")}
+	if _, err := os.Stat("/proc/self"); err == nil {
+		paths = append(paths, "/proc/understudy.db")
+	}
+	for _, path := range paths {
+		_, err := store.Open(t.Context(), store.Options{Path: path})
+		if err == nil || !strings.Contains(err.Error(), "--data") || errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Opening reads a few rows, whatever is held.
+func TestOpenIsQuick(t *testing.T) {
+	path, _ := filled(t)
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		db := openDB(t, path)
+		best = min(best, time.Since(start))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if best > 250*time.Millisecond {
+		t.Errorf("opening took %v at best", best)
+	}
+}

@@ -1,0 +1,108 @@
+// Stats: how much is held, and what it costs on disk.
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"os"
+	"slices"
+)
+
+var (
+	selectTotals = &statement{head: `SELECT (SELECT count(*) FROM page), (SELECT count(*) FROM dictionary), (SELECT coalesce(sum(change), 0) FROM source),
+		(SELECT coalesce(sum(records), 0) FROM kind)`}
+	selectKindTotals = &statement{head: `SELECT s.name, k.name, k.records, k.changes, k.generation,
+		coalesce(sum(b.blocks), 0), coalesce(sum(b.versions), 0), coalesce(sum(b.packed), 0), coalesce(sum(b.unpacked), 0)
+		FROM kind k JOIN source s ON s.number = k.source LEFT JOIN shape h ON h.kind = k.number
+		LEFT JOIN (SELECT shape, count(*) AS blocks, sum(count) AS versions, sum(length(body)) AS packed, sum(size) AS unpacked FROM block GROUP BY shape) b ON b.shape = h.number
+		GROUP BY k.number ORDER BY s.name, k.name`}
+)
+
+// Stats measures the store: it walks the rows of all blocks and pages, but
+// reads no body, so it takes about a second per gigabyte. PerRecord is File
+// and WAL over Records, 0 when there are none.
+func (db *DB) Stats(ctx context.Context) (Stats, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return Stats{}, err
+	}
+	defer leave()
+	var st Stats
+	err = db.read(ctx, func(c *conn) error {
+		if _, err := c.one(selectTotals, nil, func(r []driver.Value) {
+			st.Pages, st.Dictionaries, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64), r[3].(int64)
+		}); err != nil {
+			return err
+		}
+		if err := c.query(selectKindTotals, 0, nil, func(r []driver.Value) error {
+			k := KindStats{Source: r[0].(string), KindState: KindState{Kind: r[1].(string), Records: r[2].(int64), Changes: r[3].(int64), Generation: r[4].(int64)},
+				Versions: r[6].(int64), Packed: r[7].(int64), Unpacked: r[8].(int64)}
+			st.Blocks += r[5].(int64)
+			st.Versions += k.Versions
+			st.Packed += k.Packed
+			st.Unpacked += k.Unpacked
+			st.Kinds = append(st.Kinds, k)
+			return nil
+		}); err != nil {
+			return err
+		}
+		size, err := c.number("PRAGMA page_size")
+		if err != nil {
+			return err
+		}
+		free, err := c.number("PRAGMA freelist_count")
+		st.Free = free * size
+		return err
+	})
+	if err != nil {
+		return Stats{}, failed(false, err, "measure %s", db.path)
+	}
+	st.File, st.WAL = fileSize(db.path), fileSize(db.path+"-wal")
+	if st.Records > 0 {
+		st.PerRecord = float64(st.File+st.WAL) / float64(st.Records)
+	}
+	return st, nil
+}
+
+// fileSize asks for a file's size without opening it; 0 when it is not there.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Stats counts what is held; a store in memory has no file, and nothing is
+// packed.
+func (m *Memory) Stats(ctx context.Context) (Stats, error) {
+	if err := m.enter(ctx); err != nil {
+		return Stats{}, failed(false, err, "measure")
+	}
+	defer m.mu.Unlock()
+	var st Stats
+	for name, s := range m.sources {
+		st.Pages += int64(len(s.pages))
+		st.Changes += int64(len(s.changes))
+		for _, k := range s.kinds {
+			ks := KindStats{Source: name, KindState: k.state}
+			for _, rec := range k.records {
+				ks.Versions += int64(len(rec.versions))
+				for body := range rec.versions {
+					ks.Unpacked += int64(len(body[1]))
+				}
+			}
+			st.Records += ks.Records
+			st.Versions += ks.Versions
+			st.Unpacked += ks.Unpacked
+			st.Kinds = append(st.Kinds, ks)
+		}
+	}
+	st.Packed = st.Unpacked
+	slices.SortFunc(st.Kinds, func(a, b KindStats) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind))
+	})
+	return st, nil
+}

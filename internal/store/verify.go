@@ -1,0 +1,269 @@
+// Verify: everything held is read once and compared with everything else.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+
+	"understudy"
+)
+
+// verifying is one run of Verify.
+type verifying struct {
+	db     *DB
+	c      *conn
+	ctx    context.Context
+	report *Report
+}
+
+func (v *verifying) problem(what string, args ...any) {
+	if len(v.report.Problems) < MaxProblems {
+		v.report.Problems = append(v.report.Problems, fmt.Sprintf(what, args...))
+	}
+}
+
+// enough reports whether to stop: too many problems, or the context is over.
+func (v *verifying) enough() bool {
+	return len(v.report.Problems) >= MaxProblems || v.ctx.Err() != nil
+}
+
+// Verify checks SQLite's own structures, unpacks every block, puts every page
+// together, and compares records, names, versions, counts and change numbers
+// with each other. It sees one moment of the store and reads all of it, about
+// 50 MB of bodies a second; the log cannot be cut short meanwhile. An error
+// means that the check could not be finished; what is wrong with the store is
+// in the report.
+func (db *DB) Verify(ctx context.Context) (Report, error) {
+	var report Report
+	leave, err := db.enter()
+	if err != nil {
+		return report, err
+	}
+	defer leave()
+	err = db.read(ctx, func(c *conn) error {
+		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
+		for _, step := range []func() error{v.file, v.blocks, v.held, v.names, v.pages, v.counts, v.changes} {
+			if v.enough() {
+				break
+			}
+			if err := step(); err != nil && !errors.Is(err, errStop) {
+				if _, code := reasonOf(err); code != sqliteCorrupt {
+					return err
+				}
+				v.problem("%v", err)
+			}
+		}
+		return ctx.Err()
+	})
+	if _, code := reasonOf(err); code == sqliteCorrupt {
+		// Of a damaged file even the end of the transaction may be refused.
+		(&verifying{report: &report}).problem("%v", err)
+		err = nil
+	}
+	return report, failed(false, err, "verify %s", db.path)
+}
+
+// file asks SQLite about its own structures.
+func (v *verifying) file() error {
+	return v.c.ask("PRAGMA integrity_check(20)", func(r []driver.Value) error {
+		text, _ := r[0].(string)
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "ok" {
+				v.problem("SQLite: %s", line)
+			}
+		}
+		return nil
+	})
+}
+
+var (
+	selectAllBlocks = &statement{head: "SELECT b.number, b.shape, b.dictionary, b.count, b.size, b.body, h.slot FROM block b LEFT JOIN shape h ON h.number = b.shape ORDER BY b.number"}
+	selectHeldRow   = &statement{head: "SELECT version, hash FROM held WHERE number = ?"}
+	selectOther     = &statement{head: "SELECT count(*) FROM version WHERE held = ? AND hash = ? AND version = ?"}
+)
+
+// blocks unpacks every block. Each version must be its record's current one or
+// be among the record's older ones, under its hash.
+func (v *verifying) blocks() error {
+	return v.c.query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
+		number, count := r[0].(int64), r[3].(int64)
+		v.report.Blocks++
+		raw, err := v.db.unpack(v.c, r[5].([]byte), r[2].(int64), r[4].(int64))
+		var entries []entry
+		if err == nil {
+			entries, err = parseBlock(raw)
+		}
+		switch {
+		case err != nil:
+			v.problem("block %d: %v", number, err)
+		case len(entries) != int(count):
+			v.problem("block %d: %d bodies, want %d", number, len(entries), count)
+		case r[6] == nil:
+			v.problem("block %d: no shape %d", number, r[1])
+		default:
+			for i := range entries {
+				if err := v.version(&entries[i], number*perBlock+int64(i), r[6].(int64)); err != nil {
+					return err
+				}
+			}
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+// errStop ends a walk that has found enough.
+var errStop = errors.New("enough")
+
+func (v *verifying) version(e *entry, number, slot int64) error {
+	v.report.Versions++
+	held, hash := e.record*slots+slot, bodyHash(e.body)
+	current, same := int64(0), false
+	_, err := v.c.one(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
+		current, same = r[0].(int64), r[1].(int64) == hash
+	})
+	if err != nil {
+		return err
+	}
+	if current == number {
+		if !same {
+			v.problem("record %d (%s): its current version %d has another hash", e.record, e.id, number)
+		}
+		return nil
+	}
+	if current == 0 {
+		return nil // a sight that lost a race to the record's going
+	}
+	known := int64(0)
+	if _, err := v.c.one(selectOther, []driver.Value{held, hash, number}, func(r []driver.Value) { known = r[0].(int64) }); err != nil {
+		return err
+	}
+	if known == 0 {
+		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.record, e.id, number)
+	}
+	return nil
+}
+
+var selectAllHeld = &statement{head: "SELECT number, version FROM held ORDER BY version"}
+
+// held looks up the current version of every record.
+func (v *verifying) held() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllHeld, 0, nil, func(r []driver.Value) error {
+		e, err := blocks.entry(r[1].(int64))
+		switch record := r[0].(int64) / slots; {
+		case err != nil:
+			v.problem("record %d: %v", record, err)
+		case e.record != record:
+			v.problem("record %d: its version %d is of record %d", record, r[1], e.record)
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+var selectAllNames = &statement{head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
+	FROM name n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
+
+// names compares every id with the one in a version of its record.
+func (v *verifying) names() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllNames, 0, nil, func(r []driver.Value) error {
+		v.report.Records++
+		id, err := textID(r[2].(string), r[1].([]byte))
+		if err != nil || r[3] == nil {
+			v.problem("record %d: no version, or a broken id (%v)", r[0], err)
+		} else if e, err := blocks.entry(r[3].(int64)); err != nil {
+			v.problem("record %d: %v", r[0], err)
+		} else if e.id != id {
+			v.problem("record %d is named %s, its version %s", r[0], id, e.id)
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+var selectAllPages = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
+	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.key, s.name
+	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT JOIN source s ON s.number = p.source ORDER BY p.number`}
+
+// pages puts every page together.
+func (v *verifying) pages() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllPages, 0, nil, func(r []driver.Value) error {
+		v.report.Pages++
+		var row pageRow
+		row.scan(r)
+		name := fmt.Sprintf("page %d", r[15])
+		sk, err := v.db.skeleton(v.c, row.body, row.dictionary, row.size)
+		if err == nil {
+			source, _ := r[17].(string)
+			key := understudy.Key{Source: source, URI: sk.uri}
+			name = "page " + key.String()
+			if keyHash(key) != r[16].(int64) {
+				v.problem("%s: it cannot be found by its key", name)
+			}
+			_, err = v.db.assemble(&row, sk, blocks)
+		}
+		if err != nil {
+			v.problem("%s: %v", name, err)
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+var (
+	selectCounts = &statement{head: `SELECT k.name, k.records, count(DISTINCT h.number / 64), k.changes, (SELECT coalesce(sum(count), 0) FROM change WHERE kind = k.number)
+		FROM kind k LEFT JOIN name n ON n.kind = k.number LEFT JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 AND h.state & 4 = 0 GROUP BY k.number`}
+	selectRuns = &statement{head: "SELECT c.n, c.count, s.name, s.change FROM change c JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
+)
+
+// counts compares what is kept of each kind with what is there.
+func (v *verifying) counts() error {
+	return v.c.query(selectCounts, 0, nil, func(r []driver.Value) error {
+		if r[1] != r[2] {
+			v.problem("kind %s: %d records are counted, %d are there", r[0], r[1], r[2])
+		}
+		if r[3] != r[4] {
+			v.problem("kind %s: %d changes are counted, %d are there", r[0], r[3], r[4])
+		}
+		return nil
+	})
+}
+
+// changes makes sure that change numbers have no gap.
+func (v *verifying) changes() error {
+	source, next, last := "", int64(1), int64(0)
+	done := func() {
+		if source != "" && next != last+1 {
+			v.problem("source %s: its last change is %d, its counter %d", source, next-1, last)
+		}
+	}
+	err := v.c.query(selectRuns, 0, nil, func(r []driver.Value) error {
+		if name := r[2].(string); name != source {
+			done()
+			source, next, last = name, 1, r[3].(int64)
+		}
+		if r[0].(int64) != next {
+			v.problem("source %s: change %d follows %d", source, r[0], next-1)
+		}
+		next = r[0].(int64) + r[1].(int64)
+		v.report.Changes += r[1].(int64)
+		return nil
+	})
+	done()
+	return err
+}

@@ -1,0 +1,122 @@
+// The walk of the design: 10,000 records at three page sizes.
+
+package store_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// size is the file's size once nothing is left in the log.
+func size(t *testing.T, path string, db *store.DB) int64 {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// Pages refer to records, so a walk at another page size adds little: < 5 % of
+// the file each. Between the walks calls change, and some go.
+func TestWalkAtThreePageSizes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	w := storetest.NewWorld(1, 10_000)
+	rng := rand.New(rand.NewPCG(1, 2))
+	pages := map[understudy.Key]*understudy.Page{}
+	walk := func(pageSize int, when time.Time, changes int) {
+		db := openDB(t, path)
+		made := 0
+		for _, p := range pagesOf(w, pageSize, when) {
+			saved, err := db.Save(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made += len(saved.Changes)
+			pages[p.Key] = p
+		}
+		if made != changes {
+			t.Fatalf("page size %d: %d changes, want %d", pageSize, made, changes)
+		}
+		for _, p := range pages {
+			got, err := db.Page(t.Context(), p.Key)
+			if err != nil || !bytes.Equal(got.Body, p.Body) {
+				t.Fatalf("page %s does not come back: %v", p.Key, err)
+			}
+		}
+		if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+			t.Fatalf("verify: %v %v", r.Problems, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	walk(50, storetest.Epoch, 10_000)
+	last := fileSize(t, path)
+	for i, pageSize := range []int{41, 200} {
+		walk(pageSize, storetest.Epoch.Add(time.Duration(i+1)*time.Hour), 0)
+		now := fileSize(t, path)
+		added := 100 * float64(now-last) / float64(last)
+		t.Logf("page size %d: %d bytes, %.1f %% more", pageSize, now, added)
+		if added >= 5 {
+			t.Errorf("page size %d added %.1f %% to %d bytes", pageSize, added, last)
+		}
+		last = now
+	}
+	// Changes between further walks: every page still comes back as it was.
+	for i := range 3 {
+		changed := map[int]bool{}
+		for range 30 {
+			n := rng.IntN(w.N)
+			if !w.Gone[n] {
+				w.Changed[n]++
+				changed[n] = true
+			}
+		}
+		walk([]int{50, 41, 200}[i], storetest.Epoch.Add(time.Duration(i+3)*time.Hour), len(changed))
+	}
+}
+
+func fileSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// The skeletons alone hold no body: no record's own text is in a page's row.
+func TestPagesHoldNoBodies(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	w := storetest.NewWorld(2, 1000)
+	for _, p := range pagesOf(w, 50, storetest.Epoch) {
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := size(t, path, db)
+	db = openDB(t, path)
+	var most int
+	for _, p := range pagesOf(w, 100, storetest.Epoch.Add(time.Hour)) {
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		most += len(p.Body)
+	}
+	if added := size(t, path, db) - before; added > int64(most/100) {
+		t.Errorf("ten pages of %d bytes in all added %d bytes", most, added)
+	}
+}
