@@ -37,9 +37,10 @@ type Fetch struct {
 	// somebody waits for (a reader joined it). May be nil.
 	Promote <-chan struct{}
 	// Patient: nothing is held, so while the source is down wait for the next
-	// probe as long as the context allows instead of failing at once.
+	// probe, if it is due within Retry and the context, instead of failing at
+	// once. With Retry 0 the context alone bounds it.
 	Patient bool
-	// Retry is how long new tries may begin after the first; 0 = one try.
+	// Retry is how long, from the start, new tries may begin; 0 = one try.
 	Retry time.Duration
 	// Tried is told each failed try that will be followed by another, at
 	// once, from the fetching goroutine. May be nil.

@@ -23,12 +23,12 @@ const (
 // *understudy.UpstreamError, the context's, or ErrClosed; never nil.
 //
 // A try that failed without an answer, with 429 or with 5xx is followed by
-// another within f.Retry of the first, after a random part of a wait that
+// another within f.Retry of the start, after a random part of a wait that
 // doubles (or what Retry-After says), as long as ctx leaves time for it.
 func (c *Client) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
 	ctx, done := c.until(ctx)
 	defer done()
-	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
+	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
 	page, failure, err := g.run(ctx)
 	switch {
 	case err != nil:
@@ -58,11 +58,11 @@ type going struct {
 	reason understudy.Reason // rises to Waiting when promoted
 	key    string
 	sent   bool
+	end    time.Time // of the time in which tries may begin
 }
 
 func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
 	var failure *understudy.UpstreamError
-	var end time.Time // of the time in which new tries may begin
 	for try := 0; ; try++ {
 		probe, refused, err := g.enter(ctx)
 		if err != nil {
@@ -74,16 +74,13 @@ func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.Upstream
 			}
 			return nil, failure, nil
 		}
-		if try == 0 {
-			end = g.c.o.Now().Add(g.f.Retry)
-		}
 		page, failed, err := g.try(ctx, probe)
 		if err != nil || failed == nil {
 			return page, nil, err
 		}
 		failure = failed
 		wait := max(backOff(try), failed.RetryAfter)
-		if !again(failed) || g.c.o.Now().Add(wait).After(end) || !g.c.hasTime(ctx, wait) {
+		if !again(failed) || g.c.o.Now().Add(wait).After(g.end) || !g.c.hasTime(ctx, wait) {
 			return nil, failure, nil
 		}
 		if g.f.Tried != nil {
@@ -174,11 +171,9 @@ func (g *going) pass(ctx context.Context) (probe bool, refused *understudy.Upstr
 		if !g.f.Patient || !waiting {
 			return false, v.err, nil
 		}
-		left := g.c.o.Total // of a probe under way, at most
-		if !v.until.IsZero() {
-			if left = v.until.Sub(g.c.o.Now()); !g.c.hasTime(ctx, left) {
-				return false, v.err, nil
-			}
+		left, worth := g.patience(ctx, v.until)
+		if !worth {
+			return false, v.err, nil
 		}
 		timer := time.NewTimer(left)
 		select {
@@ -188,6 +183,22 @@ func (g *going) pass(ctx context.Context) (probe bool, refused *understudy.Upstr
 		}
 		timer.Stop()
 	}
+}
+
+// patience is how long to wait at the gate, until it opens or a probe under
+// way (until zero) ends; worth is false when a try could not begin in time. An
+// SDK gives up after ten seconds and would never learn why.
+func (g *going) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
+	now := g.c.o.Now()
+	most := g.c.o.Total
+	if g.f.Retry > 0 {
+		most = g.end.Sub(now)
+	}
+	if until.IsZero() {
+		return most, most > 0
+	}
+	left = until.Sub(now)
+	return left, (g.f.Retry == 0 || left <= most) && g.c.hasTime(ctx, left)
 }
 
 // promoted looks whether somebody waits by now.

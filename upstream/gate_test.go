@@ -473,3 +473,25 @@ func TestCheapest(t *testing.T) {
 		t.Errorf("%v %v", got, err)
 	}
 }
+
+// A reader with nothing held who has only so long is told in that time, even
+// when the next probe is due much later.
+func TestPatienceEndsWithRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scripted(t, &script{do: refused})
+		down(t, c)
+		for i := range 7 { // each one a probe; they grow rarer
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			_, _ = c.Fetch(ctx, understudy.Fetch{Target: target(t, c, call(100+i)), Patient: true})
+			cancel()
+		}
+		if wait := time.Until(c.Health().NextProbe); wait < 10*time.Second {
+			t.Fatalf("the next probe is due in %v: too soon to show anything", wait)
+		}
+		start := time.Now()
+		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, call(90)), Patient: true, Retry: 8 * time.Second})
+		if took := time.Since(start); failure(t, err).RetryAfter == 0 || took > 8*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}

@@ -119,7 +119,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.address(source),
 	}
 	kinds, err := h.db.Kinds(ctx, source)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		h.log.Error("home page: counts", "err", err)
 	}
 	for _, k := range kinds {

@@ -34,7 +34,7 @@ func TestLevels(t *testing.T) {
 		{"nested under kind", map[string]string{"messages": "see"}, map[string]Level{"messages.subresource_uris": See, "messages.subresource_uris.media": See}},
 		{"nested named", map[string]string{"messages": "see", "messages.subresource_uris.media": "hide"}, map[string]Level{"messages.subresource_uris.media": Hide, "messages.subresource_uris.feedback": See}},
 		{"an object covers what is in it", map[string]string{"messages": "see", "messages.subresource_uris": "hide"}, map[string]Level{"messages.subresource_uris.media": Hide}},
-		{"named inside a hidden object", map[string]string{"messages.subresource_uris": "hide", "messages.subresource_uris.media": "see"}, map[string]Level{"messages.subresource_uris.media": See, "messages.subresource_uris": Hide}},
+		{"named inside a hidden object", map[string]string{"messages.sid": "see", "messages.subresource_uris": "hide", "messages.subresource_uris.media": "see"}, map[string]Level{"messages.subresource_uris.media": See, "messages.subresource_uris": Hide}},
 		{"secrets never", map[string]string{"*": "see", "accounts": "see", "accounts.auth_token": "see", "secret": "hide"}, map[string]Level{"accounts.auth_token": Hide, "accounts.sid": See}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
