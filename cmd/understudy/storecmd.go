@@ -19,7 +19,8 @@ import (
 const storeFile = "understudy.db"
 
 type storeCmd struct {
-	Stats storeStatsCmd `cmd:"" help:"Print sizes and counts, bytes per record included."`
+	Stats  storeStatsCmd  `cmd:"" help:"Print sizes and counts, bytes per record included."`
+	Verify storeVerifyCmd `cmd:"" help:"Read everything and say whether it is whole."`
 }
 
 type dataFlag struct {
@@ -62,5 +63,29 @@ func printStats(out io.Writer, s store.Stats) error {
 	}
 	_, err := fmt.Fprintf(out, "\n%d pages, %d records, %d dictionaries\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
 		s.Pages, s.Records, s.Dictionaries, s.File+s.WAL, s.WAL, s.Free, s.PerRecord)
+	return err
+}
+
+type storeVerifyCmd struct{ dataFlag }
+
+// Run verifies and prints what was read.
+func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	r, err := db.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "%d pages, %d blocks, %d versions, %d records and %d changes checked\n", r.Pages, r.Blocks, r.Versions, r.Records, r.Changes)
+	for _, problem := range r.Problems {
+		fmt.Fprintln(p.stdout, problem)
+	}
+	if len(r.Problems) > 0 {
+		return fmt.Errorf("%d problems found; keep a copy of %s, then let the mirror fill a new folder", len(r.Problems), c.Data)
+	}
+	_, err = fmt.Fprintln(p.stdout, "everything is whole")
 	return err
 }
