@@ -86,7 +86,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
 			continue
 		}
-		tests, err := p.tests()
+		tests, full, err := p.tests()
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +110,13 @@ func find(ctx context.Context, root string) ([]part, error) {
 				})
 			}
 		}
+		if full {
+			property = append(property, part{
+				name: "full " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute,
+				env:     []string{fullCounts + "=1"},
+				command: test("-count=1", "-timeout=30m"), tell: ok,
+			})
+		}
 		if random[p.ImportPath] {
 			property = append(property, part{
 				name: "property " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute,
@@ -132,7 +139,10 @@ func find(ctx context.Context, root string) ([]part, error) {
 
 // killTest names the tests that end a process with kill -9. They read
 // PROVE_KILLS, and their children are this test's own binary without -race.
-var killTest = regexp.MustCompile(`^Test\w*Kill`)
+var killTest = regexp.MustCompile(`^TestKill([A-Z]|$)`)
+
+// fullCounts is in the tests that do more when this variable is set.
+const fullCounts = "UNDERSTUDY_PROVE"
 
 // withRapid are the packages whose tests hold random properties, be it by way
 // of a suite in another package.
@@ -155,20 +165,21 @@ func withRapid(packages []pkg) map[string]bool {
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 
-// tests names the test and fuzz functions of a package, in order.
-func (p pkg) tests() ([]string, error) {
-	var out []string
+// tests names the test and fuzz functions of a package, in order, and tells
+// whether any of them has a full count.
+func (p pkg) tests() (out []string, full bool, err error) {
 	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 		data, err := os.ReadFile(filepath.Join(p.Dir, name))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		full = full || bytes.Contains(data, []byte(fullCounts))
 		for _, m := range testFunc.FindAllSubmatch(data, -1) {
 			out = append(out, string(m[1]))
 		}
 	}
 	slices.Sort(out)
-	return out, nil
+	return out, full, nil
 }
 
 // short is the package's path in the module.

@@ -23,7 +23,7 @@ func made(t *testing.T) string {
 		"a/a.go":        "package a\n",
 		"a/a_test.go":   "package a\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n\nfunc FuzzY(f *testing.F) { f.Add(1); f.Fuzz(func(*testing.T, int) {}) }\n",
 		"b/b.go":        "package b\n",
-		"b/b_test.go":   "package b\n\nimport \"testing\"\n\nfunc TestKill(t *testing.T) { t.Error(\"killed\") }\n",
+		"b/b_test.go":   "package b\n\nimport \"testing\"\n\nfunc TestKillNine(t *testing.T) { t.Error(\"UNDERSTUDY_PROVE\") }\n\nfunc TestKilledChild(t *testing.T) {}\n",
 		"none/none.go":  "package none\n",
 		"bench/main.go": "package main\n\nfunc main() {}\n",
 	} {
@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	want := "kill b TestKill, fuzz a FuzzY, race a, race b, bench reader"
+	want := "kill b TestKillNine, full b, fuzz a FuzzY, race a, race b, bench reader"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
