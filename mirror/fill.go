@@ -5,7 +5,6 @@ package mirror
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -81,9 +80,9 @@ func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bo
 	switch {
 	case p.NotStored != "":
 		return false
-	case p.Status == http.StatusOK:
+	case p.Status == 200:
 		return true
-	case p.Status != http.StatusNotFound && p.Status != http.StatusGone:
+	case p.Status != 404 && p.Status != 410:
 		return false
 	case f.target.Instance == nil:
 		return true

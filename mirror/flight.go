@@ -122,7 +122,7 @@ func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *f
 		m.flights.behind++
 	}
 	m.flights.running[t.Key] = f
-	m.goes(func() { m.fly(f) })
+	m.work.Go(func() { m.fly(f) })
 	return f
 }
 

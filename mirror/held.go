@@ -7,7 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"net/http"
+	"slices"
 	"time"
 
 	"understudy"
@@ -60,6 +60,11 @@ func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now ti
 			return h, true, nil
 		}
 	}
+	if !ok {
+		if h, ok = m.landing(t, k); ok {
+			return h, true, nil
+		}
+	}
 	begin := m.now()
 	stored, found, err := m.load(ctx, t, k)
 	if err != nil {
@@ -89,6 +94,18 @@ func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, boo
 		m.hot.promote(e)
 	}
 	return e.held(p, nil, m.state(e, k, now)), true
+}
+
+// landing is the page of a flight that has landed and is on its way into the
+// hot tier.
+func (m *Mirror) landing(t *understudy.Target, k *kind) (held, bool) {
+	m.flights.Lock()
+	f := m.flights.running[t.Key]
+	m.flights.Unlock()
+	if f == nil || !f.landed() || f.err != nil || f.page.Superseded || f.generation < k.generation.Load() {
+		return held{}, false
+	}
+	return held{page: f.page, fresh: m.ages.fresh(t, f.page), stored: f.stored}, true
 }
 
 // state of an entry now.
@@ -166,7 +183,7 @@ func composed(t *understudy.Target, k *kind, rec *understudy.Record) *understudy
 	sum := sha256.Sum256(rec.Body)
 	return &understudy.Page{
 		Key: t.Key, Kind: k.name, Shape: rec.Shape, ID: t.ID,
-		Status: http.StatusOK, ContentType: "application/json", Body: rec.Body,
+		Status: 200, ContentType: "application/json", Body: rec.Body,
 		Rows: []understudy.Row{{ID: t.ID, End: len(rec.Body), Final: rec.Final, Record: rec.Number, Version: rec.Version}},
 		At:   rec.Seen,
 		Sum:  [16]byte(sum[:16]),
@@ -180,7 +197,7 @@ func composed(t *understudy.Target, k *kind, rec *understudy.Record) *understudy
 func belongs(t *understudy.Target, body []byte) bool {
 	quoted := make([]byte, 0, 64)
 	for _, v := range t.Vars {
-		if namesRecord(t, v.Name) {
+		if slices.Contains(t.Instance.ID, v.Name) {
 			continue
 		}
 		quoted = append(append(append(quoted[:0], '"'), v.Value...), '"')
@@ -189,15 +206,6 @@ func belongs(t *understudy.Target, body []byte) bool {
 		}
 	}
 	return true
-}
-
-func namesRecord(t *understudy.Target, name string) bool {
-	for _, part := range t.Instance.ID {
-		if part == name {
-			return true
-		}
-	}
-	return false
 }
 
 // remember puts what the store held into the hot tier, unless something

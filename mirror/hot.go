@@ -13,6 +13,7 @@ package mirror
 import (
 	"context"
 	"hash/maphash"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +31,11 @@ const (
 
 // hot is the tier.
 type hot struct {
-	seed   maphash.Seed
-	shards [shards]shard
-	wanted chan *entry // to be made ready
-	codecs codecs
+	seed    maphash.Seed
+	shards  [shards]shard
+	wanted  chan *entry // to be made ready
+	crowded atomic.Bool // the ready part has had to let something go
+	codecs  codecs
 
 	mu          sync.Mutex
 	limit       int64
@@ -227,6 +229,7 @@ func (h *hot) makeRoom() {
 			continue
 		}
 		h.dropReady(r)
+		h.crowded.Store(true)
 	}
 	for h.size() > h.limit {
 		switch {
@@ -295,8 +298,12 @@ func (h *hot) dropAll(entries []*entry) {
 }
 
 // promote asks for an entry to be made ready; when too many ask, a later use
-// asks again.
+// asks again. In a crowded ready part one use in eight asks, so that more
+// pages than it can hold do not keep pushing each other out.
 func (h *hot) promote(e *entry) {
+	if h.crowded.Load() && rand.Uint32N(8) != 0 {
+		return
+	}
 	select {
 	case h.wanted <- e:
 	default:
@@ -348,6 +355,9 @@ func (h *hot) dropReady(r *readied) {
 	r.entry.ready.Store(nil)
 	h.ready.take(r)
 	h.readyBytes -= r.cost
+	if h.readyBytes < h.limit/8 {
+		h.crowded.Store(false)
+	}
 }
 
 // readyPage compresses a page for the wire and weighs it.

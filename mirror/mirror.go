@@ -143,13 +143,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 	for _, s := range m.sources {
 		s.lastRead.Store(m.word(m.now()))
 		for _, p := range s.polls {
-			m.goes(func() { m.keepWarm(p) })
+			m.work.Go(func() { m.keepWarm(p) })
 		}
 	}
 	for range prefetchers {
-		m.goes(m.prefetcher)
+		m.work.Go(m.prefetcher)
 	}
-	m.goes(m.promoter)
+	m.work.Go(m.promoter)
 	<-ctx.Done()
 	m.shut()
 	m.work.Wait()
@@ -164,15 +164,6 @@ func (m *Mirror) shut() {
 	m.closed.Store(true)
 	m.flights.Unlock()
 	m.close()
-}
-
-// goes runs one of Run's own goroutines.
-func (m *Mirror) goes(f func()) {
-	m.work.Add(1)
-	go func() {
-		defer m.work.Done()
-		f()
-	}()
 }
 
 // word is a time as one word: nanoseconds since the mirror was made, never 0.

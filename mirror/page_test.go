@@ -38,7 +38,7 @@ func TestColdThenWarm(t *testing.T) {
 	})
 }
 
-// TestAges walks the table of docs/mirror.md.
+// TestAges: the fresh and stale times, as docs/mirror.md has them.
 func TestAges(t *testing.T) {
 	open400 := func(w *world) {
 		w.page = func(f understudy.Fetch) *understudy.Page {

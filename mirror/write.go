@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"understudy"
@@ -73,7 +72,7 @@ func untouched(p *understudy.Page, err error) bool {
 		return errors.As(err, &nothingSent) && !errors.Is(err, understudy.ErrUnknownOutcome)
 	}
 	switch p.Status {
-	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone:
+	case 404, 408, 409, 410:
 		return false
 	}
 	return p.Status >= 400 && p.Status < 500
@@ -173,10 +172,10 @@ func version(k *kind, w understudy.Write, p *understudy.Page, generation int64) 
 	v := *p
 	v.Key, v.Next, v.Generation = understudy.Key{Source: k.source.Name}, understudy.Key{}, generation
 	switch {
-	case p.Status == http.StatusNoContent && w.Method == http.MethodDelete && w.Target.ID != "":
+	case p.Status == 204 && w.Method == "DELETE" && w.Target.ID != "":
 		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.Shape(), w.Target.ID, nil
 		return &v
-	case (p.Status == http.StatusOK || p.Status == http.StatusCreated) && len(p.Rows) > 0:
+	case (p.Status == 200 || p.Status == 201) && len(p.Rows) > 0:
 		return &v
 	}
 	return nil
