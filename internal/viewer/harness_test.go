@@ -6,6 +6,7 @@ package viewer
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -110,7 +111,7 @@ func open(t testing.TB, set ...func(*Options)) *house {
 	must(t, err)
 	o := Options{
 		Sources: []*understudy.Source{src}, Mirror: keep, Gate: gate, Callers: book, Version: "0.1.0",
-		Now: func() time.Time { return noon }, Snapshot: snapshot,
+		Now: func() time.Time { return noon }, Snapshot: snapshot, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, f := range set {
 		f(&o)

@@ -101,12 +101,14 @@ func (v *Viewer) setZone(w http.ResponseWriter, r *http.Request) {
 }
 
 // localPath is an address of this viewer, "/" when text is anything else: a
-// form must not send its reader to another host.
+// form must not send its reader to another host. Browsers take a backslash for a slash and
+// leave out tabs and line ends, so neither may be in it.
 func localPath(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||
-		strings.HasPrefix(u.Path, "//") || strings.ContainsAny(text, "\\\r\n\t") {
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
+		strings.ContainsFunc(text, func(r rune) bool { return r == '\\' || r < ' ' || r == 0x7f }) {
 		return "/"
 	}
-	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
+	text, _, _ = strings.Cut(text, "#")
+	return text
 }

@@ -1,0 +1,112 @@
+// Any API: pages of a made-up one, by its spec alone.
+
+package viewer
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/upstream"
+)
+
+const libraryYAML = `
+name: library
+title: City Library
+hosts: [{url: "https://library.example"}]
+auth: {style: bearer, realm: library}
+paging: {style: cursor, next: more, cursor: after, size: per, default_size: 3, max_size: 30}
+kinds:
+  - name: books
+    title: Books
+    one: book
+    id: [shelf, number]
+    clock: bought
+    columns: [bought, name, price, lent, due]
+    lists:
+      - {path: /books, key: data, filters: [{name: since, field: bought, op: since, type: epoch}, {name: lent, field: lent, type: bool}, {name: due, field: due, op: day, type: date}]}
+      - {path: "/shelves/{Shelf}/books", key: data, title: Of a shelf}
+    instances: [{path: "/shelves/{Shelf}/books/{Number}", id: [Shelf, Number]}]
+    fields:
+      - {name: shelf}
+      - {name: number}
+      - {name: bought, type: epoch}
+      - {name: name}
+      - {name: price, type: decimal}
+      - {name: price_unit}
+      - {name: lent, type: bool}
+      - {name: due, type: date}
+      - {name: place, type: map}
+      - {name: place.room}
+`
+
+const bookJSON = `{"shelf":"A 1","number":"7","bought":1780311790,"name":"Moby-Dick","price":-3.5,"price_unit":"EUR","lent":true,"due":"2026-06-01","place":{"room":"north"}}`
+
+// library answers with one book.
+type library struct{ asked []string }
+
+func (l *library) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	l.asked = append(l.asked, a.Target.Key.URI)
+	p := &understudy.Page{Key: a.Target.Key, Kind: "books", Shape: "books", Status: 200, ContentType: "application/json", Body: []byte(bookJSON), ID: a.Target.ID}
+	if a.Target.List != nil {
+		p.List, p.Body = true, []byte(`{"data":[`+bookJSON+`],"more":true}`)
+		p.Next = understudy.Key{Source: "library", URI: a.Target.Key.Path() + "?per=3&after=7"}
+	}
+	return &understudy.Answer{Page: p, How: understudy.Composed}, nil
+}
+
+func TestAnyAPI(t *testing.T) {
+	spec, err := upstream.ReadSpec("library.yaml", []byte(libraryYAML))
+	must(t, err)
+	src := &understudy.Source{Name: "books-r-us", Spec: spec}
+	gate, err := access.New(map[string]*understudy.Spec{"books-r-us": spec}, nil)
+	must(t, err)
+	book, err := callers.New(callers.Options{Sources: []*understudy.Source{src}, Credentials: []callers.Credential{
+		{Name: "reader", Source: "books-r-us", Secret: understudy.NewSecret("alltoken"), Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
+	}})
+	must(t, err)
+	m := &library{}
+	h := open(t, func(o *Options) {
+		o.Sources, o.Gate, o.Callers, o.Mirror, o.Snapshot = []*understudy.Source{src}, gate, book, m, nil
+	})
+	reader := as{zone: "Europe/Berlin", headers: map[string]string{"Authorization": "Bearer alltoken"}}
+	list := h.page("/books-r-us/books", reader)
+	for _, want := range []string{
+		"Today 13:03", ">Today</time>", "−3.5 <small>EUR</small>", `<span class="yes">yes</span>`, `href="/books-r-us/books/A%201~7"`, `type="datetime-local"`, `<option value="false">no</option>`,
+		"made from held records", `type="date"`,
+	} {
+		if !strings.Contains(list, want) {
+			t.Errorf("list: no %s", want)
+		}
+	}
+	if older := href(list, "Older"); older != "/books-r-us/books?after=7&understudy.back=" {
+		t.Errorf("Older leads to %s", older)
+	}
+	one := h.page("/books-r-us/books/A%201~7", reader)
+	for _, want := range []string{"<code data-copy=\"A 1~7\">", "Moby-Dick", "<h2>Place</h2>", "<dt>Room</dt>", "north", "Today 13:03:10"} {
+		if !strings.Contains(one, want) {
+			t.Errorf("record: no %s", want)
+		}
+	}
+	if last := m.asked[len(m.asked)-1]; last != "/shelves/A%201/books/7" {
+		t.Errorf("asked for %s", last)
+	}
+	_, _, head := h.get("/books-r-us/books?since=2026-06-01T13:03&due=2026-06-01&lent=", reader)
+	if at := head.Get("Location"); at != "/books-r-us/books?since=1780311780&due=2026-06-01" {
+		t.Errorf("dates are turned into %s", at)
+	}
+	if status, body, _ := h.get("/books-r-us/books?understudy.list=of-a-shelf", reader); status != 400 || !strings.Contains(body, "understudy.Shelf") {
+		t.Errorf("a list without its shelf: %d", status)
+	}
+	h.page("/books-r-us/books?understudy.list=of-a-shelf&understudy.Shelf=A%201", reader)
+	if last := m.asked[len(m.asked)-1]; last != "/shelves/A%201/books?per=3" {
+		t.Errorf("asked for %s", last)
+	}
+	if status, _, _ := h.get("/books-r-us/books/A%2F1~7", reader); status != 400 {
+		t.Errorf("an id with a slash: %d", status)
+	}
+	h.page("/", reader)
+}
