@@ -280,7 +280,7 @@ func TestRunProbes(t *testing.T) {
 				t.Errorf("probed %s", uri)
 			}
 		}
-		if h := c.Health(); h.State != "down" || !strings.Contains(h.Why, "refused") || h.NextProbe.Sub(time.Now()) > time.Minute || h.NextProbe.Before(time.Now()) {
+		if h := c.Health(); h.State != "down" || !strings.Contains(h.Why, "refused") || time.Until(h.NextProbe) > time.Minute || h.NextProbe.Before(time.Now()) {
 			t.Errorf("%+v", h)
 		}
 		f.status.Store(200)
@@ -344,7 +344,7 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = get(t, c, callsPath+"?To=1")
-		if h := c.Health(); h.State != "limited" || h.NextProbe.Sub(time.Now()) != 12*time.Second || h.Since != time.Now() {
+		if h := c.Health(); h.State != "limited" || time.Until(h.NextProbe) != 12*time.Second || h.Since != time.Now() {
 			t.Errorf("%+v", h)
 		}
 		_, err := get(t, c, callsPath)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,6 +40,9 @@ type commands struct {
 }
 
 func main() {
+	// net/http reports odd upstream bytes through the standard logger; they may
+	// hold what nobody here should read. Everything of ours goes through slog.
+	log.SetOutput(io.Discard)
 	os.Exit(run(process{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }
 

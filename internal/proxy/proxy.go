@@ -130,7 +130,6 @@ type visit struct {
 	r      *http.Request
 	caller understudy.Caller
 	target *understudy.Target
-	how    understudy.How
 	line   accesslog.Line
 	sent   bool // the header has gone out
 }
