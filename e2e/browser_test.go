@@ -80,6 +80,7 @@ func openTab(t *testing.T, home string) *tab {
 	command(b, network.Enable, network.EnableParams{})
 	command(b, log.Enable, cdp.Empty{})
 	command(b, runtime.Enable, cdp.Empty{})
+	command(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	b.size(1024, 800)
 	return b
 }
@@ -284,7 +285,8 @@ func TestBrowserKeyboard(t *testing.T) {
 		if !eval[bool](b, `(() => { const r = document.activeElement.getBoundingClientRect(); return r.bottom > 0 && r.top < innerHeight && r.right > 0 && r.left < innerWidth })()`) {
 			t.Errorf("%s has the focus off the screen", at)
 		}
-		if !eval[bool](b, `(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== "none" && s.outlineWidth !== "0px" || s.boxShadow !== "none" })()`) {
+		// The browser itself marks the part of a date that has the focus.
+		if !eval[bool](b, `(() => { if (document.activeElement.matches("[type^=date]")) return true; const s = getComputedStyle(document.activeElement); return s.outlineStyle !== "none" && s.outlineWidth !== "0px" || s.boxShadow !== "none" })()`) {
 			t.Errorf("%s has the focus, and nothing shows it", at)
 		}
 	}

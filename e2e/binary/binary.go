@@ -119,6 +119,9 @@ func (s *Server) Names() []string {
 // Log is everything the server wrote so far, standard output first.
 func (s *Server) Log() string { return s.out.String() + s.log.String() }
 
+// Stdout is what the server wrote to standard output so far.
+func (s *Server) Stdout() string { return s.out.String() }
+
 // Stderr is what the server wrote to standard error so far.
 func (s *Server) Stderr() string { return s.log.String() }
 

@@ -4,15 +4,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
 	"image/png"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +55,7 @@ func run(ctx context.Context, program, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	demo, err := binary.Start(program, ".", binary.Demo("--latency", "300ms")...)
+	demo, err := binary.Start(program, ".", binary.Demo("--latency", "400ms")...)
 	if err != nil {
 		return err
 	}
@@ -58,6 +63,9 @@ func run(ctx context.Context, program, folder string) error {
 	viewer, api := demo.URL("viewer"), demo.URL("slowapi")
 	record, err := newestMessage(viewer)
 	if err != nil {
+		return err
+	}
+	if err := warm(viewer, demo.URL("twilio")); err != nil {
 		return err
 	}
 	tab, end, err := browser.Open(ctx)
@@ -75,7 +83,7 @@ func run(ctx context.Context, program, folder string) error {
 	if err := fault(api, `{"rules":[{"match":"","status":503}]}`); err != nil {
 		return err
 	}
-	return takeAll(tab, viewer, folder, [][2]string{{"outage", "/twilio/messages?PageSize=20"}})
+	return takeAll(tab, viewer, folder, [][2]string{{"held", "/twilio/messages?PageSize=20"}, {"outage", "/twilio/messages?PageSize=100"}})
 }
 
 func takeAll(tab context.Context, viewer, folder string, pages [][2]string) error {
@@ -124,18 +132,72 @@ func take(tab context.Context, viewer, folder string, p picture) error {
 	return os.WriteFile(name, small, 0o644)
 }
 
-// shrink packs a picture as well as its format allows.
+// shrink packs a picture with 256 colours: the most frequent ones, and for
+// every other the nearest of them.
 func shrink(shot []byte) ([]byte, error) {
 	img, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
 		return nil, err
 	}
+	count := map[color.RGBA]int{}
+	box := img.Bounds()
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(img.At(x, y)).(color.RGBA) }
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			count[at(x, y)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
+		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
+	colours := color.Palette{}
+	for _, c := range frequent[:min(256, len(frequent))] {
+		colours = append(colours, c)
+	}
+	nearest := map[color.RGBA]uint8{}
+	for c := range count {
+		nearest[c] = uint8(colours.Index(c))
+	}
+	small := image.NewPaletted(box, colours)
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			small.SetColorIndex(x, y, nearest[at(x, y)])
+		}
+	}
 	var out bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := enc.Encode(&out, img); err != nil {
+	if err := enc.Encode(&out, small); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// warm reads a little, as programs and people do, so that the home page has
+// something to tell.
+func warm(viewer, dropIn string) error {
+	client := http.Client{Timeout: 20 * time.Second}
+	const account = "AC00000000000000000000000000000001"
+	lists := []string{"/Calls.json", "/Messages.json", "/IncomingPhoneNumbers.json", "/Calls.json?Status=busy", "/Messages.json?PageSize=20"}
+	for i := range 40 {
+		req, err := http.NewRequest(http.MethodGet, dropIn+"/2010-04-01/Accounts/"+account+lists[i%len(lists)], nil)
+		if err != nil {
+			return err
+		}
+		req.SetBasicAuth(account, "understudydemotoken")
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+	}
+	resp, err := client.Get(viewer + "/twilio/accounts")
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
 }
 
 // newestMessage finds a record to show.

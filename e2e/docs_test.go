@@ -1,0 +1,353 @@
+// Docs: what the documents tell people to type works, and their links lead
+// somewhere.
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"understudy/e2e/binary"
+)
+
+// elsewhere are commands that another test runs, or that are that test.
+var elsewhere = map[string]string{
+	"make run":  "TestRunComparison in e2e/docs_test.go",
+	"make test": "make test in .ci/run",
+}
+
+// documents are all pages, from the root of the repository.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	if len(all) < 8 || !slices.Contains(all, "../README.md") {
+		t.Fatalf("found only %v", all)
+	}
+	return all
+}
+
+// block is one fenced part of a page.
+type block struct {
+	language string
+	lines    []string
+}
+
+func blocks(t *testing.T, page string) []block {
+	t.Helper()
+	f, err := os.Open(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []block
+	inside := false
+	for in := bufio.NewScanner(f); in.Scan(); {
+		language, fence := strings.CutPrefix(in.Text(), "```")
+		switch {
+		case fence && !inside:
+			all = append(all, block{language: language})
+			inside = true
+		case fence:
+			inside = false
+		case inside:
+			all[len(all)-1].lines = append(all[len(all)-1].lines, in.Text())
+		}
+	}
+	if inside {
+		t.Errorf("%s: a fence is not closed", page)
+	}
+	return all
+}
+
+// commands are what a page tells people to type: everything in sh blocks, and
+// the curl lines of others, which show answers too.
+func commands(t *testing.T, page string) []string {
+	t.Helper()
+	var all []string
+	for _, b := range blocks(t, page) {
+		for i := 0; i < len(b.lines); i++ {
+			line := b.lines[i]
+			for strings.HasSuffix(line, `\`) && i+1 < len(b.lines) {
+				i++
+				line = strings.TrimSuffix(line, `\`) + strings.TrimSpace(b.lines[i])
+			}
+			line, _, _ = strings.Cut(line, "   #")
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if b.language == "sh" || strings.HasPrefix(line, "curl ") {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
+}
+
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for _, page := range documents(t) {
+		found := commands(t, page)
+		if len(found) == 0 {
+			continue
+		}
+		total += len(found)
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			d := &desk{t: t, dir: t.TempDir()}
+			for _, c := range found {
+				d.run(c)
+			}
+		})
+	}
+	if total < 6 {
+		t.Errorf("found only %d commands in the documents", total)
+	}
+}
+
+// desk is where a reader of one page types: a folder with what the page tells
+// them to write, and the demo running.
+type desk struct {
+	t    *testing.T
+	dir  string
+	demo *binary.Server
+}
+
+func (d *desk) run(command string) {
+	d.t.Helper()
+	args, ours := strings.CutPrefix(command, "bin/understudy ")
+	switch where := elsewhere[command]; {
+	case where != "":
+		d.exists(command, where)
+	case strings.HasPrefix(command, "curl "):
+		d.curl(command)
+	case ours && strings.HasPrefix(args, "serve"):
+		d.serve(strings.Fields(args))
+	case ours && strings.HasPrefix(args, "slowapi"):
+		start(d.t, d.dir, append(strings.Fields(args), "--listen", "127.0.0.1:0")...)
+	case ours:
+		d.settle()
+		d.shell(command)
+	default:
+		d.t.Errorf("no test runs %q: teach desk.run how, or say in elsewhere which test does", command)
+	}
+}
+
+// exists checks that the place that runs a command is there: "NAME in FILE".
+func (d *desk) exists(command, where string) {
+	d.t.Helper()
+	name, file, _ := strings.Cut(where, " in ")
+	text, err := os.ReadFile(filepath.Join("..", file))
+	if err != nil || !strings.Contains(string(text), name) {
+		d.t.Errorf("%s: %s is not there: %v", command, where, err)
+	}
+	target := strings.TrimPrefix(command, "make ")
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil || !regexp.MustCompile(`(?m)^`+target+`:`).Match(makefile) {
+		d.t.Errorf("%s: the Makefile has no %s: %v", command, target, err)
+	}
+}
+
+// curl runs a command against the demo, wherever its ports are. An answer of
+// 400 and above is a failure.
+func (d *desk) curl(command string) {
+	d.t.Helper()
+	if d.demo == nil {
+		d.demo = startDemo(d.t, "--latency", "10ms", "--records", "200")
+		rc := "fail-with-body\nsilent\nshow-error\nmax-time = 20\n"
+		if err := os.WriteFile(filepath.Join(d.dir, ".curlrc"), []byte(rc), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	for port, name := range map[string]string{"4114": "viewer", "4115": "twilio", "4116": "slowapi"} {
+		command = strings.ReplaceAll(command, "http://127.0.0.1:"+port, d.demo.URL(name))
+	}
+	if out := d.shell(command); len(out) == 0 {
+		d.t.Errorf("%s answers nothing", command)
+	}
+}
+
+// shell runs a command in the folder; bin/understudy is the built program.
+func (d *desk) shell(command string) string {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(command, "bin/understudy", program))
+	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Errorf("%s: %v\n%.600s", command, err, out)
+	}
+	return string(out)
+}
+
+// settle writes the README's settings and the secrets they name. Their
+// upstream is a simulated one: nothing may leave this machine.
+func (d *desk) settle() {
+	d.t.Helper()
+	path := filepath.Join(d.dir, "understudy.yml")
+	if _, err := os.Stat(path); err == nil {
+		return
+	}
+	up := startAPI(d.t, "--latency", "10ms", "--records", "50").URL("slowapi")
+	text := ""
+	for _, b := range blocks(d.t, "../README.md") {
+		if b.language == "yaml" {
+			text = strings.Join(b.lines, "\n") + "\n"
+		}
+	}
+	redirected := strings.Replace(text, "{spec: twilio, ", fmt.Sprintf("{spec: twilio, upstream: %q, ", up), 1)
+	if redirected == text {
+		d.t.Fatalf("the README's settings have no source to redirect:\n%s", text)
+	}
+	for name, text := range map[string]string{path: redirected, filepath.Join(d.dir, "twilio.token"): apiToken, filepath.Join(d.dir, "reports.secret"): "reportssecret"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// serve starts the server on free ports and reads something through it.
+func (d *desk) serve(args []string) {
+	d.t.Helper()
+	args = append(args, "--viewer", "127.0.0.1:0", "--drop-in", "twilio=127.0.0.1:0")
+	user := account + ":" + demoToken
+	if slices.Contains(args, "--demo") {
+		args = append(args, "--slowapi", "127.0.0.1:0")
+	} else {
+		d.settle()
+		user = "reports:reportssecret"
+	}
+	s := start(d.t, d.dir, args...)
+	if r := get(d.t, user, s.URL("twilio")+base+"/Calls.json?PageSize=5"); r.status != 200 {
+		d.t.Errorf("%v answers %d %s", args, r.status, r.body)
+	}
+	if r := get(d.t, "", s.URL("viewer")+"/twilio/calls"); r.status != 200 {
+		d.t.Errorf("%v: the viewer answers %d", args, r.status)
+	}
+}
+
+// Every settings file the documents show is one that `check` takes.
+func TestDocumentedSettings(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for _, page := range documents(t) {
+		for _, b := range blocks(t, page) {
+			text := strings.Join(b.lines, "\n") + "\n"
+			if b.language != "yaml" || !strings.HasPrefix(text, "sources:") && !strings.Contains(text, "\nsources:") {
+				continue
+			}
+			tried++
+			d := &desk{t: t, dir: t.TempDir()}
+			for _, m := range regexp.MustCompile(`file:([\w.-]+)`).FindAllStringSubmatch(text, -1) {
+				if err := os.WriteFile(filepath.Join(d.dir, m[1]), []byte("secret"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(d.dir, "understudy.yml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d.shell("bin/understudy check")
+		}
+	}
+	if tried < 2 {
+		t.Errorf("found only %d settings files in the documents", tried)
+	}
+}
+
+// What `make run` starts prints its comparison, measured.
+func TestRunComparison(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil || !strings.Contains(string(makefile), "bin/understudy serve --demo --compare --arrivals 6\n") {
+		t.Fatalf("make run starts something else: %v", err)
+	}
+	demo := startDemo(t, "--compare", "--arrivals", "6", "--latency", "50ms")
+	// Five lines: direct and through, each a time and its upstream requests.
+	row := regexp.MustCompile(`(?m)^ *\w.*?  +[\d.]+m?s +\d+ +[\d.]+[mµ]?s +\d+ +\d+$`)
+	await(t, func() string {
+		if rows := row.FindAllString(demo.Stdout(), -1); len(rows) != 5 {
+			return fmt.Sprintf("%d rows, want 5, in:\n%s", len(rows), demo.Stdout())
+		}
+		return ""
+	})
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	code    = regexp.MustCompile("(?s)```.*?```|`[^`]*`")
+)
+
+// anchors are the names a page's headings can be linked by.
+func anchors(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		all[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1])] = true
+	}
+	return all
+}
+
+func TestDocumentLinks(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			path, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(path, "://") || strings.HasPrefix(path, "mailto:") {
+				continue
+			}
+			checked++
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			data, err := os.ReadFile(target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if names := anchors(string(data)); !names[anchor] {
+				t.Errorf("%s links to %s, which has only %v", page, m[1], slices.Sorted(maps.Keys(names)))
+			}
+		}
+	}
+	if checked < 15 {
+		t.Errorf("checked only %d links", checked)
+	}
+}
