@@ -5,6 +5,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -254,4 +255,36 @@ func (o *oddStore) Touch(ctx context.Context, t understudy.Touch) (int64, error)
 		}
 	}
 	return o.Store.Touch(ctx, t)
+}
+
+// TestWorkBehindIsBounded: more pages are past fresh than may be refilled at
+// once; their readers are answered all the same.
+func TestWorkBehindIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.delay = func(understudy.Fetch) time.Duration { return 0 }
+		var targets []*understudy.Target
+		for n := range 300 {
+			target := s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
+			targets = append(targets, target)
+			s.get(t, target)
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		s.script(func() { s.delay = nil })
+		before, _ := s.fetches("")
+		for _, target := range targets {
+			want(t, s.get(t, target), understudy.Stale, "")
+		}
+		synctest.Wait()
+		if after, _ := s.fetches(""); after-before != maxBehind {
+			t.Errorf("%d refreshes at once, want %d", after-before, maxBehind)
+		}
+		time.Sleep(2 * time.Second)
+		s.flights.Lock()
+		defer s.flights.Unlock()
+		if s.flights.behind != 0 || len(s.flights.running) != 0 {
+			t.Errorf("left over: %d behind, %d running", s.flights.behind, len(s.flights.running))
+		}
+	})
 }
