@@ -48,6 +48,9 @@ func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
+		if list && c.Name == sheet.kind.Clock {
+			out.Text = "no time" // it begins the row and leads to the record
+		}
 		return out
 	}
 	if val.Text == "" {

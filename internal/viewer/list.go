@@ -123,7 +123,7 @@ func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
 		case i == 0:
 			cells[i].Href = href
 			if cells[i].Tone == "none" {
-				cells[i].Says = "Open this " + s.kind.One
+				cells[i].Says = cells[i].Text + ": open this " + s.kind.One
 			}
 		}
 	}
