@@ -134,10 +134,14 @@ func (m *Mirror) unsaved(f *flight, err error) {
 	f.detail = "not stored: " + lastWords(err)
 }
 
-// lastWords is the end of an error's text: what happened, less who says so.
+// lastWords is what happened, less who says so: the store's own short reason,
+// or the end of the error's text.
 func lastWords(err error) string {
 	text := err.Error()
-	if i := strings.LastIndex(text, ": "); i >= 0 && i+2 < len(text) {
+	var reason interface{ Short() string }
+	if errors.As(err, &reason) {
+		text = reason.Short()
+	} else if i := strings.LastIndex(text, ": "); i >= 0 && i+2 < len(text) {
 		text = text[i+2:]
 	}
 	text = strings.Map(func(r rune) rune {

@@ -211,7 +211,6 @@ type stage struct {
 	*Mirror
 	store  Store
 	memory *store.Memory
-	skew   time.Duration // of the wall clock
 	stop   func()
 }
 
