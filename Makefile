@@ -34,5 +34,9 @@ bench: build ## measure: results go to bench/results
 setup: ## install what tests need from Debian's packages, when it is absent
 	@tools/steps setup
 
+screens: build ## take pictures of the viewer's pages into docs/screens
+	@tools/steps setup
+	@cd e2e && $(GO) run ./screens
+
 clean: ## remove what was built
 	rm -rf bin .cache
