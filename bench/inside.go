@@ -56,8 +56,8 @@ func inside(ctx context.Context, r *run, pages int) (err error) {
 	if err != nil {
 		return err
 	}
-	r.table(splitRows("CPU of a new page, by room", "ms/page", rooms, float64(counts.Requests)*1e6))
-	r.say("inside one process, profiler on: %s ms a page by the kernel's count", figure(ms(spent)/float64(counts.Requests)))
+	r.table(splitRows("CPU of a new page, by room", "ms/page", rooms, float64(len(counts.ByTarget))*1e6))
+	r.say("inside one process, profiler on: %s ms a page by the kernel's count", figure(ms(spent)/float64(len(counts.ByTarget))))
 	r.say("")
 	return nil
 }
