@@ -113,6 +113,7 @@ func (c *conn) exec(st *statement, n int, args ...driver.Value) error {
 		return err
 	}
 	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.named(args))
+	clear(c.args)
 	return err
 }
 
@@ -140,6 +141,7 @@ func (c *conn) one(st *statement, args []driver.Value, row func(row []driver.Val
 
 func (c *conn) rows(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.named(args))
+	clear(c.args)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 )
 
 // TestBytesPerRecord holds the store to at most 400 bytes per record, pages
-// and all: on 20,000 records always, on a million with UNDERSTUDY_PROVE=1.
+// and all: on 10,000 records always, on a million with UNDERSTUDY_PROVE=1.
 func TestBytesPerRecord(t *testing.T) {
-	records := 20_000
+	records := 10_000
 	if os.Getenv("UNDERSTUDY_PROVE") != "" {
 		records = 1_000_000
 	}

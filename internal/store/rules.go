@@ -106,6 +106,8 @@ func check(p *understudy.Page) error {
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 	case p.Key.Source == "":
 		return fmt.Errorf("%w: the page names no source", understudy.ErrNotStored)
+	case p.Kind != "" && p.Shape == "":
+		return fmt.Errorf("%w: the page names a kind and no shape", understudy.ErrNotStored)
 	}
 	end := 0
 	for i, r := range p.Rows {

@@ -57,6 +57,19 @@ type scratch struct {
 	byID    map[string]int32
 }
 
+// maxScratch is how much memory one large page may leave behind.
+const maxScratch = 1 << 20
+
+// trim lets go of the page that was saved, and of memory only it needed.
+func (x *scratch) trim() {
+	clear(x.args)
+	clear(x.entries[:cap(x.entries)])
+	clear(x.byID)
+	if cap(x.raw) > maxScratch || cap(x.packed) > maxScratch || cap(x.ids) > maxScratch || cap(x.entries) > 2000 {
+		*x = scratch{}
+	}
+}
+
 // Save keeps a page: the versions of its records that are new, the changes
 // they make, and the page itself, in one transaction. A page whose Key has a
 // source but no URI (the answer to a write) only has its records kept. An
@@ -64,11 +77,11 @@ type scratch struct {
 // 204 is never kept as a page.
 //
 // The ID, Clock and Final of a row are taken to follow from its bytes: they are
-// kept with the version. A record that stands twice in a page counts as it stands last; both bodies
-// are kept. Seen is brought up to date with every save, except that of a
-// record in a final state, which may lag by up to an hour. A sight that is
-// older than the held one by up to five minutes lost a race: its bytes are
-// kept for the page, but it changes nothing.
+// kept with the version. A record that stands twice in a page counts as it
+// stands last; both bodies are kept. Seen is brought up to date with every
+// save, except that of a record in a final state, which may lag by up to an
+// hour. A sight that is older than the held one by up to five minutes lost a
+// race: its bytes are kept for the page, but it changes nothing.
 //
 // ErrOutdated: a write to the kind came after the fetch began, or a newer page
 // of the key is held; nothing is stored. ErrNotStored: it could not be saved;
@@ -97,6 +110,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		if err == nil {
 			db.sample(s)
 		}
+		db.scratch.trim()
 		return broken, err
 	})
 	if err != nil {

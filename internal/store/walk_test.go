@@ -32,7 +32,7 @@ func size(t *testing.T, path string, db *store.DB) int64 {
 // the file each. Between the walks calls change, and some go.
 func TestWalkAtThreePageSizes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	w := storetest.NewWorld(1, 10_000)
+	w := storetest.NewWorld(1, walked)
 	rng := rand.New(rand.NewPCG(1, 2))
 	pages := map[understudy.Key]*understudy.Page{}
 	walk := func(pageSize int, when time.Time, changes int) {
@@ -45,24 +45,19 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 			}
 			made += len(saved.Changes)
 			pages[p.Key] = p
-		}
-		if made != changes {
-			t.Fatalf("page size %d: %d changes, want %d", pageSize, made, changes)
-		}
-		for _, p := range pages {
 			got, err := db.Page(t.Context(), p.Key)
-			if err != nil || !bytes.Equal(got.Body, p.Body) {
+			if err != nil || !bytes.Equal(got.Body, p.Body) || got.Superseded {
 				t.Fatalf("page %s does not come back: %v", p.Key, err)
 			}
 		}
-		if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-			t.Fatalf("verify: %v %v", r.Problems, err)
+		if made != changes {
+			t.Fatalf("page size %d: %d changes, want %d", pageSize, made, changes)
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	walk(50, storetest.Epoch, 10_000)
+	walk(50, storetest.Epoch, walked)
 	last := fileSize(t, path)
 	for i, pageSize := range []int{41, 200} {
 		walk(pageSize, storetest.Epoch.Add(time.Duration(i+1)*time.Hour), 0)
@@ -75,16 +70,31 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 		last = now
 	}
 	// Changes between further walks: every page still comes back as it was.
-	for i := range 3 {
+	for i, pageSize := range []int{50, 41} {
 		changed := map[int]bool{}
 		for range 30 {
 			n := rng.IntN(w.N)
-			if !w.Gone[n] {
-				w.Changed[n]++
-				changed[n] = true
-			}
+			w.Changed[n]++
+			changed[n] = true
 		}
-		walk([]int{50, 41, 200}[i], storetest.Epoch.Add(time.Duration(i+3)*time.Hour), len(changed))
+		walk(pageSize, storetest.Epoch.Add(time.Duration(i+3)*time.Hour), len(changed))
+	}
+	db := openDB(t, path)
+	old := 0
+	for _, p := range pages {
+		got, err := db.Page(t.Context(), p.Key)
+		if err != nil || !bytes.Equal(got.Body, p.Body) {
+			t.Fatalf("page %s does not come back: %v", p.Key, err)
+		}
+		if got.Superseded {
+			old++
+		}
+	}
+	if old == 0 || old > 150 {
+		t.Errorf("%d pages are superseded by 60 changes", old)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Fatalf("verify: %v %v", r.Problems, err)
 	}
 }
 

@@ -401,6 +401,7 @@ func notStored(t *testing.T, s *suite) {
 		"backwards":      func(p *understudy.Page) { p.Rows[0].End = p.Rows[0].Start - 1 },
 		"empty":          func(p *understudy.Page) { p.Rows[0].End = p.Rows[0].Start },
 		"negative":       func(p *understudy.Page) { p.Rows[0].Start = -1 },
+		"without shape":  func(p *understudy.Page) { p.Shape = "" },
 		"without source": func(p *understudy.Page) { p.Key.Source = "" },
 	} {
 		p := list("/l", at(1), call(1, "x"), call(2, "x"))
