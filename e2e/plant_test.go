@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,13 +19,17 @@ import (
 	"understudy"
 )
 
-// fate says who may see a marker.
+// fate says who may see a marker: role all sees all but the last, support and
+// desk some.
 type fate string
 
 const (
-	seenByAll     fate = "all"     // hidden or masked for support
-	seenBySupport fate = "support" // and for role all too
-	seenByNobody  fate = "nobody"  // a secret, or not part of an answer
+	plain    fate = "plain"
+	prices   fate = "price"
+	phones   fate = "phone"
+	bodies   fate = "body"
+	unnamed  fate = "unnamed" // the spec does not name it
+	nobodies fate = "nobody"  // a secret, or not part of an answer
 )
 
 // marker is one planted text.
@@ -36,7 +41,8 @@ type marker struct {
 // garden is the upstream. Markers are texts of a form nothing else has; those
 // in number fields are numbers of which the first eleven digits are the marker.
 type garden struct {
-	spec *understudy.Spec
+	spec   *understudy.Spec
+	secret string // what the house signs in with; upstream repeats it
 
 	mu      sync.Mutex
 	n       int
@@ -79,6 +85,9 @@ func (g *garden) found(sent []byte) map[string]marker {
 		if known, ok := g.markers[strings.ToLower(string(m))]; ok {
 			all[strings.ToLower(string(m))] = known
 		}
+	}
+	if bytes.Contains(sent, []byte(g.basic())) {
+		all[g.basic()] = marker{nobodies, "the Authorization header sent upstream"}
 	}
 	digits := bytes.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
@@ -144,11 +153,15 @@ func (o *object) done() string {
 func fateOf(f *understudy.Field) fate {
 	switch f.Class {
 	case understudy.ClassSecret:
-		return seenByNobody
-	case understudy.ClassPhone, understudy.ClassBody:
-		return seenByAll
+		return nobodies
+	case understudy.ClassPhone:
+		return phones
+	case understudy.ClassBody:
+		return bodies
+	case understudy.ClassPrice:
+		return prices
 	}
-	return seenBySupport
+	return plain
 }
 
 // record is one record of a kind.
@@ -175,8 +188,8 @@ func (g *garden) record(k *understudy.Kind, id string, variant int) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(inner)) {
 		in := inner[name]
-		in.text("x_inside", g.mark(seenByAll, k.Name+"."+name+".x_inside"))
-		in.raw("x_list", fmt.Sprintf(`[%q,{"y":%q}]`, g.mark(seenByAll, "list in "+name), g.mark(seenByAll, "object in list in "+name)))
+		in.text("x_inside", g.mark(unnamed, k.Name+"."+name+".x_inside"))
+		in.raw("x_list", fmt.Sprintf(`[%q,{"y":%q}]`, g.mark(unnamed, "list in "+name), g.mark(unnamed, "object in list in "+name)))
 		o.raw(name, in.done())
 	}
 	g.unknown(o, k.Name)
@@ -190,7 +203,7 @@ func (g *garden) field(o *object, k *understudy.Kind, f *understudy.Field, varia
 	case variant == texts:
 		o.text(f.Name, g.mark(fateOf(f), place))
 	case variant == numbers && f.Class == understudy.ClassPhone:
-		o.text(f.Name, g.number(seenByAll, place))
+		o.text(f.Name, g.number(fateOf(f), place))
 	case variant == numbers && f.Type == understudy.TypeRFC2822:
 		o.text(f.Name, "Mon, 01 Jun 2026 10:00:00 +0000")
 	case variant == numbers && f.Name == "status":
@@ -207,9 +220,9 @@ func (g *garden) field(o *object, k *understudy.Kind, f *understudy.Field, varia
 // oddField writes a field as nobody expects it, turn by turn.
 func (g *garden) oddField(o *object, f *understudy.Field, place string) {
 	g.n++
-	inside := seenByAll
-	if fateOf(f) == seenByNobody {
-		inside = seenByNobody
+	inside := unnamed
+	if fateOf(f) == nobodies {
+		inside = nobodies
 	}
 	hidden := func(what string) string { return g.mark(inside, place+" as "+what) }
 	own := func(what string) string { return g.mark(fateOf(f), place+" as "+what) }
@@ -224,15 +237,21 @@ func (g *garden) oddField(o *object, f *understudy.Field, place string) {
 	case 3: // a name with an escape in it
 		o.raw(fmt.Sprintf(`\u%04x%s`, f.Name[0], f.Name[1:]), fmt.Sprintf("%q", own("escaped name")))
 	case 4: // another field that differs in case
-		o.text(strings.ToUpper(f.Name), g.mark(seenByAll, place+" in upper case"))
+		o.text(strings.ToUpper(f.Name), g.mark(unnamed, place+" in upper case"))
 		o.text(f.Name, own("beside its upper case"))
 	}
 }
 
+// basic is the secret as a request carries it.
+func (g *garden) basic() string {
+	return base64.StdEncoding.EncodeToString([]byte(account + ":" + g.secret))
+}
+
 // unknown adds what no spec names, at every depth.
 func (g *garden) unknown(o *object, place string) {
-	hide := func(what string) string { return g.mark(seenByAll, place+": "+what) }
+	hide := func(what string) string { return g.mark(unnamed, place+": "+what) }
 	o.text("x_new", hide("x_new"))
+	o.text("x_echo", "you signed in with "+g.secret)
 	o.raw("x_object", fmt.Sprintf(`{"from":%q,"a":{"body":%q,"auth_tokens":[%q,[%q]]}}`, hide("object"), hide("object"), hide("object"), hide("object")))
 	o.raw("x_list", fmt.Sprintf(`[%q,{"sid":%q,"to":[{"body":%q}]}]`, hide("list"), hide("list"), hide("list")))
 	o.raw("x_empty", `{"":`+fmt.Sprintf("%q", hide("empty name"))+`}`)
@@ -261,7 +280,7 @@ func (g *garden) list(k *understudy.Kind, l *understudy.List, path string, page 
 		case f.Type == understudy.TypeInt:
 			o.raw(f.Name, fmt.Sprint(page))
 		default:
-			o.text(f.Name, g.mark(seenBySupport, "envelope."+f.Name))
+			o.text(f.Name, g.mark(plain, "envelope."+f.Name))
 		}
 	}
 	g.unknown(o, "envelope of "+l.Path)
@@ -275,8 +294,8 @@ func (g *garden) list(k *understudy.Kind, l *understudy.List, path string, page 
 
 // trouble is an error body full of what support must not read.
 func (g *garden) trouble(status int) string {
-	return fmt.Sprintf(`{"code":%d,"message":"The number %s is not %s","more_info":%q,"status":%d,"details":{"body":%q}}`,
-		20000+status, g.number(seenByAll, "error message"), g.mark(seenByAll, "error message"), g.mark(seenByAll, "error more_info"), status, g.mark(seenByAll, "error details"))
+	return fmt.Sprintf(`{"code":%d,"message":"The number %s is not %s","more_info":%q,"status":%d,"details":{"body":%q,"token":%q}}`,
+		20000+status, g.number(unnamed, "error message"), g.mark(unnamed, "error message"), g.mark(unnamed, "error more_info"), status, g.mark(unnamed, "error details"), g.secret)
 }
 
 // answer finds or makes the bytes for a target.
@@ -312,7 +331,7 @@ func (g *garden) body(t *understudy.Target, r *http.Request, status int) string 
 	case t.Kind == nil:
 		return g.trouble(404)
 	case trouble && status == 200:
-		return "<html><body>" + g.mark(seenByNobody, "an HTML page where JSON belongs") + "</body></html>"
+		return "<html><body>" + g.mark(nobodies, "an HTML page where JSON belongs") + "</body></html>"
 	case trouble && status == 206: // a lone surrogate
 		return strings.Replace(g.record(t.Kind, t.ID, texts), `"x_new":"`, `"x_odd":"\ud800","x_new":"`, 1)
 	case status != 200:
@@ -344,11 +363,12 @@ func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, contentType, body := g.answer(t, r)
 	g.mu.Lock()
 	for _, name := range []string{"X-Note", "Etag", "Link", "Warning", "Server", "Content-Disposition", "X-Powered-By"} {
-		w.Header().Set(name, `"`+g.mark(seenByNobody, "upstream's header "+name)+`"`)
+		w.Header().Set("X-Signed-In", "Basic "+g.basic())
+		w.Header().Set(name, `"`+g.mark(nobodies, "upstream's header "+name)+`"`)
 	}
-	w.Header().Set("Set-Cookie", "session="+g.mark(seenByNobody, "upstream's cookie"))
+	w.Header().Set("Set-Cookie", "session="+g.mark(nobodies, "upstream's cookie"))
 	if status == http.StatusFound {
-		w.Header().Set("Location", "/elsewhere/"+g.mark(seenByNobody, "upstream's Location"))
+		w.Header().Set("Location", "/elsewhere/"+g.mark(nobodies, "upstream's Location"))
 	}
 	g.mu.Unlock()
 	w.Header().Set("Content-Type", contentType)
@@ -360,6 +380,7 @@ func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func plant(t *testing.T, spec *understudy.Spec) (*garden, string) {
 	t.Helper()
 	g := &garden{spec: spec, markers: map[string]marker{}, bodies: map[string][]byte{}}
+	g.secret = g.mark(nobodies, "the upstream secret")
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	return g, server.URL

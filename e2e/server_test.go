@@ -104,6 +104,7 @@ type settings struct {
 	mirror   string // the mirror section, in one line
 	polls    string // default: none
 	more     string // lines to add to the credentials; their secrets may name the files below
+	roles    string // lines to add to the roles
 }
 
 // Names of files and folders beside the settings.
@@ -143,9 +144,9 @@ credentials:
 %[7]sroles:
   support:
     twilio: {"*": see, phone: last4, body: hide}
-mirror: %[5]s
+%[8]smirror: %[5]s
 log: {access: %[6]s}
-`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more),
+`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
