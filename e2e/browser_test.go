@@ -358,3 +358,48 @@ func TestBrowserSmallScreen(t *testing.T) {
 		}
 	}
 }
+
+// A browser says its timezone once; times are shown and asked for in it, and
+// upstream is asked in UTC.
+func TestBrowserTimezone(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, "--latency", "20ms", "--records", "300", "--epoch", "2026-06-01T12:00:00Z")
+	b := openTab(t, demo.URL("viewer"))
+	command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tehran"})
+	b.do(chromedp.Navigate(b.home + "/twilio/calls?Status=completed"))
+	await(t, func() string {
+		if zone := eval[string](b, `document.querySelector(".zone select")?.value ?? ""`); zone != "Asia/Tehran" {
+			return "the page is still in " + zone
+		}
+		return ""
+	})
+	b.do(chromedp.WaitReady(chromedp.CSS("footer")))
+	if path := eval[string](b, `location.pathname + location.search`); path != "/twilio/calls?Status=completed" {
+		t.Errorf("saying the timezone leads to %s", path)
+	}
+	stamps := eval[[]string](b, `[...document.querySelectorAll("tbody time")].map(e => e.dateTime)`)
+	if len(stamps) < 20 {
+		t.Fatalf("%d times on the page", len(stamps))
+	}
+	for _, s := range stamps {
+		if at, err := time.Parse(time.RFC3339, s); err != nil || !strings.HasSuffix(s, "+03:30") {
+			t.Errorf("a time is %s (%v), want one in +03:30: %v", s, err, at)
+		}
+	}
+	b.do(openAll, chromedp.SetValue(chromedp.CSS(`input[name="StartTime<"]`), "2026-05-20T12:00"))
+	b.follow(chromedp.Submit(chromedp.CSS(`input[name="StartTime<"]`)))
+	address, err := url.Parse(eval[string](b, `location.href`))
+	if err != nil || address.Query().Get("StartTime<") != "2026-05-20T08:30:00Z" {
+		t.Errorf("12:00 in Tehran is asked as %v", address)
+	}
+	if shown := eval[string](b, `document.querySelector('input[name="StartTime<"]').value`); shown != "2026-05-20T12:00" {
+		t.Errorf("and shown again as %s", shown)
+	}
+	limit := time.Date(2026, 5, 20, 8, 30, 0, 0, time.UTC)
+	for _, s := range eval[[]string](b, `[...document.querySelectorAll("tbody td:first-child time")].map(e => e.dateTime)`) {
+		if at, err := time.Parse(time.RFC3339, s); err != nil || at.After(limit) {
+			t.Errorf("a call that started at %s is after %v: %v", s, limit, err)
+		}
+	}
+	b.calm("timezone")
+}
