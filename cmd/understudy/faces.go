@@ -34,12 +34,12 @@ func (h *house) openFaces(ctx context.Context, gate *access.Gate, book *callers.
 		}
 		p, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Gate: gate, Callers: book, Health: diag.Health(),
-			Log: h.access, Logger: h.log, Now: time.Now,
+			Log: h.access, Took: h.recent[src.Name].add, Logger: h.log, Now: time.Now,
 		})
 		if err != nil {
 			return err
 		}
-		h.faces = append(h.faces, newFace(src.Name, l, h.recent[src.Name].handler(p), h.log))
+		h.faces = append(h.faces, newFace(src.Name, l, p, h.log))
 	}
 	return b.dir.announce(h.faces[0].url())
 }

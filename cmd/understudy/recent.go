@@ -3,7 +3,6 @@
 package main
 
 import (
-	"net/http"
 	"sync/atomic"
 	"time"
 )
@@ -18,14 +17,10 @@ type recent struct {
 	times [recentCount]atomic.Int64
 }
 
-// handler times what next answers.
-func (r *recent) handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		began := time.Now()
-		next.ServeHTTP(w, req)
-		i := r.n.Add(1) - 1
-		r.times[i%recentCount].Store(int64(time.Since(began)))
-	})
+// add keeps one more time.
+func (r *recent) add(took time.Duration) {
+	i := r.n.Add(1) - 1
+	r.times[i%recentCount].Store(int64(took))
 }
 
 // last are the kept times, oldest first.

@@ -94,21 +94,16 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	if n := len(r.last()); n != 0 {
 		t.Errorf("%d times before the first", n)
 	}
-	h := r.handler(http.NotFoundHandler())
-	for range recentCount + 5 {
-		h.ServeHTTP(discard{}, nil)
+	for i := range recentCount + 5 {
+		r.add(time.Duration(i))
 	}
 	if n := len(r.last()); n != recentCount {
 		t.Errorf("%d times kept, want %d", n, recentCount)
 	}
+	if first := r.last()[0]; first != 5 {
+		t.Errorf("the oldest is %d, want 5", first)
+	}
 }
-
-// discard is a ResponseWriter for handlers whose answer does not matter.
-type discard struct{}
-
-func (discard) Header() http.Header         { return http.Header{} }
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-func (discard) WriteHeader(int)             {}
 
 func TestFolderIsHeldOnce(t *testing.T) {
 	dir := t.TempDir()

@@ -48,12 +48,15 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	Health  http.Handler     // answers /-/health, the one path of our own; nil: 404
-	MaxBody int64            // bytes of a write's body; 0 = 1 MiB
-	Cache   int64            // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
-	Log     *accesslog.Log   // one line a request; nil: none
-	Logger  *slog.Logger     // nil: discard
-	Now     func() time.Time // nil: time.Now
+	Health  http.Handler   // answers /-/health, the one path of our own; nil: 404
+	MaxBody int64          // bytes of a write's body; 0 = 1 MiB
+	Cache   int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
+	Log     *accesslog.Log // one line a request; nil: none
+	// Took is told how long each answer took; nil: nobody is. It is called
+	// from many goroutines and must not wait.
+	Took   func(time.Duration)
+	Logger *slog.Logger     // nil: discard
+	Now    func() time.Time // nil: time.Now
 }
 
 // Proxy is the drop-in face of one source, an http.Handler. It is safe for
@@ -66,12 +69,13 @@ type Proxy struct {
 	health  http.Handler
 	maxBody int64
 	access  *accesslog.Log
+	took    func(time.Duration)
 	log     *slog.Logger
 	now     func() time.Time
 	ids     *accesslog.IDs
 
-	challenge []string // WWW-Authenticate
-	targets   *recent.Cache[string, *understudy.Target]
+	challenge []string                     // WWW-Authenticate
+	targets   *recent.Cache[string, aimed] // by request line
 	labels    *recent.Cache[labelKey, *label]
 	fresh     *limiter
 }
@@ -101,11 +105,14 @@ func New(o Options) (*Proxy, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Took == nil {
+		o.Took = func(time.Duration) {}
+	}
 	return &Proxy{
 		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, health: o.Health,
-		maxBody: o.MaxBody, access: o.Log, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
+		maxBody: o.MaxBody, access: o.Log, took: o.Took, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
-		targets:   recent.New[string, *understudy.Target](maxTargets),
+		targets:   recent.New[string, aimed](maxTargets),
 		labels:    recent.New[labelKey, *label](max(o.Cache, 0)),
 		fresh:     newLimiter(),
 	}, nil
@@ -161,6 +168,7 @@ func (v *visit) end() {
 		}
 	}
 	v.line.Took = v.now().Sub(v.line.At)
+	v.took(v.line.Took)
 	v.access.Add(&v.line)
 	if why != nil {
 		panic(http.ErrAbortHandler)
@@ -250,11 +258,18 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// aimed is what a request line means, and how the access log writes it.
+type aimed struct {
+	target  *understudy.Target
+	written string
+}
+
 // aim is the request's target, remembered by the request line.
 func (v *visit) aim() (*understudy.Target, error) {
 	uri := v.r.RequestURI
-	if t, ok := v.targets.Get(uri); ok {
-		return t, nil
+	if a, ok := v.targets.Get(uri); ok {
+		v.line.Written = a.written
+		return a.target, nil
 	}
 	path, query, _ := strings.Cut(uri, "?")
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
@@ -264,6 +279,7 @@ func (v *visit) aim() (*understudy.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.targets.Put(strings.Clone(uri), t, int64(4*len(uri)+targetWeight))
+	v.line.Written = string(accesslog.AppendTarget(nil, uri))
+	v.targets.Put(strings.Clone(uri), aimed{t, v.line.Written}, int64(5*len(uri)+targetWeight))
 	return t, nil
 }

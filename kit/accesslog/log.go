@@ -20,6 +20,7 @@ type Line struct {
 	ID       string
 	Method   string
 	Target   string // as requested; written with its values taken out, see AppendTarget
+	Written  string // what AppendTarget made of Target, where that is known already
 	Status   int
 	Bytes    int64 // of body sent
 	Caller   string
@@ -128,7 +129,11 @@ func (line *Line) AppendTo(dst []byte) []byte {
 	dst = appendPair(dst, " id=", line.ID)
 	dst = appendPair(dst, " method=", line.Method)
 	dst = append(dst, ` path="`...)
-	dst = AppendTarget(dst, line.Target)
+	if line.Written != "" {
+		dst = append(dst, line.Written...)
+	} else {
+		dst = AppendTarget(dst, line.Target)
+	}
 	dst = append(dst, `" status=`...)
 	dst = strconv.AppendInt(dst, int64(line.Status), 10)
 	dst = append(dst, " bytes="...)
