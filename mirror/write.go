@@ -18,8 +18,8 @@ const touchTime = 10 * time.Second
 // Write passes a write on, once. Before it returns, nothing the write may have
 // touched is answered from the mirror any more and no fetch begun before may
 // fill: the lists of its kind in every filter and, for an instance path, the
-// record. The body of a 200 or 201 is saved as a version; a 204 to a DELETE
-// removes the record.
+// record. The body of a 200 or 201 is saved as a version, and the next read of the
+// record waits for upstream all the same; a 204 to a DELETE removes the record.
 //
 // A definite refusal (a 4xx other than 404, 408, 409 and 410) and a write that
 // was never sent change nothing upstream and invalidate nothing; everything
@@ -114,22 +114,39 @@ func (m *Mirror) touched(k *kind, id string) {
 	m.hot.dropAll(gone)
 }
 
-// touch tells the store, with the kind locked. What it does not take in is
-// owed: until then the mirror itself knows that the record is invalid.
+// touch tells the store, with the kind locked: first the version the answer
+// shows, then that the record and its kind's lists are to be asked for again.
+// An answer to a write is not what a read would say (a new record's dates may
+// still be missing), so it is a version and no answer. What the store does not
+// take in is owed: until then the mirror itself knows that the record is
+// invalid.
 func (m *Mirror) touch(ctx context.Context, k *kind, w understudy.Write, p *understudy.Page, generation int64) (stored bool, err error) {
-	k.owes(w.Target.ID, generation)
+	v := version(k, w, p, generation)
+	id := w.Target.ID
+	if id == "" && v != nil {
+		id = v.Rows[0].ID
+	}
 	if err := k.lock(ctx); err != nil {
+		k.owes(id, generation)
 		return false, err
 	}
 	defer k.unlock()
-	if err := m.repay(ctx, k); err != nil {
-		return false, m.saving.failed(m, err)
+	if v != nil {
+		stored, err = m.keep(ctx, k, v)
 	}
-	m.saving.works(m)
-	v := version(k, w, p, generation)
-	if v == nil {
-		return false, nil
+	k.owes(id, generation)
+	if owed := m.repay(ctx, k); owed != nil {
+		return stored, m.saving.failed(m, owed)
 	}
+	m.touched(k, id) // whoever read the version meanwhile
+	if err == nil {
+		m.saving.works(m)
+	}
+	return stored, err
+}
+
+// keep saves the version a write's answer shows.
+func (m *Mirror) keep(ctx context.Context, k *kind, v *understudy.Page) (stored bool, err error) {
 	saved, err := m.save(ctx, k, v)
 	if errors.Is(err, understudy.ErrOutdated) {
 		return false, nil // by a later write

@@ -55,9 +55,12 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		if a.How != understudy.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
 			t.Errorf("write's answer %+v", a)
 		}
-		// The answer's body is a version: the record is answered at once, as written.
+		// The answer's body is a version, and the next read waits for upstream all the same.
+		if rec, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(6)); err != nil || !strings.Contains(string(rec.Body), "canceled") || !rec.Invalid {
+			t.Errorf("the record after the write: %+v, %v", rec, err)
+		}
 		got := s.get(t, s.call(t, sid(6)))
-		want(t, got, understudy.Composed, "composed")
+		want(t, got, understudy.Cold, "")
 		if !strings.Contains(string(got.Page.Body), "canceled") {
 			t.Errorf("body after the write: %s", got.Page.Body)
 		}

@@ -109,8 +109,14 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	return s, nil
 }
 
+// countTime bounds reading the counts for a page.
+const countTime = time.Second
+
 // viewerSnapshot is the same for one source, as people see it.
 func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapshot {
+	// The page that says a request took too long still tells what is held.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+	defer cancel()
 	m, c, health := h.mirror.Stats(source), h.clients[source].Stats(), h.clients[source].Health()
 	s := viewer.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
@@ -119,7 +125,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.address(source),
 	}
 	kinds, err := h.db.Kinds(ctx, source)
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		h.log.Error("home page: counts", "err", err)
 	}
 	for _, k := range kinds {

@@ -77,7 +77,7 @@ func (v *Viewer) list(q *visit) error {
 		return err
 	}
 	if q.json {
-		q.send(q.answer.Page.Status, q.answer.Page.ContentType, view.Body)
+		q.send(q.answer.Page.Status, view.ContentType, view.Body)
 		return nil
 	}
 	if q.answer.Page.Status != http.StatusOK {

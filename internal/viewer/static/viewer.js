@@ -16,8 +16,8 @@ if (document.documentElement.dataset.zone === "unset" && here && here !== menu.v
   } catch { /* no storage, no guess */ }
 }
 
-// Copy buttons.
-for (const at of document.querySelectorAll("[data-copy]")) {
+// Copy buttons, where the browser lets a page copy: over https, or on this machine.
+for (const at of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
   const button = document.createElement("button");
   button.className = "copy";
   button.type = "button";
