@@ -151,8 +151,8 @@ func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	// Each checkpoint writes a page of the file once however often it changed,
-	// so a longer log saves writes of the indexes; 4,000 pages are 16 MB.
-	for _, pragma := range []string{"wal_autocheckpoint = 4000", "journal_size_limit = 33554432"} {
+	// so a longer log saves writes of the indexes; 8,000 pages are 32 MB.
+	for _, pragma := range []string{"wal_autocheckpoint = 8000", "journal_size_limit = 33554432"} {
 		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			_ = c.close()
 			return nil, err
