@@ -30,7 +30,11 @@ func reader(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	bareServer, err := r.bare(ctx, warm.body, warm.body)
+	plain, zipped, err := stored(ctx, g, calls)
+	if err != nil {
+		return err
+	}
+	bareServer, err := r.bare(ctx, plain, zipped)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (b *beside) alone(ctx context.Context) error {
 	slowest := 0.0
 	for _, encoding := range []string{"gzip", "identity"} {
 		var ours, bare [2][]time.Duration
-		for round := range b.times(5, 1) {
+		for round := range b.times(3, 1) {
 			o, n, err := b.pair(ctx, round, encoding, 1, b.long(2*time.Second))
 			if err != nil {
 				return err
@@ -180,7 +180,7 @@ func (b *beside) alone(ctx context.Context) error {
 func (b *beside) crowd(ctx context.Context, encoding string) error {
 	rows := [][]string{{"16 clients, " + encoding, "req/s", "CPU us/req", "p50 ms", "p99 ms", "bare req/s", "CPU us/req", "p50 ms", "p99 ms", "ratio"}}
 	var ratios []float64
-	for round := range b.times(11, 2) {
+	for round := range b.times(9, 2) {
 		o, n, err := b.pair(ctx, round, encoding, 16, b.long(4*time.Second))
 		if err != nil {
 			return err
