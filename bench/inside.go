@@ -167,6 +167,7 @@ func room(s *profile.Sample) string {
 			return "net/http, serving" // bytes handed over by a face are on their way
 		}
 		if path, ok := strings.CutPrefix(name, "understudy/"); ok {
+			path, _, _ = strings.Cut(path, "[") // type arguments hold paths too
 			slash := strings.LastIndexByte(path, '/')
 			dot := strings.IndexByte(path[slash+1:], '.')
 			return path[:slash+1+dot]
