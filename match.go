@@ -84,7 +84,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 // Follow is the target of a link found in an answer: a URI reference with a
 // path of its own (its host, if any, is not looked at).
 func (s *Spec) Follow(source, link string) (*Target, error) {
-	if _, rest, ok := strings.Cut(link, "://"); ok {
+	if _, rest, ok := strings.Cut(link, "://"); ok && !strings.HasPrefix(link, "/") {
 		slash := strings.IndexByte(rest, '/')
 		if slash < 0 {
 			return nil, fmt.Errorf("%w: link %q has no path", ErrInvalid, clip(link))

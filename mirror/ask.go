@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"understudy"
@@ -19,13 +20,19 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
 	f, joined, err := m.joinFor(r)
+	if errors.Is(err, errLanded) {
+		return m.searchAgain(ctx, r)
+	}
 	if err != nil {
 		return nil, err
 	}
 	a, err := m.wait(ctx, r, f, joined)
 	if joined && f.landed() && f.err != nil && !f.patient && r.held.page == nil && errors.Is(err, understudy.ErrUnavailable) {
 		// What was joined was begun with less patience than this reader has.
-		if f, joined, err = m.joinFor(r); err != nil {
+		if f, joined, err = m.joinFor(r); errors.Is(err, errLanded) {
+			return m.searchAgain(ctx, r)
+		}
+		if err != nil {
 			return nil, err
 		}
 		a, err = m.wait(ctx, r, f, joined)
@@ -37,9 +44,18 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 }
 
 func (m *Mirror) joinFor(r *reading) (*flight, bool, error) {
-	return m.join(r.Target, r.source, r.kind, errand{
-		reason: understudy.Waiting, patient: r.held.page == nil, direct: within(&r.Ask) == 0,
-	})
+	want := errand{reason: understudy.Waiting, patient: r.held.page == nil, direct: within(&r.Ask) == 0}
+	if r.held.page != nil {
+		want.since = r.held.page.At
+	}
+	// No third look, and none for an asker who may find what landed too old.
+	want.blind = r.again || within(&r.Ask) != math.MaxInt64
+	return m.join(r.Target, r.source, r.kind, want)
+}
+
+// searchAgain looks once more at what is held.
+func (m *Mirror) searchAgain(ctx context.Context, r *reading) (*understudy.Answer, error) {
+	return m.search(ctx, &reading{Ask: r.Ask, source: r.source, kind: r.kind, now: m.now(), again: true})
 }
 
 // wait waits for the flight and leaves it.

@@ -79,7 +79,14 @@ type errand struct {
 	reason  understudy.Reason
 	patient bool // nothing is held
 	direct  bool // what has landed already will not do
+	// since is when upstream gave what the reader found; what landed after it
+	// looked is told by errLanded instead of being fetched again.
+	since time.Time
+	blind bool // it does not want to be told
 }
+
+// errLanded: the page came between the reader's look and its joining.
+var errLanded = errors.New("mirror: landed meanwhile")
 
 // join makes the caller a waiter of the key's flight, which begins now unless
 // it is under way. A flight that began before a write's answer is not joined.
@@ -91,6 +98,9 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	f = m.flights.running[t.Key]
+	if f == nil && want.reason == understudy.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
+		return nil, false, errLanded
+	}
 	if f == nil || f.generation < k.generation.Load() || want.direct && f.landed() {
 		f = m.begin(t, s, k, want)
 	} else {
@@ -172,8 +182,22 @@ func (m *Mirror) behind(t *understudy.Target, s *source, k *kind, why understudy
 		return nil
 	case m.now().Before(m.flights.cooling[t.Key]):
 		return nil
+	case why == understudy.Prefetch && m.freshSince(t.Key, k, time.Time{}):
+		return nil // it landed a moment ago
 	}
 	return m.begin(t, s, k, errand{reason: why})
+}
+
+// freshSince reports whether a fresh page newer than since is in the hot tier.
+// A flight puts its page there before it leaves the list, so whoever holds the
+// list's lock and finds neither may begin one.
+func (m *Mirror) freshSince(key understudy.Key, k *kind, since time.Time) bool {
+	e := m.hot.find(key)
+	if e == nil || !e.at.After(since) || e.superseded.Load() != 0 || e.generation < k.generation.Load() {
+		return false
+	}
+	age, sane := m.ages.age(m.now(), e.at)
+	return sane && age < e.fresh
 }
 
 // fly is a flight's own goroutine: fetch, save, hold. Whatever panics in

@@ -288,3 +288,27 @@ func TestWorkBehindIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// A page that landed between a reader's look and its joining is answered, not
+// fetched again.
+func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		target := s.newest(t)
+		s.get(t, target)
+		n, _ := s.fetches("")
+		src := s.Mirror.sources[target.Key.Source]
+		r := &reading{Ask: understudy.Ask{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
+		// The look is over and found nothing; now it joins.
+		a, err := s.ask(t.Context(), r)
+		if err != nil || a.How != understudy.Warm {
+			t.Errorf("%+v, %v", a, err)
+		}
+		if after, _ := s.fetches(""); after != n {
+			t.Errorf("upstream was asked %d times more", after-n)
+		}
+		if f := s.behind(target, src, r.kind, understudy.Prefetch); f != nil {
+			t.Error("it was prefetched again")
+		}
+	})
+}

@@ -63,6 +63,7 @@ type reading struct {
 	kind   *kind
 	now    time.Time
 	held   held // what to answer if upstream fails; page nil: nothing
+	again  bool // it looks for the second time
 }
 
 // search looks through everything held, then decides.

@@ -14,7 +14,7 @@ import (
 // it; one with a large hot tier would let as much garbage gather as it holds.
 // So the room for garbage is a constant instead of a share.
 const (
-	garbageRoom = 24 << 20 // bytes
+	garbageRoom = 18 << 20 // bytes
 	paceEvery   = time.Second
 	minPercent  = 40
 	maxPercent  = 400

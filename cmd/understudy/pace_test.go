@@ -9,7 +9,7 @@ import (
 )
 
 func TestPercentLeavesTheSameRoom(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 6 << 20: 400, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 1 << 30: 40} {
+	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 6 << 20: 300, 12 << 20: 150, 18 << 20: 100, 36 << 20: 50, 1 << 30: 40} {
 		if got := percentFor(live); got != want {
 			t.Errorf("percentFor(%d MiB) = %d, want %d", live>>20, got, want)
 		}

@@ -181,18 +181,16 @@ func buildDictionary(t trial) (body []byte, saves float64, err error) {
 			return dict.BuildZstdDict(t.learn, dict.Options{MaxDictSize: t.size, HashBytes: 8, ZstdDictID: 1, ZstdDictCompat: true, ZstdLevel: packLevel})
 		},
 	}
+	// The first that is of use is taken: the second costs several times as much
+	// and was never the better one on records of an API.
 	for _, build := range ways {
 		one, saved, berr := tryDictionary(build, t.held)
-		if berr != nil {
-			err = errors.Join(err, berr)
-		} else if saved > saves {
-			body, saves = one, saved
+		if berr == nil {
+			return one, saved, nil
 		}
+		err = errors.Join(err, berr)
 	}
-	if body != nil {
-		err = nil
-	}
-	return body, saves, err
+	return nil, 0, err
 }
 
 // tryDictionary builds a dictionary and tries it on what was held back: it
