@@ -190,7 +190,7 @@ func FuzzTarget(f *testing.F) {
 	s := exampleSpec(f)
 	for _, c := range [][2]string{
 		{calls, ""}, {calls, "PageSize=5&To=%2B1&Page=0"}, {calls, "Page=0&Page=1&PageToken=x&PageToken"}, {"/1/AC%201/Calls/CA1.json", "x&y="},
-		{"/%2e", ""}, {"//", "&=&"}, {"/1/a/Conferences/b~c/Participants/d.json", "understudy.x&PageSize&PageSize=7"}, {"/1/{Account}/Calls.json", "Page=00"},
+		{"/%2e", ""}, {"/://", "0"}, {"//", "&=&"}, {"/1/a/Conferences/b~c/Participants/d.json", "understudy.x&PageSize&PageSize=7"}, {"/1/{Account}/Calls.json", "Page=00"},
 	} {
 		f.Add(c[0], c[1])
 	}
