@@ -72,6 +72,7 @@ const (
 	defaultData   = "./understudy-data"
 	defaultViewer = "127.0.0.1:4114"
 	defaultHot    = 64 << 20
+	defaultLimit  = 10 << 30
 )
 
 // defaults fills in what stands at the top level; rooms know their own zeros.
@@ -84,6 +85,9 @@ func (c *config) defaults() {
 	}
 	if c.Mirror.Hot == 0 {
 		c.Mirror.Hot = defaultHot
+	}
+	if c.Store.Limit == 0 {
+		c.Store.Limit = defaultLimit
 	}
 }
 

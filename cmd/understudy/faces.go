@@ -51,7 +51,7 @@ func (h *house) openViewer(ctx context.Context, gate *access.Gate, book *callers
 	}
 	h.closers = append(h.closers, closeListener(l))
 	v, err := viewer.New(viewer.Options{
-		Sources: h.sources, Mirror: h.mirror, Gate: gate, Callers: book,
+		Sources: h.sources, Mirror: h.mirror, Gate: gate, Callers: book, PublicURL: h.cfg.Viewer.PublicURL,
 		Snapshot: h.viewerSnapshot, Control: diag.Handler(), Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {

@@ -124,7 +124,7 @@ func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*un
 	if path == "" {
 		path = filepath.Join(b.dir.path, storeFile)
 	}
-	db, err := store.Open(ctx, store.Options{Path: path, Specs: specs, Now: time.Now, Logger: h.log})
+	db, err := store.Open(ctx, store.Options{Path: path, Specs: specs, Limit: int64(b.cfg.Store.Limit), Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ type DB struct {
 	scratch scratch // of whoever has the writing connection
 
 	mu       sync.Mutex
+	maxPages int64 // of Options.Limit; the writing connection's
 	closed   bool
 	active   sync.WaitGroup // calls under way
 	training sync.WaitGroup // dictionaries being trained
@@ -158,7 +159,38 @@ func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
 			return nil, err
 		}
 	}
+	if err := db.limit(c); err != nil {
+		_ = c.close()
+		return nil, err
+	}
 	return c, nil
+}
+
+// limit makes SQLite itself refuse to grow the file past Options.Limit.
+func (db *DB) limit(c *conn) error {
+	if db.o.Limit <= 0 {
+		return nil
+	}
+	size, err := c.number("PRAGMA page_size")
+	if err != nil {
+		return err
+	}
+	db.maxPages, err = c.number(fmt.Sprintf("PRAGMA max_page_count = %d", max(db.o.Limit/size, 1)))
+	return err
+}
+
+// nearLimit is about how many pages one save may need.
+const nearLimit = 1024
+
+// limited says that it was the limit, not the disk, that made a write fail.
+func (db *DB) limited(c *conn, err error) error {
+	if _, code := reasonOf(err); code != sqliteFull || db.maxPages == 0 {
+		return err
+	}
+	if n, cerr := c.number("PRAGMA page_count"); cerr != nil || n+nearLimit < db.maxPages {
+		return err
+	}
+	return &fault{reason: "store.limit reached", saving: true, err: err}
 }
 
 func (db *DB) prepareFile(ctx context.Context, c *conn) error {
@@ -244,6 +276,7 @@ func (db *DB) write(ctx context.Context, work func(c *conn) (broken bool, err er
 		}
 	}
 	broken, err := work(c)
+	err = db.limited(c, err)
 	if broken {
 		_ = c.close()
 		c = nil

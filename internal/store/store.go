@@ -23,6 +23,10 @@ type Options struct {
 	// begin with and which fields are sensitive when dictionaries are trained.
 	// A source without one is kept all the same, less densely.
 	Specs map[string]*understudy.Spec
+	// Limit is how large the database file may grow, in bytes; past it Save
+	// fails with ErrNotStored and what is held stays readable. 0: as large as
+	// the disk. A file that is larger already does not grow further.
+	Limit int64
 	// Readers is how many connections read at once; 0 is 4.
 	Readers int
 	Now     func() time.Time // nil: time.Now

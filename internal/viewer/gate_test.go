@@ -183,10 +183,7 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 	h := open(t)
 	const payload = `\"'><script>alert(1)</script><img src=x onerror=alert(2)>&lt;javascript:alert(3)`
 	texts := regexp.MustCompile(`("(?:[a-z_]+)": ?)"((?:[^"\\]|\\.)*)"`)
-	paths := []string{}
-	for _, p := range []string{"/twilio/calls", "/twilio/messages", "/twilio/incoming_phone_numbers", "/twilio/accounts"} {
-		paths = append(paths, p)
-	}
+	paths := []string{"/twilio/calls", "/twilio/messages", "/twilio/incoming_phone_numbers", "/twilio/accounts"}
 	paths = append(paths, "/twilio/calls/"+h.firstID("/twilio/calls", `CA[0-9a-f]{32}`), "/twilio/messages/"+h.firstID("/twilio/messages", `SM[0-9a-f]{32}`),
 		"/twilio/incoming_phone_numbers/"+h.firstID("/twilio/incoming_phone_numbers", `PN[0-9a-f]{32}`), "/twilio/accounts/"+account)
 	h.rewrite(func(body string) string { return texts.ReplaceAllString(body, `$1"`+payload+`"`) })

@@ -40,7 +40,7 @@ func (v *Viewer) routes() []struct {
 func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
-		"POST /-/timezone":     http.NewCrossOriginProtection().Handler(http.HandlerFunc(v.setZone)),
+		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
 	}
 }
 

@@ -53,6 +53,9 @@ type Options struct {
 	// Control answers everything under /-/ that is not the viewer's own (its
 	// files and the timezone form). It checks its callers itself. nil: 404.
 	Control http.Handler
+	// PublicURL is the origin browsers know the viewer by, when a server in
+	// front of it gives it another; forms from there are accepted. "": Host.
+	PublicURL string
 	// Zone is the timezone of a browser that has not said its own; nil: UTC.
 	Zone *time.Location
 	// Deadline bounds one request; 0: 30 s.
@@ -74,6 +77,7 @@ type Viewer struct {
 	pages   *pages
 	zones   *zones
 	numbers *numbers
+	forms   *http.CrossOriginProtection
 }
 
 // New checks the options, plans the pages of every kind and reads the
@@ -115,6 +119,12 @@ func New(o Options) (*Viewer, error) {
 	}
 	if v.pages, err = readPages(v.files); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	v.forms = http.NewCrossOriginProtection()
+	if o.PublicURL != "" {
+		if err := v.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
+			return nil, fmt.Errorf("viewer: public_url: %w", err)
+		}
 	}
 	v.numbers = newNumbers(v)
 	v.route()
