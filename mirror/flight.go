@@ -146,7 +146,8 @@ func (m *Mirror) leave(f *flight, keep bool) {
 		f.kept = true
 		m.flights.behind++
 	}
-	if f.waiters > 0 || f.kept {
+	// What has landed stays on the list until its page is in the hot tier.
+	if f.waiters > 0 || f.kept || f.landed() {
 		return
 	}
 	f.cancel()

@@ -296,6 +296,7 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		s := open(t, 3)
 		target := s.newest(t)
 		s.get(t, target)
+		synctest.Wait() // until the flight has left the list
 		n, _ := s.fetches("")
 		src := s.Mirror.sources[target.Key.Source]
 		r := &reading{Ask: understudy.Ask{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
@@ -309,6 +310,23 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		}
 		if f := s.behind(target, src, r.kind, understudy.Prefetch); f != nil {
 			t.Error("it was prefetched again")
+		}
+	})
+}
+
+// Between a flight's landing and its leaving the list nobody begins another,
+// though its last waiter has gone.
+func TestNobodyFetchesWhileALandedPageIsPutAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		for i := range 50 {
+			target := s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", i+60))
+			for range 3 {
+				s.get(t, target)
+			}
+			if n, _ := s.fetches(target.Key.URI); n != 1 {
+				t.Fatalf("%s was fetched %d times", target.Key.URI, n)
+			}
 		}
 	})
 }
