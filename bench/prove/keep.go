@@ -1,15 +1,16 @@
-// Keep: what is known of each part, in .cache/prove and in bench/prove.txt.
+// Keep: what is known of each part, in bench/prove.txt.
 
 package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,12 +20,11 @@ import (
 
 // result is how a part ended the last time it was run.
 type result struct {
-	OK       bool          `json:"ok"`
-	Date     time.Time     `json:"date"`
-	Took     time.Duration `json:"took"`
-	Revision string        `json:"revision"`
-	Machine  string        `json:"machine"`
-	Detail   string        `json:"detail"`
+	OK       bool
+	Date     time.Time
+	Took     time.Duration
+	Revision string
+	Detail   string
 }
 
 // rank puts what failed or never ran first.
@@ -45,15 +45,20 @@ func (r result) verdict() string {
 	return "failed"
 }
 
-// keep is the file of results by part.
+// keep is what bench/prove.txt knows of each part. The report is the state: it
+// is committed, so that the next run goes on where this one stopped on any
+// machine.
 type keep struct {
 	root  string
-	Parts map[string]result `json:"parts"`
+	Parts map[string]result
 }
+
+// columns of the report are two spaces apart at least; no part's name holds two.
+var columns = regexp.MustCompile(` {2,}`)
 
 func openKeep(root string) (*keep, error) {
 	k := &keep{root: root, Parts: map[string]result{}}
-	if err := os.MkdirAll(filepath.Dir(k.path()), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(root, ".cache", "prove"), 0o755); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(k.path())
@@ -63,23 +68,42 @@ func openKeep(root string) (*keep, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, k); err != nil {
-		return nil, fmt.Errorf("%s: %w; remove it to begin anew", k.path(), err)
+	for line := range strings.Lines(string(data)) {
+		if name, r, ok := readLine(strings.TrimSpace(line)); ok {
+			k.Parts[name] = r
+		}
 	}
 	return k, nil
 }
 
-func (k *keep) path() string { return filepath.Join(k.root, ".cache", "prove", "state.json") }
-
-// put remembers a result.
-func (k *keep) put(name string, r result) error {
-	r.Machine = place.Machine()
-	k.Parts[name] = r
-	data, err := json.MarshalIndent(k, "", "\t")
-	if err != nil {
-		return err
+// readLine reads one part's line; ok is false for any other and for one that
+// was not run.
+func readLine(line string) (name string, r result, ok bool) {
+	f := columns.Split(line, 6)
+	if len(f) < 5 || f[1] != "ok" && f[1] != "failed" {
+		return "", r, false
 	}
-	return os.WriteFile(k.path(), append(data, '\n'), 0o644)
+	date, err := time.Parse(time.RFC3339, f[2])
+	if err != nil {
+		return "", r, false
+	}
+	took, err := time.ParseDuration(f[4])
+	if err != nil {
+		return "", r, false
+	}
+	r = result{OK: f[1] == "ok", Date: date, Revision: f[3], Took: took}
+	if len(f) == 6 {
+		r.Detail = f[5]
+	}
+	return f[0], r, true
+}
+
+func (k *keep) path() string { return filepath.Join(k.root, "bench", "prove.txt") }
+
+// put remembers a result and writes the report of all parts.
+func (k *keep) put(name string, r result, all []part) error {
+	k.Parts[name] = r
+	return os.WriteFile(k.path(), k.report(all), 0o644)
 }
 
 // report is bench/prove.txt: every part there is, with what is known of it.
@@ -94,7 +118,7 @@ func (k *keep) report(parts []part) []byte {
 			fmt.Fprintf(w, "%s\t%s\n", p.name, r.verdict())
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.name, r.verdict(), r.Date.Format(time.RFC3339), r.Revision, r.Took.Round(time.Second), r.Detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.name, r.verdict(), r.Date.Format(time.RFC3339), cmp.Or(r.Revision, "-"), r.Took.Round(time.Second), r.Detail)
 	}
 	_ = w.Flush()
 	var out bytes.Buffer

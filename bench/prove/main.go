@@ -100,10 +100,7 @@ func (s session) run(ctx context.Context, parts []part) error {
 		if !o.OK {
 			failed = append(failed, p.name)
 		}
-		if err := s.keep.put(p.name, o); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(s.dir, "bench", "prove.txt"), s.keep.report(s.all), 0o644); err != nil {
+		if err := s.keep.put(p.name, o, s.all); err != nil {
 			return err
 		}
 	}
