@@ -168,9 +168,9 @@ func pageTrial(samples []sample) func() trial {
 // errUseless: the dictionary saves less than a tenth.
 var errUseless = errors.New("it saves less than 10 %")
 
-// buildDictionary builds dictionaries in two ways and returns the one that
-// packs what was held back best: some whole samples as they are, which is best
-// when samples are much alike, or what is frequent in all of them.
+// buildDictionary builds a dictionary from some whole samples as they are, which
+// is good when samples are much alike; where that is of no use for what was held
+// back, from what is frequent in all of them.
 func buildDictionary(t trial) (body []byte, saves float64, err error) {
 	ways := []func() ([]byte, error){
 		func() ([]byte, error) {
@@ -181,8 +181,7 @@ func buildDictionary(t trial) (body []byte, saves float64, err error) {
 			return dict.BuildZstdDict(t.learn, dict.Options{MaxDictSize: t.size, HashBytes: 8, ZstdDictID: 1, ZstdDictCompat: true, ZstdLevel: packLevel})
 		},
 	}
-	// The first that is of use is taken: the second costs several times as much
-	// and was never the better one on records of an API.
+	// The first that is of use is taken: trying both costs twice the work.
 	for _, build := range ways {
 		one, saved, berr := tryDictionary(build, t.held)
 		if berr == nil {
