@@ -44,7 +44,9 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 }
 
 func (m *Mirror) joinFor(r *reading) (*flight, bool, error) {
-	want := errand{reason: understudy.Waiting, patient: r.held.page == nil, direct: within(&r.Ask) == 0}
+	// What is never held was landed for those who waited for it, and nobody else.
+	direct := within(&r.Ask) == 0 || r.kind.name == ""
+	want := errand{reason: understudy.Waiting, patient: r.held.page == nil, direct: direct}
 	if r.held.page != nil {
 		want.since = r.held.page.At
 	}

@@ -318,6 +318,16 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 		if n, _ := s.fetches("Odd"); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
 		}
+		// Nor by whoever comes while a landed flight is still on the list.
+		f := &flight{target: odd, done: make(chan struct{})}
+		close(f.done)
+		s.flights.Lock()
+		s.flights.running[odd.Key] = f
+		s.flights.Unlock()
+		s.get(t, odd)
+		if n, _ := s.fetches("Odd"); n != 3 {
+			t.Errorf("%d fetches, want 3", n)
+		}
 	})
 }
 
