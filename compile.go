@@ -51,21 +51,32 @@ func (s *Spec) check() error {
 	if !slices.Contains([]string{"basic", "bearer", "none"}, s.Auth.Style) {
 		return fmt.Errorf("auth.style %q: want basic, bearer or none", s.Auth.Style)
 	}
-	return s.checkPaging()
+	if err := s.Paging.check("paging"); err != nil {
+		return err
+	}
+	for name, p := range s.Pagings {
+		if p == nil {
+			return fmt.Errorf("pagings.%s is empty", name)
+		}
+		if err := p.check("pagings." + name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (s *Spec) checkPaging() error {
-	p := &s.Paging
+// check fills in and checks one way of paging; name is where it stands.
+func (p *Paging) check(name string) error {
 	if p.Style == "" {
 		p.Style = "none"
 	}
 	switch {
 	case !slices.Contains([]string{"body", "header", "cursor", "none"}, p.Style):
-		return fmt.Errorf("paging.style %q: want body, header, cursor or none", p.Style)
+		return fmt.Errorf("%s.style %q: want body, header, cursor or none", name, p.Style)
 	case (p.Style == "body" || p.Style == "cursor") && p.Next == "":
-		return fmt.Errorf("paging.next: style %s needs it", p.Style)
+		return fmt.Errorf("%s.next: style %s needs it", name, p.Style)
 	case p.Style == "cursor" && p.Cursor == "":
-		return fmt.Errorf("paging.cursor: style cursor needs it")
+		return fmt.Errorf("%s.cursor: style cursor needs it", name)
 	}
 	if p.Style == "cursor" && !slices.Contains(p.Tokens, p.Cursor) {
 		p.Tokens = append(p.Tokens, p.Cursor)
@@ -97,6 +108,9 @@ func (s *Spec) compileKind(k *Kind) error {
 		if l.Shape == "" {
 			l.Shape = k.Name
 		}
+		if l.Paging != "" && s.Pagings[l.Paging] == nil {
+			return fmt.Errorf("list %s: paging %q is not among the spec's pagings", l.Path, l.Paging)
+		}
 		if err := s.addRoute(l.Path, route{kind: k, list: l}); err != nil {
 			return err
 		}
@@ -109,6 +123,22 @@ func (s *Spec) compileKind(k *Kind) error {
 			return fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", in.Path, len(in.ID), len(k.ID))
 		}
 		if err := s.addRoute(in.Path, route{kind: k, instance: in}); err != nil {
+			return err
+		}
+	}
+	return s.compileMedia(k)
+}
+
+// compileMedia adds a kind's media paths.
+func (s *Spec) compileMedia(k *Kind) error {
+	for _, m := range k.Media {
+		if f := k.fields[m.Field]; f == nil || f.Type != TypeMedia {
+			return fmt.Errorf("media %s: %q is not a field of type media", m.Path, m.Field)
+		}
+		if len(m.ID) != len(k.ID) || len(m.ID) == 0 {
+			return fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID))
+		}
+		if err := s.addRoute(m.Path, route{kind: k, media: m}); err != nil {
 			return err
 		}
 	}
@@ -125,7 +155,7 @@ func checkFields(fields []*Field) error {
 		if f.Type == "" {
 			f.Type = TypeText
 		}
-		if !slices.Contains([]string{TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeDate, TypeSelect, TypeMap}, f.Type) {
+		if !slices.Contains([]string{TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia}, f.Type) {
 			return fmt.Errorf("field %s: unknown type %q", f.Name, f.Type)
 		}
 		if !slices.Contains([]string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}, f.Class) {
@@ -176,11 +206,9 @@ func (s *Spec) addRoute(path string, r route) error {
 		}
 		r.segments = append(r.segments, seg)
 	}
-	if r.instance != nil {
-		for _, name := range r.instance.ID {
-			if !slices.ContainsFunc(r.segments, func(seg segment) bool { return seg.name == name }) {
-				return fmt.Errorf("instance %s has no {%s}", path, name)
-			}
+	for _, name := range r.ids() {
+		if !slices.ContainsFunc(r.segments, func(seg segment) bool { return seg.name == name }) {
+			return fmt.Errorf("path %s has no {%s}", path, name)
 		}
 	}
 	s.routes = append(s.routes, r)
@@ -201,13 +229,16 @@ func (s *Spec) checkLinks() error {
 	return nil
 }
 
-// freedom counts the segments that hold a variable, so that Local.json is
-// tried before {Sid}.json.
+// freedom weighs the segments that hold a variable, so that Local.json is tried
+// before {Sid}.json, and {Sid}.json before {Sid}.
 func (r *route) freedom() int {
 	n := 0
 	for _, seg := range r.segments {
 		if seg.name != "" {
-			n++
+			n += 1000
+			if seg.head != "" || seg.tail != "" {
+				n--
+			}
 		}
 	}
 	return n

@@ -43,8 +43,9 @@ type Target struct {
 	Kind     *Kind     // nil: the spec names no kind for the path
 	List     *List     // set for a list of Kind
 	Instance *Instance // set for an instance of Kind
+	Media    *Media    // set for the content of a record of Kind
 	Vars     []Param   // the path's variables, in order
-	ID       string    // the record an instance path names
+	ID       string    // the record an instance or media path names
 	Query    Query     // canonical, as in Key
 	Own      Query     // understudy.* parameters
 	First    bool      // a list asked without a page or token: its newest page

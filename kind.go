@@ -20,6 +20,7 @@ type Kind struct {
 
 	Lists     []*List     `yaml:"lists"`
 	Instances []*Instance `yaml:"instances"`
+	Media     []*Media    `yaml:"media"`
 	Fields    []*Field    `yaml:"fields"`
 
 	fields map[string]*Field

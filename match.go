@@ -18,6 +18,18 @@ type route struct {
 	kind     *Kind
 	list     *List
 	instance *Instance
+	media    *Media
+}
+
+// ids are the path variables that name the record.
+func (r *route) ids() []string {
+	switch {
+	case r.instance != nil:
+		return r.instance.ID
+	case r.media != nil:
+		return r.media.ID
+	}
+	return nil
 }
 
 // segment is one path segment of a template: literal, or a variable between a
@@ -127,10 +139,10 @@ func (s *Spec) route(t *Target, segments []string) {
 		if !ok || r.ambiguous(vars) {
 			continue
 		}
-		t.Kind, t.List, t.Instance, t.Vars = r.kind, r.list, r.instance, vars
-		if t.Instance != nil {
-			parts := make([]string, len(t.Instance.ID))
-			for i, name := range t.Instance.ID {
+		t.Kind, t.List, t.Instance, t.Media, t.Vars = r.kind, r.list, r.instance, r.media, vars
+		if ids := r.ids(); ids != nil {
+			parts := make([]string, len(ids))
+			for i, name := range ids {
 				parts[i] = t.Var(name)
 			}
 			t.ID = t.Kind.IDOf(parts)
@@ -140,10 +152,13 @@ func (s *Spec) route(t *Target, segments []string) {
 }
 
 // ambiguous reports whether a part of a composite id holds the separator, so
-// that the id could be read as another record's.
+// that the id could be read as another record's, or a part of a media path a
+// dot, so that it may be another rendition of the record itself.
 func (r *route) ambiguous(vars []Param) bool {
-	return r.instance != nil && len(r.instance.ID) > 1 && slices.ContainsFunc(vars, func(v Param) bool {
-		return slices.Contains(r.instance.ID, v.Name) && strings.Contains(v.Value, IDSeparator)
+	ids := r.ids()
+	return slices.ContainsFunc(vars, func(v Param) bool {
+		return r.media != nil && strings.Contains(v.Value, ".") ||
+			len(ids) > 1 && slices.Contains(ids, v.Name) && strings.Contains(v.Value, IDSeparator)
 	})
 }
 
@@ -173,7 +188,7 @@ func (s *Spec) canonical(t *Target, q Query) Query {
 		slices.SortStableFunc(q, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
 		return q
 	}
-	p := &s.Paging
+	p := s.PagingOf(t.List)
 	t.First = true
 	hasSize, moved := p.Size == "" || p.Default == 0, false
 	for _, param := range q {
@@ -211,7 +226,7 @@ func (s *Spec) rank(l *List, name string) int {
 		}
 	}
 	const unknown = 1000
-	switch p := &s.Paging; {
+	switch p := s.PagingOf(l); {
 	case name == p.Size:
 		return unknown + 1
 	case name == p.Page:

@@ -13,7 +13,9 @@ type Spec struct {
 	Hosts  []Host `yaml:"hosts"`
 	Auth   Auth   `yaml:"auth"`
 	Paging Paging `yaml:"paging"`
-	Errors Errors `yaml:"errors"`
+	// Pagings are other ways this API cuts lists, by name; a list says which.
+	Pagings map[string]*Paging `yaml:"pagings"`
+	Errors  Errors             `yaml:"errors"`
 	// Vars says what fills a path variable when nobody gave one: "user" is the
 	// source's user.
 	Vars  map[string]string `yaml:"vars"`
@@ -56,6 +58,10 @@ type Errors struct {
 	Template    string            `yaml:"template"`
 	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server
 	Messages    map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
+	// Link is where an error code is explained, {code} in it; Meanings says a
+	// code in few words. Both are for people.
+	Link     string            `yaml:"link"`
+	Meanings map[string]string `yaml:"meanings"`
 }
 
 // Field types, as a spec file writes them.
@@ -69,7 +75,9 @@ const (
 	TypeEpoch   = "epoch" // Unix seconds
 	TypeDate    = "date"  // 2006-01-02
 	TypeSelect  = "select"
-	TypeMap     = "map" // an object; its own fields are named with dots
+	TypeMap     = "map"   // an object; its own fields are named with dots
+	TypeCode    = "code"  // an error code of the API (Errors.Meanings), a JSON number or digits in a string
+	TypeMedia   = "media" // in no body: the content under a media path, so that roles can speak of it
 )
 
 // Field classes, what roles speak of; "" is a plain field.
@@ -93,6 +101,9 @@ type Field struct {
 	// whenever that one is, and may not be filtered on then either.
 	From string `yaml:"from"`
 	Link string `yaml:"link"` // the kind whose record the value names
+	// Absolute says that the value is, or may be, an absolute URL of the API
+	// itself: its scheme and host are replaced by the source's public URL.
+	Absolute bool `yaml:"absolute"`
 }
 
 // Filter is one query parameter of a list that picks records.
@@ -113,6 +124,7 @@ type List struct {
 	Shape   string    `yaml:"shape"` // default: the kind's name
 	Filters []*Filter `yaml:"filters"`
 	Title   string    `yaml:"title"`
+	Paging  string    `yaml:"paging"` // a name in the spec's pagings; "" = the spec's paging
 }
 
 // Instance is one path that shows a record of a kind.
@@ -120,6 +132,17 @@ type Instance struct {
 	Path  string   `yaml:"path"`
 	Shape string   `yaml:"shape"` // default: the kind's name
 	ID    []string `yaml:"id"`    // the path variables that name the record, in the kind's id order
+}
+
+// Media is one path under which the content of a record lies: audio, an image.
+// It answers with bytes of any type, perhaps after redirects.
+type Media struct {
+	Path  string   `yaml:"path"`
+	ID    []string `yaml:"id"`    // the path variables that name the record, as in Instance; none may hold a dot
+	Field string   `yaml:"field"` // a field of type media: what roles speak of
+	// Types are what the content may be, as media types ("audio/mpeg") or
+	// their first halves ("image/"); anything else is offered for download only.
+	Types []string `yaml:"types"`
 }
 
 // Filter is the list's filter of that name, nil when there is none.
@@ -130,6 +153,14 @@ func (l *List) Filter(name string) *Filter {
 		}
 	}
 	return nil
+}
+
+// PagingOf is how a list is cut into pages; nil is the spec's own way.
+func (s *Spec) PagingOf(l *List) *Paging {
+	if l != nil && l.Paging != "" {
+		return s.Pagings[l.Paging]
+	}
+	return &s.Paging
 }
 
 // Kind finds a kind by name, nil when the spec has none of it.

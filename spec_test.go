@@ -46,6 +46,10 @@ func TestCompileRefuses(t *testing.T) {
 		"hosts[0]: url":                              func(s *Spec) { s.Hosts[0].URL = "x" },
 		"auth.style":                                 func(s *Spec) { s.Auth.Style = "magic" },
 		"paging.style":                               func(s *Spec) { s.Paging.Style = "odd" },
+		`paging "odd" is not among`:                  func(s *Spec) { s.Kinds[0].Lists[0].Paging = "odd" },
+		"pagings.odd is empty":                       func(s *Spec) { s.Pagings = map[string]*Paging{"odd": nil} },
+		"pagings.odd.next":                           func(s *Spec) { s.Pagings = map[string]*Paging{"odd": {Style: "body"}} },
+		"is not a field of type media":               func(s *Spec) { s.Kinds[0].Media = []*Media{{Path: "/m/{Sid}", ID: []string{"Sid"}, Field: "sid"}} },
 		"paging.next":                                func(s *Spec) { s.Paging.Next = "" },
 		"paging.cursor":                              func(s *Spec) { s.Paging.Style = "cursor" },
 		`field "": empty`:                            func(s *Spec) { s.Paging.Envelope = []*Field{{}} },
@@ -139,5 +143,47 @@ func TestWords(t *testing.T) {
 	e = &UpstreamError{Why: FailUnusable, Status: 200}
 	if e.Error() != "upstream unusable answer (status 200)" || e.Short() != "upstream unusable answer" || !errors.Is(e, ErrUnavailable) {
 		t.Errorf("%v %s", e, e.Short())
+	}
+}
+
+// What belongs to media and to lists with a paging of their own.
+func TestMediaAndPagings(t *testing.T) {
+	s := &Spec{
+		Name: "x", Hosts: []Host{{URL: "http://x"}}, Auth: Auth{Style: "none"},
+		Paging:  Paging{Style: "body", Next: "next", Page: "Page", Tokens: []string{"Token"}},
+		Pagings: map[string]*Paging{"other": {Style: "body", Next: "meta.next", Page: "page"}},
+		Kinds: []*Kind{{
+			Name: "sounds", ID: []string{"sid"}, Fields: []*Field{{Name: "sid"}, {Name: "audio", Type: TypeMedia}},
+			Lists: []*List{{Path: "/sounds"}, {Path: "/v1/sounds", Paging: "other"}}, Instances: []*Instance{{Path: "/sounds/{Sid}.json", ID: []string{"Sid"}}},
+			Media: []*Media{{Path: "/sounds/{Sid}", ID: []string{"Sid"}, Field: "audio"}, {Path: "/sounds/{Sid}.mp3", ID: []string{"Sid"}, Field: "audio"}},
+		}},
+	}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/sounds/S1.json": "instance S1", "/sounds/S1": "media S1 /sounds/{Sid}", "/sounds/S1.mp3": "media S1 /sounds/{Sid}.mp3",
+		"/sounds/S1.xml": "none", "/sounds/S1.x.mp3": "none", "/sounds/": "none",
+	} {
+		target, err := s.Target("x", path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := "none"
+		switch {
+		case target.Media != nil:
+			have = "media " + target.ID + " " + target.Media.Path
+		case target.Instance != nil:
+			have = "instance " + target.ID
+		}
+		if have != want {
+			t.Errorf("%s: %s, want %s", path, have, want)
+		}
+	}
+	for uri, first := range map[string]bool{"/v1/sounds?page=0": true, "/v1/sounds?page=2": false, "/v1/sounds?Token=a": true, "/sounds?Token=a": false} {
+		path, query, _ := strings.Cut(uri, "?")
+		if target, err := s.Target("x", path, query); err != nil || target.First != first {
+			t.Errorf("%s: first %v, %v", uri, target.First, err)
+		}
 	}
 }
