@@ -187,7 +187,7 @@ func (k *Kind) checkNames() error {
 			names = append(names, f.Field)
 		}
 	}
-	for _, name := range append(names, k.Clock, k.Own) {
+	for _, name := range append(names, k.Clock, k.Own, k.Rollup) {
 		if name != "" && k.fields[name] == nil {
 			return fmt.Errorf("%q is not among its fields", name)
 		}

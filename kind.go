@@ -17,6 +17,8 @@ type Kind struct {
 	Failed   []State  `yaml:"failed"`   // a record is marked as failed when one of these holds
 	Own      string   `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
 	Columns  []string `yaml:"columns"`  // what a table of them shows
+	Group    string   `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
+	Rollup   string   `yaml:"rollup"`   // a field by whose values the newest records are counted over time
 
 	Lists     []*List     `yaml:"lists"`
 	Instances []*Instance `yaml:"instances"`

@@ -125,6 +125,9 @@ type List struct {
 	Filters []*Filter `yaml:"filters"`
 	Title   string    `yaml:"title"`
 	Paging  string    `yaml:"paging"` // a name in the spec's pagings; "" = the spec's paging
+	// Count is, for a list under a record, the record's field that says how
+	// many rows it has: with 0 there nobody needs to ask.
+	Count string `yaml:"count"`
 }
 
 // Instance is one path that shows a record of a kind.
