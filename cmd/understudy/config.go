@@ -37,6 +37,16 @@ type sourceConfig struct {
 	Concurrency int      `yaml:"concurrency"` // at once, default 20
 	Polls       []string `yaml:"polls"`       // kinds kept warm; default calls and messages, as far as the spec has them
 	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
+
+	Timeouts timeoutsConfig `yaml:"timeouts"`
+}
+
+// timeoutsConfig bounds one try of upstream.
+type timeoutsConfig struct {
+	Connect   duration `yaml:"connect"`    // default 5s
+	FirstByte duration `yaml:"first_byte"` // default 25s
+	Stall     duration `yaml:"stall"`      // between two reads of a body, default 10s
+	Total     duration `yaml:"total"`      // default 30s
 }
 
 type credentialConfig struct {
@@ -57,6 +67,11 @@ type mirrorConfig struct {
 	Final  duration `yaml:"final"`  // default 24h
 	Stale  duration `yaml:"stale"`  // default 5m
 	Hard   duration `yaml:"hard"`   // default 720h
+
+	Other    duration `yaml:"other"`     // default 30s
+	NotFound duration `yaml:"not_found"` // default 10s
+	Wait     duration `yaml:"wait"`      // default 8s
+	Try      duration `yaml:"try"`       // default 30s
 }
 
 type storeConfig struct {

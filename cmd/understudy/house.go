@@ -152,7 +152,10 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	m := b.cfg.Mirror
 	o := mirror.Options{
 		Store: h.db, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: mirror.Ages{Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Stale: m.Stale.std(), Hard: m.Hard.std()},
+		Ages: mirror.Ages{
+			Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(),
+			Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
+		},
 	}
 	for _, src := range h.sources {
 		s := b.cfg.Sources[src.Name]
@@ -166,6 +169,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: s.User, Secret: secret,
 			Rate: s.Rate, Concurrency: s.Concurrency, MaxBody: int64(s.MaxBody), Now: time.Now,
+			Connect: s.Timeouts.Connect.std(), FirstByte: s.Timeouts.FirstByte.std(), Stall: s.Timeouts.Stall.std(), Total: s.Timeouts.Total.std(),
 			Logger: h.log, UserAgent: "understudy/" + version(),
 		})
 		if err != nil {
