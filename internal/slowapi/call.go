@@ -9,6 +9,7 @@ import (
 var calls = &kind{
 	name: "calls", prefix: "CA", tag: 'C',
 	blank: func() row { return new(call) },
+	seed:  func(w *world, k *kind) *sequence { return w.sequence(k, 0, w.records, w.epoch.Unix(), days*86400) },
 	life:  callLife,
 	filters: slices.Concat(
 		[]filter{
@@ -20,7 +21,7 @@ var calls = &kind{
 		clockFilters("StartTime", false, func(r row) int64 { return r.(*call).start }),
 		clockFilters("EndTime", false, func(r row) int64 { return r.(*call).end }),
 	),
-	create: createCall, update: updateCall, remove: true,
+	create: createCall, update: updateCall, remove: true, arrives: true,
 }
 
 // call is one call, read from the seed and its mark.

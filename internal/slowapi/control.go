@@ -108,7 +108,7 @@ func (s *Server) advance(raw []byte) (any, error) {
 		switch {
 		case n < 0 || n > maxAdvance:
 			return nil, fmt.Errorf("%s must be 0 to %d", name, maxAdvance)
-		case n > 0 && kindNamed(name) == nil:
+		case n > 0 && (kindNamed(name) == nil || !kindNamed(name).arrives):
 			return nil, fmt.Errorf("%s are not part of this world; only 0 is possible", name)
 		case n == 0:
 			delete(created, name)

@@ -42,7 +42,7 @@ func (w *world) check(e entry) error {
 func (w *world) checkNew(e entry) error {
 	for name, n := range e.New {
 		k := kindNamed(name)
-		if k == nil || k.life == nil || n < 0 {
+		if k == nil || !k.arrives || n < 0 {
 			return fmt.Errorf("slowapi: %s: cannot create %d of %q", e.Op, n, name)
 		}
 		if n > maxBorn-len(w.of(k, 0).born) {
@@ -115,7 +115,9 @@ func (w *world) applyTime(e entry) (moved int) {
 	for _, k := range kinds {
 		s := w.below[0][k]
 		for range e.New[k.name] {
-			s.live = append(s.live, s.count())
+			if k.life != nil {
+				s.live = append(s.live, s.count())
+			}
 			s.born = append(s.born, at)
 		}
 	}

@@ -6,13 +6,17 @@ import "net/url"
 // kind is one sort of record. A new one is a table like calls or messages in a
 // file of its own, a line in kinds and its paths in routes.
 type kind struct {
-	name        string // the list's key
+	name        string // the list's key, unless key says another
+	key         string // the list's key where that is not the name
 	prefix      string // of its SIDs
 	otherPrefix string // of some of its SIDs, if there is a second
 	tag         uint64 // keeps its SIDs and its draws apart from those of others
 	filters     []filter
 	blank       func() row
 
+	// seed is what the main account begins with; nil when that is nothing. Those
+	// of the kinds before it are there already, in w.below[0].
+	seed func(w *world, k *kind) *sequence
 	// life is what a record goes through; nil when nothing happens to it by itself.
 	life func(s *sequence, i int64) life
 	// create reads what a new record is made of from a form; nil when POST to
@@ -23,6 +27,13 @@ type kind struct {
 	update func(w *world, s *sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *refusal)
 	// remove allows DELETE.
 	remove bool
+	// arrives allows /-/advance to create some.
+	arrives bool
+	// found finds a record by what stands for it in a path where that is not its
+	// SID; the parent is the record the path names before it.
+	found func(w *world, s *sequence, parent int64, name string) (int64, bool)
+	// made is the status of the answer to a creation; 0 means 201.
+	made int
 	// retained kinds are kept for 400 days only, when the quirk retention is on.
 	retained bool
 }
@@ -36,6 +47,14 @@ type row interface {
 
 // maker is a row that looks different in the answer to its creation.
 type maker interface{ made() }
+
+// listKey is the list's key.
+func (k *kind) listKey() string {
+	if k.key != "" {
+		return k.key
+	}
+	return k.name
+}
 
 // kinds are all the kinds of the world that live in an account.
 var kinds = []*kind{calls, messages, numbers}

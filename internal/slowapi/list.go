@@ -12,6 +12,7 @@ import (
 type search struct {
 	w          *world
 	s          *sequence
+	target     *target
 	quirks     quirks
 	conditions []condition
 	lo, hi     int64
@@ -19,12 +20,13 @@ type search struct {
 }
 
 // newSearch reads the filters of a query. The caller holds the world for reading.
-func newSearch(w *world, s *sequence, on quirks, narrow *condition, q query) (*search, *refusal) {
-	x := &search{w: w, s: s, quirks: on, hi: math.MaxInt64, row: s.kind.blank()}
-	if narrow != nil {
-		x.conditions = append(x.conditions, *narrow)
+func newSearch(w *world, t *target, on quirks, q query) (*search, *refusal) {
+	x := &search{w: w, s: t.seq, target: t, quirks: on, hi: math.MaxInt64, row: t.seq.kind.blank()}
+	if t.narrow != nil {
+		x.conditions = append(x.conditions, *t.narrow)
+		x.lo, x.hi = t.narrow.lo, t.narrow.hi
 	}
-	for _, f := range s.kind.filters {
+	for _, f := range t.route.listFilters() {
 		g := q.given[f.key]
 		if g.value == "" {
 			continue // absent, bare and empty narrow nothing
@@ -229,7 +231,7 @@ func (x *search) indexes(ctx context.Context, p place) ([]int64, error) {
 func (s *Server) page(ctx context.Context, t target, q query) (answer, error) {
 	w := s.world
 	w.mu.RLock()
-	x, r := newSearch(w, t.seq, s.quirks, t.narrow, q)
+	x, r := newSearch(w, &t, s.quirks, q)
 	var p place
 	if r == nil {
 		p, r = x.readPlace(q)
@@ -250,53 +252,26 @@ func (s *Server) page(ctx context.Context, t target, q query) (answer, error) {
 		}
 		more = len(after) > 0
 	}
-	return answer{status: 200, body: x.render(t.path, q, p, found, more)}, nil
+	return answer{status: 200, body: x.render(q, p, found, more)}, nil
 }
 
 // render writes the page. The order of its keys is that of Twilio's lists.
-func (x *search) render(path string, q query, p place, found []int64, more bool) []byte {
-	size := strconv.FormatInt(p.size, 10)
-	base := string(q.echo([]byte(path+"?"), x.s.kind.filters)) + "PageSize=" + size + "&Page="
-	uri := func(page int64, token string) string {
-		if token != "" {
-			token = "&PageToken=" + encode(token)
-		}
-		return base + strconv.FormatInt(page, 10) + token
-	}
-	start, end := int64(0), int64(0)
-	if len(found) > 0 {
-		start = p.page * p.size
-		end = start + int64(len(found)) - 1
-	}
-
-	o := object{b: make([]byte, 0, 1024+2200*len(found))}
-	o.open()
-	o.number("end", end)
-	o.text("first_page_uri", uri(0, ""))
+func (x *search) render(q query, p place, found []int64, more bool) []byte {
+	t := x.target
+	e := envelope{base: t.path, key: t.route.listKey(), size: p.size, page: p.page, token: p.token, rows: len(found)}
+	e.base = string(q.echo([]byte(e.base+"?"), t.route.listFilters()))
 	if more {
-		o.text("next_page_uri", uri(p.page+1, "PA"+x.sid(found[len(found)-1])))
-	} else {
-		o.null("next_page_uri")
+		e.next = "PA" + x.sid(found[len(found)-1])
 	}
-	o.number("page", p.page)
-	o.number("page_size", p.size)
 	if p.page > 0 && len(found) > 0 {
-		o.text("previous_page_uri", uri(p.page-1, "PB"+x.sid(found[0])))
-	} else {
-		o.null("previous_page_uri")
+		e.previous = "PB" + x.sid(found[0])
 	}
-	o.number("start", start)
-	if p.page > 0 {
-		o.text("uri", uri(p.page, p.token))
-	} else {
-		o.text("uri", uri(0, ""))
+	rows := x.rows(make([]byte, 0, 2200*len(found)), found)
+	if t.route.monitor {
+		e.base = t.here + e.base
+		return e.monitor(rows)
 	}
-	o.name(x.s.kind.name)
-	o.b = append(o.b, '[')
-	o.b = x.rows(o.b, found)
-	o.b = append(o.b, ']')
-	o.close()
-	return o.b
+	return e.list(rows)
 }
 
 func (x *search) sid(i int64) string {
@@ -316,6 +291,7 @@ func (x *search) rows(dst []byte, found []int64) []byte {
 			}
 			first = false
 			x.row.load(x.w, x.s, i)
+			x.target.dress(x.row)
 			dst = x.row.append(dst, x.w)
 		}
 		x.w.mu.RUnlock()

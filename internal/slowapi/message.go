@@ -9,6 +9,7 @@ import (
 var messages = &kind{
 	name: "messages", prefix: "SM", otherPrefix: "MM", tag: 'M',
 	blank: func() row { return new(message) },
+	seed:  func(w *world, k *kind) *sequence { return w.sequence(k, 0, 2*w.records, w.epoch.Unix(), days*86400) },
 	life:  messageLife,
 	filters: slices.Concat(
 		[]filter{
@@ -17,7 +18,7 @@ var messages = &kind{
 		},
 		clockFilters("DateSent", true, func(r row) int64 { return r.(*message).sent }),
 	),
-	create: createMessage, update: updateMessage, remove: true, retained: true,
+	create: createMessage, update: updateMessage, remove: true, arrives: true, retained: true,
 }
 
 // message is one message, read from the seed and its mark.

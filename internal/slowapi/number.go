@@ -10,6 +10,9 @@ import (
 var numbers = &kind{
 	name: "incoming_phone_numbers", prefix: "PN", tag: 'N',
 	blank: func() row { return new(number) },
+	seed: func(w *world, k *kind) *sequence {
+		return w.sequence(k, 0, ownNumbers, w.epoch.Unix()-(days+1)*86400, 300*86400)
+	},
 	filters: []filter{
 		{"Beta", truthFilter(func(r row) bool { return r.(*number).beta })},
 		{"FriendlyName", textFilter(func(r row) string { return r.(*number).field("FriendlyName") })},

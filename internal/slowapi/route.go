@@ -1,7 +1,11 @@
 // Paths: which list or record a request names.
 package slowapi
 
-import "strings"
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
 
 // route is one path below /2010-04-01, a star for each SID in it. The last star
 // of an instance names a record of the kind, the first one the account.
@@ -11,6 +15,39 @@ type route struct {
 	instance bool
 	narrow   func(row) bool    // a list that shows a part of the kind
 	preset   map[string]string // what POST to such a list adds to the fields
+
+	// parent is the kind of the record named by the SID behind the account's,
+	// which must exist, and within which records of the kind belong to it.
+	parent *kind
+	within func(w *world, s *sequence, parent int64) condition
+	// key and filters stand in place of the kind's.
+	key     string
+	filters []filter
+	// dress tells a record how it looks on this path, after each load. here is
+	// where this server is, as http://127.0.0.1:4116.
+	dress func(r row, here string)
+	// monitor is a path of the Monitor API: no account, no .json, another envelope.
+	monitor bool
+	// serve answers what is neither a list nor a record of a kind; methods are
+	// what it takes, as an Allow header has them.
+	serve   func(s *Server, r *http.Request, t target, form url.Values) (answer, error)
+	methods string
+}
+
+// listFilters are what narrows the list.
+func (r *route) listFilters() []filter {
+	if r.filters != nil || r.kind == nil {
+		return r.filters
+	}
+	return r.kind.filters
+}
+
+// listKey is the list's key.
+func (r *route) listKey() string {
+	if r.key != "" {
+		return r.key
+	}
+	return r.kind.listKey()
 }
 
 var routes = []route{
@@ -38,16 +75,20 @@ func numbersOf(path, sort string) route {
 
 // routeOf finds the route of a path and the SIDs in it; nil when there is none.
 // JSON is all this API speaks: a path without .json is not found, where Twilio
-// would answer XML.
+// would answer XML. The paths of the Monitor API have no ending.
 func routeOf(path string) (*route, []string) {
+	all := routes
 	rest, versioned := strings.CutPrefix(path, version+"/")
 	rest, json := strings.CutSuffix(rest, ".json")
+	if after, monitor := strings.CutPrefix(path, monitorVersion+"/"); monitor {
+		all, rest, versioned, json = monitorRoutes, after, true, true
+	}
 	if !versioned || !json {
 		return nil, nil
 	}
-	for i := range routes {
-		if sids, ok := routes[i].match(rest); ok {
-			return &routes[i], sids
+	for i := range all {
+		if sids, ok := all[i].match(rest); ok {
+			return &all[i], sids
 		}
 	}
 	return nil, nil
@@ -77,6 +118,9 @@ func (r *route) match(path string) ([]string, bool) {
 
 // allow is what may be done at a route, as an Allow header has it.
 func (r *route) allow() string {
+	if r.serve != nil {
+		return r.methods
+	}
 	allow := "GET, HEAD"
 	if !r.instance && r.kind.create != nil || r.instance && r.kind.update != nil {
 		allow += ", POST"
@@ -89,33 +133,83 @@ func (r *route) allow() string {
 
 // target is what a request asks about.
 type target struct {
-	route  *route
-	path   string
-	seq    *sequence
-	index  int64
-	narrow *condition
+	route   *route
+	path    string
+	sids    []string
+	account int
+	seq     *sequence // of the route's kind, nil when it has none
+	parent  int64     // the record of the route's parent kind
+	index   int64     // the record itself, of an instance
+	narrow  *condition
+	here    string // where this server is
+}
+
+// dress tells a record how it looks where the target is.
+func (t *target) dress(r row) {
+	if t.route.dress != nil {
+		t.route.dress(r, t.here)
+	}
 }
 
 // resolve finds the list or record a route's SIDs name; false when there is none.
 func (w *world) resolve(r *route, path string, sids []string) (target, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	t := target{route: r, path: path, seq: w.top}
+	t := target{route: r, path: path, sids: sids, seq: w.top}
 	if r.kind != accounts {
-		account, ok := w.accountIndex(sids[0])
+		ok := true
+		if !r.monitor {
+			t.account, ok = w.accountIndex(sids[0])
+		}
 		if !ok {
 			return t, false
 		}
-		t.seq = w.of(r.kind, account)
+		t.seq = w.of(r.kind, t.account)
+	}
+	if !w.resolveParent(&t) {
+		return t, false
 	}
 	if r.narrow != nil {
 		c := everywhere(r.narrow)
 		t.narrow = &c
 	}
-	if !r.instance {
+	if !r.instance || r.kind == nil {
 		return t, true
 	}
-	index, ok := w.find(t.seq, sids[len(sids)-1])
-	t.index = index
-	return t, ok && t.seq.exists(index)
+	return t, w.resolveRecord(&t)
+}
+
+// resolveParent finds the record a list belongs to.
+func (w *world) resolveParent(t *target) bool {
+	r := t.route
+	if r.parent == nil {
+		return true
+	}
+	s := w.of(r.parent, t.account)
+	index, ok := w.find(s, t.sids[1])
+	if !ok || !s.exists(index) {
+		return false
+	}
+	t.parent = index
+	if r.within != nil {
+		c := r.within(w, t.seq, index)
+		t.narrow = &c
+	}
+	return true
+}
+
+// resolveRecord finds the record a path names.
+func (w *world) resolveRecord(t *target) bool {
+	name, k, ok := t.sids[len(t.sids)-1], t.route.kind, false
+	if k.found != nil {
+		t.index, ok = k.found(w, t.seq, t.parent, name)
+	} else {
+		t.index, ok = w.find(t.seq, name)
+	}
+	if !ok || !t.seq.exists(t.index) || t.narrow == nil {
+		return ok && t.seq.exists(t.index)
+	}
+	one := k.blank()
+	one.load(w, t.seq, t.index)
+	return t.narrow.test(one)
 }

@@ -18,6 +18,10 @@ type sequence struct {
 	newest int64 // when the newest of them was created, in Unix seconds
 	span   int64 // how many seconds lie between the oldest and the newest
 
+	// at is when a seeded record was created, where that follows from another
+	// record; nil where newest and span say it. It never falls as the index rises.
+	at func(i int64) int64
+
 	born  []int64         // when each later record was created, never falling
 	marks map[int64]*mark // what writes and the passing of time did
 	gone  []int64         // deleted, rising
@@ -45,6 +49,9 @@ func (s *sequence) count() int64 { return s.base + int64(len(s.born)) }
 func (s *sequence) created(i int64) int64 {
 	if i >= s.base {
 		return s.born[i-s.base]
+	}
+	if s.at != nil {
+		return s.at(i)
 	}
 	return s.newest - s.age(s.base-1-i)
 }

@@ -87,6 +87,7 @@ func (s *Server) answer(r *http.Request, f *fault) (answer, error) {
 	if !ok {
 		return notFound(path).answer(), nil
 	}
+	t.here = s.absolute(r, "")
 	return s.do(r, t, form)
 }
 
@@ -98,6 +99,8 @@ func (s *Server) do(r *http.Request, t target, form url.Values) (answer, error) 
 		refused := refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
 		refused.header = map[string]string{"Allow": t.route.allow()}
 		return refused.answer(), nil
+	case t.route.serve != nil:
+		return t.route.serve(s, r, t, form)
 	case read && t.route.instance:
 		return s.instance(t), nil
 	case read:
@@ -120,6 +123,7 @@ func (s *Server) instance(t target) answer {
 	}
 	one := t.seq.kind.blank()
 	one.load(w, t.seq, t.index)
+	t.dress(one)
 	return answer{status: http.StatusOK, body: one.append(nil, w)}
 }
 

@@ -52,16 +52,12 @@ func newWorld(o Options) *world {
 	w.clock, w.wall = w.epoch, o.Now()
 	end := w.epoch.Unix()
 	w.top = w.sequence(accounts, 0, 2, end-500*86400, 86400)
-	w.below = []map[*kind]*sequence{
-		{
-			calls:    w.sequence(calls, 0, w.records, end, days*86400),
-			messages: w.sequence(messages, 0, 2*w.records, end, days*86400),
-			numbers:  w.sequence(numbers, 0, ownNumbers, end-(days+1)*86400, 300*86400),
-		},
-		w.emptyAccount(1),
-	}
-	for _, s := range w.below[0] {
-		w.findLive(s)
+	w.below = []map[*kind]*sequence{w.emptyAccount(0), w.emptyAccount(1)}
+	for _, k := range kinds {
+		if k.seed != nil {
+			w.below[0][k] = k.seed(w, k)
+		}
+		w.findLive(w.below[0][k])
 	}
 	return w
 }

@@ -30,10 +30,15 @@ func (s *Server) create(t target, form url.Values) (answer, error) {
 	defer w.mu.RUnlock()
 	one := t.seq.kind.blank()
 	one.load(w, t.seq, t.seq.count()-1)
+	t.dress(one)
 	if m, ok := one.(maker); ok {
 		m.made()
 	}
-	return answer{status: http.StatusCreated, body: one.append(nil, w)}, nil
+	status := http.StatusCreated
+	if t.seq.kind.made != 0 {
+		status = t.seq.kind.made
+	}
+	return answer{status: status, body: one.append(nil, w)}, nil
 }
 
 // update changes a record and answers 200 with it.
