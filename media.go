@@ -4,6 +4,7 @@ package understudy
 
 import (
 	"io"
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,40 @@ type MediaAsk struct {
 	Range   string  // the request's Range, verbatim; "" = all of it
 	IfRange string  // the request's If-Range, verbatim
 	NoCache bool    // the request said no-cache: upstream is asked
+	// MaxStale is the oldest content the caller accepts without upstream being
+	// asked; nil: the usual fresh time.
+	MaxStale *time.Duration
+	// IfNoneMatch is verbatim what a request upstream says; 304 is the answer
+	// when it holds.
+	IfNoneMatch string
+	Reason      Reason // of a request upstream
+}
+
+// Content is what is known of a medium that is held whole, beside its bytes.
+type Content struct {
+	Key  Key
+	Kind string
+	ID   string
+	// Within are the other ids its path names: a message's, an account's. It
+	// goes when one of them goes.
+	Within      []string
+	ContentType string
+	Size        int64
+	Sum         [32]byte  // SHA-256 of the bytes
+	ETag        string    // upstream's, verbatim; "" = none
+	Modified    time.Time // as upstream said; zero = not
+	At          time.Time // when upstream last said that it is so
+}
+
+// Within are the values of a media path's variables that name other records.
+func (t *Target) Within() []string {
+	var within []string
+	for _, v := range t.Vars {
+		if t.Media == nil || !slices.Contains(t.Media.ID, v.Name) {
+			within = append(within, v.Value)
+		}
+	}
+	return within
 }
 
 // Medium is the content of a record on its way to one reader, from a file of

@@ -17,6 +17,7 @@ type Source struct {
 	User      string   // the account; fills the spec's path variables that say "user"
 	PublicURL string   // what absolute URLs of upstream are rewritten to, no trailing slash
 	Polls     []string // kinds whose newest page is kept warm
+	Media     []string // kinds whose contents (audio, images) are kept
 }
 
 // Secret is text that formats, logs and marshals as "[redacted]". Reveal is

@@ -179,6 +179,9 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 		}
 		return See
 	}
+	if level, ok := p.media[field]; ok {
+		return level
+	}
 	if n := p.record.at(field); n != nil && field != "" {
 		return n.level
 	}
@@ -196,7 +199,11 @@ func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
 // is the same whether or not the record exists, and no is ErrForbidden with a
 // sentence: the kind is hidden, the path is none the spec names and the grant
 // does not allow it, or a parameter looks at a field that is not fully seen.
+// Of a media path it is Media that says so.
 func (g *Gate) Read(c understudy.Caller, t *understudy.Target) error {
+	if t.Media != nil {
+		return g.Media(c, t)
+	}
 	kind := ""
 	if t.Kind != nil {
 		kind = t.Kind.Name
@@ -218,13 +225,35 @@ func (g *Gate) Read(c understudy.Caller, t *understudy.Target) error {
 	return nil
 }
 
+// Media says whether a caller may have the content of a record: the kind must
+// be shown, and the field the media path is about fully seen (play and see are
+// one level; there are no last four digits of a sound). The answer is the same
+// whether or not the record exists; no is ErrForbidden with a sentence.
+func (g *Gate) Media(c understudy.Caller, t *understudy.Target) error {
+	if t.Kind == nil || t.Media == nil {
+		return refuse("the path is none of a content")
+	}
+	p, all, err := g.plan(c, t.Key.Source, t.Kind.Name)
+	switch {
+	case err != nil:
+		return err
+	case all:
+		return nil
+	case p.media[t.Media.Field] < See:
+		return refuse("role %s may not have %s.%s", c.Grant.Role, t.Kind.Name, t.Media.Field)
+	case len(t.Query) > 0:
+		return refuse("role %s may not use the parameter %s: it is not known to be safe", c.Grant.Role, clip(t.Query[0].Name))
+	}
+	return nil
+}
+
 // param says why a parameter may not be used, nil when it may: one nobody
 // described could be a filter.
 func (p *plan) param(t *understudy.Target, name string) error {
 	if t.List == nil {
 		return fmt.Errorf("it is not known to be safe")
 	}
-	paging := &t.Spec.Paging
+	paging := t.Spec.PagingOf(t.List)
 	if name != "" && (name == paging.Size || name == paging.Page || slices.Contains(paging.Tokens, name)) {
 		return nil
 	}

@@ -47,8 +47,8 @@ func TestRead(t *testing.T) {
 		{"support", "forge", "/people", "odd=x", "may look at fields"},
 		{"open", "forge", "/people", "odd=x", ""},
 		{"support", "forge", "/people", "tag=x&status=y&after=z&per_page=3", ""},
-		{"all", "twilio", base + "/Queues.json", "", "may not ask for this path"},
-		{"support", "twilio", base + "/Queues.json", "", "may not ask for this path"},
+		{"all", "twilio", base + "/SIP/Domains.json", "", "may not ask for this path"},
+		{"support", "twilio", base + "/SIP/Domains.json", "", "may not ask for this path"},
 		{"", "twilio", base + "/Calls.json", "", "has no role"},
 	} {
 		s := g.specs[test.source]

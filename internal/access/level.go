@@ -26,6 +26,9 @@ const (
 
 var levelNames = []string{"hide", "last4", "see"}
 
+// play is another word for see, of fields of type media.
+const play = "play"
+
 // String is the word the config uses.
 func (l Level) String() string { return levelNames[l] }
 
@@ -46,9 +49,16 @@ type rules map[string]Level
 func readRules(where string, s *understudy.Spec, subjects map[string]string) (rules, error) {
 	r := make(rules, len(subjects))
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
-		i := slices.Index(levelNames, subjects[subject])
-		if i < 0 {
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(subjects[subject]), nearest.Hint(clip(subjects[subject]), levelNames))
+		word := subjects[subject]
+		if word == play && isMedia(s, subject) {
+			word = See.String()
+		}
+		i := slices.Index(levelNames, word)
+		switch {
+		case word == play:
+			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; want see, last4 or hide", where, clip(subject))
+		case i < 0:
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(word), nearest.Hint(clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {
 			return nil, fmt.Errorf("access: %s: %w", where, err)
@@ -59,6 +69,13 @@ func readRules(where string, s *understudy.Spec, subjects map[string]string) (ru
 		r[subject] = Level(i)
 	}
 	return r, nil
+}
+
+// isMedia reports whether a subject names a field of type media.
+func isMedia(s *understudy.Spec, subject string) bool {
+	kind, field, _ := strings.Cut(subject, ".")
+	k := s.Kind(kind)
+	return k != nil && k.Field(field) != nil && k.Field(field).Type == understudy.TypeMedia
 }
 
 func checkSubject(s *understudy.Spec, subject string) error {

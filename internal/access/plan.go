@@ -67,46 +67,60 @@ type plan struct {
 	spec   *understudy.Spec
 	kind   *understudy.Kind // nil: a path the spec does not name
 	record *node
-	list   *node    // a list's body, records and envelope
-	keys   []string // where the kind's lists keep their records; "" = the body is the array
-	whole  bool     // every field the spec names is seen
+	media  map[string]Level // fields of type media, which stand in no body
+	// lists are the bodies of lists, records and envelope, by the way they are
+	// cut into pages.
+	lists map[*understudy.Paging]*node
+	keys  []string // where the kind's lists keep their records; "" = the body is the array
+	whole bool     // every field the spec names is seen
 }
 
 // nothing shows the keys of a body, and no value.
 func nothing(s *understudy.Spec) *plan {
 	body := &node{open: true, named: map[string]*node{}}
-	return &plan{spec: s, record: body, list: body}
+	return &plan{spec: s, record: body}
 }
 
 func newPlan(s *understudy.Spec, k *understudy.Kind, r rules) *plan {
-	p := &plan{spec: s, kind: k, record: &node{named: map[string]*node{}}, whole: true}
+	p := &plan{
+		spec: s, kind: k, record: &node{named: map[string]*node{}}, whole: true,
+		media: map[string]Level{}, lists: map[*understudy.Paging]*node{},
+	}
 	for _, f := range k.Fields {
 		level := r.field(k, f.Name)
+		if f.Type == understudy.TypeMedia {
+			p.media[f.Name] = level
+			continue
+		}
 		p.record.put(f.Name, level)
 		p.whole = p.whole && (level == See || f.Class == understudy.ClassSecret)
 	}
 	if !p.record.open {
 		return p
 	}
-	p.list = &node{open: true, named: map[string]*node{}}
-	for _, f := range s.Paging.Envelope {
-		p.list.put(f.Name, p.envelope(f, r))
-	}
 	for _, l := range k.Lists {
+		paging := s.PagingOf(l)
+		if p.lists[paging] == nil {
+			body := &node{open: true, named: map[string]*node{}}
+			for _, f := range paging.Envelope {
+				body.put(f.Name, p.envelope(f, r))
+			}
+			p.lists[paging] = body
+		}
 		p.keys = append(p.keys, l.Key)
-		p.addRows(l.Key)
+		p.addRows(p.lists[paging], l.Key)
 	}
 	return p
 }
 
-// addRows puts the records where a list keeps them.
-func (p *plan) addRows(key string) {
+// addRows puts the records where a list keeps them in its body.
+func (p *plan) addRows(body *node, key string) {
 	if key == "" {
 		return
 	}
-	outer, name := p.list, key
+	outer, name := body, key
 	if i := strings.LastIndexByte(key, '.'); i >= 0 {
-		outer, name = p.list.reach(key[:i], true), key[i+1:]
+		outer, name = body.reach(key[:i], true), key[i+1:]
 	}
 	if outer.named == nil {
 		outer.named = map[string]*node{}
@@ -134,6 +148,25 @@ func (p *plan) envelope(f *understudy.Field, r rules) Level {
 		}
 	}
 	return level
+}
+
+// cut is how the list a page is of is cut into pages: the kind's one way, or,
+// where its lists differ, what the page's own path says. nil: no list.
+func (p *plan) cut(page *understudy.Page) *understudy.Paging {
+	if !page.List || p.kind == nil {
+		return nil
+	}
+	if len(p.lists) > 1 {
+		t, err := p.spec.Follow(page.Key.Source, page.Key.URI)
+		if err != nil || t.List == nil {
+			return nil
+		}
+		return p.spec.PagingOf(t.List)
+	}
+	for paging := range p.lists {
+		return paging
+	}
+	return nil
 }
 
 // sees reports whether anything of the kind is shown.

@@ -164,7 +164,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 // textual reports types whose values come as JSON strings.
 func textual(kind string) bool {
 	switch kind {
-	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeEpoch, understudy.TypeMap:
+	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeEpoch, understudy.TypeMap, understudy.TypeCode:
 		return false
 	}
 	return true

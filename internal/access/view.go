@@ -25,11 +25,11 @@ type View struct {
 
 // viewKey names a view in memory. A page is named by its bytes, which says at
 // least as much as its version; the plan stands for policy, role, source and
-// kind.
+// kind, the paging for what stands beside the records of a list.
 type viewKey struct {
 	sum  [16]byte
 	plan *plan
-	list bool
+	list *understudy.Paging // nil: no list
 }
 
 // kept is a remembered view. One of a whole page holds no bytes, only that it
@@ -60,7 +60,7 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	case len(p.Body) == 0:
 		return g.whole(p, plan, plan.spec), nil
 	}
-	key := viewKey{p.Sum, plan, p.List}
+	key := viewKey{p.Sum, plan, plan.cut(p)}
 	if p.Sum != [16]byte{} {
 		if k, ok := g.views.Get(key); ok {
 			if k.view == nil {
@@ -69,7 +69,7 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 			return k.view, nil
 		}
 	}
-	v, err := g.rewrite(plan, p)
+	v, err := g.rewrite(plan, p, key.list)
 	if err != nil {
 		return nil, err
 	}
@@ -105,14 +105,14 @@ func (g *Gate) failed(plan *plan, p *understudy.Page) *View {
 	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
 }
 
-func (g *Gate) rewrite(plan *plan, p *understudy.Page) (*View, error) {
+func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *understudy.Paging) (*View, error) {
 	doc, err := jsonspan.Document(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
 	}
 	w := rewriter{data: p.Body}
 	c := jsonspan.At(p.Body, doc)
-	w.value(&c, plan.root(p.Body, doc, p.List))
+	w.value(&c, plan.root(p.Body, doc, cut))
 	if w.out == nil {
 		return g.whole(p, plan, plan.spec), nil
 	}
@@ -122,13 +122,13 @@ func (g *Gate) rewrite(plan *plan, p *understudy.Page) (*View, error) {
 
 // root is the node of a body: a list's when it has records where a list keeps
 // them, else a record's (what a list path answers to a POST is one record).
-func (p *plan) root(data []byte, doc jsonspan.Value, list bool) *node {
-	if !list || p.kind == nil {
+func (p *plan) root(data []byte, doc jsonspan.Value, cut *understudy.Paging) *node {
+	if cut == nil {
 		return p.record
 	}
 	for _, key := range p.keys {
 		if v, ok := jsonspan.Find(data, doc, key); ok && key != "" && v.Kind == jsonspan.Array {
-			return p.list
+			return p.lists[cut]
 		}
 	}
 	return p.record
