@@ -207,8 +207,8 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 	if t.Kind == nil || a.status >= 300 || len(body) == 0 || why != "" {
 		return page, nil
 	}
-	if t.List != nil && len(t.Kind.Instances) > 0 {
-		page.Shape = t.Kind.Instances[0].Shape
+	if t.List != nil {
+		page.Shape = shownAs(t.Kind, t.List)
 	}
 	doc, err := jsonspan.Document(body)
 	if err != nil {
@@ -222,6 +222,20 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 		}
 	}
 	return page, nil
+}
+
+// shownAs is the shape of one record answered under a list's path: the list's
+// own when an instance has it too, else the kind's first instance's.
+func shownAs(k *understudy.Kind, l *understudy.List) string {
+	for _, in := range k.Instances {
+		if in.Shape == l.Shape {
+			return l.Shape
+		}
+	}
+	if len(k.Instances) > 0 {
+		return k.Instances[0].Shape
+	}
+	return l.Shape
 }
 
 // maxRetryAfter bounds how long upstream can hold a source.

@@ -56,7 +56,7 @@ func TestFetchJudgesAnswers(t *testing.T) {
 		{name: "304", uri: callsPath, reply: reply(304, ""), why: understudy.FailUnusable, detail: "not followed"},
 		{name: "another encoding", uri: callsPath, reply: reply(200, "x", "Content-Encoding", "br"), why: understudy.FailUnusable, detail: `"br" was not asked for`},
 		{name: "no gzip after all", uri: callsPath, reply: reply(200, "xxxxxxxxxxxxxxxxxxxxxx", "Content-Encoding", "gzip"), why: understudy.FailUnusable, detail: "gzip"},
-		{name: "no kind", uri: "/2010-04-01/x", reply: reply(200, `{"password":"kept","auth_token":"x"}`), body: `{"password":"kept","auth_token":""}`, kept: "names no kind"},
+		{name: "no kind", uri: "/2010-04-01/x", reply: reply(200, `{"word":"kept","auth_token":"x"}`), body: `{"word":"kept","auth_token":""}`, kept: "names no kind"},
 		{name: "no kind, no JSON", uri: "/2010-04-01/x", reply: reply(200, "RIFF", "Content-Type", "audio/wav"), body: "RIFF", kept: "no JSON document"},
 		{name: "no kind, XML with a secret", uri: "/2010-04-01/x", reply: reply(200, "<AuthToken>x</AuthToken>", "Content-Type", "application/xml"), why: understudy.FailUnusable, detail: "names a secret"},
 	} {

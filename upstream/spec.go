@@ -182,6 +182,13 @@ func (r *specReader) scalar(n *yaml.Node, v reflect.Value, where string) error {
 		v.SetString(n.Value)
 		return nil
 	}
+	if v.Kind() == reflect.Bool {
+		if n.Value != "true" && n.Value != "false" {
+			return lineError(n, "%s: want true or false, not %q", where, clip(n.Value))
+		}
+		v.SetBool(n.Value == "true")
+		return nil
+	}
 	number, err := strconv.ParseInt(n.Value, 10, 32)
 	if err != nil {
 		return lineError(n, "%s: want a whole number, not %q", where, clip(n.Value))

@@ -53,8 +53,8 @@ func TestEveryBuiltInSpecCompiles(t *testing.T) {
 		}
 		ports[s.Port] = name
 		for _, k := range s.Kinds {
-			if len(k.Lists) == 0 {
-				t.Errorf("%s: kind %s has no list", name, k.Name)
+			if len(k.Lists)+len(k.Instances) == 0 {
+				t.Errorf("%s: kind %s has no path", name, k.Name)
 			}
 		}
 		if other := builtInSpec(t, name); other == s || other.Kinds[0] == s.Kinds[0] {
@@ -84,6 +84,7 @@ func TestReadSpecIsStrict(t *testing.T) {
 		{leastSpec + "paging:\n  style: none\n  sise: 5\n", `x.yaml:6: unknown key "sise" in paging; did you mean "size"?`},
 		{leastSpec + "paging:\n  default_size: many\n", `x.yaml:5: paging.default_size: want a whole number, not "many"`},
 		{leastSpec + "port: 4.5\n", `x.yaml:4: port: want a whole number`},
+		{leastSpec + "kinds: [{name: a, fields: [{name: b, absolute: yes}]}]\n", `x.yaml:4: kinds[0].fields[0].absolute: want true or false, not "yes"`},
 		{leastSpec + "port: [1]\n", `x.yaml:4: port: want one value`},
 		{leastSpec + "title:\n", `x.yaml:4: title is empty`},
 		{leastSpec + "kinds: {a: b}\n", `x.yaml:4: kinds: want a list`},
@@ -133,7 +134,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	for heading, example := range map[string]any{
 		"The file": understudy.Spec{}, "hosts": understudy.Host{}, "auth": understudy.Auth{}, "paging": understudy.Paging{},
 		"errors": understudy.Errors{}, "kinds": understudy.Kind{}, "lists": understudy.List{}, "filters": understudy.Filter{},
-		"instances": understudy.Instance{}, "fields and envelope": understudy.Field{}, "final and failed": understudy.State{},
+		"instances": understudy.Instance{}, "media": understudy.Media{}, "fields and envelope": understudy.Field{}, "final and failed": understudy.State{},
 	} {
 		text, ok := parts[heading]
 		if !ok {
@@ -152,7 +153,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 	for _, word := range []string{
 		understudy.TypeText, understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeRFC2822, understudy.TypeISO,
-		understudy.TypeEpoch, understudy.TypeDate, understudy.TypeSelect, understudy.TypeMap, understudy.ClassPhone, understudy.ClassBody,
+		understudy.TypeEpoch, understudy.TypeDate, understudy.TypeSelect, understudy.TypeMap, understudy.TypeCode, understudy.TypeMedia, understudy.ClassPhone, understudy.ClassBody,
 		understudy.ClassPrice, understudy.ClassURL, understudy.ClassName, understudy.ClassSecret,
 		"body", "header", "cursor", "none", "basic", "bearer",
 	} {
@@ -181,8 +182,8 @@ func TestEverySpecStructHasKeys(t *testing.T) {
 		}
 	}
 	visit(reflect.TypeFor[understudy.Spec]())
-	if len(seen) != 11 {
-		t.Errorf("%d structs, the documentation test knows 11", len(seen))
+	if len(seen) != 12 {
+		t.Errorf("%d structs, the documentation test knows 12", len(seen))
 	}
 }
 

@@ -21,7 +21,8 @@ func write(t testing.TB, c *Client, method, uri, body string) (*understudy.Page,
 }
 
 func TestWriteAnswers(t *testing.T) {
-	const keys = "/2010-04-01/Accounts/" + account + "/Keys.json"
+	const base = "/2010-04-01/Accounts/" + account
+	const tokens, keys = base + "/Tokens.json", base + "/Keys.json"
 	for _, c := range []struct {
 		name, method, uri string
 		reply             *http.Response
@@ -37,10 +38,15 @@ func TestWriteAnswers(t *testing.T) {
 		{"limited", "POST", callsPath, reply(429, `{"code":20429}`), `{"code":20429}`, "", "", "calls", 0},
 		{"broken", "POST", callsPath, reply(500, `{"code":20500}`), `{"code":20500}`, "", "", "calls", 0},
 		{"broken in HTML", "POST", callsPath, reply(502, `<html>`, "Content-Type", "text/html"), `<html>`, "", "no JSON document", "calls", 0},
-		{"a secret of no kind", "POST", keys, reply(201, `{"sid":"SK1","auth_token":"xyz"}`), `{"sid":"SK1","auth_token":""}`, "", "", "", 0},
+		{"a secret of no kind", "POST", tokens, reply(201, `{"sid":"SK1","auth_token":"xyz"}`), `{"sid":"SK1","auth_token":""}`, "", "", "", 0},
+		{"a new key", "POST", keys, reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1", "", "keys", 1},
+		{"a new signing key", "POST", base + "/SigningKeys.json", reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1", "", "signing_keys", 1},
+		{"a token", "POST", tokens, reply(201, `{"username":"u","password":"xyz","ice_servers":[{"url":"stun:a"},{"url":"turn:b","credential":"xyz"}]}`),
+			`{"username":"u","password":"","ice_servers":[{"url":"stun:a"},{"url":"turn:b","credential":""}]}`, "", "", "", 0},
+		{"a recording of a call", "POST", base + "/Calls/CA1/Recordings.json", reply(201, `{"sid":"RE1","track":"both"}`), `{"sid":"RE1","track":"both"}`, "RE1", "", "call_recordings", 1},
 		{"a secret deep down", "POST", callsPath, reply(201, `{"sid":"CA1","account":{"auth_token":"xyz"}}`), `{"sid":"CA1","account":{"auth_token":""}}`, "CA1", "", "calls", 1},
-		{"a secret in XML", "POST", keys, reply(201, `<AuthToken>xyz</AuthToken>`, "Content-Type", "application/xml"), "", "", "names a secret", "", 0},
-		{"XML", "POST", keys, reply(201, `<Sid>SK1</Sid>`, "Content-Type", "application/xml"), `<Sid>SK1</Sid>`, "", "no JSON document", "", 0},
+		{"a secret in XML", "POST", tokens, reply(201, `<AuthToken>xyz</AuthToken>`, "Content-Type", "application/xml"), "", "", "names a secret", "", 0},
+		{"XML", "POST", tokens, reply(201, `<Sid>SK1</Sid>`, "Content-Type", "application/xml"), `<Sid>SK1</Sid>`, "", "no JSON document", "", 0},
 		{"another shape", "POST", callsPath, reply(200, `{"queued":5}`), `{"queued":5}`, "", "a record without sid", "calls", 0},
 		{"not faithful", "POST", callsPath, reply(201, `{"sid":"\ud800"}`), `{"sid":"\ud800"}`, "", "lone surrogate", "calls", 0},
 	} {
