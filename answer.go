@@ -9,6 +9,10 @@ type Ask struct {
 	Target   *Target
 	MaxStale *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
+	// Turn is an opaque tag. Those who wait for upstream with different ones
+	// take turns, so that a flood of one does not starve another. It shapes
+	// nothing that is kept.
+	Turn uint64
 }
 
 // How says how an answer came.

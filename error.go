@@ -46,6 +46,7 @@ const (
 	FailLimited             // 429
 	FailCredential          // 401 or 403: our own credential
 	FailDown                // the source is down and no probe is due; nothing was sent
+	FailBusy                // a limit of our own: too many wait already; nothing was sent
 )
 
 // String is the word logs and Cache-Status details use.
@@ -63,6 +64,8 @@ func (f Failure) String() string {
 		return "credential refused"
 	case FailDown:
 		return "down"
+	case FailBusy:
+		return "busy"
 	}
 	return "none"
 }
@@ -100,6 +103,9 @@ func (e *UpstreamError) Unwrap() []error {
 // Short is the word or two of a Cache-Status detail: "upstream 503",
 // "upstream unreachable".
 func (e *UpstreamError) Short() string {
+	if e.Why == FailBusy {
+		return "too many wait for upstream"
+	}
 	if e.Status != 0 && e.Why != FailUnusable {
 		return fmt.Sprintf("upstream %d", e.Status)
 	}

@@ -42,6 +42,14 @@ type Fetch struct {
 	Patient bool
 	// Retry is how long, from the start, new tries may begin; 0 = one try.
 	Retry time.Duration
+	// Turn is an opaque tag: errands with different ones take turns in the
+	// waiting lane, so that many of one do not hold up another.
+	Turn uint64
+	// Queue is how long the errand may wait for budget while a reader waits
+	// for it; 0 = as long as the context. One whose place would come later
+	// (or later than By, when that is set) fails at once, as FailBusy.
+	Queue time.Duration
+	By    time.Time
 	// Tried is told each failed try that will be followed by another, at
 	// once, from the fetching goroutine. May be nil.
 	Tried func(*UpstreamError)

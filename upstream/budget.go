@@ -4,8 +4,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +15,9 @@ import (
 // takes whatever is left, and goes first. The others pause while less than a
 // quarter of the tokens or the slots is left, Prefetch while less than half
 // is; Check takes at most a hundredth of the rate besides.
+//
+// A waiting errand whose place cannot come in time is turned away at once, so
+// that the queue holds nobody who will have left before it is his turn.
 type budget struct {
 	now   func() time.Time
 	rate  float64 // tokens a second
@@ -30,26 +31,36 @@ type budget struct {
 	checks float64 // tokens of Check, 1 at most
 	at     time.Time
 	free   int // slots
-	queue  [understudy.Reasons][]*place
+	queue  [understudy.Reasons]lane
 	queued int
 	timer  *time.Timer // set while tokens are waited for
 	closed bool
+
+	// hold is how long a slot is held, averaged over the last answers: the
+	// time all slots together were held between two of them.
+	hold, held time.Duration
+	counts     Queue
+}
+
+// claim is what an errand wants of the budget.
+type claim struct {
+	reason  understudy.Reason
+	turn    uint64
+	queue   time.Duration   // the longest it may wait in the waiting lane; 0: as long as its context
+	by      time.Time       // when whoever wants it will have left; zero: unknown
+	promote <-chan struct{} // when closed, moves it to the waiting lane
 }
 
 // place is an errand's place in the queue.
 type place struct {
-	reason understudy.Reason
-	ready  chan struct{} // closed when err or the grant is in
-	err    error
+	claim
+	since time.Time     // in the lane it is in
+	ready chan struct{} // closed when err or the grant is in
+	err   error
 }
 
 // checkShare is what Check may take of the rate.
 const checkShare = 0.01
-
-var (
-	errQueueFull = errors.New("too many errands wait for this source's budget")
-	errNoHope    = errors.New("a prefetch is dropped: the budget is needed elsewhere")
-)
 
 func newBudget(o *Options) *budget {
 	burst := max(1, o.Rate)
@@ -59,32 +70,53 @@ func newBudget(o *Options) *budget {
 	}
 }
 
-// take waits until an errand may go out. promote, when closed, moves it to the
-// waiting lane. It returns the reason it went out for. After a nil error the
-// slot must be given back by release, or by refund when nothing was sent.
-func (b *budget) take(ctx context.Context, reason understudy.Reason, promote <-chan struct{}) (understudy.Reason, error) {
-	p := &place{reason: reason, ready: make(chan struct{})}
+// set replaces rate and slots while the budget is in use.
+func (b *budget) set(rate float64, slots int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(b.now())
+	b.rate, b.burst = rate, max(1, rate)
+	b.tokens = min(b.tokens, b.burst)
+	b.free += slots - b.slots // below zero until enough have come back
+	b.slots = slots
+	b.grant()
+}
+
+// take waits until an errand may go out, and returns the reason it went out
+// for. After a nil error the slot must be given back by release, or by refund
+// when nothing was sent. Errors: the context's, ErrClosed, and those that
+// turnedAway knows.
+func (b *budget) take(ctx context.Context, c claim) (understudy.Reason, error) {
+	p := &place{claim: c, ready: make(chan struct{})}
 	if err := b.enter(p); err != nil {
-		return reason, err
+		return p.reason, err
 	}
-	var over <-chan time.Time
-	if reason == understudy.Prefetch {
-		timer := time.NewTimer(b.hope)
-		defer timer.Stop()
-		over = timer.C
-	}
+	patience := b.patience(p)
+	defer func() {
+		if patience != nil {
+			patience.Stop()
+		}
+	}()
 	for {
+		var over <-chan time.Time
+		if patience != nil {
+			over = patience.C
+		}
 		select {
 		case <-p.ready:
 			return p.reason, p.err
-		case <-promote:
-			promote, over = nil, nil
+		case <-c.promote:
+			c.promote = nil
 			b.promote(p)
+			if patience != nil {
+				patience.Stop()
+			}
+			patience = b.patience(p)
 		case <-over:
 			if b.leave(p) {
-				return p.reason, errNoHope
+				return p.reason, b.tired(p)
 			}
-			over = nil
+			patience = nil
 		case <-ctx.Done():
 			if !b.leave(p) && p.err == nil {
 				b.refund(p.reason)
@@ -92,6 +124,31 @@ func (b *budget) take(ctx context.Context, reason understudy.Reason, promote <-c
 			return p.reason, ctx.Err()
 		}
 	}
+}
+
+// patience is the timer of how long p may queue where it is; nil: for as long
+// as its context.
+func (b *budget) patience(p *place) *time.Timer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case p.reason == understudy.Prefetch:
+		return time.NewTimer(b.hope)
+	case p.reason == understudy.Waiting && p.queue > 0:
+		return time.NewTimer(p.queue)
+	}
+	return nil
+}
+
+// tired is the error of a place whose patience is over.
+func (b *budget) tired(p *place) error {
+	if p.reason == understudy.Prefetch {
+		return errNoHope
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts.Refused++
+	return &queueError{after: minRetry}
 }
 
 // enter queues p and grants what can be granted at once.
@@ -104,12 +161,17 @@ func (b *budget) enter(p *place) error {
 	b.push(p)
 	b.grant()
 	if b.queued > b.limit && b.remove(p) {
+		b.counts.Refused++
 		return errQueueFull
+	}
+	if err := b.late(p); err != nil && b.remove(p) {
+		b.counts.Refused++
+		return err
 	}
 	// The newest hopes are the likeliest: no more of them queue than could
 	// be sent at once.
-	if hopes := b.queue[understudy.Prefetch]; len(hopes) > b.slots {
-		oldest := hopes[0]
+	if hopes := &b.queue[understudy.Prefetch]; hopes.count > b.slots {
+		oldest := hopes.first()
 		b.remove(oldest)
 		oldest.err = errNoHope
 		close(oldest.ready)
@@ -117,20 +179,56 @@ func (b *budget) enter(p *place) error {
 	return nil
 }
 
+// late is an error when p's turn will come too late for whoever waits.
+func (b *budget) late(p *place) error {
+	if p.reason != understudy.Waiting || p.queue == 0 {
+		return nil
+	}
+	patience := p.queue
+	if !p.by.IsZero() {
+		patience = min(patience, p.by.Sub(p.since))
+	}
+	ahead := b.queue[p.reason].ahead(p)
+	if ahead < 0 {
+		return nil // it has been let out
+	}
+	// At the very end of his patience he would leave just as his turn comes.
+	if wait := b.wait(ahead); wait > patience-patience/50 {
+		return &queueError{after: max(minRetry, wait-patience)}
+	}
+	return nil
+}
+
+// wait is how long the place behind so many others is likely to wait: for
+// tokens, and for slots as long as these have lately been held.
+func (b *budget) wait(ahead int) time.Duration {
+	var wait time.Duration
+	if lacking := float64(ahead+1) - b.tokens; lacking > 0 {
+		wait = time.Duration(lacking / b.rate * float64(time.Second))
+	}
+	if lacking := ahead + 1 - b.free; lacking > 0 {
+		// An upstream that has stalled shows by nothing coming back.
+		hold := max(b.hold, b.held/time.Duration(b.slots))
+		wait = max(wait, hold*time.Duration(lacking)/time.Duration(b.slots))
+	}
+	return wait
+}
+
 func (b *budget) push(p *place) {
-	b.queue[p.reason] = append(b.queue[p.reason], p)
+	p.since = b.now()
+	b.queue[p.reason].push(p)
 	b.queued++
 }
 
 // remove takes p out of the queue; false when it is no longer there.
 func (b *budget) remove(p *place) bool {
-	q := b.queue[p.reason]
-	i := slices.Index(q, p)
-	if i < 0 {
+	if !b.queue[p.reason].remove(p) {
 		return false
 	}
-	b.queue[p.reason] = slices.Delete(q, i, i+1)
 	b.queued--
+	if p.reason == understudy.Waiting {
+		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
+	}
 	return true
 }
 
@@ -155,6 +253,9 @@ func (b *budget) promote(p *place) {
 func (b *budget) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.pass(b.now())
+	b.hold += (b.held - b.hold) / 8
+	b.held = 0
 	b.free++
 	b.grant()
 }
@@ -174,17 +275,12 @@ func (b *budget) refund(reason understudy.Reason) {
 // grant lets out whoever may go, and sets the timer for whoever may go next.
 // The lock is held.
 func (b *budget) grant() {
-	now := b.now()
-	if d := now.Sub(b.at).Seconds(); d > 0 {
-		b.tokens = min(b.burst, b.tokens+d*b.rate)
-		b.checks = min(1, b.checks+d*b.rate*checkShare)
-	}
-	b.at = now
+	b.pass(b.now())
 	next := time.Duration(-1)
 	for reason := range b.queue {
 		r := understudy.Reason(reason)
-		for len(b.queue[r]) > 0 && b.lacks(r) == 0 {
-			p := b.queue[r][0]
+		for b.queue[r].count > 0 && b.lacks(r) == 0 {
+			p := b.queue[r].first()
 			b.remove(p)
 			b.free--
 			b.tokens--
@@ -193,7 +289,7 @@ func (b *budget) grant() {
 			}
 			close(p.ready)
 		}
-		if len(b.queue[r]) == 0 {
+		if b.queue[r].count == 0 {
 			continue
 		}
 		if wait := b.lacks(r); wait > 0 && (next < 0 || wait < next) {
@@ -204,6 +300,16 @@ func (b *budget) grant() {
 		}
 	}
 	b.wake(next)
+}
+
+// pass lets time pass: tokens gather, slots are held.
+func (b *budget) pass(now time.Time) {
+	if d := now.Sub(b.at); d > 0 {
+		b.tokens = min(b.burst, b.tokens+d.Seconds()*b.rate)
+		b.checks = min(1, b.checks+d.Seconds()*b.rate*checkShare)
+		b.held += d * time.Duration(max(0, b.slots-b.free))
+	}
+	b.at = now
 }
 
 // lacks is how long until there are enough tokens for an errand of that
@@ -246,6 +352,19 @@ func (b *budget) wake(after time.Duration) {
 	})
 }
 
+func (b *budget) stats() Queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.counts
+	q.Limit, q.Now = b.limit, b.queued
+	for i := range b.queue {
+		if since := b.queue[i].oldest(); !since.IsZero() {
+			q.Oldest = max(q.Oldest, b.now().Sub(since))
+		}
+	}
+	return q
+}
+
 // close turns everybody away.
 func (b *budget) close() {
 	b.mu.Lock()
@@ -253,11 +372,11 @@ func (b *budget) close() {
 	b.closed = true
 	b.wake(-1)
 	for r := range b.queue {
-		for _, p := range b.queue[r] {
+		for b.queue[r].count > 0 {
+			p := b.queue[r].first()
+			b.remove(p)
 			p.err = understudy.ErrClosed
 			close(p.ready)
 		}
-		b.queue[r] = nil
 	}
-	b.queued = 0
 }

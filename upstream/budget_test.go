@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -241,13 +242,146 @@ func TestQueueIsBounded(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
 		w.send(6, understudy.Fetch{})
-		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], errQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailLimited {
+		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], errQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailBusy {
 			t.Errorf("errors %v", w.failed())
 		}
 		w.wg.Wait()
 		if s.count() != 4 {
 			t.Errorf("%d requests", s.count())
 		}
+	})
+}
+
+// Three times as many readers as can be served within their patience: those
+// who would come too late are told at once, and nobody waits longer.
+func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s)}
+		start := time.Now()
+		w.send(300, understudy.Fetch{Queue: 8 * time.Second})
+		if time.Since(start) != 0 {
+			t.Fatal("the crowd did not come at once")
+		}
+		refused := len(w.failed())
+		if refused < 200 || refused > 215 { // a burst of 10 and 8 s at 10/s are served
+			t.Errorf("%d of 300 were turned away at once", refused)
+		}
+		for _, err := range w.failed() {
+			if e := failure(t, err); e.Why != understudy.FailBusy || e.RetryAfter < time.Second || !contains(err, "too long") {
+				t.Fatalf("%+v: %v", e, err)
+			}
+		}
+		w.wg.Wait()
+		if len(w.failed()) != refused {
+			t.Errorf("%d gave up later", len(w.failed())-refused)
+		}
+		q := w.c.Queue()
+		if q.Longest > 8*time.Second || q.Longest < 7*time.Second || q.Refused != int64(refused) || q.Now != 0 || q.Limit != defaultQueue {
+			t.Errorf("%+v", q)
+		}
+	})
+}
+
+// How long slots are held counts too: here they, not the rate, are what lacks.
+func TestSlowAnswersMakeTheQueueShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(4*time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate, o.Concurrency = 1000, 2 })}
+		w.send(20, understudy.Fetch{}) // teach it; they have all the time they want
+		w.wg.Wait()
+		w.send(20, understudy.Fetch{Queue: 8 * time.Second})
+		if n := len(w.failed()); n < 12 || n > 15 { // 2 at once, 2 after 4 s, 2 after 8 s
+			t.Errorf("%d of 20 were turned away", n)
+		}
+		w.wg.Wait()
+		if q := w.c.Queue(); q.Longest > 40*time.Second {
+			t.Errorf("%+v", q)
+		}
+	})
+}
+
+// Nobody waits longer than he said, also when upstream became slow meanwhile,
+// and whoever will have left by then is not queued.
+func TestNobodyQueuesPastHisPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(25*time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 2 })}
+		w.send(10, understudy.Fetch{Queue: 8 * time.Second})
+		time.Sleep(8 * time.Second)
+		if n := len(w.failed()); n != 8 {
+			t.Errorf("%d of 8 gave up after 8 s", n)
+		}
+		w.send(1, understudy.Fetch{Queue: 8 * time.Second, By: time.Now().Add(time.Millisecond)})
+		if n := len(w.failed()); n != 9 {
+			t.Error("one was queued who will have left before its turn")
+		}
+		w.wg.Wait()
+		if q := w.c.Queue(); q.Longest > 8*time.Second {
+			t.Errorf("%+v", q)
+		}
+	})
+}
+
+// A flood of one turn does not hold up another's few.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(200, understudy.Fetch{Turn: 1, Queue: 8 * time.Second})
+		refused := len(w.failed())
+		start := time.Now()
+		var late atomic.Int64
+		for range 5 {
+			w.wg.Go(func() {
+				if _, err := w.c.Fetch(t.Context(), understudy.Fetch{Target: target(t, w.c, callsPath), Turn: 2, Queue: 8 * time.Second}); err != nil {
+					t.Error(err)
+				}
+				late.Store(max(late.Load(), int64(time.Since(start))))
+			})
+		}
+		w.wg.Wait()
+		if d := time.Duration(late.Load()); d > 1100*time.Millisecond {
+			t.Errorf("five of another turn took %v, want every other place: 1 s", d)
+		}
+		// The last five of the flood are pushed beyond their patience.
+		if n := len(w.failed()) - refused; n > 6 {
+			t.Errorf("%d of the flood gave up for them", n)
+		}
+	})
+}
+
+func TestBudgetIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Second, well)}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(40, understudy.Fetch{})
+		w.c.SetBudget(100, 40)
+		synctest.Wait()
+		if n := s.count(); n < 10 {
+			t.Errorf("%d went out", n)
+		}
+		time.Sleep(time.Second)
+		if n := s.count(); n != 40 {
+			t.Errorf("%d of 40 went out within a second at 100/s", n)
+		}
+		w.c.SetBudget(1, 2)
+		w.wg.Wait()
+		before := s.count()
+		w.send(5, understudy.Fetch{})
+		if n := s.count() - before; n > 1 {
+			t.Errorf("%d went out at once at 1/s", n)
+		}
+		w.wg.Wait()
+		if w.c.budget.free != 2 {
+			t.Errorf("%d slots are left of 2", w.c.budget.free)
+		}
+		w.c.SetQueue(1)
+		w.send(6, understudy.Fetch{})
+		if len(w.failed()) == 0 {
+			t.Error("nobody was turned away by a queue of 1")
+		}
+		w.wg.Wait()
 	})
 }
 

@@ -59,6 +59,9 @@ type going struct {
 	key    string
 	sent   bool
 	end    time.Time // of the time in which tries may begin
+	// replaced: the last try was refused with a credential that has been
+	// replaced since. It counts for nothing.
+	replaced bool
 }
 
 func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
@@ -77,6 +80,10 @@ func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.Upstream
 		page, failed, err := g.try(ctx, probe)
 		if err != nil || failed == nil {
 			return page, nil, err
+		}
+		if g.replaced {
+			g.replaced = false
+			continue
 		}
 		failure = failed
 		wait := max(backOff(try), failed.RetryAfter)
@@ -135,13 +142,13 @@ func (g *going) enter(ctx context.Context) (probe bool, refused *understudy.Upst
 		if err != nil || refused != nil {
 			return false, refused, err
 		}
-		g.reason, err = g.c.budget.take(ctx, g.reason, g.f.Promote)
+		g.reason, err = g.c.budget.take(ctx, claim{reason: g.reason, turn: g.f.Turn, queue: g.f.Queue, by: g.f.By, promote: g.f.Promote})
 		if err != nil {
 			if probe {
 				g.c.gate.unused()
 			}
-			if errors.Is(err, errQueueFull) || errors.Is(err, errNoHope) {
-				return false, &understudy.UpstreamError{Why: understudy.FailLimited, Err: err}, nil
+			if refused := turnedAway(err); refused != nil {
+				return false, refused, nil
 			}
 			return false, nil, err
 		}
@@ -225,6 +232,7 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 		}
 	}()
 	g.sent = true
+	credential := c.credentials.Load()
 	a, failed, err := c.round(ctx, g.reason, errand{method: http.MethodGet, uri: g.key})
 	if err != nil {
 		return nil, nil, err
@@ -237,6 +245,14 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 		return nil, nil, ctx.Err() // its reader left in the middle: nobody's failure
 	}
 	told = true
+	if failed != nil && failed.Why == understudy.FailCredential && c.credentials.Load() != credential {
+		g.replaced = true
+		c.counts.failed()
+		if probe {
+			c.gate.unused()
+		}
+		return nil, failed, nil
+	}
 	if failed != nil {
 		c.counts.failed()
 		c.gate.failed(g.key, failed, probe)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -32,8 +33,9 @@ const (
 // Beside shut there is unwell, which changes nothing but health and Run's
 // probes: 403, or failures too few keys ran into.
 type gate struct {
-	now func() time.Time
-	log *slog.Logger
+	now   func() time.Time
+	log   *slog.Logger
+	large atomic.Int64 // bodies larger than the limit
 
 	mu       sync.Mutex
 	pauses   map[string]pause          // by key
@@ -159,6 +161,9 @@ func (g *gate) good(key string, probe bool) {
 // failed notes a try that failed. A probe's failure makes the next one wait
 // longer.
 func (g *gate) failed(key string, e *understudy.UpstreamError, probe bool) {
+	if errors.Is(e.Err, errTooLarge) {
+		g.large.Add(1)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -264,14 +269,15 @@ func (g *gate) unused() {
 	g.tell()
 }
 
-// credential forgets what a former credential ran into.
+// credential forgets the waits a former credential ran into. Where that was
+// refused a probe is due at once; until it is back nobody else is sent into
+// another refusal.
 func (g *gate) credential() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.pauses)
 	if g.unwell == understudy.FailCredential {
-		g.shut, g.unwell, g.next, g.last = understudy.FailNone, understudy.FailNone, time.Time{}, nil
-		g.since = g.now()
+		g.probes, g.next = 0, g.now()
 	}
 	g.tell()
 }

@@ -416,7 +416,11 @@ func TestWrongCredential(t *testing.T) {
 		}
 		// A new credential is tried at once.
 		f.status.Store(200)
+		before := s.count()
 		c.SetCredential("", understudy.NewSecret("a-new-token"))
+		if synctest.Wait(); s.count() != before+1 {
+			t.Errorf("%d requests as soon as there is a new credential, want the one probe", s.count()-before)
+		}
 		if h := c.Health(); h.State != "ok" {
 			t.Errorf("%+v", h)
 		}
@@ -425,6 +429,27 @@ func TestWrongCredential(t *testing.T) {
 		}
 		if strings.Count(out.String(), "upstream is unwell") != 1 {
 			t.Errorf("logged: %s", out)
+		}
+	})
+}
+
+// A refusal of the former credential that arrives when there is a new one is
+// nobody's failure: the request is sent again.
+func TestCredentialReplacedUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Second, func(_ int, r *http.Request) (*http.Response, error) {
+			if _, password, _ := r.BasicAuth(); password != "a-new-token" {
+				return reply(401, `{}`), nil
+			}
+			return reply(200, emptyCalls), nil
+		})}
+		c := scripted(t, s)
+		time.AfterFunc(500*time.Millisecond, func() { c.SetCredential("", understudy.NewSecret("a-new-token")) })
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Error(err)
+		}
+		if h := c.Health(); h.State != "ok" || s.count() != 2 {
+			t.Errorf("%+v after %d requests", h, s.count())
 		}
 	})
 }

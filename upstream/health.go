@@ -13,6 +13,7 @@ import (
 type Stats struct {
 	Requests int64 // tries sent, answered or not
 	Errors   int64 // those of them that failed; a caller that left is none
+	TooLarge int64 // those of them whose body was larger than MaxBody
 	ByReason [understudy.Reasons]int64
 }
 
@@ -25,11 +26,38 @@ type Health struct {
 	Recent    []time.Duration // the last 120 answer times at most, oldest first
 }
 
+// Queue is how full the queue for a source's budget is.
+type Queue struct {
+	Limit   int           // errands at once
+	Now     int           // errands
+	Refused int64         // turned away since New: no place, or one that would come too late
+	Oldest  time.Duration // how long the one who waits longest has waited
+	Longest time.Duration // the longest any errand somebody waited for has, since New
+}
+
+// Queue is how full the queue is now.
+func (c *Client) Queue() Queue { return c.budget.stats() }
+
+// SetBudget replaces how many requests a second and at once go out; zero
+// values are the defaults. What is under way goes on.
+func (c *Client) SetBudget(rate float64, concurrency int) {
+	c.budget.set(or(rate, defaultRate), or(concurrency, defaultConcurrency))
+}
+
+// SetQueue replaces how many errands may wait for budget; 0 is the default.
+func (c *Client) SetQueue(limit int) {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	c.budget.limit = or(limit, defaultQueue)
+}
+
 // Stats are the counters now.
 func (c *Client) Stats() Stats {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
-	return c.counts.stats
+	s := c.counts.stats
+	s.TooLarge = c.gate.large.Load()
+	return s
 }
 
 // Health is the state now.

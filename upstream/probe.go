@@ -52,7 +52,7 @@ func (c *Client) probe(ctx context.Context) {
 		return
 	}
 	g := &going{c: c, f: &understudy.Fetch{Target: t}, reason: understudy.Waiting, key: t.Key.URI}
-	if _, err := c.budget.take(ctx, understudy.Waiting, nil); err != nil {
+	if _, err := c.budget.take(ctx, claim{reason: understudy.Waiting}); err != nil {
 		c.gate.abandon()
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -48,6 +49,13 @@ type Options struct {
 	UserAgent string            // "understudy"
 }
 
+// What may be changed while a client runs has its default named.
+const (
+	defaultRate        = 10.0
+	defaultConcurrency = 20
+	defaultQueue       = 1000
+)
+
 // or is v, or otherwise when v is not set.
 func or[T float64 | int | int64 | time.Duration](v, otherwise T) T {
 	if v <= 0 {
@@ -57,7 +65,7 @@ func or[T float64 | int | int64 | time.Duration](v, otherwise T) T {
 }
 
 func (o *Options) defaults() {
-	o.Rate, o.Concurrency, o.Queue = or(o.Rate, 10), or(o.Concurrency, 20), or(o.Queue, 1000)
+	o.Rate, o.Concurrency, o.Queue = or(o.Rate, defaultRate), or(o.Concurrency, defaultConcurrency), or(o.Queue, defaultQueue)
 	o.Hope, o.MaxBody = or(o.Hope, 2*time.Second), or(o.MaxBody, 64<<20)
 	o.Connect, o.FirstByte = or(o.Connect, 5*time.Second), or(o.FirstByte, 25*time.Second)
 	o.Stall, o.Total = or(o.Stall, 10*time.Second), or(o.Total, 30*time.Second)
@@ -89,6 +97,8 @@ type Client struct {
 	counts    counts
 	buffers   sync.Pool // *bytes.Buffer
 	unzips    sync.Pool // *gzip.Reader
+
+	credentials atomic.Int64 // how often the credential was replaced
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
@@ -129,13 +139,15 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// SetCredential replaces user and secret ("" keeps the user) and forgets that
-// the former ones were refused.
+// SetCredential replaces user and secret ("" keeps the user). A source that
+// refused the former ones is probed at once; a request they were refused for
+// after they were replaced is sent again.
 func (c *Client) SetCredential(user string, secret understudy.Secret) {
 	if user == "" {
 		user, _ = c.credential()
 	}
 	c.set(user, secret)
+	c.credentials.Add(1)
 	c.gate.credential()
 }
 
