@@ -35,11 +35,12 @@ func (v *Viewer) routes() []struct {
 	}
 }
 
-// ownRoutes are the viewer's paths under /-/; they say nothing of any record
-// and are open to everyone.
+// ownRoutes are the viewer's paths under /-/. The files and the form say nothing
+// of any record and are open to everyone; media asks who asks.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
+		"GET /-/media/{token}": http.HandlerFunc(v.serveMedia),
 		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
 	}
 }
@@ -51,7 +52,7 @@ func (v *Viewer) Routes() []string {
 	for _, r := range v.routes() {
 		all = append(all, r.forms...)
 	}
-	return append(all, "GET /-/static/{file}", "POST /-/timezone")
+	return append(all, "GET /-/static/{file}", "GET /-/media/{token}", "POST /-/timezone")
 }
 
 func (v *Viewer) route() {

@@ -47,6 +47,7 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
+	Media   Media // contents of records; nil: none is played or shown
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot
@@ -78,6 +79,7 @@ type Viewer struct {
 	zones   *zones
 	numbers *numbers
 	forms   *http.CrossOriginProtection
+	seals   *seals
 }
 
 // New checks the options, plans the pages of every kind and reads the
@@ -120,6 +122,9 @@ func New(o Options) (*Viewer, error) {
 	if v.pages, err = readPages(v.files); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
 	}
+	if v.seals, err = newSeals(); err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
 	v.forms = http.NewCrossOriginProtection()
 	if o.PublicURL != "" {
 		if err := v.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
@@ -155,7 +160,7 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // policy lets a page load its own files and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; " +
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; media-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // secure sets the headers every answer carries.

@@ -1,0 +1,242 @@
+// Media: the addresses under which a page's audio and images are played, and
+// what answers there.
+
+package viewer
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/accesslog"
+	"understudy/kit/content"
+)
+
+// Media opens the contents of records; mirror.Mirror fills it.
+type Media interface {
+	// Open is the content a media path names. Its errors are those of the root
+	// package, and the context's. The Medium must be closed.
+	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
+}
+
+const (
+	mediaPrefix   = controlPrefix + "media/"
+	sessionCookie = "understudy_session"
+	// A medium has one address for a bucket of time and is answered there until
+	// the end of the next: 15 to 30 minutes. So a browser that meets it on
+	// several pages fetches it once.
+	mediaBucket = 15 * time.Minute
+	// mediaStall is how long a browser may take over 64 KiB.
+	mediaStall = 30 * time.Second
+	maxToken   = 2 * understudy.MaxURI
+)
+
+// mediaURL is the address of a content for this caller's browser, "" when the
+// caller may not have it. It is good for this session, this caller and at most
+// half an hour. The first one of a session sets its cookie, so it must be made
+// before the header goes out.
+func mediaURL(q *visit, t *understudy.Target) string {
+	if q.v.Media == nil || q.v.Gate.Media(q.caller, t) != nil {
+		return ""
+	}
+	session := sessionOf(q.r)
+	if session == "" {
+		session = rand.Text()
+		c := &http.Cookie{
+			Name: sessionCookie, Value: session, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.v.PublicURL, "https:"),
+		}
+		http.SetCookie(q.w, c)
+		q.r.AddCookie(c) // the next address of this page is of the same session
+	}
+	return mediaPrefix + q.v.seals.seal(session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
+}
+
+func bucketOf(now time.Time) int64 { return now.Unix() / int64(mediaBucket/time.Second) }
+
+// sessionOf is the session a browser says it has, "" when it is none of ours.
+// A session is no credential: it opens nothing that its caller may not have.
+func sessionOf(r *http.Request) string {
+	c, err := r.Cookie(sessionCookie)
+	if err != nil || len(c.Value) != len(rand.Text()) || strings.Trim(c.Value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		return ""
+	}
+	return c.Value
+}
+
+// seals makes and opens the tokens of media addresses. Its keys are made at
+// start and kept nowhere: a restart ends every address.
+type seals struct {
+	mac    [32]byte
+	stream cipher.Block
+}
+
+func newSeals() (*seals, error) {
+	var s seals
+	var key [32]byte
+	if _, err := rand.Read(s.mac[:]); err != nil {
+		return nil, err
+	}
+	if _, err := rand.Read(key[:]); err != nil {
+		return nil, err
+	}
+	var err error
+	s.stream, err = aes.NewCipher(key[:])
+	return &s, err
+}
+
+const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
+
+// seal makes the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC
+// as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
+// same input makes the same token. It is encrypted because an address stands in
+// logs and histories, and the ids in it may be hidden from the caller.
+func (s *seals) seal(session, caller string, key understudy.Key, bucket int64) string {
+	text := append(append([]byte(key.Source), 0), key.URI...)
+	tag := s.tag(session, caller, text, bucket)
+	out := append(tag, text...)
+	cipher.NewCTR(s.stream, tag).XORKeyStream(out[tagSize:], text)
+	return base64.RawURLEncoding.EncodeToString(out)
+}
+
+// open is the key a token was made for, and the bucket it was made in. ok is
+// false for what was not made here, not for this session and caller, or longer
+// ago than the bucket before now's; nobody learns which.
+func (s *seals) open(token, session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
+	if len(token) > maxToken {
+		return key, 0, false
+	}
+	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(data) < tagSize {
+		return key, 0, false
+	}
+	text := make([]byte, len(data)-tagSize)
+	cipher.NewCTR(s.stream, data[:tagSize]).XORKeyStream(text, data[tagSize:])
+	for bucket = now; bucket >= now-1; bucket-- {
+		if hmac.Equal(data[:tagSize], s.tag(session, caller, text, bucket)) {
+			source, uri, _ := bytes.Cut(text, []byte{0})
+			return understudy.Key{Source: string(source), URI: string(uri)}, bucket, true
+		}
+	}
+	return key, 0, false
+}
+
+func (s *seals) tag(session, caller string, text []byte, bucket int64) []byte {
+	h := hmac.New(sha256.New, s.mac[:])
+	for _, part := range [][]byte{[]byte(session), []byte(caller), binary.BigEndian.AppendUint64(nil, uint64(bucket)), text} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	return h.Sum(nil)[:tagSize:tagSize]
+}
+
+// serveMedia answers a browser that plays or shows a content. It may take as
+// long as the browser keeps taking it, so the viewer's deadline does not hold.
+func (v *Viewer) serveMedia(w http.ResponseWriter, r *http.Request) {
+	q := &visit{v: v, w: w, r: r, ctx: r.Context(), start: v.Now()}
+	q.zone, q.zoned = v.zones.of(r)
+	if err := q.media(); err != nil {
+		q.fail(err)
+	}
+}
+
+var errMediaGone = notFound("This address is no longer good", "It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
+
+// media answers, or says why not; nothing has been sent when it returns an
+// error.
+func (q *visit) media() (err error) {
+	if q.caller, err = q.v.Callers.Person(q.r); err != nil {
+		return err
+	}
+	q.known = true
+	line := accesslog.Of(q.ctx)
+	line.Caller = q.caller.Name
+	key, bucket, ok := q.v.seals.open(q.r.PathValue("token"), sessionOf(q.r), q.caller.Name, bucketOf(q.start))
+	if !ok || q.v.Media == nil || q.v.byName[key.Source] == nil {
+		return errMediaGone
+	}
+	q.source = q.v.byName[key.Source]
+	t, err := q.source.Spec.Target(key.Source, key.Path(), key.Query())
+	if err != nil {
+		return err
+	}
+	if err := q.v.Gate.Media(q.caller, t); err != nil {
+		return err
+	}
+	m, err := q.v.Media.Open(q.ctx, q.mediaAsk(t))
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	line.How, line.Upstream = m.How.String(), m.Upstream
+	return q.sendMedium(t, m, time.Unix((bucket+2)*int64(mediaBucket/time.Second), 0).Sub(q.start))
+}
+
+// mediaAsk is what the browser's request asks the mirror.
+func (q *visit) mediaAsk(t *understudy.Target) understudy.MediaAsk {
+	a := understudy.MediaAsk{Target: t, Head: q.r.Method == http.MethodHead, NoCache: forced(q.r)}
+	if a.Range = content.Range(q.r.Header); a.Range != "" && !a.Head {
+		a.IfRange = q.r.Header.Get("If-Range")
+	}
+	if q.caller.Grant != nil {
+		a.MaxStale = q.caller.Grant.MaxStale
+	}
+	return a
+}
+
+// sendMedium sends what the mirror opened; left is how long the address is
+// still good.
+func (q *visit) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
+	h := q.w.Header()
+	switch m.Status {
+	case http.StatusOK, http.StatusPartialContent:
+	case http.StatusRequestedRangeNotSatisfiable:
+		return q.noRange(m.ContentRange)
+	default:
+		return notFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
+	}
+	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
+	h.Set("Age", strconv.Itoa(int(max(m.Age, 0)/time.Second)))
+	if m.Detail != "" {
+		h.Set("Cache-Control", "private, no-cache") // perhaps somebody has deleted it meanwhile
+	}
+	_, err := content.Send(q.w, q.r, content.Content{
+		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
+		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: t.Media.Types,
+		Deadline: func() time.Time { return q.v.Now().Add(mediaStall) },
+	})
+	switch {
+	case errors.Is(err, content.ErrRange):
+		return q.noRange(h.Get("Content-Range"))
+	case err != nil:
+		panic(http.ErrAbortHandler) // the rest will not come; a part must not look whole
+	}
+	return nil
+}
+
+// noRange answers a range beyond the end.
+func (q *visit) noRange(size string) error {
+	h := q.w.Header()
+	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {
+		h.Del(name)
+	}
+	h.Set("Cache-Control", "private, no-store")
+	if size != "" {
+		h.Set("Content-Range", size)
+	}
+	http.Error(q.w, fmt.Sprintf("%d range not satisfiable", http.StatusRequestedRangeNotSatisfiable), http.StatusRequestedRangeNotSatisfiable)
+	return nil
+}
