@@ -57,6 +57,8 @@ func (w *world) checkCreate(e entry) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
+	case s.kind.create == nil:
+		return fmt.Errorf("slowapi: create: nothing can be added to %q", e.Kind)
 	case len(s.born) >= maxBorn, s == w.top && s.count() >= maxAccounts:
 		return errFull
 	}
@@ -171,6 +173,9 @@ func (w *world) applyCreate(e entry) {
 func (w *world) applyWrite(e entry) {
 	s := w.of(kindNamed(e.Kind), e.Account)
 	if e.Op == "delete" {
+		if s.kind.buries {
+			s.markFor(e.Index).touched = e.At.Unix()
+		}
 		s.gone = insert(s.gone, e.Index)
 		s.live = without(s.live, e.Index)
 		s.late = without(s.late, e.Index)
@@ -187,4 +192,7 @@ func (w *world) applyWrite(e entry) {
 	}
 	maps.Copy(m.form, e.Fields)
 	m.touched = at
+	if at > s.created(e.Index)+slack {
+		s.late = insert(s.late, e.Index)
+	}
 }

@@ -17,6 +17,8 @@ type kind struct {
 	// seed is what the main account begins with; nil when that is nothing. Those
 	// of the kinds before it are there already, in w.below[0].
 	seed func(w *world, k *kind) *sequence
+	// derive makes a new sequence follow from others of its account; nil for most.
+	derive func(w *world, s *sequence)
 	// life is what a record goes through; nil when nothing happens to it by itself.
 	life func(s *sequence, i int64) life
 	// create reads what a new record is made of from a form; nil when POST to
@@ -25,8 +27,9 @@ type kind struct {
 	// update reads from a form which fields change, and which states follow the
 	// one reached when the life is cut; nil when POST to a record is not allowed.
 	update func(w *world, s *sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *refusal)
-	// remove allows DELETE.
-	remove bool
+	// remove allows DELETE. buries keeps what was deleted in sight of those who
+	// ask for it.
+	remove, buries bool
 	// arrives allows /-/advance to create some.
 	arrives bool
 	// found finds a record by what stands for it in a path where that is not its

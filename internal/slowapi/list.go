@@ -16,6 +16,7 @@ type search struct {
 	quirks     quirks
 	conditions []condition
 	lo, hi     int64
+	buried     bool // what was deleted lately shows too
 	row        row
 }
 
@@ -46,7 +47,7 @@ func (x *search) open() bool { return len(x.conditions) == 0 }
 
 // meets tells whether a record is there and meets every condition.
 func (x *search) meets(i int64) bool {
-	if x.s.deleted(i) {
+	if !x.s.exists(i) && !(x.buried && x.s.buried(i, x.w.now().Unix())) {
 		return false
 	}
 	if x.open() {

@@ -13,6 +13,7 @@ type sequence struct {
 	kind    *kind
 	account int
 	seed    uint64
+	among   map[*kind]*sequence // all those of the account, this one included
 
 	base   int64 // how many records the seed makes: indexes 0 to base-1
 	newest int64 // when the newest of them was created, in Unix seconds
@@ -21,6 +22,10 @@ type sequence struct {
 	// at is when a seeded record was created, where that follows from another
 	// record; nil where newest and span say it. It never falls as the index rises.
 	at func(i int64) int64
+	// size and has are how many indexes there are and which of them hold records,
+	// where all of that follows from other records; nil where base and born say it.
+	size func() int64
+	has  func(i int64) bool
 
 	born  []int64         // when each later record was created, never falling
 	marks map[int64]*mark // what writes and the passing of time did
@@ -43,15 +48,20 @@ type mark struct {
 const slack = 2 * 3600
 
 // count is how many records there ever were, deleted ones included.
-func (s *sequence) count() int64 { return s.base + int64(len(s.born)) }
+func (s *sequence) count() int64 {
+	if s.size != nil {
+		return s.size()
+	}
+	return s.base + int64(len(s.born))
+}
 
 // created is when a record was created. It never falls as the index rises.
 func (s *sequence) created(i int64) int64 {
-	if i >= s.base {
-		return s.born[i-s.base]
-	}
-	if s.at != nil {
+	switch {
+	case s.size != nil, i < s.base && s.at != nil:
 		return s.at(i)
+	case i >= s.base:
+		return s.born[i-s.base]
 	}
 	return s.newest - s.age(s.base-1-i)
 }
@@ -88,7 +98,17 @@ func (s *sequence) deleted(i int64) bool {
 
 // exists tells whether there is a record with this index now.
 func (s *sequence) exists(i int64) bool {
-	return i >= 0 && i < s.count() && !s.deleted(i)
+	return i >= 0 && i < s.count() && !s.deleted(i) && (s.has == nil || s.has(i))
+}
+
+// buried tells whether a record was deleted so lately that it still shows to
+// those who ask for what was deleted: Twilio keeps a recording's data 40 days.
+func (s *sequence) buried(i int64, now int64) bool {
+	if !s.kind.buries || !s.deleted(i) {
+		return false
+	}
+	m := s.marks[i]
+	return m != nil && now-m.touched <= 40*86400
 }
 
 // nth is the index of the n-th newest record, -1 when there are not so many.

@@ -55,7 +55,7 @@ func newWorld(o Options) *world {
 	w.below = []map[*kind]*sequence{w.emptyAccount(0), w.emptyAccount(1)}
 	for _, k := range kinds {
 		if k.seed != nil {
-			w.below[0][k] = k.seed(w, k)
+			w.join(w.below[0], k.seed(w, k))
 		}
 		w.findLive(w.below[0][k])
 	}
@@ -70,9 +70,17 @@ func (w *world) sequence(k *kind, account int, base, newest, span int64) *sequen
 func (w *world) emptyAccount(account int) map[*kind]*sequence {
 	all := map[*kind]*sequence{}
 	for _, k := range kinds {
-		all[k] = w.sequence(k, account, 0, w.epoch.Unix(), 0)
+		w.join(all, w.sequence(k, account, 0, w.epoch.Unix(), 0))
 	}
 	return all
+}
+
+// join puts a sequence among those of its account.
+func (w *world) join(all map[*kind]*sequence, s *sequence) {
+	all[s.kind], s.among = s, all
+	if s.kind.derive != nil {
+		s.kind.derive(w, s)
+	}
 }
 
 // findLive notes which of the newest records are not in a final state.
