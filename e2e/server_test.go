@@ -105,6 +105,7 @@ type settings struct {
 	polls    string // default: none
 	more     string // lines to add to the credentials; their secrets may name the files below
 	roles    string // lines to add to the roles
+	source   string // settings to add to the source, in one line
 }
 
 // Names of files and folders beside the settings.
@@ -132,7 +133,7 @@ func startHouse(t testing.TB, set settings) (s *binary.Server, dir string) {
 		"understudy.yml": fmt.Sprintf(`data: ./%s
 viewer: {listen: "127.0.0.1:0", sign_in: none}
 sources:
-  twilio: {spec: twilio, upstream: %q, user: %s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s}
+  twilio: {spec: twilio, upstream: %q, user: %s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s%[9]s}
 credentials:
   - name: demo
     source: twilio
@@ -146,7 +147,7 @@ credentials:
     twilio: {"*": see, phone: last4, body: hide}
 %[8]smirror: %[5]s
 log: {access: %[6]s}
-`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles),
+`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source)),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -160,6 +161,14 @@ log: {access: %[6]s}
 		}
 	}
 	return s, dir
+}
+
+// comma begins what is added to a flow mapping.
+func comma(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ", " + text
 }
 
 // patience bounds every single thing a test waits for.

@@ -294,9 +294,9 @@ func (g *gate) state() (state, why string, since, next time.Time) {
 	held := g.now().Before(g.until)
 	switch {
 	case g.unwell == understudy.FailCredential:
-		return "credential", g.last.Error(), g.since, g.next
+		return "credential", plainly(g.last), g.since, g.next
 	case g.unwell != understudy.FailNone:
-		return "down", g.last.Error(), g.since, g.next
+		return "down", plainly(g.last), g.since, g.next
 	case held:
 		return "limited", fmt.Sprintf("%v; held until %s", g.holder, g.until.UTC().Format(time.TimeOnly)), g.until.Add(-g.holder.RetryAfter), g.until
 	}

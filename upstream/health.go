@@ -3,6 +3,9 @@
 package upstream
 
 import (
+	"errors"
+	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -105,4 +108,23 @@ func (c *counts) recent() []time.Duration {
 		out = append(out, c.took[i%len(c.took)])
 	}
 	return out
+}
+
+// plainly says a failure to whoever may read health: what went wrong, without
+// the addresses of the network it went wrong in. The log has those.
+func plainly(e *understudy.UpstreamError) string {
+	var op *net.OpError
+	if !errors.As(e.Err, &op) {
+		return e.Error()
+	}
+	said := *e
+	said.Err = op.Err
+	var call *os.SyscallError
+	if errors.As(op.Err, &call) {
+		said.Err = call.Err
+	}
+	if op.Op == "dial" && op.Timeout() {
+		said.Err = errors.New("no connection in time")
+	}
+	return said.Error()
 }

@@ -1,0 +1,266 @@
+// Matrix: every fault of upstream, on both faces, with and without something
+// held, ends in a good answer or in a clear error of the right shape; nothing
+// bad is kept; the next good answer heals.
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+
+	"understudy/e2e/binary"
+)
+
+// misfortune is one fault.
+type misfortune struct {
+	name string
+	// rule is for the simulated API; strike does what it cannot.
+	rule   string
+	strike func(*wire, *scene)
+	// cold is how an answer may end when nothing is held.
+	cold []int
+	// told says that upstream's answer is a good one all the same, told as it
+	// is; detail is then part of Cache-Status.
+	told   bool
+	detail string
+}
+
+func misfortunes() []misfortune {
+	rule := func(text string) string { return `{"match":"/2010-04-01",` + text + `}` }
+	down := []int{http.StatusServiceUnavailable}
+	return []misfortune{
+		{name: "500", rule: rule(`"status":500`), cold: []int{500, 503}},
+		{name: "429", rule: rule(`"status":429,"retry_after":1`), cold: []int{429, 503}},
+		{name: "connect refused", strike: func(w *wire, _ *scene) { w.refuse() }, cold: down},
+		{name: "connect timeout", strike: func(w *wire, _ *scene) { w.silence() }, cold: down},
+		{name: "first-byte timeout", rule: rule(`"delay_ms":20000`), cold: down},
+		{name: "stall mid-body", rule: rule(`"stall_after":300`), cold: down},
+		{name: "reset mid-body", rule: rule(`"truncate":300,"reset":true`), cold: down},
+		{name: "truncated gzip", rule: rule(`"gzip_cut":120`), cold: down},
+		{name: "wrong length", rule: rule(`"length":10`), cold: down},
+		{name: "invalid JSON", rule: rule(`"body":"{\"calls\":[{]}"`), cold: down},
+		{name: "HTML", rule: rule(`"content_type":"text/html","body":"<html><h1>Bad Gateway</h1></html>"`), cold: down},
+		{name: "empty 200", rule: rule(`"body":""`), cold: down},
+		{name: "100 MB body", rule: rule(`"pad_mb":100`), cold: down},
+		{name: "redirect loop", rule: rule(`"redirect":"loop"`), cold: down},
+		{name: "invalid UTF-8", strike: forgeWith(func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`"api_version":"2010-04-01"`), []byte("\"api_version\":\"2010-\xff4-01\""), 1)
+		}), cold: []int{200}, told: true, detail: "not stored"},
+		{name: "a record twice", strike: forgeWith(func(b []byte) []byte {
+			start, end := bytes.Index(b, []byte("[{"))+1, bytes.Index(b, []byte("},{"))+1
+			return slices.Concat(b[:end], []byte(","), b[start:end], b[end:])
+		}), cold: []int{200}, told: true},
+	}
+}
+
+// scene is one fault's own house.
+type scene struct {
+	misfortune
+	up, through, viewer string
+	good                map[string][]byte // direct answers by path
+	before              []byte            // of supersededPath, before the write; the mirror may have refilled it since
+	bad                 map[string][]byte // what upstream tells while the fault lasts, when it is told
+}
+
+// The paths of a scene: one nobody reads before, one that is held past its
+// freshness, one that a write has superseded.
+const (
+	coldPath       = base + "/Calls.json?PageSize=7"
+	coldForPeople  = base + "/Calls.json?PageSize=9"
+	heldPath       = base + "/Calls.json?PageSize=11"
+	supersededPath = base + "/Messages.json?PageSize=11"
+)
+
+func forgeWith(change func([]byte) []byte) func(*wire, *scene) {
+	return func(w *wire, s *scene) {
+		s.bad = map[string][]byte{}
+		for path, body := range s.good {
+			s.bad[path] = change(bytes.Clone(body))
+		}
+		w.forge(func(target string) []byte {
+			body := s.bad[target]
+			head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len(body))
+			return append([]byte(head), body...)
+		})
+	}
+}
+
+// column is one cell of every row.
+type column struct {
+	name  string
+	check func(t *testing.T, s *scene) string // what it saw, in a word
+}
+
+func TestFaultMatrix(t *testing.T) {
+	columns := []column{
+		{"program cold", func(t *testing.T, s *scene) string { return s.program(t, demoToken, coldPath, false) }},
+		{"held", func(t *testing.T, s *scene) string { return s.program(t, demoToken, heldPath, true) }},
+		{"held, waits", func(t *testing.T, s *scene) string { return s.program(t, strictToken, heldPath, true) }},
+		{"superseded", func(t *testing.T, s *scene) string { return s.program(t, demoToken, supersededPath, true) }},
+		{"person cold", func(t *testing.T, s *scene) string { return s.person(t, "/twilio/calls?PageSize=9", false) }},
+		{"held", func(t *testing.T, s *scene) string { return s.person(t, "/twilio/calls?PageSize=11", true) }},
+		{"superseded", func(t *testing.T, s *scene) string { return s.person(t, "/twilio/messages?PageSize=11", true) }},
+	}
+	rows := misfortunes()
+	cells := make([][]string, len(rows))
+	var mu sync.Mutex
+	t.Run("rows", func(t *testing.T) {
+		for i, m := range rows {
+			t.Run(m.name, func(t *testing.T) {
+				t.Parallel()
+				seen := suffer(t, m, columns)
+				mu.Lock()
+				defer mu.Unlock()
+				cells[i] = seen
+			})
+		}
+	})
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "fault")
+	for _, c := range columns {
+		fmt.Fprint(w, "\t", c.name)
+	}
+	fmt.Fprint(w, "\thealed\n")
+	for i, m := range rows {
+		fmt.Fprint(w, m.name, "\t", strings.Join(cells[i], "\t"), "\n")
+	}
+	_ = w.Flush()
+	t.Log("\n" + table.String())
+}
+
+// strictToken opens a credential that wants everything as fresh as upstream.
+const strictToken = "understudystricttoken"
+
+// suffer runs one row.
+func suffer(t *testing.T, m misfortune, columns []column) []string {
+	up := startAPI(t, "--records", "200", "--latency", "1ms").URL("slowapi")
+	wire := newWire(t, up)
+	house, dir := startHouse(t, settings{
+		upstream: wire.url(), mirror: "{newest: 1ms, older: 1ms, stale: 1h, wait: 700ms, try: 1s}",
+		source: "max_body: 4MiB, timeouts: {connect: 300ms, first_byte: 300ms, stall: 300ms, total: 1s}",
+		more:   fmt.Sprintf("  - {name: strict, source: twilio, user: %s, secret: \"cmd:printf %s\", role: all, max_stale: 0s}\n", account, strictToken),
+	})
+	s := &scene{misfortune: m, up: up, through: house.URL("twilio"), viewer: house.URL("viewer"), good: map[string][]byte{}}
+	user := account + ":" + demoToken
+	if r, err := ask(http.MethodPost, user, s.through+base+"/Messages.json", "To=%2B15005550001&From=%2B15005550006&Body=first"); err != nil || r.status != 201 {
+		t.Fatalf("a message: %d %s %v", r.status, r.body, err)
+	}
+	for _, path := range []string{heldPath, supersededPath} {
+		if r := get(t, user, s.through+path); r.status != 200 {
+			t.Fatalf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	s.before = get(t, user, s.through+supersededPath).body
+	if r, err := ask(http.MethodPost, user, s.through+base+"/Messages.json", "To=%2B15005550001&From=%2B15005550006&Body=second"); err != nil || r.status != 201 {
+		t.Fatalf("a message: %d %s %v", r.status, r.body, err)
+	}
+	for _, path := range []string{coldPath, coldForPeople, heldPath, supersededPath} {
+		s.good[path] = get(t, account+":"+apiToken, up+path).body
+	}
+	if m.strike != nil {
+		m.strike(wire, s)
+	} else {
+		control(t, up, "/-/faults", `{"rules":[`+m.rule+`]}`)
+	}
+	var seen []string
+	for _, c := range columns {
+		seen = append(seen, c.check(t, s))
+	}
+	wire.heal()
+	control(t, up, "/-/faults", `{"rules":[]}`)
+	return append(seen, s.healed(t, house, dir))
+}
+
+// program asks as a program does.
+func (s *scene) program(t *testing.T, token, path string, held bool) string {
+	t.Helper()
+	r := get(t, account+":"+token, s.through+path)
+	status := r.header.Get("Cache-Status")
+	switch {
+	case s.told && r.status == 200 && bytes.Equal(r.body, s.bad[path]) && strings.Contains(status, s.detail):
+		return "200 as told"
+	case held && r.status == 200 && (bytes.Equal(r.body, s.good[path]) || path == supersededPath && bytes.Equal(r.body, s.before)) && strings.Contains(status, "hit; ttl=-"):
+		return "200 stale"
+	case held || !slices.Contains(s.cold, r.status):
+		t.Errorf("program, %s: %d, Cache-Status %q\n%.300s\n%s", path, r.status, status, r.body, firstDifference(s.good[path], r.body))
+		return "WRONG"
+	}
+	s.clearError(t, path, r)
+	return fmt.Sprint(r.status)
+}
+
+// clearError checks an error's shape and that it tells nothing of ours.
+func (s *scene) clearError(t *testing.T, path string, r reply) {
+	t.Helper()
+	var e struct {
+		Code     int
+		Message  string
+		MoreInfo string `json:"more_info"`
+		Status   int
+	}
+	if err := json.Unmarshal(r.body, &e); err != nil || e.Code == 0 || e.Message == "" || e.MoreInfo == "" || e.Status != r.status {
+		t.Errorf("program, %s: no error of upstream's shape: %d %.300s", path, r.status, r.body)
+	}
+	if r.status == http.StatusServiceUnavailable && r.header.Get("Retry-After") == "" {
+		t.Errorf("program, %s: 503 without Retry-After", path)
+	}
+	s.discreet(t, path, r)
+}
+
+func (s *scene) discreet(t *testing.T, path string, r reply) {
+	t.Helper()
+	for _, word := range []string{"panic", "goroutine", apiToken, ".go:", "dial tcp"} {
+		if body := bytes.ReplaceAll(r.body, []byte(s.viewer), nil); bytes.Contains(body, []byte(word)) {
+			t.Errorf("%s: the answer speaks of %q:\n%.600s", path, word, body)
+		}
+	}
+}
+
+// person asks as a browser does.
+func (s *scene) person(t *testing.T, path string, held bool) string {
+	t.Helper()
+	r := get(t, account+":"+demoToken, s.viewer+path, "Accept", "text/html")
+	s.discreet(t, path, r)
+	rows := bytes.Count(r.body, []byte("<tr"))
+	switch {
+	case r.status == 200 && rows > 9 && held:
+		return "200"
+	case r.status == 200 && rows > 7 && s.told:
+		return "200 as told"
+	case held || r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" || !bytes.Contains(r.body, []byte("</html>")):
+		t.Errorf("person, %s: %d, %d rows\n%.600s", path, r.status, rows, r.body)
+		return "WRONG"
+	}
+	return fmt.Sprint(r.status)
+}
+
+// healed waits until every path answers what upstream has, and looks into the store.
+func (s *scene) healed(t *testing.T, house *binary.Server, dir string) string {
+	t.Helper()
+	for path, want := range s.good {
+		await(t, func() string {
+			r := get(t, account+":"+strictToken, s.through+path)
+			if r.status != 200 || !bytes.Equal(r.body, want) {
+				return fmt.Sprintf("%s is still %d, %s", path, r.status, r.header.Get("Cache-Status"))
+			}
+			return ""
+		})
+	}
+	if err := house.Stop(); err != nil {
+		t.Errorf("the house ends: %v", err)
+	}
+	if out, err := exec.Command(program, "store", "verify", "--data", filepath.Join(dir, dataFolder)).CombinedOutput(); err != nil {
+		t.Errorf("store verify: %v\n%s", err, out)
+	}
+	return "yes"
+}
