@@ -52,19 +52,61 @@ func (a Ages) withDefaults() Ages {
 // as stale while its refill is under way.
 const grace = 30 * time.Second
 
-// fresh is how long a page of the target stays fresh.
-func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
+// term names which of the ages is a page's fresh time; what is held keeps the
+// name, so that other ages hold for it too.
+type term uint8
+
+const (
+	termOther term = iota
+	termNewest
+	termOlder
+	termFinal
+	termNotFound
+)
+
+// termOf is the term of a page of the target.
+func termOf(t *understudy.Target, p *understudy.Page) term {
 	switch {
 	case p.Status >= 400:
-		return a.NotFound
+		return termNotFound
 	case t.List != nil && t.First:
-		return a.Newest
+		return termNewest
 	case t.List != nil:
-		return a.Older
+		return termOlder
 	case len(p.Rows) == 1 && p.Rows[0].Final:
+		return termFinal
+	}
+	return termOther
+}
+
+// of is how long what has that term stays fresh.
+func (a *Ages) of(t term) time.Duration {
+	switch t {
+	case termNotFound:
+		return a.NotFound
+	case termNewest:
+		return a.Newest
+	case termOlder:
+		return a.Older
+	case termFinal:
 		return a.Final
 	}
 	return a.Other
+}
+
+// fresh is how long a page of the target stays fresh.
+func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
+	return a.of(termOf(t, p))
+}
+
+// ages are the ages in force.
+func (m *Mirror) ages() *Ages { return m.aging.Load() }
+
+// SetAges replaces the ages, of what is held already too. Zero fields take
+// their defaults.
+func (m *Mirror) SetAges(a Ages) {
+	a = a.withDefaults()
+	m.aging.Store(&a)
 }
 
 // age is how old at is: monotonic where both times have such a reading, wall

@@ -19,21 +19,15 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
-	f, joined, err := m.joinFor(r)
-	if errors.Is(err, errLanded) {
-		return m.searchAgain(ctx, r)
-	}
+	f, joined, err := m.joinFor(ctx, r)
 	if err != nil {
-		return nil, err
+		return m.unjoined(ctx, r, err)
 	}
 	a, err := m.wait(ctx, r, f, joined)
-	if joined && f.landed() && f.err != nil && !f.patient && r.held.page == nil && errors.Is(err, understudy.ErrUnavailable) {
+	if joined && f.landed() && f.err != nil && (!f.patient || !f.by.IsZero()) && r.held.page == nil && errors.Is(err, understudy.ErrUnavailable) {
 		// What was joined was begun with less patience than this reader has.
-		if f, joined, err = m.joinFor(r); errors.Is(err, errLanded) {
-			return m.searchAgain(ctx, r)
-		}
-		if err != nil {
-			return nil, err
+		if f, joined, err = m.joinFor(ctx, r); err != nil {
+			return m.unjoined(ctx, r, err)
 		}
 		a, err = m.wait(ctx, r, f, joined)
 	}
@@ -43,10 +37,25 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 	return a, err
 }
 
-func (m *Mirror) joinFor(r *reading) (*flight, bool, error) {
+// unjoined answers a reader who could not join: what landed meanwhile, or, when
+// too many wait already, what is held.
+func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*understudy.Answer, error) {
+	var busy *understudy.UpstreamError
+	switch {
+	case errors.Is(err, errLanded):
+		return m.searchAgain(ctx, r)
+	case errors.As(err, &busy) && r.held.page != nil:
+		return m.secondChoice(r, busy), nil
+	}
+	r.source.counts.failed.Add(1)
+	return nil, err
+}
+
+func (m *Mirror) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was landed for those who waited for it, and nobody else.
 	direct := within(&r.Ask) == 0 || r.kind.name == ""
-	want := errand{reason: understudy.Waiting, patient: r.held.page == nil, direct: direct}
+	want := errand{reason: understudy.Waiting, patient: r.held.page == nil, direct: direct, turn: r.Turn}
+	want.by, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
 	}
@@ -65,12 +74,12 @@ func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (
 	var tried <-chan struct{}
 	var late <-chan time.Time
 	if r.held.page != nil {
-		timer := time.NewTimer(m.ages.Wait)
+		timer := time.NewTimer(m.ages().Wait)
 		defer timer.Stop()
 		tried, late = f.tried, timer.C
 	}
 	keep := false
-	defer func() { m.leave(f, keep) }()
+	defer func() { m.part(f, r.Turn, keep) }()
 	select {
 	case <-f.done:
 		return m.landedFor(r, f, joined)
@@ -117,9 +126,9 @@ func (m *Mirror) fetched(r *reading, f *flight, joined bool) *understudy.Answer 
 	if !f.followed.Swap(true) {
 		m.hope(f.page, r.source, nil)
 	}
-	age, _ := m.ages.age(m.now(), f.page.At)
+	age, _ := m.ages().age(m.now(), f.page.At)
 	a := &understudy.Answer{
-		Page: f.page, How: understudy.Cold, Age: age, TTL: m.ages.fresh(r.Target, f.page) - age,
+		Page: f.page, How: understudy.Cold, Age: age, TTL: m.ages().fresh(r.Target, f.page) - age,
 		Fwd: r.fwd(), Stored: f.stored, Joined: joined, Detail: f.detail,
 		Upstream: f.page.Took, Store: r.held.took + f.saving,
 	}
@@ -136,7 +145,7 @@ func (m *Mirror) secondChoice(r *reading, why *understudy.UpstreamError) *unders
 	if why != nil {
 		detail = "stale: " + why.Short()
 	}
-	age, _ := m.ages.age(m.now(), r.held.page.At)
+	age, _ := m.ages().age(m.now(), r.held.page.At)
 	return m.pastFresh(r, &r.held, age, detail)
 }
 

@@ -113,7 +113,7 @@ func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
 	m.flights.Lock()
 	readers := f.readers
 	m.flights.Unlock()
-	h := held{page: p, fresh: m.ages.fresh(f.target, p), stored: f.stored}
+	h := held{page: p, fresh: m.ages().fresh(f.target, p), stored: f.stored}
 	e := m.entryOf(f.kind, f.target, &h)
 	if e == nil {
 		m.hot.forget(m.hot.hash(p.Key))

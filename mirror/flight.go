@@ -27,7 +27,11 @@ import (
 type flights struct {
 	sync.Mutex
 	running map[understudy.Key]*flight
-	behind  int // how many go on though nobody need wait
+	behind  int            // how many go on though nobody need wait
+	waiters int            // readers that wait
+	turns   map[uint64]int // the same, by turn
+	refused refused
+	polling bool // the polls have begun
 	// cooling are keys whose last fetch for nobody failed, until when the
 	// next may begin.
 	cooling map[understudy.Key]time.Time
@@ -66,6 +70,8 @@ type flight struct {
 	readers  int  // that ever joined
 	kept     bool // goes on without waiters
 	promoted bool
+	turn     uint64
+	by       time.Time
 
 	page   *understudy.Page
 	err    error
@@ -82,7 +88,9 @@ type errand struct {
 	// since is when upstream gave what the reader found; what landed after it
 	// looked is told by errLanded instead of being fetched again.
 	since time.Time
-	blind bool // it does not want to be told
+	blind bool      // it does not want to be told
+	turn  uint64    // of the reader
+	by    time.Time // when the reader leaves; zero: nobody knows
 }
 
 // errLanded: the page came between the reader's look and its joining.
@@ -90,7 +98,8 @@ var errLanded = errors.New("mirror: landed meanwhile")
 
 // join makes the caller a waiter of the key's flight, which begins now unless
 // it is under way. A flight that began before a write's answer is not joined.
-// The caller must leave.
+// The caller must leave, a reader by part. Errors: ErrClosed, errLanded, and an
+// *understudy.UpstreamError when too many wait already.
 func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f *flight, joined bool, err error) {
 	m.flights.Lock()
 	defer m.flights.Unlock()
@@ -101,7 +110,13 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	if f == nil && want.reason == understudy.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
 		return nil, false, errLanded
 	}
-	if f == nil || f.generation < k.generation.Load() || want.direct && f.landed() {
+	start := f == nil || f.generation < k.generation.Load() || want.direct && f.landed()
+	if want.reason == understudy.Waiting {
+		if err := m.flights.admit(m.limits.Load(), want.turn, start); err != nil {
+			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
+		}
+	}
+	if start {
 		f = m.begin(t, s, k, want)
 	} else {
 		joined = true
@@ -113,7 +128,7 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	if want.reason == understudy.Waiting && f.reason != understudy.Waiting && !f.promoted {
 		f.promoted = true
 		close(f.promote)
-		f.ends.Reset(m.ages.Wait + m.ages.Try)
+		f.ends.Reset(m.ages().Wait + m.ages().Try)
 	}
 	return f, joined, nil
 }
@@ -124,10 +139,10 @@ func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *f
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 		generation: k.generation.Load(), changes: k.changes.Load(),
 		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}),
-		kept: want.reason != understudy.Waiting,
+		kept: want.reason != understudy.Waiting, turn: want.turn, by: want.by,
 	}
 	f.ctx, f.cancel = context.WithCancel(m.ctx)
-	f.ends = time.AfterFunc(m.ages.Wait+m.ages.Try, f.cancel)
+	f.ends = time.AfterFunc(m.ages().Wait+m.ages().Try, f.cancel)
 	if f.kept {
 		m.flights.behind++
 	}
@@ -136,13 +151,26 @@ func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *f
 	return f
 }
 
-// leave ends the caller's part in a flight. keep lets it go on though nobody
-// waits: somebody was answered with something older meanwhile.
+// part ends a reader's part in a flight.
+func (m *Mirror) part(f *flight, turn uint64, keep bool) {
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	m.flights.dismiss(turn)
+	m.depart(f, keep)
+}
+
+// leave ends the part of anybody else.
 func (m *Mirror) leave(f *flight, keep bool) {
 	m.flights.Lock()
 	defer m.flights.Unlock()
+	m.depart(f, keep)
+}
+
+// depart is both. keep lets the flight go on though nobody waits: somebody was
+// answered with something older meanwhile.
+func (m *Mirror) depart(f *flight, keep bool) {
 	f.waiters--
-	if keep && !f.kept && m.flights.behind < maxBehind && !f.landed() {
+	if keep && !f.kept && m.flights.behind < m.limits.Load().Behind && !f.landed() {
 		f.kept = true
 		m.flights.behind++
 	}
@@ -177,7 +205,10 @@ func (m *Mirror) behind(t *understudy.Target, s *source, k *kind, why understudy
 	defer m.flights.Unlock()
 	f := m.flights.running[t.Key]
 	switch {
-	case m.closed.Load(), m.flights.behind >= maxBehind:
+	case m.closed.Load():
+		return nil
+	case m.flights.behind >= m.limits.Load().Behind:
+		m.flights.refused.behind++
 		return nil
 	case f != nil && f.generation >= k.generation.Load():
 		return nil
@@ -197,8 +228,8 @@ func (m *Mirror) freshSince(key understudy.Key, k *kind, since time.Time) bool {
 	if e == nil || !e.at.After(since) || e.superseded.Load() != 0 || e.generation < k.generation.Load() {
 		return false
 	}
-	age, sane := m.ages.age(m.now(), e.at)
-	return sane && age < e.fresh
+	age, sane := m.ages().age(m.now(), e.at)
+	return sane && age < m.ages().of(e.term)
 }
 
 // fly is a flight's own goroutine: fetch, save, hold. Whatever panics in
@@ -226,10 +257,11 @@ func (m *Mirror) errandOf(f *flight) understudy.Fetch {
 	e := understudy.Fetch{
 		Target: f.target, Reason: f.reason, Generation: f.generation,
 		Promote: f.promote, Patient: f.patient,
+		Turn: f.turn, Queue: m.ages().Wait, By: f.by,
 		Tried: f.failed,
 	}
 	if f.reason == understudy.Waiting {
-		e.Retry = m.ages.Wait
+		e.Retry = m.ages().Wait
 	}
 	return e
 }

@@ -277,8 +277,12 @@ func TestWorkBehindIsBounded(t *testing.T) {
 			want(t, s.get(t, target), understudy.Stale, "")
 		}
 		synctest.Wait()
-		if after, _ := s.fetches(""); after-before != maxBehind {
-			t.Errorf("%d refreshes at once, want %d", after-before, maxBehind)
+		most := s.limits.Load().Behind
+		if after, _ := s.fetches(""); after-before != most {
+			t.Errorf("%d refreshes at once, want %d", after-before, most)
+		}
+		if l := s.Loads().Behind; l.Now != most || l.Limit != most || l.Refused != int64(300-most) {
+			t.Errorf("%+v", l)
 		}
 		time.Sleep(2 * time.Second)
 		s.flights.Lock()

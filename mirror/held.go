@@ -47,14 +47,14 @@ func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, b
 	}
 	e.use()
 	r.use()
-	return e.held(r.page, r.gzip, m.state(e, k, now)), true
+	return e.held(r.page, r.gzip, m.state(e, k, now), m.ages()), true
 }
 
 // find looks everywhere. ok is false when nothing is held; err is the
 // context's, or ErrClosed.
 func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now time.Time) (h held, ok bool, err error) {
 	if h, ok = m.unpacked(t.Key, k, now); ok {
-		v, _ := m.ages.judge(&h, m.ages.Hard, now)
+		v, _ := m.ages().judge(&h, m.ages().Hard, now)
 		// A list may have shown an instance's record since: the store knows.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil
@@ -84,7 +84,7 @@ func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, boo
 		return held{}, false
 	}
 	if r := e.ready.Load(); r != nil {
-		return e.held(r.page, r.gzip, m.state(e, k, now)), r.page.Key == key
+		return e.held(r.page, r.gzip, m.state(e, k, now), m.ages()), r.page.Key == key
 	}
 	p, err := m.hot.unpack(e)
 	if err != nil || p.Key != key {
@@ -93,7 +93,7 @@ func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, boo
 	if e.use() >= promoteAfter {
 		m.hot.promote(e)
 	}
-	return e.held(p, nil, m.state(e, k, now)), true
+	return e.held(p, nil, m.state(e, k, now), m.ages()), true
 }
 
 // landing is the page of a flight that has landed and is on its way into the
@@ -105,7 +105,7 @@ func (m *Mirror) landing(t *understudy.Target, k *kind) (held, bool) {
 	if f == nil || !f.landed() || f.err != nil || f.page.Superseded || f.generation < k.generation.Load() {
 		return held{}, false
 	}
-	return held{page: f.page, fresh: m.ages.fresh(t, f.page), stored: f.stored}, true
+	return held{page: f.page, fresh: m.ages().fresh(t, f.page), stored: f.stored}, true
 }
 
 // state of an entry now.
@@ -135,7 +135,7 @@ func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h hel
 	p, err := m.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
-		h, ok = held{page: p, fresh: m.ages.fresh(t, p), stored: true}, true
+		h, ok = held{page: p, fresh: m.ages().fresh(t, p), stored: true}, true
 		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && k.untold(p.ID) {
 			h.state = outdated
 		}
@@ -171,7 +171,7 @@ func (m *Mirror) compose(ctx context.Context, t *understudy.Target, k *kind, h h
 		return h, ok
 	}
 	p := composed(t, k, rec)
-	h = held{page: p, fresh: m.ages.fresh(t, p), composed: true, stored: true}
+	h = held{page: p, fresh: m.ages().fresh(t, p), composed: true, stored: true}
 	if invalid {
 		h.state = outdated
 	}
@@ -230,12 +230,12 @@ func (m *Mirror) remember(k *kind, t *understudy.Target, h *held, before int64) 
 
 // entryOf packs a held page; nil when it cannot be.
 func (m *Mirror) entryOf(k *kind, t *understudy.Target, h *held) *entry {
-	p := k.source.polls[t.Key]
+	p := k.source.polls()[t.Key]
 	e := m.hot.pack(k, h.page)
 	if e == nil {
 		return nil
 	}
-	e.fresh, e.composed, e.stored, e.polled, e.list = h.fresh, h.composed, h.stored, p != nil, t.List != nil
+	e.term, e.composed, e.stored, e.polled, e.list = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
 	if h.state != current || h.page.Superseded {
 		e.superseded.Store(m.word(m.now()))
 	}

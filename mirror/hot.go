@@ -59,11 +59,11 @@ type entry struct {
 	ident      uint64 // of the record an instance shows; 0 for a list
 	at         time.Time
 	generation int64
-	fresh      time.Duration
 	blob       blob
 	records    []byte // the rows' record numbers, as varint differences; none: not saved
 
 	list, polled, composed, stored bool
+	term                           term
 
 	renewed    atomic.Int64 // until when it needs no further refresh
 	superseded atomic.Int64 // since when, as a word; 0 = it is not
@@ -128,8 +128,8 @@ func (r *readied) use() {
 	}
 }
 
-func (e *entry) held(p *understudy.Page, gzip []byte, s state) held {
-	return held{page: p, gzip: gzip, entry: e, fresh: e.fresh, state: s, composed: e.composed, stored: e.stored}
+func (e *entry) held(p *understudy.Page, gzip []byte, s state, ages *Ages) held {
+	return held{page: p, gzip: gzip, entry: e, fresh: ages.of(e.term), state: s, composed: e.composed, stored: e.stored}
 }
 
 func (e *entry) cost() int64 {

@@ -57,15 +57,14 @@ type Options struct {
 	Store   Store
 	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
 	Ages    Ages             // zero fields take the defaults
+	Limits  Limits           // the same
 	Now     func() time.Time // the clock; nil = time.Now
 	Logger  *slog.Logger     // nil = silence
 }
 
-// Limits that bound what goes on behind the readers.
 const (
 	defaultHot = 64 << 20
 	minHot     = 4 << 20
-	maxBehind  = 256             // flights nobody waits for
 	saveTime   = 5 * time.Second // for keeping one page, its place in the row included
 )
 
@@ -74,7 +73,8 @@ const (
 type Mirror struct {
 	sources map[string]*source
 	store   Store
-	ages    Ages
+	aging   atomic.Pointer[Ages]
+	limits  atomic.Pointer[Limits]
 	now     func() time.Time
 	log     *slog.Logger
 	hot     *hot
@@ -114,14 +114,16 @@ func New(o Options) (*Mirror, error) {
 	m := &Mirror{
 		sources:  make(map[string]*source, len(o.Sources)),
 		store:    o.Store,
-		ages:     o.Ages.withDefaults(),
 		now:      o.Now,
 		log:      o.Logger,
 		hot:      newHot(o.Hot),
 		start:    o.Now(),
 		prefetch: make(chan hope, maxHopes),
 	}
+	m.SetAges(o.Ages)
+	m.SetLimits(o.Limits)
 	m.flights.running = map[understudy.Key]*flight{}
+	m.flights.turns = map[uint64]int{}
 	m.flights.cooling = map[understudy.Key]time.Time{}
 	m.ctx, m.close = context.WithCancel(context.Background())
 	for _, s := range o.Sources {
@@ -142,10 +144,8 @@ func (m *Mirror) Run(ctx context.Context) error {
 	}
 	for _, s := range m.sources {
 		s.lastRead.Store(m.word(m.now()))
-		for _, p := range s.polls {
-			m.work.Go(func() { m.keepWarm(p) })
-		}
 	}
+	m.startPolls()
 	for range prefetchers {
 		m.work.Go(m.prefetcher)
 	}

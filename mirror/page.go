@@ -49,7 +49,7 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 		return m.ask(ctx, &reading{Ask: a, source: s, kind: k, now: now})
 	}
 	if h, ok := m.remembered(a.Target.Key, k, now); ok {
-		if v, age := m.ages.judge(&h, within(&a), now); v == fresh {
+		if v, age := m.ages().judge(&h, within(&a), now); v == fresh {
 			return m.hit(&h, a.Target, s, age, now), nil
 		}
 	}
@@ -75,7 +75,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 	if !ok {
 		return m.ask(ctx, r)
 	}
-	v, age := m.ages.judge(&h, within(&r.Ask), r.now)
+	v, age := m.ages().judge(&h, within(&r.Ask), r.now)
 	switch v {
 	case fresh:
 		return m.hit(&h, r.Target, r.source, age, r.now), nil
@@ -142,7 +142,7 @@ func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Durati
 func (m *Mirror) turn(next *atomic.Int64, now time.Time, pause time.Duration) bool {
 	word, until := m.word(now), next.Load()
 	// A time further off than any is one that a clock set back left behind.
-	if word < until && word >= until-int64(m.ages.Hard) {
+	if word < until && word >= until-int64(m.ages().Hard) {
 		return false
 	}
 	return next.CompareAndSwap(until, word+int64(pause))

@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type poll struct {
 	source *source
 	kind   *kind
 	wake   chan struct{} // what is held became old at once
+	gone   chan struct{} // closed when it is no longer polled
 
 	newest atomic.Pointer[time.Time] // when upstream gave what is held
 }
@@ -64,6 +66,8 @@ func (m *Mirror) keepWarm(p *poll) {
 		select {
 		case <-m.ctx.Done():
 			return
+		case <-p.gone:
+			return
 		case <-timer.C:
 		case <-p.wake:
 			if fails == 0 && m.saving.trouble() == "" && m.isSuperseded(p) {
@@ -75,6 +79,60 @@ func (m *Mirror) keepWarm(p *poll) {
 			m.land(p, &fails, &tried)
 		}
 	}
+}
+
+// startPolls begins to keep warm what is polled.
+func (m *Mirror) startPolls() {
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	m.flights.polling = true
+	for _, s := range m.sources {
+		for _, p := range s.polls() {
+			m.startPoll(p)
+		}
+	}
+}
+
+// startPoll begins one; the flights' lock is held, so that whoever closes the
+// mirror waits for it.
+func (m *Mirror) startPoll(p *poll) {
+	if !m.closed.Load() {
+		m.work.Go(func() { m.keepWarm(p) })
+	}
+}
+
+// SetPolls replaces the kinds of a source whose newest page is kept warm.
+// Those that stay are not disturbed. Errors: a source the mirror does not
+// have, a kind that cannot be polled; nothing is changed then.
+func (m *Mirror) SetPolls(source string, kinds []string) error {
+	s := m.sources[source]
+	if s == nil {
+		return fmt.Errorf("mirror: polls: no source %q", source)
+	}
+	polls, err := s.pollsOf(kinds)
+	if err != nil {
+		return err
+	}
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	before := s.polls()
+	for key, p := range before {
+		if polls[key] != nil {
+			polls[key] = p
+		} else {
+			close(p.gone)
+		}
+	}
+	s.polling.Store(&polls)
+	if !m.flights.polling {
+		return nil // Run starts them
+	}
+	for key, p := range polls {
+		if before[key] == nil {
+			m.startPoll(p)
+		}
+	}
+	return nil
 }
 
 // recall looks what the store holds, so that a restart asks for nothing that
@@ -130,17 +188,19 @@ func (m *Mirror) pollIn(p *poll, fails int, tried time.Time, jitter float64) tim
 		return tried.Add(pause).Sub(now)
 	}
 	if fails > 0 {
-		return tried.Add(min(time.Second<<min(fails-1, 10), maxRetry)).Sub(now)
+		// Wide apart, so that what failed together does not come back together.
+		wait := float64(min(time.Second<<min(fails-1, 10), maxRetry)) * (1 + 5*(jitter-1))
+		return tried.Add(time.Duration(wait)).Sub(now)
 	}
 	at := p.caughtUp()
 	if at.IsZero() {
 		return 0
 	}
-	age, sane := m.ages.age(now, at)
+	age, sane := m.ages().age(now, at)
 	if !sane {
 		return 0
 	}
-	every := time.Duration(float64(m.ages.Newest) * 0.75 * jitter)
+	every := time.Duration(float64(m.ages().Newest) * 0.75 * jitter)
 	if m.idle(p.source, now) {
 		// Looked at as often as ever, so that a reader who comes back is noticed.
 		return min(every*idleRate-age, every)

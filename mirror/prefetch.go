@@ -78,7 +78,7 @@ func (m *Mirror) fulfil(h hope) {
 	<-f.done
 	if f.err == nil {
 		h.source.counts.prefetched.Add(1)
-		h.until(m, m.ages.fresh(t, f.page))
+		h.until(m, m.ages().fresh(t, f.page))
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *Mirror) freshFor(t *understudy.Target, k *kind) time.Duration {
 	if err != nil || !ok {
 		return 0
 	}
-	if v, age := m.ages.judge(&h, m.ages.Hard, now); v == fresh {
+	if v, age := m.ages().judge(&h, m.ages().Hard, now); v == fresh {
 		return h.fresh - age
 	}
 	return 0

@@ -17,7 +17,7 @@ import (
 type source struct {
 	Source
 	kinds    map[string]*kind // "" is the kind of paths the spec does not name
-	polls    map[understudy.Key]*poll
+	polling  atomic.Pointer[map[understudy.Key]*poll]
 	lastRead atomic.Int64 // a word of time
 	counts   counts
 }
@@ -55,7 +55,7 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}, polls: map[understudy.Key]*poll{}}
+	s := &source{Source: given, kinds: map[string]*kind{}}
 	s.lastRead.Store(m.word(m.start))
 	s.addKind("")
 	for _, k := range given.Spec.Kinds {
@@ -63,11 +63,11 @@ func (m *Mirror) addSource(given Source) error {
 		added.generation.Store(given.Generations[k.Name])
 		added.known.Store(given.Generations[k.Name])
 	}
-	for _, name := range given.Polls {
-		if err := s.addPoll(name); err != nil {
-			return fmt.Errorf("mirror: source %s: polls: %w", s.Name, err)
-		}
+	polls, err := s.pollsOf(given.Polls)
+	if err != nil {
+		return err
 	}
+	s.polling.Store(&polls)
 	m.sources[s.Name] = s
 	return nil
 }
@@ -78,12 +78,28 @@ func (s *source) addKind(name string) *kind {
 	return k
 }
 
-// addPoll finds the newest page of a kind's first list that can be asked for
+// polls are the lists kept warm.
+func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
+
+// pollsOf are the polls of kinds, by key.
+func (s *source) pollsOf(kinds []string) (map[understudy.Key]*poll, error) {
+	polls := make(map[understudy.Key]*poll, len(kinds))
+	for _, name := range kinds {
+		t, err := s.pollTarget(name)
+		if err != nil {
+			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.Name, err)
+		}
+		polls[t.Key] = &poll{target: t, source: s, kind: s.kinds[name], wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	}
+	return polls, nil
+}
+
+// pollTarget is the newest page of a kind's first list that can be asked for
 // with nothing but the source's own settings.
-func (s *source) addPoll(name string) error {
+func (s *source) pollTarget(name string) (*understudy.Target, error) {
 	k := s.Spec.Kind(name)
 	if k == nil {
-		return fmt.Errorf("%q is not a kind of %s", name, s.Spec.Name)
+		return nil, fmt.Errorf("%q is not a kind of %s", name, s.Spec.Name)
 	}
 	for _, l := range k.Lists {
 		path, ok := s.fill(l.Path)
@@ -92,12 +108,11 @@ func (s *source) addPoll(name string) error {
 		}
 		t, err := s.Spec.Target(s.Name, path, "")
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		s.polls[t.Key] = &poll{target: t, source: s, kind: s.kinds[name], wake: make(chan struct{}, 1)}
-		return nil
+		return t, nil
 	}
-	return fmt.Errorf("%q has no list that can be asked for without a record's id", name)
+	return nil, fmt.Errorf("%q has no list that can be asked for without a record's id", name)
 }
 
 // fill puts the source's settings into a path's variables.

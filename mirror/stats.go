@@ -54,7 +54,7 @@ func (m *Mirror) Stats(source string) Stats {
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
 	entries, ready, bytes, readyBytes := m.hot.usage()
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(entries), int64(ready), bytes, readyBytes
-	for _, p := range s.polls {
+	for _, p := range s.polls() {
 		if at := p.caughtUp(); !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at
 		}

@@ -41,7 +41,7 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 		}
 	})
 	m.hot.dropAll(gone)
-	for _, p := range k.source.polls {
+	for _, p := range k.source.polls() {
 		if p.kind == k && p.target.Key != except && m.isSuperseded(p) {
 			p.nudge()
 		}

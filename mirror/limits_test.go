@@ -1,0 +1,195 @@
+// Limits: who is turned away, who gets what is held, and what may be changed
+// while the mirror runs.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+func limits(l Limits) setting { return func(o *Options) { o.Limits = l } }
+
+// busy reports whether an error turns a reader away, and is complete.
+func busy(t testing.TB, err error) bool {
+	t.Helper()
+	var e *understudy.UpstreamError
+	if !errors.As(err, &e) || e.Why != understudy.FailBusy {
+		return false
+	}
+	if e.RetryAfter < time.Second || !errors.Is(err, understudy.ErrUnavailable) {
+		t.Errorf("turned away with %+v", e)
+	}
+	return true
+}
+
+// TestReadersAreTurnedAway: beyond each limit a cold reader is told at once,
+// one for whom something is held gets that, and warm ones notice nothing.
+func TestReadersAreTurnedAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits Limits
+		load   func(Loads) Load
+		same   bool // all readers ask for one key
+	}{
+		"waiters": {Limits{Waiters: 5}, func(l Loads) Load { return l.Waiters }, true},
+		"each":    {Limits{Each: 5}, func(l Loads) Load { return l.Each }, true},
+		"flights": {Limits{Flights: 5}, func(l Loads) Load { return l.Flights }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, 3, limits(c.limits))
+				warm, old := s.newest(t), s.target(t, "Calls.json", "From=old")
+				s.get(t, old)
+				time.Sleep(time.Hour) // past fresh and stale
+				s.get(t, warm)
+				synctest.Wait()
+				begin := time.Now()
+				var refused atomic.Int64
+				var wg sync.WaitGroup
+				for n := range 20 {
+					target := s.target(t, "Calls.json", "From=1")
+					if !c.same {
+						target = s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
+					}
+					wg.Go(func() {
+						_, err := s.Page(t.Context(), understudy.Ask{Target: target, Turn: 7})
+						switch {
+						case busy(t, err):
+							refused.Add(1)
+							if time.Since(begin) != 0 {
+								t.Errorf("turned away after %v", time.Since(begin))
+							}
+						case err != nil:
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				if l := c.load(s.Loads()); l.Limit != 5 || l.Now != 5 || l.Refused != 15 || refused.Load() != 15 {
+					t.Errorf("%+v, %d turned away", l, refused.Load())
+				}
+				want(t, s.get(t, warm), understudy.Warm, "")
+				a, err := s.Page(t.Context(), understudy.Ask{Target: old, Turn: 7})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want(t, a, understudy.Stale, "stale: too many wait for upstream")
+				if name == "each" { // another one's turn is not touched
+					if _, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", "From=2"), Turn: 8}); err != nil {
+						t.Error(err)
+					}
+				}
+				wg.Wait()
+				synctest.Wait()
+				l := s.Loads()
+				if l.Waiters.Now != 0 || l.Each.Now != 0 || l.Flights.Now != 0 || len(s.flights.turns) != 0 {
+					t.Errorf("left over: %+v", l)
+				}
+				if st := s.Stats("twilio"); st.Failed != 15 {
+					t.Errorf("%d counted as failed", st.Failed)
+				}
+			})
+		})
+	}
+}
+
+// TestErrandOfAReader: upstream learns whose turn it is and how long it may
+// queue, and no more of the reader.
+func TestErrandOfAReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := s.Page(ctx, understudy.Ask{Target: s.newest(t), Turn: 7}); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if f := s.asked[0]; f.Turn != 7 || f.Queue != 8*time.Second || time.Until(f.By) != 2*time.Second {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+// TestPatienceIsOnesOwn: a flight that was refused because its first reader
+// would not have stayed long enough is begun again for the one who would.
+func TestPatienceIsOnesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.fail = func(_ int, f understudy.Fetch) error {
+			if !f.By.IsZero() {
+				return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: time.Second}
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		short := make(chan error)
+		go func() {
+			_, err := s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+			short <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
+			t.Errorf("came %s", a.How)
+		}
+		if err := <-short; !busy(t, err) {
+			t.Errorf("the one who would have left: %v", err)
+		}
+	})
+}
+
+// TestAgesAreReplaced: other ages hold for what is in memory too.
+func TestAgesAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		time.Sleep(10 * time.Second)
+		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		s.SetAges(Ages{Newest: 5 * time.Second})
+		want(t, s.get(t, s.newest(t)), understudy.Stale, "")
+		s.SetAges(Ages{})
+		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+	})
+}
+
+// TestPollsAreReplaced: a kind begins to be kept warm, and ends, while the
+// mirror runs; one that stays is not disturbed.
+func TestPollsAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		time.Sleep(time.Minute)
+		calls, _ := s.fetches("Calls.json")
+		if err := s.SetPolls("twilio", []string{"calls", "messages"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		want(t, s.get(t, s.target(t, "Messages.json", "")), understudy.Warm, "")
+		if n, _ := s.fetches("Calls.json"); n > calls+1 {
+			t.Errorf("calls were asked for %d times more", n-calls)
+		}
+		if err := s.SetPolls("twilio", []string{"messages", "cals"}); err == nil {
+			t.Error("an unknown kind is polled")
+		}
+		if err := s.SetPolls("twilio", nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before, _ := s.fetches("")
+		time.Sleep(10 * time.Minute)
+		if after, _ := s.fetches(""); after != before {
+			t.Errorf("%d fetches by polls that have ended", after-before)
+		}
+		if err := s.SetPolls("forge", nil); err == nil {
+			t.Error("a source that is not there was given polls")
+		}
+	})
+}
