@@ -220,7 +220,7 @@ func (s *Spec) addRoute(path string, r route) error {
 func (s *Spec) checkLinks() error {
 	for _, k := range s.Kinds {
 		for _, f := range k.Fields {
-			if f.Link != "" && s.kinds[f.Link] == nil {
+			if f.Link != "" && f.Link != AnyKind && s.kinds[f.Link] == nil {
 				return fmt.Errorf("spec %s: kind %s: field %s: link %q is not a kind", s.Name, k.Name, f.Name, f.Link)
 			}
 		}

@@ -80,6 +80,9 @@ const (
 	TypeMedia   = "media" // in no body: the content under a media path, so that roles can speak of it
 )
 
+// AnyKind is the Link of a field that may name a record of any kind.
+const AnyKind = "*"
+
 // Field classes, what roles speak of; "" is a plain field.
 const (
 	ClassPhone  = "phone"
@@ -100,7 +103,7 @@ type Field struct {
 	// From names the field this one is derived from; it is hidden or masked
 	// whenever that one is, and may not be filtered on then either.
 	From string `yaml:"from"`
-	Link string `yaml:"link"` // the kind whose record the value names
+	Link string `yaml:"link"` // the kind whose record the value names; AnyKind: one of any, told by its prefix
 	// Absolute says that the value is, or may be, an absolute URL of the API
 	// itself: its scheme and host are replaced by the source's public URL.
 	Absolute bool `yaml:"absolute"`
