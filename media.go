@@ -69,6 +69,9 @@ type Medium struct {
 
 	How      How           // Warm from a file, Stale from a file while upstream is down, Cold from upstream
 	Age      time.Duration // of what a file holds
+	TTL      time.Duration // fresh time left of it; negative when past
+	Stored   bool          // Cold, and kept: the next reader gets it from a file
+	Joined   bool          // Cold, by a fetch somebody else had begun
 	Detail   string        // "stale: upstream 503"; may be empty
 	Upstream time.Duration // until upstream's first byte
 }

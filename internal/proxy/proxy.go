@@ -35,6 +35,13 @@ type Mirror interface {
 	Write(context.Context, understudy.Write) (*understudy.Answer, error)
 }
 
+// Media opens the contents of records.
+type Media interface {
+	// Open is the content a media path names; it must be closed. Errors are the
+	// root package's kinds, or the context's.
+	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
+}
+
 // Callers knows who is asking.
 type Callers interface {
 	// Caller names the program that asks source; ErrUnauthorized.
@@ -48,6 +55,7 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
+	Media   Media          // contents of records; nil: media paths are 404
 	Health  http.Handler   // answers /-/health, the one path of our own; nil: 404
 	MaxBody int64          // bytes of a write's body; 0 = 1 MiB
 	Cache   int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
@@ -66,6 +74,7 @@ type Proxy struct {
 	mirror  Mirror
 	gate    *access.Gate
 	callers Callers
+	media   Media
 	health  http.Handler
 	maxBody int64
 	access  *accesslog.Log
@@ -109,7 +118,7 @@ func New(o Options) (*Proxy, error) {
 		o.Took = func(time.Duration) {}
 	}
 	return &Proxy{
-		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, health: o.Health,
+		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, health: o.Health,
 		maxBody: o.MaxBody, access: o.Log, took: o.Took, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
 		targets:   recent.New[string, aimed](maxTargets),

@@ -13,6 +13,9 @@ import (
 
 // read asks the gate, then the mirror, and answers.
 func (v *visit) read() error {
+	if v.target.Media != nil {
+		return v.medium()
+	}
 	if err := v.gate.Read(v.caller, v.target); err != nil {
 		return err
 	}

@@ -19,13 +19,17 @@ func (p *Proxy) Routes() []string {
 		for _, in := range k.Instances {
 			all = append(all, "GET "+in.Path)
 		}
+		for _, m := range k.Media {
+			all = append(all, "GET "+m.Path)
+		}
 	}
 	return append(all, "GET /-/health")
 }
 
 // Examples are request targets that reach every route of a source and every
 // way a request is refused: each list plain, with each of its filters, with a
-// page size, with a parameter nobody knows; each instance; paths that are none.
+// page size, with a parameter nobody knows; each instance; each content; paths
+// that are none.
 // id names a record of a kind, value a filter's value; path variables the spec
 // fills by itself are filled.
 func Examples(s *understudy.Source, id func(kind string) string, value func(f *understudy.Filter) string) []string {
@@ -34,7 +38,7 @@ func Examples(s *understudy.Source, id func(kind string) string, value func(f *u
 		for _, l := range k.Lists {
 			path := fill(s, k, l.Path, nil, id)
 			all = append(all, path, path+"?NobodyKnowsThis=1", path+"?broken=%zz")
-			if size := s.Spec.Paging.Size; size != "" {
+			if size := s.Spec.PagingOf(l).Size; size != "" {
 				all = append(all, path+"?"+understudy.Query{{Name: size, Value: "2"}}.String())
 			}
 			for _, f := range l.Filters {
@@ -43,6 +47,9 @@ func Examples(s *understudy.Source, id func(kind string) string, value func(f *u
 		}
 		for _, in := range k.Instances {
 			all = append(all, fill(s, k, in.Path, in, id))
+		}
+		for _, m := range k.Media {
+			all = append(all, fill(s, k, m.Path, &understudy.Instance{ID: m.ID}, id))
 		}
 	}
 	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
@@ -54,7 +61,7 @@ func Examples(s *understudy.Source, id func(kind string) string, value func(f *u
 // says so.
 func fill(s *understudy.Source, k *understudy.Kind, path string, in *understudy.Instance, id func(kind string) string) string {
 	var parts []string
-	if in != nil {
+	if in != nil && len(in.ID) > 0 {
 		parts = strings.Split(id(k.Name), understudy.IDSeparator)
 	}
 	for {

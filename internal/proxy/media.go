@@ -1,0 +1,139 @@
+// Media: GET and HEAD of the content of a record.
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/kit/content"
+)
+
+// mediaStall is how long a caller may take over 64 KiB of a content.
+const mediaStall = 30 * time.Second
+
+// variesByCaller alone: contents are not compressed.
+var variesByCaller = []string{"Authorization"}
+
+// medium asks the gate, then the mirror, and sends what it opened. A caller
+// that leaves ends what upstream sends. What goes wrong before the first byte
+// is an error in upstream's shape; later the connection is cut.
+func (v *visit) medium() error {
+	if err := v.gate.Media(v.caller, v.target); err != nil {
+		return err
+	}
+	if v.media == nil {
+		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
+	}
+	ctx, cancel := context.WithCancelCause(v.r.Context())
+	defer cancel(nil)
+	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
+		late := time.AfterFunc(wait, func() { cancel(context.DeadlineExceeded) })
+		defer late.Stop()
+		m, err := v.media.Open(ctx, v.mediaAsk())
+		if !late.Stop() && err != nil {
+			err = fmt.Errorf("proxy: %w", context.Cause(ctx))
+		}
+		return v.sendMedium(m, err)
+	}
+	return v.sendMedium(v.media.Open(ctx, v.mediaAsk()))
+}
+
+// maxValidator bounds the conditions that are passed on, in bytes.
+const maxValidator = 1 << 10
+
+// mediaAsk is what the request asks the mirror.
+func (v *visit) mediaAsk() understudy.MediaAsk {
+	page := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale}
+	v.freshen(&page)
+	a := understudy.MediaAsk{
+		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache, MaxStale: page.MaxStale,
+	}
+	if tags := v.r.Header["If-None-Match"]; len(tags) == 1 && len(tags[0]) <= maxValidator {
+		a.IfNoneMatch = tags[0]
+	}
+	if a.Head {
+		return a // a range is of a GET (RFC 9110, 14.2)
+	}
+	conditions := v.r.Header["If-Range"]
+	switch a.Range = content.Range(v.r.Header); {
+	case a.Range == "" || len(conditions) == 0:
+	case len(conditions) > 1 || len(conditions[0]) > maxValidator:
+		a.Range = ""
+	default:
+		a.IfRange = conditions[0]
+	}
+	return a
+}
+
+// sendMedium answers with what the mirror opened.
+func (v *visit) sendMedium(m *understudy.Medium, err error) error {
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	v.start(&understudy.Answer{
+		How: m.How, Age: m.Age, TTL: m.TTL, Stored: m.Stored, Joined: m.Joined,
+		Detail: m.Detail, Upstream: m.Upstream,
+	})
+	h := v.w.Header()
+	h["Vary"] = variesByCaller
+	switch m.Status {
+	case http.StatusOK, http.StatusPartialContent:
+	case http.StatusNotModified:
+		if m.ETag != "" {
+			h["Etag"] = []string{m.ETag}
+		}
+		v.send(m.Status, nil)
+		return nil
+	case http.StatusRequestedRangeNotSatisfiable:
+		v.noRange(m.ContentRange)
+		return nil
+	default:
+		v.refuse(access.Failure{Word: access.NotFound, Status: m.Status})
+		return nil
+	}
+	sent, err := content.Send(v.w, v.r, content.Content{
+		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
+		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: v.target.Media.Types,
+		Deadline: func() time.Time { return v.now().Add(mediaStall) },
+	})
+	v.sent, v.line.Status, v.line.Bytes = sent.Status != 0, sent.Status, sent.Bytes
+	switch {
+	case errors.Is(err, content.ErrRange):
+		v.noRange(h.Get("Content-Range"))
+	case err != nil:
+		if v.r.Context().Err() != nil {
+			v.line.Status = statusGone
+		}
+		panic(http.ErrAbortHandler) // never a part that looks whole
+	}
+	return nil
+}
+
+// noRange answers a range that lies outside; size is "bytes */N".
+func (v *visit) noRange(size string) {
+	if size != "" {
+		v.w.Header()["Content-Range"] = []string{size}
+	}
+	v.refuse(access.Failure{Word: access.Invalid, Status: http.StatusRequestedRangeNotSatisfiable, Message: "the range lies outside the content"})
+}
+
+// refuse answers in upstream's shape; what was said of a content is taken back.
+func (v *visit) refuse(f access.Failure) {
+	h := v.w.Header()
+	for _, name := range []string{"Etag", "Last-Modified", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges"} {
+		delete(h, name)
+	}
+	f.Path = v.target.Key.Path()
+	body, contentType := access.Error(v.source.Spec, f)
+	h["Cache-Control"] = private
+	h["Content-Type"] = []string{contentType}
+	h["Content-Length"] = []string{fmt.Sprint(len(body))}
+	v.send(f.Status, body)
+}
