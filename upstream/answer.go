@@ -82,7 +82,7 @@ func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
 	if a.broken != nil {
 		return nil
 	}
-	d, err := readDocument(a.contentType(), a.body, c.secrets, c.needles())
+	d, err := readDocument(a.contentType(), a.body, scrub{secrets: c.secrets}, c.needles())
 	if err != nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error)
 	if a.status < 300 && t.Kind != nil {
 		return c.recordPage(t, a)
 	}
-	body, why, err := c.verbatim(a)
+	body, why, err := c.verbatim(a, scrub{secrets: c.secrets})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error)
 // recordPage builds the page of a good answer about a kind.
 func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, error) {
 	p := c.plans[t.Kind]
-	d, err := readDocument(a.contentType(), a.body, p.secrets, c.needles())
+	d, err := readDocument(a.contentType(), a.body, scrub{p.secrets, p.absolute[t.List], c.origins()}, c.needles())
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,9 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 	}
 	var f found
 	if t.List != nil {
-		f = readList(p, t.List, &t.Spec.Paging, d.body, d.doc, t.PageSize)
+		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
-		if page.Next, nextErr = nextKey(t, d.body, &f, a.header); nextErr != nil && f.why == "" {
+		if page.Next, nextErr = nextKey(t, d.body, &f, a.header, c.origins()); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()
 		}
 	} else {
@@ -139,13 +139,13 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 	return page, nil
 }
 
-// verbatim is a body that passes as it came, less secrets, and why it cannot
-// be stored.
-func (c *Client) verbatim(a *answer) (body []byte, why string, err error) {
+// verbatim is a body that passes as it came, less secrets and with our
+// addresses, and why it cannot be stored.
+func (c *Client) verbatim(a *answer, s scrub) (body []byte, why string, err error) {
 	if len(a.body) == 0 {
 		return nil, "", nil
 	}
-	d, err := readDocument(a.contentType(), a.body, c.secrets, c.needles())
+	d, err := readDocument(a.contentType(), a.body, s, c.needles())
 	switch {
 	case err == nil:
 		return d.body, d.why, nil
@@ -195,7 +195,11 @@ func newPage(t *understudy.Target, a *answer, body []byte) *understudy.Page {
 // one record it shows. Its body is the answer's, less secrets; one that may
 // hold a secret nobody can point at is left out.
 func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, error) {
-	body, why, err := c.verbatim(a)
+	s := scrub{secrets: c.secrets, origins: c.origins()}
+	if t.Kind != nil && a.status < 300 {
+		s.absolute = c.plans[t.Kind].absolute[nil]
+	}
+	body, why, err := c.verbatim(a, s)
 	if errors.Is(err, errWithheld) {
 		why, err = err.Error(), nil
 	}

@@ -23,14 +23,15 @@ type document struct {
 }
 
 // readDocument decides whether a body is a complete JSON document, empties the
-// secrets in it, and says whether it can be stored faithfully. It is an error
-// when the document is not complete, or when a secret in it cannot be emptied.
-func readDocument(contentType string, body []byte, secrets []secret, needles [][]byte) (document, error) {
+// secrets in it and rewrites its absolute URLs, and says whether it can be
+// stored faithfully. It is an error when the document is not complete, or when
+// a secret in it cannot be emptied.
+func readDocument(contentType string, body []byte, s scrub, needles [][]byte) (document, error) {
 	if len(body) == 0 {
 		return document{}, errors.New("the body is empty")
 	}
 	if name, text := unicodeForm(body); name != "" {
-		return readForeign(name, body, text, secrets, needles)
+		return readForeign(name, body, text, s.secrets, needles)
 	}
 	body = takeOut(body, needles)
 	d := document{body: body}
@@ -39,7 +40,7 @@ func readDocument(contentType string, body []byte, secrets []secret, needles [][
 		if err != nil {
 			return document{}, notWhole(contentType, err)
 		}
-		rest, _ = empty(rest, doc, secrets)
+		rest, _ = s.clean(rest, doc)
 		d.body, d.why = append([]byte("\ufeff"), rest...), "the body begins with a byte order mark"
 		return d, nil
 	}
@@ -47,7 +48,7 @@ func readDocument(contentType string, body []byte, secrets []secret, needles [][
 	if err != nil {
 		return document{}, notWhole(contentType, err)
 	}
-	d.body, d.doc = empty(body, doc, secrets)
+	d.body, d.doc = s.clean(body, doc)
 	if charset := charsetOf(contentType); !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
 		d.why = fmt.Sprintf("the body is declared as %s", clip(charset))
 	} else if err := jsonspan.Faithful(d.body); err != nil {
@@ -63,7 +64,7 @@ func readForeign(name string, body, text []byte, secrets []secret, needles [][]b
 	if err != nil {
 		return document{}, notWhole(name, err)
 	}
-	if clean, _ := empty(text, doc, secrets); !bytes.Equal(takeOut(clean, needles), text) {
+	if clean, _ := (scrub{secrets: secrets}).clean(text, doc); !bytes.Equal(takeOut(clean, needles), text) {
 		return document{}, fmt.Errorf("the body is %s and holds a secret", name)
 	}
 	return document{body: body, why: "the body is " + name}, nil

@@ -15,19 +15,19 @@ import (
 
 // nextKey is the key of the page after a list answer, zero when it is the
 // last. The error says why a page that has a successor has none we can ask for.
-func nextKey(t *understudy.Target, body []byte, f *found, header http.Header) (understudy.Key, error) {
-	switch p := &t.Spec.Paging; p.Style {
+func nextKey(t *understudy.Target, body []byte, f *found, header http.Header, at *origins) (understudy.Key, error) {
+	switch p := t.Spec.PagingOf(t.List); p.Style {
 	case "body":
 		if f.next.Kind != jsonspan.String || !filled(f.next) {
 			return understudy.Key{}, nil
 		}
-		return follow(t, jsonspan.Text(body, f.next))
+		return follow(t, at.local(jsonspan.Text(body, f.next)))
 	case "header":
 		link, ok := nextLink(header["Link"])
 		if !ok {
 			return understudy.Key{}, nil
 		}
-		return follow(t, link)
+		return follow(t, at.local(link))
 	case "cursor":
 		if string(f.next.Of(body)) != "true" {
 			return understudy.Key{}, nil
@@ -75,7 +75,7 @@ func afterLast(t *understudy.Target, f *found) (understudy.Key, error) {
 	if len(f.rows) == 0 {
 		return understudy.Key{}, fmt.Errorf("there is more, but no record to go on from")
 	}
-	p := &t.Spec.Paging
+	p := t.Spec.PagingOf(t.List)
 	query := t.Query.Without(func(q understudy.Param) bool {
 		return slices.Contains(p.Tokens, q.Name) || p.Page != "" && q.Name == p.Page
 	})

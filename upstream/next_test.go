@@ -76,8 +76,8 @@ func TestNextKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := []byte(c.body)
-		f := readList(newPlan(c.spec, target.Kind), target.List, &c.spec.Paging, body, document1(t, body), 0)
-		key, err := nextKey(target, body, &f, http.Header{"Link": {c.link}})
+		f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), body, document1(t, body), 0)
+		key, err := nextKey(target, body, &f, http.Header{"Link": {c.link}}, newOrigins(&understudy.Source{Spec: c.spec, PublicURL: "http://127.0.0.1:4115"}, ""))
 		if c.why != "" {
 			if err == nil || !strings.Contains(err.Error(), c.why) || !key.Zero() {
 				t.Errorf("%s %s: %v %v, want %q", c.body, c.link, key, err, c.why)

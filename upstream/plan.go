@@ -20,6 +20,8 @@ type plan struct {
 	typ     string   // of the clock field
 	final   []state  // any of them makes a record final
 	secrets []secret // what to empty in pages of this kind
+
+	absolute map[*understudy.List][]fieldPath // where absolute URLs stand; nil: in an instance
 }
 
 // want is a field by its dotted name, cut at the first dot.
@@ -33,7 +35,10 @@ type state struct {
 }
 
 func newPlan(s *understudy.Spec, k *understudy.Kind) *plan {
-	p := &plan{kind: k, clock: -1, secrets: secretsFor(s, k)}
+	p := &plan{kind: k, clock: -1, secrets: secretsFor(s, k), absolute: map[*understudy.List][]fieldPath{nil: absoluteIn(s, k, nil)}}
+	for _, l := range k.Lists {
+		p.absolute[l] = absoluteIn(s, k, l)
+	}
 	for _, name := range k.ID {
 		p.id = append(p.id, p.want(name))
 	}

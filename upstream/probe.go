@@ -64,10 +64,6 @@ func (c *Client) probe(ctx context.Context) {
 // cheapest is the first list of the spec whose path can be filled in, with a
 // page size of 1 where lists have one.
 func cheapest(s *understudy.Source) (*understudy.Target, error) {
-	query := ""
-	if p := s.Spec.Paging; p.Size != "" {
-		query = url.QueryEscape(p.Size) + "=" + strconv.Itoa(1)
-	}
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
 			path := l.Path
@@ -77,6 +73,10 @@ func cheapest(s *understudy.Source) (*understudy.Target, error) {
 				}
 			}
 			if !strings.Contains(path, "{") {
+				query := ""
+				if p := s.Spec.PagingOf(l); p.Size != "" {
+					query = url.QueryEscape(p.Size) + "=" + strconv.Itoa(1)
+				}
 				return s.Spec.Target(s.Name, path, query)
 			}
 		}

@@ -1,4 +1,4 @@
-// Secrets: emptied before anything else sees a body.
+// Secrets: emptied before anything else sees a body; and the walk that does it.
 
 package upstream
 
@@ -30,6 +30,9 @@ func allSecrets(s *understudy.Spec) []secret {
 		}
 	}
 	add(s.Paging.Envelope)
+	for _, p := range s.Pagings {
+		add(p.Envelope)
+	}
 	for _, k := range s.Kinds {
 		add(k.Fields)
 	}
@@ -37,8 +40,8 @@ func allSecrets(s *understudy.Spec) []secret {
 }
 
 // secretsFor is what to empty in pages of a kind: all of the spec's secrets,
-// whichever kind they belong to, less the names the kind or a list's envelope
-// says are no secret there.
+// whichever kind they belong to, less the names the kind or the envelope of its
+// lists says are no secret there.
 func secretsFor(s *understudy.Spec, k *understudy.Kind) []secret {
 	plain := func(fields []*understudy.Field, parts secret) bool {
 		return slices.ContainsFunc(fields, func(f *understudy.Field) bool {
@@ -48,44 +51,69 @@ func secretsFor(s *understudy.Spec, k *understudy.Kind) []secret {
 		})
 	}
 	return slices.DeleteFunc(allSecrets(s), func(parts secret) bool {
-		return plain(k.Fields, parts) || plain(s.Paging.Envelope, parts)
+		return plain(k.Fields, parts) || slices.ContainsFunc(k.Lists, func(l *understudy.List) bool { return plain(s.PagingOf(l).Envelope, parts) })
 	})
 }
 
-// empty returns body with the value of every secret member, at any depth, as
-// "" (null and "" stay), and the outermost value moved along. body itself is
-// never changed; without a secret in it, it is returned as it is.
-func empty(body []byte, doc jsonspan.Value, secrets []secret) ([]byte, jsonspan.Value) {
-	if len(secrets) == 0 {
+// scrub is what is changed in a body before anything else sees it.
+type scrub struct {
+	secrets  []secret    // emptied, at any depth
+	absolute []fieldPath // URLs in which origins are replaced
+	origins  *origins    // nil when nothing is
+}
+
+// clean returns body with the value of every secret member as "" (null and ""
+// stay) and upstream's address in every absolute URL replaced by ours, and the
+// outermost value moved along. body itself is never changed; with neither in
+// it, it is returned as it is.
+func (s scrub) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
+	if s.origins == nil || s.origins.ours == "" {
+		s.absolute = nil
+	}
+	if len(s.secrets)+len(s.absolute) == 0 {
 		return body, doc
 	}
-	w := secretWalker{body: body, secrets: secrets}
+	w := scrubber{scrub: s, body: body}
 	c := jsonspan.At(body, doc)
 	w.walk(&c)
 	if len(w.cuts) == 0 {
 		return body, doc
 	}
-	out := make([]byte, 0, len(body))
+	out := make([]byte, 0, len(body)+w.more)
 	last := 0
 	for _, v := range w.cuts {
-		out = append(append(out, body[last:v.Start]...), `""`...)
-		last = v.End
+		out = append(append(out, body[last:v.start]...), v.text...)
+		last = v.end
 	}
 	doc.End = len(out) + doc.End - last
 	return append(out, body[last:]...), doc
 }
 
-type secretWalker struct {
-	body    []byte
-	secrets []secret
-	path    [jsonspan.MaxDepth][]byte // names of the open members, outermost first
-	depth   int
-	cuts    []jsonspan.Value
+// cut is a part of a body and what stands there instead.
+type cut struct {
+	start, end int
+	text       []byte
+}
+
+var noText = []byte(`""`)
+
+type scrubber struct {
+	scrub
+	body  []byte
+	path  [jsonspan.MaxDepth][]byte // names of the open members, outermost first
+	depth int
+	cuts  []cut
+	more  int // how much longer the body becomes, at most
+}
+
+func (w *scrubber) cut(start, end int, text []byte) {
+	w.cuts = append(w.cuts, cut{start, end, text})
+	w.more += len(text)
 }
 
 // walk goes over the value c stands before. An array's elements stand under
 // the array's own name.
-func (w *secretWalker) walk(c *jsonspan.Cursor) {
+func (w *scrubber) walk(c *jsonspan.Cursor) {
 	switch c.Kind() {
 	case jsonspan.Array:
 		c.Enter()
@@ -99,7 +127,7 @@ func (w *secretWalker) walk(c *jsonspan.Cursor) {
 			w.depth++
 			if w.isSecret() {
 				if v := c.Skip(); filled(v) {
-					w.cuts = append(w.cuts, v)
+					w.cut(v.Start, v.End, noText)
 				}
 			} else {
 				w.walk(c)
@@ -107,12 +135,21 @@ func (w *secretWalker) walk(c *jsonspan.Cursor) {
 			w.depth--
 		}
 	default:
-		c.Skip()
+		if v := c.Skip(); v.Kind == jsonspan.String && w.isAbsolute() {
+			if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 {
+				w.cut(v.Start+1, v.Start+1+n, w.origins.text)
+			}
+		}
 	}
 }
 
+// isAbsolute reports whether the open members are where an absolute URL stands.
+func (w *scrubber) isAbsolute() bool {
+	return slices.ContainsFunc(w.absolute, func(f fieldPath) bool { return f.is(w.path[:w.depth]) })
+}
+
 // isSecret reports whether the open members end in the name of a secret.
-func (w *secretWalker) isSecret() bool {
+func (w *scrubber) isSecret() bool {
 	return slices.ContainsFunc(w.secrets, func(parts secret) bool {
 		if len(parts) > w.depth {
 			return false

@@ -86,10 +86,13 @@ func (o *Options) defaults() {
 
 // Client speaks to one source. It is safe for concurrent use.
 type Client struct {
-	o         Options
-	source    *understudy.Source
-	plans     map[*understudy.Kind]*plan
-	secrets   []secret // every secret field of the spec
+	o       Options
+	source  *understudy.Source
+	plans   map[*understudy.Kind]*plan
+	secrets []secret // every secret field of the spec
+	// origins is worked out at the first use: by then it is known where we
+	// listen, and so the source's public URL.
+	origins   func() *origins
 	transport http.RoundTripper
 	own       *http.Transport // nil when the transport was given
 	budget    *budget
@@ -127,6 +130,7 @@ func New(o Options) (*Client, error) {
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		unzips:  sync.Pool{New: func() any { return new(gzip.Reader) }},
 	}
+	c.origins = sync.OnceValue(func() *origins { return newOrigins(o.Source, o.Base) })
 	for _, k := range o.Source.Spec.Kinds {
 		c.plans[k] = newPlan(o.Source.Spec, k)
 	}

@@ -30,7 +30,7 @@ func (h *house) openFaces(ctx context.Context, gate *access.Gate, book *callers.
 		}
 		h.closers = append(h.closers, closeListener(l))
 		if src.PublicURL == "" {
-			src.PublicURL = "http://" + l.Addr().String()
+			src.PublicURL = publicURL(l.Addr())
 		}
 		p, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Gate: gate, Callers: book, Health: diag.Health(),

@@ -104,6 +104,16 @@ func checkPolls(src *understudy.Source, s *sourceConfig) error {
 	return nil
 }
 
+// publicURL is what absolute URLs are rewritten to when nobody configured it:
+// where a drop-in listens. One that listens everywhere is named by this machine.
+func publicURL(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + at.String()
+}
+
 // readCredentials fetches every credential's secret.
 func (c *config) readCredentials(ctx context.Context, secrets secretsFrom, by string) ([]callers.Credential, error) {
 	var out []callers.Credential

@@ -1,0 +1,182 @@
+// Rewriting: absolute URLs of upstream become URLs of ours.
+
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// origins finds upstream's own addresses at the beginning of a URL and says
+// what stands there instead. It is never changed after newOrigins.
+type origins struct {
+	theirs []origin
+	ours   string // the source's public URL, without a slash at its end; "" = nothing is rewritten
+	text   []byte // ours as it stands inside a JSON string
+}
+
+// origin is the beginning of a URL: scheme, host and port, which are compared
+// without regard to letter case, and a path, which is compared as it is.
+type origin struct{ host, path string }
+
+// newOrigins reads the addresses of a source: base, which is where it is asked
+// when that is not empty, and the hosts of its spec.
+func newOrigins(s *understudy.Source, base string) *origins {
+	p := &origins{ours: strings.TrimSuffix(s.PublicURL, "/")}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(p.ours) == nil {
+		p.text = bytes.Trim(b.Bytes(), "\"\n")
+	}
+	p.add(base)
+	for _, h := range s.Spec.Hosts {
+		p.add(h.URL)
+	}
+	return p
+}
+
+// add notes an address, with and without the port its scheme implies.
+func (p *origins) add(address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return
+	}
+	path, port := strings.TrimSuffix(u.EscapedPath(), "/"), ":443"
+	if u.Scheme == "http" {
+		port = ":80"
+	}
+	host := strings.ToLower(u.Scheme + "://" + u.Host)
+	p.theirs = append(p.theirs, origin{host, path})
+	if bare, has := strings.CutSuffix(host, port); has {
+		p.theirs = append(p.theirs, origin{bare, path})
+	} else if u.Port() == "" {
+		p.theirs = append(p.theirs, origin{host + port, path})
+	}
+}
+
+// away is how many bytes of a JSON string's content, raw, name an origin of
+// upstream's; 0 when they name none.
+func (p *origins) away(raw []byte) int {
+	if len(raw) == 0 || raw[0] != 'h' && raw[0] != 'H' && raw[0] != '\\' {
+		return 0
+	}
+	for _, at := range p.theirs {
+		if n := at.begins(raw); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// begins is how many raw bytes of a JSON string's content are the origin, with
+// a slash or the end of the string behind them; 0 when it begins otherwise.
+func (at origin) begins(raw []byte) int {
+	i := 0
+	for n := range len(at.host) + len(at.path) {
+		c, size := char(raw[i:])
+		if size == 0 {
+			return 0
+		}
+		if n < len(at.host) {
+			if c >= 'A' && c <= 'Z' {
+				c |= 0x20
+			}
+			if c != at.host[n] {
+				return 0
+			}
+		} else if c != at.path[n-len(at.host)] {
+			return 0
+		}
+		i += size
+	}
+	if c, size := char(raw[i:]); size > 0 && c != '/' {
+		return 0
+	}
+	return i
+}
+
+// char decodes the first byte of a JSON string's content. It has size 0 at the
+// end. What no URL holds (other escapes, characters beyond ASCII) is 0.
+func char(raw []byte) (c byte, size int) {
+	switch {
+	case len(raw) == 0:
+		return 0, 0
+	case raw[0] != '\\' || len(raw) < 2:
+		return raw[0], 1
+	case raw[1] == '/':
+		return '/', 2
+	case raw[1] != 'u' || len(raw) < 6 || raw[2] != '0' || raw[3] != '0':
+		return 0, 2
+	}
+	for _, h := range raw[4:6] {
+		switch {
+		case h >= '0' && h <= '9':
+			c = c<<4 | (h - '0')
+		default:
+			c = c<<4 | (h | 0x20 - 'a' + 10)
+		}
+	}
+	if c >= 0x80 {
+		c = 0
+	}
+	return c, 6
+}
+
+// local is a link less the origin it names, when that is upstream's or ours: its
+// path and query, as upstream is asked for them.
+func (p *origins) local(link string) string {
+	if rest, ok := strings.CutPrefix(link, p.ours); ok && p.ours != "" && strings.HasPrefix(rest, "/") {
+		return rest
+	}
+	for _, at := range p.theirs {
+		n := len(at.host) + len(at.path)
+		if len(link) > n && strings.EqualFold(link[:len(at.host)], at.host) && link[len(at.host):n] == at.path && link[n] == '/' {
+			return link[n:]
+		}
+	}
+	return link
+}
+
+// fieldPath is a dotted name from the outermost value of a body, in parts.
+// Arrays are no part of it.
+type fieldPath []string
+
+// absoluteIn is where the absolute URLs of a list's answers stand, or, without
+// a list, of an instance's.
+func absoluteIn(s *understudy.Spec, k *understudy.Kind, l *understudy.List) []fieldPath {
+	var out []fieldPath
+	add := func(under string, fields []*understudy.Field) {
+		for _, f := range fields {
+			if f.Absolute {
+				out = append(out, slices.DeleteFunc(strings.Split(under+"."+f.Name, "."), func(part string) bool { return part == "" }))
+			}
+		}
+	}
+	if l == nil {
+		add("", k.Fields)
+		return out
+	}
+	add(l.Key, k.Fields)
+	add("", s.PagingOf(l).Envelope)
+	return out
+}
+
+// is reports whether the open members, outermost first, are the path.
+func (f fieldPath) is(open [][]byte) bool {
+	if len(f) != len(open) {
+		return false
+	}
+	for i := len(f) - 1; i >= 0; i-- {
+		if !jsonspan.NameIs(open[i], f[i]) {
+			return false
+		}
+	}
+	return true
+}
