@@ -17,6 +17,7 @@ import (
 const (
 	keyPause  = time.Second      // a key's wait after a failed fetch
 	downAfter = 5                // different keys that failed in a row make a source down
+	triesDown = 10               // as many tries in a row do, whatever the keys
 	probeMin  = time.Second      // until the first probe
 	probeMax  = 60 * time.Second // between later ones
 	maxPauses = 1024             // keys whose wait is remembered
@@ -26,6 +27,7 @@ const (
 //
 //	a fetch failed            -> its key waits a second
 //	5 keys in a row failed    -> shut: down; probes only, 1 s, 2 s, … 60 s apart
+//	10 tries in a row failed  -> shut: narrowly; the same, but what failed is no probe
 //	401                       -> shut: credential; the same
 //	429 or 503, Retry-After   -> held until then
 //	a good answer             -> open, for all keys
@@ -44,6 +46,7 @@ type gate struct {
 	answered bool                      // upstream ever gave a good answer
 	last     *understudy.UpstreamError // the last failure, without its page
 	shut     understudy.Failure        // FailNone, FailDown or FailCredential
+	narrow   bool                      // shut for few keys, which may be all there is to it
 	unwell   understudy.Failure        // the same; never none while shut is not
 	since    time.Time                 // of the state health tells
 	probes   int                       // that failed since unwell
@@ -87,7 +90,7 @@ func (g *gate) ask(key string, waiting bool) verdict {
 		v.until, v.err = g.until, g.refusal(understudy.FailDown, g.holder, g.until.Sub(now))
 	case g.shut != understudy.FailNone && g.probing:
 		v.err = g.refusal(g.shut, g.last, 0)
-	case g.shut != understudy.FailNone && (now.Before(g.next) || !waiting):
+	case g.shut != understudy.FailNone && (now.Before(g.next) || !waiting || g.suspect(key)):
 		v.until, v.err = g.next, g.refusal(g.shut, g.last, g.next.Sub(now))
 	case g.shut != understudy.FailNone:
 		g.probing, v.probe = true, true
@@ -95,6 +98,12 @@ func (g *gate) ask(key string, waiting bool) verdict {
 		v.until, v.err = p.until, g.refusal(understudy.FailDown, p.err, p.until.Sub(now))
 	}
 	return v
+}
+
+// suspect reports whether a key is no probe: it may be the only one that fails.
+func (g *gate) suspect(key string) bool {
+	_, failed := g.row[key]
+	return g.narrow && failed
 }
 
 // still reports whether an errand that was let in and then queued may go. The
@@ -176,8 +185,9 @@ func (g *gate) failed(key string, e *understudy.UpstreamError, probe bool) {
 		if len(g.row) < downAfter {
 			g.row[key] = struct{}{}
 		}
-		if len(g.row) >= downAfter || g.shut != understudy.FailNone {
+		if wide := len(g.row) >= downAfter; wide || g.fails >= triesDown || g.shut != understudy.FailNone {
 			g.close(understudy.FailDown, now)
+			g.narrow = !wide
 		} else if g.fails >= downAfter || !g.answered {
 			g.ail(understudy.FailDown, now)
 		}
@@ -186,6 +196,7 @@ func (g *gate) failed(key string, e *understudy.UpstreamError, probe bool) {
 		g.fails = 0
 		if e.Status == 401 {
 			g.close(understudy.FailCredential, now)
+			g.narrow = false
 		} else {
 			g.shut = understudy.FailNone // it answers; the path, perhaps, is not ours
 			g.ail(understudy.FailCredential, now)

@@ -520,3 +520,53 @@ func TestPatienceEndsWithRetry(t *testing.T) {
 		}
 	})
 }
+
+// One key that fails all the time, while nothing else is asked, makes the
+// source look down; the probe that finds it well is never that key's, and a
+// reader of another key is let in when one is due.
+func TestOneBadKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.Path, "CA1") {
+				return reply(500, `{}`), nil
+			}
+			return reply(200, emptyCalls), nil
+		}}
+		c := scripted(t, s)
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Fatal(err)
+		}
+		for range triesDown {
+			_, _ = get(t, c, call(1))
+			time.Sleep(keyPause)
+		}
+		if h := c.Health(); h.State != "down" {
+			t.Fatalf("%+v", h)
+		}
+		time.Sleep(2 * probeMin)
+		n := s.count()
+		if _, err := get(t, c, call(1)); failure(t, err).Why != understudy.FailDown || s.count() != n {
+			t.Errorf("the bad key was the probe: %v", err)
+		}
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+		if h := c.Health(); h.State != "ok" {
+			t.Errorf("%+v", h)
+		}
+		// The same with nobody but Run to ask.
+		for range triesDown {
+			_, _ = get(t, c, call(1))
+			time.Sleep(keyPause)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = c.Run(ctx) })
+		time.Sleep(2 * probeMin)
+		if h := c.Health(); h.State != "ok" {
+			t.Errorf("%+v", h)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
