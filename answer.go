@@ -4,11 +4,20 @@ package understudy
 
 import "time"
 
-// Ask is one question to the mirror. It does not say who asks.
+// Ask is one question to the mirror. It does not say who asks. Of all it says
+// about its answer's age the narrowest counts.
 type Ask struct {
 	Target   *Target
 	MaxStale *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
+	JoinOnly bool           // with NoCache: join a fetch; when none is under way it is as if NoCache were not said
+
+	// What else the request says (RFC 9111, 5.2.1); nil: nothing.
+	MaxAge    *time.Duration // max-age: no older than this
+	MinFresh  *time.Duration // min-fresh: fresh for this much longer
+	PastFresh *time.Duration // max-stale: past fresh by no more than this, in place of the mirror's own limit; negative: by any time
+	HeldOnly  bool           // only-if-cached: what is held, else ErrNotHeld; upstream is not asked, not even behind the answer
+
 	// Turn is an opaque tag. Those who wait for upstream with different ones
 	// take turns, so that a flood of one does not starve another. It shapes
 	// nothing that is kept.

@@ -28,6 +28,9 @@ var (
 	// ErrOutdated: a page whose fetch began before a write to its kind, or
 	// before a newer page of the same key; it may be answered once, never kept.
 	ErrOutdated = errors.New("outdated")
+	// ErrNotHeld: nothing held is what was asked for, and upstream was not to
+	// be asked.
+	ErrNotHeld = errors.New("not held")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
 	// ErrClosed: the room has been shut down.

@@ -60,7 +60,9 @@ func parseSegment(text string) (segment, error) {
 
 // Target says what a request to this source means: the decoded path's kind,
 // list or instance, and the canonical key. A path the spec does not name gives
-// a target without a kind. Malformed paths and queries are ErrInvalid.
+// a target without a kind. Malformed paths and queries are ErrInvalid; a path
+// that could be read as another one (dots, an encoded slash) is ErrNotFound
+// too, for upstream knows nothing by such a name.
 func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	segments, err := splitPath(path)
 	if err != nil {
@@ -75,7 +77,9 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		t.Own = q.Without(func(p Param) bool { return !isOwn(p) })
 		q = q.Without(isOwn)
 	}
-	s.route(t, segments)
+	if s.route(t, segments); t.Kind == nil {
+		t.Misspelt = s.misspelt(segments)
+	}
 	t.Query = s.canonical(t, q)
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
 	for _, text := range segments {
@@ -124,7 +128,7 @@ func splitPath(path string) ([]string, error) {
 			return nil, err
 		}
 		if text == "." || text == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
-			return nil, fmt.Errorf("%w: path segment %q", ErrInvalid, clip(raw))
+			return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, clip(raw))
 		}
 		segments[i] = text
 	}
@@ -177,6 +181,49 @@ func (r *route) match(segments []string) ([]Param, bool) {
 		}
 	}
 	return vars, true
+}
+
+// misspelt reports whether a path that no route has differs from one in case,
+// in empty segments or in ;parameters alone.
+func (s *Spec) misspelt(segments []string) bool {
+	folded := make([]string, len(segments))
+	for i, text := range segments {
+		folded[i] = strings.ToLower(withoutParameters(text))
+	}
+	full := slices.DeleteFunc(slices.Clone(folded), func(text string) bool { return text == "" })
+	for i := range s.routes {
+		if s.routes[i].resembles(folded) || s.routes[i].resembles(full) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutParameters takes ";v=1" out of "Calls;v=1.json" and "Calls.json;v=1".
+func withoutParameters(segment string) string {
+	head, rest, found := strings.Cut(segment, ";")
+	if !found {
+		return segment
+	}
+	if dot := strings.LastIndexByte(rest, '.'); dot >= 0 && !strings.Contains(head, ".") {
+		return head + rest[dot:]
+	}
+	return head
+}
+
+// resembles is match for folded segments; a variable may be empty.
+func (r *route) resembles(folded []string) bool {
+	if len(folded) != len(r.segments) {
+		return false
+	}
+	for i, seg := range r.segments {
+		head, tail := strings.ToLower(seg.head), strings.ToLower(seg.tail)
+		text := folded[i]
+		if seg.name == "" && text != head || len(text) < len(head)+len(tail) || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) {
+			return false
+		}
+	}
+	return true
 }
 
 // canonical orders a query: the list's filters as the spec names them, then

@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"math"
 	"time"
 
 	"understudy"
@@ -131,9 +132,40 @@ const (
 	spent                // too old for anything
 )
 
-// judge decides what a reader may get. within is the reader's own limit on the
-// age; it cuts the fresh and the stale time alike and never lengthens them.
-func (a *Ages) judge(h *held, within time.Duration, now time.Time) (v verdict, age time.Duration) {
+// bounds are the limits on one answer's age.
+type bounds struct {
+	within time.Duration // from this age on upstream is asked first; cuts fresh and stale time alike
+	left   time.Duration // fresh time that must be left; negative: none need be
+	past   time.Duration // past fresh by less than this it is answered at once
+}
+
+// usual are the bounds of a reader who says nothing.
+func (a *Ages) usual() bounds { return bounds{within: math.MaxInt64, left: -1, past: a.Stale} }
+
+// bounds are those of an ask. Only PastFresh can be wider than the usual ones.
+func (a *Ages) bounds(ask *understudy.Ask) bounds {
+	b := a.usual()
+	b.within = within(ask)
+	if ask.MinFresh != nil {
+		b.left = max(*ask.MinFresh, 0)
+	}
+	switch {
+	case ask.PastFresh == nil:
+	case *ask.PastFresh < 0:
+		b.past = a.Hard
+	default:
+		b.past = justPast(*ask.PastFresh)
+	}
+	return b
+}
+
+// asNew is the age below which an answer counts as being as fresh as upstream
+// can make it. Else a reader who wants more fresh time than there is would
+// have upstream asked at every request.
+const asNew = time.Second
+
+// judge decides what a reader may get.
+func (a *Ages) judge(h *held, b bounds, now time.Time) (v verdict, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
 	switch {
 	case sane && age >= a.Hard:
@@ -142,15 +174,17 @@ func (a *Ages) judge(h *held, within time.Duration, now time.Time) (v verdict, a
 		return wait, age
 	case !sane:
 		// Stale, but a reader with a limit of its own cannot be told it is kept.
-		if within < a.Hard {
+		if b.within < a.Hard || b.left >= 0 {
 			return wait, age
 		}
 		return stale, age
-	case age >= within:
+	case age >= b.within:
+		return wait, age
+	case b.left >= 0 && (h.state != current || h.fresh-age < b.left && age >= asNew):
 		return wait, age
 	case age < h.fresh && h.state == current:
 		return fresh, age
-	case age < h.fresh+a.Stale:
+	case age-h.fresh < b.past:
 		return stale, age
 	}
 	return wait, age

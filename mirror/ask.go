@@ -154,7 +154,7 @@ func (r *reading) fwd() string {
 	switch {
 	case r.held.page == nil && !r.NoCache:
 		return "uri-miss"
-	case within(&r.Ask) == 0:
+	case within(&r.Ask) == 0, r.forced:
 		return "request"
 	}
 	return "stale"

@@ -54,7 +54,7 @@ func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, b
 // context's, or ErrClosed.
 func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now time.Time) (h held, ok bool, err error) {
 	if h, ok = m.unpacked(t.Key, k, now); ok {
-		v, _ := m.ages().judge(&h, m.ages().Hard, now)
+		v, _ := m.ages().judge(&h, m.ages().usual(), now)
 		// A list may have shown an instance's record since: the store knows.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil

@@ -12,15 +12,24 @@ import (
 	"understudy"
 )
 
-// within is the oldest answer that needs no upstream.
+// within is the age from which an answer needs upstream first.
 func within(a *understudy.Ask) time.Duration {
-	switch {
-	case a.NoCache:
+	if a.NoCache {
 		return 0
-	case a.MaxStale != nil:
-		return max(*a.MaxStale, 0)
 	}
-	return math.MaxInt64
+	limit := time.Duration(math.MaxInt64)
+	if a.MaxStale != nil {
+		limit = max(*a.MaxStale, 0)
+	}
+	if a.MaxAge != nil {
+		limit = min(limit, justPast(*a.MaxAge)) // an answer exactly that old will do
+	}
+	return limit
+}
+
+// justPast is the first duration above a limit that is itself allowed.
+func justPast(limit time.Duration) time.Duration {
+	return min(max(limit, 0), math.MaxInt64-1) + 1
 }
 
 // Page answers a request. What is fresh is answered; what is a little older is
@@ -29,7 +38,7 @@ func within(a *understudy.Ask) time.Duration {
 // or takes too long the held answer goes out as long as it is younger than
 // Ages.Hard.
 //
-// Errors: ErrUnavailable (nearly always an *understudy.UpstreamError, whose
+// Errors: ErrNotHeld, ErrUnavailable (nearly always an *understudy.UpstreamError, whose
 // Page may be passed on), the context's error when it ended first and nothing
 // was held, ErrInvalid, ErrClosed.
 func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
@@ -46,11 +55,14 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
 	}
 	if k.name == "" {
-		return m.ask(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+		return m.ahead(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+	}
+	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key, k) {
+		a.NoCache = false
 	}
 	if h, ok := m.remembered(a.Target.Key, k, now); ok {
-		if v, age := m.ages().judge(&h, within(&a), now); v == fresh {
-			return m.hit(&h, a.Target, s, age, now), nil
+		if v, age := m.ages().judge(&h, m.ages().bounds(&a), now); v == fresh {
+			return m.hit(&h, &a, s, age, now), nil
 		}
 	}
 	return m.search(ctx, &reading{Ask: a, source: s, kind: k, now: now})
@@ -63,6 +75,7 @@ type reading struct {
 	kind   *kind
 	now    time.Time
 	held   held // what to answer if upstream fails; page nil: nothing
+	forced bool // what is held is fresh, but not enough for the request
 	again  bool // it looks for the second time
 }
 
@@ -73,24 +86,45 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 		return nil, err
 	}
 	if !ok {
-		return m.ask(ctx, r)
+		return m.ahead(ctx, r)
 	}
-	v, age := m.ages().judge(&h, within(&r.Ask), r.now)
+	v, age := m.ages().judge(&h, m.ages().bounds(&r.Ask), r.now)
 	switch v {
 	case fresh:
-		return m.hit(&h, r.Target, r.source, age, r.now), nil
+		return m.hit(&h, &r.Ask, r.source, age, r.now), nil
 	case stale:
-		m.behind(r.Target, r.source, r.kind, understudy.Refresh)
+		if !r.HeldOnly {
+			m.behind(r.Target, r.source, r.kind, understudy.Refresh)
+		}
 		return m.pastFresh(r, &h, age, ""), nil
 	case wait:
 		r.held = h
+		usual, _ := m.ages().judge(&h, m.ages().usual(), r.now)
+		r.forced = usual == fresh
+	}
+	return m.ahead(ctx, r)
+}
+
+// ahead asks upstream, unless the reader forbids it.
+func (m *Mirror) ahead(ctx context.Context, r *reading) (*understudy.Answer, error) {
+	if r.HeldOnly {
+		r.source.counts.failed.Add(1)
+		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, understudy.ErrNotHeld)
 	}
 	return m.ask(ctx, r)
 }
 
+// flies reports whether a fetch of the key is under way that a reader may join.
+func (m *Mirror) flies(key understudy.Key, k *kind) bool {
+	m.flights.Lock()
+	defer m.flights.Unlock()
+	f := m.flights.running[key]
+	return f != nil && !f.landed() && f.generation >= k.generation.Load()
+}
+
 // hit answers with something fresh. It is the warm path: no locks, no
 // formatting, one allocation.
-func (m *Mirror) hit(h *held, t *understudy.Target, s *source, age time.Duration, now time.Time) *understudy.Answer {
+func (m *Mirror) hit(h *held, ask *understudy.Ask, s *source, age time.Duration, now time.Time) *understudy.Answer {
 	a := &understudy.Answer{Page: h.page, Gzip: h.gzip, How: understudy.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
 	switch {
 	case h.composed:
@@ -100,8 +134,11 @@ func (m *Mirror) hit(h *held, t *understudy.Target, s *source, age time.Duration
 		a.Detail = notStored(h.page)
 		s.counts.warm.Add(1)
 	}
+	if ask.HeldOnly {
+		return a
+	}
 	if h.entry != nil {
-		m.renew(h, t, s, age, now)
+		m.renew(h, ask.Target, s, age, now)
 	}
 	m.follow(h, s, now)
 	return a
@@ -110,7 +147,9 @@ func (m *Mirror) hit(h *held, t *understudy.Target, s *source, age time.Duration
 // pastFresh answers with something older.
 func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *understudy.Answer {
 	r.source.counts.stale.Add(1)
-	m.follow(h, r.source, r.now)
+	if !r.HeldOnly {
+		m.follow(h, r.source, r.now)
+	}
 	switch {
 	case detail != "":
 	case h.composed:

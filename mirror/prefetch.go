@@ -97,7 +97,7 @@ func (m *Mirror) freshFor(t *understudy.Target, k *kind) time.Duration {
 	if err != nil || !ok {
 		return 0
 	}
-	if v, age := m.ages().judge(&h, m.ages().Hard, now); v == fresh {
+	if v, age := m.ages().judge(&h, m.ages().usual(), now); v == fresh {
 		return h.fresh - age
 	}
 	return 0

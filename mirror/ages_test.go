@@ -1,0 +1,231 @@
+// Ages: what a request says of its answer's age, against the mirror's own.
+
+package mirror
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+)
+
+func ptr(d time.Duration) *time.Duration { return &d }
+
+// A list's newest page: fresh for 30 s, answered at once for 5 min more.
+func TestWhatTheRequestSaysOfAge(t *testing.T) {
+	const (
+		s30 = 30 * time.Second
+		m5  = 5 * time.Minute
+		any = time.Duration(-1)
+	)
+	type ask = understudy.Ask
+	for name, c := range map[string]struct {
+		age  time.Duration
+		ask  ask
+		want string // "warm", "stale", "cold" and the Fwd, or "not held"
+	}{
+		"nothing said, fresh":       {10 * time.Second, ask{}, "warm"},
+		"nothing said, past fresh":  {s30, ask{}, "stale"},
+		"nothing said, at the end":  {s30 + m5, ask{}, "cold stale"},
+		"max-age, younger":          {9 * time.Second, ask{MaxAge: ptr(10 * time.Second)}, "warm"},
+		"max-age, exactly":          {10 * time.Second, ask{MaxAge: ptr(10 * time.Second)}, "warm"},
+		"max-age, older":            {10*time.Second + 1, ask{MaxAge: ptr(10 * time.Second)}, "cold request"},
+		"max-age past fresh":        {60 * time.Second, ask{MaxAge: ptr(time.Hour)}, "stale"},
+		"max-age past fresh, older": {60 * time.Second, ask{MaxAge: ptr(59 * time.Second)}, "cold stale"},
+		"max-age never widens":      {s30 + m5, ask{MaxAge: ptr(time.Hour)}, "cold stale"},
+		"max-age 0":                 {1, ask{MaxAge: ptr(0)}, "cold request"},
+		"max-age, any number":       {s30, ask{MaxAge: ptr(1<<63 - 1)}, "stale"},
+		"grant below max-age":       {10 * time.Second, ask{MaxAge: ptr(time.Hour), MaxStale: ptr(10 * time.Second)}, "cold request"},
+		"max-age below grant":       {10 * time.Second, ask{MaxAge: ptr(time.Second), MaxStale: ptr(time.Hour)}, "cold request"},
+
+		"min-fresh, enough left":        {10 * time.Second, ask{MinFresh: ptr(20 * time.Second)}, "warm"},
+		"min-fresh, too little left":    {10*time.Second + 1, ask{MinFresh: ptr(20 * time.Second)}, "cold request"},
+		"min-fresh 0, fresh":            {s30 - 1, ask{MinFresh: ptr(0)}, "warm"},
+		"min-fresh 0, past fresh":       {s30 + 1, ask{MinFresh: ptr(0)}, "cold stale"},
+		"min-fresh nobody can have":     {2 * time.Second, ask{MinFresh: ptr(time.Hour)}, "cold request"},
+		"min-fresh, as new as there is": {time.Second - 1, ask{MinFresh: ptr(time.Hour)}, "warm"},
+		"min-fresh and max-stale":       {40 * time.Second, ask{MinFresh: ptr(0), PastFresh: ptr(any)}, "cold stale"},
+
+		"max-stale widens":            {s30 + m5 + time.Minute, ask{PastFresh: ptr(10 * time.Minute)}, "stale"},
+		"max-stale, exactly":          {s30 + 10*time.Minute, ask{PastFresh: ptr(10 * time.Minute)}, "stale"},
+		"max-stale, more":             {s30 + 10*time.Minute + 1, ask{PastFresh: ptr(10 * time.Minute)}, "cold stale"},
+		"max-stale, any":              {29 * 24 * time.Hour, ask{PastFresh: ptr(any)}, "stale"},
+		"max-stale, never past hard":  {30 * 24 * time.Hour, ask{PastFresh: ptr(any)}, "cold uri-miss"},
+		"max-stale, never past grant": {6 * time.Minute, ask{PastFresh: ptr(any), MaxStale: ptr(6 * time.Minute)}, "cold stale"},
+		"max-stale below the grant":   {6*time.Minute - 1, ask{PastFresh: ptr(any), MaxStale: ptr(6 * time.Minute)}, "stale"},
+		"max-stale and max-age":       {6 * time.Minute, ask{PastFresh: ptr(any), MaxAge: ptr(time.Minute)}, "cold stale"},
+		"max-stale narrows":           {60 * time.Second, ask{PastFresh: ptr(10 * time.Second)}, "cold stale"},
+		"max-stale 0, fresh":          {10 * time.Second, ask{PastFresh: ptr(0)}, "warm"},
+		"max-stale 0, past fresh":     {31 * time.Second, ask{PastFresh: ptr(0)}, "cold stale"},
+
+		"only-if-cached, fresh":              {10 * time.Second, ask{HeldOnly: true}, "warm"},
+		"only-if-cached, nearly past fresh":  {29 * time.Second, ask{HeldOnly: true}, "warm"},
+		"only-if-cached, past fresh":         {60 * time.Second, ask{HeldOnly: true}, "stale"},
+		"only-if-cached, too old":            {s30 + m5, ask{HeldOnly: true}, "not held"},
+		"only-if-cached, max-stale":          {s30 + m5, ask{HeldOnly: true, PastFresh: ptr(any)}, "stale"},
+		"only-if-cached, max-age":            {10*time.Second + 1, ask{HeldOnly: true, MaxAge: ptr(10 * time.Second)}, "not held"},
+		"only-if-cached, min-fresh":          {10 * time.Second, ask{HeldOnly: true, MinFresh: ptr(21 * time.Second)}, "not held"},
+		"only-if-cached, no-cache":           {time.Second, ask{HeldOnly: true, NoCache: true}, "not held"},
+		"only-if-cached, grant":              {time.Second, ask{HeldOnly: true, MaxStale: ptr(0)}, "not held"},
+		"no-cache joins, none is under way":  {60 * time.Second, ask{NoCache: true, JoinOnly: true}, "stale"},
+		"no-cache joins, and max-age counts": {10 * time.Second, ask{NoCache: true, JoinOnly: true, MaxAge: ptr(time.Second)}, "cold request"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, 7)
+			s.get(t, s.newest(t))
+			time.Sleep(2 * time.Second) // the next page comes in hope
+			s.get(t, s.newest(t))
+			zero, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true})
+			if err != nil || zero.Age != 0 {
+				t.Fatalf("%v %v", zero, err)
+			}
+			synctest.Wait()
+			before := len(s.asked)
+			time.Sleep(c.age)
+			c.ask.Target = s.newest(t)
+			a, err := s.Page(t.Context(), c.ask)
+			got := "not held"
+			switch {
+			case err == nil && a.How == understudy.Cold:
+				got = "cold " + a.Fwd
+			case err == nil:
+				got = a.How.String()
+			case !errors.Is(err, understudy.ErrNotHeld):
+				t.Fatal(err)
+			}
+			if got != c.want {
+				t.Errorf("%s: %s, want %s", name, got, c.want)
+			}
+			if err == nil && a.How != understudy.Cold && a.Age != c.age {
+				t.Errorf("%s: age %v, want %v", name, a.Age, c.age)
+			}
+			time.Sleep(time.Minute) // for whatever goes on behind
+			if n := len(s.asked) - before; c.ask.HeldOnly && n != 0 {
+				t.Errorf("%s: upstream was asked %d times", name, n)
+			} else if !c.ask.HeldOnly && c.want != "warm" && n == 0 {
+				t.Errorf("%s: upstream was never asked", name)
+			}
+		})
+	}
+}
+
+func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		held := func(target *understudy.Target) (*understudy.Answer, error) {
+			return s.Page(t.Context(), understudy.Ask{Target: target, HeldOnly: true})
+		}
+		a, err := held(s.call(t, sid(2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, a, understudy.Composed, "composed")
+		for _, target := range []*understudy.Target{s.call(t, sid(99)), s.target(t, "Calls.json", "Status=busy"), s.target(t, "Odd/Thing.json", "")} {
+			if _, err := held(target); !errors.Is(err, understudy.ErrNotHeld) {
+				t.Errorf("%s: %v, want ErrNotHeld", target.Key, err)
+			}
+		}
+		// Nor is a running fetch waited for.
+		go func() { s.get(t, s.target(t, "Calls.json", "Status=busy")) }()
+		time.Sleep(500 * time.Millisecond)
+		if _, err := held(s.target(t, "Calls.json", "Status=busy")); !errors.Is(err, understudy.ErrNotHeld) {
+			t.Errorf("while it is fetched: %v, want ErrNotHeld", err)
+		}
+		time.Sleep(time.Second)
+		if n, _ := s.fetches(""); n != 2 {
+			t.Errorf("%d fetches, want the list's two", n)
+		}
+	})
+}
+
+// What a write touched is not answered, however lenient the reader.
+func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		s.script(func() {
+			s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+				p := page(w.Target, 201, body(call{sid(4), "queued", false}))
+				p.Key, p.List, p.ID = understudy.Key{}, false, sid(4)
+				p.Rows = []understudy.Row{{ID: sid(4), End: len(p.Body)}}
+				return p, nil
+			}
+		})
+		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t), Method: "POST"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), PastFresh: ptr(-1), HeldOnly: true}); !errors.Is(err, understudy.ErrNotHeld) {
+			t.Errorf("only-if-cached after a write: %v, want ErrNotHeld", err)
+		}
+		a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), PastFresh: ptr(-1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, a, understudy.Cold, "")
+	})
+}
+
+// One who insists too often shares the fetch that is under way.
+func TestJoinOnlyJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		time.Sleep(10 * time.Second)
+		ask := func(joinOnly bool) *understudy.Answer {
+			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
+			if err != nil {
+				t.Error(err)
+			}
+			return a
+		}
+		first := make(chan *understudy.Answer)
+		go func() { first <- ask(false) }()
+		time.Sleep(500 * time.Millisecond)
+		if a := ask(true); a.How != understudy.Cold || !a.Joined {
+			t.Errorf("the second came %s, joined %v", a.How, a.Joined)
+		}
+		<-first
+		want(t, ask(true), understudy.Warm, "")
+		if n, _ := s.fetches("Calls.json"); n != 2 {
+			t.Errorf("%d fetches, want 2", n)
+		}
+	})
+}
+
+// A time that lies in the future has no known age: who sets a limit waits.
+func TestLimitsOnAnUnknownAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			ask  understudy.Ask
+			want understudy.How
+		}{
+			"nothing said": {understudy.Ask{}, understudy.Stale},
+			"max-age":      {understudy.Ask{MaxAge: ptr(time.Hour)}, understudy.Cold},
+			"min-fresh":    {understudy.Ask{MinFresh: ptr(0)}, understudy.Cold},
+			"max-stale":    {understudy.Ask{PastFresh: ptr(-1)}, understudy.Stale},
+		} {
+			s := open(t, 3)
+			ahead := *s.get(t, s.newest(t)).Page
+			s.stop()
+			ahead.At, ahead.Version = time.Now().Add(time.Hour).Round(0), 0
+			again := store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": s.spec}, Now: time.Now})
+			if _, err := again.Save(t.Context(), &ahead); err != nil {
+				t.Fatal(err)
+			}
+			s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: again})
+			c.ask.Target = s.newest(t)
+			a, err := s.Page(t.Context(), c.ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.How != c.want {
+				t.Errorf("%s: %s, want %s", name, a.How, c.want)
+			}
+			s.stop()
+		}
+	})
+}
