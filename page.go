@@ -11,7 +11,7 @@ type Page struct {
 	Kind        string // "" when the spec names no kind for the path
 	Shape       string
 	List        bool   // a list; else an instance (or an answer without a kind)
-	ID          string // the record an instance path names
+	ID          string // the record an instance shows; when it shows none, the one its path names
 	Status      int    // upstream's status: 200, or 400, 404, 410 … that passes verbatim
 	ContentType string
 	Body        []byte // as received, byte for byte (secrets emptied, URLs rewritten)

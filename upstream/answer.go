@@ -102,6 +102,9 @@ func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error)
 		return nil, err
 	}
 	page := newPage(t, a, body)
+	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
+		page.ID = "" // not there under this parent: that says nothing about the record
+	}
 	switch page.NotStored = why; {
 	case why != "":
 	case t.Kind == nil:
@@ -134,9 +137,17 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 		f = readOne(p, d.body, d.doc)
 	}
 	if page.NotStored = f.why; f.why == "" {
-		page.Rows = f.rows
+		showing(page, f.rows)
 	}
 	return page, nil
+}
+
+// showing puts the rows into a page. A page of one record is about the record
+// its body names, by whatever name (a label) the path asked for it.
+func showing(page *understudy.Page, rows []understudy.Row) {
+	if page.Rows = rows; !page.List && len(rows) == 1 {
+		page.ID = rows[0].ID
+	}
 }
 
 // verbatim is a body that passes as it came, less secrets and with our
@@ -220,10 +231,7 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 	}
 	f := readOne(c.plans[t.Kind], body, doc)
 	if page.NotStored = f.why; f.why == "" {
-		page.Rows = f.rows
-		if t.List != nil && len(f.rows) == 1 {
-			page.ID = f.rows[0].ID
-		}
+		showing(page, f.rows)
 	}
 	return page, nil
 }
