@@ -22,6 +22,7 @@ type MediaAsk struct {
 	// when it holds.
 	IfNoneMatch string
 	Reason      Reason // of a request upstream
+	Turn        uint64 // as in Ask
 }
 
 // Content is what is known of a medium that is held whole, beside its bytes.

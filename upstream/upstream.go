@@ -37,6 +37,8 @@ type Options struct {
 	// Hope is how long a Prefetch may wait for budget before it is dropped: 2 s.
 	Hope    time.Duration
 	MaxBody int64 // bytes of a body, on the wire and decompressed: 64 MiB
+	// MaxMedia is the bytes of a content: 1 GiB.
+	MaxMedia int64
 
 	Connect   time.Duration // for a connection, TLS included: 5 s
 	FirstByte time.Duration // from the connection to the answer's head: 25 s
@@ -95,6 +97,7 @@ type Client struct {
 	origins   func() *origins
 	transport http.RoundTripper
 	own       *http.Transport // nil when the transport was given
+	media     *way
 	budget    *budget
 	gate      *gate
 	counts    counts
@@ -138,6 +141,7 @@ func New(o Options) (*Client, error) {
 		c.own = newTransport(&o)
 		c.transport = c.own
 	}
+	c.media = newWay(&o)
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.set(o.User, o.Secret)
 	return c, nil
@@ -203,6 +207,7 @@ func (c *Client) Close() error {
 	if c.own != nil {
 		c.own.CloseIdleConnections()
 	}
+	c.media.close()
 	return nil
 }
 

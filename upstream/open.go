@@ -1,0 +1,268 @@
+// Open: the content of a record, streamed as it comes.
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Open asks upstream for the content a media path names. It returns at the
+// first byte; the rest comes as the reader takes it. The Medium must be closed,
+// which ends the request. Redirects are followed, at most 5, and the credential
+// goes to the source's own hosts alone. Nothing upstream says of a content is
+// passed on but what a Medium says.
+//
+// The statuses are 200, 206, 304, 404, 410 and 416; the last four bring no
+// bytes. Errors are as for Fetch; there is one try. A content may take any
+// time, but there is a limit on every wait and on its size.
+func (c *Client) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
+	if a.Target == nil || a.Target.Media == nil {
+		return nil, fmt.Errorf("upstream: open: %w: no media path", understudy.ErrInvalid)
+	}
+	s := &stream{c: c, ask: &a}
+	ctx, s.done = c.until(ctx)
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s.quiet = newAlarm(s.cancel, nil, time.Hour)
+	s.quiet.stop()
+	m, failure, err := s.open()
+	if m != nil {
+		return m, nil
+	}
+	defer s.Close()
+	if failure != nil {
+		return nil, failure
+	}
+	return nil, fmt.Errorf("upstream: open %s: %w", clip(a.Target.Key.String()), endOf(ctx, err))
+}
+
+// open waits for a place and for budget, and asks: once, or once more when the
+// credential was replaced under it.
+func (s *stream) open() (*understudy.Medium, *understudy.UpstreamError, error) {
+	c := s.c
+	if err := c.media.enter(s.ctx); err != nil {
+		return nil, turnedAway(err), err
+	}
+	s.placed = true
+	f := understudy.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Turn: s.ask.Turn, Queue: mediaQueue}
+	f.By, _ = s.ctx.Deadline()
+	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
+	for {
+		probe, refused, err := g.enter(s.ctx)
+		if err != nil || refused != nil {
+			return nil, refused, err
+		}
+		credential := c.credentials.Load()
+		m, failure, err := s.try(g, probe)
+		if failure == nil || failure.Why != understudy.FailCredential || c.credentials.Load() == credential {
+			return m, failure, err
+		}
+	}
+}
+
+// try sends the request. The slot is given back when the head has come: it
+// counts requests, and a listener may take minutes over the rest. The gate is
+// told how it went.
+func (s *stream) try(g *going, probe bool) (*understudy.Medium, *understudy.UpstreamError, error) {
+	c := s.c
+	defer c.budget.release()
+	began := c.o.Now()
+	c.counts.sent(g.reason)
+	resp, away, failure := s.follow(g.key)
+	took := c.o.Now().Sub(began)
+	var m *understudy.Medium
+	if failure == nil {
+		c.counts.answered(took)
+		s.body, s.away = resp.Body, away
+		if m, failure = s.medium(resp); m != nil {
+			m.Upstream = took
+		} else {
+			_ = resp.Body.Close()
+		}
+	}
+	switch {
+	case failure == nil:
+		c.gate.good(g.key, probe)
+		return m, nil, nil
+	case s.ctx.Err() != nil && !isLate(s.ctx):
+		if probe {
+			c.gate.abandon()
+		}
+		return nil, nil, s.ctx.Err()
+	}
+	c.counts.failed()
+	if away {
+		c.gate.good(g.key, probe) // the source itself answered: it said where to look
+	} else {
+		c.gate.failed(g.key, failure, probe)
+	}
+	c.gate.ended(g.key, failure)
+	return nil, failure, nil
+}
+
+func isLate(ctx context.Context) bool {
+	var late *lateError
+	return errors.As(context.Cause(ctx), &late)
+}
+
+// maxRedirects is how many are followed.
+const maxRedirects = 5
+
+// follow asks under uri and wherever an answer sends us. away: the failure, or
+// the answer, is not the source's own.
+func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *understudy.UpstreamError) {
+	c := s.c
+	total := time.AfterFunc(c.o.Total, func() { s.cancel(&lateError{"no answer began", c.o.Total}) })
+	defer total.Stop()
+	defer s.quiet.stop()
+	to, err := c.source.Spec.URL(understudy.Key{Source: c.source.Name, URI: uri}, c.o.Base)
+	if err != nil {
+		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
+	}
+	at, err := url.Parse(to)
+	if err != nil {
+		return nil, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
+	}
+	for hops := 0; ; hops++ {
+		// Whoever was sent away never shows the credential again: elsewhere
+		// somebody else decides where the next redirect leads.
+		away = away || !c.media.isHome(at)
+		resp, err := s.roundTrip(at, away)
+		if err != nil {
+			return nil, away, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: c.clean(causeOf(s.ctx, err))}
+		}
+		if !isRedirect(resp.StatusCode) {
+			return resp, away, nil
+		}
+		next, err := c.media.next(at, resp.Header.Get("Location"))
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
+		_ = resp.Body.Close()
+		if err == nil && hops == maxRedirects {
+			err = fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		if err != nil {
+			return nil, true, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: err}
+		}
+		at = next
+	}
+}
+
+func isRedirect(status int) bool {
+	return status >= 301 && status <= 303 || status == 307 || status == 308
+}
+
+// roundTrip asks one host.
+func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
+	c := s.c
+	s.quiet.next(&lateError{"no answer began", c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { s.quiet.reset(c.o.FirstByte) },
+	})
+	method := http.MethodGet
+	if s.ask.Head {
+		method = http.MethodHead
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://invalid.invalid", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.URL, req.Host = at, at.Host
+	h := req.Header
+	h.Set("Accept", "*/*")
+	h.Set("Accept-Encoding", "identity") // a range is of the bytes as they are
+	h.Set("User-Agent", c.o.UserAgent)
+	for name, value := range map[string]string{"Range": s.ask.Range, "If-Range": s.ask.IfRange, "If-None-Match": s.ask.IfNoneMatch} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if away {
+		return c.media.outside.RoundTrip(req)
+	}
+	c.sign(req)
+	return c.transport.RoundTrip(req)
+}
+
+// sign shows who asks.
+func (c *Client) sign(req *http.Request) {
+	switch user, secret := c.credential(); c.source.Spec.Auth.Style {
+	case "basic":
+		req.SetBasicAuth(user, secret.Reveal())
+	case "bearer":
+		req.Header.Set("Authorization", "Bearer "+secret.Reveal())
+	}
+}
+
+// medium turns an answer into what readers get, or the failure it is.
+func (s *stream) medium(resp *http.Response) (*understudy.Medium, *understudy.UpstreamError) {
+	fail := func(why understudy.Failure, err error) (*understudy.Medium, *understudy.UpstreamError) {
+		return nil, &understudy.UpstreamError{Why: why, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header, s.c.o.Now()), Err: err}
+	}
+	m := &understudy.Medium{
+		ReadCloser: s, Status: resp.StatusCode, Size: resp.ContentLength, How: understudy.Cold,
+		ContentType: mediaType(resp.Header.Get("Content-Type")), ETag: entityTag(resp.Header.Get("Etag")),
+	}
+	m.Modified, _ = http.ParseTime(resp.Header.Get("Last-Modified"))
+	switch status := resp.StatusCode; {
+	case status == http.StatusOK, status == http.StatusPartialContent:
+		if err := s.check(resp, m); err != nil {
+			return fail(understudy.FailUnusable, err)
+		}
+		return m, nil
+	case status == http.StatusNotModified && s.ask.IfNoneMatch != "", status == http.StatusNotFound, status == http.StatusGone,
+		status == http.StatusRequestedRangeNotSatisfiable && s.ask.Range != "":
+		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))
+		m.ReadCloser, m.Size, m.ContentType = http.NoBody, 0, ""
+		s.Close()
+		return m, nil
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !s.away:
+		return fail(understudy.FailCredential, nil)
+	case status == http.StatusTooManyRequests:
+		return fail(understudy.FailLimited, nil)
+	case status >= 500:
+		return fail(understudy.FailServer, nil)
+	}
+	return fail(understudy.FailUnusable, errors.New("no content"))
+}
+
+// check looks whether a good answer can be passed on.
+func (s *stream) check(resp *http.Response, m *understudy.Medium) error {
+	kind, _, _ := mime.ParseMediaType(m.ContentType)
+	switch coding := resp.Header.Get("Content-Encoding"); {
+	case coding != "" && !strings.EqualFold(coding, "identity"):
+		return fmt.Errorf("content encoding %q was not asked for", clip(coding))
+	case !s.away && speaks(kind) && !slices.Contains(s.ask.Target.Media.Types, kind):
+		// What the API says of itself may name what a caller must not see;
+		// only a page can be shown in parts.
+		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
+	case m.Size > s.c.media.limit:
+		return errTooLarge
+	}
+	if s.left = s.c.media.limit; m.Status == http.StatusPartialContent {
+		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))
+		if s.ask.Range == "" || !strings.Contains(m.ContentRange, "-") {
+			return errors.New("a part that was not asked for")
+		}
+	}
+	return nil
+}
+
+// speaks reports types in which an API answers, rather than what is kept there.
+func speaks(kind string) bool {
+	switch kind {
+	case "application/json", "application/xml", "text/xml", "text/html", "application/xhtml+xml", "application/x-www-form-urlencoded":
+		return true
+	}
+	return strings.HasSuffix(kind, "+json")
+}

@@ -1,0 +1,534 @@
+// Contents: what is passed on, what is refused, and who sees the credential.
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+const audioPath = "/2010-04-01/Accounts/" + account + "/Recordings/RE00000000000000000000000000000001.wav"
+
+// seen are the requests a server got.
+type seen struct {
+	mu  sync.Mutex
+	all []*http.Request
+}
+
+func (s *seen) serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.all = append(s.all, r.Clone(context.Background()))
+		s.mu.Unlock()
+		h(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func (s *seen) headers(name string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, r := range s.all {
+		all = append(all, r.Header.Get(name))
+	}
+	return all
+}
+
+func at(base string) func(*Options) {
+	return func(o *Options) { o.Base, o.Transport = base, nil }
+}
+
+// openAudio asks for the recording.
+func openAudio(t testing.TB, c *Client, change ...func(*understudy.MediaAsk)) (*understudy.Medium, error) {
+	t.Helper()
+	a := understudy.MediaAsk{Target: target(t, c, audioPath)}
+	for _, f := range change {
+		f(&a)
+	}
+	return c.Open(context.Background(), a)
+}
+
+func text(t testing.TB, m *understudy.Medium) string {
+	t.Helper()
+	defer m.Close()
+	b, err := io.ReadAll(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func wav(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "audio/x-wav")
+	w.Header().Set("Etag", `"w1"`)
+	w.Header().Set("Set-Cookie", "tracking=1")
+	w.Header().Set("X-Amz-Request-Id", "secret")
+	http.ServeContent(w, r, "", time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), strings.NewReader("RIFFnoise"))
+}
+
+func TestOpen(t *testing.T) {
+	var s seen
+	srv := s.serve(t, wav)
+	c := scripted(t, nil, at(srv.URL))
+	m, err := openAudio(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Status != 200 || m.Size != 9 || m.ContentType != "audio/x-wav" || m.ETag != `"w1"` || m.Modified.IsZero() || m.How != understudy.Cold {
+		t.Errorf("%+v", m)
+	}
+	if got := text(t, m); got != "RIFFnoise" {
+		t.Errorf("%q", got)
+	}
+	if m, err = openAudio(t, c, func(a *understudy.MediaAsk) { a.Head = true }); err != nil || m.Size != 9 || text(t, m) != "" {
+		t.Errorf("HEAD: %+v, %v", m, err)
+	}
+	m, err = openAudio(t, c, func(a *understudy.MediaAsk) { a.Range, a.IfRange = "bytes=2-3", `"w1"` })
+	if err != nil || m.Status != 206 || m.ContentRange != "bytes 2-3/9" || m.Size != 2 || text(t, m) != "FF" {
+		t.Errorf("range: %+v, %v", m, err)
+	}
+	m, err = openAudio(t, c, func(a *understudy.MediaAsk) { a.Range, a.IfRange = "bytes=2-3", `"w0"` })
+	if err != nil || m.Status != 200 || text(t, m) != "RIFFnoise" {
+		t.Errorf("range of another version: %+v, %v", m, err)
+	}
+	m, err = openAudio(t, c, func(a *understudy.MediaAsk) { a.Range = "bytes=90-" })
+	if err != nil || m.Status != 416 || m.ContentRange != "bytes */9" || text(t, m) != "" {
+		t.Errorf("range beyond: %+v, %v", m, err)
+	}
+	m, err = openAudio(t, c, func(a *understudy.MediaAsk) { a.IfNoneMatch = `"w1"` })
+	if err != nil || m.Status != 304 || m.ETag != `"w1"` || text(t, m) != "" {
+		t.Errorf("unchanged: %+v, %v", m, err)
+	}
+	for _, user := range s.headers("Authorization") {
+		if user == "" {
+			t.Error("asked without the credential")
+		}
+	}
+	if st := c.Stats(); st.Requests != 6 || st.Errors != 0 || c.Health().State != "ok" {
+		t.Errorf("%+v %+v", st, c.Health())
+	}
+}
+
+func TestOpenStatuses(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		header string
+		why    understudy.Failure // FailNone: passes
+	}{
+		{404, "", understudy.FailNone}, {410, "", understudy.FailNone},
+		{401, "", understudy.FailCredential}, {403, "", understudy.FailCredential},
+		{429, "Retry-After: 7", understudy.FailLimited}, {500, "", understudy.FailServer}, {503, "Retry-After: 7", understudy.FailServer},
+		{304, "", understudy.FailUnusable}, {416, "", understudy.FailUnusable}, {206, "Content-Range: bytes 0-1/9", understudy.FailUnusable},
+		{204, "", understudy.FailUnusable}, {400, "", understudy.FailUnusable}, {200, "Content-Encoding: gzip", understudy.FailUnusable},
+		{200, "Content-Type: application/json", understudy.FailUnusable}, {200, "Content-Type: text/html; charset=utf-8", understudy.FailUnusable},
+		{200, "Content-Type: application/vnd.x+json", understudy.FailUnusable}, {200, "Content-Type: image/svg+xml", understudy.FailNone},
+		{307, "", understudy.FailUnusable}, {307, "Location: file:///etc/passwd", understudy.FailUnusable}, {302, "Location: ://", understudy.FailUnusable},
+	} {
+		t.Run(fmt.Sprint(test.status, test.header), func(t *testing.T) {
+			var s seen
+			srv := s.serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "audio/x-wav")
+				if name, value, ok := strings.Cut(test.header, ": "); ok {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(test.status)
+			})
+			m, err := openAudio(t, scripted(t, nil, at(srv.URL)))
+			if test.why == understudy.FailNone {
+				if err != nil || m.Status != test.status {
+					t.Fatalf("%+v, %v", m, err)
+				}
+				m.Close()
+				return
+			}
+			e := failure(t, err)
+			if e.Why != test.why || strings.HasPrefix(test.header, "Retry") && e.RetryAfter != 7*time.Second {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// The credential is shown to the source's own hosts and paths, to nobody else,
+// and to nobody any more once somebody else decides where to look.
+func TestCredentialStaysAtHome(t *testing.T) {
+	var home, cdn seen
+	var back, next string
+	there := cdn.serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/back" {
+			http.Redirect(w, r, back, http.StatusFound)
+			return
+		}
+		wav(w, r)
+	})
+	srv := home.serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == audioPath:
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: "x", Path: "/"})
+			http.Redirect(w, r, next, http.StatusTemporaryRedirect)
+		default:
+			wav(w, r)
+		}
+	})
+	const elsewhere = "/2010-04-01/Accounts/" + account + "/Recordings/RE2.wav"
+	for _, test := range []struct {
+		name, next, back string
+		home, cdn        []bool // whether each request carried the credential
+	}{
+		{"a content network", there.URL + "/signed?key=1", "", []bool{true}, []bool{false}},
+		{"the same host, no path of the spec", "/cdn/x", "", []bool{true, false}, nil},
+		{"the same host and API", elsewhere, "", []bool{true, true}, nil},
+		{"a path that only looks like the API's", "/2010-04-01x/y", "", []bool{true, false}, nil},
+		{"dots", "/2010-04-01/%2e%2e/y", "", []bool{true, false}, nil},
+		{"user information", strings.Replace(there.URL, "http://", "http://u:p@", 1) + "/x", "", []bool{true}, []bool{false}},
+		{"sent back", there.URL + "/back", srv.URL + elsewhere, []bool{true, false}, []bool{false}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home.all, cdn.all, next, back = nil, nil, test.next, test.back
+			m, err := openAudio(t, scripted(t, nil, at(srv.URL)), func(a *understudy.MediaAsk) { a.Range = "bytes=0-3" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := text(t, m); got != "RIFF" {
+				t.Errorf("%q", got)
+			}
+			check := func(who string, s *seen, want []bool) {
+				got := s.headers("Authorization")
+				if len(got) != len(want) {
+					t.Fatalf("%s was asked %d times, want %d", who, len(got), len(want))
+				}
+				for i, shown := range want {
+					if (got[i] != "") != shown {
+						t.Errorf("%s, request %d: Authorization %q, want one: %v", who, i, got[i], shown)
+					}
+				}
+				if c := strings.Join(s.headers("Cookie"), ""); c != "" {
+					t.Errorf("%s was shown a cookie: %s", who, c)
+				}
+			}
+			check("the source", &home, test.home)
+			check("the other", &cdn, test.cdn)
+		})
+	}
+}
+
+func TestRedirectsEnd(t *testing.T) {
+	var s seen
+	srv := s.serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, audioPath, http.StatusFound) })
+	c := scripted(t, nil, at(srv.URL))
+	_, err := openAudio(t, c)
+	if e := failure(t, err); e.Why != understudy.FailUnusable || !strings.Contains(e.Error(), "more than 5 redirects") {
+		t.Errorf("%v", e)
+	}
+	if len(s.all) != 6 || c.Stats().Requests != 1 || c.Health().State != "ok" {
+		t.Errorf("%d requests, %+v, %+v", len(s.all), c.Stats(), c.Health())
+	}
+}
+
+func TestNoRedirectWithoutTLS(t *testing.T) {
+	s := &script{do: func(int, *http.Request) (*http.Response, error) {
+		return reply(302, "", "Location", "http://cdn.example/signed-link"), nil
+	}}
+	_, err := openAudio(t, scripted(t, s, func(o *Options) { o.Base = "https://api.example" }))
+	if e := failure(t, err); e.Why != understudy.FailUnusable || !strings.Contains(e.Error(), "without TLS") || strings.Contains(e.Error(), "signed-link") {
+		t.Errorf("%v", e)
+	}
+	if s.count() != 1 {
+		t.Errorf("%d requests", s.count())
+	}
+}
+
+// A failure elsewhere is not the source's.
+func TestOthersFailureIsNotTheSources(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for name, there := range map[string]string{"refused": gone.URL, "bad": ""} {
+		var s seen
+		var c *Client
+		srv := s.serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/cdn" {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			http.Redirect(w, r, there+"/cdn", http.StatusFound)
+		})
+		c = scripted(t, nil, at(srv.URL))
+		for range 6 {
+			_, err := openAudio(t, c)
+			failure(t, err)
+			c.gate.credential() // no pause between tries
+		}
+		if c.Health().State != "ok" {
+			t.Errorf("%s: %+v", name, c.Health())
+		}
+	}
+}
+
+func TestInwardAddresses(t *testing.T) {
+	for _, test := range []struct {
+		base, at string
+		want     bool
+	}{
+		{"", "93.184.216.34", true}, {"", "2606:2800:220:1::1", true},
+		{"", "127.0.0.1", false}, {"", "::1", false}, {"", "::ffff:127.0.0.1", false}, {"", "0.0.0.0", false}, {"", "::", false},
+		{"", "10.1.2.3", false}, {"", "172.16.0.1", false}, {"", "192.168.1.1", false}, {"", "fd00::1", false}, {"", "100.64.0.1", false},
+		{"", "169.254.169.254", false}, {"", "fe80::1", false}, {"", "224.0.0.1", false}, {"", "ff02::1", false}, {"", "255.255.255.255", false},
+		{"", "64:ff9b::7f00:1", false}, {"", "2002:7f00:1::", false}, {"", "198.18.0.1", false}, {"", "fec0::1", false},
+		{"http://127.0.0.1:4116", "127.0.0.1", true}, {"http://127.0.0.1:4116", "127.9.9.9", true}, {"http://localhost:1", "127.0.0.1", true},
+		{"http://127.0.0.1:4116", "10.0.0.1", false}, {"http://127.0.0.1:4116", "169.254.169.254", false},
+		{"http://10.0.0.5", "10.0.0.6", true}, {"http://10.0.0.5", "127.0.0.1", false}, {"http://10.0.0.5", "169.254.169.254", false},
+		{"https://93.184.216.34", "10.0.0.1", false},
+	} {
+		o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}, Base: test.base}
+		o.defaults()
+		if got := newWay(&o).allowed(t.Context(), netip.MustParseAddr(test.at)); got != test.want {
+			t.Errorf("base %q, redirect to %s: allowed %v", test.base, test.at, got)
+		}
+	}
+}
+
+// The address is looked at when it is dialled, not when it is named.
+func TestInwardIsRefusedAtTheDial(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(wav))
+	defer srv.Close()
+	o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
+	o.defaults()
+	w := newWay(&o)
+	defer w.close()
+	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://localhost:"+port+"/", nil)
+	resp, err := w.outside.RoundTrip(req)
+	if err == nil {
+		resp.Body.Close()
+	}
+	if !errors.Is(err, errInward) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestIsHome(t *testing.T) {
+	o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
+	o.defaults()
+	w := newWay(&o)
+	defer w.close()
+	for link, want := range map[string]bool{
+		"https://api.twilio.com/2010-04-01/Accounts.json": true, "https://API.twilio.com:443/2010-04-01/x": true,
+		"http://api.twilio.com/2010-04-01/x": false, "https://api.twilio.com:444/2010-04-01/x": false,
+		"https://api.twilio.com/other": false, "https://api.twilio.com.evil.example/2010-04-01/x": false,
+		"https://evil.example/2010-04-01/x": false, "https://api.twilio.com/2010-04-01/../x": false,
+	} {
+		u, err := url.Parse(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.isHome(u); got != want {
+			t.Errorf("%s: %v", link, got)
+		}
+	}
+}
+
+// dribble gives a piece at a time, each when it is let.
+type dribble struct {
+	ctx    context.Context
+	pieces chan string
+}
+
+func (d *dribble) Read(p []byte) (int, error) {
+	select {
+	case s, ok := <-d.pieces:
+		if !ok {
+			return 0, io.EOF
+		}
+		return copy(p, s), nil
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	}
+}
+
+func (d *dribble) Close() error { return nil }
+
+func dribbling(d *dribble, size int64) func(int, *http.Request) (*http.Response, error) {
+	return func(_ int, r *http.Request) (*http.Response, error) {
+		d.ctx = r.Context()
+		resp := reply(200, "", "Content-Type", "audio/x-wav")
+		resp.Body, resp.ContentLength = d, size
+		return resp, nil
+	}
+}
+
+func TestStallOfAContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dribble{pieces: make(chan string, 9)}
+		c := scripted(t, &script{do: dribbling(d, 100)})
+		m, err := openAudio(t, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		buf := make([]byte, 10)
+		d.pieces <- "one"
+		if n, err := m.Read(buf); n != 3 || err != nil {
+			t.Fatal(n, err)
+		}
+		time.Sleep(time.Hour) // a slow reader is not upstream's fault
+		d.pieces <- "two"
+		if n, err := m.Read(buf); n != 3 || err != nil {
+			t.Fatal(n, err)
+		}
+		begin := time.Now()
+		_, err = m.Read(buf)
+		if took := time.Since(begin); err == nil || !strings.Contains(err.Error(), "stalled") || took != 10*time.Second {
+			t.Errorf("%v after %v", err, took)
+		}
+		if c.Stats().Errors != 1 {
+			t.Errorf("%+v", c.Stats())
+		}
+	})
+}
+
+func TestSlowHeadOfAContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: slow(time.Minute, well)}
+		c := scripted(t, s)
+		begin := time.Now()
+		_, err := openAudio(t, c)
+		if e := failure(t, err); e.Why != understudy.FailUnreachable || time.Since(begin) != 30*time.Second {
+			t.Errorf("%v after %v", e, time.Since(begin))
+		}
+		// Its reader leaves: nobody's failure.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.Sleep(2 * time.Second)
+		errors := c.Stats().Errors
+		if _, err := c.Open(ctx, understudy.MediaAsk{Target: target(t, c, audioPath)}); err == nil || ctx.Err() == nil || c.Stats().Errors != errors {
+			t.Errorf("%v %+v", err, c.Stats())
+		}
+	})
+}
+
+func TestLargeContents(t *testing.T) {
+	limit := func(o *Options) { o.MaxMedia = 5 }
+	d := &dribble{pieces: make(chan string, 9)}
+	_, err := openAudio(t, scripted(t, &script{do: dribbling(d, 6)}, limit))
+	if e := failure(t, err); !errors.Is(e, errTooLarge) {
+		t.Error(e)
+	}
+	m, err := openAudio(t, scripted(t, &script{do: dribbling(d, -1)}, limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	d.pieces <- "four"
+	d.pieces <- "or more"
+	if b, err := io.ReadAll(m); !errors.Is(err, errTooLarge) || len(b) > 5 {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// A stream holds no slot: while somebody listens the API can be asked. But
+// there are only so many streams.
+func TestStreamsAndSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dribble{pieces: make(chan string)}
+		s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, ".wav") {
+				return dribbling(d, 100)(n, r)
+			}
+			return well(n, r)
+		}}
+		c := scripted(t, s, func(o *Options) { o.Concurrency = 1 })
+		m, err := openAudio(t, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := get(t, c, callsPath); err != nil {
+			t.Errorf("a page while somebody listens: %v", err)
+		}
+		begin := time.Now()
+		_, err = openAudio(t, c)
+		if e := failure(t, err); e.Why != understudy.FailBusy || time.Since(begin) != mediaQueue {
+			t.Errorf("%v after %v", e, time.Since(begin))
+		}
+		m.Close()
+		m.Close()
+		if m, err = openAudio(t, c); err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
+		if n := len(c.media.places); n != 0 {
+			t.Errorf("%d places taken", n)
+		}
+	})
+}
+
+func TestOpenWhileDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: refused}
+		c := scripted(t, s)
+		for i := range 6 {
+			_, err := c.Open(t.Context(), understudy.MediaAsk{Target: target(t, c, strings.Replace(audioPath, "01.wav", fmt.Sprintf("%02d.wav", i), 1))})
+			failure(t, err)
+		}
+		if c.Health().State != "down" || s.count() != 5 {
+			t.Errorf("%+v after %d requests", c.Health(), s.count())
+		}
+		s.do = func(int, *http.Request) (*http.Response, error) { return reply(404, "no"), nil }
+		time.Sleep(time.Second)
+		if m, err := openAudio(t, c); err != nil || m.Status != 404 || c.Health().State != "ok" {
+			t.Errorf("the probe: %+v, %v, %+v", m, err, c.Health())
+		}
+	})
+}
+
+func TestCloseEndsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dribble{pieces: make(chan string)}
+		c := scripted(t, &script{do: dribbling(d, 100)})
+		m, err := openAudio(t, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		time.AfterFunc(time.Second, func() { c.Close() })
+		if _, err := m.Read(make([]byte, 1)); err == nil {
+			t.Error("read after Close")
+		}
+		if _, err := openAudio(t, c); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestContentHeaders(t *testing.T) {
+	for in, want := range map[string]string{`"a"`: `"a"`, `W/"a"`: `W/"a"`, `a`: "", `"`: "", `""`: `""`, `"a"b"`: "", "\"a\nb\"": "", `"` + strings.Repeat("a", 300) + `"`: ""} {
+		if got := entityTag(in); got != want {
+			t.Errorf("entityTag(%q) = %q", in, got)
+		}
+	}
+	for in, want := range map[string]bool{"bytes 0-1/2": true, "bytes */2": true, "bytes 0-1/*": true, "bytes 0-1": false, "bytes x-1/2": false, "items 0-1/2": false, "bytes 0-/2": false, "bytes -/2": false, "": false} {
+		if got := contentRange(in) != ""; got != want {
+			t.Errorf("contentRange(%q): %v", in, got)
+		}
+	}
+	for in, want := range map[string]bool{"audio/mpeg": true, "text/plain; charset=utf-8": true, "nonsense": true, "": false, "a b": false, "audio/mpeg\r\nX: y": false} {
+		if got := mediaType(in) != ""; got != want {
+			t.Errorf("mediaType(%q): %v", in, got)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Stream: a content on its way, with its limits; and what upstream may say of
+// it.
+
+package upstream
+
+import (
+	"context"
+	"io"
+	"mime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// stream is a content under way: the io.ReadCloser of a Medium. One goroutine
+// reads; any may close.
+type stream struct {
+	c      *Client
+	ask    *understudy.MediaAsk
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   func()
+	quiet  *alarm
+	body   io.ReadCloser
+	away   bool  // another host than the source's sends it
+	left   int64 // bytes that may still come
+	broken bool
+	once   sync.Once
+	placed bool
+}
+
+// Read gives what has come. Upstream's silence has a limit; the reader's own
+// has none here.
+func (s *stream) Read(p []byte) (int, error) {
+	if int64(len(p)) > s.left+1 {
+		p = p[:s.left+1]
+	}
+	s.quiet.next(&lateError{"the content stalled: nothing more", s.c.o.Stall}, s.c.o.Stall)
+	n, err := s.body.Read(p)
+	s.quiet.stop()
+	if s.left -= int64(n); s.left < 0 {
+		n, err = 0, errTooLarge
+	}
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	return n, s.failed(err)
+}
+
+// failed notes that a content broke off, once, unless its reader left.
+func (s *stream) failed(err error) error {
+	err = s.c.clean(causeOf(s.ctx, whole(err)))
+	if s.broken || s.ctx.Err() != nil && !isLate(s.ctx) {
+		return err
+	}
+	s.broken = true
+	s.c.counts.failed()
+	if why := brokenFailure(err); !s.away && why == understudy.FailUnreachable {
+		s.c.gate.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
+	}
+	return err
+}
+
+// Close ends the request and gives everything back.
+func (s *stream) Close() error {
+	s.once.Do(func() {
+		s.cancel(nil)
+		if s.body != nil {
+			_ = s.body.Close() // nobody reads it any more
+		}
+		s.quiet.stop()
+		s.done()
+		if s.placed {
+			s.c.media.leave()
+		}
+	})
+	return nil
+}
+
+const (
+	defaultMedia = 1 << 30          // MaxMedia, in bytes
+	mediaQueue   = 10 * time.Second // for budget, and for a place among the streams
+)
+
+// enter takes a place among the streams, or says that there is none in time.
+func (w *way) enter(ctx context.Context) error {
+	late := time.NewTimer(mediaQueue)
+	defer late.Stop()
+	select {
+	case w.places <- struct{}{}:
+		return nil
+	case <-late.C:
+		return &queueError{after: minRetry}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *way) leave() { <-w.places }
+
+// maxHeader bounds what is taken over from a header, in bytes.
+const maxHeader = 256
+
+// mediaType is a Content-Type that can be passed on, else "".
+func mediaType(text string) string {
+	if _, _, err := mime.ParseMediaType(text); err != nil || len(text) > maxHeader || !printable(text) {
+		return ""
+	}
+	return text
+}
+
+// entityTag is an ETag that can be passed on (RFC 9110, 8.8.3), else "".
+func entityTag(text string) string {
+	tag := strings.TrimPrefix(text, "W/")
+	if len(tag) < 2 || len(text) > maxHeader || tag[0] != '"' || tag[len(tag)-1] != '"' || !printable(tag) || strings.Contains(tag[1:len(tag)-1], `"`) {
+		return ""
+	}
+	return text
+}
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// contentRange is a Content-Range of bytes that can be passed on (RFC 9110,
+// 14.4), else "".
+func contentRange(text string) string {
+	part, size, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
+	if !ok || !strings.HasPrefix(text, "bytes ") || size != "*" && !isNumber(size) {
+		return ""
+	}
+	if first, last, ok := strings.Cut(part, "-"); part != "*" && !(ok && isNumber(first) && isNumber(last)) {
+		return ""
+	}
+	return text
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 63)
+	return err == nil && text[0] != '+'
+}

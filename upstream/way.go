@@ -1,0 +1,189 @@
+// Way: where contents may be fetched from, and who is shown our credential.
+
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// way leads to contents: on the source's own hosts, and where these send us.
+type way struct {
+	limit   int64         // bytes of one content
+	places  chan struct{} // streams at once
+	homes   []home
+	base    string // the host contents are asked for first; "" = the spec's
+	outside http.RoundTripper
+	own     *http.Transport // nil when the transport was given
+}
+
+var errInward = errors.New("an address inside this network, where only the source's own may be")
+
+// home is the beginning of the source's own URLs: what is shown the credential.
+type home struct{ scheme, host, path string }
+
+func newWay(o *Options) *way {
+	w := &way{limit: or(o.MaxMedia, defaultMedia), places: make(chan struct{}, o.Concurrency), outside: o.Transport}
+	for _, h := range o.Source.Spec.Hosts {
+		at := h.URL
+		if o.Base != "" {
+			at = o.Base
+		}
+		u, err := url.Parse(at)
+		if err != nil {
+			continue // New has looked at the base, Compile at the hosts
+		}
+		if o.Base != "" {
+			w.base = u.Hostname()
+		}
+		for _, prefix := range h.Prefixes {
+			w.homes = append(w.homes, home{u.Scheme, authority(u), strings.TrimSuffix(u.EscapedPath(), "/") + prefix})
+		}
+	}
+	if w.outside == nil {
+		w.own = newOutside(o, w.allowed)
+		w.outside = w.own
+	}
+	return w
+}
+
+// newOutside is a way out for strangers: it carries no credential, keeps no
+// cookie, uses no proxy, and connects to no address inside.
+func newOutside(o *Options, allowed func(context.Context, netip.Addr) bool) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout: o.Connect, KeepAlive: 30 * time.Second,
+		// After the name was resolved: what it meant a moment ago does not count.
+		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			if at, err := netip.ParseAddrPort(address); err != nil || !allowed(ctx, at.Addr()) {
+				return errInward
+			}
+			return nil
+		},
+	}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    o.Connect,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		MaxIdleConns:           o.Concurrency,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+func (w *way) close() {
+	if w.own != nil {
+		w.own.CloseIdleConnections()
+	}
+}
+
+// authority is host and port in one form.
+func authority(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// isHome reports whether a URL is one of the source's own: scheme, host and
+// port, and one of the paths the spec says are there.
+func (w *way) isHome(u *url.URL) bool {
+	path := u.EscapedPath()
+	for _, h := range w.homes {
+		if u.Scheme != h.scheme || authority(u) != h.host || !strings.HasPrefix(path, h.path) {
+			continue
+		}
+		if strings.HasSuffix(h.path, "/") || len(path) == len(h.path) || path[len(h.path)] == '/' {
+			return !dotted(u.Path)
+		}
+	}
+	return false
+}
+
+// dotted reports a path that may lead elsewhere than its beginning says.
+func dotted(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return strings.Contains(path, `\`)
+}
+
+// next is where a redirect leads. Errors name the host alone: the rest may be
+// a signed link.
+func (w *way) next(from *url.URL, location string) (*url.URL, error) {
+	to, err := from.Parse(location)
+	switch {
+	case err != nil || location == "" || to.Host == "" || to.Opaque != "":
+		return nil, errors.New("a redirect that leads nowhere")
+	case to.Scheme != "https" && to.Scheme != "http":
+		return nil, fmt.Errorf("a redirect to scheme %q", clip(to.Scheme))
+	case to.Scheme == "http" && from.Scheme == "https":
+		return nil, fmt.Errorf("a redirect to %s without TLS", clip(to.Host))
+	}
+	to.User, to.Fragment, to.RawFragment = nil, "", ""
+	return to, nil
+}
+
+// allowed reports whether a redirect may lead to an address: a public one, or
+// one as near as where the source itself was configured to be. Link-local and
+// multicast addresses are nobody's.
+func (w *way) allowed(ctx context.Context, at netip.Addr) bool {
+	at = at.Unmap()
+	switch {
+	case isPublic(at):
+		return true
+	case w.base == "" || !at.IsLoopback() && !at.IsPrivate():
+		return false
+	}
+	addrs := []netip.Addr{}
+	if literal, err := netip.ParseAddr(w.base); err == nil {
+		addrs = append(addrs, literal)
+	} else if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", w.base); err != nil {
+		return false
+	}
+	for _, base := range addrs {
+		if base = base.Unmap(); base.IsLoopback() && at.IsLoopback() || base.IsPrivate() && at.IsPrivate() {
+			return true
+		}
+	}
+	return false
+}
+
+// inward are blocks that are not public beside those netip knows (IANA's
+// special-purpose registries; the last four carry IPv4 addresses in them).
+var inward = func() []netip.Prefix {
+	var all []netip.Prefix
+	for _, block := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "fec0::/10",
+		"64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16",
+	} {
+		all = append(all, netip.MustParsePrefix(block))
+	}
+	return all
+}()
+
+func isPublic(at netip.Addr) bool {
+	if !at.IsGlobalUnicast() || at.IsPrivate() || at.IsLoopback() || at.IsLinkLocalUnicast() || at.Zone() != "" {
+		return false
+	}
+	for _, block := range inward {
+		if block.Contains(at) {
+			return false
+		}
+	}
+	return true
+}
