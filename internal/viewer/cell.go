@@ -25,10 +25,12 @@ type cell struct {
 	Hint  string // the exact value, on hover
 	Stamp string // a moment for machines
 	Unit  string
+	Note  string // what the text means, in few words
 	Copy  string // what the copy button takes
 	Own   bool   // one of our own numbers
 	Prose bool   // words of people, in any direction
 	Wide  bool   // longer than one line
+	Play  *playing
 }
 
 // clipped is the longest text a table shows, in runes.
@@ -94,8 +96,10 @@ func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
 		}
 	case prose:
 		out.Prose = true
+	case errcode:
+		out.Note, out.Href, out.Hint = sheet.kind.source.Spec.Errors.Meanings[raw], sheet.kind.source.codeDocs(raw), ""
 	default:
-		if href := sheet.recordLink(c, raw); href != "" {
+		if href := sheet.recordLink(c, row, raw); href != "" {
 			out.Href = href
 		}
 		if c.shape == plain && (strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "https://")) {
@@ -133,32 +137,50 @@ type sheet struct {
 	linked  []*kindPlan     // kinds whose records the caller may open
 	own     map[string]bool // numbers of our own, if the caller may know them
 	filters map[string]string
-	vars    understudy.Query
+	vars    understudy.Query // path variables of the page at hand
+	numbers bool             // the caller may open the pages of numbers
 	seconds bool
 }
 
-// phoneLink is the kind's list picked by a number, if there is such a filter
-// and the caller may use it.
+// phoneLink is the number's page, or for what is no number the kind's list
+// picked by it, where the caller may ask for either.
 func (s *sheet) phoneLink(c *column, raw string) string {
+	if s.numbers {
+		if href := s.kind.source.numberHref(raw); href != "" {
+			return href
+		}
+	}
 	name := s.filters[c.Name]
 	if name == "" {
 		return ""
 	}
-	return s.kind.href + withQuery(append(slices.Clone(s.vars), understudy.Param{Name: name, Value: raw}))
+	return s.kind.href + withQuery(append(ownVars(s.vars), understudy.Param{Name: name, Value: raw}))
 }
 
 // recordLink is the page of the record a value names: by the field's link, or
-// by the prefix of the id.
-func (s *sheet) recordLink(c *column, raw string) string {
+// by the prefix of the id when only one kind has it.
+func (s *sheet) recordLink(c *column, row access.Row, raw string) string {
+	var found *kindPlan
 	for _, k := range s.linked {
+		if len(k.ID) != 1 {
+			continue
+		}
 		switch {
-		case c.isID && len(s.kind.ID) == 1 && k == s.kind:
-			return k.href + "/" + url.PathEscape(raw) + withQuery(s.vars)
-		case c.Link == k.Name, c.Link == "" && !c.isID && k.HasPrefix(raw) && formedID(raw):
-			return k.href + "/" + url.PathEscape(raw)
+		case c.isID && k == s.kind:
+			return k.recordHref(row, raw, s.vars)
+		case c.Link == k.Name && len(k.instances[0].needs) == 0:
+			return k.recordHref(row, raw, s.vars)
+		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.isID && k.HasPrefix(raw) && formedID(raw):
+			if found != nil {
+				return searchHref(raw)
+			}
+			found = k
 		}
 	}
-	return ""
+	if found == nil || len(found.instances[0].needs) > 0 {
+		return ""
+	}
+	return found.href + "/" + url.PathEscape(raw)
 }
 
 // formedID keeps words that happen to begin like an id from being links.
@@ -245,6 +267,15 @@ func countryDigits(digits string) int {
 		}
 	}
 	return 3
+}
+
+// codeDocs is upstream's page about an error code, "" when the text is none or
+// nobody says where it is explained.
+func (s *sourcePlan) codeDocs(text string) string {
+	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.docs, "https://") {
+		return ""
+	}
+	return strings.ReplaceAll(s.docs, "{code}", text)
 }
 
 // clip keeps foreign text in a message short.

@@ -24,18 +24,23 @@ const (
 	code
 	prose
 	address
+	errcode
 )
 
 func (k *kindPlan) planColumns() {
 	all := make([]*column, 0, len(k.Fields))
-	byName := map[string]*column{}
+	k.byField = map[string]*column{}
 	for _, f := range k.Fields {
 		c := k.column(f)
-		all = append(all, c)
-		byName[f.Name] = c
+		k.byField[f.Name] = c
+		if f.Type != understudy.TypeMedia { // in no body
+			all = append(all, c)
+		}
 	}
 	for _, name := range k.Columns {
-		k.columns = append(k.columns, byName[name])
+		if c := k.byField[name]; c.Type != understudy.TypeMedia {
+			k.columns = append(k.columns, c)
+		}
 	}
 	if len(k.columns) == 0 {
 		for _, c := range all[:min(8, len(all))] {
@@ -60,6 +65,8 @@ func (k *kindPlan) column(f *understudy.Field) *column {
 		c.shape, c.class = moment, "when"
 	case f.Type == understudy.TypeBool:
 		c.shape, c.class = yesno, "flag"
+	case f.Type == understudy.TypeCode:
+		c.shape, c.class = errcode, "errcode"
 	case f.Type == understudy.TypeInt || f.Type == understudy.TypeDecimal:
 		c.shape, c.class, c.digits = number, "num", true
 	case c.state:
@@ -145,6 +152,9 @@ func spell(name string) string {
 // upperFirst is s with its first letter upper-case: titles are written as they
 // stand in a sentence.
 func upperFirst(s string) string {
+	if s == "" {
+		return ""
+	}
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }

@@ -17,20 +17,25 @@ import (
 
 // detailPage is what detail.html shows.
 type detailPage struct {
-	Kind    *kindPlan
-	Heading string
-	ID      string
-	When    cell // the clock field
-	State   cell
-	Failed  bool
-	Reason  string        // what the failed state or code is
-	Docs    string        // upstream's page about it
-	Groups  []detailGroup // short ones, side by side
-	Long    []detailGroup
-	Closed  []detailGroup // opened on request
-	Related []link
-	Raw     string
-	Data    string
+	Kind     *kindPlan
+	Heading  string
+	ID       string
+	When     cell // the clock field
+	State    cell
+	Failed   bool
+	Reason   string        // what the failed state or code is
+	Meaning  string        // of the code, in few words
+	Docs     string        // upstream's page about it
+	Play     *cell         // its content
+	Groups   []detailGroup // short ones, side by side
+	Long     []detailGroup
+	Closed   []detailGroup // opened on request
+	Lists    []relatedList
+	Related  []link
+	Raw      string
+	Data     string
+	Above    *link  // the record it lies under, when its address names one
+	ListHref string // the list it is in; "" when there is none to open
 }
 
 type detailGroup struct {
@@ -51,23 +56,15 @@ func (v *Viewer) detail(q *visit) error {
 	if err != nil {
 		return err
 	}
-	own, err := q.ask(t)
-	if err != nil {
+	view, own, done, err := q.open(t)
+	if err != nil || done {
 		return err
-	}
-	view, err := v.Gate.View(q.caller, q.answer.Page)
-	if err != nil {
-		return err
-	}
-	if q.json {
-		q.send(q.answer.Page.Status, view.ContentType, view.Body)
-		return nil
 	}
 	rows := view.Rows()
-	if q.answer.Page.Status != http.StatusOK || len(rows) != 1 {
+	if len(rows) != 1 {
 		return q.refused(view.Body)
 	}
-	page := q.detailPage(t, rows[0], own.wait(q))
+	page := q.detailPage(t, rows[0], own)
 	return q.render(http.StatusOK, "detail", page.Heading+" "+shortID(page.ID), page)
 }
 
@@ -77,19 +74,19 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 	if q.json {
 		id = strings.TrimSuffix(id, dataSuffix)
 	}
-	parts := strings.Split(id, understudy.IDSeparator)
+	var parts []string
+	if id != "" {
+		parts = strings.Split(id, understudy.IDSeparator)
+	}
 	if len(q.kind.Instances) == 0 || len(parts) != len(q.kind.ID) || slices.Contains(parts, "") {
 		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
 	}
-	in := q.kind.Instances[0]
+	in := q.kind.instances[0]
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
-	known := slices.Collect(pathVars(in.Path))
-	for i, name := range known {
-		known[i] = understudy.OwnPrefix + name
-	}
+	known := in.params()
 	for _, p := range params {
 		if !slices.Contains(known, p.Name) {
 			return nil, unknownWord("parameter", p.Name, known, nil)
@@ -98,6 +95,9 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 	path, ok := expand(in.Path, func(name string) (string, bool) {
 		if i := slices.Index(in.ID, name); i >= 0 {
 			return parts[i], true
+		}
+		if given, ok := params.Get(name); ok {
+			return given, true
 		}
 		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
 			return given, true
@@ -111,21 +111,43 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Instance != in {
+	if t.Instance != in.Instance {
 		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
 	}
 	return t, nil
 }
 
-func (q *visit) detailPage(t *understudy.Target, row access.Row, own map[string]bool) *detailPage {
-	s := q.sheet(q.vars(t), own)
+// params are the names under which an address gives the path variables that
+// are not the id: those the source fills as the viewer's own.
+func (in *instancePlan) params() []string {
+	var known []string
+	for name := range pathVars(in.Path) {
+		_, needed := in.needs[name]
+		switch {
+		case needed:
+			known = append(known, name)
+		case !slices.Contains(in.ID, name):
+			known = append(known, understudy.OwnPrefix+name)
+		}
+	}
+	return known
+}
+
+func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *detailPage {
+	lists := q.relatedLists(t, row)
+	own := marks.wait(q)
+	s := q.sheet(q.kind, q.source.given(t, t.Instance.ID), own)
 	s.seconds = true
 	s.filters = map[string]string{}
 	if q.kind.browsable() {
 		s.filters = q.phoneFilters(q.kind.lists[0])
 	}
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
-	p.Data = q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars)
+	p.Data = q.kind.href + dataSuffix + withQuery(s.vars)
+	if t.ID != "" {
+		p.Data = q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars)
+	}
+	q.place(p, t, row)
 	for _, g := range q.kind.parts {
 		out := q.part(p, s, row, g)
 		switch {
@@ -141,9 +163,50 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, own map[string]
 	if others := q.others(row); len(others.Cells) > 0 {
 		p.Long = append(p.Long, others)
 	}
+	if play := q.playing(q.kind, row, s.vars); play != nil {
+		p.Play = &cell{Label: q.kind.byField[q.kind.Media[0].Field].heading, Play: play}
+	}
+	p.Lists = q.drawLists(t, lists, own)
 	p.Related = append(p.Related, q.related(row)...)
+	p.Related = slices.DeleteFunc(p.Related, func(l link) bool {
+		return slices.ContainsFunc(p.Lists, func(r relatedList) bool { return r.Href == l.Href })
+	})
 	q.reason(p, row)
 	return p
+}
+
+// place says where a record is: in which list, under which other record.
+func (q *visit) place(p *detailPage, t *understudy.Target, row access.Row) {
+	if q.kind.browsable() {
+		p.ListHref = q.kind.href + withQuery(ownVars(q.source.given(t, t.Instance.ID)))
+	}
+	above := q.source.parentOf(t.Instance.Path, nil)
+	if above.kind == nil || len(above.vars) == 0 || !q.seesKind(above.kind) {
+		return
+	}
+	var named []string // what the path says is in the address; the gate need not hide it
+	for i := range above.kind.ID {
+		for name, at := range above.vars {
+			if at == i {
+				named = append(named, t.Var(name))
+			}
+		}
+	}
+	id := above.kind.IDOf(named)
+	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
+		def, own := q.source.fill(v.Name)
+		return own && def == v.Value && v.Value == id
+	}) {
+		return // the source's own account is above everything
+	}
+	p.Above = &link{Href: above.kind.href + "/" + url.PathEscape(id), Text: upperFirst(above.kind.One) + " " + shortID(id)}
+	for _, l := range q.kind.lists {
+		if l.parent.kind == above.kind && p.ListHref == "" {
+			if target := q.under(t, l, named); target != nil {
+				p.ListHref = q.source.place(target)
+			}
+		}
+	}
 }
 
 // part is one group of a record's fields. Addresses the viewer has pages for
@@ -175,17 +238,6 @@ func (q *visit) head(p *detailPage, c *column, cl cell) {
 	if c.shape == pill && cl.Tone != "hidden" && p.State.Text == "" {
 		p.State = cl
 	}
-}
-
-// vars are the path variables of a target that differ from the source's own.
-func (q *visit) vars(t *understudy.Target) understudy.Query {
-	var own understudy.Query
-	for _, v := range t.Vars {
-		if def, ok := q.source.fill(v.Name); ok && def != v.Value {
-			own = append(own, understudy.Param{Name: understudy.OwnPrefix + v.Name, Value: v.Value})
-		}
-	}
-	return own
 }
 
 // others are the fields the spec does not name. The gate shows them to the role
@@ -261,25 +313,45 @@ func (q *visit) pick(field *understudy.Field, f *understudy.Filter, row access.R
 	return ""
 }
 
-// reason says which code a failed record carries, in upstream's words where it
-// gives any, and where upstream explains it. A failed state speaks for itself.
+// reason says which code a record carries, in upstream's words where it gives
+// any, what the code means, and where upstream explains it. A failed state
+// speaks for itself.
 func (q *visit) reason(p *detailPage, row access.Row) {
-	for _, st := range q.kind.Failed {
-		v := row.Field(st.Field)
-		if len(st.In) > 0 || v.State != access.Seen || v.Text == "" {
-			continue
-		}
-		p.Reason = upperFirst(titleOf(v.Field)) + " " + v.Text
-		if stem, ok := strings.CutSuffix(st.Field, "code"); ok {
-			if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
-				p.Reason += ": " + words.Text
-			}
-		}
-		if v.Field.Type == understudy.TypeInt && q.source.docs != "" {
-			p.Docs = strings.ReplaceAll(q.source.docs, "{code}", url.PathEscape(v.Text))
-		}
+	f := q.codeField(row)
+	if f == nil {
 		return
 	}
+	code := row.Field(f.Name).Text
+	p.Reason = upperFirst(titleOf(f)) + " " + code
+	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
+		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
+			p.Reason += ": " + words.Text
+		}
+	}
+	if meaning := q.source.Spec.Errors.Meanings[code]; !strings.Contains(p.Reason, meaning) {
+		p.Meaning = meaning
+	}
+	p.Docs = q.source.codeDocs(code)
+}
+
+// codeField is the field that says why a record failed: a code of the API, or
+// what the spec calls failed whenever it is there.
+func (q *visit) codeField(row access.Row) *understudy.Field {
+	set := func(name string) bool {
+		v := row.Field(name)
+		return v.State == access.Seen && v.Text != ""
+	}
+	for _, st := range q.kind.Failed {
+		if len(st.In) == 0 && set(st.Field) {
+			return q.kind.Field(st.Field)
+		}
+	}
+	for _, f := range q.kind.Fields {
+		if f.Type == understudy.TypeCode && set(f.Name) {
+			return f
+		}
+	}
+	return nil
 }
 
 // pretty is a JSON value with a line for each member. Strings stay as they are

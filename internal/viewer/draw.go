@@ -1,6 +1,6 @@
 // Draw: cells as HTML, the one place that writes it without a template: a table
 // has hundreds of cells, and a template spends four times as long on each. Every
-// text goes through escape; links lead to this viewer alone.
+// text goes through escape; links lead to this viewer, or to upstream's documents.
 
 package viewer
 
@@ -41,10 +41,18 @@ func (c cell) Value() template.HTML {
 }
 
 func (c *cell) draw(b *strings.Builder) {
-	linked := strings.HasPrefix(c.Href, "/")
+	if c.Play != nil {
+		c.Play.draw(b)
+		return
+	}
+	away := strings.HasPrefix(c.Href, "https://")
+	linked := away || strings.HasPrefix(c.Href, "/")
 	if linked {
 		b.WriteString("<a")
 		attribute(b, "href", c.Href)
+		if away {
+			b.WriteString(` rel="noopener noreferrer external"`)
+		}
 		if c.Stamp == "" {
 			attribute(b, "title", c.Hint)
 		}
@@ -59,6 +67,11 @@ func (c *cell) draw(b *strings.Builder) {
 		b.WriteString(" <small>")
 		escape(b, c.Unit)
 		b.WriteString("</small>")
+	}
+	if c.Note != "" {
+		b.WriteString(` <span class="note">`)
+		escape(b, c.Note)
+		b.WriteString("</span>")
 	}
 	if c.Own {
 		b.WriteString(` <span class="own" title="One of our own numbers">own</span>`)
@@ -93,7 +106,7 @@ func (c *cell) drawText(b *strings.Builder, linked bool) {
 }
 
 // Body is the rows of the table.
-func (p *listPage) Body() template.HTML {
+func (p *table) Body() template.HTML {
 	var b strings.Builder
 	b.Grow(len(p.Rows) * (len(p.Columns)*110 + 64))
 	for i := range p.Rows {

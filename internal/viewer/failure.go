@@ -9,6 +9,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -190,6 +191,14 @@ func sentence(err error) string {
 	return text
 }
 
+func kindsOf(groups []kindViews) [][]kindView {
+	var all [][]kindView
+	for _, g := range groups {
+		all = append(all, g.Kinds)
+	}
+	return all
+}
+
 // outage gathers what is known: since when, until when, and what can be read
 // meanwhile.
 func (q *visit) outage(err error) *outage {
@@ -200,7 +209,7 @@ func (q *visit) outage(err error) *outage {
 		if wait := snap.NextProbe.Sub(q.start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
-		for _, k := range q.kindViews(q.source, snap) {
+		for _, k := range slices.Concat(kindsOf(q.kindGroups(q.source, snap))...) {
 			if k.Held > 0 && (q.kind == nil || k.Href != q.kind.href || q.r.URL.RawQuery != "" || q.r.PathValue("id") != "") {
 				o.Still = append(o.Still, k)
 			}

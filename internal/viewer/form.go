@@ -6,7 +6,9 @@ import (
 	"html/template"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"understudy"
 )
@@ -27,6 +29,7 @@ type input struct {
 	Type            string // of the input element; "select" for a menu
 	Value           string
 	Step            template.HTMLAttr // step="1" where the value has seconds
+	Required        bool
 	Options         []option
 	Hint            string
 }
@@ -40,13 +43,16 @@ type option struct {
 type chip struct{ Label, Text, Remove string }
 
 func (q *visit) form(ask *question) form {
-	paging := &q.source.Spec.Paging
+	paging := ask.list.paging
 	filters := ask.query.Without(func(p understudy.Param) bool { return isPosition(paging, p.Name) })
 	f := form{Action: q.kind.href, Zone: q.zone.String()}
-	if ask.list.slug != "" && ask.list != q.kind.lists[0] {
+	if q.kind.pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: ownList, Value: ask.list.slug})
 	}
-	f.Hidden = append(f.Hidden, ask.vars...)
+	f.Hidden = append(f.Hidden, ownVars(ask.vars)...)
+	for i, name := range ask.list.needs {
+		f.Inputs = append(f.Inputs, ask.needInput(i, name))
+	}
 	for i, flt := range ask.list.Filters {
 		value, set := filters.Get(flt.Name)
 		if !set && !q.offers(ask.list, i) {
@@ -69,6 +75,31 @@ func (q *visit) form(ask *question) form {
 		f.Clear = ask.address(q.kind, "", rest, nil)
 	}
 	return f
+}
+
+// needInput asks for what names the record the list lies under.
+func (ask *question) needInput(i int, name string) input {
+	value, _ := ask.vars.Get(name)
+	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: upperFirst(spell(words(name))), Type: "text", Value: value, Required: true}
+	if of := ask.list.parent; of.kind != nil && len(of.kind.ID) == 1 {
+		in.Label = upperFirst(of.kind.One)
+		if len(of.kind.Prefixes) > 0 {
+			in.Hint = of.kind.Prefixes[0] + "…"
+		}
+	}
+	return in
+}
+
+// words parts a variable's name: CountryCode is country_code.
+func words(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }
 
 func (q *visit) input(f *understudy.Filter, value string) input {

@@ -3,7 +3,6 @@
 package viewer
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -41,7 +40,7 @@ type homePage struct{ Sources []sourceView }
 type sourceView struct {
 	Name, Title string
 	Health      health
-	Kinds       []kindView
+	Groups      []kindViews
 	Chart       *chart
 	Answers     []share
 	Total       int64
@@ -60,6 +59,13 @@ type kindView struct {
 	Held        int64
 	Complete    bool
 	CaughtUp    *when
+	Pages       bool // kept as pages, not records: there is nothing to count
+}
+
+// kindViews are kinds under a heading; "" are the main ones.
+type kindViews struct {
+	Title string
+	Kinds []kindView
 }
 
 // share is one way answers came, and its part of all.
@@ -97,7 +103,7 @@ func (q *visit) snapshot(s *sourcePlan) Snapshot {
 func (q *visit) sourceView(s *sourcePlan) sourceView {
 	snap := q.snapshot(s)
 	out := sourceView{
-		Name: s.Name, Title: s.Spec.Title, Health: q.health(snap), Kinds: q.kindViews(s, snap), Chart: newChart(snap.Ours, snap.Theirs),
+		Name: s.Name, Title: s.Spec.Title, Health: q.health(snap), Groups: q.kindGroups(s, snap), Chart: newChart(snap.Ours, snap.Theirs),
 		Saved: snap.Warm + snap.Stale + snap.Composed + snap.Coalesced, Upstream: snap.Upstream, DropIn: snap.DropIn,
 	}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
@@ -113,13 +119,18 @@ func (q *visit) sourceView(s *sourcePlan) sourceView {
 	return out
 }
 
-func (q *visit) kindViews(s *sourcePlan, snap Snapshot) []kindView {
-	var all []kindView
-	for _, k := range q.readable(s) {
-		held := snap.Kinds[k.Name]
-		all = append(all, kindView{
-			Href: k.href, Title: upperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp),
-		})
+// kindGroups are the kinds of a source the caller may list.
+func (q *visit) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
+	var all []kindViews
+	for _, part := range q.byGroup(s) {
+		out := kindViews{Title: part.title}
+		for _, k := range part.kinds {
+			held := snap.Kinds[k.Name]
+			out.Kinds = append(out.Kinds, kindView{
+				Href: k.href, Title: upperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
+			})
+		}
+		all = append(all, out)
 	}
 	return all
 }
@@ -187,12 +198,7 @@ func (q *visit) homeData() error {
 		}
 		all = append(all, d)
 	}
-	body, err := json.Marshal(map[string]any{"sources": all})
-	if err != nil {
-		return fmt.Errorf("viewer: home: %w", err)
-	}
-	q.send(http.StatusOK, "application/json", append(body, '\n'))
-	return nil
+	return q.sendJSON(map[string]any{"sources": all})
 }
 
 // stamp is a time for data: whole seconds of UTC, nil when not known.

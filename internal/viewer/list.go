@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"understudy"
 	"understudy/internal/access"
@@ -15,26 +16,22 @@ import (
 
 // listPage is what list.html shows.
 type listPage struct {
-	Kind     *kindPlan
-	Heading  string
-	Tabs     []link
-	Form     form
-	Columns  []*column
-	Rows     []listRow
-	Wide     bool // more columns than fit any screen; the table scrolls in its box
-	Many     bool // more than fit a middling one; cells may take two lines there
-	Newest   string
-	Newer    string
-	Older    string
-	NoOlder  string // why there is no way on, when there are older records
-	Data     string
-	How      string
-	Position string
-}
-
-type listRow struct {
-	Failed bool
-	Cells  []cell
+	Kind    *kindPlan
+	Heading string
+	Scope   *link  // the record the list lies under
+	Lacks   string // what the reader must give before there is a list
+	Pick    *link  // where to find it
+	Tabs    []link
+	Form    form
+	Rollup  *rollup
+	Table   table
+	Newest  string
+	Newer   string
+	Older   string
+	NoOlder string // why there is no way on, when there are older records
+	Data    string
+	How     string
+	AsOf    *when
 }
 
 // link is an address and its words.
@@ -42,9 +39,6 @@ type link struct {
 	Href, Text string
 	Current    bool
 }
-
-// The numbers of columns from which a table is many or wide.
-const manyFrom, wideFrom = 9, 11
 
 func (q *visit) listTarget() (*question, error) {
 	if len(q.kind.lists) == 0 {
@@ -55,6 +49,9 @@ func (q *visit) listTarget() (*question, error) {
 
 // list shows one page of a kind.
 func (v *Viewer) list(q *visit) error {
+	if q.kind.single() {
+		return v.detail(q)
+	}
 	ask, err := q.listTarget()
 	if err != nil {
 		return err
@@ -68,91 +65,73 @@ func (v *Viewer) list(q *visit) error {
 		http.Redirect(q.w, q.r, ask.address(q.kind, suffix, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
-	own, err := q.ask(ask.target)
-	if err != nil {
+	if ask.target == nil {
+		return q.lacking(ask)
+	}
+	view, own, done, err := q.open(ask.target)
+	if err != nil || done {
 		return err
-	}
-	view, err := v.Gate.View(q.caller, q.answer.Page)
-	if err != nil {
-		return err
-	}
-	if q.json {
-		q.send(q.answer.Page.Status, view.ContentType, view.Body)
-		return nil
-	}
-	if q.answer.Page.Status != http.StatusOK {
-		return q.refused(view.Body)
 	}
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), q.listPage(ask, view, own.wait(q)))
 }
 
 func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
-	p := &listPage{
-		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask),
-		Columns: q.columns(), Data: ask.address(q.kind, dataSuffix, ask.query, nil), How: q.how(),
-	}
-	p.Many, p.Wide = len(p.Columns) >= manyFrom, len(p.Columns) >= wideFrom
+	p := q.listFrame(ask)
+	p.How, p.AsOf = q.how(), q.asOf(q.answer)
 	q.turn(ask, p)
-	s := q.sheet(ask.vars, own)
+	s := q.sheet(q.kind, ask.vars, own)
 	s.filters = q.phoneFilters(ask.list)
 	rows := view.Rows()
-	p.Rows = make([]listRow, len(rows))
-	cells := make([]cell, len(rows)*len(p.Columns))
-	for i, row := range rows {
-		p.Rows[i].Failed = q.kind.failed(row)
-		p.Rows[i].Cells, cells = cells[:len(p.Columns):len(p.Columns)], cells[len(p.Columns):]
-		for j, c := range p.Columns {
-			p.Rows[i].Cells[j] = q.cell(s, c, row, true)
-		}
-		s.open(p.Rows[i].Cells, p.Columns, row)
+	p.Table = q.table(s, p.Heading, q.columnsOf(q.kind), rows)
+	if ask.target.First {
+		p.Rollup = q.rollup(ask, s, rows)
 	}
 	return p
 }
 
-// open makes a row lead to its record: its first cell does, and the id, which
-// is shortened.
-func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
-	href := s.recordOf(row)
-	if href == "" {
-		return
+// listFrame is what a list's page has around its rows.
+func (q *visit) listFrame(ask *question) *listPage {
+	p := &listPage{
+		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Data: ask.address(q.kind, dataSuffix, ask.query, nil),
 	}
-	for i, c := range columns {
-		switch {
-		case c.isID && cells[i].Href != "":
-			cells[i].Hint, cells[i].Text = cells[i].Text, shortID(cells[i].Text)
-		case i == 0:
-			cells[i].Href = href
-			if cells[i].Tone == "none" {
-				cells[i].Says = cells[i].Text + ": open this " + s.kind.One
-			}
-		}
+	of := ask.list.parent
+	if id := of.id(ask.value(q.source)); id != "" && q.seesKind(of.kind) {
+		p.Scope = &link{Href: of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(ask.vars)), Text: of.kind.One + " " + shortID(id)}
 	}
+	return p
 }
 
-// recordOf is the page of a row's record, "" when the caller may not open it.
-func (s *sheet) recordOf(row access.Row) string {
-	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
-		return ""
+// lacking asks for the record the list lies under.
+func (q *visit) lacking(ask *question) error {
+	if err := q.v.Gate.Read(q.caller, ask.list.sample); err != nil {
+		return err
 	}
-	return s.kind.href + "/" + url.PathEscape(row.ID) + withQuery(s.vars)
+	names := strings.Join(ask.lacks, " and ")
+	if q.json {
+		return badRequest("This list needs "+names, "Add it to the address.", ask.lacks)
+	}
+	p := q.listFrame(ask)
+	p.Lacks = names
+	if of := ask.list.parent.kind; of != nil && of.browsable() && q.seesKind(of) {
+		p.Pick = &link{Href: of.href, Text: "Pick " + article(of.One)}
+	}
+	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 
-// columns are those of the kind that the caller's role shows.
-func (q *visit) columns() []*column {
-	var shown []*column
-	for _, c := range q.kind.columns {
-		if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, c.Name) != access.Hide {
-			shown = append(shown, c)
-		}
-	}
-	return shown
+// ownVars are the parameters that give another value to what the source fills.
+func ownVars(q understudy.Query) understudy.Query {
+	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }
 
 func (q *visit) tabs(ask *question) []link {
 	var tabs []link
 	for _, l := range q.kind.lists {
-		if l.newest != nil {
-			tabs = append(tabs, link{Href: (&question{list: l}).address(q.kind, "", nil, nil), Text: l.title, Current: l == ask.list})
+		switch {
+		case l == ask.list:
+			tabs = append(tabs, link{Href: ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
+		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(ask.vars, name) }):
+			vars := ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
+			tabs = append(tabs, link{Href: (&question{list: l, vars: vars}).address(q.kind, "", nil, nil), Text: l.title})
 		}
 	}
 	if len(tabs) < 2 {
@@ -164,7 +143,7 @@ func (q *visit) tabs(ask *question) []link {
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
 // of ids: a caller who may not see ids gets none.
 func (q *visit) turn(ask *question, p *listPage) {
-	paging := &q.source.Spec.Paging
+	paging := ask.list.paging
 	filters := ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
 	position := ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
 	if len(position) > 0 {
@@ -192,17 +171,6 @@ func (q *visit) turn(ask *question, p *listPage) {
 		})
 		p.Older = ask.address(q.kind, "", query, append(slices.Clone(ask.back), position.String()))
 	}
-}
-
-// sheet gathers what the cells of a page need to know of the caller.
-func (q *visit) sheet(vars understudy.Query, own map[string]bool) *sheet {
-	s := &sheet{kind: q.kind, own: own, vars: vars}
-	for _, k := range q.readable(q.source) {
-		if len(k.Instances) > 0 && len(k.ID) > 0 {
-			s.linked = append(s.linked, k)
-		}
-	}
-	return s
 }
 
 // phoneFilters are the filters by field that a number can be put in.

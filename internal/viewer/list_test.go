@@ -178,8 +178,8 @@ func TestRowsAndLinks(t *testing.T) {
 	h.page("/twilio/incoming_phone_numbers", all)
 	page := h.page("/twilio/messages?PageSize=1000", all)
 	for _, want := range []string{
-		`<tr class="failed">`, `<span class="pill bad">undelivered</span>`, `<span class="pill busy">`, `<span class="own"`, `href="/twilio/messages?From=%2B`,
-		`href="/twilio/messages?To=%2B`, `href="/twilio/messages/SM`, `<small>USD</small>`, `<time datetime="2026-06-01T`, "Yesterday ", "<bdi>",
+		`<tr class="failed">`, `<span class="pill bad">undelivered</span>`, `<span class="pill busy">`, `<span class="own"`, `href="/twilio/number/+`,
+		`href="/twilio/messages/SM`, `<small>USD</small>`, `<time datetime="2026-06-01T`, "Yesterday ", "<bdi>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("messages: no %s", want)
@@ -219,7 +219,7 @@ func TestReason(t *testing.T) {
 	for _, m := range regexp.MustCompile(`<tr class="failed">.*?/twilio/messages/((?:SM|MM)[0-9a-f]{32})`).FindAllStringSubmatch(rows, -1) {
 		page := h.page("/twilio/messages/"+m[1], all)
 		if code := regexp.MustCompile(`Error code (\d+): [A-Z]`).FindStringSubmatch(page); code != nil {
-			if !strings.Contains(page, `href="https://www.twilio.com/docs/errors/`+code[1]+`"`) {
+			if !strings.Contains(page, `href="https://www.twilio.com/docs/api/errors/`+code[1]+`" rel="noopener noreferrer external"`) {
 				t.Errorf("code %s is not explained", code[1])
 			}
 			return
@@ -267,7 +267,7 @@ func TestData(t *testing.T) {
 		}
 	}
 	must(t, json.Unmarshal([]byte(body), &home))
-	if s := home.Sources[0]; s.Name != "twilio" || s.State != "ok" || len(s.Kinds) != 4 || s.Kinds[1].Records != 5000 || s.Kinds[1].At == nil || s.Kinds[0].At != nil {
+	if s := home.Sources[0]; s.Name != "twilio" || s.State != "ok" || len(s.Kinds) != 20 || s.Kinds[1].Records != 5000 || s.Kinds[1].At == nil || s.Kinds[0].At != nil {
 		t.Errorf("home as data: %s", body)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"understudy"
 )
 
-// The viewer's own parameters. A path variable is named likewise:
-// understudy.AccountSid.
+// The viewer's own parameters. A path variable the source fills is named
+// likewise when it has another value: understudy.AccountSid. One that names the
+// record a list lies under has its own name, as a filter would: CallSid.
 const (
 	ownList = understudy.OwnPrefix + "list" // which of a kind's lists, by its slug
 	ownBack = understudy.OwnPrefix + "back" // positions of the newer pages on the way here, oldest first
@@ -25,9 +26,10 @@ const maxBack = 8
 // question is a list page's address, read.
 type question struct {
 	list   *listPlan
-	vars   understudy.Query // path variables given, as own parameters
+	vars   understudy.Query // path variables given, as the address names them
 	back   []string         // queries of the newer pages, "" for the newest
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
+	lacks  []string         // path variables nobody gave; target then is nil
 	target *understudy.Target
 	tidy   bool // the address was already in the form address gives
 }
@@ -39,11 +41,12 @@ func (q *visit) question() (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	slug, _ := params.Get(ownList)
-	ask := &question{list: q.kind.list(slug), tidy: true}
+	slug, named := params.Get(ownList)
+	ask := &question{list: q.kind.pick(slug, params), tidy: true}
 	if ask.list == nil {
 		return nil, q.noList(slug)
 	}
+	ask.tidy = !named || q.kind.pick("", params) != ask.list
 	for _, p := range params {
 		if err := q.param(ask, p); err != nil {
 			return nil, err
@@ -52,14 +55,17 @@ func (q *visit) question() (*question, error) {
 	if !q.json {
 		q.turnDay(ask)
 	}
-	path, ok := expand(ask.list.Path, func(name string) (string, bool) {
-		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
-			return v, true
+	for _, name := range ask.list.needs {
+		if !has(ask.vars, name) {
+			ask.lacks = append(ask.lacks, name)
 		}
-		return q.source.fill(name)
-	})
+	}
+	if len(ask.lacks) > 0 {
+		return ask, nil
+	}
+	path, ok := expand(ask.list.Path, ask.value(q.source))
 	if !ok {
-		return nil, badRequest("This list belongs to a record", "It is reached from the page of that record, or with "+understudy.OwnPrefix+strings.Join(ask.list.needs, " and "+understudy.OwnPrefix)+" in the address.", nil)
+		return nil, badRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}
 	ask.target, err = q.source.Spec.Target(q.source.Name, path, ask.query.String())
 	if err != nil {
@@ -69,6 +75,50 @@ func (q *visit) question() (*question, error) {
 		return nil, badRequest("A path variable of this address names another list", "Start again from the list.", nil)
 	}
 	return ask, nil
+}
+
+// value gives the path variables of a question.
+func (ask *question) value(s *sourcePlan) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if v, ok := ask.vars.Get(name); ok {
+			return v, true
+		}
+		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
+			return v, true
+		}
+		return s.fill(name)
+	}
+}
+
+// pick is the list an address means: the one it names; else the first whose
+// record it names and that knows all its parameters, else the first whose
+// record it names, else the first. It is nil when there is none of that name.
+func (k *kindPlan) pick(slug string, params understudy.Query) *listPlan {
+	if slug != "" {
+		return k.list(slug)
+	}
+	var given *listPlan
+	for _, l := range k.lists {
+		if slices.ContainsFunc(l.needs, func(name string) bool { return !has(params, name) }) {
+			continue
+		}
+		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.knows(p.Name) }) {
+			return l
+		}
+		if given == nil {
+			given = l
+		}
+	}
+	if given == nil && len(k.lists) > 0 {
+		return k.lists[0]
+	}
+	return given
+}
+
+// knows reports whether a parameter means something to a list.
+func (l *listPlan) knows(name string) bool {
+	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.needs, name) || l.Filter(name) != nil ||
+		name != "" && name == l.paging.Size || isPosition(l.paging, name)
 }
 
 func (q *visit) noList(slug string) error {
@@ -83,7 +133,7 @@ func (q *visit) noList(slug string) error {
 
 // param sorts one parameter of the address into the question.
 func (q *visit) param(ask *question, p understudy.Param) error {
-	paging := &q.source.Spec.Paging
+	paging := ask.list.paging
 	f := ask.list.Filter(p.Name)
 	switch {
 	case p.Name == ownList:
@@ -91,8 +141,10 @@ func (q *visit) param(ask *question, p understudy.Param) error {
 	case p.Name == ownBack:
 		ask.back = append(ask.back, p.Value)
 		return q.checkBack(ask)
-	case q.isVar(ask.list, p.Name):
-		if p.Value != "" {
+	case ask.list.isVar(p.Name):
+		if p.Value == "" {
+			ask.tidy = false
+		} else if !has(ask.vars, p.Name) {
 			ask.vars = append(ask.vars, understudy.Param{Name: p.Name, Value: p.Value})
 		}
 		return nil
@@ -114,18 +166,29 @@ func (q *visit) param(ask *question, p understudy.Param) error {
 	return nil
 }
 
-func (q *visit) isVar(l *listPlan, name string) bool {
+// isVar reports whether a parameter is a variable of the list's path.
+func (l *listPlan) isVar(name string) bool {
+	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
+	return slices.Contains(l.needs, name) || isOwnVar(l.Path, name) && !slices.Contains(l.needs, own)
+}
+
+// isOwnVar reports whether a parameter is a path's variable as the viewer
+// names those the source fills: understudy.AccountSid.
+func isOwnVar(path, name string) bool {
 	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
 	if !ok {
 		return false
 	}
-	for v := range pathVars(l.Path) {
+	for v := range pathVars(path) {
 		if v == own {
 			return true
 		}
 	}
 	return false
 }
+
+// byName orders parameters.
+func byName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
 
 // isPosition reports the parameters that say which page of a list is meant.
 func isPosition(p *understudy.Paging, name string) bool {
@@ -140,7 +203,7 @@ func (q *visit) checkBack(ask *question) error {
 		return err
 	}
 	for _, p := range params {
-		if !isPosition(&q.source.Spec.Paging, p.Name) {
+		if !isPosition(ask.list.paging, p.Name) {
 			return badRequest(ownBack+" holds "+clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
 		}
 	}
@@ -151,13 +214,13 @@ func (q *visit) checkBack(ask *question) error {
 }
 
 func (q *visit) unknownParam(ask *question, name string) error {
-	var known []string
+	known := slices.Clone(ask.list.needs)
 	for i, f := range ask.list.Filters {
 		if q.offers(ask.list, i) {
 			known = append(known, f.Name)
 		}
 	}
-	paging := &q.source.Spec.Paging
+	paging := ask.list.paging
 	for _, n := range append([]string{paging.Size, paging.Page}, paging.Tokens...) {
 		if n != "" && !slices.Contains(known, n) {
 			known = append(known, n)
@@ -220,11 +283,10 @@ func sibling(l *listPlan, f *understudy.Filter, op string) *understudy.Filter {
 // address is the viewer's address of a question with another position: query
 // holds upstream's parameters, back the newer pages.
 func (ask *question) address(k *kindPlan, suffix string, query understudy.Query, back []string) string {
-	var all understudy.Query
-	if ask.list.slug != "" && ask.list != k.lists[0] {
-		all = append(all, understudy.Param{Name: ownList, Value: ask.list.slug})
+	all := slices.Concat(ask.vars, query)
+	if k.pick("", all) != ask.list {
+		all = append(understudy.Query{{Name: ownList, Value: ask.list.slug}}, all...)
 	}
-	all = append(append(all, ask.vars...), query...)
 	if len(back) > maxBack {
 		back = back[len(back)-maxBack:]
 	}
@@ -247,30 +309,35 @@ func (s *sourcePlan) place(t *understudy.Target) string {
 	if k == nil {
 		return ""
 	}
-	var named []string
 	if t.Instance != nil {
-		named = t.Instance.ID
-	}
-	var own understudy.Query
-	for _, v := range t.Vars {
-		if def, ok := s.fill(v.Name); slices.Contains(named, v.Name) || ok && def == v.Value {
-			continue
-		}
-		own = append(own, understudy.Param{Name: understudy.OwnPrefix + v.Name, Value: v.Value})
-	}
-	if t.Instance != nil {
-		return k.href + "/" + url.PathEscape(t.ID) + withQuery(own)
+		return k.href + "/" + url.PathEscape(t.ID) + withQuery(s.given(t, t.Instance.ID))
 	}
 	for _, l := range k.lists {
 		if l.List == t.List {
-			paging := &s.Spec.Paging
 			query := t.Query.Without(func(p understudy.Param) bool {
-				return p.Name == paging.Size && p.Value == strconv.Itoa(paging.Default)
+				return p.Name == l.paging.Size && p.Value == strconv.Itoa(l.paging.Default)
 			})
-			return (&question{list: l, vars: own}).address(k, "", query, nil)
+			return (&question{list: l, vars: s.given(t, nil)}).address(k, "", query, nil)
 		}
 	}
 	return ""
+}
+
+// given are the path variables of a target that an address must name: not
+// those of the id, nor those the source fills with the same.
+func (s *sourcePlan) given(t *understudy.Target, id []string) understudy.Query {
+	var all understudy.Query
+	for _, v := range t.Vars {
+		def, own := s.fill(v.Name)
+		switch {
+		case slices.Contains(id, v.Name), own && def == v.Value:
+		case own:
+			all = append(all, understudy.Param{Name: understudy.OwnPrefix + v.Name, Value: v.Value})
+		default:
+			all = append(all, understudy.Param{Name: v.Name, Value: v.Value})
+		}
+	}
+	return all
 }
 
 func withQuery(q understudy.Query) string {

@@ -35,11 +35,11 @@ const keepBuffer = 1 << 20
 func readPages(fs *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: fs}
 	funcs := template.FuncMap{"upper": upperFirst, "count": thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html")
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"home", "list", "detail", "failure"} {
+	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure"} {
 		page, err := layout.Clone()
 		if err != nil {
 			return nil, err
@@ -64,7 +64,9 @@ type frame struct {
 	Icon    string
 	Where   string // which page this is: "home", "list"
 	Source  *sourcePlan
-	Nav     []link
+	Nav     nav
+	Banners []banner
+	Typed   string // what the search box holds
 	Zone    zoneMenu
 	Notice  string // what a reader should know of the answer's age
 	Footer  footer
@@ -115,7 +117,7 @@ func (q *visit) render(status int, page, title string, main any) error {
 	}()
 	began := q.v.Now()
 	f := frame{
-		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Notice: q.notice(), Version: q.v.Version,
+		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Notice: q.notice(), Version: q.v.Version,
 		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Icon: p.files.address["icon.svg"],
 		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
 		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
@@ -182,22 +184,6 @@ func (q *visit) write(status int, contentType string, body []byte) {
 	if q.r.Method != http.MethodHead {
 		_, _ = q.w.Write(body) // the reader has gone; nobody is left to tell
 	}
-}
-
-// nav are the kinds of the source at hand, or the sources.
-func (q *visit) nav() []link {
-	if !q.known {
-		return nil
-	}
-	var all []link
-	source := q.source
-	if source == nil && len(q.v.sources) == 1 {
-		source = q.v.sources[0]
-	}
-	for _, k := range q.readable(source) {
-		all = append(all, link{k.href, upperFirst(k.Title), k == q.kind})
-	}
-	return all
 }
 
 // how says how an answer came, in words.

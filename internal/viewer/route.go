@@ -29,6 +29,10 @@ func (v *Viewer) routes() []struct {
 	}{
 		{"GET /{$}", v.home, []string{"GET /"}},
 		{"GET /index.json", v.home, []string{"GET /index.json"}},
+		{"GET /search", v.search, []string{"GET /search?q="}},
+		{"GET /search.json", v.search, []string{"GET /search.json?q="}},
+		{"GET /{source}/" + numberWord + "/{number}", v.number, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
+		{"GET /{source}/" + numberWord + "/{number}/{other}", v.conversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
 		{"GET /{source}/{kind}", v.list, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json"}},
 		{"GET /{source}/{kind}/{id}", v.detail, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
 		{"/", v.nowhere, nil},
@@ -52,7 +56,7 @@ func (v *Viewer) Routes() []string {
 	for _, r := range v.routes() {
 		all = append(all, r.forms...)
 	}
-	return append(all, "GET /-/static/{file}", "GET /-/media/{token}", "POST /-/timezone")
+	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "POST /-/timezone")
 }
 
 func (v *Viewer) route() {
@@ -60,6 +64,7 @@ func (v *Viewer) route() {
 	for _, r := range v.routes() {
 		v.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { v.visit(w, req, r.visitor) })
 	}
+	v.mux.HandleFunc("GET /opensearch.xml", v.openSearch)
 	for pattern, h := range v.ownRoutes() {
 		v.own.Handle(pattern, h)
 	}

@@ -27,6 +27,7 @@ type visit struct {
 	source *sourcePlan
 	kind   *kindPlan
 	answer *understudy.Answer // what the mirror said, for the footer
+	typed  string             // what was put in the search box
 }
 
 // visit names the caller, runs the visitor under the deadline and turns its
@@ -57,6 +58,7 @@ func (q *visit) enter() (err error) {
 		return nil
 	}
 	if q.source = q.v.byName[name]; q.source == nil || !q.sees(q.source) {
+		q.source = nil
 		known := []string{}
 		for _, s := range q.v.sources {
 			if q.sees(s) {
@@ -65,7 +67,10 @@ func (q *visit) enter() (err error) {
 		}
 		return unknownWord("source", name, known, func(s string) string { return "/" + s })
 	}
-	return q.enterKind(q.r.PathValue("kind"))
+	if name = q.r.PathValue("kind"); name == "" {
+		return nil
+	}
+	return q.enterKind(name)
 }
 
 func (q *visit) enterKind(name string) error {
@@ -76,8 +81,10 @@ func (q *visit) enterKind(name string) error {
 		return nil
 	}
 	var known []string
-	for _, k := range q.readable(q.source) {
-		known = append(known, k.Name)
+	for _, k := range q.source.kinds {
+		if q.seesKind(k) && len(k.lists) > 0 {
+			known = append(known, k.Name)
+		}
 	}
 	return unknownWord("kind of "+q.source.Spec.Title+" record", name, known, func(s string) string { return "/" + q.source.Name + "/" + s })
 }
@@ -90,37 +97,24 @@ func (q *visit) sees(s *sourcePlan) bool {
 	return q.caller.Source == "" || q.caller.Source == s.Name
 }
 
-// readable are the kinds of a source the caller may list.
+// readable are the kinds of a source the caller may open without naming a
+// record.
 func (q *visit) readable(s *sourcePlan) []*kindPlan {
 	if !q.known || s == nil || !q.sees(s) {
 		return nil
 	}
 	var kinds []*kindPlan
 	for _, k := range s.kinds {
-		if k.browsable() && q.v.Gate.Read(q.caller, k.lists[0].newest) == nil {
+		if (k.browsable() || k.single() || k.orphaned()) && q.seesKind(k) {
 			kinds = append(kinds, k)
 		}
 	}
 	return kinds
 }
 
-// ask reads one target through the gate's permission and the mirror, and begins
-// to ask which numbers are our own. A refusal asks for nothing.
-func (q *visit) ask(t *understudy.Target) (marks, error) {
-	if err := q.v.Gate.Read(q.caller, t); err != nil {
-		return nil, err
-	}
-	own := q.v.numbers.begin(q)
-	a := understudy.Ask{Target: t, NoCache: forced(q.r)}
-	if q.caller.Grant != nil {
-		a.MaxStale = q.caller.Grant.MaxStale
-	}
-	answer, err := q.v.Mirror.Page(q.ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	q.answer = answer
-	return own, nil
+// seesKind reports whether the caller sees anything of a kind.
+func (q *visit) seesKind(k *kindPlan) bool {
+	return q.v.Gate.Sees(q.caller, k.source.Name, k.Name)
 }
 
 // forced reports a reload with the shift key, which sends no-cache.

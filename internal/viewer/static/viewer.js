@@ -30,9 +30,19 @@ for (const at of navigator.clipboard ? document.querySelectorAll("[data-copy]") 
   at.tagName === "CODE" ? at.after(button) : at.append(button);
 }
 
-// [ and ] turn pages, unless somebody is typing.
+// An image is fetched when it is asked for, and shown where it stands.
+for (const at of document.querySelectorAll("a[data-image]")) {
+  at.addEventListener("click", (e) => {
+    if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    at.replaceChildren(Object.assign(new Image(), { src: at.href, alt: at.dataset.image }));
+  }, { once: true });
+}
+
+// / goes to the search box, [ and ] turn pages, unless somebody is typing.
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea")) return;
+  if (e.key === "/") e.preventDefault(), document.querySelector("#q")?.select();
   const rel = { "[": "prev", "]": "next" }[e.key];
   if (rel) document.querySelector(`a[rel=${rel}]`)?.click();
 });

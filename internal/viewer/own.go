@@ -1,4 +1,4 @@
-// Numbers: which numbers are our own, to mark them in lists.
+// Own: which numbers are our own, to mark them in lists.
 
 package viewer
 
@@ -55,8 +55,7 @@ func (n *numbers) begin(q *visit) marks {
 		return nil
 	}
 	for _, k := range q.source.own {
-		if n.v.Gate.Read(q.caller, k.lists[0].newest) != nil ||
-			n.v.Gate.Level(q.caller, q.source.Name, k.Name, k.Own) != access.See {
+		if !q.ownVisible(k) {
 			continue
 		}
 		if f := n.join(k); f != nil {
@@ -64,6 +63,11 @@ func (n *numbers) begin(q *visit) marks {
 		}
 	}
 	return all
+}
+
+// ownVisible reports whether the caller may know our own numbers by a kind.
+func (q *visit) ownVisible(k *kindPlan) bool {
+	return q.v.Gate.Read(q.caller, k.lists[0].newest) == nil && q.v.Gate.Level(q.caller, k.source.Name, k.Name, k.Own) == access.See
 }
 
 // join is the running question about a kind, or a new one; nil after close.
@@ -122,11 +126,15 @@ func (f *flight) read(q *visit, own map[string]bool) {
 		return
 	}
 	view, err := q.v.Gate.View(q.caller, f.answer.Page)
-	if err != nil {
-		return
+	if err == nil {
+		q.addOwn(own, f.kind, reading{answer: f.answer, view: view})
 	}
-	for _, row := range view.Rows() {
-		if val := row.Field(f.kind.Own); val.State == access.Seen && val.Text != "" {
+}
+
+// addOwn adds the numbers of a reading that the caller sees.
+func (q *visit) addOwn(own map[string]bool, k *kindPlan, r reading) {
+	for _, row := range r.rows() {
+		if val := row.Field(k.Own); val.State == access.Seen && val.Text != "" {
 			own[val.Text] = true
 		}
 	}

@@ -1,0 +1,107 @@
+// Nav: the way to every kind, from every page: the main ones first, the others
+// under their headings.
+
+package viewer
+
+import (
+	"strings"
+)
+
+// nav is the header's links.
+type nav struct {
+	Main []link
+	More []linkGroup
+}
+
+// linkGroup is links under a heading.
+type linkGroup struct {
+	Title string
+	Links []link
+}
+
+// mainLimit is how many kinds the header shows by themselves, whatever the
+// spec says: more would not fit.
+const mainLimit = 6
+
+// nav are the kinds of the source at hand; of the only one when none is.
+func (q *visit) nav() nav {
+	source := q.source
+	if source == nil && len(q.v.sources) == 1 {
+		source = q.v.sources[0]
+	}
+	var n nav
+	for _, part := range q.byGroup(source) {
+		var links []link
+		for _, k := range part.kinds {
+			links = append(links, link{k.href, upperFirst(k.Title), k == q.kind})
+		}
+		if part.title == "" {
+			n.Main = links
+			continue
+		}
+		n.More = append(n.More, linkGroup{part.title, links})
+		for _, l := range links {
+			if l.Current { // what is open is never folded away
+				n.Main = append(n.Main, l)
+			}
+		}
+	}
+	return n
+}
+
+// kindGroup is kinds under a heading; "" are the main ones.
+type kindGroup struct {
+	title string
+	kinds []*kindPlan
+}
+
+// byGroup are the kinds of a source the caller may list, under the spec's
+// headings in the order they first appear, the main ones before all others.
+func (q *visit) byGroup(s *sourcePlan) []kindGroup {
+	all := []kindGroup{{}}
+	const rest = "Others"
+	for _, k := range q.readable(s) {
+		title := upperFirst(k.Group)
+		if title == "" && len(all[0].kinds) == mainLimit {
+			title = rest
+		}
+		i := 0
+		for i < len(all) && all[i].title != title {
+			i++
+		}
+		if i == len(all) {
+			all = append(all, kindGroup{title: title})
+		}
+		all[i].kinds = append(all[i].kinds, k)
+	}
+	if len(all[0].kinds) == 0 {
+		all = all[1:]
+	}
+	return all
+}
+
+// banner says on every page that a source does not do well.
+type banner struct {
+	health
+}
+
+// banners are those of the source at hand, or of every source the caller sees.
+func (q *visit) banners() []banner {
+	if !q.known {
+		return nil
+	}
+	var all []banner
+	for _, s := range q.v.sources {
+		if q.source != nil && s != q.source || !q.sees(s) || q.caller.Role() == "" {
+			continue
+		}
+		snap := q.v.glimpses.of(q, s)
+		if snap.State == "" || snap.State == "ok" {
+			continue
+		}
+		h := q.health(snap)
+		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
+		all = append(all, banner{h})
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+// Parent: which record a list lies under, read off the spec's paths.
+
+package viewer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// parent is the kind of record a path lies under, and how that record's id
+// fills the path's variables. The zero value is none.
+type parent struct {
+	kind *kindPlan
+	vars map[string]int // variable -> part of the kind's id
+}
+
+// fill gives the variables of the path from the parts of a parent's id.
+func (p parent) fill(parts []string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		i, ok := p.vars[name]
+		if !ok || i >= len(parts) {
+			return "", false
+		}
+		return parts[i], true
+	}
+}
+
+// id joins a parent's id from the path's variables; "" when one is missing.
+func (p parent) id(value func(string) (string, bool)) string {
+	if p.kind == nil {
+		return ""
+	}
+	parts := make([]string, len(p.kind.ID))
+	for name, i := range p.vars {
+		parts[i], _ = value(name)
+	}
+	if slices.Contains(parts, "") {
+		return ""
+	}
+	return p.kind.IDOf(parts)
+}
+
+// parentOf finds the kind one of whose instance paths begins the same way as
+// this path, names the same things in the same places, and accounts for every
+// variable in needs. The longest such path wins.
+//
+//	/Accounts/{AccountSid}/Calls/{Sid}.json                instance of calls
+//	/Accounts/{AccountSid}/Calls/{CallSid}/Recordings.json its recordings
+func (s *sourcePlan) parentOf(path string, needs []string) parent {
+	var best parent
+	longest := 0
+	have := strings.Split(path, "/")
+	for _, k := range s.kinds {
+		for _, in := range k.Instances {
+			want := strings.Split(in.Path, "/")
+			vars, ok := under(have, want, in)
+			if !ok || len(want) <= longest || slices.ContainsFunc(needs, func(n string) bool { _, ok := vars[n]; return !ok }) {
+				continue
+			}
+			best, longest = parent{k, vars}, len(want)
+		}
+	}
+	return best
+}
+
+// under matches the beginning of a path with an instance's.
+func under(have, want []string, in *understudy.Instance) (vars map[string]int, ok bool) {
+	if len(have) <= len(want) {
+		return nil, false
+	}
+	vars = map[string]int{}
+	for i, seg := range want {
+		name, named := segmentVar(seg)
+		own, ours := segmentVar(have[i])
+		part := slices.Index(in.ID, name)
+		switch {
+		case named && ours && part >= 0:
+			vars[own] = part
+		case named != ours, !named && seg != have[i], named && name != own:
+			return nil, false
+		}
+	}
+	return vars, true
+}
+
+// segmentVar is the variable of a path segment, an extension after it left out.
+func segmentVar(segment string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(segment, "{")
+	if !ok {
+		return "", false
+	}
+	name, tail, ok := strings.Cut(rest, "}")
+	return name, ok && (tail == "" || tail[0] == '.')
+}

@@ -1,0 +1,138 @@
+// Related: the lists that lie under a record, small, on the record's page.
+
+package viewer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// The bounds of what one page shows of other lists.
+const (
+	maxLists = 4  // lists under a record
+	maxRows  = 20 // rows of each
+)
+
+// relatedList is one list on another page.
+type relatedList struct {
+	Kind    *kindPlan
+	Title   string
+	Href    string // the list itself
+	Table   table
+	Shown   string // "20 of at least 50"
+	AsOf    *when
+	Problem string // why it is not there
+}
+
+// askedList is a list under a record, read.
+type askedList struct {
+	list    *listPlan
+	target  *understudy.Target
+	reading reading
+}
+
+// relatedLists reads the lists under a record that the caller may see, all at
+// once. A list the record says is empty is not asked for.
+func (q *visit) relatedLists(t *understudy.Target, row access.Row) []askedList {
+	parts := strings.Split(t.ID, understudy.IDSeparator)
+	var all []askedList
+	for _, k := range q.source.kinds {
+		for _, l := range k.lists {
+			if l.parent.kind != q.kind || len(all) == maxLists || slices.ContainsFunc(all, func(a askedList) bool { return a.list.kind == k }) ||
+				q.v.Gate.Read(q.caller, l.sample) != nil || l.empty(row) {
+				continue
+			}
+			if target := q.under(t, l, parts); target != nil {
+				all = append(all, askedList{list: l, target: target})
+			}
+		}
+	}
+	targets := make([]*understudy.Target, len(all))
+	for i, a := range all {
+		targets[i] = a.target
+	}
+	for i, r := range q.readAll(targets) {
+		all[i].reading = r
+	}
+	return all
+}
+
+// under is a list's newest page under a record.
+func (q *visit) under(t *understudy.Target, l *listPlan, parts []string) *understudy.Target {
+	path, ok := expand(l.Path, func(name string) (string, bool) {
+		if v, ok := l.parent.fill(parts)(name); ok {
+			return v, true
+		}
+		if v := t.Var(name); v != "" {
+			return v, true
+		}
+		return q.source.fill(name)
+	})
+	if !ok {
+		return nil
+	}
+	target, err := q.source.Spec.Target(q.source.Name, path, "")
+	if err != nil || target.List != l.List {
+		return nil // an id that would make the path another one's
+	}
+	return target
+}
+
+// empty reports whether a record says that a list under it has no rows.
+func (l *listPlan) empty(row access.Row) bool {
+	if l.Count == "" {
+		return false
+	}
+	v := row.Field(l.Count)
+	return v.State == access.Seen && v.Text == "0"
+}
+
+// drawLists draws what was read of the lists under a record.
+func (q *visit) drawLists(t *understudy.Target, asked []askedList, own map[string]bool) []relatedList {
+	var all []relatedList
+	for _, a := range asked {
+		k := a.list.kind
+		out := relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.source.place(a.target), Problem: q.missing(a.reading), AsOf: q.asOf(a.reading.answer)}
+		rows := a.reading.rows()
+		out.Shown = shown(rows, a.reading.more())
+		columns := slices.DeleteFunc(q.columnsOf(k), func(c *column) bool { return c.Link == q.kind.Name }) // this record on every row
+		s := q.sheet(k, q.source.given(a.target, nil), own)
+		rows = rows[:min(len(rows), maxRows)]
+		out.Table = q.table(s, out.Title, columns, rows)
+		q.addPlaying(&out.Table, s, rows)
+		all = append(all, out)
+	}
+	return all
+}
+
+// addPlaying adds a column with the contents of the rows, where they have any.
+func (q *visit) addPlaying(t *table, s *sheet, rows []access.Row) {
+	if len(s.kind.Media) == 0 || q.v.Media == nil || len(rows) == 0 {
+		return
+	}
+	f := s.kind.byField[s.kind.Media[0].Field]
+	t.Columns = append(slices.Clone(t.Columns), &column{Field: f.Field, title: f.title, heading: f.heading, class: "content"})
+	for i, row := range rows {
+		c := cell{Label: f.heading, Class: "content", Text: "—", Tone: "none"}
+		c.Play = q.playing(s.kind, row, s.vars)
+		t.Rows[i].Cells = append(t.Rows[i].Cells, c)
+	}
+}
+
+// shown says how many rows there are, and how many of them are on the page.
+func shown(rows []access.Row, more bool) string {
+	n := len(rows)
+	switch count := thousands(int64(n)); {
+	case more:
+		return thousands(int64(min(n, maxRows))) + " of more than " + count
+	case n > maxRows:
+		return thousands(maxRows) + " of " + count
+	case n == 1:
+		return "1 row"
+	default:
+		return count + " rows"
+	}
+}

@@ -1,0 +1,132 @@
+// Rollup: how many records came of late, by level, counted in the newest page.
+
+package viewer
+
+import (
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// rollup is the counts above a list.
+type rollup struct {
+	Title  string // of the field the counts are by
+	Spans  []string
+	Levels []level
+}
+
+// level is one value of the field, and the address that picks it.
+type level struct {
+	Cell   cell
+	Counts []tally
+}
+
+// tally is a count; AtLeast when the page ends before the span does.
+type tally struct {
+	Count   int64
+	AtLeast bool
+}
+
+// spans are the lengths of time counted.
+var spans = [...]struct {
+	word   string
+	length time.Duration
+}{{"5 minutes", 5 * time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"3 days", 72 * time.Hour}}
+
+// rollup counts the rows of a newest page by the field the spec names. It is
+// nil when there is none, or the caller does not see what it is made of.
+func (q *visit) rollup(ask *question, s *sheet, rows []access.Row) *rollup {
+	k := q.kind
+	by := k.byField[k.Rollup]
+	if by == nil || k.Clock == "" {
+		return nil
+	}
+	for _, name := range []string{k.Rollup, k.Clock} {
+		if q.v.Gate.Level(q.caller, q.source.Name, k.Name, name) != access.See {
+			return nil
+		}
+	}
+	out := &rollup{Title: by.heading}
+	for _, span := range spans {
+		out.Spans = append(out.Spans, span.word)
+	}
+	values, filter := q.levels(ask, k.Rollup)
+	counts := map[string][len(spans)]int64{}
+	oldest := q.start
+	for _, row := range rows {
+		t, ok := k.time(row)
+		if !ok {
+			continue
+		}
+		value := row.Field(k.Rollup).Text
+		if !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+		oldest = earlier(oldest, t)
+		n := counts[value]
+		for i, span := range spans {
+			if q.start.Sub(t) <= span.length {
+				n[i]++
+			}
+		}
+		counts[value] = n
+	}
+	more := !q.answer.Page.Next.Zero()
+	for _, value := range values {
+		l := level{Cell: cell{Text: value, Tone: s.tone(value)}}
+		if filter != "" {
+			query := ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
+			l.Cell.Href = ask.address(k, "", append(query, understudy.Param{Name: filter, Value: value}), nil)
+		}
+		for i, n := range counts[value] {
+			l.Counts = append(l.Counts, tally{n, more && q.start.Sub(oldest) <= spans[i].length})
+		}
+		out.Levels = append(out.Levels, l)
+	}
+	return out
+}
+
+// levels are the values to count: those of the filter on the field, less any
+// that the page is already filtered by another of; and the filter's name when
+// the caller may use it.
+func (q *visit) levels(ask *question, field string) (values []string, filter string) {
+	for i, f := range ask.list.Filters {
+		if f.Field != field || !q.offers(ask.list, i) {
+			continue
+		}
+		if set, ok := ask.query.Get(f.Name); ok {
+			return []string{set}, f.Name
+		}
+		return slices.Clone(f.Values), f.Name
+	}
+	return nil, ""
+}
+
+// time is a record's place in time by its clock field; ok is false when the
+// caller does not see it, or it is null.
+func (k *kindPlan) time(row access.Row) (t time.Time, ok bool) {
+	if f := k.Field(k.Clock); f != nil {
+		if v := row.Field(f.Name); v.State == access.Seen {
+			if t, _, ok := parseDate(f.Type, v.Text); ok {
+				return t, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

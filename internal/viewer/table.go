@@ -1,0 +1,126 @@
+// Table: some records of one kind in rows, the same on every page.
+
+package viewer
+
+import (
+	"net/url"
+	"slices"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// table is what the template "table" shows.
+type table struct {
+	Caption string
+	Columns []*column
+	Rows    []listRow
+	Wide    bool // more columns than fit any screen; the table scrolls in its box
+	Many    bool // more than fit a middling one; cells may take two lines there
+}
+
+type listRow struct {
+	Failed bool
+	Cells  []cell
+}
+
+// The numbers of columns from which a table is many or wide.
+const manyFrom, wideFrom = 9, 11
+
+// table draws records of a sheet's kind.
+func (q *visit) table(s *sheet, caption string, columns []*column, rows []access.Row) table {
+	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
+	t.Rows = make([]listRow, len(rows))
+	cells := make([]cell, len(rows)*len(columns))
+	for i, row := range rows {
+		t.Rows[i].Failed = s.kind.failed(row)
+		t.Rows[i].Cells, cells = cells[:len(columns):len(columns)], cells[len(columns):]
+		for j, c := range columns {
+			t.Rows[i].Cells[j] = q.cell(s, c, row, true)
+		}
+		s.open(t.Rows[i].Cells, columns, row)
+		if len(s.kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
+			t.Rows[i].Cells[0].Href = q.firstAddress(s.kind, row)
+		}
+	}
+	return t
+}
+
+// firstAddress is the first page of ours among the addresses of upstream that a
+// row without an id holds.
+func (q *visit) firstAddress(k *kindPlan, row access.Row) string {
+	for _, f := range k.Fields {
+		if l, ok := q.followable(row, k.byField[f.Name]); ok {
+			return l.Href
+		}
+	}
+	return ""
+}
+
+// open makes a row lead to its record: its first cell does, and the id, which
+// is shortened.
+func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
+	href := s.recordOf(row)
+	for i, c := range columns {
+		if short := shortID(cells[i].Text); c.shape == code && cells[i].Hint == "" && short != cells[i].Text {
+			cells[i].Hint, cells[i].Text = cells[i].Text, short
+		}
+		if i == 0 && href != "" {
+			cells[i].Href = href
+			if cells[i].Tone == "none" {
+				cells[i].Says = cells[i].Text + ": open this " + s.kind.One
+			}
+		}
+	}
+}
+
+// recordOf is the page of a row's record, "" when the caller may not open it.
+func (s *sheet) recordOf(row access.Row) string {
+	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
+		return ""
+	}
+	return s.kind.recordHref(row, row.ID, s.vars)
+}
+
+// recordHref is the page of a record of the kind; what its path needs beside
+// the id comes from the record, or from the address of the list it is in.
+// "" when neither has it.
+func (k *kindPlan) recordHref(row access.Row, id string, vars understudy.Query) string {
+	in := k.instances[0]
+	query := vars.Without(func(p understudy.Param) bool { return !isOwnVar(in.Path, p.Name) })
+	for name, field := range in.needs {
+		value, ok := vars.Get(name)
+		if v := row.Field(field); field != "" && v.State == access.Seen && v.Text != "" {
+			value, ok = v.Text, true
+		}
+		if !ok {
+			return ""
+		}
+		query = append(query, understudy.Param{Name: name, Value: value})
+	}
+	slices.SortStableFunc(query, byName)
+	return k.href + "/" + url.PathEscape(id) + withQuery(query)
+}
+
+// columnsOf are those of a kind that the caller's role shows.
+func (q *visit) columnsOf(k *kindPlan) []*column {
+	var shown []*column
+	for _, c := range k.columns {
+		if q.v.Gate.Level(q.caller, k.source.Name, k.Name, c.Name) != access.Hide {
+			shown = append(shown, c)
+		}
+	}
+	return shown
+}
+
+// sheet gathers what the cells of one kind's records need to know of the
+// caller. vars are the path variables of the page at hand.
+func (q *visit) sheet(k *kindPlan, vars understudy.Query, own map[string]bool) *sheet {
+	s := &sheet{kind: k, own: own, vars: vars, numbers: len(q.talks(k.source)) > 0}
+	for _, other := range k.source.kinds {
+		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {
+			s.linked = append(s.linked, other)
+		}
+	}
+	return s
+}
