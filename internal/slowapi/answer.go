@@ -11,6 +11,9 @@ type answer struct {
 	status int
 	body   []byte
 	header map[string]string
+	// content, when not nil, stands in place of the body.
+	content *content
+	plain   bool // never compressed
 }
 
 // refusal is an error in Twilio's shape.

@@ -7,12 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
 // control answers a request under /-/. These paths take no credentials and are
 // neither slow, nor counted, nor ever at fault.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, cdnPath) {
+		s.serveCDN(w, r)
+		return
+	}
 	type does func([]byte) (any, error)
 	at := map[string]struct {
 		method string
@@ -24,7 +29,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	}
 	way, known := at[r.URL.Path]
 	if !known {
-		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/faults and /-/stats"})
+		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/faults, /-/stats and what /-/cdn/ signed"})
 		return
 	}
 	if r.Method != way.method && (r.Method != http.MethodHead || way.method != http.MethodGet) {

@@ -60,7 +60,7 @@ func (k *kind) listKey() string {
 }
 
 // kinds are all the kinds of the world that live in an account.
-var kinds = []*kind{calls, messages, numbers}
+var kinds = []*kind{calls, messages, numbers, conferences, participants, recordings, media, transcriptions}
 
 // Tags of draws that belong to no kind.
 const (

@@ -177,7 +177,7 @@ func (m *message) fromForm() {
 	m.direction = "outbound-api"
 	m.whatsapp, m.service = false, false
 	m.to, m.from = party{given: true, text: form["To"]}, party{given: true, text: form["From"]}
-	m.media, _ = strconv.Atoi(form["MediaUrl"])
+	m.media = sentMedia(m.s, m.i)
 }
 
 // sentAt is when the message went out, or came in; 0 while it has not.
@@ -230,7 +230,7 @@ func (m *message) append(dst []byte, w *world) []byte {
 	o.textOrNull("error_message", reason)
 	o.textOrNull("from", from)
 	o.textOrNull("messaging_service_sid", service)
-	o.text("num_media", strconv.Itoa(m.media))
+	o.text("num_media", strconv.Itoa(m.media-deletedMedia(m.s, m.i)))
 	o.text("num_segments", strconv.Itoa(parts))
 	o.textOrNull("price", m.price(w, parts))
 	o.text("price_unit", "USD")

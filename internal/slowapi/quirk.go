@@ -17,12 +17,15 @@ const (
 	sizeForgiven      = "size-forgiven"
 	retention         = "retention"
 	unfinishedRefused = "unfinished-refused"
+	participantsKept  = "participants-kept"
+	mediaLate         = "media-late"
 )
 
 // quirkNames are all of them, in the order of the table in docs/slowapi.md.
 var quirkNames = []string{
 	edgeExclusive, beforeWholeDay, beforeMidnight, operatorRefused,
 	pageIgnored, sizeRefused, sizeForgiven, retention, unfinishedRefused,
+	participantsKept, mediaLate,
 }
 
 // quirks are those switched on.

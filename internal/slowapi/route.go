@@ -4,6 +4,7 @@ package slowapi
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,9 @@ type route struct {
 	// what it takes, as an Allow header has them.
 	serve   func(s *Server, r *http.Request, t target, form url.Values) (answer, error)
 	methods string
+	// endings are what may stand behind the path in place of .json, as "wav"; ""
+	// is nothing at all.
+	endings []string
 }
 
 // listFilters are what narrows the list.
@@ -50,7 +54,7 @@ func (r *route) listKey() string {
 	return r.kind.listKey()
 }
 
-var routes = []route{
+var routes = slices.Concat([]route{
 	{pattern: "Accounts", kind: accounts},
 	{pattern: "Accounts/*", kind: accounts, instance: true},
 	{pattern: "Accounts/*/Calls", kind: calls},
@@ -62,7 +66,7 @@ var routes = []route{
 	numbersOf("Mobile", "mobile"),
 	numbersOf("TollFree", "toll-free"),
 	{pattern: "Accounts/*/IncomingPhoneNumbers/*", kind: numbers, instance: true},
-}
+}, soundRoutes)
 
 // numbersOf is the list of one sort of numbers.
 func numbersOf(path, sort string) route {
@@ -82,6 +86,9 @@ func routeOf(path string) (*route, []string) {
 	rest, json := strings.CutSuffix(rest, ".json")
 	if after, monitor := strings.CutPrefix(path, monitorVersion+"/"); monitor {
 		all, rest, versioned, json = monitorRoutes, after, true, true
+	}
+	if versioned && !json {
+		return fileRouteOf(rest)
 	}
 	if !versioned || !json {
 		return nil, nil
@@ -142,6 +149,7 @@ type target struct {
 	index   int64     // the record itself, of an instance
 	narrow  *condition
 	here    string // where this server is
+	buried  bool   // a record deleted lately is asked for too
 }
 
 // dress tells a record how it looks where the target is.
@@ -152,10 +160,10 @@ func (t *target) dress(r row) {
 }
 
 // resolve finds the list or record a route's SIDs name; false when there is none.
-func (w *world) resolve(r *route, path string, sids []string) (target, bool) {
+func (w *world) resolve(r *route, path string, sids []string, q query) (target, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	t := target{route: r, path: path, sids: sids, seq: w.top}
+	t := target{route: r, path: path, sids: sids, seq: w.top, buried: buried(q)}
 	if r.kind != accounts {
 		ok := true
 		if !r.monitor {
@@ -177,6 +185,11 @@ func (w *world) resolve(r *route, path string, sids []string) (target, bool) {
 		return t, true
 	}
 	return t, w.resolveRecord(&t)
+}
+
+// shows tells whether the record is there for who asks.
+func (w *world) shows(t *target) bool {
+	return t.seq.exists(t.index) || t.buried && t.seq.buried(t.index, w.now().Unix())
 }
 
 // resolveParent finds the record a list belongs to.
@@ -206,8 +219,8 @@ func (w *world) resolveRecord(t *target) bool {
 	} else {
 		t.index, ok = w.find(t.seq, name)
 	}
-	if !ok || !t.seq.exists(t.index) || t.narrow == nil {
-		return ok && t.seq.exists(t.index)
+	if !ok || !w.shows(t) || t.narrow == nil {
+		return ok && w.shows(t)
 	}
 	one := k.blank()
 	one.load(w, t.seq, t.index)

@@ -83,7 +83,7 @@ func (s *Server) answer(r *http.Request, f *fault) (answer, error) {
 	if at == nil {
 		return notFound(path).answer(), nil
 	}
-	t, ok := s.world.resolve(at, path, sids)
+	t, ok := s.world.resolve(at, path, sids, readQuery(r.URL.RawQuery))
 	if !ok {
 		return notFound(path).answer(), nil
 	}
@@ -118,7 +118,7 @@ func (s *Server) instance(t target) answer {
 	w := s.world
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if !t.seq.exists(t.index) {
+	if !w.shows(&t) {
 		return notFound(t.path).answer()
 	}
 	one := t.seq.kind.blank()

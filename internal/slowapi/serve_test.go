@@ -57,7 +57,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"GET", root + "/Calls/SM" + call[2:] + ".json", 404, 20404},
 		{"GET", root + "/Messages/" + call + ".json", 404, 20404},
 		{"GET", root + "/Calls/.json", 404, 20404},
-		{"GET", root + "/Calls/" + call + "/Recordings.json", 404, 20404},
+		{"GET", root + "/Calls/" + call + "/Payments.json", 404, 20404},
 		{"GET", root + "/Nothing.json", 404, 20404},
 		{"GET", "/2010-04-01/Accounts/AC00000000000000000000000000000002/Calls.json", 404, 20404},
 		{"PUT", root + "/Calls.json", 405, 20405},

@@ -51,6 +51,8 @@ type Server struct {
 	quirks  quirks
 	faults  faults
 	counts  counts
+	cdn     *cdn
+	early   asked
 	journal *journal
 	latency time.Duration
 	cap     int
@@ -79,7 +81,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		world: newWorld(o), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger,
+		world: newWorld(o), quirks: on, latency: o.Latency, cap: o.Cap, now: o.Now, log: o.Logger, cdn: newCDN(),
 		nudge: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	s.journal, err = openJournal(o.Journal, s.world, o.Logger)

@@ -34,14 +34,22 @@ func (b wireBody) size() int64 { return int64(len(b.data)) + b.pad }
 // send writes the answer.
 func (o *reply) send(a answer) {
 	f := o.fault
+	if a.content != nil && f != nil {
+		a = a.content.answer(o.r)
+	}
 	if f != nil {
 		f.dress(&a)
+	}
+	if a.content != nil {
+		o.header(a, false)
+		a.content.serve(o.w, o.r)
+		return
 	}
 	body := wireBody{data: a.body}
 	if f != nil && f.PadMB != nil && len(a.body) > 0 {
 		body.pad = *f.PadMB << 20
 	}
-	packed := len(a.body) > 0 && acceptsGzip(o.r) || f != nil && f.GzipCut != nil
+	packed := len(a.body) > 0 && acceptsGzip(o.r) && !a.plain || f != nil && f.GzipCut != nil
 	if packed {
 		body = wireBody{data: o.s.pack(body)}
 	}

@@ -4,6 +4,7 @@ package slowapi
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type world struct {
 	account string // SID of the main account
 	token   string
 	flows   bool // the clock runs in real time
+	kept    bool // who took part in a conference shows after its end
 	real    func() time.Time
 
 	writing sync.Mutex // held from deciding on an entry until it is applied
@@ -48,6 +50,7 @@ func newWorld(o Options) *world {
 		seed: o.Seed, records: int64(o.Records), epoch: o.Epoch.UTC().Truncate(time.Second),
 		people: max(int64(o.Records)/5, 1), cipher: newCipher(o.Seed),
 		account: o.Account, token: o.Token, flows: o.Arrivals > 0, real: o.Now,
+		kept: slices.Contains(o.Quirks, participantsKept),
 	}
 	w.clock, w.wall = w.epoch, o.Now()
 	end := w.epoch.Unix()

@@ -200,7 +200,9 @@ func createMessage(_ *world, _ *sequence, form url.Values) (map[string]string, *
 	if form.Get("ScheduleType") == "fixed" && service != "" {
 		fields["ScheduleType"] = "fixed"
 	}
-	if media := len(form["MediaUrl"]); media > 0 {
+	if media := len(form["MediaUrl"]); media > maxMedia {
+		return nil, refuse(http.StatusBadRequest, 21623, "Number of media files exceeds allowed limit")
+	} else if media > 0 {
 		fields["MediaUrl"] = strconv.Itoa(media) // how many, not where
 	}
 	return fields, nil

@@ -1,0 +1,129 @@
+// Conferences: rooms where several calls meet, and how a row of them looks.
+package slowapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+var conferences = &kind{
+	name: "conferences", prefix: "CF", tag: 'F',
+	blank: func() row { return new(conference) },
+	seed:  seedConferences,
+	life:  conferenceLife,
+	filters: slices.Concat(
+		clockFilters("DateCreated", false, func(r row) int64 { return r.(*conference).progress.created }),
+		clockFilters("DateUpdated", false, func(r row) int64 { return r.(*conference).progress.updated() }),
+		[]filter{
+			{"FriendlyName", textFilter(func(r row) string { return r.(*conference).name })},
+			{"Status", textFilter(func(r row) string { return r.(*conference).progress.status() })},
+		},
+	),
+	update: updateConference, arrives: true,
+}
+
+// conference is one conference, read from the seed and its mark.
+type conference struct {
+	progress progress
+	s        *sequence
+	i        int64
+	rest     draw // what only the row needs
+	name     string
+}
+
+var conferencePlan = []string{"init", "in-progress", "completed"}
+
+// conferenceLife is what a conference goes through. It lasts less than an hour.
+func conferenceLife(s *sequence, i int64) life {
+	d := drawFor(s.seed, s.kind.tag, i)
+	return life{conferencePlan, [8]int64{int64(5 + d.below(25)), int64(60 + min(d.below(2900), d.below(2900)))}}
+}
+
+var rooms = [...]string{
+	"Weekly stand-up", "Support escalation", "Sales \"EMEA\"", "Übergabe Nacht", "All hands", "Café & Küche",
+	"Interview", "On call <bridge>", "Room 4711", "取締役会", "Board", "غرفة الاجتماعات",
+}
+
+// load reads the conference with an index.
+func (c *conference) load(_ *world, s *sequence, i int64) {
+	*c = conference{s: s, i: i, progress: progressOf(s, i, conferenceLife(s, i))}
+	c.rest = drawFor(s.seed, tagRooms, i)
+	c.name = rooms[c.rest.below(len(rooms))]
+}
+
+// append writes the conference's row, which is its instance too.
+func (c *conference) append(dst []byte, w *world) []byte {
+	account := w.accountSID(c.s.account)
+	sid := string(w.appendSID(nil, c.s, c.i))
+	base := version + "/Accounts/" + account + "/Conferences/" + sid
+	d := c.rest
+	region := "us1"
+	if pick := d.below(10); pick < 3 {
+		region = [...]string{"ie1", "au1", "jp1"}[pick]
+	}
+	reason, ender := c.ending(w, &d)
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("api_version", apiVersion)
+	o.textOrNull("call_sid_ending_conference", ender)
+	o.date("date_created", c.progress.created)
+	o.date("date_updated", c.progress.updated())
+	o.text("friendly_name", c.name)
+	o.textOrNull("reason_conference_ended", reason)
+	o.text("region", region)
+	o.text("sid", sid)
+	o.text("status", c.progress.status())
+	o.name("subresource_uris")
+	o.open()
+	o.text("participants", base+"/Participants.json")
+	o.text("recordings", base+"/Recordings.json")
+	o.close()
+	o.text("uri", base+".json")
+	o.close()
+	return o.b
+}
+
+const endedViaAPI = "conference-ended-via-api"
+
+// ending is why the conference ended, and whose leaving ended it.
+func (c *conference) ending(w *world, d *draw) (reason, call string) {
+	who, why := d.below(participantCount(c.s, c.i)), d.below(100)
+	switch given, set := c.s.form(c.i, "Reason"); {
+	case c.progress.status() != "completed":
+		return "", ""
+	case set:
+		return given, ""
+	case why < 5:
+		return endedViaAPI, ""
+	case why < 25:
+		reason = "participant-with-end-conference-on-exit-left"
+	case why < 30:
+		reason = "participant-with-end-conference-on-exit-kicked"
+	case why < 35:
+		reason = "last-participant-kicked"
+	default:
+		reason = "last-participant-left"
+	}
+	if i := participantCall(c.s, c.i, who); i >= 0 {
+		call = string(w.appendSID(nil, c.s.among[calls], i))
+	}
+	return reason, call
+}
+
+// updateConference reads what POST to a conference asks for: to end it, or to
+// say something to everybody in it, which no row shows.
+func updateConference(_ *world, s *sequence, i int64, form url.Values) (map[string]string, []string, *refusal) {
+	p := progressOf(s, i, conferenceLife(s, i))
+	switch status := form.Get("Status"); {
+	case status != "" && status != "completed":
+		return nil, nil, invalid("Status is not valid: " + status)
+	case p.status() == "completed":
+		return nil, nil, refuse(http.StatusBadRequest, 20001, "The conference is not in progress")
+	case status == "completed":
+		return map[string]string{"Reason": endedViaAPI}, []string{"completed"}, nil
+	}
+	return nil, nil, nil
+}

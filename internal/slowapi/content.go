@@ -1,0 +1,100 @@
+// Content: bytes that are no JSON, with ranges and conditions.
+package slowapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// content is something to hear or see. What it holds is computed as it is read.
+type content struct {
+	io.ReadSeeker
+	sort     string // Content-Type
+	tag      string // ETag, quoted
+	modified time.Time
+}
+
+// serve writes the content, or the part of it that is asked for.
+func (c content) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", c.sort)
+	w.Header().Set("ETag", c.tag)
+	http.ServeContent(w, r, "", c.modified, c)
+}
+
+// answer is what serve would write, held whole, for faults to work on.
+func (c content) answer(r *http.Request) answer {
+	held := heldAnswer{header: http.Header{}}
+	c.serve(&held, r)
+	a := answer{status: held.status, body: held.body.Bytes(), header: map[string]string{}, plain: true}
+	for name := range held.header {
+		if name != "Content-Length" {
+			a.header[name] = held.header.Get(name)
+		}
+	}
+	return a
+}
+
+// heldAnswer is an http.ResponseWriter that holds what is written.
+type heldAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *heldAnswer) Header() http.Header { return h.header }
+
+func (h *heldAnswer) WriteHeader(status int) {
+	if h.status == 0 {
+		h.status = status
+	}
+}
+
+func (h *heldAnswer) Write(p []byte) (int, error) {
+	h.WriteHeader(http.StatusOK)
+	return h.body.Write(p)
+}
+
+// computed is a content of which any part can be computed by itself.
+type computed struct {
+	size, at int64
+	fill     func(p []byte, from int64)
+}
+
+// Read computes the next bytes.
+func (c *computed) Read(p []byte) (int, error) {
+	if c.at >= c.size {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), c.size-c.at)
+	c.fill(p[:n], c.at)
+	c.at += n
+	return int(n), nil
+}
+
+// Seek goes to another place.
+func (c *computed) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += c.at
+	case io.SeekEnd:
+		offset += c.size
+	}
+	if offset < 0 {
+		return 0, errors.New("slowapi: seek before the beginning")
+	}
+	c.at = offset
+	return offset, nil
+}
+
+// splitEnding takes what stands behind the last dot off a path's last part.
+func splitEnding(path string) (name, ending string) {
+	dot := strings.LastIndexByte(path, '.')
+	if dot < 0 || dot < strings.LastIndexByte(path, '/') {
+		return path, ""
+	}
+	return path[:dot], path[dot+1:]
+}

@@ -1,0 +1,104 @@
+// Media: what messages carry besides text, and the way to its content.
+package slowapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+var media = &kind{
+	name: "media", key: "media_list", prefix: "ME", tag: 'E',
+	blank:   func() row { return new(medium) },
+	derive:  deriveMedia,
+	filters: clockFilters("DateCreated", false, func(r row) int64 { return r.(*medium).created }),
+	remove:  true,
+}
+
+// places is how many indexes each message has for its media, most of them empty.
+const places = 16
+
+// maxMedia is how many media a message may carry.
+const maxMedia = 10
+
+// deriveMedia makes the media of an account those its messages carry.
+func deriveMedia(w *world, s *sequence) {
+	s.size = func() int64 { return places * s.among[messages].count() }
+	s.at = func(i int64) int64 { return s.among[messages].created(i / places) }
+	s.has = func(i int64) bool { return i%places < int64(sentMedia(s.among[messages], i/places)) }
+}
+
+// sentMedia is with how many media a message was sent.
+func sentMedia(s *sequence, message int64) int {
+	if !s.written(message) {
+		if mediaPlace(s.seed, message/20) == message {
+			return 1
+		}
+		return 0
+	}
+	text, _ := s.form(message, "MediaUrl")
+	n, _ := strconv.Atoi(text)
+	return min(max(n, 0), maxMedia)
+}
+
+// deletedMedia is how many media of a message were deleted.
+func deletedMedia(s *sequence, message int64) int {
+	gone := s.among[media].gone
+	first, _ := slices.BinarySearch(gone, message*places)
+	end, _ := slices.BinarySearch(gone, (message+1)*places)
+	return end - first
+}
+
+// medium is one of the media of a message.
+type medium struct {
+	s       *sequence
+	i       int64
+	created int64
+}
+
+// load reads the medium with an index.
+func (m *medium) load(_ *world, s *sequence, i int64) { *m = medium{s, i, s.created(i)} }
+
+// contentType is what sort of picture it is.
+func (m *medium) contentType() string {
+	d := drawFor(m.s.seed, m.s.kind.tag, m.i)
+	if d.below(2) == 0 {
+		return "image/png"
+	}
+	return "image/jpeg"
+}
+
+// append writes the medium's row, which is its instance too.
+func (m *medium) append(dst []byte, w *world) []byte {
+	account := w.accountSID(m.s.account)
+	message := string(w.appendSID(nil, m.s.among[messages], m.i/places))
+	sid := string(w.appendSID(nil, m.s, m.i))
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("content_type", m.contentType())
+	o.date("date_created", m.created)
+	o.date("date_updated", m.created)
+	o.text("parent_sid", message)
+	o.text("sid", sid)
+	o.text("uri", version+"/Accounts/"+account+"/Messages/"+message+"/Media/"+sid+".json")
+	o.close()
+	return o.b
+}
+
+// mediaOf are the places of a message.
+func mediaOf(_ *world, _ *sequence, message int64) condition {
+	return condition{func(r row) bool { return r.(*medium).i/places == message }, message * places, (message+1)*places - 1}
+}
+
+// redirectMedium answers the path of a medium without .json: the content is
+// elsewhere, for a while, for whoever knows the address.
+func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (answer, error) {
+	if s.quirks.on(mediaLate) && s.early.first(t.seq.account, t.index) {
+		return notFound(t.path).answer(), nil
+	}
+	to := t.here + s.cdn.path(t.account, t.sids[len(t.sids)-1], s.now())
+	return answer{status: http.StatusTemporaryRedirect, header: map[string]string{"Location": to}}, nil
+}

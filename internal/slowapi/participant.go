@@ -1,0 +1,215 @@
+// Participants: the calls in a conference while it lasts.
+package slowapi
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+var participants = &kind{
+	name: "participants", prefix: "CP", tag: 'P', // its SID shows in page tokens only
+	blank:  func() row { return new(participant) },
+	derive: deriveParticipants,
+	found:  findParticipant,
+	filters: []filter{
+		{"Muted", truthFilter(func(r row) bool { return r.(*participant).muted })},
+		{"Hold", truthFilter(func(r row) bool { return r.(*participant).hold })},
+		{"Coaching", truthFilter(func(r row) bool { return r.(*participant).coaching })},
+	},
+	update: updateParticipant, remove: true,
+}
+
+// seats is how many indexes each conference has for its participants.
+const seats = 8
+
+// deriveParticipants makes the participants of an account those of its conferences.
+func deriveParticipants(w *world, s *sequence) {
+	s.size = func() int64 { return seats * s.among[conferences].count() }
+	s.at = func(i int64) int64 { return s.among[conferences].created(i / seats) }
+	s.has = func(i int64) bool { return seated(s, i, w.kept) }
+}
+
+// participant is one call in a conference.
+type participant struct {
+	s                     *sequence
+	i                     int64
+	room                  progress // the conference's
+	call                  int64
+	label                 string
+	joined, queued        int64
+	muted, hold, coaching bool
+	endOnExit             bool
+	coached               string // SID of the call it whispers to
+	rest                  draw
+}
+
+// participantCount is how many take part in a conference: 2 to 5.
+func participantCount(s *sequence, conference int64) int {
+	d := drawFor(s.seed, tagSeats, conference)
+	return 2 + d.below(4)
+}
+
+// participantCall is the index of the call that took a seat in a conference, -1
+// when there is none. The conferences of the seed hold answered calls of their
+// own stretch, as far as there are enough; later ones those just before them.
+func participantCall(s *sequence, conference int64, seat int) int64 {
+	if conference >= s.base {
+		before := s.among[calls].firstSince(s.created(conference)) - 1
+		return max(before-5*((conference-s.base)%100)-int64(seat), -1)
+	}
+	first, end := s.anchor(conference), s.stretch(conference)+15
+	left := seat
+	for i := first; i < end; i++ {
+		if answered(s.among[calls], i) == 0 {
+			continue
+		}
+		if left--; left < 0 {
+			return i
+		}
+	}
+	for i := first; i < end; i++ {
+		if answered(s.among[calls], i) != 0 {
+			continue
+		}
+		if left--; left < 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// seated tells whether somebody is on a seat. Nobody is when the conference is
+// over: Twilio's list is empty then (saintpete/logrole issue 4, the connector
+// of Airbyte); the quirk participants-kept changes that.
+func seated(s *sequence, i int64, kept bool) bool {
+	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
+	if !rooms.exists(room) || seat >= participantCount(rooms, room) {
+		return false
+	}
+	p := progressOf(rooms, room, conferenceLife(rooms, room))
+	return (kept || p.status() != "completed") && participantCall(rooms, room, seat) >= 0
+}
+
+// load reads who sits on a seat.
+func (p *participant) load(w *world, s *sequence, i int64) {
+	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
+	d := drawFor(s.seed, s.kind.tag, i)
+	*p = participant{s: s, i: i, room: progressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
+	p.joined = p.room.created + int64(seat*(1+d.below(20)))
+	p.queued = int64(d.below(3000))
+	p.muted, p.hold, p.endOnExit = d.below(4) == 0, d.below(6) == 0, seat == 0 && d.below(2) == 0
+	if d.below(3) == 0 {
+		p.label = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
+	}
+	if seat > 0 && d.below(5) == 0 {
+		p.coaching, p.coached = true, string(w.appendSID(nil, s.among[calls], participantCall(rooms, room, 0)))
+	}
+	p.rest = d
+	p.fromForm()
+}
+
+// fromForm takes what writes said.
+func (p *participant) fromForm() {
+	for name, into := range map[string]*bool{"Muted": &p.muted, "Hold": &p.hold, "Coaching": &p.coaching, "EndConferenceOnExit": &p.endOnExit} {
+		if value, set := p.s.form(p.i, name); set {
+			*into = value == "true"
+		}
+	}
+	if sid, set := p.s.form(p.i, "CallSidToCoach"); set {
+		p.coached = sid
+	}
+	if !p.coaching {
+		p.coached = ""
+	}
+}
+
+// status is connected for nearly everybody.
+func (p *participant) status() string {
+	d := p.rest
+	switch pick := d.below(12); {
+	case p.room.status() == "completed":
+		return "complete"
+	case p.i%seats > 1 && pick < 3:
+		return [...]string{"queued", "connecting", "ringing"}[pick]
+	}
+	return "connected"
+}
+
+// append writes the participant's row, which is its instance too.
+func (p *participant) append(dst []byte, w *world) []byte {
+	account := w.accountSID(p.s.account)
+	call := string(w.appendSID(nil, p.s.among[calls], p.call))
+	room := string(w.appendSID(nil, p.s.among[conferences], p.i/seats))
+	host := p.i%seats == 0 && p.room.status() != "init" // the conference begins when the host comes
+	updated := p.joined
+	if host {
+		updated = max(updated, p.room.reached("in-progress"))
+	}
+	if m := p.s.marks[p.i]; m != nil {
+		updated = max(updated, m.touched)
+	}
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("call_sid", call)
+	o.textOrNull("call_sid_to_coach", p.coached)
+	o.truth("coaching", p.coaching)
+	o.text("conference_sid", room)
+	o.date("date_created", p.joined)
+	o.date("date_updated", updated)
+	o.truth("end_conference_on_exit", p.endOnExit)
+	o.truth("hold", p.hold)
+	o.textOrNull("label", p.label)
+	o.truth("muted", p.muted)
+	o.text("queue_time", strconv.FormatInt(p.queued, 10))
+	o.truth("start_conference_on_enter", host)
+	o.text("status", p.status())
+	o.text("uri", version+"/Accounts/"+account+"/Conferences/"+room+"/Participants/"+call+".json")
+	o.close()
+	return o.b
+}
+
+// findParticipant finds who takes part in a conference by the SID of the call,
+// or else by the label.
+func findParticipant(w *world, s *sequence, room int64, name string) (int64, bool) {
+	call, bySID := w.find(s.among[calls], name)
+	var p participant
+	for i := room * seats; i < (room+1)*seats; i++ {
+		if !s.exists(i) {
+			continue
+		}
+		if p.load(w, s, i); bySID && p.call == call || !bySID && p.label != "" && p.label == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// updateParticipant reads what POST to a participant asks for.
+func updateParticipant(w *world, s *sequence, _ int64, form url.Values) (map[string]string, []string, *refusal) {
+	fields := map[string]string{}
+	for _, name := range []string{"Muted", "Hold", "Coaching", "EndConferenceOnExit"} {
+		value := strings.ToLower(form.Get(name))
+		if !form.Has(name) {
+			continue
+		}
+		if value != "true" && value != "false" {
+			return nil, nil, invalid(name + " is not valid: " + form.Get(name))
+		}
+		fields[name] = value
+	}
+	if coached := form.Get("CallSidToCoach"); coached != "" {
+		if _, known := w.find(s.among[calls], coached); !known {
+			return nil, nil, invalid("CallSidToCoach is not valid: " + coached)
+		}
+		fields["CallSidToCoach"] = coached
+	}
+	return fields, nil, nil
+}
+
+// participantsOf are the seats of a conference.
+func participantsOf(_ *world, _ *sequence, room int64) condition {
+	return condition{func(r row) bool { return r.(*participant).i/seats == room }, room * seats, (room+1)*seats - 1}
+}

@@ -1,0 +1,252 @@
+// Recordings: what was said in calls and conferences, and how rows of them look.
+package slowapi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var recordings = &kind{
+	name: "recordings", prefix: "RE", tag: 'R',
+	blank: func() row { return new(recording) },
+	seed:  seedRecordings,
+	life:  recordingLife,
+	filters: slices.Concat(recordingDates, []filter{
+		{"CallSid", ofFilter("CallSid")},
+		{"ConferenceSid", ofFilter("ConferenceSid")},
+		{"IncludeSoftDeleted", readBuried},
+	}),
+	remove: true, buries: true,
+}
+
+// recordingDates are all that narrows the lists of one call or conference.
+var recordingDates = clockFilters("DateCreated", false, func(r row) int64 { return r.(*recording).progress.created })
+
+// recordingLook is one of the three ways a recording is shown.
+type recordingLook int
+
+const (
+	recordingAlone recordingLook = iota
+	recordingOfCall
+	recordingOfConference
+)
+
+// recording is one recording, read from the seed, its mark and what it is of.
+type recording struct {
+	progress progress
+	s        *sequence
+	i        int64
+	of       subject
+	end      int64 // of the call or conference, 0 while it goes on
+	status   string
+	rest     draw // what only the row needs
+	look     recordingLook
+	here     string // where this server is
+}
+
+var (
+	recordingPlan = []string{"in-progress", "processing", "completed", "completed"}
+	recordingLost = []string{"absent"}
+)
+
+// recordingLife is what a recording goes through.
+func recordingLife(s *sequence, i int64) life {
+	of := subjectOf(s, i)
+	d := drawFor(s.seed, s.kind.tag, i)
+	length := lengthOf(callLife(s.among[calls], of.call), "in-progress")
+	if of.conference >= 0 {
+		rooms := s.among[conferences]
+		length = lengthOf(conferenceLife(rooms, of.conference), "in-progress")
+	}
+	if of.lost || d.below(150) == 0 {
+		return life{plan: recordingLost}
+	}
+	return life{recordingPlan, [8]int64{length, int64(2 + d.below(20)), int64(5 + d.below(55))}}
+}
+
+// load reads the recording with an index. How it is shown stays as it was.
+func (r *recording) load(w *world, s *sequence, i int64) {
+	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: progressOf(s, i, recordingLife(s, i))}
+	r.rest = drawFor(s.seed, tagRecorded<<8, i)
+	if r.of.conference >= 0 {
+		var c conference
+		c.load(w, s.among[conferences], r.of.conference)
+		r.end = c.progress.reached("completed")
+	} else {
+		var c call
+		c.load(w, s.among[calls], r.of.call)
+		r.end = c.end
+	}
+	r.status = r.state()
+}
+
+// state is the status shown: a recording does not end before what it is of.
+func (r *recording) state() string {
+	status := r.progress.status()
+	switch {
+	case r.s.deleted(r.i):
+		return "deleted"
+	case status == "absent":
+		return status
+	case r.end == 0:
+		return "in-progress"
+	case status == "in-progress":
+		return "processing"
+	}
+	return status
+}
+
+// seconds is how long it lasts, 0 as long as that is not known.
+func (r *recording) seconds() int64 {
+	if r.end == 0 || r.status == "absent" || r.status == "processing" {
+		return 0
+	}
+	return max(r.end-r.of.since, 1)
+}
+
+// channels is 2 for half of the calls, and 1 for conferences.
+func (r *recording) channels() int64 {
+	d := r.rest
+	if r.of.conference < 0 && d.below(2) == 0 {
+		return 2
+	}
+	return 1
+}
+
+// updated is when the recording last changed.
+func (r *recording) updated() int64 {
+	at := max(r.progress.updated(), r.end)
+	if r.end == 0 && r.status != "absent" {
+		at = r.progress.created
+	}
+	if m := r.s.marks[r.i]; m != nil {
+		at = max(at, m.touched)
+	}
+	return at
+}
+
+// price is for begun minutes, once the step after the final state is reached.
+func (r *recording) price() string {
+	if !r.progress.settled() || r.seconds() == 0 {
+		return ""
+	}
+	return money(250 * ((r.seconds() + 59) / 60))
+}
+
+func (r *recording) source() string {
+	d := r.rest
+	d.next() // the channels'
+	if pick := d.below(10); r.of.conference >= 0 {
+		return [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
+	} else if pick < 4 {
+		return "DialVerb"
+	} else if pick < 9 {
+		return [...]string{"RecordVerb", "OutboundAPI", "StartCallRecordingAPI"}[pick%3]
+	}
+	return "Trunking"
+}
+
+// append writes the recording's row as the path it is read on shows it: the
+// published documents have one shape for recordings alone, one below calls and
+// one below conferences.
+func (r *recording) append(dst []byte, w *world) []byte {
+	account := version + "/Accounts/" + w.accountSID(r.s.account)
+	sid := string(w.appendSID(nil, r.s, r.i))
+	call, room := string(w.appendSID(nil, r.s.among[calls], r.of.call)), ""
+	if r.of.conference >= 0 {
+		room = string(w.appendSID(nil, r.s.among[conferences], r.of.conference))
+	}
+	base := account + "/Recordings/" + sid
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", w.accountSID(r.s.account))
+	o.text("api_version", apiVersion)
+	o.text("call_sid", call)
+	o.number("channels", r.channels())
+	o.textOrNull("conference_sid", room)
+	o.date("date_created", r.progress.created)
+	o.date("date_updated", r.updated())
+	o.textOrNull("duration", someSeconds(r.seconds()))
+	o.null("encryption_details")
+	o.null("error_code")
+	if r.look == recordingAlone {
+		o.text("media_url", r.here+base)
+	}
+	o.name("price")
+	o.b = appendPrice(o.b, r.price(), r.look == recordingOfCall)
+	o.text("price_unit", "USD")
+	o.text("sid", sid)
+	o.text("source", r.source())
+	o.date("start_time", r.of.since)
+	o.text("status", r.status)
+	switch r.look {
+	case recordingAlone:
+		o.name("subresource_uris")
+		o.open()
+		o.text("add_on_results", base+"/AddOnResults.json")
+		o.text("transcriptions", base+"/Transcriptions.json")
+		o.close()
+	case recordingOfCall:
+		o.text("track", "both")
+		base = account + "/Calls/" + call + "/Recordings/" + sid
+	case recordingOfConference:
+		base = account + "/Conferences/" + room + "/Recordings/" + sid
+	}
+	o.text("uri", base+".json")
+	o.close()
+	return o.b
+}
+
+// someSeconds is a number of seconds, or nothing for 0.
+func someSeconds(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// appendPrice appends a price as a number or as a string, or null for none.
+func appendPrice(dst []byte, price string, number bool) []byte {
+	switch {
+	case price == "":
+		return append(dst, "null"...)
+	case number:
+		return append(dst, price...)
+	}
+	return appendText(dst, price)
+}
+
+// ofFilter asks for the recordings of a call or of a conference.
+func ofFilter(name string) func(*search, string) (condition, *refusal) {
+	return func(x *search, sid string) (condition, *refusal) {
+		k, of := calls, recordingsOfCall
+		if name == "ConferenceSid" {
+			k, of = conferences, recordingsOfConference
+		}
+		i, known := x.w.find(x.s.among[k], sid)
+		if !known {
+			return nothing, nil
+		}
+		return of(x.w, x.s, i), nil
+	}
+}
+
+// readBuried reads IncludeSoftDeleted, which widens the list.
+func readBuried(x *search, value string) (condition, *refusal) {
+	c, r := truthFilter(func(row) bool { return true })(x, value)
+	if r == nil {
+		c.test = func(row) bool { return true }
+		x.buried = strings.EqualFold(value, "true")
+	}
+	return c, r
+}
+
+// buried tells whether a query asks for what was deleted lately.
+func buried(q query) bool { return strings.EqualFold(q.given["IncludeSoftDeleted"].value, "true") }
+
+// showRecording tells a recording how it looks on a path.
+func showRecording(look recordingLook) func(row, string) {
+	return func(r row, here string) { one := r.(*recording); one.look, one.here = look, here }
+}

@@ -1,0 +1,213 @@
+// How conferences, recordings and transcriptions lie among the calls the seed
+// makes: each follows from calls, so nothing has to be remembered.
+package slowapi
+
+import "slices"
+
+// Every twenty calls, counted from the newest backwards, are a stretch with one
+// conference and four recordings, in this order of creation:
+//
+//	call  0..4        5..8            9      10..14             15..19
+//	      one is      the conference         one is recorded    newest, some of
+//	      recorded    and its two                               them going on
+//	                  recordings
+//
+// The calls older than the first stretch have a recording for every five.
+const (
+	callsPerStretch      = 20
+	recordingsPerStretch = 4
+	perRecording         = 5 // calls one of which is recorded
+)
+
+// Tags of what is drawn here.
+const (
+	tagSeats    = 0x736561
+	tagRooms    = 0x726f6f
+	tagAnchors  = 0x616e63
+	tagRecorded = 0x726563
+	tagSpoken   = 0x73706f
+)
+
+func seedConferences(w *world, k *kind) *sequence {
+	s := w.sequence(k, 0, w.records/callsPerStretch, w.epoch.Unix(), days*86400)
+	s.at = func(i int64) int64 { return s.among[calls].created(s.anchor(i)) }
+	return s
+}
+
+func seedRecordings(w *world, k *kind) *sequence {
+	s := w.sequence(k, 0, w.records/perRecording, w.epoch.Unix(), days*86400)
+	s.at = func(i int64) int64 { return subjectOf(s, i).since }
+	return s
+}
+
+func seedTranscriptions(w *world, k *kind) *sequence {
+	s := w.sequence(k, 0, w.records/perRecording/perTranscription, w.epoch.Unix(), days*86400)
+	s.at = func(i int64) int64 { return spokenAt(s, i) }
+	return s
+}
+
+// rest is how many calls are older than the first stretch. s is the conferences.
+func (s *sequence) rest() int64 { return s.among[calls].base - callsPerStretch*s.base }
+
+// stretch is the index of the first call of a conference's stretch.
+func (s *sequence) stretch(conference int64) int64 { return s.rest() + callsPerStretch*conference }
+
+// anchor is the index of the call a conference the seed made begins with.
+func (s *sequence) anchor(conference int64) int64 {
+	d := drawFor(s.seed, tagAnchors, conference)
+	return s.stretch(conference) + 5 + int64(d.below(4))
+}
+
+// answered is when somebody answered a call in the world as the seed left it, 0
+// when nobody had.
+func answered(calls *sequence, i int64) int64 {
+	l := callLife(calls, i)
+	p := progress{life: l, created: calls.created(i), newest: calls.newest}
+	p.start = min(int((calls.base-1-i)/2), l.final())
+	p.step = p.start
+	return p.reached("in-progress")
+}
+
+// subject is what a recording is of.
+type subject struct {
+	call       int64 // the call, or the first one in the conference
+	conference int64 // -1 when it is of a call alone
+	since      int64 // when it began
+	lost       bool  // nobody answered: there is nothing to hear
+}
+
+// subjectOf finds what one of the recordings is of.
+func subjectOf(s *sequence, i int64) subject {
+	rooms := s.among[conferences]
+	extra := s.base - recordingsPerStretch*rooms.base
+	if i < extra {
+		return recordedCall(s, perRecording*i)
+	}
+	room, part := (i-extra)/recordingsPerStretch, (i-extra)%recordingsPerStretch
+	switch part {
+	case 0:
+		return recordedCall(s, rooms.stretch(room))
+	case 3:
+		return recordedCall(s, rooms.stretch(room)+10)
+	}
+	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.created(room)}
+	if part == 2 { // begun later, by hand
+		d := drawFor(s.seed, tagRecorded, i)
+		one.since = min(one.since+int64(d.below(50)), s.among[calls].created(rooms.anchor(room)+1))
+	}
+	return one
+}
+
+// recordedCall picks an answered one of the five calls from an index on. What is
+// said to begin no later than the call after them, so that times never fall.
+func recordedCall(s *sequence, from int64) subject {
+	all := s.among[calls]
+	d := drawFor(s.seed, tagRecorded, from)
+	first, until := int64(d.below(perRecording)), all.newest
+	if from+perRecording < all.base {
+		until = all.created(from + perRecording)
+	}
+	for k := range int64(perRecording) {
+		i := from + (first+k)%perRecording
+		if at := answered(all, i); at != 0 {
+			return subject{call: i, conference: -1, since: min(at, until)}
+		}
+	}
+	i := from + first
+	return subject{call: i, conference: -1, since: all.created(i), lost: true}
+}
+
+// nothing is a condition no record meets.
+var nothing = condition{test: func(row) bool { return false }, hi: -1}
+
+// recordingsOfCall are those of a call, alone or as the first in a conference.
+func recordingsOfCall(_ *world, s *sequence, call int64) condition {
+	rooms := s.among[conferences]
+	if call >= s.among[calls].base {
+		return nothing
+	}
+	first, last := int64(-1), int64(-1)
+	for _, i := range recordingsNear(s, rooms, call) {
+		if subjectOf(s, i).call == call {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return nothing
+	}
+	return condition{func(r row) bool { return r.(*recording).of.call == call }, first, last}
+}
+
+// recordingsNear are the recordings that may be of a call, rising.
+func recordingsNear(s, rooms *sequence, call int64) []int64 {
+	extra := s.base - recordingsPerStretch*rooms.base
+	if call < rooms.rest() {
+		if i := call / perRecording; i < extra {
+			return []int64{i}
+		}
+		return nil
+	}
+	first := extra + recordingsPerStretch*((call-rooms.rest())/callsPerStretch)
+	return []int64{first, first + 1, first + 2, first + 3}
+}
+
+// recordingsOfConference are the two of a conference.
+func recordingsOfConference(_ *world, s *sequence, room int64) condition {
+	rooms := s.among[conferences]
+	if room >= rooms.base {
+		return nothing
+	}
+	first := s.base - recordingsPerStretch*(rooms.base-room) + 1
+	return condition{func(r row) bool { return r.(*recording).of.conference == room }, first, first + 1}
+}
+
+// perTranscription is how many recordings there are for each transcription.
+const perTranscription = 10
+
+// spokenIn is the recording a transcription is of: one of ten, of a call.
+func spokenIn(s *sequence, transcription int64) int64 {
+	all := s.among[recordings]
+	from := transcription * perTranscription
+	d := drawFor(s.seed, tagSpoken, transcription)
+	first := int64(d.below(perTranscription))
+	for k := range int64(perTranscription) {
+		i := from + (first+k)%perTranscription
+		if of := subjectOf(all, i); of.conference < 0 && !of.lost {
+			return i
+		}
+	}
+	return from + first
+}
+
+// spokenAt is when a transcription was made: when its recording ended, but not
+// after the first recording that belongs to the next, so that times never fall.
+func spokenAt(s *sequence, transcription int64) int64 {
+	all := s.among[recordings]
+	i := spokenIn(s, transcription)
+	at, until := all.created(i)+recordingLife(all, i).dwell[0], all.newest
+	if next := (transcription + 1) * perTranscription; next < all.base {
+		until = all.created(next)
+	}
+	return min(at, until)
+}
+
+// transcriptionsOf is the one of a recording, if it has one.
+func transcriptionsOf(_ *world, s *sequence, recording int64) condition {
+	i := recording / perTranscription
+	if i >= s.base || spokenIn(s, i) != recording {
+		return nothing
+	}
+	return condition{func(r row) bool { return r.(*transcription).i == i }, i, i}
+}
+
+// lengthOf is how long somebody talked in a state of a life the seed drew.
+func lengthOf(l life, status string) int64 {
+	step := slices.Index(l.plan, status)
+	if step < 0 {
+		return 0
+	}
+	return l.dwell[step]
+}
