@@ -30,6 +30,8 @@ type kind struct {
 	// remove allows DELETE. buries keeps what was deleted in sight of those who
 	// ask for it.
 	remove, buries bool
+	// keeps tells why a record cannot be deleted now; nil means that it always can.
+	keeps func(w *world, s *sequence, i int64) *refusal
 	// arrives allows /-/advance to create some.
 	arrives bool
 	// found finds a record by what stands for it in a path where that is not its
@@ -60,7 +62,10 @@ func (k *kind) listKey() string {
 }
 
 // kinds are all the kinds of the world that live in an account.
-var kinds = []*kind{calls, messages, numbers, conferences, participants, recordings, media, transcriptions}
+var kinds = []*kind{
+	calls, messages, numbers, conferences, participants, recordings, media, transcriptions,
+	notifications, alerts, events, queues, members, applications, callerIDs, apiKeys, signingKeys, addresses,
+}
 
 // Tags of draws that belong to no kind.
 const (
@@ -70,6 +75,20 @@ const (
 	tagMedia    = 0x6d6564
 	tagServices = 0x736572
 	tagSecrets  = 0x736563
+
+	tagTroubles   = 0x74726f
+	tagAvailable  = 0x617661
+	tagCallEvents = 0x636576
+)
+
+// Tags of kinds whose SIDs others name too.
+const (
+	tagApplications = 0x4150
+	tagCallerIDs    = 0x504e
+	tagKeys         = 0x534b
+	tagSigningKeys  = 0x5353
+	tagAddresses    = 0x4144
+	tagQueues       = 0x5155
 )
 
 const (

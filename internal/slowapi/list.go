@@ -13,6 +13,7 @@ type search struct {
 	w          *world
 	s          *sequence
 	target     *target
+	q          query
 	quirks     quirks
 	conditions []condition
 	lo, hi     int64
@@ -22,24 +23,42 @@ type search struct {
 
 // newSearch reads the filters of a query. The caller holds the world for reading.
 func newSearch(w *world, t *target, on quirks, q query) (*search, *refusal) {
-	x := &search{w: w, s: t.seq, target: t, quirks: on, hi: math.MaxInt64, row: t.seq.kind.blank()}
+	x := &search{w: w, s: t.seq, target: t, q: q, quirks: on, hi: math.MaxInt64, row: t.seq.kind.blank()}
 	if t.narrow != nil {
 		x.conditions = append(x.conditions, *t.narrow)
 		x.lo, x.hi = t.narrow.lo, t.narrow.hi
 	}
-	for _, f := range t.route.listFilters() {
-		g := q.given[f.key]
+	if r := x.readFilters(t.route.listFilters()); r != nil {
+		return nil, r
+	}
+	return x, nil
+}
+
+// readFilters adds what the filters in the query ask for.
+func (x *search) readFilters(filters []filter) *refusal {
+	for _, f := range filters {
+		g := x.q.given[f.key]
 		if g.value == "" {
 			continue // absent, bare and empty narrow nothing
 		}
 		c, r := f.read(x, g.value)
 		if r != nil {
-			return nil, r
+			return r
 		}
 		x.conditions = append(x.conditions, c)
 		x.lo, x.hi = max(x.lo, c.lo), min(x.hi, c.hi)
 	}
-	return x, nil
+	return nil
+}
+
+// suits tells whether a row meets every condition.
+func (x *search) suits(r row) bool {
+	for _, c := range x.conditions {
+		if !c.test(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // open tells whether every record is asked for.
@@ -54,12 +73,7 @@ func (x *search) meets(i int64) bool {
 		return true
 	}
 	x.row.load(x.w, x.s, i)
-	for _, c := range x.conditions {
-		if !c.test(x.row) {
-			return false
-		}
-	}
-	return true
+	return x.suits(x.row)
 }
 
 // below is the highest index at or under i that may meet the conditions, -1
@@ -163,18 +177,17 @@ const (
 	maxSize     = 1000
 )
 
-// readPlace reads PageSize, Page and PageToken. The caller holds the world for
-// reading.
-func (x *search) readPlace(q query) (place, *refusal) {
+// readSize reads PageSize and Page, and takes PageToken as it is.
+func readSize(q query, on quirks) (place, *refusal) {
 	p := place{size: defaultSize, token: q.given["PageToken"].value}
 	if g, there := q.given["PageSize"]; there {
 		size, ok := whole(g.value)
 		switch {
-		case (!ok || size == 0) && x.quirks.on(sizeForgiven):
+		case (!ok || size == 0) && on.on(sizeForgiven):
 			size = defaultSize
 		case !ok || size == 0:
 			return p, invalid("Page size must be a number greater than 0.")
-		case size > maxSize && x.quirks.on(sizeRefused):
+		case size > maxSize && on.on(sizeRefused):
 			return p, invalid("Page size must be at most 1000.")
 		}
 		p.size = min(size, maxSize)
@@ -186,8 +199,15 @@ func (x *search) readPlace(q query) (place, *refusal) {
 		}
 		p.page = page
 	}
-	if p.token == "" {
-		return p, nil
+	return p, nil
+}
+
+// readPlace reads where in the list a query's page stands. The caller holds the
+// world for reading.
+func (x *search) readPlace(q query) (place, *refusal) {
+	p, r := readSize(q, x.quirks)
+	if r != nil || p.token == "" {
+		return p, r
 	}
 	if len(p.token) < 2 || p.token[0] != 'P' || p.token[1] != 'A' && p.token[1] != 'B' {
 		return p, invalid("Page token is invalid.")

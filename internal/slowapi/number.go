@@ -3,7 +3,6 @@ package slowapi
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -31,6 +30,8 @@ type number struct {
 	beta   bool
 	origin string
 	fields map[string]string // what is set, by the name of the form field
+
+	dependent bool // shown among those that depend on an address
 }
 
 // ownFriendly are the names of the first eight; empty means the number itself.
@@ -49,6 +50,7 @@ func (n *number) load(w *world, s *sequence, i int64) {
 		n.fields["FriendlyName"] = ownFriendly[i%8]
 		n.fields["VoiceUrl"] = "https://example.com/voice?line=" + n.number[1:]
 		n.fields["SmsUrl"] = "https://example.com/sms"
+		n.fields["AddressSid"] = w.addressOf(s.account, i)
 	}
 	if m := s.marks[i]; m != nil {
 		for field, value := range m.form {
@@ -70,15 +72,22 @@ func (n *number) or(name, otherwise string) string {
 	return otherwise
 }
 
+// updated is when the number was last written to.
+func (n *number) updated() int64 {
+	created := n.s.created(n.i)
+	if m := n.s.marks[n.i]; m != nil {
+		return max(created, m.touched)
+	}
+	return created
+}
+
 // append writes the number's row, which is its instance too.
 func (n *number) append(dst []byte, w *world) []byte {
+	if n.dependent {
+		return dependent{n}.append(dst, w)
+	}
 	sid := string(w.appendSID(nil, n.s, n.i))
 	account := w.accountSID(n.s.account)
-	created := n.s.created(n.i)
-	updated := created
-	if m := n.s.marks[n.i]; m != nil {
-		updated = max(updated, m.touched)
-	}
 
 	o := object{b: dst}
 	o.open()
@@ -95,8 +104,8 @@ func (n *number) append(dst []byte, w *world) []byte {
 	o.truth("sms", n.sort != "local" || strings.HasPrefix(n.number, "+1"))
 	o.truth("voice", true)
 	o.close()
-	o.date("date_created", created)
-	o.date("date_updated", updated)
+	o.date("date_created", n.s.created(n.i))
+	o.date("date_updated", n.updated())
 	o.textOrNull("emergency_address_sid", n.field("EmergencyAddressSid"))
 	o.text("emergency_address_status", "unregistered")
 	o.text("emergency_status", n.or("EmergencyStatus", "Inactive"))
@@ -139,28 +148,9 @@ var numberFields = map[string][]string{
 
 var methods = []string{"GET", "POST"}
 
-// readNumber takes the fields a write sets from its form.
-func readNumber(form url.Values) (map[string]string, *refusal) {
-	fields := map[string]string{}
-	for name, may := range numberFields {
-		if !form.Has(name) {
-			continue
-		}
-		value := form.Get(name)
-		if len(may) == 1 && value != "" && !isSID(value, may[0]) || len(may) > 1 && !slices.Contains(may, value) {
-			return nil, invalid(name + " is not valid")
-		}
-		fields[name] = value
-	}
-	if len([]rune(fields["FriendlyName"])) > 64 {
-		return nil, refuse(400, 21451, "FriendlyName is too long")
-	}
-	return fields, nil
-}
-
 // createNumber buys a number, by itself or by its area.
 func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *refusal) {
-	fields, r := readNumber(form)
+	fields, r := readFields(numberFields, form)
 	if r != nil {
 		return nil, r
 	}
@@ -177,7 +167,7 @@ func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *r
 }
 
 func updateNumber(_ *world, _ *sequence, _ int64, form url.Values) (map[string]string, []string, *refusal) {
-	fields, r := readNumber(form)
+	fields, r := readFields(numberFields, form)
 	return fields, nil, r
 }
 

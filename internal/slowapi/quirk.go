@@ -19,13 +19,14 @@ const (
 	unfinishedRefused = "unfinished-refused"
 	participantsKept  = "participants-kept"
 	mediaLate         = "media-late"
+	rangeForgiven     = "range-forgiven"
 )
 
 // quirkNames are all of them, in the order of the table in docs/slowapi.md.
 var quirkNames = []string{
 	edgeExclusive, beforeWholeDay, beforeMidnight, operatorRefused,
 	pageIgnored, sizeRefused, sizeForgiven, retention, unfinishedRefused,
-	participantsKept, mediaLate,
+	participantsKept, mediaLate, rangeForgiven,
 }
 
 // quirks are those switched on.

@@ -29,6 +29,8 @@ type route struct {
 	dress func(r row, here string)
 	// monitor is a path of the Monitor API: no account, no .json, another envelope.
 	monitor bool
+	// readOnly is a list whose records are made elsewhere.
+	readOnly bool
 	// serve answers what is neither a list nor a record of a kind; methods are
 	// what it takes, as an Allow header has them.
 	serve   func(s *Server, r *http.Request, t target, form url.Values) (answer, error)
@@ -66,7 +68,8 @@ var routes = slices.Concat([]route{
 	numbersOf("Mobile", "mobile"),
 	numbersOf("TollFree", "toll-free"),
 	{pattern: "Accounts/*/IncomingPhoneNumbers/*", kind: numbers, instance: true},
-}, soundRoutes)
+}, soundRoutes, notificationRoutes, callEventRoutes, queueRoutes, applicationRoutes, callerIDRoutes, keyRoutes, addressRoutes,
+	usageRoutes, balanceRoutes, availableRoutes)
 
 // numbersOf is the list of one sort of numbers.
 func numbersOf(path, sort string) route {
@@ -129,7 +132,7 @@ func (r *route) allow() string {
 		return r.methods
 	}
 	allow := "GET, HEAD"
-	if !r.instance && r.kind.create != nil || r.instance && r.kind.update != nil {
+	if !r.instance && !r.readOnly && r.kind.create != nil || r.instance && r.kind.update != nil {
 		allow += ", POST"
 	}
 	if r.instance && r.kind.remove {

@@ -77,6 +77,9 @@ func (s *Server) remove(t target) (answer, error) {
 	if there && s.quirks.on(unfinishedRefused) {
 		refused = w.refuseUnfinished(t)
 	}
+	if there && refused == nil && t.seq.kind.keeps != nil {
+		refused = t.seq.kind.keeps(w, t.seq, t.index)
+	}
 	w.mu.RUnlock()
 	if !there {
 		return notFound(t.path).answer(), nil

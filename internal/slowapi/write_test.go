@@ -102,7 +102,7 @@ func TestAdvanceMovesWhatIsNotFinal(t *testing.T) {
 			t.Errorf("created %v", one["date_created"])
 		}
 	}
-	for _, bad := range []string{``, `[]`, `{"calls":-1}`, `{"calls":1.5}`, `{"calls":100001}`, `{"seconds":-1}`, `{"seconds":1e12}`, `{"alerts":1}`, `{"call":1}`, `{} {}`, `{"calls":"1"}`, `null x`} {
+	for _, bad := range []string{``, `[]`, `{"calls":-1}`, `{"calls":1.5}`, `{"calls":100001}`, `{"seconds":-1}`, `{"seconds":1e12}`, `{"alerts":-1}`, `{"call":1}`, `{} {}`, `{"calls":"1"}`, `null x`} {
 		if got := r.control("/-/advance", bad, 400); !strings.Contains(got, `{"error":"`) {
 			t.Errorf("%s: %s", bad, got)
 		}

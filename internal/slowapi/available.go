@@ -1,0 +1,209 @@
+// Available phone numbers: what could be bought where, and the countries to buy in.
+package slowapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// available is one number that could be bought. It is drawn from its country,
+// sort and place; none is ever bought away.
+type available struct {
+	in       *territory
+	of       *offer
+	number   string
+	at       *locale // nil outside North America and for toll-free numbers
+	requires string  // what sort of address
+	beta     bool
+
+	sms, mms, voice, fax bool
+}
+
+// perFront is how many numbers there are to each way they begin.
+const perFront = 40
+
+// load draws the number in a place.
+func (n *available) load(w *world, _ *sequence, i int64) {
+	in, of := n.in, n.of
+	*n = available{in: in, of: of, requires: "none", voice: true}
+	tag := uint64(tagAvailable)
+	for _, c := range in.iso + of.path {
+		tag = tag<<5 ^ uint64(c)
+	}
+	d := drawFor(w.seed, tag, i)
+	front := of.fronts[i%int64(len(of.fronts))]
+	n.number = string(appendSubscriber([]byte("+"+in.code+front), &d, of.size))
+	luck := d.below(100)
+	n.beta = in.beta || luck < 5
+	north := in.code == "1"
+	switch of.path {
+	case "Local":
+		n.requires = in.requires
+		n.sms, n.mms, n.fax = north && luck < 90, north && luck < 80, luck%3 == 0
+		n.at = placeOf(n.number)
+	case "Mobile":
+		n.sms, n.mms, n.voice = true, luck < 20, luck >= 30
+	case "MachineToMachine":
+		n.sms, n.voice = true, false
+	case "TollFree":
+		n.sms, n.mms = north, north && luck < 40
+	default:
+		n.voice, n.fax = luck >= 10, luck%4 == 0
+	}
+}
+
+// count is how many there are.
+func (of *offer) count() int64 { return int64(len(of.fronts)) * perFront }
+
+// append writes the number's row. It has no SID and no instance.
+func (n *available) append(dst []byte, _ *world) []byte {
+	o := object{b: dst}
+	at := n.at
+	if at == nil {
+		at = &locale{}
+	}
+	o.open()
+	o.text("address_requirements", n.requires)
+	o.truth("beta", n.beta)
+	o.name("capabilities")
+	o.open()
+	o.truth("fax", n.fax)
+	o.truth("mms", n.mms)
+	o.truth("sms", n.sms)
+	o.truth("voice", n.voice)
+	o.close()
+	o.text("friendly_name", formatted(n.number))
+	o.text("iso_country", n.in.iso)
+	o.textOrNull("lata", at.lata)
+	o.degrees("latitude", at.lat)
+	o.textOrNull("locality", at.locality)
+	o.degrees("longitude", at.long)
+	o.text("phone_number", n.number)
+	o.textOrNull("postal_code", at.postal)
+	o.textOrNull("rate_center", at.rateCenter)
+	o.textOrNull("region", at.region)
+	o.close()
+	return o.b
+}
+
+// degrees writes a latitude or longitude, or null for none.
+func (o *object) degrees(name string, value float64) {
+	if value == 0 {
+		o.null(name)
+		return
+	}
+	o.name(name)
+	o.b = strconv.AppendFloat(o.b, value, 'f', -1, 64)
+}
+
+// availableNumbers answers the list of one sort of number in one country. Such a
+// list has no pages, whatever the published schema says: its examples, and
+// Twilio, give the first PageSize numbers and the list's own URI.
+func (s *Server) availableNumbers(r *http.Request, t target, _ url.Values) (answer, error) {
+	in := territoryOf(t.sids[1])
+	sort := t.path[strings.LastIndexByte(t.path, '/')+1:]
+	sort = strings.TrimSuffix(sort, ".json")
+	if in == nil || in.offered(sort) == nil {
+		return notFound(t.path).answer(), nil
+	}
+	w, q := s.world, readQuery(r.URL.RawQuery)
+	p, refused := readSize(q, s.quirks)
+	if refused != nil {
+		return refused.answer(), nil
+	}
+	n := &available{in: in, of: in.offered(sort)}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	x := &search{w: w, quirks: s.quirks, q: q}
+	if refused := x.readFilters(t.route.listFilters()); refused != nil {
+		return refused.answer(), nil
+	}
+	var rows []byte
+	for i, found := int64(0), int64(0); i < n.of.count() && found < p.size; i++ {
+		if n.load(w, nil, i); !x.suits(n) {
+			continue
+		}
+		if found++; found > 1 {
+			rows = append(rows, ',')
+		}
+		rows = n.append(rows, w)
+	}
+	uri := t.path
+	if echo := q.echo(nil, t.route.listFilters()); len(echo) > 0 {
+		uri += "?" + strings.TrimSuffix(string(echo), "&")
+	}
+	var o object
+	o.open()
+	o.array("available_phone_numbers", rows)
+	o.text("uri", uri)
+	o.close()
+	return answer{status: http.StatusOK, body: o.b}, nil
+}
+
+// countryList answers the list of countries, or one of them.
+func (s *Server) countryList(_ *http.Request, t target, _ url.Values) (answer, error) {
+	s.world.mu.RLock()
+	base := version + "/Accounts/" + s.world.accountSID(t.account) + "/AvailablePhoneNumbers"
+	s.world.mu.RUnlock()
+	if len(t.sids) == 2 {
+		one := territoryOf(t.sids[1])
+		if one == nil {
+			return notFound(t.path).answer(), nil
+		}
+		return answer{status: http.StatusOK, body: one.append(nil, base)}, nil
+	}
+	var rows []byte
+	for i := range territories {
+		if i > 0 {
+			rows = append(rows, ',')
+		}
+		rows = territories[i].append(rows, base)
+	}
+	var o object
+	o.open()
+	o.array("countries", rows)
+	o.text("uri", base+".json")
+	o.close()
+	return answer{status: http.StatusOK, body: o.b}, nil
+}
+
+// append writes the country.
+func (t *territory) append(dst []byte, base string) []byte {
+	o := object{b: dst}
+	o.open()
+	o.truth("beta", t.beta)
+	o.text("country", t.name)
+	o.text("country_code", t.iso)
+	o.name("subresource_uris")
+	o.open()
+	for _, one := range t.offers {
+		o.text(offerNames[one.path], base+"/"+t.iso+"/"+one.path+".json")
+	}
+	o.close()
+	o.text("uri", base+"/"+t.iso+".json")
+	o.close()
+	return o.b
+}
+
+// offerNames are what a country calls its sorts of numbers.
+var offerNames = map[string]string{
+	"Local": "local", "Mobile": "mobile", "TollFree": "toll_free", "National": "national",
+	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",
+}
+
+// availableRoutes are the countries, one of them, and each sort of number in one.
+var availableRoutes = func() []route {
+	all := []route{
+		{pattern: "Accounts/*/AvailablePhoneNumbers", serve: (*Server).countryList, methods: "GET, HEAD"},
+		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, serve: (*Server).countryList, methods: "GET, HEAD"},
+	}
+	for path := range offerNames {
+		all = append(all, route{
+			pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers", filters: availableFilters,
+			serve: (*Server).availableNumbers, methods: "GET, HEAD",
+		})
+	}
+	return all
+}()

@@ -1,0 +1,168 @@
+// Filters of available phone numbers: digits, capabilities, addresses, places.
+package slowapi
+
+import (
+	"strconv"
+	"strings"
+)
+
+// availableFilters in the order of docs/twilio.md.
+var availableFilters = []filter{
+	{"AreaCode", areaFilter},
+	{"Contains", containsFilter},
+	capability("SmsEnabled", func(n *available) bool { return n.sms }),
+	capability("MmsEnabled", func(n *available) bool { return n.mms }),
+	capability("VoiceEnabled", func(n *available) bool { return n.voice }),
+	capability("FaxEnabled", func(n *available) bool { return n.fax }),
+	excluding("ExcludeAllAddressRequired", func(n *available) bool { return n.requires != "none" }),
+	excluding("ExcludeLocalAddressRequired", func(n *available) bool { return n.requires == "local" }),
+	excluding("ExcludeForeignAddressRequired", func(n *available) bool { return n.requires == "foreign" }),
+	{"Beta", betaFilter},
+	{"NearNumber", nearNumber},
+	{"NearLatLong", nearLatLong},
+	{"Distance", distanceFilter},
+	inPlace("InPostalCode", func(l *locale) string { return l.postal }),
+	inPlace("InRegion", func(l *locale) string { return l.region }),
+	inPlace("InRateCenter", func(l *locale) string { return l.rateCenter }),
+	inPlace("InLata", func(l *locale) string { return l.lata }),
+	inPlace("InLocality", func(l *locale) string { return l.locality }),
+}
+
+// capability asks for numbers that can or cannot do something.
+func capability(key string, get func(*available) bool) filter {
+	return filter{key, truthFilter(func(r row) bool { return get(r.(*available)) })}
+}
+
+// excluding leaves out some numbers when it is true, and nothing when it is not.
+func excluding(key string, out func(*available) bool) filter {
+	return filter{key, func(x *search, value string) (condition, *refusal) {
+		c, r := truthFilter(func(row) bool { return true })(x, value)
+		if r != nil {
+			return c, r
+		}
+		asked := c.test(nil)
+		return everywhere(func(r row) bool { return !asked || !out(r.(*available)) }), nil
+	}}
+}
+
+// betaFilter leaves out what is new to Twilio when it is false; true asks for
+// those beside all others.
+func betaFilter(x *search, value string) (condition, *refusal) {
+	c, r := truthFilter(func(row) bool { return true })(x, value)
+	if r != nil {
+		return c, r
+	}
+	asked := c.test(nil)
+	return everywhere(func(r row) bool { return asked || !r.(*available).beta }), nil
+}
+
+// areaFilter asks for numbers of North America by the three digits they begin with.
+func areaFilter(_ *search, value string) (condition, *refusal) {
+	if len(value) != 3 || !digits(value) {
+		return condition{}, invalid("AreaCode is not valid: " + value)
+	}
+	return everywhere(func(r row) bool {
+		n := r.(*available)
+		return n.in.code == "1" && strings.HasPrefix(n.number, "+1"+value)
+	}), nil
+}
+
+// keypad is the digit each letter stands on.
+const keypad = "22233344455566677778889999"
+
+// containsFilter asks for a pattern of 2 to 16 characters: digits, letters for
+// the digits they stand on, * for any one digit, % at an end for any number of
+// them, + at the beginning and $ at the end of the number.
+func containsFilter(_ *search, value string) (condition, *refusal) {
+	pattern, atStart := strings.CutPrefix(value, "+")
+	pattern, atEnd := strings.CutSuffix(pattern, "$")
+	pattern = strings.Trim(pattern, "%")
+	out := []byte(pattern)
+	for i, c := range out {
+		switch {
+		case c >= 'a' && c <= 'z':
+			out[i] = keypad[c-'a']
+		case c >= 'A' && c <= 'Z':
+			out[i] = keypad[c-'A']
+		case c != '*' && (c < '0' || c > '9'):
+			return condition{}, invalid("Contains is not valid: " + value)
+		}
+	}
+	if len(value) < 2 || len(value) > 16 {
+		return condition{}, invalid("Contains must have 2 to 16 characters")
+	}
+	return everywhere(func(r row) bool {
+		number := r.(*available).number[1:]
+		switch {
+		case len(out) > len(number):
+			return false
+		case atStart && atEnd:
+			return len(out) == len(number) && matchesHere(number, string(out))
+		case atStart:
+			return matchesHere(number, string(out))
+		case atEnd:
+			return matchesHere(number[len(number)-len(out):], string(out))
+		}
+		return containsPattern(number, string(out))
+	}), nil
+}
+
+// inPlace asks for what is in a place, named by itself or by a number of it.
+func inPlace(key string, get func(*locale) string) filter {
+	return filter{key, func(_ *search, value string) (condition, *refusal) {
+		if at := placeOf(value); at != nil {
+			value = get(at)
+		}
+		return everywhere(func(r row) bool {
+			at := r.(*available).at
+			return at != nil && strings.EqualFold(get(at), value)
+		}), nil
+	}}
+}
+
+// distance is how many miles a search reaches: Distance, at most 500, or 25.
+func distance(x *search) (float64, *refusal) {
+	value := x.q.given["Distance"].value
+	if value == "" {
+		return 25, nil
+	}
+	n, ok := whole(value)
+	if !ok || n > 500 {
+		return 0, invalid("Distance must be a number of miles from 0 to 500")
+	}
+	return float64(n), nil
+}
+
+// distanceFilter narrows nothing by itself.
+func distanceFilter(x *search, _ string) (condition, *refusal) {
+	_, r := distance(x)
+	return everywhere(func(row) bool { return true }), r
+}
+
+func near(x *search, lat, long float64) (condition, *refusal) {
+	reach, r := distance(x)
+	return everywhere(func(r row) bool {
+		at := r.(*available).at
+		return at != nil && miles(lat, long, at.lat, at.long) <= reach
+	}), r
+}
+
+// nearNumber asks for what is near the place of a number.
+func nearNumber(x *search, value string) (condition, *refusal) {
+	at := placeOf(value)
+	if at == nil {
+		return everywhere(func(row) bool { return false }), nil
+	}
+	return near(x, at.lat, at.long)
+}
+
+// nearLatLong asks for what is near a point.
+func nearLatLong(x *search, value string) (condition, *refusal) {
+	first, second, _ := strings.Cut(value, ",")
+	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
+	long, err2 := strconv.ParseFloat(strings.TrimSpace(second), 64)
+	if err != nil || err2 != nil || !(lat >= -90 && lat <= 90 && long >= -180 && long <= 180) {
+		return condition{}, invalid("NearLatLong is not valid: " + value)
+	}
+	return near(x, lat, long)
+}

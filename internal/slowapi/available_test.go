@@ -1,0 +1,208 @@
+// Tests of available phone numbers: every filter, every country.
+package slowapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// offered reads a list of available numbers.
+func (r running) offered(target string) (rows []record, uri string) {
+	r.Helper()
+	var body struct {
+		Rows []record `json:"available_phone_numbers"`
+		URI  string   `json:"uri"`
+	}
+	if err := strict(r.get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
+		r.Fatalf("%s: %v", target, err)
+	}
+	return body.Rows, body.URI
+}
+
+func TestCountries(t *testing.T) {
+	r := start(t, Options{})
+	var body struct {
+		Countries []record `json:"countries"`
+		URI       string   `json:"uri"`
+	}
+	if err := strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
+		t.Fatal(err)
+	}
+	if len(body.Countries) != len(territories) || body.URI != root+"/AvailablePhoneNumbers.json" {
+		t.Errorf("%d countries at %s", len(body.Countries), body.URI)
+	}
+	sorts := map[string]bool{}
+	for _, one := range body.Countries {
+		if got := r.one(one["uri"].(string)); fmt.Sprint(got) != fmt.Sprint(one) {
+			t.Errorf("%v, its row is %v", got, one)
+		}
+		for name, uri := range one["subresource_uris"].(record) {
+			sorts[name] = true
+			rows, own := r.offered(strings.TrimPrefix(uri.(string), root+"/AvailablePhoneNumbers") + "?PageSize=1000")
+			if len(rows) < perFront || own != uri.(string) {
+				t.Errorf("%v: %d numbers, uri %s", uri, len(rows), own)
+			}
+			seen := map[any]bool{}
+			for _, number := range rows {
+				if number["iso_country"] != one["country_code"] || !isNumber(number["phone_number"].(string)) || seen[number["phone_number"]] {
+					t.Fatalf("%v: %v", uri, number)
+				}
+				seen[number["phone_number"]] = true
+			}
+		}
+	}
+	if len(sorts) != len(offerNames) {
+		t.Errorf("sorts of numbers: %v", sorts)
+	}
+	for _, target := range []string{"/XX.json", "/XX/Local.json", "/US/Mobile.json", "/US/Fax.json", "/us/Local.json"} {
+		r.write("GET", root+"/AvailablePhoneNumbers"+target, nil, 404)
+	}
+}
+
+// TestAvailableFilters: for each filter of the table, what it leaves is just
+// those rows of the whole list that meet it, some and not all.
+func TestAvailableFilters(t *testing.T) {
+	r := start(t, Options{})
+	like := func(field, pattern string) func(record) bool {
+		return func(one record) bool { return regexp.MustCompile(pattern).MatchString(fmt.Sprint(one[field])) }
+	}
+	can := func(what string, want bool) func(record) bool {
+		return func(one record) bool { return one["capabilities"].(record)[what] == want }
+	}
+	tried := map[string]bool{}
+	for _, c := range []struct {
+		list, query string
+		keep        func(record) bool
+	}{
+		{"/US/Local", "AreaCode=415", like("phone_number", `^\+1415`)},
+		{"/US/Local", "Contains=303", like("phone_number", `\+\d*303`)},
+		{"/US/Local", "Contains=%2B1212", like("phone_number", `^\+1212`)},
+		{"/US/Local", "Contains=7%24&Beta=true", like("phone_number", `7$`)},
+		{"/US/Local", "Contains=5*", like("phone_number", `5\d`)},
+		{"/US/Local", "Contains=415***2%25", like("phone_number", `415\d\d\d2`)},
+		{"/US/Local", "Contains=aDg", like("phone_number", `234`)},
+		{"/US/Local", "SmsEnabled=true", can("sms", true)},
+		{"/US/Local", "SmsEnabled=false", can("sms", false)},
+		{"/US/Local", "MmsEnabled=true", can("mms", true)},
+		{"/GB/Mobile", "VoiceEnabled=false", can("voice", false)},
+		{"/FR/National", "VoiceEnabled=TRUE", can("voice", true)},
+		{"/US/Local", "FaxEnabled=true", can("fax", true)},
+		{"/US/Local", "Beta=false", func(one record) bool { return one["beta"] == false }},
+		{"/US/Local", "NearNumber=%2B12125551234", like("locality", "New York")},
+		{"/US/Local", "NearNumber=%2B12125551234&Distance=250", like("locality", "New York|Boston")},
+		{"/US/Local", "NearLatLong=37.8,-122.4", like("locality", "San Francisco")},
+		{"/US/Local", "NearLatLong=37.8,%20-122.4&Distance=500", like("locality", "San Francisco|Las Vegas")},
+		{"/US/Local", "InPostalCode=10007", like("postal_code", "10007")},
+		{"/US/Local", "InRegion=ca", like("region", "^CA$")},
+		{"/CA/Local", "InLocality=Montr%C3%A9al", like("locality", "Montréal")},
+		{"/US/Local", "InRateCenter=MIAMI&InLata=460", like("rate_center", "MIAMI")},
+		{"/US/Local", "InLata=%2B18085550000", like("lata", "834")},
+	} {
+		all, _ := r.offered(c.list + ".json?PageSize=1000")
+		got, uri := r.offered(c.list + ".json?PageSize=1000&" + c.query)
+		var want []any
+		for _, one := range all {
+			if c.keep(one) {
+				want = append(want, one["phone_number"])
+			}
+		}
+		var have []any
+		for _, one := range got {
+			have = append(have, one["phone_number"])
+		}
+		if fmt.Sprint(have) != fmt.Sprint(want) || len(want) == 0 || len(want) == len(all) {
+			t.Errorf("%s?%s: %d, want %d of %d", c.list, c.query, len(have), len(want), len(all))
+		}
+		query, _ := url.ParseQuery(c.query)
+		for key := range query {
+			tried[key] = true
+			if !strings.Contains(uri, key+"=") {
+				t.Errorf("%s is not echoed: %s", key, uri)
+			}
+		}
+	}
+	for query, requires := range map[string]string{"ExcludeAllAddressRequired": "any foreign local", "ExcludeLocalAddressRequired": "local", "ExcludeForeignAddressRequired": "foreign"} {
+		for _, list := range []string{"/US/Local", "/GB/Local", "/DE/Local", "/AU/Local"} {
+			all, _ := r.offered(list + ".json")
+			out := strings.Contains(requires, all[0]["address_requirements"].(string))
+			if got, _ := r.offered(list + ".json?" + query + "=true"); out != (len(got) == 0) {
+				t.Errorf("%s?%s: %d", list, query, len(got))
+			}
+			if got, _ := r.offered(list + ".json?" + query + "=false"); len(got) != len(all) {
+				t.Errorf("%s?%s=false: %d", list, query, len(got))
+			}
+		}
+		tried[query] = true
+	}
+	for _, f := range availableFilters {
+		if !tried[f.key] {
+			t.Errorf("%s was not tried", f.key)
+		}
+	}
+}
+
+func TestAvailableEdges(t *testing.T) {
+	r := start(t, Options{})
+	for _, bad := range []string{"AreaCode=41", "AreaCode=x", "Contains=1", "Contains=12345678901234567", "Contains=1-2", "SmsEnabled=yes", "Beta=2", "ExcludeAllAddressRequired=1",
+		"NearLatLong=1", "NearLatLong=91,0", "NearLatLong=NaN,1", "NearNumber=%2B1212&Distance=501", "Distance=far", "PageSize=0"} {
+		if status, body, _ := r.ask("GET", root+"/AvailablePhoneNumbers/US/Local.json?"+bad, nil); status != 400 || !strings.Contains(string(body), "20001") {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+	if rows, uri := r.offered("/US/Local.json?PageSize=3&Unknown=1&Contains=&AreaCode=212"); len(rows) != 3 || uri != root+"/AvailablePhoneNumbers/US/Local.json?AreaCode=212&Contains=" {
+		t.Errorf("%d rows, uri %s", len(rows), uri)
+	}
+	if rows, _ := r.offered("/US/Local.json"); len(rows) != 50 {
+		t.Errorf("%d rows without a PageSize", len(rows))
+	}
+	if rows, _ := r.offered("/DE/Local.json?AreaCode=212"); len(rows) != 0 {
+		t.Errorf("%d German numbers in an area of New York", len(rows))
+	}
+	if rows, _ := r.offered("/DE/Local.json?NearNumber=%2B4930123456"); len(rows) != 0 {
+		t.Errorf("%d near a number outside North America", len(rows))
+	}
+	if body := r.get(root + "/AvailablePhoneNumbers/US/Local.json?Contains=zzzzz"); !json.Valid(body) || !strings.Contains(string(body), `"available_phone_numbers":[]`) {
+		t.Errorf("%s", body)
+	}
+}
+
+// TestAccountsBelowHaveEverything: each list of an account below the main one
+// is there, most are empty, and none of its paths fails.
+func TestAccountsBelowHaveEverything(t *testing.T) {
+	r := start(t, Options{Records: 300})
+	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
+	for i := range routes {
+		one := &routes[i]
+		if one.parent != nil || one.kind == accounts || strings.Contains(one.pattern, "/*/") && strings.Count(one.pattern, "*") > 1 {
+			continue
+		}
+		target := "/2010-04-01/" + strings.Replace(one.pattern, "*", below, 1) + ".json"
+		want := 200
+		if strings.Contains(target, "*") {
+			target, want = strings.Replace(target, "*", "XX00000000000000000000000000000000", 1), 404
+		} else if one.methods == "POST" {
+			want = 405
+		}
+		if status, body, _ := r.ask("GET", target, nil); status != want || !json.Valid(body) {
+			t.Errorf("%s: %d %s, want %d", target, status, body, want)
+		}
+	}
+	for _, list := range []string{"/Notifications", "/Queues", "/Applications", "/OutgoingCallerIds", "/Keys", "/SigningKeys", "/Addresses"} {
+		if got := r.page("/2010-04-01/Accounts/" + below + list + ".json").records; len(got) != 0 {
+			t.Errorf("%s of the account below: %d", list, len(got))
+		}
+	}
+	for list, form := range map[string]url.Values{"/Applications": {}, "/Keys": {}, "/Queues": {"FriendlyName": {"q"}}, "/OutgoingCallerIds": {"PhoneNumber": {"+15005550006"}}} {
+		status, body, _ := r.ask("POST", "/2010-04-01/Accounts/"+below+list+".json", form)
+		if status/100 != 2 || len(r.page("/2010-04-01/Accounts/"+below+list+".json").records) != 1 {
+			t.Errorf("%s: %d %s", list, status, body)
+		}
+	}
+	if got := r.one("/2010-04-01/Accounts/" + below + "/Balance.json"); got["balance"] != "0" {
+		t.Errorf("balance %v", got)
+	}
+}

@@ -1,0 +1,187 @@
+// Cards: records that say, field by field, what was set in them.
+package slowapi
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// card is one application, key, caller id, address or queue.
+type card struct {
+	layout *layout
+	s      *sequence
+	i      int64
+	fields map[string]string // what is set, by the name of the form field
+	fresh  bool              // the answer to its creation
+}
+
+// layout says what the cards of one kind hold and how they look.
+type layout struct {
+	path    string   // of the kind, as it stands in a URI
+	columns []column // in the order they are written
+	fresh   []column // those of the answer to a creation, if they differ
+	// may are the fields a write may set, each with what it may hold: nil means
+	// anything, a two-letter word the prefix of a SID, several words one of them.
+	may map[string][]string
+	// whole are fields that must be numbers, with the highest each may be.
+	whole    map[string]int64
+	needs    []string          // what a creation must say
+	defaults map[string]string // what a field holds that was never set
+	first    func(w *world, s *sequence, i int64) map[string]string
+	check    func(form url.Values) *refusal // what else a write must meet
+}
+
+// column is one field of a card on its way out.
+type column struct {
+	name  string
+	write func(o *object, name string, c *card, w *world)
+}
+
+// cards is a kind of cards of which the main account begins with some.
+func cards(name, prefix string, tag uint64, begin int64, l *layout, filters ...filter) *kind {
+	return &kind{
+		name: name, prefix: prefix, tag: tag, filters: filters,
+		blank: func() row { return &card{layout: l} },
+		seed: func(w *world, k *kind) *sequence {
+			return w.sequence(k, 0, begin, w.epoch.Unix()-(days+1)*86400, 300*86400)
+		},
+		create: func(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+			for _, name := range l.needs {
+				if form.Get(name) == "" {
+					return nil, invalid("Missing required parameter " + name + " in the post body")
+				}
+			}
+			return l.read(form)
+		},
+		update: func(_ *world, _ *sequence, _ int64, form url.Values) (map[string]string, []string, *refusal) {
+			fields, r := l.read(form)
+			return fields, nil, r
+		},
+		remove: true,
+	}
+}
+
+// read takes the fields a write sets from its form.
+func (l *layout) read(form url.Values) (map[string]string, *refusal) {
+	if l.check != nil {
+		if r := l.check(form); r != nil {
+			return nil, r
+		}
+	}
+	for name, most := range l.whole {
+		if n, ok := whole(form.Get(name)); form.Has(name) && (!ok || n > most) {
+			return nil, invalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
+		}
+	}
+	return readFields(l.may, form)
+}
+
+// readFields takes from a form the fields that may be set.
+func readFields(may map[string][]string, form url.Values) (map[string]string, *refusal) {
+	fields := map[string]string{}
+	for name, one := range may {
+		if !form.Has(name) {
+			continue
+		}
+		value := form.Get(name)
+		if len(one) == 1 && value != "" && !isSID(value, one[0]) || len(one) > 1 && !slices.Contains(one, value) {
+			return nil, invalid(name + " is not valid")
+		}
+		fields[name] = value
+	}
+	if len([]rune(fields["FriendlyName"])) > 64 {
+		return nil, refuse(400, 21451, "FriendlyName is too long")
+	}
+	return fields, nil
+}
+
+// load reads the card with an index.
+func (c *card) load(w *world, s *sequence, i int64) {
+	*c = card{layout: c.layout, s: s, i: i, fields: map[string]string{}}
+	if !s.written(i) && i < s.base {
+		c.fields = c.layout.first(w, s, i)
+	}
+	if m := s.marks[i]; m != nil {
+		for name, value := range m.form {
+			c.fields[name] = value
+		}
+	}
+}
+
+// field is what a field holds.
+func (c *card) field(name string) string {
+	if value := c.fields[name]; value != "" {
+		return value
+	}
+	return c.layout.defaults[name]
+}
+
+func (c *card) made() { c.fresh = true }
+
+// updated is when the card was last written to.
+func (c *card) updated() int64 {
+	created := c.s.created(c.i)
+	if m := c.s.marks[c.i]; m != nil {
+		return max(created, m.touched)
+	}
+	return created
+}
+
+// append writes the card's row, which is its instance too.
+func (c *card) append(dst []byte, w *world) []byte {
+	columns := c.layout.columns
+	if c.fresh && c.layout.fresh != nil {
+		columns = c.layout.fresh
+	}
+	o := object{b: dst}
+	o.open()
+	for _, one := range columns {
+		one.write(&o, one.name, c, w)
+	}
+	o.close()
+	return o.b
+}
+
+// cardFilter asks for cards with exactly this in a field.
+func cardFilter(name string) filter {
+	return filter{name, textFilter(func(r row) string { return r.(*card).field(name) })}
+}
+
+// What a column may hold.
+
+func text(form string) func(*object, string, *card, *world) {
+	return func(o *object, name string, c *card, _ *world) { o.text(name, c.field(form)) }
+}
+
+func textOrNull(form string) func(*object, string, *card, *world) {
+	return func(o *object, name string, c *card, _ *world) { o.textOrNull(name, c.field(form)) }
+}
+
+func truth(form string) func(*object, string, *card, *world) {
+	return func(o *object, name string, c *card, _ *world) { o.truth(name, c.field(form) == "true") }
+}
+
+func amount(form string) func(*object, string, *card, *world) {
+	return func(o *object, name string, c *card, _ *world) {
+		n, _ := strconv.ParseInt(c.field(form), 10, 64)
+		o.number(name, n)
+	}
+}
+
+func accountColumn(o *object, name string, c *card, w *world) {
+	o.text(name, w.accountSID(c.s.account))
+}
+
+func createdColumn(o *object, name string, c *card, _ *world) { o.date(name, c.s.created(c.i)) }
+
+func updatedColumn(o *object, name string, c *card, _ *world) { o.date(name, c.updated()) }
+
+func sidColumn(o *object, name string, c *card, w *world) {
+	o.text(name, string(w.appendSID(nil, c.s, c.i)))
+}
+
+func uriColumn(o *object, name string, c *card, w *world) {
+	o.text(name, version+"/Accounts/"+w.accountSID(c.s.account)+"/"+c.layout.path+"/"+string(w.appendSID(nil, c.s, c.i))+".json")
+}

@@ -1,0 +1,91 @@
+// Usage categories: what is counted, and how much of it there is and costs in a time.
+package slowapi
+
+// category is one thing that is counted. One with parts is their sum; any
+// other is a share of the records created in the time, or of the owned numbers.
+type category struct {
+	name, says       string
+	counts, measures string // units
+	parts            []string
+
+	kind  *kind
+	share int64 // of a thousand records
+	each  int64 // thousandths of a unit to one record
+	price int64 // of a unit, in hundred-thousandths of a dollar
+}
+
+// categories are the world's, in the order lists show them. The figures are
+// shares of true counts, not sums over the records themselves.
+var categories = []category{
+	{name: "calls", says: "Voice Minutes", counts: "calls", measures: "minutes", parts: []string{"calls-inbound", "calls-outbound", "calls-client", "calls-sip"}},
+	{name: "calls-client", says: "Client Calls", counts: "calls", measures: "minutes", kind: calls, share: 6, each: 3200, price: 400},
+	{name: "calls-inbound", says: "Inbound Voice Minutes", counts: "calls", measures: "minutes", parts: []string{"calls-inbound-local", "calls-inbound-mobile", "calls-inbound-tollfree"}},
+	{name: "calls-inbound-local", says: "Inbound Local Calls", counts: "calls", measures: "minutes", kind: calls, share: 330, each: 4100, price: 850},
+	{name: "calls-inbound-mobile", says: "Inbound Mobile Calls", counts: "calls", measures: "minutes", kind: calls, share: 130, each: 3800, price: 1000},
+	{name: "calls-inbound-tollfree", says: "Inbound Toll Free Calls", counts: "calls", measures: "minutes", kind: calls, share: 60, each: 4700, price: 2200},
+	{name: "calls-outbound", says: "Outbound Voice Minutes", counts: "calls", measures: "minutes", kind: calls, share: 472, each: 3500, price: 2400},
+	{name: "calls-sip", says: "SIP Calls", counts: "calls", measures: "minutes", kind: calls, share: 2, each: 5000, price: 400},
+	{name: "mms", says: "MMS Messages", counts: "messages", measures: "messages", kind: messages, share: 50, each: 1000, price: 2000},
+	{name: "phonenumbers", says: "Phone Numbers", counts: "numbers", measures: "numbers", kind: numbers, each: 1000, price: 115_000},
+	{name: "recordings", says: "Call Recordings", counts: "calls", measures: "minutes", kind: calls, share: 100, each: 3900, price: 250},
+	{name: "sms", says: "SMS Messages", counts: "messages", measures: "segments", parts: []string{"sms-inbound", "sms-outbound"}},
+	{name: "sms-inbound", says: "Inbound SMS", counts: "messages", measures: "segments", parts: []string{"sms-inbound-longcode", "sms-inbound-shortcode"}},
+	{name: "sms-inbound-longcode", says: "Long Code Inbound SMS", counts: "messages", measures: "segments", kind: messages, share: 375, each: 1100, price: 790},
+	{name: "sms-inbound-shortcode", says: "Short Code Inbound SMS", counts: "messages", measures: "segments", kind: messages, share: 5, each: 1100, price: 790},
+	{name: "sms-outbound", says: "Outbound SMS", counts: "messages", measures: "segments", kind: messages, share: 570, each: 1300, price: 2300},
+	{name: "totalprice", says: "Total Price", measures: "usd", parts: []string{"calls", "mms", "phonenumbers", "recordings", "sms"}},
+}
+
+// categoryNamed finds a category; nil for none.
+func categoryNamed(name string) *category {
+	for i := range categories {
+		if categories[i].name == name {
+			return &categories[i]
+		}
+	}
+	return nil
+}
+
+// figures are how much of a category there was.
+type figures struct {
+	count int64
+	usage int64 // thousandths
+	price int64 // hundred-thousandths of a dollar
+}
+
+// figuresOf counts a category in some accounts over a time, in Unix seconds.
+// The caller holds mu.
+func (w *world) figuresOf(c *category, in []int, time span) (f figures) {
+	for _, part := range c.parts {
+		g := w.figuresOf(categoryNamed(part), in, time)
+		f.count, f.usage, f.price = f.count+g.count, f.usage+g.usage, f.price+g.price
+	}
+	if c.name == "totalprice" {
+		f.count, f.usage = 0, f.price/100
+	}
+	if c.kind == nil {
+		return f
+	}
+	for _, account := range in {
+		s := w.of(c.kind, account)
+		f.count += w.counted(c, s, time)
+	}
+	f.usage = f.count * c.each
+	f.price = f.usage * c.price / 1000
+	return f
+}
+
+// counted is how many records of a sequence belong to a category. Numbers are
+// paid for by the month: those there are, on the first of each month.
+func (w *world) counted(c *category, s *sequence, time span) int64 {
+	if s.kind != numbers {
+		return (s.firstSince(time.until) - s.firstSince(time.from)) * c.share / 1000
+	}
+	firsts := int64(0)
+	for at := monthOf(time.from); at < time.until; at = monthAfter(at) {
+		if at >= time.from {
+			firsts += s.firstSince(at)
+		}
+	}
+	return firsts
+}

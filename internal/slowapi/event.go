@@ -1,0 +1,132 @@
+// Monitor events: who changed what, from where.
+package slowapi
+
+import "strconv"
+
+var events = &kind{
+	name: "monitor_events", key: "events", prefix: "AE", tag: 0x4145,
+	blank: func() row { return new(event) },
+	seed: func(w *world, k *kind) *sequence {
+		return w.sequence(k, 0, w.records/troubled, w.epoch.Unix(), days*86400)
+	},
+	filters: []filter{
+		{"ActorSid", textFilter(func(r row) string { return r.(*event).actorSID() })},
+		{"EventType", textFilter(func(r row) string { return r.(*event).doing().name })},
+		{"ResourceSid", eventResourceFilter},
+		{"SourceIpAddress", textFilter(func(r row) string { return r.(*event).address() })},
+		{"StartDate", eventDates[2].read},
+		{"EndDate", eventDates[1].read},
+	},
+}
+
+// eventDates are "at it", "at its end or earlier" and "at its beginning or later".
+var eventDates = clockFilters("Date", true, func(r row) int64 { return r.(*event).at })
+
+// doing is one sort of event: what was done, to what, and what of it changed.
+type doing struct {
+	name, resource  string
+	field           string // what changed, empty for a creation or deletion
+	previous, after string
+}
+
+var doings = []doing{
+	{"account.updated", "account", "friendly_name", "Slow & Steady", "Slow & Steady Telephony"},
+	{"phone-number.updated", "phone-number", "voice_url", "https://example.com/old", "https://example.com/voice"},
+	{"phone-number.updated", "phone-number", "friendly_name", "Line 2", "Büro Köln & Bonn"},
+	{"application.created", "application", "", "", ""},
+	{"application.updated", "application", "sms_method", "GET", "POST"},
+	{"api-key.created", "api-key", "", "", ""},
+	{"api-key.deleted", "api-key", "", "", ""},
+}
+
+// event is one event, drawn whole when it is loaded.
+type event struct {
+	s    *sequence
+	i    int64
+	at   int64
+	here string
+
+	what, who, from, which int
+}
+
+// load reads the event with an index.
+func (e *event) load(_ *world, s *sequence, i int64) {
+	d := drawFor(s.seed, s.kind.tag, i)
+	*e = event{s: s, i: i, at: s.created(i), what: d.below(len(doings)), who: d.below(6), from: d.below(20), which: d.below(ownNumbers)}
+}
+
+func (e *event) doing() doing { return doings[e.what] }
+
+// actorSID is who did it: one of six, whom nothing else knows of.
+func (e *event) actorSID() string {
+	d := drawFor(e.s.seed, e.s.kind.tag<<8, int64(e.who))
+	return string(d.hex([]byte("US"), 16))
+}
+
+// address is where it was done from, in the range kept for documentation.
+func (e *event) address() string { return "203.0.113." + strconv.Itoa(7+e.from) }
+
+// resource is what it was done to, and its path. A key is one that is no more.
+func (e *event) resource(w *world) (sid, path string) {
+	account := w.accountSID(e.s.account)
+	path = version + "/Accounts/" + account
+	switch e.doing().resource {
+	case "phone-number":
+		sid = w.ownSID(int64(e.which))
+		return sid, path + "/IncomingPhoneNumbers/" + sid
+	case "application":
+		sid = string(w.cipher.appendSID(nil, "AP", e.s.account, tagApplications, int64(e.which%seededApplications)))
+		return sid, path + "/Applications/" + sid
+	case "api-key":
+		d := drawFor(e.s.seed, e.s.kind.tag<<8|1, int64(e.which))
+		sid = string(d.hex([]byte("SK"), 16))
+		return sid, path + "/Keys/" + sid
+	}
+	return account, path
+}
+
+func eventResourceFilter(x *search, value string) (condition, *refusal) {
+	return everywhere(func(r row) bool {
+		sid, _ := r.(*event).resource(x.w)
+		return sid == value
+	}), nil
+}
+
+// append writes the event's row, which is its instance too.
+func (e *event) append(dst []byte, w *world) []byte {
+	sid := string(w.appendSID(nil, e.s, e.i))
+	account, does := w.accountSID(e.s.account), e.doing()
+	resource, path := e.resource(w)
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("actor_sid", e.actorSID())
+	o.text("actor_type", "user")
+	o.null("description")
+	o.name("event_data")
+	o.open()
+	if does.field != "" {
+		o.name(does.field)
+		o.open()
+		o.text("previous", does.previous)
+		o.text("updated", does.after)
+		o.close()
+	}
+	o.close()
+	o.stamp("event_date", e.at)
+	o.text("event_type", does.name)
+	o.name("links")
+	o.open()
+	o.text("actor", e.here+version+"/Accounts/"+account)
+	o.text("resource", e.here+path)
+	o.close()
+	o.text("resource_sid", resource)
+	o.text("resource_type", does.resource)
+	o.text("sid", sid)
+	o.text("source", [...]string{"web", "api", "twilio"}[e.i%3])
+	o.text("source_ip_address", e.address())
+	o.text("url", e.here+monitorVersion+"/Events/"+sid)
+	o.close()
+	return o.b
+}

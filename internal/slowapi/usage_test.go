@@ -1,0 +1,157 @@
+// Tests of usage and of the balance.
+package slowapi
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// usage reads one of the lists of usage.
+func (r running) usage(list string) []record {
+	r.Helper()
+	return r.walk(root+"/Usage/Records"+list, nil)
+}
+
+func number64(t *testing.T, value any) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(fmt.Sprint(value), 64)
+	if err != nil {
+		t.Fatalf("%v: %v", value, err)
+	}
+	return n
+}
+
+func TestUsageLists(t *testing.T) {
+	r := start(t, Options{Records: 2000})
+	every := len(categories)
+	for list, want := range map[string]struct {
+		rows     int
+		from, to string // of the first row
+	}{
+		".json":           {every, "2025-01-16", "2026-06-01"},
+		"/AllTime.json":   {every, "2025-01-16", "2026-06-01"},
+		"/Today.json":     {every, "2026-06-01", "2026-06-01"},
+		"/Yesterday.json": {every, "2026-05-31", "2026-05-31"},
+		"/ThisMonth.json": {every, "2026-06-01", "2026-06-01"},
+		"/LastMonth.json": {every, "2026-05-01", "2026-05-31"},
+		"/Daily.json?StartDate=2026-05-30&PageSize=5":              {3 * every, "2026-06-01", "2026-06-01"},
+		"/Daily.json?StartDate=-30days&EndDate=-29days":            {2 * every, "2026-05-03", "2026-05-03"},
+		"/Monthly.json?StartDate=2026-03-10&PageSize=4":            {4 * every, "2026-06-01", "2026-06-01"},
+		"/Monthly.json?EndDate=2025-02-10&Category=sms":            {2, "2025-02-01", "2025-02-10"},
+		"/Yearly.json?Category=calls":                              {2, "2026-01-01", "2026-06-01"},
+		"/Yearly.json?Category=calls&EndDate=2025-12-31":           {1, "2025-01-16", "2025-12-31"},
+		".json?StartDate=2026-05-01&EndDate=2026-05-31":            {every, "2026-05-01", "2026-05-31"},
+		"/Daily.json?Category=sms&StartDate=%2B1days":              {0, "", ""},
+		"/Today.json?EndDate=2026-05-01":                           {0, "", ""},
+		".json?Category=nothing":                                   {0, "", ""},
+		".json?StartDate=2027-01-01":                               {0, "", ""},
+		"/Daily.json?Category=totalprice&StartDate=-1day&Unknown=": {2, "2026-06-01", "2026-06-01"},
+	} {
+		got := r.usage(list)
+		if len(got) != want.rows || len(got) > 0 && (got[0]["start_date"] != want.from || got[0]["end_date"] != want.to) {
+			t.Errorf("%s: %d rows, want %v; %v", list, len(got), want, got[:min(len(got), 1)])
+		}
+	}
+	for _, bad := range []string{"StartDate=soon", "EndDate=days", "StartDate=30days", "StartDate=-xdays", "IncludeSubaccounts=maybe", "PageToken=APx", "PageToken=PAMQ==", "PageToken=AP", "PageSize=0"} {
+		if status, body, _ := r.ask("GET", root+"/Usage/Records.json?"+bad, nil); status != 400 || !strings.Contains(string(body), "20001") {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+}
+
+func TestUsageTokens(t *testing.T) {
+	r := start(t, Options{Records: 200})
+	p := r.page(root + "/Usage/Records/Daily.json?PageSize=20&Category=&StartDate=-3days")
+	if want := root + "/Usage/Records/Daily.json?Category=&StartDate=-3days&PageSize=20&Page=1&PageToken=APMQ%3D%3D"; *p.Next != want || p.Previous != nil {
+		t.Fatalf("next %s, want %s", *p.Next, want)
+	}
+	second := r.page(*p.Next)
+	third := r.page(*second.Next)
+	if third.Start != 40 || third.URI != *second.Next {
+		t.Errorf("third: %+v", third)
+	}
+	if back := r.page(*third.Previous); fmt.Sprint(back.records) != fmt.Sprint(second.records) {
+		t.Error("the page before the third is not the second")
+	}
+	if past := r.page(root + "/Usage/Records.json?Page=9"); len(past.records) != 0 || past.Next != nil || past.Previous != nil {
+		t.Errorf("past the end: %+v", past)
+	}
+}
+
+// TestUsageFollowsTheWorld: figures are of the records that are there, parts
+// add up, days add up to months, and writes count.
+func TestUsageFollowsTheWorld(t *testing.T) {
+	r := start(t, Options{Records: 3000})
+	by := func(rows []record, field string) map[string]float64 {
+		all := map[string]float64{}
+		for _, one := range rows {
+			if one[field] != nil {
+				all[one["category"].(string)] += number64(t, one[field])
+			}
+		}
+		return all
+	}
+	whole := r.usage(".json")
+	counts, prices := by(whole, "count"), by(whole, "price")
+	if counts["calls"] < 2990 || counts["calls"] > 3000 || counts["sms"] < 5680 || counts["sms"] > 5700 || counts["mms"] != 300 {
+		t.Errorf("counts: %v", counts)
+	}
+	if counts["calls"] != counts["calls-inbound"]+counts["calls-outbound"]+counts["calls-client"]+counts["calls-sip"] {
+		t.Errorf("parts of calls: %v", counts)
+	}
+	if sum := prices["calls"] + prices["sms"] + prices["mms"] + prices["recordings"] + prices["phonenumbers"]; sum-prices["totalprice"] > 0.001 || prices["totalprice"]-sum > 0.001 || sum < 100 {
+		t.Errorf("prices: %v", prices)
+	}
+	if months := by(r.usage("/Monthly.json"), "count"); months["phonenumbers"] != counts["phonenumbers"] || months["mms"] > counts["mms"] || months["mms"] < counts["mms"]-18 {
+		t.Errorf("months: %v, in all %v", months, counts)
+	}
+	before := by(r.usage("/Today.json"), "count")["calls-outbound"]
+	r.control("/-/advance", `{"calls":1000}`, 200)
+	if after := by(r.usage("/Today.json"), "count")["calls-outbound"]; after-before < 471 || after-before > 473 {
+		t.Errorf("a thousand calls more: %v, was %v", after, before)
+	}
+	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
+	for range 20 {
+		r.write("POST", "/2010-04-01/Accounts/"+below+"/Messages.json", url.Values{"To": {"+1500"}}, 201)
+	}
+	with := by(r.usage("/Today.json?IncludeSubaccounts=true"), "count")["sms-outbound"]
+	without := by(r.usage("/Today.json?IncludeSubaccounts=false"), "count")["sms-outbound"]
+	if with-without != 11 || by(r.usage("/Today.json"), "count")["sms-outbound"] != with {
+		t.Errorf("with accounts below %v, without %v", with, without)
+	}
+	if own := by(r.walk("/2010-04-01/Accounts/"+below+"/Usage/Records/Today.json", nil), "count"); own["sms-outbound"] != 11 {
+		t.Errorf("of the account below: %v", own)
+	}
+}
+
+func TestUsageRowsAskForThemselves(t *testing.T) {
+	r := start(t, Options{Records: 500})
+	for _, list := range []string{".json", "/Daily.json?StartDate=-2days", "/Monthly.json", "/Yesterday.json"} {
+		for _, one := range r.usage(list) {
+			got := r.page(one["uri"].(string)).records
+			if len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(one) {
+				t.Fatalf("%v: %v, want %v", one["uri"], got, one)
+			}
+			for _, sub := range one["subresource_uris"].(record) {
+				r.get(sub.(string))
+			}
+		}
+	}
+}
+
+func TestBalance(t *testing.T) {
+	r := start(t, Options{Records: 1000})
+	was := r.one(root + "/Balance.json")
+	if was["account_sid"] != mainSID || was["currency"] != "USD" || number64(t, was["balance"]) <= 0 {
+		t.Errorf("balance: %v", was)
+	}
+	r.control("/-/advance", `{"calls":10}`, 200)
+	if now := r.one(root + "/Balance.json"); now["balance"] == was["balance"] {
+		t.Errorf("ten calls cost nothing: %v", now)
+	}
+	r.write("POST", root+"/Balance.json", url.Values{"Balance": {"9"}}, 405)
+	r.write("GET", root+"/Balance/X.json", nil, 404)
+}
