@@ -34,6 +34,17 @@ func (c *config) check() error {
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}
+	for _, l := range []struct {
+		name string
+		n    int
+	}{
+		{"waiters", c.Limits.Waiters}, {"waiters_each", c.Limits.WaitersEach}, {"flights", c.Limits.Flights},
+		{"behind", c.Limits.Behind}, {"queue", c.Limits.Queue}, {"connections", c.Limits.Connections},
+	} {
+		if l.n < 0 {
+			bad("limits.%s: %d is negative", l.name, l.n)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		if err := c.Sources[name].check(name); err != nil {
 			bad("sources.%s.%w", name, err)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type config struct {
 	Roles       map[string]map[string]map[string]string `yaml:"roles"`
 	Mirror      mirrorConfig                            `yaml:"mirror"`
 	Store       storeConfig                             `yaml:"store"`
+	Limits      limitsConfig                            `yaml:"limits"`
 	Log         logConfig                               `yaml:"log"`
 }
 
@@ -74,6 +76,34 @@ type mirrorConfig struct {
 	Try      duration `yaml:"try"`       // default 30s
 }
 
+// limitsConfig bounds what goes on at once, and how long a request may take to
+// come and to be read.
+type limitsConfig struct {
+	Waiters     int      `yaml:"waiters"`      // readers that wait for upstream, default 1024
+	WaitersEach int      `yaml:"waiters_each"` // of one credential, default 256
+	Flights     int      `yaml:"flights"`      // fetches under way, default 512
+	Behind      int      `yaml:"behind"`       // of these, with no reader waiting, default 256
+	Queue       int      `yaml:"queue"`        // waiting for one source's budget, default 1000
+	Connections int      `yaml:"connections"`  // of one port, default 4096
+	Headers     size     `yaml:"headers"`      // a request's head, default 32KiB
+	RequestBody size     `yaml:"request_body"` // a write's body, default 1MiB
+	HeadTime    duration `yaml:"head_time"`    // for a request's head to come, default 10s
+	ReadTime    duration `yaml:"read_time"`    // for a whole request to come, default 60s
+	WriteTime   duration `yaml:"write_time"`   // for an answer to be read, default 2m
+	IdleTime    duration `yaml:"idle_time"`    // a connection may wait for its next request, default 2m
+}
+
+// defaults fills in what this package itself looks at.
+func (l *limitsConfig) defaults() {
+	l.Connections = cmp.Or(l.Connections, 4096)
+	l.Headers = cmp.Or(l.Headers, 32<<10)
+	l.RequestBody = cmp.Or(l.RequestBody, 1<<20)
+	l.HeadTime = cmp.Or(l.HeadTime, duration(10*time.Second))
+	l.ReadTime = cmp.Or(l.ReadTime, duration(time.Minute))
+	l.WriteTime = cmp.Or(l.WriteTime, duration(2*time.Minute))
+	l.IdleTime = cmp.Or(l.IdleTime, duration(2*time.Minute))
+}
+
 type storeConfig struct {
 	DSN   string `yaml:"dsn"`   // "" = understudy.db in the data folder
 	Limit size   `yaml:"limit"` // default 10GiB
@@ -104,6 +134,7 @@ func (c *config) defaults() {
 	if c.Store.Limit == 0 {
 		c.Store.Limit = defaultLimit
 	}
+	c.Limits.defaults()
 }
 
 func (d duration) std() time.Duration { return time.Duration(d) }

@@ -4,6 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"time"
 
 	"understudy"
@@ -16,50 +19,115 @@ import (
 
 // openFaces binds every port first, so that nothing is announced that cannot
 // be served.
-func (h *house) openFaces(ctx context.Context, gate *access.Gate, book *callers.Book, b blueprint) error {
-	diag := diagnostics.New(diagnostics.Options{
-		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Person: book.Person, Logger: h.log,
-	})
-	if err := h.openViewer(ctx, gate, book, diag); err != nil {
+func (h *house) openFaces(ctx context.Context, p policy, b blueprint) error {
+	if err := h.openFace(ctx, "viewer", h.cfg.Viewer.Listen, "--viewer HOST:PORT", plainRefusal()); err != nil {
 		return err
 	}
 	for _, src := range h.sources {
-		l, err := listen(ctx, b.cfg.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT")
-		if err != nil {
+		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503, Message: "too many connections; try again in a moment"})
+		if err := h.openFace(ctx, src.Name, b.cfg.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT", refusalOf(body, contentType)); err != nil {
 			return err
 		}
-		h.closers = append(h.closers, closeListener(l))
 		if src.PublicURL == "" {
-			src.PublicURL = publicURL(l.Addr())
+			src.PublicURL = publicURL(h.faces[len(h.faces)-1].listener.Addr())
 		}
-		p, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Gate: gate, Callers: book, Health: diag.Health(),
-			Log: h.access, Took: h.recent[src.Name].add, Logger: h.log, Now: time.Now,
-		})
-		if err != nil {
-			return err
-		}
-		h.faces = append(h.faces, newFace(src.Name, l, p, h.log))
 	}
+	d, err := h.dress(h.cfg, p)
+	if err != nil {
+		return err
+	}
+	h.wear(d)
+	h.closers = append(h.closers, func() error { return h.worn.Close() })
 	return b.dir.announce(h.faces[0].url())
 }
 
-func (h *house) openViewer(ctx context.Context, gate *access.Gate, book *callers.Book, diag *diagnostics.Diagnostics) error {
-	l, err := listen(ctx, h.cfg.Viewer.Listen, "--viewer HOST:PORT")
+func (h *house) openFace(ctx context.Context, name, addr, flag string, refusal []byte) error {
+	l, err := listen(ctx, addr, flag)
 	if err != nil {
 		return err
 	}
 	h.closers = append(h.closers, closeListener(l))
+	h.faces = append(h.faces, newFace(name, l, nil, &h.cfg.Limits, refusal, h.log))
+	return nil
+}
+
+// policy is who may do what, as the settings say. It is replaced whole.
+type policy struct {
+	gate *access.Gate
+	book *callers.Book
+}
+
+// policyOf reads a policy, with the secrets of its credentials.
+func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy, error) {
+	specs := map[string]*understudy.Spec{}
+	for _, src := range h.sources {
+		specs[src.Name] = src.Spec
+	}
+	gate, err := access.New(specs, cfg.Roles)
+	if err != nil {
+		return policy{}, fmt.Errorf("roles: %w", err)
+	}
+	creds, err := cfg.readCredentials(ctx, b.secrets, b.by)
+	if err != nil {
+		return policy{}, err
+	}
+	book, err := callers.New(callers.Options{
+		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by}, Now: time.Now,
+	})
+	return policy{gate, book}, err
+}
+
+// dress is what the faces do under one policy: a handler for each, in order.
+// Gate, callers and every view in memory go when it is replaced.
+type dress struct {
+	handlers []http.Handler
+	viewer   *viewer.Viewer
+}
+
+// Close ends what the viewer does by itself.
+func (d *dress) Close() error { return d.viewer.Close() }
+
+// dress makes the handlers of a policy; it begins nothing.
+func (h *house) dress(cfg *config, p policy) (*dress, error) {
+	diag := diagnostics.New(diagnostics.Options{
+		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, Logger: h.log,
+	})
 	v, err := viewer.New(viewer.Options{
-		Sources: h.sources, Mirror: h.mirror, Gate: gate, Callers: book, PublicURL: h.cfg.Viewer.PublicURL,
+		Sources: h.sources, Mirror: h.mirror, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
 		Snapshot: h.viewerSnapshot, Control: diag.Handler(), Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.closers = append(h.closers, v.Close)
-	h.faces = append(h.faces, newFace("viewer", l, h.access.Handler(v, time.Now), h.log))
-	return nil
+	d := &dress{viewer: v, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
+	for _, src := range h.sources {
+		px, err := proxy.New(proxy.Options{
+			Source: src, Mirror: h.mirror, Gate: p.gate, Callers: p.book, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
+		})
+		if err != nil {
+			return nil, errors.Join(err, v.Close())
+		}
+		d.handlers = append(d.handlers, px)
+	}
+	return d, nil
+}
+
+// wear puts handlers on the faces. Requests under way end with the former
+// ones; the former viewer is closed after its last.
+func (h *house) wear(d *dress) {
+	h.worn = d
+	for i, f := range h.faces {
+		var end func()
+		if i == 0 {
+			end = func() {
+				if err := d.Close(); err != nil {
+					h.log.Error("close the former viewer", "err", err)
+				}
+			}
+		}
+		f.handler.set(d.handlers[i], end)
+	}
 }
 
 // readable fails when the store cannot be read.
@@ -73,6 +141,10 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
 		Upstream: diagnostics.Upstream{ByReason: map[string]int64{}},
 		Sources:  map[string]diagnostics.Source{},
+		Limits:   h.limits(),
+		Faces:    h.faceLoads(),
+		Process:  processNow(),
+		Settings: h.loads.now(),
 	}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
@@ -104,6 +176,7 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 		s.Sources[src.Name] = diagnostics.Source{
 			State: health.State, Why: health.Why, Since: known(health.Since), NextProbe: known(health.NextProbe), Kinds: held,
+			Limits: h.sourceLimits(src.Name, c),
 		}
 	}
 	return s, nil

@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/access"
-	"understudy/internal/callers"
 	"understudy/internal/store"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
@@ -40,27 +38,38 @@ type blueprint struct {
 	by       string // who gives the grants: "config" or "demo"
 	world    string // of the demo; "" = the upstream's address and account
 	stderr   io.Writer
+	// again reads the settings once more; nil: they are not read again.
+	again func() (*config, error)
+	hup   <-chan os.Signal // asks for that
 }
 
 // house is a built one. Close gives back everything build opened.
 type house struct {
-	cfg     *config
+	cfg     *config                // as it was started with
+	live    atomic.Pointer[config] // as last loaded
+	loads   loads
+	plan    blueprint
 	sources []*understudy.Source
 	clients map[string]*upstream.Client
 	db      *store.DB
 	mirror  *mirror.Mirror
-	faces   []*face
+	faces   []*face // the viewer's first
+	worn    *dress
 	access  *accesslog.Log
 	recent  map[string]*recent // by source
 	ending  atomic.Bool
-	log     *slog.Logger
-	closers []func() error
+	// tooLarge counts bodies of writes beyond the limit.
+	tooLarge atomic.Int64
+	log      *slog.Logger
+	closers  []func() error
 }
 
 // build opens everything, in the order the rooms need each other. On an error
 // what was opened is closed again.
 func build(ctx context.Context, b blueprint) (h *house, err error) {
-	h = &house{cfg: b.cfg, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	h.live.Store(b.cfg)
+	h.loads.done(time.Now(), nil, nil)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
@@ -74,17 +83,7 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 		specs[src.Name] = src.Spec
 		h.recent[src.Name] = &recent{}
 	}
-	gate, err := access.New(specs, b.cfg.Roles)
-	if err != nil {
-		return h, fmt.Errorf("roles: %w", err)
-	}
-	creds, err := b.cfg.readCredentials(ctx, b.secrets, b.by)
-	if err != nil {
-		return h, err
-	}
-	book, err := callers.New(callers.Options{
-		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: b.cfg.Viewer.Role, By: b.by}, Now: time.Now,
-	})
+	p, err := h.policyOf(ctx, b.cfg, b)
 	if err != nil {
 		return h, err
 	}
@@ -97,7 +96,7 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 	if err := h.openMirror(ctx, b); err != nil {
 		return h, err
 	}
-	return h, h.openFaces(ctx, gate, book, b)
+	return h, h.openFaces(ctx, p, b)
 }
 
 // openAccessLog opens the file of the access log, or takes standard error.
@@ -152,10 +151,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	m := b.cfg.Mirror
 	o := mirror.Options{
 		Store: h.db, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: mirror.Ages{
-			Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(),
-			Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
-		},
+		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits),
 	}
 	for _, src := range h.sources {
 		s := b.cfg.Sources[src.Name]
@@ -168,7 +164,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		}
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: s.User, Secret: secret,
-			Rate: s.Rate, Concurrency: s.Concurrency, MaxBody: int64(s.MaxBody), Now: time.Now,
+			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), Now: time.Now,
 			Connect: s.Timeouts.Connect.std(), FirstByte: s.Timeouts.FirstByte.std(), Stall: s.Timeouts.Stall.std(), Total: s.Timeouts.Total.std(),
 			Logger: h.log, UserAgent: "understudy/" + version(),
 		})
@@ -211,6 +207,9 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 		faces = append([]*face{first}, faces...)
 	}
 	tasks := append([]task{h.mirror.Run}, more...)
+	if h.plan.again != nil {
+		tasks = append(tasks, h.reloads)
+	}
 	if h.access != nil {
 		tasks = append(tasks, h.access.Run)
 	}

@@ -10,13 +10,13 @@ import (
 	"net"
 	"net/http"
 	"syscall"
-	"time"
 )
 
 // face is one listening server.
 type face struct {
 	name     string
-	listener net.Listener
+	listener *bound
+	handler  *swap
 	server   *http.Server
 }
 
@@ -35,26 +35,35 @@ func listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// Limits of every face. A slow reader of a large page has WriteTimeout.
-const (
-	headerTimeout  = 10 * time.Second
-	readTimeout    = 60 * time.Second
-	writeTimeout   = 120 * time.Second
-	idleTimeout    = 120 * time.Second
-	maxHeaderBytes = 32 << 10
-)
-
-// newFace makes a server with every timeout set.
-func newFace(name string, l net.Listener, h http.Handler, log *slog.Logger) *face {
-	return &face{name: name, listener: l, server: &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+// newFace makes a server with every limit set. refusal is the whole answer to
+// a connection there is no room for.
+func newFace(name string, l net.Listener, h http.Handler, limits *limitsConfig, refusal []byte, log *slog.Logger) *face {
+	f := &face{name: name, listener: newBound(l, limits.Connections, refusal), handler: &swap{}}
+	if h != nil {
+		f.handler.set(h, nil)
+	}
+	f.server = &http.Server{
+		Handler:           f.handler,
+		ConnState:         f.listener.state,
+		ReadHeaderTimeout: limits.HeadTime.std(),
+		ReadTimeout:       limits.ReadTime.std(),
+		WriteTimeout:      limits.WriteTime.std(),
+		IdleTimeout:       limits.IdleTime.std(),
+		MaxHeaderBytes:    int(limits.Headers),
 		ErrorLog:          slog.NewLogLogger(log.With("face", name).Handler(), slog.LevelDebug),
-	}}
+	}
+	return f
+}
+
+// refusalOf is a 503 as it goes over the wire.
+func refusalOf(body []byte, contentType string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
+		contentType, len(body), body)
+}
+
+// plainRefusal is the same for people and for ports without a spec.
+func plainRefusal() []byte {
+	return refusalOf([]byte("Too many connections are open here. Try again in a moment.\n"), "text/plain; charset=utf-8")
 }
 
 // url is where the face is reached.

@@ -20,7 +20,9 @@ func testFace(t *testing.T, h http.Handler) *face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newFace("test", l, h, slog.New(slog.DiscardHandler))
+	var limits limitsConfig
+	limits.defaults()
+	return newFace("test", l, h, &limits, plainRefusal(), slog.New(slog.DiscardHandler))
 }
 
 // An answer on its way when the signal comes is finished, and the tasks it
@@ -81,7 +83,7 @@ func TestAFailureEndsAll(t *testing.T) {
 }
 
 func TestTakenPort(t *testing.T) {
-	f := testFace(t, nil)
+	f := testFace(t, http.NotFoundHandler())
 	defer f.listener.Close()
 	_, err := listen(t.Context(), f.listener.Addr().String(), "--viewer")
 	if err == nil || !strings.Contains(err.Error(), "is in use by another program; choose another address with --viewer") {

@@ -31,17 +31,20 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	if err := c.apply(cfg); err != nil {
-		return usageError{err}
-	}
 	if c.Demo {
 		return c.serveDemo(ctx, p, cfg)
+	}
+	hup, stop := hangups()
+	defer stop()
+	again := func() (*config, error) {
+		cfg, _, _, err := c.settings(p)
+		return cfg, err
 	}
 	dir, err := openFolder(cfg.Data, false)
 	if err != nil {
 		return err
 	}
-	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: secrets, dir: dir, by: "config", stderr: p.stderr})
+	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: secrets, dir: dir, by: "config", stderr: p.stderr, again: again, hup: hup})
 	if err != nil {
 		return errors.Join(err, dir.close())
 	}
@@ -50,8 +53,19 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	return errors.Join(h.serve(ctx, nil, []task{pace(p.env)}), dir.close())
 }
 
-// settings reads the file, or the demo's own.
+// settings are those of the file, or the demo's own, with the flags over them.
 func (c *serveCmd) settings(p *process) (cfg *config, folder string, secrets secretsFrom, err error) {
+	if cfg, folder, secrets, err = c.file(p); err != nil {
+		return nil, "", nil, err
+	}
+	if err := c.apply(cfg); err != nil {
+		return nil, "", nil, usageError{err}
+	}
+	return cfg, folder, secrets, nil
+}
+
+// file reads the file, or the demo's own.
+func (c *serveCmd) file(p *process) (cfg *config, folder string, secrets secretsFrom, err error) {
 	if c.Demo {
 		if c.Config != "" {
 			return nil, "", nil, usageError{errors.New("--demo brings its own settings; leave out --config")}
@@ -128,7 +142,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err 
 	if err != nil {
 		return err
 	}
-	slow := newFace("slowapi", l, api, log)
+	slow := newFace("slowapi", l, api, &cfg.Limits, plainRefusal(), log)
 	for _, src := range cfg.Sources {
 		src.Upstream = slow.url()
 	}

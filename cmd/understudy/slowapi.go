@@ -37,7 +37,9 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	f := newFace("slowapi", l, api, log)
+	var limits limitsConfig
+	limits.defaults()
+	f := newFace("slowapi", l, api, &limits, plainRefusal(), log)
 	fmt.Fprintf(p.stdout, "%-9s %s\n", f.name, f.url())
 	printReady(p.stdout)
 	return serveFaces(ctx, []*face{f}, nil)

@@ -25,6 +25,40 @@ type Snapshot struct {
 	Upstream  Upstream          `json:"upstream"`
 	Hot       Hot               `json:"hot"`
 	Sources   map[string]Source `json:"sources"`
+	Limits    map[string]Limit  `json:"limits"` // of the whole house, by name
+	Faces     map[string]Face   `json:"faces"`  // by name
+	Process   Process           `json:"process"`
+	Settings  Settings          `json:"settings"`
+}
+
+// Limit is one bound: what it is, what is in use of it, and how often it bit.
+type Limit struct {
+	Limit     int64 `json:"limit"`
+	Now       int64 `json:"now"`
+	Refused   int64 `json:"refused"`              // turned away, or not begun
+	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
+	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the one who waits longest has waited
+	LongestMS int64 `json:"longest_ms,omitempty"` // the longest anybody has
+}
+
+// Face is one listening port.
+type Face struct {
+	Limits map[string]Limit `json:"limits"`
+}
+
+// Process is what the process holds.
+type Process struct {
+	Goroutines  int   `json:"goroutines"`
+	Descriptors int   `json:"fds"`
+	Resident    int64 `json:"rss"` // bytes
+}
+
+// Settings say when the settings were last read.
+type Settings struct {
+	LoadedAt    *time.Time `json:"loaded_at,omitempty"` // and applied
+	NeedRestart []string   `json:"need_restart,omitempty"`
+	FailedAt    *time.Time `json:"failed_at,omitempty"` // the last reading, if it failed
+	Error       string     `json:"error,omitempty"`
 }
 
 // Upstream counts requests that went out, over all sources.
@@ -48,6 +82,8 @@ type Source struct {
 	Since     *time.Time      `json:"since,omitempty"`
 	NextProbe *time.Time      `json:"next_probe,omitempty"`
 	Kinds     map[string]Kind `json:"kinds"`
+
+	Limits map[string]Limit `json:"limits"`
 }
 
 // Kind is how much is held of a kind.
@@ -66,6 +102,8 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Ending reports that shutdown has begun.
 	Ending func() bool
+	// Loads says when the settings were read; nil: nobody knows.
+	Loads func() Settings
 	// Person names who asks for stats; health needs nobody.
 	Person func(*http.Request) (understudy.Caller, error)
 	Logger *slog.Logger // nil: discard
@@ -78,6 +116,9 @@ type Diagnostics struct{ o Options }
 func New(o Options) *Diagnostics {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Loads == nil {
+		o.Loads = func() Settings { return Settings{} }
 	}
 	return &Diagnostics{o: o}
 }

@@ -22,6 +22,8 @@ const healthTime = 2 * time.Second
 type health struct {
 	Status  string   `json:"status"` // ok, degraded, down
 	Reasons []string `json:"reasons,omitempty"`
+	// LoadedAt is when the settings in force were read.
+	LoadedAt *time.Time `json:"loaded_at,omitempty"`
 }
 
 // Health answers 200 while reads can be answered, with "degraded" and the
@@ -38,18 +40,23 @@ func (d *Diagnostics) Health() http.Handler {
 
 func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	if d.o.Ending() {
-		return http.StatusServiceUnavailable, health{"down", []string{"shutting down"}}
+		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
 	}
 	if err := d.o.Readable(ctx); err != nil {
 		d.o.Logger.Error("health: the store cannot be read", "err", err)
-		return http.StatusServiceUnavailable, health{"down", []string{"the store cannot be read"}}
+		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
 	}
 	s, err := d.o.Snapshot(ctx)
 	if err != nil {
 		d.o.Logger.Error("health: snapshot", "err", err)
-		return http.StatusServiceUnavailable, health{"down", []string{"the store cannot be read"}}
+		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
 	}
-	h := health{Status: "ok"}
+	settings := d.o.Loads()
+	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
+	if settings.Error != "" { // it may name files; /-/stats tells it
+		h.Status = "degraded"
+		h.Reasons = append(h.Reasons, "the settings could not be loaded again; the former ones are in force")
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
 		if src := s.Sources[name]; src.State != "ok" {
 			h.Status = "degraded"

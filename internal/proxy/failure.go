@@ -82,6 +82,7 @@ func (v *visit) failure(err error) access.Failure {
 		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
 		f.Message = "outcome unknown: the write was sent and its answer never came; look before sending it again"
 	case errors.As(err, &tooLarge):
+		v.large()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
 	case errors.Is(err, understudy.ErrUnauthorized):

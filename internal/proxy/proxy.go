@@ -60,6 +60,9 @@ type Options struct {
 	MaxBody int64          // bytes of a write's body; 0 = 1 MiB
 	Cache   int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
 	Log     *accesslog.Log // one line a request; nil: none
+	// TooLarge is told of each write whose body is larger than MaxBody; nil:
+	// nobody is.
+	TooLarge func()
 	// Took is told how long each answer took; nil: nobody is. It is called
 	// from many goroutines and must not wait.
 	Took   func(time.Duration)
@@ -79,6 +82,7 @@ type Proxy struct {
 	maxBody int64
 	access  *accesslog.Log
 	took    func(time.Duration)
+	large   func()
 	log     *slog.Logger
 	now     func() time.Time
 	ids     *accesslog.IDs
@@ -114,12 +118,15 @@ func New(o Options) (*Proxy, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.TooLarge == nil {
+		o.TooLarge = func() {}
+	}
 	if o.Took == nil {
 		o.Took = func(time.Duration) {}
 	}
 	return &Proxy{
 		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, health: o.Health,
-		maxBody: o.MaxBody, access: o.Log, took: o.Took, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
+		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
 		targets:   recent.New[string, aimed](maxTargets),
 		labels:    recent.New[labelKey, *label](max(o.Cache, 0)),

@@ -1,0 +1,206 @@
+// Reload: the settings and the secrets they name, read again while serving.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"understudy"
+	"understudy/mirror"
+)
+
+// reloads reads the settings again whenever it is told to, until ctx ends.
+func (h *house) reloads(ctx context.Context) error {
+	for {
+		select {
+		case <-h.plan.hup:
+			h.reload(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reload reads settings and secrets again and applies what can be applied while
+// serving. Anything wrong with them is one line in the log, and everything
+// stays as it was.
+func (h *house) reload(ctx context.Context) {
+	cfg, restart, err := h.load(ctx)
+	h.loads.done(time.Now(), restart, err)
+	switch {
+	case err != nil:
+		h.log.Error("settings not loaded; the former ones stay", "err", err)
+		return
+	case len(restart) > 0:
+		h.log.Warn("settings loaded again; some need a restart", "restart", strings.Join(restart, ", "))
+	default:
+		h.log.Info("settings loaded again", "credentials", len(cfg.Credentials), "roles", len(cfg.Roles))
+	}
+}
+
+// load reads everything first, and applies only what can no longer fail.
+func (h *house) load(ctx context.Context) (cfg *config, restart []string, err error) {
+	if cfg, err = h.plan.again(); err != nil {
+		return nil, nil, err
+	}
+	if err := h.sameSources(cfg); err != nil {
+		return nil, nil, err
+	}
+	if _, err = cfg.readSources(h.plan.settings); err != nil {
+		return nil, nil, err
+	}
+	secrets, polls := map[string]understudy.Secret{}, map[string][]string{}
+	for _, src := range h.sources {
+		s := cfg.Sources[src.Name]
+		if src.Spec.Auth.Style != "none" {
+			if secrets[src.Name], err = h.plan.secrets(ctx, s.Secret); err != nil {
+				return nil, nil, fmt.Errorf("sources.%s.secret: %w", src.Name, err)
+			}
+		}
+		polled := &understudy.Source{Spec: src.Spec, Polls: s.Polls} // the spec in use
+		if err := checkPolls(polled, s); err != nil {
+			return nil, nil, fmt.Errorf("sources.%s.polls: %w", src.Name, err)
+		}
+		polls[src.Name] = polled.Polls
+	}
+	p, err := h.policyOf(ctx, cfg, h.plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := h.dress(cfg, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.poll(polls); err != nil {
+		return nil, nil, errors.Join(err, d.Close())
+	}
+	h.apply(cfg, secrets)
+	h.wear(d)
+	return cfg, needRestart(h.cfg, cfg), nil
+}
+
+// sameSources refuses settings that add or take away a source: every face,
+// file and kind of it would have to come or go.
+func (h *house) sameSources(cfg *config) error {
+	now, want := slices.Sorted(maps.Keys(h.cfg.Sources)), slices.Sorted(maps.Keys(cfg.Sources))
+	if !slices.Equal(now, want) {
+		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "), strings.Join(want, ", "))
+	}
+	return nil
+}
+
+// poll replaces the polls of every source, or of none.
+func (h *house) poll(polls map[string][]string) error {
+	for i, src := range h.sources {
+		err := h.mirror.SetPolls(src.Name, polls[src.Name])
+		if err == nil {
+			continue
+		}
+		for _, done := range h.sources[:i] {
+			was := &understudy.Source{Spec: done.Spec, Polls: h.live.Load().Sources[done.Name].Polls}
+			err = errors.Join(err, checkPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, was.Polls))
+		}
+		return err
+	}
+	return nil
+}
+
+// apply hands the rooms what they take while they run.
+func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
+	for _, src := range h.sources {
+		s, c := cfg.Sources[src.Name], h.clients[src.Name]
+		c.SetBudget(s.Rate, s.Concurrency)
+		c.SetQueue(cfg.Limits.Queue)
+		// Also when it is the same: what refused it may have changed its mind.
+		c.SetCredential("", secrets[src.Name])
+	}
+	h.mirror.SetAges(agesOf(&cfg.Mirror))
+	h.mirror.SetLimits(limitsOf(&cfg.Limits))
+	for _, f := range h.faces {
+		f.listener.limit.Store(int64(cfg.Limits.Connections))
+	}
+	h.live.Store(cfg)
+}
+
+func agesOf(m *mirrorConfig) mirror.Ages {
+	return mirror.Ages{
+		Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(),
+		Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
+	}
+}
+
+func limitsOf(l *limitsConfig) mirror.Limits {
+	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind}
+}
+
+// live are the settings that hold as soon as they are read again, and all
+// below them; NAME stands for any name. Everything else needs a restart.
+var live = []string{
+	"credentials", "roles", "viewer.role", "viewer.public_url",
+	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls",
+	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
+	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.queue", "limits.connections", "limits.request_body",
+}
+
+// needRestart names the settings that differ from those the house was started
+// with and cannot be applied while it serves.
+func needRestart(started, now *config) (names []string) {
+	differ(reflect.ValueOf(*started), reflect.ValueOf(*now), "", "", func(name, pattern string) {
+		if !isLive(pattern) {
+			names = append(names, name)
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+func isLive(pattern string) bool {
+	return slices.ContainsFunc(live, func(l string) bool { return pattern == l || strings.HasPrefix(pattern, l+".") })
+}
+
+// differ tells the settings in which two values differ, by name and by the
+// pattern of it.
+func differ(a, b reflect.Value, name, pattern string, tell func(name, pattern string)) {
+	under := func(word string) (string, string) {
+		return strings.TrimPrefix(name+"."+word, "."), strings.TrimPrefix(pattern+"."+word, ".")
+	}
+	switch {
+	case isLive(pattern):
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		differ(a.Elem(), b.Elem(), name, pattern, tell)
+	case a.Kind() == reflect.Struct && !implementsUnmarshal(a.Type()):
+		for i := range a.NumField() {
+			word, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("yaml"), ",")
+			n, p := under(word)
+			differ(a.Field(i), b.Field(i), n, p, tell)
+		}
+	case a.Kind() == reflect.Map && a.Type().Elem().Kind() == reflect.Pointer:
+		for _, key := range a.MapKeys() {
+			if other := b.MapIndex(key); other.IsValid() {
+				n, _ := under(key.String())
+				_, p := under("NAME")
+				differ(a.MapIndex(key), other, n, p, tell)
+			}
+		}
+	case !reflect.DeepEqual(a.Interface(), b.Interface()):
+		tell(name, pattern)
+	}
+}
+
+// hangups are the signals that ask for another reading of the settings, until
+// the function is called.
+func hangups() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 1) // one that waits stands for all
+	signal.Notify(ch, syscall.SIGHUP)
+	return ch, func() { signal.Stop(ch) }
+}
