@@ -90,11 +90,11 @@ func (c *computed) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// splitEnding takes what stands behind the last dot off a path's last part.
+// splitEnding takes the last dot and what stands behind it off a path's last part.
 func splitEnding(path string) (name, ending string) {
 	dot := strings.LastIndexByte(path, '.')
 	if dot < 0 || dot < strings.LastIndexByte(path, '/') {
 		return path, ""
 	}
-	return path[:dot], path[dot+1:]
+	return path[:dot], path[dot:]
 }

@@ -25,13 +25,26 @@ func busyDay(r running) {
 	r.write("POST", root+"/IncomingPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"}}, 201)
 	below := r.write("POST", "/2010-04-01/Accounts.json", url.Values{"FriendlyName": {"Third"}}, 201)["sid"].(string)
 	r.write("POST", "/2010-04-01/Accounts/"+below+"/Messages.json", url.Values{"To": {"+1500"}}, 201)
-	r.control("/-/advance", `{"seconds":30}`, 200)
+	r.control("/-/advance", `{"seconds":30,"conferences":2}`, 200)
+	rooms := sids(r.page(root + "/Conferences.json?PageSize=2").records)
+	seat := root + "/Conferences/" + rooms[0] + "/Participants/" + r.page(root + "/Conferences/" + rooms[0] + "/Participants.json").records[0]["call_sid"].(string) + ".json"
+	r.write("POST", seat, url.Values{"Muted": {"true"}, "Hold": {"true"}}, 200)
+	other := root + "/Conferences/" + rooms[0] + "/Participants/" + r.page(root + "/Conferences/" + rooms[0] + "/Participants.json").records[1]["call_sid"].(string) + ".json"
+	r.write("DELETE", other, nil, 204)
+	r.write("POST", root+"/Conferences/"+rooms[1]+".json", url.Values{"Status": {"completed"}}, 200)
+	r.write("DELETE", root+"/Recordings/"+sids(r.page(root + "/Recordings.json").records)[5]+".json", nil, 204)
+	_, media := r.written(3)
+	r.write("DELETE", media[1]+".json", nil, 204)
 }
 
 func everything(r running) (all []byte) {
-	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json?PageSize=1000", root + "/Messages.json?PageSize=1000", root + "/IncomingPhoneNumbers.json"} {
+	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json?PageSize=1000", root + "/Messages.json?PageSize=1000", root + "/IncomingPhoneNumbers.json", root + "/Conferences.json", root + "/Recordings.json?IncludeSoftDeleted=true"} {
 		all = append(all, r.get(target)...)
 	}
+	for _, room := range sids(r.page(root + "/Conferences.json").records) {
+		all = append(all, r.get(root+"/Conferences/"+room+"/Participants.json")...)
+	}
+	all = bytes.ReplaceAll(all, []byte(r.web.URL), nil) // which media_url holds
 	return all
 }
 

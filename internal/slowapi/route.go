@@ -35,8 +35,8 @@ type route struct {
 	// what it takes, as an Allow header has them.
 	serve   func(s *Server, r *http.Request, t target, form url.Values) (answer, error)
 	methods string
-	// endings are what may stand behind the path in place of .json, as "wav"; ""
-	// is nothing at all.
+	// endings are what may stand behind the path in place of .json, as ".wav"; "" is
+	// nothing at all.
 	endings []string
 }
 

@@ -49,7 +49,7 @@ var fileRoutes = []route{
 func audioAt(pattern string, parent *kind, within func(*world, *sequence, int64) condition) route {
 	return route{
 		pattern: pattern, kind: recordings, parent: parent, within: within, instance: true,
-		serve: (*Server).serveAudio, methods: "GET, HEAD", endings: []string{"", "wav", "mp3"},
+		serve: (*Server).serveAudio, methods: "GET, HEAD", endings: []string{"", ".wav", ".mp3"},
 	}
 }
 

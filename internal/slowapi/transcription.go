@@ -45,7 +45,9 @@ func (t *transcription) append(dst []byte, w *world) []byte {
 	text, price := "", ""
 	if t.progress.status() == "completed" {
 		d := drawFor(t.s.seed, tagSpoken<<8, t.i)
-		text = body(d, false)
+		if text = body(d, false); text == "" {
+			text = "(blank)" // Twilio's word for silence
+		}
 	}
 	if t.progress.settled() {
 		price = money(5000 * max((t.of.seconds()+59)/60, 1))
