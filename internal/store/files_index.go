@@ -1,0 +1,161 @@
+// The index of contents: one small file a key.
+
+package store
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// indexEntry is an index file. Sum is in hex.
+type indexEntry struct {
+	Source   string    `json:"source"`
+	URI      string    `json:"uri"`
+	Kind     string    `json:"kind"`
+	ID       string    `json:"id"`
+	Within   []string  `json:"within,omitempty"`
+	Type     string    `json:"type,omitempty"`
+	Size     int64     `json:"size"`
+	Sum      string    `json:"sum"`
+	ETag     string    `json:"etag,omitempty"`
+	Modified time.Time `json:"modified,omitzero"`
+	At       time.Time `json:"at"`
+}
+
+// maxIndex bounds an index file, in bytes: a URI, escaped, and the rest.
+const maxIndex = 8*understudy.MaxURI + 4096
+
+func readIndex(path string) (understudy.Content, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return understudy.Content{}, err
+	}
+	if info.Size() > maxIndex {
+		return understudy.Content{}, fmt.Errorf("%s is too large", filepath.Base(path))
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return understudy.Content{}, err
+	}
+	var e indexEntry
+	if err := json.Unmarshal(data, &e); err != nil {
+		return understudy.Content{}, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	c := understudy.Content{
+		Key: understudy.Key{Source: e.Source, URI: e.URI}, Kind: e.Kind, ID: e.ID, Within: e.Within,
+		ContentType: e.Type, Size: e.Size, ETag: e.ETag, Modified: e.Modified, At: e.At,
+	}
+	if n, err := hex.Decode(c.Sum[:], []byte(e.Sum[:min(len(e.Sum), 64)])); err != nil || n != len(c.Sum) || len(e.Sum) != 64 {
+		return c, fmt.Errorf("%s: no sum", filepath.Base(path))
+	}
+	return c, nil
+}
+
+// writeIndex replaces an index file whole; the disk is held. lasting makes it
+// survive a power cut, too.
+func (f *Files) writeIndex(k fileKey, c understudy.Content, lasting bool) error {
+	data, err := json.Marshal(indexEntry{
+		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.Within, Type: c.ContentType,
+		Size: c.Size, Sum: hex.EncodeToString(c.Sum[:]), ETag: c.ETag, Modified: c.Modified, At: c.At.Round(0),
+	})
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Join(f.o.Dir, "new"), "index-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // nothing is there once it was renamed
+	if _, err = temp.Write(data); err == nil && lasting {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	if lasting {
+		return settle(temp.Name(), f.indexPath(k))
+	}
+	return os.Rename(temp.Name(), f.indexPath(k))
+}
+
+// load reads the index, in the order things were last read, and sweeps.
+func (f *Files) load() error {
+	fresh := filepath.Join(f.o.Dir, "new")
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	for _, dir := range []string{fresh, filepath.Join(f.o.Dir, "content"), filepath.Join(f.o.Dir, "index")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	var all []*file
+	err := eachFile(filepath.Join(f.o.Dir, "index"), func(path string, info fs.FileInfo) error {
+		x, err := f.loadOne(path)
+		if err != nil {
+			f.o.Logger.Warn("store: an index entry of a content is of no use and is removed", "error", err)
+			return os.Remove(path)
+		}
+		x.touched = info.ModTime()
+		all = append(all, x)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b *file) int { return a.touched.Compare(b.touched) })
+	for _, x := range all {
+		f.link(x)
+	}
+	return eachFile(filepath.Join(f.o.Dir, "content"), func(path string, _ fs.FileInfo) error {
+		var sum [32]byte
+		if n, err := hex.Decode(sum[:], []byte(filepath.Base(path)[:min(64, len(filepath.Base(path)))])); err == nil && n == len(sum) && f.refs[sum] > 0 {
+			return nil
+		}
+		return os.Remove(path)
+	})
+}
+
+// loadOne reads an index file and looks whether its content is there, whole.
+func (f *Files) loadOne(path string) (*file, error) {
+	c, err := readIndex(path)
+	if err != nil {
+		return nil, err
+	}
+	x := newFile(c)
+	if want := filepath.Base(f.indexPath(x.key)); filepath.Base(path) != want {
+		return nil, fmt.Errorf("%s should be %s", filepath.Base(path), want)
+	}
+	info, err := os.Stat(f.contentPath(x.sum))
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() != c.Size {
+		return nil, fmt.Errorf("%s: %d bytes of %d are there", strings.TrimSuffix(filepath.Base(path), ".json"), info.Size(), c.Size)
+	}
+	return &x, nil
+}
+
+// eachFile visits the files two folders down.
+func eachFile(root string, visit func(path string, info fs.FileInfo) error) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return visit(path, info)
+	})
+}

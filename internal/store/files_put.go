@@ -1,0 +1,301 @@
+// Contents come and go.
+
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"understudy"
+)
+
+// Put keeps a content, all of which from must bring: c.Size bytes, or what
+// there is when that is negative. What was held under the key is replaced. It
+// returns c with size and sum as they are. When it cannot be kept the error is
+// ErrNotStored, with the reason, and nothing of it is; so it is when from fails,
+// ctx ends, or its record was forgotten meanwhile.
+func (f *Files) Put(ctx context.Context, c understudy.Content, from io.Reader) (understudy.Content, error) {
+	p := &putting{file: newFile(c)}
+	f.mu.Lock()
+	f.putting[p] = struct{}{}
+	f.mu.Unlock()
+	c, err := f.put(ctx, p, c, from)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.putting, p)
+	if err != nil {
+		f.stats.Failed++
+		return c, fmt.Errorf("store: keep content %s: %w", c.Key, notKept(err))
+	}
+	f.stats.Kept++
+	return c, nil
+}
+
+func newFile(c understudy.Content) file {
+	x := file{key: keyOf(c.Key), sum: c.Sum, size: c.Size, record: tagOf(c.Key.Source, c.Kind, c.ID)}
+	for _, id := range c.Within {
+		x.within = append(x.within, tagOf(c.Key.Source, "", id))
+	}
+	return x
+}
+
+// notKept words why a content was not kept.
+func notKept(err error) error {
+	reason := ""
+	var known *fault
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		reason = "disk full"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		reason = "too many open files"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		reason = "the folder of contents cannot be written"
+	case errors.Is(err, syscall.EIO):
+		reason = "disk I/O error"
+	default:
+		reason = "the content did not come whole"
+	}
+	return &fault{reason: reason, saving: true, err: err}
+}
+
+var (
+	errLarge     = &fault{reason: "larger than one content may be", saving: true}
+	errForgotten = &fault{reason: "its record was forgotten meanwhile", saving: true}
+)
+
+func (f *Files) put(ctx context.Context, p *putting, c understudy.Content, from io.Reader) (understudy.Content, error) {
+	most := min(f.o.Most, f.o.Limit)
+	if c.Size > most {
+		return c, errLarge
+	}
+	temp, err := os.CreateTemp(filepath.Join(f.o.Dir, "new"), "content-*")
+	if err != nil {
+		return c, err
+	}
+	defer os.Remove(temp.Name()) // nothing is there once it was renamed
+	hash := sha256.New()
+	size, err := io.Copy(io.MultiWriter(temp, hash), io.LimitReader(from, most+1))
+	switch {
+	case err != nil:
+	case size > most:
+		err = errLarge
+	case c.Size >= 0 && size != c.Size:
+		err = fmt.Errorf("%d bytes came of %d", size, c.Size)
+	default:
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return c, err
+	}
+	c.Size, c.Sum = size, [32]byte(hash.Sum(nil))
+	p.size, p.sum = c.Size, c.Sum
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	if err := f.still(ctx, p); err != nil {
+		return c, err
+	}
+	f.makeRoom(size)
+	return c, f.commit(p.file, c, temp.Name())
+}
+
+// still is an error when the content may no longer be kept. The disk is held,
+// so whoever forgets comes before or after the whole of what follows.
+func (f *Files) still(ctx context.Context, p *putting) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.spoiled {
+		return errForgotten
+	}
+	return ctx.Err()
+}
+
+// commit puts content and index entry in their places; the disk is held.
+func (f *Files) commit(x file, c understudy.Content, temp string) error {
+	f.mu.Lock()
+	shared := f.refs[x.sum] > 0
+	f.mu.Unlock()
+	if !shared {
+		if err := settle(temp, f.contentPath(x.sum)); err != nil {
+			return err
+		}
+	}
+	if err := f.writeIndex(x.key, c, true); err != nil {
+		f.removeUnused(x.sum)
+		return err
+	}
+	x.touched = f.o.Now()
+	f.mu.Lock()
+	old := f.byKey[x.key]
+	if old != nil {
+		f.unlink(old)
+	}
+	f.link(&x)
+	f.mu.Unlock()
+	if old != nil {
+		f.removeUnused(old.sum)
+	}
+	return nil
+}
+
+// settle renames a synced file to where it belongs, for good.
+func settle(temp, path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes names in a folder last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// link and unlink keep the books of what is held; mu is held.
+func (f *Files) link(x *file) {
+	f.byKey[x.key] = x
+	x.at = f.recent.PushFront(x)
+	if f.refs[x.sum]++; f.refs[x.sum] == 1 {
+		f.bytes += x.size
+	}
+}
+
+func (f *Files) unlink(x *file) {
+	delete(f.byKey, x.key)
+	f.recent.Remove(x.at)
+	if f.refs[x.sum]--; f.refs[x.sum] == 0 {
+		delete(f.refs, x.sum)
+		f.bytes -= x.size
+	}
+}
+
+// makeRoom removes what was not read for longest until size more bytes fit;
+// the disk is held.
+func (f *Files) makeRoom(size int64) {
+	for {
+		f.mu.Lock()
+		last := f.recent.Back()
+		if f.bytes+size <= f.o.Limit || last == nil {
+			f.mu.Unlock()
+			return
+		}
+		x := last.Value.(*file)
+		f.unlink(x)
+		f.stats.Evicted++
+		f.mu.Unlock()
+		_ = f.remove(x) // it is out of the books; the next start sees to the rest
+	}
+}
+
+// remove takes what is no longer in the books off the disk: index first.
+func (f *Files) remove(x *file) error {
+	err := os.Remove(f.indexPath(x.key))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		f.o.Logger.Error("store: a content cannot be removed", "error", err)
+		return err // without its index entry gone the content must stay whole
+	}
+	f.removeUnused(x.sum)
+	return nil
+}
+
+// removeUnused removes a content no key has.
+func (f *Files) removeUnused(sum [32]byte) {
+	f.mu.Lock()
+	used := f.refs[sum] > 0
+	f.mu.Unlock()
+	if used {
+		return
+	}
+	if err := os.Remove(f.contentPath(sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.o.Logger.Error("store: a content cannot be removed", "error", err)
+	}
+}
+
+// drop removes one key's content.
+func (f *Files) drop(k fileKey) {
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	f.mu.Lock()
+	x := f.byKey[k]
+	if x != nil {
+		f.unlink(x)
+	}
+	f.mu.Unlock()
+	if x != nil {
+		_ = f.remove(x) // remove has logged it
+	}
+}
+
+// Forget removes what is held of a record and of whatever lies within it (a
+// message's images), and spoils what of it is on its way in. It says how many
+// contents went. Even when files cannot be removed, nothing of the record is
+// given out by this process any more; the error says that the next one might.
+func (f *Files) Forget(source, kind, id string) (gone int, err error) {
+	record, within := tagOf(source, kind, id), tagOf(source, "", id)
+	about := func(x *file) bool { return x.record == record || slices.Contains(x.within, within) }
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	var all []*file
+	f.mu.Lock()
+	for p := range f.putting {
+		p.spoiled = p.spoiled || about(&p.file)
+	}
+	for _, x := range f.byKey {
+		if about(x) {
+			all = append(all, x)
+		}
+	}
+	for _, x := range all {
+		f.unlink(x)
+	}
+	f.stats.Forgotten += int64(len(all))
+	f.mu.Unlock()
+	for _, x := range all {
+		err = errors.Join(err, f.remove(x))
+	}
+	if err != nil {
+		return len(all), fmt.Errorf("store: forget contents of %s %s: %w", kind, id, err)
+	}
+	return len(all), nil
+}
+
+// Confirm notes that upstream said at that time that the content is still so.
+// ErrNotFound when it is not held.
+func (f *Files) Confirm(key understudy.Key, at time.Time) error {
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	k := keyOf(key)
+	if _, _, ok := f.find(k); !ok {
+		return fmt.Errorf("store: confirm content %s: %w", key, understudy.ErrNotFound)
+	}
+	c, err := readIndex(f.indexPath(k))
+	if err == nil {
+		c.At = at
+		err = f.writeIndex(k, c, false)
+	}
+	if err != nil {
+		return fmt.Errorf("store: confirm content %s: %w", key, notKept(err))
+	}
+	return nil
+}

@@ -1,0 +1,400 @@
+// Contents: what is kept, what goes, and that nothing half is ever served.
+
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+)
+
+var filesEpoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// shelf is a folder of contents with a clock of its own.
+type shelf struct {
+	testing.TB
+	*store.Files
+	dir string
+	now time.Time
+}
+
+func newShelf(t testing.TB, change ...func(*store.FilesOptions)) *shelf {
+	s := &shelf{TB: t, dir: filepath.Join(t.TempDir(), "media"), now: filesEpoch}
+	s.open(change...)
+	return s
+}
+
+func (s *shelf) open(change ...func(*store.FilesOptions)) {
+	s.Helper()
+	o := store.FilesOptions{Dir: s.dir, Now: func() time.Time { return s.now }}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if s.Files, err = store.OpenFiles(o); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func contentOf(n int) understudy.Content {
+	id := fmt.Sprintf("RE%032d", n)
+	return understudy.Content{
+		Key:  understudy.Key{Source: "twilio", URI: "/2010-04-01/Accounts/AC1/Recordings/" + id + ".wav"},
+		Kind: "recordings", ID: id, Within: []string{"AC1"}, ContentType: "audio/x-wav", Size: -1,
+		ETag: `"u"`, Modified: filesEpoch.Add(-time.Hour), At: filesEpoch,
+	}
+}
+
+func (s *shelf) put(n int, text string) understudy.Content {
+	s.Helper()
+	c, err := s.Put(s.Context(), contentOf(n), strings.NewReader(text))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+// text is what is held, "" and false when nothing is.
+func (s *shelf) text(n int) (string, bool) {
+	s.Helper()
+	c, r, err := s.Get(s.Context(), contentOf(n).Key)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return "", false
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if int64(len(b)) != c.Size || sha256.Sum256(b) != c.Sum {
+		s.Errorf("%d: %d bytes, not what was said", n, len(b))
+	}
+	return string(b), true
+}
+
+// onDisk counts files under one of the folders.
+func (s *shelf) onDisk(folder string) (n int) {
+	s.Helper()
+	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+func (s *shelf) holds(want ...int) {
+	s.Helper()
+	all := map[int]bool{}
+	for _, n := range want {
+		all[n] = true
+	}
+	for n := range 12 {
+		if _, ok := s.text(n); ok != all[n] {
+			s.Errorf("content %d is held: %v, want %v", n, ok, all[n])
+		}
+	}
+	if s.onDisk("index") != len(want) || s.onDisk("new") != 0 {
+		s.Errorf("%d index files, %d new ones; %d are held", s.onDisk("index"), s.onDisk("new"), len(want))
+	}
+}
+
+func TestFilesKeep(t *testing.T) {
+	s := newShelf(t)
+	c := s.put(1, "RIFF one")
+	if c.Size != 8 || c.Sum != sha256.Sum256([]byte("RIFF one")) {
+		t.Errorf("%+v", c)
+	}
+	for range 2 {
+		got, r, err := s.Get(t.Context(), c.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := contentOf(1)
+		want.Size, want.Sum = c.Size, c.Sum
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		if _, err := r.Seek(5, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(r); string(b) != "one" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+		r.Close()
+		r.Close()
+		s.open() // and again after a restart
+	}
+	if err := s.Confirm(c.Key, filesEpoch.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s.open()
+	if got, r, err := s.Get(t.Context(), c.Key); err != nil || !got.At.Equal(filesEpoch.Add(time.Hour)) {
+		t.Errorf("%+v, %v", got, err)
+	} else {
+		r.Close()
+	}
+	if err := s.Confirm(contentOf(2).Key, filesEpoch); !errors.Is(err, understudy.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	info, err := os.Stat(filepath.Join(s.dir, "content"))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+func TestFilesReplaceAndShare(t *testing.T) {
+	s := newShelf(t)
+	s.put(1, "same")
+	s.put(2, "same")
+	if s.onDisk("content") != 1 || s.Stats().Bytes != 4 || s.Stats().Files != 2 {
+		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
+	}
+	s.put(1, "other")
+	if got, _ := s.text(2); got != "same" {
+		t.Errorf("%q", got)
+	}
+	s.put(2, "other")
+	if got, _ := s.text(2); got != "other" || s.onDisk("content") != 1 || s.Stats().Bytes != 5 {
+		t.Errorf("%q, %d contents, %+v", got, s.onDisk("content"), s.Stats())
+	}
+	s.holds(1, 2)
+	s.open()
+	s.holds(1, 2)
+}
+
+func TestFilesLimit(t *testing.T) {
+	limit := func(o *store.FilesOptions) { o.Limit = 30 }
+	s := newShelf(t, limit)
+	for n := range 3 {
+		s.put(n, fmt.Sprintf("content %02d", n))
+		s.now = s.now.Add(2 * time.Hour)
+	}
+	s.holds(0, 1, 2)
+	s.now = s.now.Add(2 * time.Hour)
+	for _, n := range []int{2, 1, 0} { // 2 was read longest ago
+		s.text(n)
+		s.now = s.now.Add(2 * time.Hour)
+	}
+	s.put(3, "content 03")
+	if _, ok := s.text(2); ok {
+		t.Error("what was read longest ago is held")
+	}
+	s.open(limit) // the order survives
+	s.put(4, "content 04")
+	s.holds(0, 3, 4)
+	if st := s.Stats(); st.Bytes != 30 || st.Limit != 30 || st.Files != 3 || st.Evicted != 1 {
+		t.Errorf("%+v", st)
+	}
+	s.open(func(o *store.FilesOptions) { o.Limit = 10 })
+	if st := s.Stats(); st.Files != 1 || st.Bytes != 10 || s.onDisk("content") != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestFilesNotKept(t *testing.T) {
+	s := newShelf(t, func(o *store.FilesOptions) { o.Most = 10 })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		name, reason string
+		size         int64
+		from         io.Reader
+		ctx          context.Context
+	}{
+		{"too large, said so", "larger", 11, strings.NewReader("never read"), t.Context()},
+		{"too large", "larger", -1, strings.NewReader("01234567890"), t.Context()},
+		{"cut", "did not come whole", 9, strings.NewReader("short"), t.Context()},
+		{"longer than said", "did not come whole", 3, strings.NewReader("long"), t.Context()},
+		{"broken", "did not come whole", -1, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)), t.Context()},
+		{"its reader left", "did not come whole", -1, strings.NewReader("x"), ended},
+	} {
+		c := contentOf(1)
+		c.Size = test.size
+		_, err := s.Put(test.ctx, c, test.from)
+		var short interface{ Short() string }
+		if !errors.Is(err, understudy.ErrNotStored) || !errors.As(err, &short) || !strings.Contains(short.Short(), test.reason) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	s.holds()
+	if s.onDisk("content") != 0 || s.Stats().Failed != 6 {
+		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
+	}
+}
+
+func TestFilesForget(t *testing.T) {
+	s := newShelf(t)
+	for n := range 4 {
+		s.put(n, fmt.Sprint("content ", n))
+	}
+	mp3 := contentOf(1)
+	mp3.Key.URI = strings.Replace(mp3.Key.URI, ".wav", ".mp3", 1)
+	image := understudy.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1", Within: []string{"AC1", "SM1"}, Size: -1}
+	for _, c := range []understudy.Content{mp3, image} {
+		if _, err := s.Put(t.Context(), c, strings.NewReader(c.Key.URI)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		source, kind, id string
+		want             int
+	}{
+		{"twilio", "recordings", contentOf(9).ID, 0}, {"other", "recordings", contentOf(1).ID, 0}, {"twilio", "calls", contentOf(2).ID, 0},
+		{"twilio", "recordings", contentOf(1).ID, 2}, {"twilio", "messages", "SM1", 1}, {"twilio", "accounts", "AC1", 3},
+	} {
+		if gone, err := s.Forget(test.source, test.kind, test.id); gone != test.want || err != nil {
+			t.Errorf("forget %s %s: %d, %v; want %d", test.kind, test.id, gone, err, test.want)
+		}
+	}
+	s.holds()
+	if s.onDisk("content") != 0 || s.Stats().Forgotten != 6 || s.Stats().Bytes != 0 {
+		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
+	}
+}
+
+// What is forgotten while it comes in is not kept.
+func TestFilesForgetMeanwhile(t *testing.T) {
+	s := newShelf(t)
+	r, w := io.Pipe()
+	kept := make(chan error)
+	go func() {
+		_, err := s.Put(t.Context(), contentOf(1), r)
+		kept <- err
+	}()
+	if _, err := w.Write([]byte("half")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Forget("twilio", "recordings", contentOf(1).ID); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := <-kept; !errors.Is(err, understudy.ErrNotStored) || !strings.Contains(err.Error(), "forgotten") {
+		t.Errorf("%v", err)
+	}
+	s.holds()
+	s.put(1, "again") // the next one is
+	s.holds(1)
+}
+
+// Whatever a kill or a stranger leaves behind is not served, and goes.
+func TestFilesSweep(t *testing.T) {
+	s := newShelf(t)
+	for n := range 5 {
+		s.put(n, fmt.Sprint("content ", n))
+	}
+	find := func(folder, holding string) string {
+		var found string
+		_ = filepath.WalkDir(filepath.Join(s.dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if b, _ := os.ReadFile(path); err == nil && !d.IsDir() && bytes.Contains(b, []byte(holding)) {
+				found = path
+			}
+			return nil
+		})
+		if found == "" {
+			t.Fatal("nothing holds", holding)
+		}
+		return found
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Truncate(find("content", "content 0"), 5))
+	must(os.Remove(find("content", "content 1")))
+	must(os.WriteFile(find("index", contentOf(2).ID), []byte(`{"sum":`), 0o600))
+	must(os.Rename(find("index", contentOf(3).ID), filepath.Join(s.dir, "index", "00.json")))
+	must(os.WriteFile(filepath.Join(s.dir, "new", "content-1"), []byte("half"), 0o600))
+	must(os.WriteFile(filepath.Join(s.dir, "content", "stray"), []byte("stray"), 0o600))
+	if _, ok := s.text(0); ok {
+		t.Error("a content that was cut is served")
+	}
+	if _, ok := s.text(1); ok {
+		t.Error("a content that is not there is served")
+	}
+	s.open()
+	s.holds(4)
+	if s.onDisk("content") != 1 || s.Stats().Files != 1 || s.Stats().Bytes != 9 {
+		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
+	}
+}
+
+func TestFilesOpenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t, func(o *store.FilesOptions) { o.Open = 1 })
+		s.put(1, "one")
+		_, first, err := s.Get(t.Context(), contentOf(1).Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if _, _, err := s.Get(t.Context(), contentOf(1).Key); !errors.Is(err, understudy.ErrUnavailable) || time.Since(begin) != 5*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		time.AfterFunc(time.Second, func() { first.Close() })
+		if got, _ := s.text(1); got != "one" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestFilesAtOnce(t *testing.T) {
+	s := newShelf(t, func(o *store.FilesOptions) { o.Limit = 4000 })
+	var all sync.WaitGroup
+	for g := range 6 {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(g)))
+			for range 60 {
+				n := rng.IntN(12)
+				switch rng.IntN(4) {
+				case 0:
+					if _, err := s.Forget("twilio", "recordings", contentOf(n).ID); err != nil {
+						t.Error(err)
+					}
+				case 1:
+					_, err := s.Put(t.Context(), contentOf(n), strings.NewReader(strings.Repeat(fmt.Sprint(rng.IntN(3), " "), 100+rng.IntN(300))))
+					if err != nil && !strings.Contains(err.Error(), "forgotten") {
+						t.Error(err)
+					}
+				default:
+					s.text(n)
+				}
+			}
+		})
+	}
+	all.Wait()
+	st := s.Stats()
+	if st.Bytes > 4000 || int(st.Files) != s.onDisk("index") || s.onDisk("new") != 0 {
+		t.Errorf("%+v, %d index files, %d new", st, s.onDisk("index"), s.onDisk("new"))
+	}
+	contents := s.onDisk("content")
+	s.open(func(o *store.FilesOptions) { o.Limit = 4000 })
+	if after := s.Stats(); after.Files != st.Files || after.Bytes != st.Bytes || s.onDisk("content") != contents {
+		t.Errorf("%+v, after a restart %+v", st, after)
+	}
+}
