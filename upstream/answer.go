@@ -46,7 +46,10 @@ func (c *Client) judge(t *understudy.Target, a *answer) (*understudy.Page, *unde
 		e.Page = c.passing(t, a)
 		return nil, e
 	case a.status < 200 || a.status >= 300 && a.status < 400:
-		return nil, fail(understudy.FailUnusable, redirect(a.header))
+		if a.broken == nil {
+			a.broken = redirect(a.header)
+		}
+		return nil, fail(understudy.FailUnusable, a.broken)
 	case a.broken != nil:
 		return nil, fail(brokenFailure(a.broken), a.broken)
 	}

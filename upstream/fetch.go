@@ -265,7 +265,7 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 // round sends one request and counts it. The error is the context's, or that
 // the request cannot be made.
 func (c *Client) round(ctx context.Context, reason understudy.Reason, e errand) (*answer, *understudy.UpstreamError, error) {
-	c.counts.sent(reason)
+	e.reason = reason
 	a, sent, err := c.send(ctx, e)
 	switch {
 	case err == nil:

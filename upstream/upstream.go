@@ -19,8 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-
 	"understudy"
 )
 
@@ -102,7 +100,7 @@ type Client struct {
 	gate      *gate
 	counts    counts
 	buffers   sync.Pool // *bytes.Buffer
-	unzips    sync.Pool // *gzip.Reader
+	codings   codings
 
 	credentials atomic.Int64 // how often the credential was replaced
 
@@ -131,7 +129,6 @@ func New(o Options) (*Client, error) {
 		o: o, source: o.Source, plans: map[*understudy.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
 		transport: o.Transport, budget: newBudget(&o), gate: newGate(&o),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		unzips:  sync.Pool{New: func() any { return new(gzip.Reader) }},
 	}
 	c.origins = sync.OnceValue(func() *origins { return newOrigins(o.Source, o.Base) })
 	for _, k := range o.Source.Spec.Kinds {

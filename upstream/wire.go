@@ -13,12 +13,10 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
 
 	"understudy"
 )
@@ -28,11 +26,13 @@ import (
 func newTransport(o *Options) *http.Transport {
 	dialer := &net.Dialer{Timeout: o.Connect, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
-		TLSHandshakeTimeout:    o.Connect,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // we ask for gzip ourselves and see when it is cut
+		DialContext:         dialer.DialContext,
+		TLSHandshakeTimeout: o.Connect,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:   true,
+		// Many requests hang on one connection: whether it is alive is asked.
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: o.Stall, PingTimeout: o.Connect},
+		DisableCompression:     true, // we decode ourselves and see when something is cut
 		MaxIdleConns:           o.Concurrency,
 		MaxIdleConnsPerHost:    o.Concurrency,
 		IdleConnTimeout:        30 * time.Second,
@@ -54,6 +54,7 @@ type errand struct {
 	uri         string // as the key says
 	body        []byte
 	contentType string
+	reason      understudy.Reason
 }
 
 // send does one request. An error means that no answer came; sent tells
@@ -82,14 +83,14 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 		return nil, false, err
 	}
 	began := c.o.Now()
-	resp, err := c.transport.RoundTrip(req)
+	resp, astray, err := c.ask(req, e, quiet)
 	if err != nil {
 		sent = wrote.Load() || !traced.Load() && !isDial(err)
 		return nil, sent, c.clean(causeOf(ctx, err))
 	}
 	defer resp.Body.Close()
 	quiet.next(&lateError{"the answer stalled: nothing more", c.o.Stall}, c.o.Stall)
-	a = &answer{status: resp.StatusCode, header: resp.Header}
+	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
 	if wantsBody(resp.StatusCode) {
 		a.body, err = c.read(resp, quiet)
 	}
@@ -99,6 +100,39 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began)
 	return a, true, nil
+}
+
+// ask sends a request and, when it is a GET, follows redirects within the
+// source's own paths: our credential goes nowhere else, and what lies elsewhere
+// is not this API. astray says why a redirect could not be followed to its end.
+func (c *Client) ask(req *http.Request, e errand, quiet *alarm) (resp *http.Response, astray, err error) {
+	seen := []string{req.URL.String()}
+	for {
+		c.counts.sent(e.reason)
+		if resp, err = c.transport.RoundTrip(req); err != nil {
+			return nil, nil, err
+		}
+		if !isRedirect(resp.StatusCode) || e.method != http.MethodGet {
+			return resp, nil, nil
+		}
+		to, err := c.media.next(req.URL, resp.Header.Get("Location"))
+		switch {
+		case err != nil:
+			return resp, err, nil
+		case !c.media.isHome(to):
+			return resp, redirect(resp.Header), nil
+		case slices.Contains(seen, to.String()):
+			return resp, errors.New("redirects that lead in a circle"), nil
+		case len(seen) > maxRedirects:
+			return resp, fmt.Errorf("more than %d redirects", maxRedirects), nil
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
+		_ = resp.Body.Close()
+		seen = append(seen, to.String())
+		quiet.reset(c.o.FirstByte)
+		req = req.Clone(req.Context())
+		req.URL, req.Host = to, ""
+	}
 }
 
 // wantsBody is false for the answers whose body nobody will look at.
@@ -127,7 +161,7 @@ func (c *Client) request(ctx context.Context, e errand) (*http.Request, error) {
 	}
 	req.URL = u
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Accept-Encoding", "gzip")
+	req.Header.Set("Accept-Encoding", acceptEncoding)
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	if e.contentType != "" {
 		req.Header.Set("Content-Type", e.contentType)
@@ -149,30 +183,22 @@ func (c *Client) read(resp *http.Response, quiet *alarm) ([]byte, error) {
 	if resp.ContentLength > c.o.MaxBody {
 		return nil, errTooLarge
 	}
-	var in io.Reader = &bounded{in: &punctual{resp.Body, quiet, c.o.Stall}, left: c.o.MaxBody}
-	wire := in
-	switch coding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); coding {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		unzip, err := c.unzip(in)
-		if err != nil {
-			return nil, fmt.Errorf("the gzip body: %w", whole(err))
-		}
-		defer c.unzips.Put(unzip)
-		in = &bounded{in: unzip, left: c.o.MaxBody}
-	default:
-		return nil, fmt.Errorf("content encoding %q was not asked for", clip(coding))
+	wire := &bounded{in: &punctual{resp.Body, quiet, c.o.Stall}, left: c.o.MaxBody}
+	in, err := c.codings.decoded(resp.Header, wire)
+	if err != nil {
+		return nil, err
 	}
+	defer in.done()
 	buf := c.buffers.Get().(*bytes.Buffer)
 	defer c.keep(buf)
 	buf.Reset()
 	if n := resp.ContentLength; n > 0 {
 		buf.Grow(int(min(n, 1<<20)) + bytes.MinRead)
 	}
-	if _, err := buf.ReadFrom(in); err != nil {
-		return nil, fmt.Errorf("the body: %w", whole(err))
+	if _, err := buf.ReadFrom(&bounded{in: in, left: c.o.MaxBody}); err != nil {
+		return nil, fmt.Errorf("the %sbody: %w", in.coding, whole(err))
 	}
-	// What follows a gzip stream, and a length that lied, shows only here.
+	// What follows a coded stream, and a length that lied, shows only here.
 	if _, err := io.Copy(io.Discard, wire); err != nil {
 		return nil, fmt.Errorf("the body: %w", whole(err))
 	}
@@ -184,15 +210,6 @@ func (c *Client) keep(buf *bytes.Buffer) {
 	if buf.Cap() <= 1<<20 {
 		c.buffers.Put(buf)
 	}
-}
-
-func (c *Client) unzip(in io.Reader) (*gzip.Reader, error) {
-	z := c.unzips.Get().(*gzip.Reader)
-	if err := z.Reset(in); err != nil {
-		c.unzips.Put(z)
-		return nil, err
-	}
-	return z, nil
 }
 
 // whole renames the end that came too early.
