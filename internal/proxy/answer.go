@@ -16,7 +16,6 @@ import (
 var (
 	private = []string{"private"}
 	varies  = []string{"Authorization, Accept-Encoding"}
-	gzipped = []string{"gzip"}
 )
 
 // answer sends a view of an answer.
@@ -28,33 +27,25 @@ func (v *visit) answer(a *understudy.Answer, view *access.View) {
 		return
 	}
 	l := v.label(view)
-	var packed []byte
-	if len(view.Body) >= minGzip && takesGzip(v.r.Header["Accept-Encoding"]) {
-		packed = v.packed(a, view, l)
-	}
+	body, length, in := v.formed(a, view, l)
 	if status == http.StatusOK && a.Fwd != fwdMethod {
-		h["Etag"] = l.etag
-		if packed != nil {
-			h["Etag"] = l.etagGzip
-		}
+		h["Etag"] = l.etags[in]
 		if match := v.r.Header["If-None-Match"]; match != nil && noneMatch(match, l.tag) {
 			v.send(http.StatusNotModified, nil)
 			return
 		}
 	}
 	h["Content-Type"] = l.contentType
-	if packed == nil {
-		h["Content-Length"] = l.length
-		v.send(status, view.Body)
-		return
+	h["Content-Length"] = length
+	if in != plainForm {
+		h["Content-Encoding"] = codings[in]
 	}
-	h["Content-Encoding"] = gzipped
-	h["Content-Length"] = l.packedLength(packed)
-	v.send(status, packed)
+	v.send(status, body)
 }
 
 // start sets the headers that say how the answer came.
 func (v *visit) start(a *understudy.Answer) {
+	v.part()
 	v.line.How, v.line.Upstream = a.How.String(), a.Upstream
 	h := v.w.Header()
 	h["Cache-Control"] = private

@@ -31,6 +31,7 @@ func (v *visit) fail(err error) {
 	if errors.As(err, &upstream) && upstream.Page != nil && v.verbatim(upstream) {
 		return
 	}
+	v.part()
 	f := v.failure(err)
 	if f.Status == http.StatusInternalServerError {
 		v.log.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
@@ -47,7 +48,7 @@ func (v *visit) fail(err error) {
 		h["Www-Authenticate"] = v.challenge
 	case http.StatusMethodNotAllowed:
 		h["Allow"] = []string{v.allowed()}
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h["Retry-After"] = []string{wholeSeconds(upstreamWait(upstream))}
 	}
 	v.send(f.Status, body)
@@ -77,6 +78,7 @@ func (v *visit) failure(err error) access.Failure {
 	f := access.Failure{Path: path}
 	var upstream *understudy.UpstreamError
 	var tooLarge *http.MaxBytesError
+	var body bodyError
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
 		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
@@ -85,6 +87,20 @@ func (v *visit) failure(err error) access.Failure {
 		v.large()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
+	case errors.As(err, &body) && body.late():
+		f.Word, f.Status, f.Message = access.Invalid, http.StatusRequestTimeout, "the body did not come in time"
+	case errors.As(err, &body):
+		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, "the body could not be read"
+	case errors.As(err, &limitedError{}):
+		v.limited()
+		f.Word, f.Status = access.Limited, http.StatusTooManyRequests
+		f.Message = "too many writes are under way; this one was not sent"
+	case errors.As(err, &expectationError{}):
+		f.Word, f.Status = access.Invalid, http.StatusExpectationFailed
+		f.Message = "the only expectation known is 100-continue"
+	case errors.Is(err, understudy.ErrNotHeld):
+		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
+		f.Message = "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
 	case errors.Is(err, understudy.ErrUnauthorized):
 		f.Word, f.Status = access.Unauthorized, http.StatusUnauthorized
 	case errors.Is(err, understudy.ErrForbidden):

@@ -1,4 +1,4 @@
-// Label: header values of a body, made once; and its compressed form.
+// Label: header values of a body, made once; and its compressed forms.
 
 package proxy
 
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"understudy"
 	"understudy/internal/access"
@@ -20,12 +21,11 @@ import (
 // bytes.
 type label struct {
 	tag         string // the ETag less its quotes
-	etag        []string
-	etagGzip    []string
+	etags       [forms][]string
 	length      []string
 	contentType []string
 
-	packed atomic.Pointer[pack]
+	packs [forms]atomic.Pointer[pack]
 }
 
 // pack is a compressed body and the header value of its length. Of one the
@@ -41,10 +41,6 @@ type labelKey struct {
 	contentType string
 }
 
-// gzipSuffix tells the ETag of the compressed form from that of the plain one:
-// a strong ETag names bytes (RFC 9110, 8.8.3.3 has the same scheme).
-const gzipSuffix = "-gzip"
-
 // labelWeight is what a label costs in memory beside a compressed body.
 const labelWeight = 512
 
@@ -56,53 +52,79 @@ func (v *visit) label(view *access.View) *label {
 		return l
 	}
 	tag := base64.RawURLEncoding.EncodeToString(view.Sum[:])
-	l := &label{
-		tag: tag, etag: []string{`"` + tag + `"`}, etagGzip: []string{`"` + tag + gzipSuffix + `"`},
-		length: []string{strconv.Itoa(len(view.Body))}, contentType: []string{view.ContentType},
+	l := &label{tag: tag, length: []string{strconv.Itoa(len(view.Body))}, contentType: []string{view.ContentType}}
+	for in := range l.etags {
+		l.etags[in] = []string{`"` + tag + endings[in] + `"`}
 	}
 	v.labels.Put(key, l, labelWeight)
 	return l
 }
 
-// minGzip is the size from which compressing is worth it.
-const minGzip = 1 << 10
+// minPacked is the size from which compressing is worth it.
+const minPacked = 1 << 10
 
-// packed is the compressed form of a view, nil when it goes out plain: the
-// mirror's when nothing is hidden and it has one ready, else one made here. A
-// page that was just fetched whole goes out plain; its reader has waited long
-// enough, and the mirror compresses what is asked for again.
-func (v *visit) packed(a *understudy.Answer, view *access.View, l *label) []byte {
-	if p := l.packed.Load(); p != nil && p.body != nil {
-		return p.body
+// formed is the body in the form it goes out in, with its length. A page that
+// was just fetched whole goes out plain; its reader has waited long enough, and
+// the mirror compresses what is asked for again.
+func (v *visit) formed(a *understudy.Answer, view *access.View, l *label) (body []byte, length []string, in form) {
+	in, must := negotiate(v.r.Header["Accept-Encoding"])
+	if in == plainForm || !must && len(view.Body) < minPacked {
+		return view.Body, l.length, plainForm
 	}
-	if view.Whole && a.Gzip != nil {
-		return a.Gzip
+	if p := l.packs[in].Load(); p != nil && p.body != nil {
+		return p.body, p.length, in
 	}
-	if view.Whole && a.How == understudy.Cold {
-		return nil
+	switch mirrors := view.Whole && a.Gzip != nil; {
+	case mirrors && in == gzipForm:
+		return a.Gzip, l.lengthOf(in, a.Gzip), in
+	case !must && !mirrors && view.Whole && a.How == understudy.Cold:
+		return view.Body, l.length, plainForm
 	}
-	body, err := compress(view.Body)
+	p, err := v.pack(view, l, in)
 	if err != nil {
 		v.log.Error("cannot compress", "id", v.id(), "err", err)
-		return nil
+		return view.Body, l.length, plainForm
 	}
-	l.packed.Store(&pack{body, len(body), []string{strconv.Itoa(len(body))}})
-	v.labels.Put(labelKey{view.Sum, view.ContentType}, l, labelWeight+int64(len(body)))
-	return body
+	return p.body, p.length, in
 }
 
-// packedLength is the Content-Length of a compressed body.
-func (l *label) packedLength(body []byte) []string {
-	p := l.packed.Load()
+// pack makes a compressed form and keeps it with the label.
+func (v *visit) pack(view *access.View, l *label, in form) (*pack, error) {
+	body, err := v.compress(view.Body, in)
+	if err != nil {
+		return nil, err
+	}
+	p := &pack{body, len(body), []string{strconv.Itoa(len(body))}}
+	l.packs[in].Store(p)
+	weight := int64(labelWeight)
+	for i := range l.packs {
+		if p := l.packs[i].Load(); p != nil {
+			weight += int64(len(p.body))
+		}
+	}
+	v.labels.Put(labelKey{view.Sum, view.ContentType}, l, weight)
+	return p, nil
+}
+
+// lengthOf is the Content-Length of a compressed body the mirror brought.
+func (l *label) lengthOf(in form, body []byte) []string {
+	p := l.packs[in].Load()
 	if p == nil || p.size != len(body) {
 		p = &pack{size: len(body), length: []string{strconv.Itoa(len(body))}}
-		l.packed.CompareAndSwap(nil, p)
+		l.packs[in].CompareAndSwap(nil, p)
 	}
 	return p.length
 }
 
-// compress makes the gzip form of a body.
-func compress(body []byte) ([]byte, error) {
+// compress makes a compressed form of a body.
+func (v *visit) compress(body []byte, in form) ([]byte, error) {
+	if in == zstdForm {
+		z, err := v.zstd()
+		if err != nil {
+			return nil, fmt.Errorf("proxy: zstd: %w", err)
+		}
+		return bytes.Clone(z.EncodeAll(body, make([]byte, 0, len(body)/8))), nil
+	}
 	var out bytes.Buffer
 	out.Grow(len(body) / 8)
 	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -116,4 +138,11 @@ func compress(body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("proxy: gzip: %w", err)
 	}
 	return bytes.Clone(out.Bytes()), nil
+}
+
+// newZstd makes the encoder all answers share. One block at a time bounds its
+// memory (RFC 9659 wants windows of at most 8 MiB on the web).
+func newZstd() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
 }

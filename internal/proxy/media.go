@@ -30,6 +30,9 @@ func (v *visit) medium() error {
 	if v.media == nil {
 		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
 	}
+	if cacheControl(v.r.Header["Cache-Control"]).onlyIfCached {
+		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotHeld) // nobody knows without asking
+	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())
 	defer cancel(nil)
 	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
@@ -52,7 +55,7 @@ func (v *visit) mediaAsk() understudy.MediaAsk {
 	page := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale}
 	v.freshen(&page)
 	a := understudy.MediaAsk{
-		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache, MaxStale: page.MaxStale,
+		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: oldest(&page),
 	}
 	if tags := v.r.Header["If-None-Match"]; len(tags) == 1 && len(tags[0]) <= maxValidator {
 		a.IfNoneMatch = tags[0]

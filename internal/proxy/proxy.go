@@ -17,7 +17,10 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"understudy"
 	"understudy/internal/access"
@@ -60,9 +63,12 @@ type Options struct {
 	MaxBody int64          // bytes of a write's body; 0 = 1 MiB
 	Cache   int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
 	Log     *accesslog.Log // one line a request; nil: none
-	// TooLarge is told of each write whose body is larger than MaxBody; nil:
-	// nobody is.
-	TooLarge func()
+	// MaxWrites is how many writes may be under way, half of them of one
+	// credential; 0 = 64.
+	MaxWrites int
+	// TooLarge is told of each write whose body is larger than MaxBody, Limited
+	// of each that found no place; nil: nobody is.
+	TooLarge, Limited func()
 	// Took is told how long each answer took; nil: nobody is. It is called
 	// from many goroutines and must not wait.
 	Took   func(time.Duration)
@@ -83,6 +89,7 @@ type Proxy struct {
 	access  *accesslog.Log
 	took    func(time.Duration)
 	large   func()
+	limited func()
 	log     *slog.Logger
 	now     func() time.Time
 	ids     *accesslog.IDs
@@ -91,6 +98,8 @@ type Proxy struct {
 	targets   *recent.Cache[string, aimed] // by request line
 	labels    *recent.Cache[labelKey, *label]
 	fresh     *limiter
+	writes    *places
+	zstd      func() (*zstd.Encoder, error) // made when first asked for
 }
 
 // Bounds of what is remembered between requests.
@@ -98,6 +107,7 @@ const (
 	maxTargets   = 4 << 20 // bytes of request targets
 	maxLabels    = 16 << 20
 	maxBody      = 1 << 20
+	maxWrites    = 64
 	targetWeight = 1 << 10 // of one target beside its text
 )
 
@@ -108,6 +118,9 @@ func New(o Options) (*Proxy, error) {
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = maxBody
+	}
+	if o.MaxWrites == 0 {
+		o.MaxWrites = maxWrites
 	}
 	if o.Cache == 0 {
 		o.Cache = maxLabels
@@ -121,16 +134,21 @@ func New(o Options) (*Proxy, error) {
 	if o.TooLarge == nil {
 		o.TooLarge = func() {}
 	}
+	if o.Limited == nil {
+		o.Limited = func() {}
+	}
 	if o.Took == nil {
 		o.Took = func(time.Duration) {}
 	}
 	return &Proxy{
 		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, health: o.Health,
-		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
+		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
 		targets:   recent.New[string, aimed](maxTargets),
 		labels:    recent.New[labelKey, *label](max(o.Cache, 0)),
 		fresh:     newLimiter(),
+		writes:    &places{all: o.MaxWrites, each: max(1, o.MaxWrites/2), taken: map[string]int{}},
+		zstd:      sync.OnceValues(newZstd),
 	}, nil
 }
 
@@ -155,6 +173,8 @@ type visit struct {
 	target *understudy.Target
 	line   accesslog.Line
 	sent   bool // the header has gone out
+	read   bool // the body has been read to its end
+	odd    bool // the request line is not one of this API: nothing more is read from its sender
 }
 
 // ServeHTTP answers one request, whatever happens, and logs it.
@@ -209,21 +229,26 @@ func (v *visit) serve() (err error) {
 		return err
 	}
 	v.line.Caller = v.caller.Name
-	read, known := method(v.r.Method)
+	if err := expectation(v.r); err != nil {
+		return err
+	}
+	reads, known := method(v.r.Method)
 	if !known {
+		v.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
 	if v.target, err = v.aim(); err != nil {
+		v.odd = true
 		return err
 	}
-	if read {
-		return v.read()
+	if reads {
+		return v.get()
 	}
 	return v.write()
 }
 
 // method says whether a method reads, and whether upstream could know it.
-func method(name string) (read, known bool) {
+func method(name string) (reads, known bool) {
 	switch name {
 	case http.MethodGet, http.MethodHead:
 		return true, true
@@ -243,6 +268,7 @@ func (v *visit) own() error {
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
 	}
+	v.part()
 	v.w.Header()["X-Request-Id"] = []string{v.id()}
 	rec := &recorder{ResponseWriter: v.w, visit: v}
 	v.health.ServeHTTP(rec, v.r)

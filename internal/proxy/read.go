@@ -4,6 +4,8 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,13 +13,13 @@ import (
 	"understudy/kit/recent"
 )
 
-// read asks the gate, then the mirror, and answers.
-func (v *visit) read() error {
+// get asks the gate, then the mirror, and answers.
+func (v *visit) get() error {
 	if v.target.Media != nil {
 		return v.medium()
 	}
 	if err := v.gate.Read(v.caller, v.target); err != nil {
-		return err
+		return v.unknown(err)
 	}
 	ask := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale}
 	v.freshen(&ask)
@@ -39,21 +41,47 @@ func (v *visit) read() error {
 	return nil
 }
 
-// freshen honours what the request says of how old an answer may be. What
-// makes upstream be asked at once is limited per credential and key.
+// unknown turns the refusal of a path the spec does not name into upstream's
+// own word for it, where only case, slashes or ;parameters keep it from being
+// one: upstream would not find it either.
+func (v *visit) unknown(err error) error {
+	if v.target.Misspelt && errors.Is(err, understudy.ErrForbidden) {
+		return fmt.Errorf("proxy: %w", understudy.ErrNotFound)
+	}
+	return err
+}
+
+// freshen takes over what the request says of how old an answer may be. What
+// makes upstream be asked at once is limited per credential and key; past that
+// limit it joins a fetch that is under way, or is as if not said.
 func (v *visit) freshen(ask *understudy.Ask) {
-	header := v.r.Header["Cache-Control"]
-	if len(header) == 0 {
+	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
+	var w wish
+	switch {
+	case len(lines) > 0:
+		w = cacheControl(lines)
+	case len(old) > 0:
+		w = pragma(old)
+	default:
 		return
 	}
-	wish := cacheControl(header)
-	if wish.noCache || wish.hasMaxAge && wish.maxAge == 0 {
-		ask.NoCache = v.fresh.allow(v.caller.Name, v.target.Key.URI, v.now())
+	ask.HeldOnly = w.onlyIfCached
+	ask.MinFresh, ask.PastFresh = w.minFresh.pointer(), w.maxStale.pointer()
+	if w.noCache || w.maxAge.said && w.maxAge.Duration == 0 {
+		ask.NoCache = true
+		ask.JoinOnly = !ask.HeldOnly && !v.fresh.allow(v.caller.Name, v.target.Key.URI, v.now())
 		return
 	}
-	if wish.hasMaxAge && (ask.MaxStale == nil || wish.maxAge < *ask.MaxStale) {
-		ask.MaxStale = &wish.maxAge
+	ask.MaxAge = w.maxAge.pointer()
+}
+
+// oldest is the oldest answer an ask takes while upstream is well; nil: the
+// mirror's ages count.
+func oldest(ask *understudy.Ask) *time.Duration {
+	if ask.MaxStale == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.MaxStale {
+		return ask.MaxAge
 	}
+	return ask.MaxStale
 }
 
 // freshInterval is how often one credential may have one key asked upstream.

@@ -97,6 +97,9 @@ func TestNotModified(t *testing.T) {
 	}{
 		{plain, demo, 304}, {packed, demo, 304}, {"W/" + plain, demo, 304}, {`"x", ` + plain, demo, 304}, {"*", demo, 304},
 		{`"x"`, demo, 200}, {strings.Trim(plain, `"`), demo, 200}, {other, demo, 200}, {plain, masked, 200}, {other, masked, 304},
+		{`"x", "y","z" ,W/` + plain + `, "u"`, demo, 304}, {`"a\", ` + plain, demo, 304}, {`"a,b", ` + plain, demo, 304}, {"," + plain, demo, 304},
+		{`W/"x", W/"y"`, demo, 200}, {`"", ` + plain, demo, 304}, {"w/" + plain, demo, 200}, {`"x" ` + plain, demo, 200}, {`x, ` + plain, demo, 200}, {`"` + plain, demo, 200},
+		{`"x", *`, demo, 200}, {" * ", demo, 304}, {strings.TrimSuffix(plain, `"`), demo, 200}, {strings.TrimSuffix(plain, `"`) + `-zstd"`, demo, 304}, {strings.TrimSuffix(plain, `"`) + `-br"`, demo, 200},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			w := b.ask(method, target, test.secret, "If-None-Match", test.match)
@@ -201,35 +204,91 @@ func TestFreshnessWishes(t *testing.T) {
 	if a := last(); a.MaxStale == nil || *a.MaxStale != time.Minute || a.NoCache {
 		t.Errorf("the grant's: %+v", a)
 	}
-	b.ask("GET", target, reader, "Cache-Control", "max-age=5")
-	if a := last(); *a.MaxStale != 5*time.Second {
-		t.Errorf("a shorter max-age: %v", *a.MaxStale)
+	b.ask("GET", target, reader, "Cache-Control", "max-age=5, min-fresh=4, max-stale=3")
+	if a := last(); *a.MaxStale != time.Minute || *a.MaxAge != 5*time.Second || *a.MinFresh != 4*time.Second || *a.PastFresh != 3*time.Second || a.NoCache || a.HeldOnly {
+		t.Errorf("%+v", a)
 	}
-	b.ask("GET", target, reader, "Cache-Control", "max-age=500")
-	if a := last(); *a.MaxStale != time.Minute {
-		t.Errorf("a longer max-age: %v", *a.MaxStale)
+	b.ask("GET", target, demo, "Cache-Control", "max-stale, only-if-cached")
+	if a := last(); a.MaxStale != nil || a.MaxAge != nil || a.MinFresh != nil || *a.PastFresh >= 0 || !a.HeldOnly {
+		t.Errorf("%+v", a)
 	}
-	// no-cache once a second for a credential and key.
-	b.ask("GET", target, reader, "Cache-Control", "no-cache")
-	if !last().NoCache {
-		t.Error("no-cache was not heard")
+	b.ask("GET", target, demo, "Cache-Control", "no-store")
+	if a := last(); a != (understudy.Ask{Target: a.Target, Turn: a.Turn}) {
+		t.Errorf("no-store: %+v", a)
 	}
-	b.ask("GET", target, reader, "Cache-Control", "max-age=0")
-	if last().NoCache {
-		t.Error("a second one at once was")
+}
+
+// What makes upstream be asked is limited: once a second for each credential
+// and key. Past that it joins what is under way.
+func TestNoCacheIsLimited(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":[]}`))
+	target := root + "/Calls.json"
+	for _, test := range []struct {
+		name, target, secret, header, value string
+		later                               time.Duration
+		noCache, joinOnly                   bool
+	}{
+		{"the first", target, reader, "Cache-Control", "no-cache", 0, true, false},
+		{"a second at once", target, reader, "Cache-Control", "max-age=0", 0, true, true},
+		{"one that forbids upstream is not counted", target, demo, "Cache-Control", "only-if-cached, no-cache", 0, true, false},
+		{"another credential", target, demo, "Cache-Control", "no-cache", 0, true, false},
+		{"another key", target + "?Status=busy", reader, "Cache-Control", "no-cache", 0, true, false},
+		{"the same key written differently", target + "?PageSize=50", reader, "Cache-Control", "no-cache", 0, true, true},
+		{"nearly a second later", target, reader, "Pragma", "no-cache", time.Second - 1, true, true},
+		{"a second later", target, reader, "Pragma", "no-cache", 1, true, false},
+		{"Pragma beside Cache-Control", target, demo, "Pragma", "no-cache", time.Hour, false, false},
+	} {
+		b.now = b.now.Add(test.later)
+		headers := []string{test.header, test.value}
+		if strings.HasPrefix(test.name, "Pragma") {
+			headers = append(headers, "Cache-Control", "max-stale=1")
+		}
+		b.ask("GET", test.target, test.secret, headers...)
+		if a := b.script.asked[len(b.script.asked)-1]; a.NoCache != test.noCache || a.JoinOnly != test.joinOnly {
+			t.Errorf("%s: no-cache %v, joining only %v", test.name, a.NoCache, a.JoinOnly)
+		}
 	}
-	b.ask("GET", target, demo, "Cache-Control", "no-cache")
-	if !last().NoCache {
-		t.Error("another credential's was not")
+}
+
+// What JSON has no use for changes nothing: ranges, dates, what the client
+// would like to read.
+func TestHeadersThatSayNothing(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("messages", true, 200, long()))
+	target := root + "/Messages.json"
+	plain := b.ask("GET", target, demo)
+	tag := plain.Header().Get("Etag")
+	for _, headers := range [][]string{
+		{"Range", "bytes=0-9"}, {"Range", "bytes=-1"}, {"Range", "bytes=99999999-"}, {"Range", "bytes=0-0,5-6"}, {"Range", "rows=1-2"}, {"Range", "bytes=9-0"},
+		{"Range", "bytes=0-9", "If-Range", tag}, {"Range", "bytes=0-9", "If-Range", `"other"`}, {"Range", "bytes=0-9", "If-Range", "Sat, 01 Jan 2028 00:00:00 GMT"},
+		{"If-Modified-Since", "Sat, 01 Jan 2028 00:00:00 GMT"}, {"If-Modified-Since", "nonsense"}, {"If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"},
+		{"Accept", "text/html"}, {"Accept", "application/json;q=0"}, {"Accept-Charset", "latin-1"}, {"Accept-Language", "de"}, {"TE", "trailers, gzip"},
+		{"If-None-Match", `"other"`, "If-Modified-Since", "Sat, 01 Jan 2028 00:00:00 GMT"},
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			w := b.ask(method, target, demo, headers...)
+			if w.Code != 200 || method == "GET" && w.Body.String() != long() || method == "HEAD" && w.Body.Len() != 0 {
+				t.Errorf("%s with %q: %d, %d bytes", method, headers, w.Code, w.Body.Len())
+			}
+			for name, values := range plain.Header() {
+				if got := w.Header().Get(name); got != values[0] && name != "X-Request-Id" {
+					t.Errorf("%s with %q: %s is %q, want %q", method, headers, name, got, values[0])
+				}
+			}
+			if len(w.Header()) != len(plain.Header()) {
+				t.Errorf("%s with %q: headers %v", method, headers, w.Header())
+			}
+		}
 	}
-	b.ask("GET", target+"?Status=busy", reader, "Cache-Control", "no-cache")
-	if !last().NoCache {
-		t.Error("another key's was not")
+	for _, name := range []string{"Accept-Ranges", "Content-Range", "Last-Modified"} {
+		if got := plain.Header().Get(name); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
-	b.now = b.now.Add(time.Second)
-	b.ask("GET", target, reader, "Cache-Control", "no-cache")
-	if !last().NoCache {
-		t.Error("a second later it was not")
+	// 304 counts before a range, and needs no date.
+	if w := b.ask("GET", target, demo, "Range", "bytes=0-9", "If-None-Match", tag, "If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"); w.Code != 304 {
+		t.Errorf("%d, want 304", w.Code)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Wishes: what a request's headers ask for.
+// Wishes: what a request's headers say of how old and how late an answer may be.
 
 package proxy
 
@@ -38,59 +38,77 @@ func items(lines []string) func(yield func(string) bool) {
 	}
 }
 
-// takesGzip reports whether an answer may and should go out compressed with
-// gzip (RFC 9110, 12.5.3): gzip, or "*" where gzip is not named, has a weight
-// above zero and not below one given to identity.
-func takesGzip(lines []string) bool {
-	if len(lines) == 0 {
-		return false
-	}
-	gzip, any, identity := -1, -1, -1
-	for item := range items(lines) {
-		coding, params, _ := strings.Cut(item, ";")
-		switch q := weight(params); strings.ToLower(strings.Trim(coding, " \t")) {
-		case "gzip", "x-gzip":
-			gzip = max(gzip, q)
-		case "*":
-			any = max(any, q)
-		case "identity":
-			identity = max(identity, q)
-		}
-	}
-	if gzip < 0 {
-		gzip = any
-	}
-	return gzip > 0 && gzip >= identity
-}
-
-// weight reads the q parameter in thousandths; 1000 when there is none, 0 when
-// it is malformed.
-func weight(params string) int {
-	for params != "" {
-		var param string
-		param, params, _ = strings.Cut(params, ";")
-		name, value, ok := strings.Cut(strings.Trim(param, " \t"), "=")
-		if !ok || !strings.EqualFold(name, "q") {
-			continue
-		}
-		whole, fraction, _ := strings.Cut(value, ".")
-		if whole != "0" && whole != "1" || len(fraction) > 3 {
-			return 0
-		}
-		n, err := strconv.Atoi(whole + (fraction + "000")[:3])
-		if err != nil || n < 0 || n > 1000 || strings.ContainsAny(fraction, "+-") {
-			return 0
-		}
-		return n
-	}
-	return 1000
-}
-
-// wish is what a Cache-Control request header asks for.
+// wish is what Cache-Control asks for in a request.
 type wish struct {
-	noCache   bool
-	hasMaxAge bool
-	maxAge    time.Duration
+	noCache      bool
+	onlyIfCached bool
+	maxAge       limit
+	minFresh     limit
+	maxStale     limit // less than 0: any time
+}
+
+// limit is a duration, if one was said.
+type limit struct {
+	said bool
+	time.Duration
+}
+
+// pointer is nil when nothing was said.
+func (l limit) pointer() *time.Duration {
+	if !l.said {
+		return nil
+	}
+	return &l.Duration
+}
+
+// narrow takes over a limit that is smaller, or the first one said.
+func (l *limit) narrow(d time.Duration) {
+	if !l.said || d < l.Duration {
+		*l = limit{true, d}
+	}
+}
+
+// anyTime is a max-stale without a number.
+const anyTime time.Duration = -1
+
+// cacheControl reads the directives of a request (RFC 9111, 5.2.1). One that is
+// malformed or unknown counts as not said; of several alike the narrowest
+// counts. no-store says nothing here: what is kept does not depend on who asks.
+func cacheControl(lines []string) (w wish) {
+	for item := range items(lines) {
+		name, value, valued := strings.Cut(item, "=")
+		number, ok := seconds(value)
+		switch name = strings.ToLower(name); {
+		case name == "no-cache":
+			w.noCache = true
+		case name == "only-if-cached":
+			w.onlyIfCached = true
+		case name == "max-stale" && !valued:
+			if !w.maxStale.said {
+				w.maxStale = limit{true, anyTime}
+			}
+		case !valued || !ok:
+		case name == "max-age":
+			w.maxAge.narrow(number)
+		case name == "min-fresh":
+			w.minFresh = limit{true, max(number, w.minFresh.Duration)}
+		case name == "max-stale":
+			if w.maxStale.Duration == anyTime {
+				w.maxStale = limit{}
+			}
+			w.maxStale.narrow(number)
+		}
+	}
+	return w
+}
+
+// pragma reads what came before Cache-Control (RFC 9111, 5.4): it counts where
+// there is none.
+func pragma(lines []string) (w wish) {
+	for item := range items(lines) {
+		w.noCache = w.noCache || strings.EqualFold(item, "no-cache")
+	}
+	return w
 }
 
 // maxSeconds bounds the seconds a header may name; more means that many.
@@ -111,23 +129,6 @@ func seconds(text string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// cacheControl reads the request directives no-cache and max-age (RFC 9111,
-// 5.2.1). The smallest max-age counts.
-func cacheControl(lines []string) (w wish) {
-	for item := range items(lines) {
-		name, value, _ := strings.Cut(item, "=")
-		switch strings.ToLower(strings.TrimRight(name, " \t")) {
-		case "no-cache":
-			w.noCache = true
-		case "max-age":
-			if d, ok := seconds(strings.Trim(value, " \t")); ok && (!w.hasMaxAge || d < w.maxAge) {
-				w.hasMaxAge, w.maxAge = true, d
-			}
-		}
-	}
-	return w
-}
-
 // preferredWait is the wait preference (RFC 7240, 4.3): how long the caller
 // will wait for an answer. The first one counts.
 func preferredWait(lines []string) (time.Duration, bool) {
@@ -139,23 +140,4 @@ func preferredWait(lines []string) (time.Duration, bool) {
 		}
 	}
 	return 0, false
-}
-
-// noneMatch reports whether an If-None-Match header names tag, given without
-// its quotes, in its plain or its compressed form (RFC 9110, 13.1.2: weak
-// comparison; the two forms are of one version).
-func noneMatch(lines []string, tag string) bool {
-	for item := range items(lines) {
-		if item == "*" {
-			return true
-		}
-		item = strings.TrimPrefix(item, "W/")
-		if len(item) < 2 || item[0] != '"' || item[len(item)-1] != '"' {
-			continue
-		}
-		if strings.TrimSuffix(item[1:len(item)-1], gzipSuffix) == tag {
-			return true
-		}
-	}
-	return false
 }

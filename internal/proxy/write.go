@@ -3,29 +3,34 @@
 package proxy
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"understudy"
 )
 
+// writeTime bounds a write from when its body is here.
+const writeTime = 45 * time.Second
+
 // write passes a write on, once. The body is read only when the caller may
-// send it: a refusal costs no byte of it.
+// send it and there is a place for it: a refusal costs no byte of it. Who waits
+// to be invited (Expect: 100-continue) is so by the first read, before upstream
+// is asked.
 func (v *visit) write() error {
 	if err := v.gate.Write(v.caller, v.target, v.r.Method); err != nil {
-		return err
+		return v.unknown(err)
 	}
 	if v.r.ContentLength > v.maxBody {
 		return &http.MaxBytesError{Limit: v.maxBody}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.maxBody))
-	if err != nil {
-		return fmt.Errorf("proxy: %w: body: %w", understudy.ErrInvalid, err)
-	}
-	a, err := v.mirror.Write(v.r.Context(), understudy.Write{
-		Target: v.target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
-	})
+	a, err := v.pass()
 	if err != nil {
 		return err
 	}
@@ -39,6 +44,24 @@ func (v *visit) write() error {
 	return nil
 }
 
+// pass takes a place, reads the body and has the mirror pass it on.
+func (v *visit) pass() (*understudy.Answer, error) {
+	if !v.writes.take(v.caller.Name) {
+		return nil, limitedError{}
+	}
+	defer v.writes.leave(v.caller.Name)
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.maxBody))
+	if err != nil {
+		return nil, bodyError{err}
+	}
+	v.read = true
+	ctx, done := lasting(v.r.Context(), writeTime)
+	defer done()
+	return v.mirror.Write(ctx, understudy.Write{
+		Target: v.target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
+	})
+}
+
 // unseen answers a write that was done, but whose answer the role may not see:
 // a refusal would read as if it had not been done.
 func (v *visit) unseen(a *understudy.Answer, why error) error {
@@ -49,3 +72,68 @@ func (v *visit) unseen(a *understudy.Answer, why error) error {
 	v.send(a.Page.Status, nil)
 	return nil
 }
+
+// lasting is the context of a write. While the write waits for a connection to
+// go out on, it ends when the caller leaves: nothing has happened. Once there
+// is one only its own time ends it, so that its outcome is known and kept,
+// whoever is there to hear of it. Of the connection it is told by way of
+// httptrace; a mirror that speaks no HTTP never tells, and its writes end with
+// their callers.
+func lasting(caller context.Context, limit time.Duration) (context.Context, func()) {
+	const left, sent = 1, 2
+	var phase atomic.Int32
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), limit)
+	stop := context.AfterFunc(caller, func() {
+		if phase.CompareAndSwap(0, left) {
+			cancel()
+		}
+	})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { phase.CompareAndSwap(0, sent) },
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// places are how many writes may be under way at once.
+type places struct {
+	all, each int
+
+	mu    sync.Mutex
+	total int
+	taken map[string]int // by caller
+}
+
+func (p *places) take(caller string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.total >= p.all || p.taken[caller] >= p.each {
+		return false
+	}
+	p.total++
+	p.taken[caller]++
+	return true
+}
+
+func (p *places) leave(caller string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total--
+	if p.taken[caller]--; p.taken[caller] == 0 {
+		delete(p.taken, caller)
+	}
+}
+
+// limitedError: too many writes are under way; nothing was sent.
+type limitedError struct{}
+
+func (limitedError) Error() string { return "proxy: too many writes are under way" }
+
+// bodyError is a body that could not be read.
+type bodyError struct{ error }
+
+func (e bodyError) Error() string { return "proxy: body: " + e.error.Error() }
+
+func (e bodyError) Unwrap() error { return e.error }
+
+// late reports a body that did not come in time.
+func (e bodyError) late() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }
