@@ -50,6 +50,7 @@ func TestStories(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":      cmdServe,
 			"stop":       cmdStop,
+			"reload":     cmdReload,
 			"http":       cmdHTTP,
 			"await":      cmdAwait,
 			"count":      cmdCount,
@@ -170,6 +171,17 @@ func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
 		s.kill()
 		ts.Fatalf("stop %s: still running after %v", name, patience)
 	}
+}
+
+// cmdReload tells a server to read its settings again:
+//
+//	reload NAME
+func cmdReload(ts *testscript.TestScript, neg bool, args []string) {
+	servers := ts.Value(serversKey{}).(map[string]*server)
+	if neg || len(args) != 1 || servers[args[0]] == nil {
+		ts.Fatalf("reload: want one of %v", slices.Sorted(maps.Keys(servers)))
+	}
+	ts.Check(servers[args[0]].cmd.Process.Signal(syscall.SIGHUP))
 }
 
 // ask is one request of a story: http [-u USER:PASSWORD] [-X METHOD] [-d BODY]

@@ -145,6 +145,12 @@ func (s *Server) Stop() error {
 	}
 }
 
+// Reload tells the server to read its settings again.
+func (s *Server) Reload() error { return s.cmd.Process.Signal(syscall.SIGHUP) }
+
+// Process is the server's process id.
+func (s *Server) Process() int { return s.cmd.Process.Pid }
+
 // Kill ends the server at once and waits for it.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()

@@ -52,7 +52,7 @@ const maxValidator = 1 << 10
 
 // mediaAsk is what the request asks the mirror.
 func (v *visit) mediaAsk() understudy.MediaAsk {
-	page := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale}
+	page := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale, Turn: v.caller.Turn}
 	v.freshen(&page)
 	a := understudy.MediaAsk{
 		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: oldest(&page),

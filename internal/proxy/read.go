@@ -21,7 +21,7 @@ func (v *visit) get() error {
 	if err := v.gate.Read(v.caller, v.target); err != nil {
 		return v.unknown(err)
 	}
-	ask := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale}
+	ask := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale, Turn: v.caller.Turn}
 	v.freshen(&ask)
 	ctx := v.r.Context()
 	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {

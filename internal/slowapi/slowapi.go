@@ -51,6 +51,7 @@ type Server struct {
 	quirks  quirks
 	faults  faults
 	counts  counts
+	tokens  tokens
 	cdn     *cdn
 	early   asked
 	journal *journal

@@ -34,7 +34,7 @@ func (q *visit) read(ctx context.Context, t *understudy.Target) reading {
 	if err := q.v.Gate.Read(q.caller, t); err != nil {
 		return reading{err: err}
 	}
-	a := understudy.Ask{Target: t, NoCache: forced(q.r)}
+	a := understudy.Ask{Target: t, NoCache: forced(q.r), Turn: q.caller.Turn}
 	if q.caller.Grant != nil {
 		a.MaxStale = q.caller.Grant.MaxStale
 	}
