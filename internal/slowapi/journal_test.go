@@ -33,18 +33,42 @@ func busyDay(r running) {
 	r.write("DELETE", other, nil, 204)
 	r.write("POST", root+"/Conferences/"+rooms[1]+".json", url.Values{"Status": {"completed"}}, 200)
 	r.write("DELETE", root+"/Recordings/"+sids(r.page(root + "/Recordings.json").records)[5]+".json", nil, 204)
+	settingsDay(r)
 	_, media := r.written(3)
 	r.write("DELETE", media[1]+".json", nil, 204)
 }
 
+// settingsDay sets, changes and deletes what is set by hand, and lets alerts come.
+func settingsDay(r running) {
+	r.control("/-/advance", `{"alerts":2,"seconds":5}`, 200)
+	r.write("POST", root+"/Keys.json", url.Values{"FriendlyName": {"<k>"}}, 201)
+	r.write("POST", root+"/SigningKeys.json", nil, 201)
+	r.write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"+15005550006"}}, 200)
+	application := r.write("POST", root+"/Applications.json", url.Values{"VoiceUrl": {"https://example.com/v"}}, 201)["uri"].(string)
+	r.write("POST", application, url.Values{"FriendlyName": {"Büro"}}, 200)
+	r.write("DELETE", root+"/Addresses/"+sids(r.page(root + "/Addresses.json").records)[0]+".json", nil, 204)
+	queue := r.write("POST", root+"/Queues.json", url.Values{"FriendlyName": {"q"}}, 201)["uri"].(string)
+	r.write("POST", queue, url.Values{"MaxSize": {"9"}}, 200)
+	for _, one := range r.page(root + "/Queues.json").records {
+		if one["current_size"].(float64) > 0 {
+			r.write("POST", root+"/Queues/"+one["sid"].(string)+"/Members/Front.json", url.Values{"Url": {"https://example.com/v"}}, 200)
+			return
+		}
+	}
+}
+
 func everything(r running) (all []byte) {
+	for _, list := range []string{"Keys", "SigningKeys", "OutgoingCallerIds", "Applications", "Addresses", "Queues", "Notifications", "Usage/Records"} {
+		all = append(all, r.get(root+"/"+list+".json")...)
+	}
+	all = append(all, r.get("/v1/Alerts")...)
 	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json?PageSize=1000", root + "/Messages.json?PageSize=1000", root + "/IncomingPhoneNumbers.json", root + "/Conferences.json", root + "/Recordings.json?IncludeSoftDeleted=true"} {
 		all = append(all, r.get(target)...)
 	}
 	for _, room := range sids(r.page(root + "/Conferences.json").records) {
 		all = append(all, r.get(root+"/Conferences/"+room+"/Participants.json")...)
 	}
-	all = bytes.ReplaceAll(all, []byte(r.web.URL), nil) // which media_url holds
+	all = bytes.ReplaceAll(all, []byte(r.web.URL), nil) // which media_url and the Monitor API hold
 	return all
 }
 

@@ -140,7 +140,8 @@ func TestSameWorldSameBytes(t *testing.T) {
 	a, b := start(t, o), start(t, o)
 	o.Seed = 8
 	other := start(t, o)
-	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json?PageSize=400", root + "/IncomingPhoneNumbers.json", root + "/Calls.json?Status=completed&Page=1", root + "/Conferences.json", root + "/Recordings.json"} {
+	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json?PageSize=400", root + "/IncomingPhoneNumbers.json", root + "/Calls.json?Status=completed&Page=1", root + "/Conferences.json", root + "/Recordings.json",
+		root + "/Notifications.json", root + "/Queues.json", root + "/Usage/Records.json", root + "/AvailablePhoneNumbers/US/Local.json"} {
 		read := func(r running) string { // without the address, which media_url holds
 			return strings.ReplaceAll(string(r.get(target)), r.web.URL, "")
 		}
@@ -199,6 +200,13 @@ func TestTenMillion(t *testing.T) {
 		"future":        "/Messages.json?DateSent%3E=2036-01-01",
 		"message deep":  "/Messages.json?Page=390000",
 		"conferences":   "/Conferences.json?Page=9000",
+		"notifications": "/Notifications.json?Page=3900",
+		"notified":      "/Notifications.json?Log=0&MessageDate%3E=2026-04-01&MessageDate%3C=2026-04-02",
+		"of one call":   "/Calls/" + deep[2:] + "/Notifications.json",
+		"its events":    "/Calls/" + deep[2:] + "/Events.json",
+		"usage":         "/Usage/Records/Daily.json?PageSize=1000",
+		"balance":       "/Balance.json",
+		"queues":        "/Queues.json",
 		"ended":         "/Conferences.json?DateUpdated%3E=2026-04-01&DateUpdated%3C=2026-04-02&PageSize=20",
 		"recordings":    "/Recordings.json?Page=39000",
 		"recorded":      "/Recordings.json?DateCreated%3E=2026-04-01&DateCreated%3C=2026-04-02",
