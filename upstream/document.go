@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -49,7 +50,7 @@ func readDocument(contentType string, body []byte, s scrub, needles [][]byte) (d
 		return document{}, notWhole(contentType, err)
 	}
 	d.body, d.doc = s.clean(body, doc)
-	if charset := charsetOf(contentType); !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
+	if charset := charsetOf(contentType); !isUTF8(charset, d.body) {
 		d.why = fmt.Sprintf("the body is declared as %s", clip(charset))
 	} else if err := jsonspan.Faithful(d.body); err != nil {
 		d.why = err.Error()
@@ -88,6 +89,18 @@ func charsetOf(contentType string) string {
 		return "utf-8"
 	}
 	return params["charset"]
+}
+
+// isUTF8 reports whether a body declared in a charset is UTF-8: because that is
+// it, or because the body keeps to ASCII and both mean the same by it.
+func isUTF8(charset string, body []byte) bool {
+	switch charset = strings.ToLower(charset); {
+	case charset == "utf-8", charset == "utf8":
+		return true
+	case charset == "us-ascii", charset == "ascii", charset == "latin1", strings.HasPrefix(charset, "iso-8859-"), strings.HasPrefix(charset, "windows-125"):
+		return !slices.ContainsFunc(body, func(b byte) bool { return b >= utf8.RuneSelf })
+	}
+	return false
 }
 
 // isJSON reports whether a content type promises JSON.

@@ -1,0 +1,115 @@
+// Charsets: each payload of the corpus is kept without loss, passes as it is
+// and is not kept, or is no answer. The table of docs/upstream.md says which.
+
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"understudy"
+)
+
+// payload is a line of testdata/charsets.txt.
+type payload struct{ name, declared, body, outcome, reason string }
+
+func payloads(t testing.TB) []payload {
+	t.Helper()
+	data, err := os.ReadFile("testdata/charsets.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []payload
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), " | ")
+		if len(cells) != 4 {
+			t.Fatalf("%d cells: %s", len(cells), line)
+		}
+		body, err := strconv.Unquote(cells[2])
+		if err != nil {
+			t.Fatalf("%s: %v", cells[2], err)
+		}
+		outcome, reason, _ := strings.Cut(cells[3], ": ")
+		out = append(out, payload{cells[0], cells[1], body, outcome, reason})
+	}
+	return out
+}
+
+func TestCharsets(t *testing.T) {
+	docs, err := os.ReadFile("../docs/upstream.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "| payload | declared as | what becomes of it |\n|---|---|---|\n"
+	all := payloads(t)
+	if len(all) < 40 {
+		t.Errorf("only %d payloads", len(all))
+	}
+	for _, p := range all {
+		c := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) {
+			return reply(200, p.body, "Content-Type", p.declared), nil
+		}})
+		page, err := get(t, c, callsPath)
+		outcome := "unusable"
+		switch {
+		case err != nil:
+			if e := failure(t, err); e.Why != understudy.FailUnusable || e.Page != nil || !contains(err, p.reason) {
+				t.Errorf("%s: %v, want %q", p.name, err, p.reason)
+			}
+		case page.NotStored != "":
+			outcome = "passes"
+			if !strings.Contains(page.NotStored, p.reason) || p.reason == "" || page.Rows != nil || !page.Next.Zero() {
+				t.Errorf("%s: not stored because %q, want %q; %d rows", p.name, page.NotStored, p.reason, len(page.Rows))
+			}
+		default:
+			outcome = "stored"
+			lossless(t, p, page)
+		}
+		if outcome != p.outcome {
+			t.Errorf("%s: %s, want %s", p.name, outcome, p.outcome)
+		}
+		if err == nil && (string(page.Body) != p.body || page.ContentType != p.declared) {
+			t.Errorf("%s: %q %q, was %q %q", p.name, page.ContentType, page.Body, p.declared, p.body)
+		}
+		_, charset, _ := strings.Cut(p.declared, "charset=")
+		if p.reason != "" {
+			outcome += ": " + p.reason
+		}
+		table += fmt.Sprintf("| %s | %s | %s |\n", p.name, strings.Trim(charset, `"`), outcome)
+	}
+	if !strings.Contains(string(docs), table) {
+		t.Errorf("docs/upstream.md does not have this table:\n%s", table)
+	}
+}
+
+// lossless: the one record reads the same to encoding/json as to whoever wrote
+// it, and nothing was replaced on the way.
+func lossless(t *testing.T, p payload, page *understudy.Page) {
+	t.Helper()
+	if !utf8.Valid(page.Body) || len(page.Rows) != 1 || page.Rows[0].ID != "CA1" {
+		t.Fatalf("%s: %+v", p.name, page)
+	}
+	row := page.Body[page.Rows[0].Start:page.Rows[0].End]
+	var record map[string]string
+	if err := json.Unmarshal(row, &record); err != nil {
+		t.Fatalf("%s: %v", p.name, err)
+	}
+	if strings.ContainsRune(record["caller_name"], utf8.RuneError) && !bytes.Contains(row, []byte("\ufffd")) {
+		t.Errorf("%s: %q lost something", p.name, record["caller_name"])
+	}
+	again, err := json.Marshal(record)
+	var back map[string]string
+	if err != nil || json.Unmarshal(again, &back) != nil || back["caller_name"] != record["caller_name"] {
+		t.Errorf("%s: %q became %q", p.name, record["caller_name"], back["caller_name"])
+	}
+}
