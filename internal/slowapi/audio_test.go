@@ -279,6 +279,9 @@ func TestFaultsBreakContent(t *testing.T) {
 	if err != nil || resp.Header.Get("Content-Type") != "audio/x-wav" || !bytes.Equal(body, whole) {
 		t.Errorf("delay: %v, %d bytes", err, len(body))
 	}
+	if head, _ := r.fetch("HEAD", path+".wav"); head.ContentLength != int64(len(whole)) {
+		t.Errorf("HEAD under a delay: %d bytes, not %d", head.ContentLength, len(whole))
+	}
 	if _, body, err = ask(`"body":"<html>","content_type":"text/html"`); err != nil || string(body) != "<html>" {
 		t.Errorf("body: %v %s", err, body)
 	}

@@ -25,10 +25,15 @@ func (c content) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", c.modified, c)
 }
 
-// answer is what serve would write, held whole, for faults to work on.
+// answer is what serve would write, held whole, for faults to work on. To HEAD
+// it holds the body too, whose length is told.
 func (c content) answer(r *http.Request) answer {
 	held := heldAnswer{header: http.Header{}}
-	c.serve(&held, r)
+	get := r.Clone(r.Context())
+	if r.Method == http.MethodHead {
+		get.Method = http.MethodGet
+	}
+	c.serve(&held, get)
 	a := answer{status: held.status, body: held.body.Bytes(), header: map[string]string{}, plain: true}
 	for name := range held.header {
 		if name != "Content-Length" {
