@@ -17,14 +17,15 @@ func wavOf(tune melody, seconds, channels int64) *computed {
 	data := seconds * wavRate * frame
 	head := wavHeader(data, channels)
 	return &computed{size: wavHead + data, fill: func(p []byte, from int64) {
-		n := int64(0)
 		if from < wavHead {
-			n = int64(copy(p, head[from:]))
+			n := copy(p, head[from:])
+			p, from = p[n:], from+int64(n)
 		}
-		for ; n < int64(len(p)); n++ {
-			at := from + n - wavHead
-			sample := uint16(tune.sample(at/frame, at%frame/2))
-			p[n] = byte(sample >> (8 * (at % 2)))
+		for at := from - wavHead; len(p) > 0; {
+			var both [2]byte
+			binary.LittleEndian.PutUint16(both[:], uint16(tune.sample(at/frame, at%frame/2)))
+			n := copy(p, both[at%2:])
+			p, at = p[n:], at+int64(n)
 		}
 	}}
 }
