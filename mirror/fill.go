@@ -15,7 +15,7 @@ import (
 // fill keeps a flight's page as far as it may be kept, and lands the flight.
 func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	switch {
-	case f.kind.name == "" || f.generation < f.kind.generation.Load():
+	case f.kind.name == "" || f.overtaken():
 		f.land(p, nil) // for its waiters only
 		return
 	case p.NotStored != "":
@@ -38,6 +38,10 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		return
 	}
 	defer f.kind.unlock()
+	if f.overtaken() {
+		f.land(p, nil)
+		return
+	}
 	before := f.kind.changes.Load()
 	saved, err := m.save(ctx, f.kind, p)
 	f.saving = m.now().Sub(begin)
@@ -47,7 +51,7 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		if m.supersede(f.kind, p.Shape, saved.Changes, p.Key) {
 			before++
 		}
-	case errors.Is(err, understudy.ErrOutdated) && f.generation < f.kind.generation.Load():
+	case errors.Is(err, understudy.ErrOutdated) && f.overtaken():
 		f.land(p, nil)
 		return
 	case !errors.Is(err, understudy.ErrOutdated):
@@ -123,7 +127,7 @@ func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
 	if e.polled || readers > 1 || m.hot.isReady(e.hash) {
 		r = m.hot.readyPage(p)
 	}
-	if m.hot.put(e, r) && f.kind.changes.Load() != before {
+	if m.hot.put(e, r) && (f.kind.changes.Load() != before || f.overtaken()) {
 		m.hot.drop(e)
 	}
 }

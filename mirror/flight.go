@@ -51,6 +51,7 @@ type flight struct {
 	reason     understudy.Reason
 	generation int64 // of the kind when it began
 	changes    int64 // the kind's counter when it began
+	forgets    int64 // likewise
 	patient    bool
 
 	ctx     context.Context
@@ -97,8 +98,8 @@ type errand struct {
 var errLanded = errors.New("mirror: landed meanwhile")
 
 // join makes the caller a waiter of the key's flight, which begins now unless
-// it is under way. A flight that began before a write's answer is not joined.
-// The caller must leave, a reader by part. Errors: ErrClosed, errLanded, and an
+// it is under way. A flight that was overtaken is not joined. The caller must
+// leave, a reader by part. Errors: ErrClosed, errLanded, and an
 // *understudy.UpstreamError when too many wait already.
 func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f *flight, joined bool, err error) {
 	m.flights.Lock()
@@ -110,7 +111,7 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	if f == nil && want.reason == understudy.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
 		return nil, false, errLanded
 	}
-	start := f == nil || f.generation < k.generation.Load() || want.direct && f.landed()
+	start := f == nil || f.overtaken() || want.direct && f.landed()
 	if want.reason == understudy.Waiting {
 		if err := m.flights.admit(m.limits.Load(), want.turn, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
@@ -137,7 +138,7 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *flight {
 	f := &flight{
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-		generation: k.generation.Load(), changes: k.changes.Load(),
+		generation: k.generation.Load(), changes: k.changes.Load(), forgets: k.forgets.Load(),
 		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}),
 		kept: want.reason != understudy.Waiting, turn: want.turn, by: want.by,
 	}
@@ -189,6 +190,12 @@ func (fs *flights) forget(f *flight) {
 	}
 }
 
+// overtaken reports that a write or a purge came after the flight began: what
+// it brings is for its waiters and is not kept.
+func (f *flight) overtaken() bool {
+	return f.generation < f.kind.generation.Load() || f.forgets < f.kind.forgets.Load()
+}
+
 func (f *flight) landed() bool {
 	select {
 	case <-f.done:
@@ -210,7 +217,7 @@ func (m *Mirror) behind(t *understudy.Target, s *source, k *kind, why understudy
 	case m.flights.behind >= m.limits.Load().Behind:
 		m.flights.refused.behind++
 		return nil
-	case f != nil && f.generation >= k.generation.Load():
+	case f != nil && !f.overtaken():
 		return nil
 	case m.now().Before(m.flights.cooling[t.Key]):
 		return nil

@@ -61,7 +61,7 @@ func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now ti
 		}
 	}
 	if !ok {
-		if h, ok = m.landing(t, k); ok {
+		if h, ok = m.landing(t); ok {
 			return h, true, nil
 		}
 	}
@@ -98,11 +98,11 @@ func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, boo
 
 // landing is the page of a flight that has landed and is on its way into the
 // hot tier.
-func (m *Mirror) landing(t *understudy.Target, k *kind) (held, bool) {
+func (m *Mirror) landing(t *understudy.Target) (held, bool) {
 	m.flights.Lock()
 	f := m.flights.running[t.Key]
 	m.flights.Unlock()
-	if f == nil || !f.landed() || f.err != nil || f.page.Superseded || f.generation < k.generation.Load() {
+	if f == nil || !f.landed() || f.err != nil || f.page.Superseded || f.overtaken() {
 		return held{}, false
 	}
 	return held{page: f.page, fresh: m.ages().fresh(t, f.page), stored: f.stored}, true

@@ -57,7 +57,7 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	if k.name == "" {
 		return m.ahead(ctx, &reading{Ask: a, source: s, kind: k, now: now})
 	}
-	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key, k) {
+	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key) {
 		a.NoCache = false
 	}
 	if h, ok := m.remembered(a.Target.Key, k, now); ok {
@@ -115,11 +115,11 @@ func (m *Mirror) ahead(ctx context.Context, r *reading) (*understudy.Answer, err
 }
 
 // flies reports whether a fetch of the key is under way that a reader may join.
-func (m *Mirror) flies(key understudy.Key, k *kind) bool {
+func (m *Mirror) flies(key understudy.Key) bool {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	f := m.flights.running[key]
-	return f != nil && !f.landed() && f.generation >= k.generation.Load()
+	return f != nil && !f.landed() && !f.overtaken()
 }
 
 // hit answers with something fresh. It is the warm path: no locks, no

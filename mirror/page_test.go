@@ -319,7 +319,7 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 			t.Errorf("%d fetches, want 2", n)
 		}
 		// Nor by whoever comes while a landed flight is still on the list.
-		f := &flight{target: odd, done: make(chan struct{})}
+		f := &flight{target: odd, kind: s.sources["twilio"].kinds[""], done: make(chan struct{})}
 		close(f.done)
 		s.flights.Lock()
 		s.flights.running[odd.Key] = f

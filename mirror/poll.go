@@ -174,8 +174,8 @@ func (m *Mirror) refill(p *poll) error {
 		return f.err
 	case f.page.Status >= 400:
 		return errRefused
-	case f.generation < p.kind.generation.Load():
-		return nil // a write came meanwhile, and a nudge with it
+	case f.overtaken():
+		return nil // a write or a purge came meanwhile, and a nudge with it
 	}
 	p.landed(f.page, true)
 	return nil

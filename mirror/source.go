@@ -34,6 +34,9 @@ type kind struct {
 	// hot tier looks before and after: either the hunt for old pages finds
 	// the new entry, or its putter finds that there was a hunt.
 	changes atomic.Int64
+	// forgets rises with every purge. A fetch that began under a lower one
+	// fills nothing, though what is held stays as it is.
+	forgets atomic.Int64
 	// known is the store's generation, as far as it has told.
 	known atomic.Int64
 

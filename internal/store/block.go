@@ -18,6 +18,9 @@ type entry struct {
 	body   []byte
 }
 
+// hollow reports that the body was taken out: a record's body is never empty.
+func (e *entry) hollow() bool { return len(e.body) == 0 }
+
 // appendBlock appends the unpacked form: a count, then column by column the
 // record numbers and clocks (as differences), the final marks, the lengths of
 // the bodies and the places of the ids in them, then the bodies. Columns of

@@ -70,11 +70,10 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 		}
 		blocks := db.blocks(c)
 		for i := range changes {
-			e, err := blocks.entry(changes[i].Version)
-			if err != nil {
+			var err error
+			if changes[i].ID, err = blocks.id(changes[i].Record, changes[i].Version); err != nil {
 				return err
 			}
-			changes[i].ID = e.id
 		}
 		return nil
 	})

@@ -23,3 +23,6 @@ func HoldWriter(db *DB) (release func()) {
 
 // Trained waits for dictionaries being trained.
 func Trained(db *DB) { db.training.Wait() }
+
+// Tidied waits until nothing makes room.
+func Tidied(db *DB) { db.room.work.Wait() }

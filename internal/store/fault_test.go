@@ -71,40 +71,6 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// Past the limit nothing more is stored, the reason says why, and what is held
-// stays readable.
-func TestLimit(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "understudy.db")
-	const limit = 600 << 10
-	db, err := store.Open(t.Context(), store.Options{Path: path, Limit: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	pages := pagesOf(storetest.NewWorld(1, 10_000), 50, storetest.Epoch)
-	full := -1
-	for i, p := range pages {
-		if _, err := db.Save(t.Context(), p); err != nil {
-			if !errors.Is(err, understudy.ErrNotStored) || short(err) != "store.limit reached" {
-				t.Fatalf("page %d: %v", i, err)
-			}
-			full = i
-			break
-		}
-	}
-	if full < 1 {
-		t.Fatal("the limit was never reached")
-	}
-	for _, p := range pages[:full] {
-		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
-			t.Fatalf("page %s: %v", p.Key, err)
-		}
-	}
-	if s, err := db.Stats(t.Context()); err != nil || s.File > limit {
-		t.Errorf("%d bytes, %v: want at most %d", s.File, err, limit)
-	}
-}
-
 func TestLockedByAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	db := openDB(t, path)

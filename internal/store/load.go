@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,7 +59,7 @@ func (o *opened) open(number int64) ([]entry, error) {
 		dictionary, count, size, body = r[0].(int64), r[1].(int64), r[2].(int64), r[3].([]byte)
 	})
 	if err == nil && !found {
-		err = damaged("block %d is missing", number)
+		err = damaged("block %d %w", number, errMissing)
 	}
 	if err != nil {
 		return nil, err
@@ -101,8 +102,33 @@ func (db *DB) learn(c *conn, dictionary int64) error {
 	return db.packer.learn(dictionary, body)
 }
 
+// errMissing: there is no such block.
+var errMissing = errors.New("is missing")
+
+var selectAnyVersion = &statement{head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
+
+// id is the id of a record, by one of its versions: that, or, when nobody
+// needed it any more, the newest.
+func (o *opened) id(record, version int64) (string, error) {
+	e, err := o.entry(version)
+	if err == nil && e.id != "" {
+		return e.id, nil
+	}
+	if err != nil && !errors.Is(err, errMissing) {
+		return "", err
+	}
+	_, err = o.c.one(selectAnyVersion, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { version = r[0].(int64) })
+	if err == nil {
+		e, err = o.entry(version)
+	}
+	if err != nil {
+		return "", err
+	}
+	return e.id, nil
+}
+
 var selectPage = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
-	k.name, k.prefix, k.generation, h.name, h.slot
+	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
 	WHERE p.key = ? AND p.source = ?`}
 
@@ -117,6 +143,7 @@ type pageRow struct {
 	kind                    int64
 	kindName, prefix, shape string
 	kindGeneration, slot    int64
+	number, read            int64
 }
 
 func (p *pageRow) scan(r []driver.Value) {
@@ -130,6 +157,7 @@ func (p *pageRow) scan(r []driver.Value) {
 	if r[13] != nil {
 		p.shape, p.slot = r[13].(string), r[14].(int64)
 	}
+	p.number, p.read = r[15].(int64), r[16].(int64)
 }
 
 // Page returns the held page of a key, put together from the versions it
@@ -156,6 +184,9 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 		if err == nil {
 			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
 			p.Superseded, err = db.superseded(c, p, row)
+		}
+		if err == nil {
+			db.reads.note(row, db.o.Now())
 		}
 		return err
 	})
@@ -300,7 +331,7 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
 		})
-		if err == nil && state&stateGone != 0 {
+		if err == nil && state&(stateGone|stateForgotten) != 0 {
 			err = understudy.ErrNotFound
 		}
 		if err != nil {

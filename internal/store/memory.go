@@ -16,7 +16,8 @@ import (
 // Memory is a store that lives as long as the process. It keeps the rules of
 // DB, passes the same suite, starts no goroutine, does no I/O and waits for
 // nothing but its own lock, so that it can be used in testing/synctest
-// bubbles. Nothing bounds it: it is for tests. Safe for concurrent use.
+// bubbles. It is for tests: without Options.Limit nothing bounds it, and with
+// it a save makes room itself. Safe for concurrent use.
 type Memory struct {
 	o Options
 
@@ -25,6 +26,7 @@ type Memory struct {
 	sources map[string]*memorySource
 	record  int64 // numbers given last
 	version int64
+	space   Space // File is kept by used
 }
 
 type memorySource struct {
@@ -41,8 +43,8 @@ type memoryKind struct {
 }
 
 type memoryPage struct {
-	page understudy.Page
-	at   int64
+	page     understudy.Page
+	at, read int64
 }
 
 // memoryRecord is a record in each shape it was seen in.
@@ -57,9 +59,9 @@ type memoryHeld struct {
 	body                       []byte
 }
 
-// NewMemory makes an empty store. Of the options only Now is used.
+// NewMemory makes an empty store. Of the options only Now and Limit are used.
 func NewMemory(o Options) *Memory {
-	return &Memory{o: o.withDefaults(), sources: map[string]*memorySource{}}
+	return &Memory{o: o.withDefaults(), sources: map[string]*memorySource{}, space: Space{Limit: o.Limit}}
 }
 
 // enter locks the store, unless it is closed or ctx is over.
@@ -111,11 +113,14 @@ func (m *Memory) Save(ctx context.Context, p *understudy.Page) (understudy.Saved
 func (m *Memory) save(p *understudy.Page) (understudy.Saved, error) {
 	s := m.source(p.Key.Source)
 	at := atOf(p, func() int64 { return m.o.Now().UnixNano() })
+	if err := m.room(p); err != nil {
+		return understudy.Saved{}, err
+	}
 	if p.Kind != "" && p.Generation < s.kind(p.Kind).state.Generation {
 		return understudy.Saved{}, fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, p.Kind)
 	}
 	old := s.pages[p.Key.URI]
-	if keepsPage(p) && old != nil && at < old.at {
+	if keepsPage(p) && old != nil && overtaken(at, old.at) {
 		return understudy.Saved{}, fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
 	}
 	page := *p
@@ -143,7 +148,7 @@ func (s *memorySource) put(page *understudy.Page, old *memoryPage, at int64) {
 		s.page++
 		page.Version = s.page
 	}
-	kept := &memoryPage{page: *page, at: at}
+	kept := &memoryPage{page: *page, at: at, read: at}
 	kept.page.At = time.Unix(0, at).UTC()
 	kept.page.Took, kept.page.Superseded = 0, false
 	if nextOf(page) == "" {
@@ -241,7 +246,7 @@ func (s *memorySource) remove(p *understudy.Page, at int64) {
 			version = h.version
 		}
 	}
-	if version == 0 || at < last && last-at <= int64(reorder) {
+	if version == 0 || overtaken(at, last) {
 		return
 	}
 	for _, h := range rec.held {
@@ -265,6 +270,7 @@ func (m *Memory) Page(ctx context.Context, key understudy.Key) (*understudy.Page
 	if held == nil {
 		return nil, failed(false, understudy.ErrNotFound, "page %s", key)
 	}
+	held.read = max(held.read, m.o.Now().UnixNano())
 	p := held.page
 	p.Superseded = s.superseded(&p)
 	return &p, nil
@@ -304,7 +310,7 @@ func (m *Memory) Record(ctx context.Context, source, kind, shape, id string) (*u
 	defer m.mu.Unlock()
 	if s := m.sources[source]; s != nil && s.kinds[kind] != nil && s.kinds[kind].records[id] != nil {
 		rec := s.kinds[kind].records[id]
-		if h := rec.held[shape]; h != nil && h.state&stateGone == 0 {
+		if h := rec.held[shape]; h != nil && h.state&(stateGone|stateForgotten) == 0 {
 			return &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id, Number: rec.number, Version: h.version, Body: slices.Clone(h.body),
 				Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}, nil
 		}

@@ -168,7 +168,7 @@ func (s *saving) versions(sights []sighting) error {
 
 // known is the version that row i's body already has, 0 when it is new.
 func (s *saving) known(g *sighting, i int, sights []sighting) (int64, error) {
-	if g.held && g.hash == s.hashes[i] {
+	if g.held && g.hash == s.hashes[i] && g.state&stateForgotten == 0 {
 		return g.version, nil
 	}
 	if g.rows > 1 {
@@ -224,8 +224,9 @@ func (s *saving) remember(sights []sighting, fresh []int) error {
 	for _, i := range fresh {
 		g := &sights[x.of[i]]
 		held := g.number*slots + s.shape.slot
-		if g.held {
+		if g.held && g.state&stateForgotten == 0 {
 			args = append(args, held, g.hash, g.version)
+			s.replaced++
 		}
 		if g.held || g.rows > 1 {
 			args = append(args, held, s.hashes[i], s.rows[i].Version)
@@ -262,7 +263,7 @@ func (s *saving) settle(sights []sighting) error {
 	if err := s.c.many(insertNames, 3, args); err != nil {
 		return err
 	}
-	var held, touched []driver.Value
+	var held, touched, late []driver.Value
 	for i := range sights {
 		g := &sights[i]
 		r := &s.rows[g.last]
@@ -270,6 +271,9 @@ func (s *saving) settle(sights []sighting) error {
 		number := g.number*slots + s.shape.slot
 		switch {
 		case v.late:
+			if !g.held { // only the page shows this version
+				late = append(late, number, s.hashes[g.last], r.Version)
+			}
 			continue
 		case v.touch:
 			touched = append(touched, number)
@@ -285,6 +289,9 @@ func (s *saving) settle(sights []sighting) error {
 		}
 	}
 	if err := s.c.many(insertHeld, 5, held); err != nil {
+		return err
+	}
+	if err := s.c.many(insertVersions, 3, late); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
@@ -333,8 +340,7 @@ func (s *saving) remove() error {
 		present = true
 		return nil
 	})
-	late := s.at < last && last-s.at <= int64(reorder)
-	if err != nil || !present || late {
+	if err != nil || !present || overtaken(s.at, last) {
 		return err
 	}
 	if err := s.c.exec(updateGone, 0, s.at, record*slots, record*slots+slots-1); err != nil {

@@ -24,7 +24,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 1
+const newest = 2
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -52,6 +52,10 @@ type DB struct {
 	closed   bool
 	active   sync.WaitGroup // calls under way
 	training sync.WaitGroup // dictionaries being trained
+
+	reads    reads
+	watchers watchers
+	room     room
 }
 
 // Open opens the store, making it when the file is missing or empty. A file
@@ -67,6 +71,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
 	db := &DB{o: o, path: path, packer: newZstdPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
+	db.room.open(o.Now())
 	c, err := db.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
@@ -80,6 +85,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		}
 		db.readers <- r
 	}
+	db.look(ctx)
 	return db, nil
 }
 
@@ -152,32 +158,40 @@ func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	// Each checkpoint writes a page of the file once however often it changed,
-	// so a longer log saves writes of the indexes; 8,000 pages are 32 MB.
-	for _, pragma := range []string{"wal_autocheckpoint = 8000", "journal_size_limit = 33554432"} {
+	// so a longer log saves writes of the indexes.
+	size, err := c.number("PRAGMA page_size")
+	if err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	log := db.o.logShare()
+	for _, pragma := range []string{fmt.Sprintf("wal_autocheckpoint = %d", log/size), fmt.Sprintf("journal_size_limit = %d", log)} {
 		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			_ = c.close()
 			return nil, err
 		}
 	}
-	if err := db.limit(c); err != nil {
+	if err := db.limit(c, size); err != nil {
 		_ = c.close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// limit makes SQLite itself refuse to grow the file past Options.Limit.
-func (db *DB) limit(c *conn) error {
+// limit makes SQLite itself refuse to grow the file past what Options.Limit
+// leaves beside the log.
+func (db *DB) limit(c *conn, size int64) error {
 	if db.o.Limit <= 0 {
 		return nil
 	}
-	size, err := c.number("PRAGMA page_size")
-	if err != nil {
-		return err
-	}
-	db.maxPages, err = c.number(fmt.Sprintf("PRAGMA max_page_count = %d", max(db.o.Limit/size, 1)))
+	db.room.most = max((db.o.Limit-db.o.logShare())/size, 1)
+	var err error
+	db.maxPages, err = c.number(fmt.Sprintf("PRAGMA max_page_count = %d", db.room.most))
 	return err
 }
+
+// limitReached is why nothing more is stored when nothing more may go.
+const limitReached = "store.limit reached"
 
 // nearLimit is about how many pages one save may need.
 const nearLimit = 1024
@@ -190,7 +204,7 @@ func (db *DB) limited(c *conn, err error) error {
 	if n, cerr := c.number("PRAGMA page_count"); cerr != nil || n+nearLimit < db.maxPages {
 		return err
 	}
-	return &fault{reason: "store.limit reached", saving: true, err: err}
+	return &fault{reason: limitReached, saving: true, err: err}
 }
 
 func (db *DB) prepareFile(ctx context.Context, c *conn) error {
@@ -320,8 +334,11 @@ func (db *DB) Close() error {
 	if again {
 		return nil
 	}
+	db.room.stop()
 	db.active.Wait()
 	db.training.Wait()
+	db.room.work.Wait()
+	db.keepReads()
 	var err error
 	for range len(db.readers) {
 		if c := <-db.readers; c != nil {

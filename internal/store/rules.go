@@ -13,9 +13,10 @@ import (
 
 // The bits of a held row's state.
 const (
-	stateFinal   = 1 << iota // in one of the spec's final states
-	stateInvalid             // a write touched it since
-	stateGone                // upstream no longer has it
+	stateFinal     = 1 << iota // in one of the spec's final states
+	stateInvalid               // a write touched it since
+	stateGone                  // upstream no longer has it
+	stateForgotten             // its body was purged; its next sight brings it back
 )
 
 // prior is what is known of a record before a page is saved.
@@ -51,7 +52,7 @@ func judge(p *prior, hash, at int64, final bool) verdict {
 	if !p.present() && p.left > last {
 		last = p.left
 	}
-	if at < last && last-at <= int64(reorder) {
+	if overtaken(at, last) {
 		return verdict{late: true}
 	}
 	v := verdict{}
@@ -68,6 +69,10 @@ func judge(p *prior, hash, at int64, final bool) verdict {
 	v.touch = !v.write && (!final || at-p.seen > int64(seenEvery) || at < p.seen)
 	return v
 }
+
+// overtaken reports whether an answer lost a race to the held one of its key.
+// Anything older means that the clock was set back, and is believed.
+func overtaken(at, held int64) bool { return at < held && held-at <= int64(reorder) }
 
 // removes reports whether a page says that a record is no more.
 func removes(p *understudy.Page) bool {

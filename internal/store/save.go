@@ -32,6 +32,10 @@ type saving struct {
 	counters counters
 	changes  []understudy.Change
 	version  int64 // the page's
+	number   int64 // of the page's row
+	replaced int64 // versions that are not the newest any more
+
+	undoReads func()
 }
 
 // counters are the numbers given last, read first and written last.
@@ -109,8 +113,14 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		broken, err := c.transaction(ctx, beginWrite, s.run)
 		if err == nil {
 			db.sample(s)
+			db.watchers.tell(s)
+		} else if s.undoReads != nil {
+			s.undoReads()
 		}
 		db.scratch.trim()
+		if !broken {
+			db.tidy(c, s.replaced)
+		}
 		return broken, err
 	})
 	if err != nil {
@@ -153,7 +163,7 @@ func (s *saving) run() error {
 		if old, err = s.oldPage(); err != nil {
 			return err
 		}
-		if old.number != 0 && s.at < old.at {
+		if old.number != 0 && overtaken(s.at, old.at) {
 			return fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
 		}
 	}
@@ -172,6 +182,10 @@ func (s *saving) run() error {
 		}
 	}
 	if err := s.putChanges(); err != nil {
+		return err
+	}
+	var err error
+	if s.undoReads, err = s.db.putReads(s.c); err != nil {
 		return err
 	}
 	return s.writeCounters()
@@ -250,7 +264,7 @@ type oldPage struct {
 
 var (
 	selectOldPage = &statement{head: "SELECT number, at, version, sum, dictionary, size, body FROM page WHERE key = ? AND source = ?"}
-	insertPage    = &statement{head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, sum, dictionary, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	insertPage    = &statement{head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, sum, dictionary, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"}
 	updatePage    = &statement{head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, version = ?, sum = ?, dictionary = ?, size = ?, body = ? WHERE number = ?"}
 )
 
@@ -305,8 +319,10 @@ func (s *saving) putPage(old oldPage) error {
 	if s.p.List {
 		list = 1
 	}
-	if old.number != 0 {
+	if s.number = old.number; old.number != 0 {
 		return s.c.exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed, old.number)
 	}
-	return s.c.exec(insertPage, 0, keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed)
+	args := []driver.Value{keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed}
+	_, err := s.c.one(insertPage, args, func(r []driver.Value) { s.number = r[0].(int64) })
+	return err
 }

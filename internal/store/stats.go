@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"os"
 	"slices"
+	"time"
 )
 
 var (
@@ -48,22 +49,50 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		}); err != nil {
 			return err
 		}
-		size, err := c.number("PRAGMA page_size")
-		if err != nil {
-			return err
-		}
-		free, err := c.number("PRAGMA freelist_count")
-		st.Free = free * size
+		st.Space, err = db.space(c)
 		return err
 	})
 	if err != nil {
 		return Stats{}, failed(false, err, "measure %s", db.path)
 	}
-	st.File, st.WAL = fileSize(db.path), fileSize(db.path+"-wal")
 	if st.Records > 0 {
 		st.PerRecord = float64(st.File+st.WAL) / float64(st.Records)
 	}
 	return st, nil
+}
+
+var selectEvicted = &statement{head: "SELECT evicted_pages, evicted_versions, evicted_at FROM counter"}
+
+// Space is what the store takes on disk and what had to go for it; it takes
+// well under a millisecond.
+func (db *DB) Space(ctx context.Context) (s Space, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return s, err
+	}
+	defer leave()
+	err = db.read(ctx, func(c *conn) error { s, err = db.space(c); return err })
+	return s, failed(false, err, "measure %s", db.path)
+}
+
+func (db *DB) space(c *conn) (Space, error) {
+	s := Space{File: fileSize(db.path), WAL: fileSize(db.path + "-wal"), Limit: db.o.Limit}
+	_, err := c.one(selectEvicted, nil, func(r []driver.Value) {
+		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
+		if at := r[2].(int64); at != 0 {
+			s.EvictedAt = time.Unix(0, at).UTC()
+		}
+	})
+	if err != nil {
+		return s, err
+	}
+	size, err := c.number("PRAGMA page_size")
+	if err != nil {
+		return s, err
+	}
+	free, err := c.number("PRAGMA freelist_count")
+	s.Free = free * size
+	return s, err
 }
 
 // fileSize asks for a file's size without opening it; 0 when it is not there.
@@ -82,7 +111,7 @@ func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, failed(false, err, "measure")
 	}
 	defer m.mu.Unlock()
-	var st Stats
+	st := Stats{Space: m.spaceNow()}
 	for name, s := range m.sources {
 		st.Pages += int64(len(s.pages))
 		st.Changes += int64(len(s.changes))

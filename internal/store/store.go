@@ -23,9 +23,11 @@ type Options struct {
 	// begin with and which fields are sensitive when dictionaries are trained.
 	// A source without one is kept all the same, less densely.
 	Specs map[string]*understudy.Spec
-	// Limit is how large the database file may grow, in bytes; past it Save
-	// fails with ErrNotStored and what is held stays readable. 0: as large as
-	// the disk. A file that is larger already does not grow further.
+	// Limit is how many bytes the database file and its log may take together;
+	// 0: as much as the disk has. Near it what was not read for longest goes
+	// (evict.go); when nothing more may go, Save fails with ErrNotStored and
+	// what is held stays readable. A file that is larger already does not grow
+	// further. Memory counts bytes of bodies.
 	Limit int64
 	// Readers is how many connections read at once; 0 is 4.
 	Readers int
@@ -46,6 +48,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// maxLog is how long the log may get before it is written back into the file.
+const maxLog = 32 << 20
+
+// logShare is the part of the limit that the log may take.
+func (o *Options) logShare() int64 {
+	if o.Limit <= 0 {
+		return maxLog
+	}
+	return min(maxLog, max(o.Limit/8, minLog))
+}
+
+// minLog is what a save or two need.
+const minLog = 64 << 10
+
 // KindState is what is known of one kind without counting anything.
 type KindState struct {
 	Kind       string
@@ -56,9 +72,7 @@ type KindState struct {
 
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
-	File         int64 // bytes of the database file, in use or free
-	WAL          int64 // bytes of the write-ahead log beside it
-	Free         int64 // bytes inside File that are free to be used again
+	Space
 	Records      int64 // held now
 	Versions     int64 // distinct bodies
 	Pages        int64
@@ -69,6 +83,19 @@ type Stats struct {
 	Unpacked     int64 // bytes of all bodies as upstream sent them, and their bookkeeping
 	PerRecord    float64
 	Kinds        []KindStats
+}
+
+// Space is what a store takes and what had to go for it; finding out is cheap.
+type Space struct {
+	File  int64 // bytes of the database file, in use or free
+	WAL   int64 // bytes of the write-ahead log beside it
+	Free  int64 // bytes inside File that are free to be used again
+	Limit int64 // of both together; 0: none
+
+	// What went because the limit was near, since the store was made.
+	EvictedPages    int64
+	EvictedVersions int64
+	EvictedAt       time.Time // the last time; zero: never
 }
 
 // KindStats is one kind's line in Stats.
@@ -107,6 +134,12 @@ const (
 	// still be taken for one that lost a race. Anything older means that the
 	// clock was set back, and is believed.
 	reorder = 5 * time.Minute
+	// unread is how long a page must not have been read to be among the first
+	// to go.
+	unread = 7 * 24 * time.Hour
+	// readEvery is how old the noted time of a read may get before another is
+	// worth a write.
+	readEvery = time.Hour
 	// busy is how long a lock of another process is waited for.
 	busy = 2 * time.Second
 )

@@ -4,8 +4,10 @@ package store_test
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -32,6 +34,36 @@ func TestDB(t *testing.T) {
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Store {
 		m := store.NewMemory(store.Options{})
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	})
+}
+
+// inMemory is a folder without a disk behind it, where there is one: a small
+// limit means a short log, and so a wait for the disk after every few saves.
+func inMemory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "understudy-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func TestDBWithALimit(t *testing.T) {
+	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
+		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	})
+}
+
+func TestMemoryWithALimit(t *testing.T) {
+	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
+		m := store.NewMemory(store.Options{Limit: limit, Now: now})
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	})

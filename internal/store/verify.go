@@ -46,7 +46,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = db.read(ctx, func(c *conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.blocks, v.held, v.names, v.pages, v.counts, v.changes} {
+		for _, step := range []func() error{v.file, v.blocks, v.held, v.others, v.names, v.pages, v.counts, v.changes} {
 			if v.enough() {
 				break
 			}
@@ -122,6 +122,9 @@ func (v *verifying) blocks() error {
 var errStop = errors.New("enough")
 
 func (v *verifying) version(e *entry, number, slot int64) error {
+	if e.hollow() {
+		return nil // taken out; who needs it finds out below
+	}
 	v.report.Versions++
 	held, hash := e.record*slots+slot, bodyHash(e.body)
 	current, same := int64(0), false
@@ -150,7 +153,28 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 	return nil
 }
 
-var selectAllHeld = &statement{head: "SELECT number, version FROM held ORDER BY version"}
+var (
+	selectAllHeld   = &statement{head: "SELECT number, version, state FROM held ORDER BY version"}
+	selectAllOthers = &statement{head: "SELECT held, hash, version FROM version ORDER BY version"}
+)
+
+// others looks up the other versions of records.
+func (v *verifying) others() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllOthers, 0, nil, func(r []driver.Value) error {
+		record := r[0].(int64) / slots
+		switch e, err := blocks.entry(r[2].(int64)); {
+		case err != nil:
+			v.problem("record %d: %v", record, err)
+		case e.record != record || bodyHash(e.body) != r[1].(int64):
+			v.problem("record %d: its version %d is not what it was", record, r[2])
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
 
 // held looks up the current version of every record.
 func (v *verifying) held() error {
@@ -162,6 +186,8 @@ func (v *verifying) held() error {
 			v.problem("record %d: %v", record, err)
 		case e.record != record:
 			v.problem("record %d: its version %d is of record %d", record, r[1], e.record)
+		case e.hollow() != (r[2].(int64)&stateForgotten != 0):
+			v.problem("record %d: its version %d has lost its body", record, r[1])
 		}
 		if v.enough() {
 			return errStop
@@ -194,7 +220,7 @@ func (v *verifying) names() error {
 }
 
 var selectAllPages = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
-	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.key, s.name
+	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read, p.key, s.name
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT JOIN source s ON s.number = p.source ORDER BY p.number`}
 
 // pages puts every page together.
@@ -207,10 +233,10 @@ func (v *verifying) pages() error {
 		name := fmt.Sprintf("page %d", r[15])
 		sk, err := v.db.skeleton(v.c, row.body, row.dictionary, row.size)
 		if err == nil {
-			source, _ := r[17].(string)
+			source, _ := r[18].(string)
 			key := understudy.Key{Source: source, URI: sk.uri}
 			name = "page " + key.String()
-			if keyHash(key) != r[16].(int64) {
+			if keyHash(key) != r[17].(int64) {
 				v.problem("%s: it cannot be found by its key", name)
 			}
 			_, err = v.db.assemble(&row, sk, blocks)

@@ -194,6 +194,10 @@ func clockSetBack(t *testing.T, s *suite) {
 	if r := s.record(call(1, "y")); !r.Seen.Equal(at(0)) {
 		t.Errorf("seen %v", r.Seen)
 	}
+	// The same for pages: one from the future does not keep others out.
+	p := list("/a", at(1), call(1, "y"))
+	s.save(p)
+	s.superseded(p, false)
 }
 
 func writeAnswer(t *testing.T, s *suite) {

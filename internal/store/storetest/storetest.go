@@ -27,6 +27,10 @@ type Store interface {
 	Kinds(ctx context.Context, source string) ([]store.KindState, error)
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	World(ctx context.Context, source, world string) error
+	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
+	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
+	Space(ctx context.Context) (store.Space, error)
+	Evict(ctx context.Context) error
 	Close() error
 }
 
@@ -63,6 +67,8 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 		{"sources are apart", sourcesApart},
 		{"a world is remembered", worlds},
 		{"many at once", manyAtOnce},
+		{"a page is forgotten", pageForgotten},
+		{"a record is forgotten", recordForgotten},
 		{"contexts are honoured", contexts},
 		{"closed is closed", closed},
 		{"any history", anyHistory},

@@ -1,0 +1,314 @@
+// Evict: what was not read for longest goes when the limit is near.
+//
+//	95 %  pages unread for seven days, longest unread first
+//	      then the versions nobody needs any more
+//	      then other pages, longest unread first, a quarter at a time, and
+//	      after each quarter the versions that nobody needs now
+//	90 %  enough
+//
+// Records stay: of each the newest version in every shape, which answers
+// instances. Everything is done in small transactions, so that no save waits
+// long; what is freed inside the file is used again by later saves.
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	evictAt    = 95      // per cent of the limit in use: begin
+	evictTo    = 90      // per cent: enough
+	evictPages = 64      // pages in one transaction
+	maxOldest  = 1 << 16 // pages chosen in one walk
+	leastShare = 64      // pages that go at once when all were read lately
+	// evictPause is how long nothing is tried again after everything that may
+	// go has gone, or after an error.
+	evictPause = time.Minute
+	// sweepEvery and sweepAfter say when versions are looked through though
+	// there is room: after a day, or when so many were replaced.
+	sweepEvery = 24 * time.Hour
+	sweepAfter = 10_000
+	// firstSweep is how long after the opening the first of these is.
+	firstSweep = time.Hour
+)
+
+// room is the work of making room, behind the saves.
+type room struct {
+	most int64 // pages the file may have; 0: any number. The writing connection's
+
+	turn     chan struct{} // who makes room or sweeps has it
+	mu       sync.Mutex
+	ended    bool
+	end      context.CancelFunc
+	ctx      context.Context
+	pause    time.Time // nothing is tried before
+	swept    time.Time
+	replaced int64 // versions replaced since
+	work     sync.WaitGroup
+}
+
+func (r *room) open(now time.Time) {
+	r.turn = make(chan struct{}, 1)
+	r.ctx, r.end = context.WithCancel(context.Background())
+	r.swept = now.Add(firstSweep - sweepEvery)
+}
+
+// stop ends what is under way and refuses more.
+func (r *room) stop() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.end()
+}
+
+// due reports whether to begin behind the saves, and takes the turn then.
+func (r *room) due(near bool, replaced int64, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replaced += replaced
+	waiting := now.Before(r.pause) && r.pause.Sub(now) <= evictPause // a clock set back ends it
+	old := r.replaced >= sweepAfter || r.replaced > 0 && (now.Sub(r.swept) >= sweepEvery || now.Before(r.swept.Add(-sweepEvery)))
+	if r.ended || waiting || !near && !old {
+		return false
+	}
+	select {
+	case r.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// done gives the turn back. tried says that more cannot be had now.
+func (r *room) done(now time.Time, tried bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	<-r.turn
+	if tried {
+		r.pause = now.Add(evictPause)
+	}
+}
+
+// clean notes that all versions were looked through.
+func (r *room) clean(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.swept, r.replaced = now, 0
+}
+
+var (
+	pragmaPages = &statement{head: "PRAGMA page_count"}
+	pragmaFree  = &statement{head: "PRAGMA freelist_count"}
+)
+
+// used is how many pages of the file are in use, those in the log included.
+func (c *conn) used() (used int64, err error) {
+	_, err = c.one(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
+	if err != nil {
+		return 0, err
+	}
+	_, err = c.one(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
+	return used, err
+}
+
+// beyond reports whether more than per cent of the limit is in use.
+func (db *DB) beyond(c *conn, percent int64) (bool, error) {
+	if db.room.most == 0 {
+		return false, nil
+	}
+	used, err := c.used()
+	return used*100 > db.room.most*percent, err
+}
+
+// look begins to make room when that is due.
+func (db *DB) look(ctx context.Context) {
+	_ = db.write(ctx, func(c *conn) (bool, error) { db.tidy(c, 0); return false, nil })
+}
+
+// tidy begins to make room, behind, when that is due. It is told of every save
+// with the writing connection held, and how many versions that replaced.
+func (db *DB) tidy(c *conn, replaced int64) {
+	near, err := db.beyond(c, evictAt)
+	if err != nil || !db.room.due(near, replaced, db.o.Now()) {
+		return
+	}
+	work := db.makeRoom
+	if !near {
+		work = func(ctx context.Context) (bool, error) { _, err := db.sweep(ctx); return err == nil, err }
+	}
+	db.room.work.Go(func() {
+		if err := db.during(db.room.ctx, work); err != nil && db.room.ctx.Err() == nil {
+			db.o.Logger.Warn("store: making room failed", "err", err)
+		}
+	})
+}
+
+// Evict makes room now, if the limit is near; what is under way is waited for.
+// The store does it by itself behind its saves; Evict is for who cannot wait.
+func (db *DB) Evict(ctx context.Context) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	select {
+	case db.room.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err = db.during(ctx, func(ctx context.Context) (enough bool, err error) {
+		near := false
+		err = db.write(ctx, func(c *conn) (bool, error) { near, err = db.beyond(c, evictAt); return false, err })
+		if err != nil || !near {
+			return true, err
+		}
+		return db.makeRoom(ctx)
+	})
+	return failed(false, err, "make room in %s", db.path)
+}
+
+// during does the work of a turn and gives it back.
+func (db *DB) during(ctx context.Context, work func(context.Context) (enough bool, err error)) error {
+	enough, err := work(ctx)
+	db.room.done(db.o.Now(), !enough)
+	return err
+}
+
+// makeRoom evicts until there is room; enough is false when all that may go
+// has gone and it is not.
+func (db *DB) makeRoom(ctx context.Context) (enough bool, err error) {
+	db.keepReads()
+	left, err := db.evictPages(ctx, db.o.Now().Add(-unread).Unix(), math.MaxInt64)
+	for {
+		if enough, err = db.enough(ctx, err); err != nil || enough {
+			return enough, err
+		}
+		versions, err := db.sweep(ctx)
+		if err == nil && versions > 0 {
+			err = db.write(ctx, func(c *conn) (bool, error) {
+				return c.transaction(ctx, beginWrite, func() error { return db.evicted(c, 0, versions) })
+			})
+		}
+		if enough, err = db.enough(ctx, err); err != nil || enough || left == 0 {
+			return enough, err
+		}
+		left, err = db.evictPages(ctx, math.MaxInt64, max(leastShare, left/4))
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// enough reports whether there is room again, unless err says that it cannot
+// be made.
+func (db *DB) enough(ctx context.Context, err error) (enough bool, _ error) {
+	if err != nil {
+		return false, err
+	}
+	err = db.write(ctx, func(c *conn) (bool, error) {
+		beyond, err := db.beyond(c, evictTo)
+		enough = !beyond
+		return false, err
+	})
+	return enough, err
+}
+
+// pageAge is a page and when it was last read or saved, in Unix seconds.
+type pageAge struct{ number, read int64 }
+
+// evictPages evicts at most n pages read at before or earlier, longest unread
+// first, until there is room. left is how many pages are still there.
+func (db *DB) evictPages(ctx context.Context, before, n int64) (left int64, err error) {
+	for {
+		oldest, all, err := db.oldest(ctx, before, int(min(n, maxOldest)))
+		if err != nil {
+			return 0, err
+		}
+		left, n = all, n-int64(len(oldest))
+		for part := range slices.Chunk(oldest, evictPages) {
+			gone, enough, err := db.evictSome(ctx, part)
+			left -= gone
+			if err != nil || enough {
+				return left, err
+			}
+		}
+		if n <= 0 || len(oldest) < maxOldest {
+			return left, nil
+		}
+	}
+}
+
+var (
+	selectAges = &statement{head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	// deletePages spares what was read or saved since it was chosen.
+	deletePages  = &statement{head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? AND number IN (", tuple: "?", tail: ") RETURNING 1"}
+	countEvicted = &statement{head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = evicted_versions + ?, evicted_at = ?"}
+)
+
+// oldest chooses the n pages unread for longest of those read at before or
+// earlier, in that order. all counts every page.
+func (db *DB) oldest(ctx context.Context, before int64, n int) (oldest []pageAge, all int64, err error) {
+	shorten := func() {
+		slices.SortFunc(oldest, func(a, b pageAge) int { return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.number, b.number)) })
+		oldest = oldest[:min(n, len(oldest))]
+	}
+	const chunk = 1024
+	last, rows := int64(-1), chunk
+	for rows == chunk {
+		rows = 0
+		err := db.read(ctx, func(c *conn) error {
+			return c.query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
+				last = r[0].(int64)
+				rows++
+				if read := r[1].(int64); read <= before {
+					oldest = append(oldest, pageAge{last, read})
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		if all += int64(rows); len(oldest) >= 2*n {
+			shorten()
+		}
+	}
+	shorten()
+	return oldest, all, nil
+}
+
+// evictSome evicts a few pages in one transaction.
+func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough bool, err error) {
+	args := []driver.Value{part[len(part)-1].read}
+	for _, p := range part {
+		args = append(args, p.number)
+	}
+	err = db.write(ctx, func(c *conn) (bool, error) {
+		broken, err := c.transaction(ctx, beginWrite, func() error {
+			err := c.query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
+			if err != nil || gone == 0 {
+				return err
+			}
+			return db.evicted(c, gone, 0)
+		})
+		if err != nil {
+			return broken, err
+		}
+		beyond, err := db.beyond(c, evictTo)
+		enough = !beyond
+		return false, err
+	})
+	return gone, enough, err
+}
+
+// evicted counts what the limit has made go.
+func (db *DB) evicted(c *conn, pages, versions int64) error {
+	return c.exec(countEvicted, 0, pages, versions, db.o.Now().UnixNano())
+}

@@ -1,0 +1,261 @@
+// Making room in a file: in time, behind the saves, and counted.
+
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// clock is set by hand and read by many.
+type clock struct{ n atomic.Int64 }
+
+func (c *clock) Now() time.Time { return storetest.Epoch.Add(time.Duration(c.n.Load())) }
+
+func limited(t *testing.T, path string, limit int64, now func() time.Time) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: path, Limit: limit, Now: now, Specs: specs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// fill saves pages of a walk until something is evicted or limit pages are in.
+func fill(t *testing.T, db *store.DB, w *storetest.World, when time.Time) (pages []*understudy.Page) {
+	t.Helper()
+	for _, p := range pagesOf(w, 50, when) {
+		if _, err := db.Save(t.Context(), p); err != nil && !errors.Is(err, understudy.ErrNotStored) {
+			t.Fatal(err)
+		}
+		pages = append(pages, p)
+		if s, err := db.Space(t.Context()); err != nil || s.EvictedPages > 0 {
+			return pages
+		}
+	}
+	t.Fatal("nothing was evicted")
+	return nil
+}
+
+// The store makes room by itself, behind its saves, and remembers how much.
+func TestRoomIsMadeBehindSaves(t *testing.T) {
+	path := filepath.Join(inMemory(t), "understudy.db")
+	var c clock
+	db := limited(t, path, 1<<20, c.Now)
+	w := storetest.NewWorld(1, 10_000)
+	pages := fill(t, db, w, storetest.Epoch)
+	store.Tidied(db)
+	held := 0
+	for _, p := range pages {
+		got, err := db.Page(t.Context(), p.Key)
+		switch {
+		case err == nil && bytes.Equal(got.Body, p.Body):
+			held++
+		case !errors.Is(err, understudy.ErrNotFound):
+			t.Fatalf("page %s: %v", p.Key, err)
+		}
+	}
+	before, err := db.Space(t.Context())
+	if err != nil || before.File > 1<<20 || int(before.EvictedPages) < len(pages)-held {
+		t.Errorf("%d of %d pages are held: %+v, %v", held, len(pages), before, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = limited(t, path, 0, c.Now)
+	after, err := db.Space(t.Context())
+	if err != nil || after.EvictedPages != before.EvictedPages || !after.EvictedAt.Equal(before.EvictedAt) || after.EvictedAt.IsZero() {
+		t.Errorf("opened again: %+v, %v, want %+v", after, err, before)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %v, %v", r.Problems, err)
+	}
+}
+
+// A limit that was lowered makes room at the next start.
+func TestALoweredLimitMakesRoom(t *testing.T) {
+	path := filepath.Join(inMemory(t), "understudy.db")
+	var c clock
+	db := limited(t, path, 0, c.Now)
+	w := storetest.NewWorld(1, 4000)
+	for i, pageSize := range []int{50, 10, 7} {
+		for _, p := range pagesOf(w, pageSize, storetest.Epoch.Add(time.Duration(i)*time.Hour)) {
+			if _, err := db.Save(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db = limited(t, path, info.Size(), c.Now)
+	store.Tidied(db)
+	s, err := db.Space(t.Context())
+	if err != nil || s.EvictedPages == 0 || s.File > info.Size() || s.Free == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 || r.Records != 4000 {
+		t.Errorf("verify: %+v, %v", r, err)
+	}
+}
+
+// What neither a page nor history needs goes within a day, limit or not.
+func TestVersionsGoInTime(t *testing.T) {
+	var c clock
+	db := limited(t, filepath.Join(inMemory(t), "understudy.db"), 0, c.Now)
+	w := storetest.NewWorld(1, 100)
+	save := func(n int) *understudy.Page {
+		c.n.Store(int64(n) * int64(time.Minute))
+		p, _ := w.List(50, 0, 0, c.Now())
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	versions := func() int64 {
+		store.Tidied(db)
+		r, err := db.Verify(t.Context())
+		if err != nil || len(r.Problems) > 0 {
+			t.Fatalf("verify: %v, %v", r.Problems, err)
+		}
+		s, err := db.Stats(t.Context())
+		if err != nil || s.EvictedVersions != 0 {
+			t.Fatalf("%+v, %v: nothing is evicted without a limit", s, err)
+		}
+		return s.Versions
+	}
+	for n := range 20 {
+		for i := range 50 {
+			w.Changed[i] = n
+		}
+		save(n)
+	}
+	kept, _ := w.List(40, 0, 0, c.Now())
+	if _, err := db.Save(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	w.Changed[0] = 100
+	save(21)
+	if n := versions(); n != 20*50+1 {
+		t.Fatalf("%d versions before, want all 1001", n)
+	}
+	last := save(2 * 24 * 60)
+	if n := versions(); n != 51 {
+		t.Errorf("%d versions after a day, want 50 and the one another page shows", n)
+	}
+	for _, p := range []*understudy.Page{last, kept} {
+		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
+			t.Errorf("page %s: %v", p.Key, err)
+		}
+	}
+	changes, err := db.Changes(t.Context(), storetest.Source, 0, store.MaxChanges)
+	if err != nil || len(changes) != 1001 {
+		t.Fatalf("%d changes, %v", len(changes), err)
+	}
+	for i, ch := range changes[:1000] {
+		if ch.ID != w.ID(i%50) {
+			t.Fatalf("change %d is of %s, want %s", ch.N, ch.ID, w.ID(i%50))
+		}
+	}
+}
+
+// Closing does not wait for the end of it.
+func TestCloseEndsMakingRoom(t *testing.T) {
+	var c clock
+	path := filepath.Join(inMemory(t), "understudy.db")
+	db := limited(t, path, 1<<20, c.Now)
+	for i, p := range pagesOf(storetest.NewWorld(1, 10_000), 50, storetest.Epoch) {
+		if _, err := db.Save(t.Context(), p); err != nil || i == 150 {
+			break
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Evict(t.Context()); !errors.Is(err, understudy.ErrClosed) {
+		t.Errorf("evict: %v", err)
+	}
+	db = limited(t, path, 0, c.Now)
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %v, %v", r.Problems, err)
+	}
+}
+
+// A file of the first schema is brought up to date with all it holds.
+func TestOlderFile(t *testing.T) {
+	path, pages := filled(t)
+	db := raw(t, path)
+	for _, s := range []string{"ALTER TABLE page DROP COLUMN read", "ALTER TABLE counter DROP COLUMN evicted_pages",
+		"ALTER TABLE counter DROP COLUMN evicted_versions", "ALTER TABLE counter DROP COLUMN evicted_at", "DELETE FROM goose_db_version WHERE version_id > 1"} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(fmt.Errorf("%s: %w", s, err))
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openDB(t, path)
+	for _, p := range pages {
+		if got, err := again.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
+			t.Errorf("page %s: %v", p.Key, err)
+		}
+	}
+}
+
+// Times of reads outlive a restart, and cost no write of their own.
+func TestReadsAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	var c clock
+	db := limited(t, path, 0, c.Now)
+	pages := pagesOf(storetest.NewWorld(1, 300), 50, storetest.Epoch)
+	for _, p := range pages {
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func() (n int) {
+		if err := raw(t, path).QueryRow("SELECT count(*) FROM page WHERE read = ?", storetest.Epoch.Add(2*time.Hour).Unix()).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c.n.Store(int64(2 * time.Hour))
+	for _, p := range pages[:3] {
+		if _, err := db.Page(t.Context(), p.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := reads(); n != 0 {
+		t.Errorf("%d reads were written at once", n)
+	}
+	if _, err := db.Save(t.Context(), pages[5]); err != nil {
+		t.Fatal(err)
+	}
+	if n := reads(); n != 3 {
+		t.Errorf("%d reads were written with the next save, want 3", n)
+	}
+	if _, err := db.Page(t.Context(), pages[4].Key); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := reads(); n != 4 {
+		t.Errorf("%d reads are known after the end, want 4", n)
+	}
+}

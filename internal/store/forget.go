@@ -1,0 +1,241 @@
+// Forget: a page or a record that is to be as if it had never been seen.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+
+	"understudy"
+)
+
+var (
+	deletePage   = &statement{head: "DELETE FROM page WHERE number = ? RETURNING 1"}
+	deleteNumber = &statement{head: "DELETE FROM page WHERE number IN (", tuple: "?", tail: ") RETURNING 1"}
+)
+
+// ForgetPage forgets the page of a key and says whether one was held. The
+// records it shows stay.
+func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	source, ok := db.source(key.Source)
+	if !ok {
+		return false, checkContext(ctx)
+	}
+	err = db.write(ctx, func(c *conn) (bool, error) {
+		return c.transaction(ctx, beginWrite, func() error {
+			row, _, err := db.findPage(c, source, key)
+			if err != nil {
+				return err
+			}
+			held, err = c.one(deletePage, []driver.Value{row.number}, func([]driver.Value) {})
+			return err
+		})
+	})
+	if errors.Is(err, understudy.ErrNotFound) {
+		return false, nil
+	}
+	return held, failed(true, err, "forget page %s", key)
+}
+
+// ForgetRecord forgets a record: its bodies in every shape and the pages that
+// show it. Its id, its number and a hash of its newest body stay, so that its
+// next sight is no change to anybody who reads changes. It returns how many
+// pages and bodies there were. No save of its kind should be under way: one
+// that began before may bring it back.
+func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	f := &forgetting{db: db, kind: db.kind(source, kind), id: id}
+	if f.kind == nil {
+		return 0, 0, checkContext(ctx)
+	}
+	err = f.run(ctx)
+	return f.found.pages, f.found.versions, failed(true, err, "forget record %s %s %s", source, kind, id)
+}
+
+// forgetting is a record on its way out.
+type forgetting struct {
+	db     *DB
+	kind   *kindRow
+	id     string
+	record int64 // 0: never seen
+	found  struct{ pages, versions int }
+
+	versions map[int64]bool // all of it
+	late     []int64        // pages that showed it while we looked; the writing connection's
+}
+
+func (f *forgetting) run(ctx context.Context) error {
+	end, err := f.db.watch(ctx, func(s *saving) {
+		shows := slices.ContainsFunc(s.rows, func(r understudy.Row) bool { return r.ID == f.id })
+		if s.kind == f.kind && s.number != 0 && (shows || s.p.ID == f.id) {
+			f.late = append(f.late, s.number)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := f.db.read(ctx, f.look); err != nil {
+		return err
+	}
+	var pages []int64
+	err = f.db.scan(ctx, selectKindSkeletons, []driver.Value{f.kind.number}, func(number int64, sk *skeleton) {
+		if sk.id == f.id || slices.ContainsFunc(sk.versions, func(v int64) bool { return f.versions[v] }) {
+			pages = append(pages, number)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(pages, most) {
+		if err := f.transaction(ctx, func(c *conn) error { return f.deletePages(c, part) }); err != nil {
+			return err
+		}
+	}
+	for done := false; !done; {
+		err := f.transaction(ctx, func(c *conn) (err error) {
+			if done, err = f.deleteVersions(c); err == nil && done {
+				err = f.deleteNewest(c)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transaction runs work in one, after the pages saved meanwhile have gone.
+func (f *forgetting) transaction(ctx context.Context, work func(c *conn) error) error {
+	before := f.found
+	err := f.db.write(ctx, func(c *conn) (bool, error) {
+		late := f.late
+		broken, err := c.transaction(ctx, beginWrite, func() error {
+			for part := range slices.Chunk(late, most) {
+				if err := f.deletePages(c, part); err != nil {
+					return err
+				}
+			}
+			return work(c)
+		})
+		if err == nil {
+			f.late = nil
+		}
+		return broken, err
+	})
+	if err != nil {
+		f.found = before
+	}
+	return err
+}
+
+func (f *forgetting) deletePages(c *conn, numbers []int64) error {
+	args := make([]driver.Value, len(numbers))
+	for i, n := range numbers {
+		args[i] = n
+	}
+	return c.query(deleteNumber, len(args), args, func([]driver.Value) error { f.found.pages++; return nil })
+}
+
+var selectRecordVersions = &statement{head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
+	UNION SELECT version FROM version WHERE held BETWEEN ?1 AND ?2`}
+
+// look finds the record's number and its versions.
+func (f *forgetting) look(c *conn) (err error) {
+	f.versions = map[int64]bool{}
+	if f.record, err = c.recordNumber(f.kind.number, appendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
+		return err
+	}
+	return c.query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {
+		f.versions[r[0].(int64)] = true
+		return nil
+	})
+}
+
+// rows are the first and the last number of the record's held rows.
+func (f *forgetting) rows() []driver.Value {
+	return []driver.Value{f.record * slots, f.record*slots + slots - 1}
+}
+
+var (
+	selectSomeOld = &statement{head: `SELECT v.held, v.hash, v.version FROM version v LEFT JOIN held h ON h.number = v.held
+		WHERE v.held BETWEEN ? AND ? AND (h.version IS NULL OR h.version <> v.version) LIMIT ?`}
+	deleteVersion   = &statement{head: "DELETE FROM version WHERE held = ? AND hash = ? AND version = ?"}
+	deleteRecord    = &statement{head: "DELETE FROM version WHERE held BETWEEN ? AND ?"}
+	selectNewest    = &statement{head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}
+	updateForgotten = &statement{head: "UPDATE held SET state = state | 8 WHERE number BETWEEN ? AND ?"}
+)
+
+// deleteVersions removes a few versions that are not the newest; done: there
+// are no more. No page shows them any more.
+func (f *forgetting) deleteVersions(c *conn) (done bool, err error) {
+	var old []versionRow
+	err = c.query(selectSomeOld, 0, append(f.rows(), int64(sweepBlocks)), func(r []driver.Value) error {
+		old = append(old, versionRow{r[0].(int64), r[1].(int64), r[2].(int64)})
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, v := range old {
+		if err := c.exec(deleteVersion, 0, v.held, v.hash, v.version); err != nil {
+			return false, err
+		}
+		if err := f.empty(c, v.version, false); err != nil {
+			return false, err
+		}
+	}
+	return len(old) < sweepBlocks, nil
+}
+
+// deleteNewest takes out the newest versions, whose places keep the id.
+func (f *forgetting) deleteNewest(c *conn) error {
+	var newest []int64
+	err := c.query(selectNewest, 0, f.rows(), func(r []driver.Value) error {
+		newest = append(newest, r[0].(int64))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, v := range newest {
+		if err := f.empty(c, v, true); err != nil {
+			return err
+		}
+	}
+	if err := c.exec(updateForgotten, 0, f.rows()...); err != nil {
+		return err
+	}
+	return c.exec(deleteRecord, 0, f.rows()...)
+}
+
+// empty takes one body out.
+func (f *forgetting) empty(c *conn, version int64, named bool) error {
+	b, err := f.db.openBlock(c, version/perBlock)
+	if err != nil {
+		return err
+	}
+	place := int(version % perBlock)
+	if place >= len(b.entries) {
+		return damaged("version %d: block %d has %d bodies", version, b.number, len(b.entries))
+	}
+	if b.entries[place].record != f.record {
+		return fmt.Errorf("version %d is not of record %d", version, f.record)
+	}
+	f.found.versions++
+	b.empty(place, named)
+	return f.db.putBlock(c, b)
+}

@@ -1,0 +1,48 @@
+// Watchers: who has to hear of every save while it looks through the store.
+
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// watchers are told of each save, by whoever has the writing connection.
+type watchers struct {
+	sync.Mutex
+	next int
+	by   map[int]func(*saving)
+}
+
+// watch makes f hear of every save that is not committed yet, until end is
+// called. It waits for the writing connection, so that whatever was committed
+// before is there to be read when it returns.
+func (db *DB) watch(ctx context.Context, f func(*saving)) (end func(), err error) {
+	w := &db.watchers
+	var number int
+	err = db.write(ctx, func(*conn) (bool, error) {
+		w.Lock()
+		defer w.Unlock()
+		if w.by == nil {
+			w.by = map[int]func(*saving){}
+		}
+		w.next++
+		number = w.next
+		w.by[number] = f
+		return false, nil
+	})
+	return func() {
+		w.Lock()
+		defer w.Unlock()
+		delete(w.by, number)
+	}, err
+}
+
+// tell tells all of a save, with the writing connection held.
+func (w *watchers) tell(s *saving) {
+	w.Lock()
+	defer w.Unlock()
+	for _, f := range w.by {
+		f(s)
+	}
+}

@@ -1,0 +1,118 @@
+// Forget: a page or a record goes from memory and store, and nothing under way
+// brings it back.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"understudy"
+)
+
+// Forgetter is what a store can do besides, if pages and records are to be
+// forgotten.
+type Forgetter interface {
+	// ForgetPage forgets the page of a key; the records it shows stay.
+	ForgetPage(context.Context, understudy.Key) (held bool, err error)
+	// ForgetRecord forgets a record in every shape and the pages that show it.
+	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
+}
+
+// Forgotten is what was held and is no more.
+type Forgotten struct {
+	Pages    int // answers, those that say that a record is not there included
+	Versions int // bodies of the record
+}
+
+// Forget forgets the page of a key. Of an instance the record goes too, or the
+// next answer would be composed from it. A fetch that began before is answered
+// to who waits for it and not kept; the next reader has one of its own. Errors:
+// ErrInvalid for a source or kind it does not have, the store's.
+func (m *Mirror) Forget(ctx context.Context, t *understudy.Target) (Forgotten, error) {
+	s := m.sources[t.Key.Source]
+	if s == nil || s.of(t) == nil {
+		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
+	}
+	k, remembered := s.of(t), m.hot.find(t.Key) != nil
+	found, err := m.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
+		held, err := store.ForgetPage(ctx, t.Key)
+		if held || remembered {
+			found.Pages = 1
+		}
+		if err == nil && t.Instance != nil && t.ID != "" {
+			var pages int
+			pages, found.Versions, err = store.ForgetRecord(ctx, s.Name, k.name, t.ID)
+			found.Pages += pages
+		}
+		return found, err
+	}, func(e *entry) bool {
+		return e.hash == m.hot.hash(t.Key) || t.Instance != nil && t.ID != ""
+	})
+	if err != nil {
+		return found, fmt.Errorf("mirror: forget %s: %w", t.Key, err)
+	}
+	return found, nil
+}
+
+// ForgetRecord forgets a record: its bodies in every shape, the pages that show
+// it or say that it is gone. Otherwise it is as Forget.
+func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (Forgotten, error) {
+	s := m.sources[source]
+	if s == nil || s.kinds[kind] == nil || kind == "" {
+		return Forgotten{}, fmt.Errorf("mirror: forget %s %s %s: %w: no such source or kind", source, kind, id, understudy.ErrInvalid)
+	}
+	found, err := m.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
+		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
+		return found, err
+	}, func(*entry) bool { return true }) // those that show others come back from the store
+	if err != nil {
+		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
+	}
+	return found, nil
+}
+
+// forget tells the store, with the kind locked, and then drops what memory
+// holds. The order matters: first nothing under way may fill any more; last
+// goes what a reader took from the store before it forgot.
+func (m *Mirror) forget(ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*entry) bool) (Forgotten, error) {
+	store, ok := m.store.(Forgetter)
+	if !ok {
+		return Forgotten{}, errors.New("the store cannot forget")
+	}
+	k.forgets.Add(1)
+	if err := k.lock(ctx); err != nil {
+		return Forgotten{}, err
+	}
+	defer k.unlock()
+	found, err := tell(store)
+	k.changes.Add(1)
+	var gone []*entry
+	m.hot.each(k, func(e *entry) {
+		if concerned(e) {
+			gone = append(gone, e)
+		}
+	})
+	m.hot.dropAll(gone)
+	m.flights.warm(k)
+	for _, p := range k.source.polls() {
+		if p.kind == k && m.hot.find(p.target.Key) == nil {
+			p.newest.Store(nil)
+			p.nudge()
+		}
+	}
+	return found, err
+}
+
+// warm lets keys of a kind be fetched again at once, though the last fetch of
+// them failed.
+func (fs *flights) warm(k *kind) {
+	fs.Lock()
+	defer fs.Unlock()
+	for key := range fs.cooling {
+		if key.Source == k.source.Name {
+			delete(fs.cooling, key)
+		}
+	}
+}
