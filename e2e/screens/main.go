@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"image"
@@ -30,94 +29,140 @@ import (
 
 func main() {
 	program := flag.String("binary", "../bin/understudy", "the built program")
-	folder := flag.String("to", "../docs/screens", "where the pictures go")
+	folder := flag.String("to", "../.cache/screens", "where the pictures go")
+	docs := flag.String("docs", "../docs/screens", "where those that documents show go")
+	only := flag.String("only", "", "pages to take, comma-separated; all when empty")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
-	if err := run(ctx, *program, *folder); err != nil {
+	if err := run(ctx, *program, *folder, *docs, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "screens:", err)
 		os.Exit(1)
 	}
 }
 
-// picture is one page in one size and one colour scheme.
-type picture struct {
-	name, path string
-	width      int64
-	dark       bool
+// shown are the pages whose middling pictures documents show.
+var shown = []string{"list", "conversation"}
+
+// camera takes pictures of one viewer.
+type camera struct {
+	tab                  context.Context
+	viewer, folder, docs string
+	only                 []string
+	sideways             []string // pages wider than their screen
 }
 
-func run(ctx context.Context, program, folder string) error {
+func run(ctx context.Context, program, folder, docs, only string) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
+	for _, f := range []string{folder, docs} {
+		if f == "" {
+			continue
+		}
+		if err := os.MkdirAll(f, 0o755); err != nil {
+			return err
+		}
 	}
-	demo, err := binary.Start(program, ".", binary.Demo("--latency", "400ms")...)
+	demo, err := binary.Start(program, ".", binary.Demo("--latency", "200ms")...)
 	if err != nil {
 		return err
 	}
 	defer demo.Kill()
-	viewer, api := demo.URL("viewer"), demo.URL("slowapi")
-	record, err := newestMessage(viewer)
+	c := &camera{viewer: demo.URL("viewer"), folder: folder, docs: docs}
+	if only != "" {
+		c.only = strings.Split(only, ",")
+	}
+	if err := warm(c.viewer, demo.URL("twilio")); err != nil {
+		return err
+	}
+	pages, err := find(c.viewer)
 	if err != nil {
 		return err
 	}
-	if err := warm(viewer, demo.URL("twilio")); err != nil {
-		return err
-	}
-	tab, end, err := browser.Open(ctx)
-	if err != nil {
+	var end func()
+	if c.tab, end, err = browser.Open(ctx); err != nil {
 		return err
 	}
 	defer end()
-	pages := [][2]string{
-		{"home", "/"}, {"list", "/twilio/calls"}, {"filtered", "/twilio/calls?Status=busy"},
-		{"detail", "/twilio/messages/" + record}, {"missing", "/twilio/calls/CA00000000000000000000000000000000"},
+	for _, p := range pages {
+		if err := c.take(p.name, p.path); err != nil {
+			return err
+		}
 	}
-	if err := takeAll(tab, viewer, folder, pages); err != nil {
+	if err := fault(demo.URL("slowapi"), `{"rules":[{"match":"","status":503}]}`); err != nil {
 		return err
 	}
-	if err := fault(api, `{"rules":[{"match":"","status":503}]}`); err != nil {
+	if err := fell(c.viewer); err != nil {
 		return err
 	}
-	return takeAll(tab, viewer, folder, [][2]string{{"held", "/twilio/messages?PageSize=20"}, {"outage", "/twilio/messages?PageSize=100"}})
+	for _, p := range []page{{"held", "/twilio/calls"}, {"outage", "/twilio/messages?PageSize=100"}} {
+		if err := c.take(p.name, p.path); err != nil {
+			return err
+		}
+	}
+	if len(c.sideways) > 0 {
+		return fmt.Errorf("wider than their screen: %s", strings.Join(c.sideways, ", "))
+	}
+	return nil
 }
 
-func takeAll(tab context.Context, viewer, folder string, pages [][2]string) error {
-	for _, page := range pages {
-		for _, width := range []int64{360, 1024, 1920} {
-			for _, dark := range []bool{false, true} {
-				if err := take(tab, viewer, folder, picture{page[0], page[1], width, dark}); err != nil {
-					return fmt.Errorf("%s: %w", page[1], err)
-				}
+// take makes the pictures of one page, in every size and colour scheme.
+func (c *camera) take(name, path string) error {
+	if len(c.only) > 0 && !slices.Contains(c.only, name) {
+		return nil
+	}
+	for _, width := range []int64{360, 1024, 1920} {
+		for _, scheme := range []string{"light", "dark"} {
+			if err := c.shoot(name, path, scheme, width); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
 	}
 	return nil
 }
 
-// take makes one picture of the first screen of a page.
-func take(tab context.Context, viewer, folder string, p picture) error {
-	scheme := "light"
-	if p.dark {
-		scheme = "dark"
-	}
-	height := map[int64]int64{360: 740, 1024: 720, 1920: 1080}[p.width]
-	metrics := emulation.SetDeviceMetricsOverrideParams{Width: p.width, Height: height, DeviceScaleFactor: 1, Mobile: p.width < 600}
-	if _, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, metrics); err != nil {
-		return err
-	}
+// tallest is the height up to which a page is taken whole.
+const tallest = 2400
+
+func (c *camera) shoot(name, path, scheme string, width int64) error {
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-	if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
+	if _, err := chromedp.Call(c.tab, emulation.SetEmulatedMedia, media); err != nil {
 		return err
 	}
-	if err := chromedp.Do(tab, chromedp.Navigate(viewer+p.path), chromedp.WaitReady(chromedp.CSS("footer"))); err != nil {
+	height := map[int64]int64{360: 740, 1024: 720, 1920: 1080}[width]
+	if err := c.size(width, height); err != nil {
 		return err
 	}
-	shot, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
+	if err := chromedp.Do(c.tab, chromedp.Navigate(c.viewer+path), chromedp.WaitReady(chromedp.CSS("footer"))); err != nil {
+		return err
+	}
+	if c.docs != "" && width == 1024 && slices.Contains(shown, name) {
+		if err := c.save(filepath.Join(c.docs, name+"-"+scheme+".png")); err != nil {
+			return err
+		}
+	}
+	box, err := chromedp.Run(c.tab, chromedp.Evaluate[[]int64](`[document.documentElement.scrollWidth, document.documentElement.scrollHeight]`))
+	if err != nil {
+		return err
+	}
+	if box[0] > width {
+		c.sideways = append(c.sideways, fmt.Sprintf("%s at %d px (%d)", path, width, box[0]))
+	}
+	if err := c.size(width, min(max(box[1], height), tallest)); err != nil {
+		return err
+	}
+	return c.save(filepath.Join(c.folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)))
+}
+
+func (c *camera) size(width, height int64) error {
+	_, err := chromedp.Call(c.tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
+	return err
+}
+
+func (c *camera) save(file string) error {
+	shot, err := chromedp.Run(c.tab, chromedp.CaptureScreenshot())
 	if err != nil {
 		return err
 	}
@@ -125,11 +170,7 @@ func take(tab context.Context, viewer, folder string, p picture) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(folder, fmt.Sprintf("%s-%s-%d.png", p.name, scheme, p.width))
-	if p.width == 1024 { // the one documents show
-		name = filepath.Join(folder, fmt.Sprintf("%s-%s.png", p.name, scheme))
-	}
-	return os.WriteFile(name, small, 0o644)
+	return os.WriteFile(file, small, 0o644)
 }
 
 // shrink packs a picture with 256 colours: the most frequent ones, and for
@@ -193,37 +234,14 @@ func warm(viewer, dropIn string) error {
 		}
 		_ = resp.Body.Close()
 	}
-	resp, err := client.Get(viewer + "/twilio/accounts")
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
-
-// newestMessage finds a record to show.
-func newestMessage(viewer string) (string, error) {
-	client := http.Client{Timeout: 20 * time.Second}
-	resp, err := client.Get(viewer + "/twilio/messages.json")
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	var page struct {
-		Messages []struct{ Sid, Body, Status string }
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 10<<20))
-	if err != nil {
-		return "", err
-	}
-	if err := json.Unmarshal(body, &page); err != nil || len(page.Messages) == 0 {
-		return "", fmt.Errorf("no messages: %d %.200s", resp.StatusCode, body)
-	}
-	for _, m := range page.Messages {
-		if len(m.Body) > 60 && m.Status == "delivered" {
-			return m.Sid, nil
+	for _, kind := range []string{"accounts", "conferences", "recordings", "alerts"} {
+		resp, err := client.Get(viewer + "/twilio/" + kind)
+		if err != nil {
+			return err
 		}
+		_ = resp.Body.Close()
 	}
-	return page.Messages[0].Sid, nil
+	return nil
 }
 
 func fault(api, rules string) error {

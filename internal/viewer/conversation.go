@@ -140,7 +140,7 @@ func (q *visit) conversationParams() (before time.Time, back []string, err error
 func (q *visit) strands(a, b string, before time.Time) []strand {
 	var all []strand
 	for _, t := range q.talks(q.source) {
-		if len(t.ends) < 2 || !q.offers(t.list, t.ends[0].filter) || !q.offers(t.list, t.ends[1].filter) {
+		if !q.offersBoth(t) {
 			continue
 		}
 		until := q.until(t)
@@ -152,7 +152,7 @@ func (q *visit) strands(a, b string, before time.Time) []strand {
 			if !byA {
 				from, to = b, a
 			}
-			query, _ := t.between(from, to)
+			query := t.between(from, to)
 			if !before.IsZero() {
 				// One second more than wanted: whether upstream counts the edge in is its own affair.
 				query = append(query, understudy.Param{Name: until.Name, Value: writeDate(until.Type, before.Add(time.Second))})
@@ -324,7 +324,7 @@ func (q *visit) turnConversation(p *conversationPage, numbers string, before, ol
 	}
 	p.Bound = "Complete back to " + q.moment(older).Text + ". What is older is on the next page."
 	for _, t := range q.talks(q.source) {
-		if q.until(t) == nil && len(t.ends) > 1 {
+		if q.until(t) == nil && q.offersBoth(t) {
 			p.Bound = "Complete back to " + q.moment(older).Text + ". Older " + t.kind.Title + " cannot be asked for by time."
 		}
 	}

@@ -167,7 +167,7 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *d
 		p.Play = &cell{Label: q.kind.byField[q.kind.Media[0].Field].heading, Play: play}
 	}
 	p.Lists = q.drawLists(t, lists, own)
-	p.Related = append(p.Related, q.related(row)...)
+	p.Related = append(p.Related, q.related(row, p.Lists)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l link) bool {
 		return slices.ContainsFunc(p.Lists, func(r relatedList) bool { return r.Href == l.Href })
 	})
@@ -276,41 +276,35 @@ func (q *visit) followable(row access.Row, c *column) (link, bool) {
 }
 
 // related are the lists picked by this record: filters that link to its kind,
-// and, for one of our own numbers, filters on numbers.
-func (q *visit) related(row access.Row) []link {
+// those of the kinds shown left out; and of one of our own numbers its page.
+func (q *visit) related(row access.Row, lists []relatedList) []link {
 	var all []link
+	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.talks(q.source)) > 0 {
+		if href := q.source.numberHref(v.Text); href != "" {
+			all = append(all, link{Href: href, Text: "Everything with " + groupPhone(v.Text)})
+		}
+	}
 	for _, k := range q.source.kinds {
-		if !k.browsable() {
+		if !k.browsable() || slices.ContainsFunc(lists, func(l relatedList) bool { return l.Kind == k }) {
 			continue
 		}
 		for i, f := range k.lists[0].Filters {
 			field := k.Field(f.Field)
-			value := q.pick(field, f, row)
-			if value == "" || !q.offers(k.lists[0], i) {
+			if !q.picks(field, f) || row.ID == "" || !q.offers(k.lists[0], i) {
 				continue
 			}
-			name := titleOf(field)
 			all = append(all, link{
-				Href: k.href + "?" + understudy.Query{{Name: f.Name, Value: value}}.String(),
-				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + name + "”",
+				Href: k.href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String(),
+				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + titleOf(field) + "”",
 			})
 		}
 	}
 	return all
 }
 
-// pick is the value of this record that a filter of another list takes.
-func (q *visit) pick(field *understudy.Field, f *understudy.Filter, row access.Row) string {
-	switch {
-	case field == nil || f.Op != "is":
-	case field.Link == q.kind.Name:
-		return row.ID
-	case q.kind.Own != "" && q.kind.Field(field.Name) == nil && field.Class == understudy.ClassPhone:
-		if v := row.Field(q.kind.Own); v.State == access.Seen {
-			return v.Text
-		}
-	}
-	return ""
+// picks reports whether a filter of another list takes ids of this kind.
+func (q *visit) picks(field *understudy.Field, f *understudy.Filter) bool {
+	return field != nil && f.Op == "is" && len(q.kind.ID) == 1 && (field.Link == q.kind.Name || field.Link == understudy.AnyKind)
 }
 
 // reason says which code a record carries, in upstream's words where it gives

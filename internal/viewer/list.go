@@ -177,7 +177,7 @@ func (q *visit) turn(ask *question, p *listPage) {
 func (q *visit) phoneFilters(l *listPlan) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Filters {
-		if field := q.kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && q.offers(l, i) {
+		if field := l.kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && q.offers(l, i) {
 			names[f.Field] = f.Name
 		}
 	}

@@ -173,10 +173,14 @@ func (q *visit) numberPage(number string, panes []pane, owns, watched []part) *n
 		s := q.sheet(pn.talk.kind, nil, own)
 		s.filters = q.phoneFilters(pn.talk.list)
 		columns := slices.DeleteFunc(q.columnsOf(pn.talk.kind), func(c *column) bool { return c == pn.end.column }) // this number on every row
-		p.Lists = append(p.Lists, q.glimpseOf(pn.asked, upperFirst(pn.talk.kind.Title)+" "+pn.end.column.title+" this number", s, columns, rows))
+		title := upperFirst(pn.talk.kind.Title) + " " + pn.end.column.title
+		p.Lists = append(p.Lists, q.glimpseOf(pn.asked, title, s, columns, rows))
 	}
 	delete(ids, "")
-	p.Last, p.First = q.moment(last), q.moment(first)
+	if !last.IsZero() {
+		l, f := say(last, q.start, q.zone, false), say(first, q.start, q.zone, false)
+		p.Last, p.First = &l, &f
+	}
 	p.Partners = q.partners(number, panes, own)
 	for _, w := range watched {
 		p.Lists = append(p.Lists, q.mentions(number, ids, w, own))
@@ -255,7 +259,7 @@ func (q *visit) mentions(number string, ids map[string]bool, w part, own map[str
 func (q *visit) partners(number string, panes []pane, own map[string]bool) []partner {
 	counts := map[string]int64{}
 	for _, pn := range panes {
-		if len(pn.talk.ends) < 2 || !q.offers(pn.talk.list, pn.talk.ends[0].filter) || !q.offers(pn.talk.list, pn.talk.ends[1].filter) {
+		if !q.offersBoth(pn.talk) {
 			continue
 		}
 		other := pn.talk.ends[0]

@@ -34,28 +34,54 @@ type askedList struct {
 	reading reading
 }
 
-// relatedLists reads the lists under a record that the caller may see, all at
-// once. A list the record says is empty is not asked for.
+// relatedLists reads the lists under a record that the caller may see, and
+// those kinds that are counted (alerts) picked by it, all at once. A list the
+// record says is empty is not asked for.
 func (q *visit) relatedLists(t *understudy.Target, row access.Row) []askedList {
-	parts := strings.Split(t.ID, understudy.IDSeparator)
-	var all []askedList
-	for _, k := range q.source.kinds {
-		for _, l := range k.lists {
-			if l.parent.kind != q.kind || len(all) == maxLists || slices.ContainsFunc(all, func(a askedList) bool { return a.list.kind == k }) ||
-				q.v.Gate.Read(q.caller, l.sample) != nil || l.empty(row) {
-				continue
-			}
-			if target := q.under(t, l, parts); target != nil {
-				all = append(all, askedList{list: l, target: target})
-			}
-		}
-	}
+	all := append(q.listsUnder(t, row), q.listsAbout(t)...)
+	all = all[:min(len(all), maxLists)]
 	targets := make([]*understudy.Target, len(all))
 	for i, a := range all {
 		targets[i] = a.target
 	}
 	for i, r := range q.readAll(targets) {
 		all[i].reading = r
+	}
+	return all
+}
+
+// listsUnder are the lists whose path names the record, one of each kind.
+func (q *visit) listsUnder(t *understudy.Target, row access.Row) []askedList {
+	parts := strings.Split(t.ID, understudy.IDSeparator)
+	var all []askedList
+	for _, k := range q.source.kinds {
+		i := slices.IndexFunc(k.lists, func(l *listPlan) bool { return l.parent.kind == q.kind })
+		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil || k.lists[i].empty(row) {
+			continue
+		}
+		if target := q.under(t, k.lists[i], parts); target != nil {
+			all = append(all, askedList{list: k.lists[i], target: target})
+		}
+	}
+	return all
+}
+
+// listsAbout are the lists of counted kinds that can be asked for the record.
+func (q *visit) listsAbout(t *understudy.Target) []askedList {
+	var all []askedList
+	for _, k := range q.source.kinds {
+		if k.Rollup == "" || !k.browsable() || k == q.kind {
+			continue
+		}
+		for i, f := range k.lists[0].Filters {
+			if !q.picks(k.Field(f.Field), f) || !q.offers(k.lists[0], i) {
+				continue
+			}
+			query := understudy.Query{{Name: f.Name, Value: t.ID}}
+			if target, err := q.source.Spec.Target(q.source.Name, k.lists[0].newest.Key.Path(), query.String()); err == nil {
+				all = append(all, askedList{list: k.lists[0], target: target})
+			}
+		}
 	}
 	return all
 }

@@ -12,12 +12,12 @@ import (
 // kind may be named so.
 const numberWord = "number"
 
-// talk is a kind whose records are contacts between numbers: its main list can
-// be asked for a number, and its records have a time.
+// talk is a kind whose records are contacts between two numbers: its main list
+// can be asked for either, and its records have a time.
 type talk struct {
 	kind *kindPlan
 	list *listPlan
-	ends []end // in the spec's order of fields: who began it, whom it reached
+	ends [2]end // in the spec's order of fields: who began it, whom it reached
 }
 
 // end is a field that holds a number, and the filter that picks records by it.
@@ -33,28 +33,26 @@ func (s *sourcePlan) planTalks() {
 			continue
 		}
 		t := &talk{kind: k, list: k.lists[0]}
+		n := 0
 		for _, f := range k.Fields {
 			i := slices.IndexFunc(t.list.Filters, func(flt *understudy.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
-			if i >= 0 && f.Class == understudy.ClassPhone && f.From == "" {
-				t.ends = append(t.ends, end{k.byField[f.Name], i})
+			if i >= 0 && f.Class == understudy.ClassPhone && f.From == "" && n < len(t.ends) {
+				t.ends[n] = end{k.byField[f.Name], i}
+				n++
 			}
 		}
-		if len(t.ends) > 0 {
+		if n == len(t.ends) {
 			s.talks = append(s.talks, t)
 		}
 	}
 }
 
-// between is the talk's filters for records from one number to another; ok is
-// false when it has no two ends.
-func (t *talk) between(from, to string) (query understudy.Query, ok bool) {
-	if len(t.ends) < 2 {
-		return nil, false
-	}
+// between is the talk's filters for records from one number to another.
+func (t *talk) between(from, to string) understudy.Query {
 	return understudy.Query{
 		{Name: t.list.Filters[t.ends[0].filter].Name, Value: from},
 		{Name: t.list.Filters[t.ends[1].filter].Name, Value: to},
-	}, true
+	}
 }
 
 // to is the target of the talk's newest page under a query.
@@ -67,11 +65,16 @@ func (t *talk) to(query understudy.Query) (*understudy.Target, error) {
 func (q *visit) talks(s *sourcePlan) []*talk {
 	var all []*talk
 	for _, t := range s.talks {
-		if slices.ContainsFunc(t.ends, func(e end) bool { return q.offers(t.list, e.filter) }) {
+		if q.offers(t.list, t.ends[0].filter) || q.offers(t.list, t.ends[1].filter) {
 			all = append(all, t)
 		}
 	}
 	return all
+}
+
+// offersBoth reports whether the caller may ask for both ends at once.
+func (q *visit) offersBoth(t *talk) bool {
+	return q.offers(t.list, t.ends[0].filter) && q.offers(t.list, t.ends[1].filter)
 }
 
 // numberHref is the page of a number, "" when the text is none. A number is

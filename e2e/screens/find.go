@@ -1,0 +1,169 @@
+// Find: one page of every sort, from what the viewer itself says.
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// page is a page and what its pictures are called.
+type page struct{ name, path string }
+
+// record is what is read of any record.
+type record map[string]any
+
+func (r record) text(name string) string { s, _ := r[name].(string); return s }
+
+// find gathers the addresses of the pages to take.
+func find(viewer string) ([]page, error) {
+	pages := []page{
+		{"home", "/"}, {"list", "/twilio/calls"}, {"messages", "/twilio/messages"}, {"filtered", "/twilio/calls?Status=busy"}, {"nothing", "/twilio/calls?From=%2B15550001111"},
+		{"numbers", "/twilio/incoming_phone_numbers"}, {"alerts", "/twilio/alerts"}, {"recordings", "/twilio/recordings"}, {"notifications", "/twilio/notifications"},
+		{"usage", "/twilio/usage_records"}, {"events", "/twilio/monitor_events"}, {"countries", "/twilio/countries"}, {"balance", "/twilio/balance"}, {"addresses", "/twilio/addresses"},
+		{"lacking", "/twilio/participants"}, {"available", "/twilio/available_phone_numbers?CountryCode=US"}, {"missing", "/twilio/calls/CA00000000000000000000000000000000"},
+		{"unknown", "/twilio/calls?Form=1"}, {"search", "/search"}, {"neither", "/search?q=hello+there"},
+	}
+	for _, add := range []func(string, []page) ([]page, error){findCalls, findMessages, findConferences, findOthers} {
+		var err error
+		if pages, err = add(viewer, pages); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}
+
+func findCalls(viewer string, pages []page) ([]page, error) {
+	recordings, err := records(viewer, "recordings", "?PageSize=200")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range recordings {
+		if r.text("conference_sid") == "" && r.text("status") == "completed" {
+			return append(pages, page{"call", "/twilio/calls/" + r.text("call_sid")}, page{"recording", "/twilio/recordings/" + r.text("sid")}), nil
+		}
+	}
+	return nil, fmt.Errorf("no recording of a call")
+}
+
+// findMessages finds a long text, one with media, one that failed, and the two
+// numbers that talk most.
+func findMessages(viewer string, pages []page) ([]page, error) {
+	messages, err := records(viewer, "messages", "?PageSize=1000")
+	if err != nil {
+		return nil, err
+	}
+	first := func(name string, is func(record) bool) error {
+		i := slices.IndexFunc(messages, is)
+		if i < 0 {
+			return fmt.Errorf("no message for %s", name)
+		}
+		pages = append(pages, page{name, "/twilio/messages/" + messages[i].text("sid")})
+		return nil
+	}
+	if err := first("message", func(r record) bool { return len(r.text("body")) > 90 && r.text("status") == "delivered" }); err != nil {
+		return nil, err
+	}
+	if err := first("failed", func(r record) bool { return r["error_code"] != nil }); err != nil {
+		return nil, err
+	}
+	if err := first("pictured", func(r record) bool { return r.text("num_media") != "0" }); err != nil {
+		return nil, err
+	}
+	own, err := records(viewer, "incoming_phone_numbers", "")
+	if err != nil || len(own) == 0 {
+		return nil, fmt.Errorf("no numbers of our own: %w", err)
+	}
+	number := "/twilio/number/" + own[0].text("phone_number")
+	var data struct{ Partners []struct{ Href string } }
+	if err := read(viewer+number+".json", &data); err != nil {
+		return nil, err
+	}
+	pages = append(pages, page{"number-own", number})
+	if len(data.Partners) == 0 {
+		return nil, fmt.Errorf("%s has no partners", number)
+	}
+	other := data.Partners[0].Href
+	return append(pages, page{"conversation", other}, page{"number", "/twilio/number/" + other[strings.LastIndexByte(other, '/')+1:]}), nil
+}
+
+func findConferences(viewer string, pages []page) ([]page, error) {
+	conferences, err := records(viewer, "conferences", "?Status=in-progress")
+	if err != nil {
+		return nil, err
+	}
+	if len(conferences) == 0 {
+		if conferences, err = records(viewer, "conferences", ""); err != nil || len(conferences) == 0 {
+			return nil, fmt.Errorf("no conferences: %w", err)
+		}
+	}
+	return append(pages, page{"conference", "/twilio/conferences/" + conferences[0].text("sid")}), nil
+}
+
+func findOthers(viewer string, pages []page) ([]page, error) {
+	for _, kind := range []string{"alerts", "queues", "notifications"} {
+		all, err := records(viewer, kind, "")
+		if err != nil || len(all) == 0 {
+			fmt.Println("no", kind, err); continue
+		}
+		pages = append(pages, page{strings.TrimSuffix(kind, "s"), "/twilio/" + kind + "/" + all[0].text("sid")})
+	}
+	return pages, nil
+}
+
+// records are a page of a kind's records, whatever its list is called.
+func records(viewer, kind, query string) ([]record, error) {
+	var body map[string]json.RawMessage
+	if err := read(viewer+"/twilio/"+url.PathEscape(kind)+".json"+query, &body); err != nil {
+		return nil, err
+	}
+	for _, value := range body {
+		var all []record
+		if json.Unmarshal(value, &all) == nil && all != nil {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no list in the answer", kind)
+}
+
+func read(address string, into any) error {
+	client := http.Client{Timeout: 20 * time.Second}
+	resp, err := client.Get(address)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 10<<20))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s %.200s", address, resp.Status, body)
+	}
+	return nil
+}
+
+// fell waits until the viewer knows that upstream is down.
+func fell(viewer string) error {
+	for i := range 100 {
+		var home struct{ Sources []struct{ State string } }
+		if err := read(viewer+"/index.json", &home); err != nil {
+			return err
+		}
+		if home.Sources[0].State == "down" {
+			return nil
+		}
+		resp, err := http.Get(fmt.Sprintf("%s/twilio/calls?PageSize=%d", viewer, 2+i%40)) // each a page nobody holds
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+	}
+	return fmt.Errorf("the source never went down")
+}
