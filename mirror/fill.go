@@ -30,6 +30,9 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		m.hold(f, p, before)
 		return
 	}
+	if f.target.Instance != nil && p.Status >= 400 {
+		m.forgetMedia(f.kind, f.target.ID) // its record went, whether or not it was known
+	}
 	begin := m.now()
 	if err := f.kind.lock(ctx); err != nil {
 		f.saving = m.now().Sub(begin)

@@ -55,6 +55,7 @@ type Source struct {
 type Options struct {
 	Sources []Source
 	Store   Store
+	Files   Files            // nil: no contents are kept
 	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
 	Ages    Ages             // zero fields take the defaults
 	Limits  Limits           // the same
@@ -81,6 +82,7 @@ type Mirror struct {
 	start   time.Time // the clock's zero for what is kept in one word
 
 	flights  flights
+	media    media
 	saving   saving
 	prefetch chan hope
 
@@ -122,6 +124,7 @@ func New(o Options) (*Mirror, error) {
 	}
 	m.SetAges(o.Ages)
 	m.SetLimits(o.Limits)
+	m.media.files, m.media.errands, m.media.whys = o.Files, map[understudy.Key]*bringing{}, map[understudy.Key]why{}
 	m.flights.running = map[understudy.Key]*flight{}
 	m.flights.turns = map[uint64]int{}
 	m.flights.cooling = map[understudy.Key]time.Time{}

@@ -16,6 +16,8 @@ import (
 // source is one configured upstream with its counters.
 type source struct {
 	Source
+	media    Media            // nil: it has no contents
+	keeps    map[string]bool  // kinds whose contents are kept
 	kinds    map[string]*kind // "" is the kind of paths the spec does not name
 	polling  atomic.Pointer[map[understudy.Key]*poll]
 	lastRead atomic.Int64 // a word of time
@@ -58,7 +60,14 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}}
+	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}}
+	s.media, _ = given.Upstream.(Media)
+	for _, name := range given.Media {
+		if k := given.Spec.Kind(name); k == nil || len(k.Media) == 0 {
+			return fmt.Errorf("mirror: source %s: media: %q has no contents", given.Name, name)
+		}
+		s.keeps[name] = true
+	}
 	s.lastRead.Store(m.word(m.start))
 	s.addKind("")
 	for _, k := range given.Spec.Kinds {

@@ -26,6 +26,11 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 		return false
 	}
 	k.changes.Add(1)
+	for _, c := range changes {
+		if c.What == understudy.Went {
+			m.forgetMedia(k, c.ID)
+		}
+	}
 	n := m.newsOf(changes, shape)
 	own := m.hot.hash(except)
 	var gone []*entry

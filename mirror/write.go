@@ -84,6 +84,7 @@ func (m *Mirror) invalidate(ctx context.Context, k *kind, w understudy.Write, p 
 	defer cancel()
 	begin := m.now()
 	m.touched(k, w.Target.ID)
+	m.wrote(k, w)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.nudge()

@@ -1,0 +1,518 @@
+// Contents: from a file, from upstream, and never of a record that went.
+
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+)
+
+// studio is a world with contents.
+type studio struct {
+	*world
+	mu      sync.Mutex
+	opened  []understudy.MediaAsk
+	closed  int
+	content func(a understudy.MediaAsk) (*understudy.Medium, error) // nil: sound for everything
+	wait    time.Duration                                           // before the first byte
+}
+
+const sound = "RIFF a few seconds of noise"
+
+func medio(status int, text string) *understudy.Medium {
+	return &understudy.Medium{
+		ReadCloser: io.NopCloser(strings.NewReader(text)), Status: status, Size: int64(len(text)), ContentType: "audio/x-wav",
+		ETag: `"one"`, How: understudy.Cold, Upstream: time.Second,
+	}
+}
+
+func (s *studio) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
+	s.mu.Lock()
+	s.opened = append(s.opened, a)
+	content, wait := s.content, s.wait
+	s.mu.Unlock()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	m, err := medio(200, sound), error(nil)
+	if content != nil {
+		m, err = content(a)
+	}
+	if m != nil {
+		m.ReadCloser = &counted{m.ReadCloser, s}
+	}
+	return m, err
+}
+
+type counted struct {
+	io.ReadCloser
+	studio *studio
+}
+
+func (c *counted) Close() error {
+	c.studio.mu.Lock()
+	defer c.studio.mu.Unlock()
+	c.studio.closed++
+	return c.ReadCloser.Close()
+}
+
+func (s *studio) asks() []understudy.MediaAsk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]understudy.MediaAsk(nil), s.opened...)
+}
+
+func (s *studio) answer(content func(a understudy.MediaAsk) (*understudy.Medium, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.content = content
+}
+
+func fails(err error) func(understudy.MediaAsk) (*understudy.Medium, error) {
+	return func(understudy.MediaAsk) (*understudy.Medium, error) { return nil, err }
+}
+
+// recorded is a stage with contents of recordings and media kept.
+func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *store.Files) {
+	t.Helper()
+	x := &studio{wait: time.Second}
+	files, err := store.OpenFiles(store.FilesOptions{Dir: filepath.Join(t.TempDir(), "media"), Most: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, 3, append([]setting{func(o *Options) {
+		x.world = o.Sources[0].Upstream.(*world)
+		o.Sources[0].Upstream, o.Files, o.Sources[0].Media = x, files, []string{"recordings", "media"}
+	}}, func() (all []setting) {
+		for _, c := range change {
+			all = append(all, c)
+		}
+		return all
+	}()...)...)
+	return s, x, files
+}
+
+const re = "RE00000000000000000000000000000001"
+
+func (s *stage) audio(t testing.TB) *understudy.Target {
+	return s.target(t, "Recordings/"+re+".wav", "")
+}
+
+// hear opens a content and reads it whole.
+func (s *stage) hear(t testing.TB, a understudy.MediaAsk) (*understudy.Medium, string) {
+	t.Helper()
+	if a.Target == nil {
+		a.Target = s.audio(t)
+	}
+	m, err := s.Mirror.Open(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b, err := io.ReadAll(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, string(b)
+}
+
+func wantMedium(t testing.TB, m *understudy.Medium, how understudy.How, detail string) {
+	t.Helper()
+	if m.How != how || m.Detail != detail {
+		t.Fatalf("the content came %s, detail %q; want %s, %q", m.How, m.Detail, how, detail)
+	}
+}
+
+func TestContentIsBroughtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, files := recorded(t)
+		var all sync.WaitGroup
+		joined := 0
+		var mu sync.Mutex
+		for range 20 {
+			all.Go(func() {
+				m, text := s.hear(t, understudy.MediaAsk{})
+				if text != sound || m.File == nil || m.How != understudy.Cold || !m.Stored {
+					t.Errorf("%q, %+v", text, m)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if m.Joined {
+					joined++
+				}
+			})
+		}
+		all.Wait()
+		if n := len(x.asks()); n != 1 || joined != 19 {
+			t.Errorf("upstream was asked %d times, %d joined", n, joined)
+		}
+		m, text := s.hear(t, understudy.MediaAsk{Range: "bytes=2-3"}) // the face cuts
+		if wantMedium(t, m, understudy.Warm, ""); text != sound || m.Size != int64(len(sound)) || m.ETag == "" || m.ETag == `"one"` {
+			t.Errorf("%q, %+v", text, m)
+		}
+		if m, _ := s.hear(t, understudy.MediaAsk{Head: true}); m.How != understudy.Warm {
+			t.Errorf("HEAD: %+v", m)
+		}
+		st := s.Stats("twilio").Media
+		if len(x.asks()) != 1 || st.Cold != 20 || st.Warm != 2 || st.Kept != 1 || files.Stats().Files != 1 || st.Requests != 22 {
+			t.Errorf("%d asks, %+v", len(x.asks()), st)
+		}
+		synctest.Wait()
+		if x.closed != 1 {
+			t.Errorf("%d of 1 answers closed", x.closed)
+		}
+	})
+}
+
+// Kinds that are not kept, HEAD and large contents are a request of the
+// reader's own; of a large one the file comes behind.
+func TestContentIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Media = []string{"media"} })
+		a := understudy.MediaAsk{Range: "bytes=2-3", IfRange: `"x"`, IfNoneMatch: `"y"`, Turn: 7}
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(206, "FF"), nil })
+		for range 2 {
+			m, text := s.hear(t, a)
+			if wantMedium(t, m, understudy.Cold, ""); text != "FF" || m.File != nil || m.Status != 206 {
+				t.Errorf("%q %+v", text, m)
+			}
+		}
+		asks := x.asks()
+		if len(asks) != 2 || asks[0].Range != a.Range || asks[0].IfRange != a.IfRange || asks[0].IfNoneMatch != a.IfNoneMatch || files.Stats().Files != 0 {
+			t.Errorf("%+v", asks)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s, x, files := recorded(t)
+		if m, _ := s.hear(t, understudy.MediaAsk{Head: true}); m.How != understudy.Cold || files.Stats().Files != 0 || len(x.asks()) != 1 {
+			t.Errorf("%+v", m)
+		}
+		large := strings.Repeat("0123456789abcdef", smallMedium/16+1)
+		x.answer(func(a understudy.MediaAsk) (*understudy.Medium, error) {
+			if a.Range != "" {
+				return medio(206, "FF"), nil
+			}
+			return medio(200, large), nil
+		})
+		if m, text := s.hear(t, understudy.MediaAsk{Range: "bytes=1-2"}); m.Status != 206 || text != "FF" {
+			t.Errorf("%+v", m)
+		}
+		synctest.Wait()
+		m, text := s.hear(t, understudy.MediaAsk{Range: "bytes=1-2"})
+		if wantMedium(t, m, understudy.Warm, ""); text != large {
+			t.Errorf("%d bytes", len(text))
+		}
+		if len(x.asks()) != 3 {
+			t.Errorf("%d asks", len(x.asks()))
+		}
+	})
+}
+
+func TestContentGrowsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		s.hear(t, understudy.MediaAsk{})
+		time.Sleep(23 * time.Hour)
+		m, _ := s.hear(t, understudy.MediaAsk{})
+		if wantMedium(t, m, understudy.Warm, ""); m.Age != 23*time.Hour || m.TTL != time.Hour {
+			t.Errorf("%+v", m)
+		}
+		time.Sleep(2 * time.Hour)
+		x.answer(func(a understudy.MediaAsk) (*understudy.Medium, error) {
+			if a.IfNoneMatch != `"one"` || a.Reason != understudy.Refresh {
+				t.Errorf("%+v", a)
+			}
+			return medio(304, ""), nil
+		})
+		m, text := s.hear(t, understudy.MediaAsk{}) // at once, and asked about behind
+		if wantMedium(t, m, understudy.Stale, ""); text != sound || m.TTL != -time.Hour {
+			t.Errorf("%+v", m)
+		}
+		time.Sleep(2 * time.Second)
+		m, _ = s.hear(t, understudy.MediaAsk{})
+		if wantMedium(t, m, understudy.Warm, ""); m.Age != time.Second || len(x.asks()) != 2 {
+			t.Errorf("%+v after %d asks", m, len(x.asks()))
+		}
+		// Upstream has something else after all.
+		time.Sleep(25 * time.Hour)
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(200, "another"), nil })
+		s.hear(t, understudy.MediaAsk{})
+		time.Sleep(2 * time.Second)
+		m, text = s.hear(t, understudy.MediaAsk{})
+		if wantMedium(t, m, understudy.Warm, ""); text != "another" {
+			t.Errorf("%q", text)
+		}
+		// It went.
+		time.Sleep(25 * time.Hour)
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
+		s.hear(t, understudy.MediaAsk{})
+		time.Sleep(2 * time.Second)
+		if m, _ := s.hear(t, understudy.MediaAsk{}); m.Status != 404 || m.How != understudy.Cold {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+func TestContentInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		s.hear(t, understudy.MediaAsk{})
+		x.answer(fails(down(503)))
+		m, _ := s.hear(t, understudy.MediaAsk{})
+		wantMedium(t, m, understudy.Warm, "")
+		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, understudy.ErrUnavailable) {
+			t.Errorf("nothing held: %v", err)
+		}
+		time.Sleep(25 * time.Hour)
+		s.hear(t, understudy.MediaAsk{})
+		time.Sleep(2 * time.Second)
+		m, text := s.hear(t, understudy.MediaAsk{})
+		if wantMedium(t, m, understudy.Stale, "stale: upstream 503"); text != sound {
+			t.Errorf("%q", text)
+		}
+		// A reader that insists waits for one errand, then has the file.
+		zero := time.Duration(0)
+		for _, a := range []understudy.MediaAsk{{NoCache: true}, {MaxStale: &zero}} {
+			time.Sleep(5 * time.Second)
+			m, text = s.hear(t, a)
+			if wantMedium(t, m, understudy.Stale, "stale: upstream 503"); text != sound {
+				t.Errorf("%q", text)
+			}
+		}
+		time.Sleep(30 * 24 * time.Hour)
+		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
+			t.Errorf("older than anything: %v", err)
+		}
+		x.answer(func(a understudy.MediaAsk) (*understudy.Medium, error) { return medio(304, ""), nil })
+		time.Sleep(2 * time.Second)
+		m, _ = s.hear(t, understudy.MediaAsk{})
+		if wantMedium(t, m, understudy.Cold, ""); m.Age != 0 {
+			t.Errorf("%+v", m)
+		}
+		if m, _ = s.hear(t, understudy.MediaAsk{NoCache: true}); m.How != understudy.Cold {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// A slow upstream: what is held goes out after Ages.Wait.
+func TestContentWhenUpstreamIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		s.hear(t, understudy.MediaAsk{})
+		x.wait = time.Minute
+		begin := time.Now()
+		m, _ := s.hear(t, understudy.MediaAsk{NoCache: true})
+		wantMedium(t, m, understudy.Stale, "stale: upstream slow")
+		if took := time.Since(begin); took != 8*time.Second {
+			t.Errorf("after %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Mirror.Open(ctx, understudy.MediaAsk{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Of a record that went nothing is played, however it went.
+func TestContentOfARecordThatWent(t *testing.T) {
+	for name, goes := range map[string]func(t *testing.T, s *stage, x *studio){
+		"deleted through us": func(t *testing.T, s *stage, x *studio) {
+			x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+			_, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"})
+			if err != nil {
+				t.Error(err)
+			}
+		},
+		"deleted by its other name": func(t *testing.T, s *stage, x *studio) {
+			x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+			if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re, ""), Method: "DELETE"}); err != nil {
+				t.Error(err)
+			}
+		},
+		"perhaps deleted": func(t *testing.T, s *stage, x *studio) {
+			x.write = func(understudy.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
+			_, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"})
+			if !errors.Is(err, understudy.ErrUnknownOutcome) {
+				t.Error(err)
+			}
+		},
+		"its account deleted": func(t *testing.T, s *stage, x *studio) {
+			x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+			target, err := s.spec.Target("twilio", "/2010-04-01/Accounts/"+account+".json", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: target, Method: "DELETE"}); err != nil {
+				t.Error(err)
+			}
+		},
+		"found missing": func(t *testing.T, s *stage, x *studio) {
+			if a := s.get(t, s.target(t, "Recordings/"+re+".json", "")); a.Page.Status != 404 {
+				t.Errorf("%+v", a.Page)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, x, files := recorded(t)
+				s.hear(t, understudy.MediaAsk{})
+				x.answer(fails(down(503))) // only a file could answer now
+				wantMedium(t, first(s.hear(t, understudy.MediaAsk{})), understudy.Warm, "")
+				goes(t, s, x)
+				if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
+					t.Errorf("it still plays: %v", err)
+				}
+				if files.Stats().Files != 0 || files.Stats().Forgotten != 1 {
+					t.Errorf("%+v", files.Stats())
+				}
+			})
+		})
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+// What was on its way when the record went is not kept either.
+func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, files := recorded(t)
+		x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+		heard := make(chan error)
+		go func() {
+			m, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)})
+			if err == nil && m.Status == 200 {
+				err = errors.New("it was played")
+				m.Close()
+			}
+			heard <- err
+		}()
+		time.Sleep(500 * time.Millisecond)
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
+		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-heard; err != nil {
+			t.Error(err)
+		}
+		if files.Stats().Files != 0 {
+			t.Errorf("%+v", files.Stats())
+		}
+	})
+}
+
+func TestContentThatCannotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, files := recorded(t)
+		large := bytes.Repeat([]byte("x"), 9<<20) // more than one file may have
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) {
+			m := medio(200, "")
+			m.ReadCloser, m.Size = io.NopCloser(bytes.NewReader(large)), int64(len(large))
+			return m, nil
+		})
+		for range 3 {
+			if m, text := s.hear(t, understudy.MediaAsk{}); len(text) != len(large) || m.File != nil {
+				t.Errorf("%d bytes", len(text))
+			}
+			synctest.Wait()
+		}
+		if st := s.Stats("twilio").Media; len(x.asks()) != 4 || st.NotKept != 1 || files.Stats().Files != 0 {
+			t.Errorf("%d asks, %+v", len(x.asks()), st)
+		}
+		// What broke off is passed on as far as it came, and tried again.
+		broken := fmt.Errorf("broke off")
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) {
+			m := medio(200, "")
+			m.ReadCloser, m.Size = io.NopCloser(io.MultiReader(strings.NewReader("half"), errReader{broken})), 100
+			return m, nil
+		})
+		other := understudy.MediaAsk{Target: s.target(t, "Recordings/RE2.wav", "")}
+		m, err := s.Mirror.Open(t.Context(), other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(m); !errors.Is(err, broken) || string(b) != "half" {
+			t.Errorf("%q, %v", b, err)
+		}
+		m.Close()
+		time.Sleep(2 * time.Second)
+		x.answer(nil)
+		if m, text := s.hear(t, other); text != sound || m.File == nil {
+			t.Errorf("%q %+v", text, m)
+		}
+	})
+}
+
+type errReader struct{ err error }
+
+func (r errReader) Read([]byte) (int, error) { return 0, r.err }
+
+func TestContentErrands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		x.wait = 5 * time.Second
+		var all sync.WaitGroup
+		for i := range 3 * maxErrands {
+			all.Go(func() {
+				s.hear(t, understudy.MediaAsk{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
+			})
+		}
+		time.Sleep(time.Second)
+		s.media.Lock()
+		n := len(s.media.errands)
+		s.media.Unlock()
+		if n != maxErrands || len(x.asks()) != 3*maxErrands {
+			t.Errorf("%d errands, %d asks", n, len(x.asks()))
+		}
+		all.Wait()
+		if n := s.Loads().Waiters.Now; n != 0 {
+			t.Errorf("%d waiters left", n)
+		}
+	})
+}
+
+func TestContentWhenTheMirrorCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		x.wait = time.Minute
+		time.AfterFunc(time.Second, s.stop)
+		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestContentAsksThatMakeNoSense(t *testing.T) {
+	s, _, _ := recorded(t)
+	for _, a := range []understudy.MediaAsk{{}, {Target: s.newest(t)}, {Target: &understudy.Target{Key: understudy.Key{Source: "other"}, Media: &understudy.Media{}}}} {
+		if _, err := s.Mirror.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+	plain := open(t, 1)
+	if _, err := plain.Mirror.Open(t.Context(), understudy.MediaAsk{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
+		t.Errorf("an upstream without contents: %v", err)
+	}
+	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: plain.spec, User: account, Media: []string{"calls"}}, Upstream: plain.world}}})
+	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
+		t.Errorf("%v", err)
+	}
+}
