@@ -1,4 +1,5 @@
-// An API made up for one story: books, bearer tokens, cursor paging.
+// An API made up for one story: books and loans, bearer tokens, two ways of
+// paging, covers.
 
 package main
 
@@ -17,38 +18,98 @@ func cmdLibrary(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: library")
 	}
-	srv := httptest.NewServer(http.HandlerFunc(serveBooks))
+	srv := httptest.NewServer(newLibrary())
 	ts.Defer(srv.Close)
 	ts.Setenv("library_upstream", srv.URL)
 }
 
-const allBooks = 25
+const (
+	allBooks = 25
+	allLoans = 12
+)
 
 type book struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	Year  int    `json:"year"`
+	Cover string `json:"cover_url"` // absolute, under the address asked at
+}
+
+// loan has no id of its own: its branch and number name it.
+type loan struct {
+	Branch string `json:"branch"`
+	Number int    `json:"number"`
+	Book   string `json:"book"`
+}
+
+func newLibrary() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v3/books", serveBooks)
+	mux.HandleFunc("GET /v3/books/{id}/cover", serveCover)
+	mux.HandleFunc("GET /v3/branches/{branch}/loans", serveLoans)
+	mux.HandleFunc("GET /v3/branches/{branch}/loans/{number}", serveLoan)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") != "Bearer librarytoken" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"problem":"who?","status":401}`)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func number(r *http.Request, name string, otherwise int) int {
+	if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil {
+		return n
+	}
+	return otherwise
 }
 
 func serveBooks(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	if r.Header.Get("Authorization") != "Bearer librarytoken" {
-		w.WriteHeader(http.StatusUnauthorized)
-		fmt.Fprint(w, `{"problem":"who?","status":401}`)
-		return
-	}
-	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
-	if err != nil {
-		limit = 10
-	}
-	begin := 0
+	limit, begin := number(r, "limit", 10), 0
 	if after := r.URL.Query().Get("after"); after != "" {
 		_, _ = fmt.Sscanf(after, "book-%d", &begin)
 		begin++
 	}
 	books := []book{}
 	for i := begin; i < min(begin+limit, allBooks); i++ {
-		books = append(books, book{fmt.Sprintf("book-%d", i), fmt.Sprintf("Volume %d", i), 1900 + i})
+		id := fmt.Sprintf("book-%d", i)
+		books = append(books, book{id, fmt.Sprintf("Volume %d", i), 1900 + i, "http://" + r.Host + "/v3/books/" + id + "/cover"})
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"books": books, "more": begin+limit < allBooks})
+}
+
+func serveCover(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "image/gif")
+	fmt.Fprint(w, "GIF89a, the cover of ", r.PathValue("id"))
+}
+
+// serveLoans cuts its list in another way: the link to the next page is
+// absolute and stands inside an object.
+func serveLoans(w http.ResponseWriter, r *http.Request) {
+	page, branch := number(r, "page", 1), r.PathValue("branch")
+	loans := []loan{}
+	for n := 5*page - 4; n <= min(5*page, allLoans); n++ {
+		loans = append(loans, loan{branch, n, fmt.Sprintf("book-%d", n)})
+	}
+	var next any
+	if 5*page < allLoans {
+		next = fmt.Sprintf("http://%s%s?page=%d", r.Host, r.URL.Path, page+1)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"loans": loans}, "links": map[string]any{"next": next}})
+}
+
+// serveLoan knows a loan by its number, and the first of them as "oldest".
+func serveLoan(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.PathValue("number"))
+	if r.PathValue("number") == "oldest" {
+		n, err = 1, nil
+	}
+	if err != nil || n < 1 || n > allLoans {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"problem":"no such loan","status":404}`)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(loan{r.PathValue("branch"), n, fmt.Sprintf("book-%d", n)})
 }
