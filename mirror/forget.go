@@ -27,7 +27,8 @@ type Forgotten struct {
 }
 
 // Forget forgets the page of a key. Of an instance the record goes too, or the
-// next answer would be composed from it. A fetch that began before is answered
+// next answer would be composed from it; of an instance or a content, every
+// content of the record. A fetch that began before is answered
 // to who waits for it and not kept; the next reader has one of its own. Errors:
 // ErrInvalid for a source or kind it does not have, the store's.
 func (m *Mirror) Forget(ctx context.Context, t *understudy.Target) (Forgotten, error) {
@@ -50,6 +51,9 @@ func (m *Mirror) Forget(ctx context.Context, t *understudy.Target) (Forgotten, e
 	}, func(e *entry) bool {
 		return e.hash == m.hot.hash(t.Key) || t.Instance != nil && t.ID != ""
 	})
+	if t.Instance != nil || t.Media != nil {
+		m.forgetMedia(k, t.ID)
+	}
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s: %w", t.Key, err)
 	}
@@ -57,7 +61,7 @@ func (m *Mirror) Forget(ctx context.Context, t *understudy.Target) (Forgotten, e
 }
 
 // ForgetRecord forgets a record: its bodies in every shape, the pages that show
-// it or say that it is gone. Otherwise it is as Forget.
+// it or say that it is gone, its contents. Otherwise it is as Forget.
 func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (Forgotten, error) {
 	s := m.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" {
@@ -67,6 +71,7 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
 		return found, err
 	}, func(*entry) bool { return true }) // those that show others come back from the store
+	m.forgetMedia(s.kinds[kind], id)
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
 	}

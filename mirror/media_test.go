@@ -362,6 +362,16 @@ func TestContentOfARecordThatWent(t *testing.T) {
 				t.Error(err)
 			}
 		},
+		"purged": func(t *testing.T, s *stage, x *studio) {
+			if _, err := s.ForgetRecord(t.Context(), "twilio", "recordings", re); err != nil {
+				t.Error(err)
+			}
+		},
+		"purged by its path": func(t *testing.T, s *stage, x *studio) {
+			if _, err := s.Forget(t.Context(), s.audio(t)); err != nil {
+				t.Error(err)
+			}
+		},
 		"found missing": func(t *testing.T, s *stage, x *studio) {
 			if a := s.get(t, s.target(t, "Recordings/"+re+".json", "")); a.Page.Status != 404 {
 				t.Errorf("%+v", a.Page)
