@@ -1,0 +1,63 @@
+// Walks every list with the provider's npm package and prints what it found:
+// one JSON object, list name -> records, as the package shows them.
+//
+//   node walk.mjs BASE ACCOUNT TOKEN '{"call":"CA…","message":"SM…",…}'
+
+import twilio from 'twilio';
+
+const [base, account, token, parents] = process.argv.slice(2);
+const of = JSON.parse(parents);
+const client = twilio(account, token, { autoRetry: false });
+client.api.baseUrl = base;
+client.monitor.baseUrl = base;
+
+const page = { pageSize: 100 };
+const countries = client.availablePhoneNumbers;
+const lists = {
+  accounts: () => client.api.v2010.accounts.list(page),
+  calls: () => client.calls.list(page),
+  call_recordings: () => client.calls(of.call).recordings.list(page),
+  call_notifications: () => client.calls(of.noticed).notifications.list(page),
+  call_events: () => client.calls(of.call).events.list(page),
+  messages: () => client.messages.list(page),
+  media: () => client.messages(of.message).media.list(page),
+  conferences: () => client.conferences.list(page),
+  participants: () => client.conferences(of.conference).participants.list(page),
+  conference_recordings: () => client.conferences(of.recorded).recordings.list(page),
+  recordings: () => client.recordings.list(page),
+  recording_transcriptions: () => client.recordings(of.transcribed).transcriptions.list(page),
+  transcriptions: () => client.transcriptions.list(page),
+  incoming_phone_numbers: () => client.incomingPhoneNumbers.list(page),
+  incoming_local: () => client.incomingPhoneNumbers.local.list(page),
+  incoming_mobile: () => client.incomingPhoneNumbers.mobile.list(page),
+  incoming_toll_free: () => client.incomingPhoneNumbers.tollFree.list(page),
+  available_local: () => countries('US').local.list({ limit: 20 }),
+  available_mobile: () => countries('GB').mobile.list({ limit: 20 }),
+  available_toll_free: () => countries('US').tollFree.list({ limit: 20 }),
+  notifications: () => client.notifications.list(page),
+  queues: () => client.queues.list(page),
+  queue_members: () => client.queues(of.queue).members.list(page),
+  applications: () => client.applications.list(page),
+  outgoing_caller_ids: () => client.outgoingCallerIds.list(page),
+  usage_records: () => client.usage.records.list(page),
+  usage_all_time: () => client.usage.records.allTime.list(page),
+  usage_daily: () => client.usage.records.daily.list({ ...page, category: 'calls' }),
+  usage_monthly: () => client.usage.records.monthly.list({ ...page, category: 'calls' }),
+  usage_today: () => client.usage.records.today.list(page),
+  usage_last_month: () => client.usage.records.lastMonth.list(page),
+  keys: () => client.keys.list(page),
+  signing_keys: () => client.signingKeys.list(page),
+  addresses: () => client.addresses.list(page),
+  alerts: () => client.monitor.v1.alerts.list(page),
+  monitor_events: () => client.monitor.v1.events.list(page),
+};
+
+const found = {};
+for (const [name, list] of Object.entries(lists)) {
+  try {
+    found[name] = (await list()).map((record) => record.toJSON());
+  } catch (err) {
+    found[name] = `${err.status ?? ''} ${err.code ?? ''} ${err.message}`;
+  }
+}
+process.stdout.write(JSON.stringify(found));
