@@ -89,21 +89,24 @@ func (nobody) Person(*http.Request) (understudy.Caller, error) {
 var pathVariable = regexp.MustCompile(`\{[^}]+\}`)
 
 // ids are the ids of a kind worth asking for: records, troubles, one that is not there.
-func ids(k *understudy.Kind) []string {
-	all := []string{sid(k, 999)}
+func (g *garden) ids(k *understudy.Kind) []string {
+	if len(k.ID) == 0 {
+		return []string{""}
+	}
+	all := []string{g.id(k, 999)}
 	for n := range 2 * variants {
-		all = append(all, sid(k, n))
+		all = append(all, g.id(k, n))
 	}
 	for _, status := range troubles {
-		all = append(all, troubleSID(k, status))
+		all = append(all, g.troubleID(k, status))
 	}
 	return all
 }
 
 // queriesOf are the queries a list is asked with. Filters go by the spec's
 // fields, so some are on what support may not see.
-func queriesOf(k *understudy.Kind, l *understudy.List) []string {
-	all := []string{"", "?PageSize=50&Page=1&PageToken=PA" + sid(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
+func (g *garden) queriesOf(k *understudy.Kind, l *understudy.List) []string {
+	all := []string{"", "?PageSize=50&Page=1&PageToken=PA" + g.id(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
 	for _, f := range l.Filters {
 		values := []string{"1"}
 		if f.Name == "Status" || f.Name == "Origin" {
@@ -111,7 +114,7 @@ func queriesOf(k *understudy.Kind, l *understudy.List) []string {
 				values = append(values, fmt.Sprint("trouble", status))
 			}
 		}
-		if f.Type == understudy.TypeRFC2822 {
+		if slices.Contains([]string{understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeDate}, f.Type) {
 			values = append(values, "2026-06-01", "2026-06-01T10:00")
 		}
 		for _, v := range values {
@@ -122,7 +125,7 @@ func queriesOf(k *understudy.Kind, l *understudy.List) []string {
 }
 
 // triesOf is every request a route is asked with; none when nobody has said how.
-func triesOf(spec *understudy.Spec, route string) []try {
+func (g *garden) triesOf(route string) []try {
 	method, path, ok := strings.Cut(route, " ")
 	if !ok {
 		method, path = "GET", route
@@ -134,12 +137,14 @@ func triesOf(spec *understudy.Spec, route string) []try {
 		return reading(method, path)
 	case path == "/-/static/{file}":
 		return reading(method, "/-/static/viewer.css")
-	case !strings.Contains(path, "{") && !strings.HasPrefix(path, version):
+	case strings.HasPrefix(path, version), strings.HasPrefix(path, "/v1/"):
+		return g.dropInTries(method, path)
+	case !strings.Contains(path, "{"):
 		return reading(method, path)
 	case strings.HasPrefix(path, "/{source}/{kind}"):
-		return viewerTries(spec, method, path)
+		return g.viewerTries(method, path)
 	}
-	return dropInTries(spec, method, path)
+	return nil
 }
 
 // reading asks as a program and a browser do: plain, packed, less its body,
@@ -156,13 +161,13 @@ func reading(method, path string) []try {
 	}
 }
 
-func viewerTries(spec *understudy.Spec, method, path string) []try {
+func (g *garden) viewerTries(method, path string) []try {
 	var all []try
-	for _, k := range spec.Kinds {
+	for _, k := range g.spec.Kinds {
 		at := strings.NewReplacer("{source}", "twilio", "{kind}", k.Name).Replace(path)
 		switch {
 		case strings.Contains(at, "{id}"):
-			for _, id := range ids(k) {
+			for _, id := range g.ids(k) {
 				all = append(all, reading(method, strings.ReplaceAll(at, "{id}", id))...)
 			}
 		default:
@@ -171,7 +176,7 @@ func viewerTries(spec *understudy.Spec, method, path string) []try {
 				if i > 0 {
 					slug = "understudy.list=" + strings.ToLower(l.Title)
 				}
-				for _, query := range queriesOf(k, l) {
+				for _, query := range g.queriesOf(k, l) {
 					if slug != "" {
 						query = "?" + slug + strings.Replace(query, "?", "&", 1)
 					}
@@ -187,21 +192,27 @@ func viewerTries(spec *understudy.Spec, method, path string) []try {
 }
 
 // dropInTries asks a path of the spec in every way.
-func dropInTries(spec *understudy.Spec, method, path string) []try {
-	at := strings.ReplaceAll(path, "{AccountSid}", account)
+func (g *garden) dropInTries(method, path string) []try {
 	var all []try
-	for _, k := range spec.Kinds {
+	for _, k := range g.spec.Kinds {
 		for _, l := range k.Lists {
 			if l.Path == path {
-				for _, query := range queriesOf(k, l) {
-					all = append(all, reading(method, at+query)...)
+				for _, query := range g.queriesOf(k, l) {
+					all = append(all, reading(method, g.fill(path, nil, "")+query)...)
 				}
 			}
 		}
 		for _, in := range k.Instances {
 			if in.Path == path {
-				for _, id := range ids(k) {
-					all = append(all, reading(method, pathVariable.ReplaceAllString(at, id))...)
+				for _, id := range g.ids(k) {
+					all = append(all, reading(method, g.fill(path, in.ID, id))...)
+				}
+			}
+		}
+		for _, m := range k.Media {
+			if m.Path == path {
+				for _, id := range g.ids(k) {
+					all = append(all, reading(method, g.fill(path, m.ID, id))...)
 				}
 			}
 		}
@@ -266,7 +277,7 @@ func (g *garden) look(t *testing.T, faces []face, user string, may func(fate) bo
 	}
 	for _, f := range faces {
 		for _, route := range f.routes {
-			for _, one := range triesOf(g.spec, route) {
+			for _, one := range g.triesOf(route) {
 				check(f, one)
 				s.done[f.name+" "+route]++
 			}
@@ -425,15 +436,18 @@ func (g *garden) checkOutages(t *testing.T, faces []face, may, mayNot func(fate)
 	t.Helper()
 	var wg sync.WaitGroup
 	for i, k := range g.spec.Kinds {
+		if len(k.ID) == 0 || len(k.Instances) == 0 {
+			continue
+		}
 		// Each kind has its own trouble, in turn, so that all of them are met early.
 		for n := range outages {
-			id := troubleSID(k, outages[(i+n)%len(outages)])
+			id := g.troubleID(k, outages[(i+n)%len(outages)])
 			for _, look := range []struct {
 				user string
 				may  func(fate) bool
 			}{{account + ":" + maskedToken, mayNot}, {account + ":" + demoToken, may}} {
 				for _, url := range []string{
-					faces[0].url + strings.NewReplacer("{AccountSid}", account, "{Sid}", id).Replace(k.Instances[0].Path),
+					faces[0].url + g.fill(k.Instances[0].Path, k.Instances[0].ID, id),
 					faces[1].url + "/twilio/" + k.Name + "/" + id,
 					faces[1].url + "/twilio/" + k.Name + "/" + id + ".json",
 				} {

@@ -42,6 +42,7 @@ type marker struct {
 // in number fields are numbers of which the first eleven digits are the marker.
 type garden struct {
 	spec   *understudy.Spec
+	url    string // its address, which is nobody's business
 	secret string // what the house signs in with; upstream repeats it
 
 	mu      sync.Mutex
@@ -89,6 +90,9 @@ func (g *garden) found(sent []byte) map[string]marker {
 	if bytes.Contains(sent, []byte(g.basic())) {
 		all[g.basic()] = marker{nobodies, "the Authorization header sent upstream"}
 	}
+	if bytes.Contains(sent, []byte(g.url)) {
+		all[g.url] = marker{nobodies, "upstream's own address"}
+	}
 	digits := bytes.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
 			return -1
@@ -123,11 +127,58 @@ var (
 	outages  = []int{429, 500, 503, 200, 302, 403}
 )
 
-func sid(k *understudy.Kind, n int) string { return fmt.Sprintf("%s%032x", k.Prefixes[0], 0xabc0000+n) }
+// id is the n-th id of a kind. Of a composite one all but the last part are
+// those of one parent.
+func (g *garden) id(k *understudy.Kind, n int) string {
+	parts := make([]string, len(k.ID))
+	for i, name := range k.ID {
+		of := k
+		if f := k.Field(name); f.Link != "" {
+			of = g.spec.Kind(f.Link)
+		}
+		parts[i] = numbered(of, n)
+		if i < len(k.ID)-1 {
+			parts[i] = parentID(of)
+		}
+	}
+	return k.IDOf(parts)
+}
 
-// troubleSID is the id upstream answers a status for; 200 is HTML, 206 a
+func numbered(k *understudy.Kind, n int) string {
+	return fmt.Sprintf("%s%032x", k.Prefixes[0], 0xabc0000+n)
+}
+
+// parentID is the record whose lists are asked for.
+func parentID(k *understudy.Kind) string { return numbered(k, 0x500) }
+
+// troubleID is the id upstream answers a status for; 200 is HTML, 206 a
 // document no store can hold faithfully.
-func troubleSID(k *understudy.Kind, status int) string { return sid(k, 0xd000+status) }
+func (g *garden) troubleID(k *understudy.Kind, status int) string { return g.id(k, 0xd000+status) }
+
+// fill puts ids into a path template.
+func (g *garden) fill(path string, names []string, id string) string {
+	parts := strings.Split(id, understudy.IDSeparator)
+	return pathVariable.ReplaceAllStringFunc(path, func(v string) string {
+		name := strings.Trim(v, "{}")
+		if i := slices.Index(names, name); i >= 0 {
+			return parts[i]
+		}
+		return g.variable(name)
+	})
+}
+
+// variable is what stands for a path variable that does not name the record.
+func (g *garden) variable(name string) string {
+	if g.spec.Vars[name] == "user" {
+		return account
+	}
+	for _, k := range g.spec.Kinds {
+		if strings.EqualFold(strings.ReplaceAll(k.One, " ", "")+"Sid", name) {
+			return parentID(k)
+		}
+	}
+	return "US"
+}
 
 // object writes a JSON object in order; names may come twice.
 type object struct{ b []byte }
@@ -168,20 +219,26 @@ func fateOf(f *understudy.Field) fate {
 func (g *garden) record(k *understudy.Kind, id string, variant int) string {
 	o := &object{}
 	inner := map[string]*object{}
+	parts := strings.Split(id, understudy.IDSeparator)
 	for _, f := range k.Fields {
 		outer, name, dotted := strings.Cut(f.Name, ".")
 		switch {
+		case f.Type == understudy.TypeMedia:
 		case dotted:
 			if inner[outer] == nil {
 				inner[outer] = &object{}
 			}
-			inner[outer].text(name, g.mark(fateOf(f), k.Name+"."+f.Name))
+			whose := f
+			if f.Class == "" && k.Field(outer) != nil {
+				whose = k.Field(outer) // hidden with all that is in it
+			}
+			inner[outer].text(name, g.mark(fateOf(whose), k.Name+"."+f.Name))
 		case f.Type == understudy.TypeMap:
 			if inner[f.Name] == nil {
 				inner[f.Name] = &object{}
 			}
 		case slices.Contains(k.ID, f.Name):
-			o.text(f.Name, id)
+			o.text(f.Name, parts[slices.Index(k.ID, f.Name)])
 		default:
 			g.field(o, k, f, variant)
 		}
@@ -206,6 +263,14 @@ func (g *garden) field(o *object, k *understudy.Kind, f *understudy.Field, varia
 		o.text(f.Name, g.number(fateOf(f), place))
 	case variant == numbers && f.Type == understudy.TypeRFC2822:
 		o.text(f.Name, "Mon, 01 Jun 2026 10:00:00 +0000")
+	case variant == numbers && f.Type == understudy.TypeISO:
+		o.text(f.Name, "2026-06-01T10:00:00Z")
+	case variant == numbers && f.Type == understudy.TypeDate:
+		o.text(f.Name, "2026-06-01")
+	case variant == numbers && f.Type == understudy.TypeCode:
+		o.raw(f.Name, "30003")
+	case variant == numbers && f.Absolute:
+		o.text(f.Name, g.url+"/"+g.mark(fateOf(f), place))
 	case variant == numbers && f.Name == "status":
 		o.text(f.Name, "completed")
 	case variant == numbers && f.Type == understudy.TypeInt:
@@ -261,35 +326,58 @@ func (g *garden) unknown(o *object, place string) {
 // envelope with more in it than the spec names.
 func (g *garden) list(k *understudy.Kind, l *understudy.List, path string, page int) string {
 	o := &object{}
-	link := func(n int) string {
-		if n == 0 {
-			return path + "?PageSize=50&Page=0"
-		}
-		return fmt.Sprintf("%s?PageSize=50&Page=%d&PageToken=PA%s", path, n, sid(k, n*variants-1))
-	}
-	for _, f := range g.spec.Paging.Envelope {
-		switch {
-		case f.Name == "next_page_uri" && page < 1:
-			o.text(f.Name, link(page+1))
-		case f.Name == "next_page_uri" || f.Name == "previous_page_uri":
-			o.raw(f.Name, "null")
-		case f.Name == "first_page_uri":
-			o.text(f.Name, link(0))
-		case f.Name == "uri":
-			o.text(f.Name, link(page))
-		case f.Type == understudy.TypeInt:
-			o.raw(f.Name, fmt.Sprint(page))
-		default:
-			o.text(f.Name, g.mark(plain, "envelope."+f.Name))
-		}
-	}
+	g.envelope(o, k, l, path, page)
 	g.unknown(o, "envelope of "+l.Path)
 	var rows []string
 	for v := range variants {
-		rows = append(rows, g.record(k, sid(k, page*variants+v), v))
+		rows = append(rows, g.record(k, g.id(k, page*variants+v), v))
 	}
 	o.raw(l.Key, "["+strings.Join(rows, ",")+"]")
 	return o.done()
+}
+
+func (g *garden) envelope(o *object, k *understudy.Kind, l *understudy.List, path string, page int) {
+	paging, inner := g.spec.PagingOf(l), map[string]*object{}
+	for _, f := range paging.Envelope {
+		at, name := o, f.Name
+		if outer, within, dotted := strings.Cut(f.Name, "."); dotted {
+			if inner[outer] == nil {
+				inner[outer] = &object{}
+			}
+			at, name = inner[outer], within
+		}
+		link := func(n int) string {
+			to := path + "?PageSize=50&Page=0"
+			if n > 0 {
+				to = fmt.Sprintf("%s?PageSize=50&Page=%d&PageToken=PA%s", path, n, g.id(k, n*variants-1))
+			}
+			if f.Absolute {
+				to = g.url + to
+			}
+			return to
+		}
+		switch {
+		case f.Type == understudy.TypeMap:
+		case strings.HasPrefix(name, "next_") && page < 1 && paging.Style != "none":
+			at.text(name, link(page+1))
+		case strings.HasPrefix(name, "next_"), strings.HasPrefix(name, "previous_"):
+			at.raw(name, "null")
+		case strings.HasPrefix(name, "first_"):
+			at.text(name, link(0))
+		case name == "uri", name == "url":
+			at.text(name, link(page))
+		case name == "key":
+			at.text(name, l.Key)
+		case f.Type == understudy.TypeInt:
+			at.raw(name, fmt.Sprint(page))
+		default:
+			at.text(name, g.mark(plain, "envelope."+f.Name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(inner)) {
+		inner[name].text("x_inside", g.mark(unnamed, "envelope."+name+".x_inside"))
+		o.raw(name, inner[name].done())
+	}
 }
 
 // trouble is an error body full of what support must not read.
@@ -305,7 +393,7 @@ func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, cont
 	g.asked = append(g.asked, r.Method+" "+r.URL.RequestURI())
 	status, contentType = 200, "application/json; charset=utf-8"
 	for _, s := range slices.Concat(troubles, outages) {
-		if t.Kind != nil && (t.ID == troubleSID(t.Kind, s) || r.URL.Query().Get("Status") == fmt.Sprint("trouble", s) || r.URL.Query().Get("Origin") == fmt.Sprint("trouble", s)) {
+		if t.Kind != nil && (t.ID != "" && t.ID == g.troubleID(t.Kind, s) || r.URL.Query().Get("Status") == fmt.Sprint("trouble", s) || r.URL.Query().Get("Origin") == fmt.Sprint("trouble", s)) {
 			status = s
 		}
 	}
@@ -322,14 +410,19 @@ func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, cont
 	case status == 206:
 		status = 200
 	}
+	if t.Media != nil && status == 200 {
+		contentType = t.Media.Types[0]
+	}
 	return status, contentType, body
 }
 
 func (g *garden) body(t *understudy.Target, r *http.Request, status int) string {
-	trouble := t.Kind != nil && t.ID == troubleSID(t.Kind, status)
+	trouble := t.Kind != nil && t.ID != "" && t.ID == g.troubleID(t.Kind, status)
 	switch {
 	case t.Kind == nil:
 		return g.trouble(404)
+	case t.Media != nil && status == 200:
+		return "RIFF" + g.mark(bodies, "the content of "+t.Kind.Name)
 	case trouble && status == 200:
 		return "<html><body>" + g.mark(nobodies, "an HTML page where JSON belongs") + "</body></html>"
 	case trouble && status == 206: // a lone surrogate
@@ -343,10 +436,10 @@ func (g *garden) body(t *understudy.Target, r *http.Request, status int) string 
 		}
 		return g.list(t.Kind, t.List, r.URL.Path, page)
 	case t.List != nil:
-		return g.record(t.Kind, sid(t.Kind, 0xfff), texts)
+		return g.record(t.Kind, g.id(t.Kind, 0xfff), texts)
 	}
 	for n := range 2 * variants {
-		if t.ID == sid(t.Kind, n) {
+		if t.ID == g.id(t.Kind, n) {
 			return g.record(t.Kind, t.ID, n%variants)
 		}
 	}
@@ -383,6 +476,7 @@ func plant(t *testing.T, spec *understudy.Spec) (*garden, string) {
 	g.secret = g.mark(nobodies, "the upstream secret")
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
+	g.url = server.URL
 	return g, server.URL
 }
 
