@@ -156,6 +156,34 @@ func TestTargetRefuses(t *testing.T) {
 	}
 }
 
+// What could be read as another path is refused as one that is not there; what
+// is all but a path of the spec is marked.
+func TestPathsThatLookLikeOthers(t *testing.T) {
+	s := exampleSpec(t)
+	for _, path := range []string{"/..", "/a/%2e%2E/b", "/./a", "/a/..;x/b", "/a/.;/b", "/a%2Fb", "/a%5cb", "/a%00"} {
+		if _, err := s.Target("s", path, ""); !errors.Is(err, ErrInvalid) || !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v, want ErrInvalid and ErrNotFound", path, err)
+		}
+	}
+	if _, err := s.Target("s", "/%zz", ""); errors.Is(err, ErrNotFound) {
+		t.Errorf("a broken escape: %v", err)
+	}
+	for path, want := range map[string]bool{
+		calls: false, "/1/AC1/calls.json": true, "/1/AC1/CALLS.JSON": true, calls + "/": true, "/" + calls: true, "/1//AC1/Calls.json": true, "/1//Calls.json": true,
+		"/1/AC1/Calls/.json": true, "/1/AC1/Calls.json;x": true, "/1/AC1/Calls;x=1.json": true, "/1;x/AC1/Calls.json": true, "/1/AC1//calls;x/CA1.JSON/": true,
+		"/1/AC1": false, "/": false, "//": false, "/1/AC1/Calls": false, "/1/AC1/Callz.json": false, "/1/AC1/Calls.json/x": false, "/2/AC1/Calls.json": false, "/1/AC1/;Calls.json": false,
+	} {
+		target, err := s.Target("s", path, "")
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if target.Misspelt != want || want && target.Kind != nil {
+			t.Errorf("%s: misspelt %v, want %v", path, target.Misspelt, want)
+		}
+	}
+}
+
 func TestFollow(t *testing.T) {
 	s := exampleSpec(t)
 	for link, want := range map[string]string{

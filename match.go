@@ -127,7 +127,8 @@ func splitPath(path string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text == "." || text == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
+		bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
+		if bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
 			return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, clip(raw))
 		}
 		segments[i] = text

@@ -12,8 +12,12 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -39,7 +43,53 @@ type corridor struct {
 	slow, face *httptest.Server
 	proxy      *proxy.Proxy
 	source     *understudy.Source
+	journal    journal
+	ahead      atomic.Int64 // nanoseconds our clocks are ahead
 }
+
+// journal is what upstream was asked.
+type journal struct {
+	mu   sync.Mutex
+	seen []string // method, target and body
+}
+
+// over notes requests on their way to a handler.
+func (j *journal) over(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			body = []byte(err.Error())
+		}
+		if !strings.HasPrefix(r.RequestURI, "/-/") {
+			j.mu.Lock()
+			j.seen = append(j.seen, strings.TrimSuffix(r.Method+" "+r.RequestURI+" "+string(body), " "))
+			j.mu.Unlock()
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// take is what was asked since it was last taken.
+func (j *journal) take() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	seen := j.seen
+	j.seen = nil
+	return seen
+}
+
+// peek is the same, and leaves it there.
+func (j *journal) peek() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.seen)
+}
+
+func (c *corridor) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// later sets our clocks on.
+func (c *corridor) later(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func build(t *testing.T) *corridor {
 	t.Helper()
@@ -47,19 +97,20 @@ func build(t *testing.T) *corridor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &corridor{T: t, slow: httptest.NewServer(world)}
+	c := &corridor{T: t}
+	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
 	spec, err := upstream.BuiltIn("twilio")
 	check(t, err)
 	c.source = &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}}
 	specs := map[string]*understudy.Spec{"twilio": spec}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db"), Specs: specs})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db"), Specs: specs, Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000})
+	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
-	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db})
+	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -73,7 +124,7 @@ func build(t *testing.T) *corridor {
 		{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
 	}})
 	check(t, err)
-	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: m, Gate: gate, Callers: book})
+	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: m, Gate: gate, Callers: book, Now: c.now})
 	check(t, err)
 	c.face = httptest.NewServer(c.proxy)
 	c.source.PublicURL = c.face.URL

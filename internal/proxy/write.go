@@ -5,10 +5,12 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,11 +57,32 @@ func (v *visit) pass() (*understudy.Answer, error) {
 		return nil, bodyError{err}
 	}
 	v.read = true
+	target, err := v.asWritten()
+	if err != nil {
+		return nil, err
+	}
 	ctx, done := lasting(v.r.Context(), writeTime)
 	defer done()
 	return v.mirror.Write(ctx, understudy.Write{
-		Target: v.target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
+		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 	})
+}
+
+// asWritten is the target with the parameters as the caller sent them, less our
+// own: a key's order and its written-out page size are for reads.
+func (v *visit) asWritten() (*understudy.Target, error) {
+	_, raw, _ := strings.Cut(v.r.RequestURI, "?")
+	q, err := understudy.ParseQuery(raw)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
+	target := *v.target
+	target.Key.URI = target.Key.Path()
+	if len(q) > 0 {
+		target.Key.URI += "?" + q.String()
+	}
+	return &target, nil
 }
 
 // unseen answers a write that was done, but whose answer the role may not see:
@@ -101,6 +124,13 @@ type places struct {
 	mu    sync.Mutex
 	total int
 	taken map[string]int // by caller
+}
+
+// Writes is how many writes are under way.
+func (p *Proxy) Writes() int {
+	p.writes.mu.Lock()
+	defer p.writes.mu.Unlock()
+	return p.writes.total
 }
 
 func (p *places) take(caller string) bool {
