@@ -50,6 +50,7 @@ const (
 	checks   = "1000" // rapid's own default is 100
 	kills    = "200"
 	reading  = "10m"
+	answers  = "10000000"
 )
 
 // pkg is what `go list -json` says of a package.
@@ -134,7 +135,13 @@ func find(ctx context.Context, root string) ([]part, error) {
 		command: []string{gotool, "run", ".", "-part", "reader", "-reader", long},
 		bad:     regexp.MustCompile(`(?m)^missed`), tell: regexp.MustCompile(`(?m)^(ok|missed) .*$`),
 	}
-	return slices.Concat(kill, property, fuzz, race, []part{reader}), nil
+	soak := part{
+		name: "soak answers", dir: "e2e", usual: 25 * time.Minute, limit: 2 * time.Hour,
+		env:     []string{"PROVE_ANSWERS=" + or("PROVE_ANSWERS", answers)},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^TestSoak$", "."},
+		tell:    regexp.MustCompile(`(?m)^.*answers in .*$`),
+	}
+	return slices.Concat(kill, property, fuzz, race, []part{reader, soak}), nil
 }
 
 // killTest names the tests that end a process with kill -9. They read
