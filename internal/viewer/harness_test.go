@@ -168,6 +168,20 @@ func (h *house) get(path string, who as) (status int, body string, head http.Hea
 
 func (h *house) do(method, path, form string, who as) (status int, body string, head http.Header) {
 	h.Helper()
+	return h.send(method, path, form, who)
+}
+
+// fuzzed asks as role all and forgets what the mirror held.
+func (h *house) fuzzed(path string) (status int, body, location string) {
+	status, body, head := h.send("GET", path, "", all)
+	h.mirror.mu.Lock()
+	defer h.mirror.mu.Unlock()
+	clear(h.mirror.pages)
+	h.mirror.asked = nil
+	return status, body, head.Get("Location")
+}
+
+func (h *house) send(method, path, form string, who as) (status int, body string, head http.Header) {
 	r := httptest.NewRequest(method, path, strings.NewReader(form))
 	if form != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -185,7 +199,9 @@ func (h *house) do(method, path, form string, who as) (status int, body string, 
 	h.viewer.ServeHTTP(w, r)
 	resp := w.Result()
 	text, err := io.ReadAll(resp.Body)
-	must(h, err)
+	if err != nil {
+		panic(err) // a recorder's body
+	}
 	return resp.StatusCode, string(text), resp.Header
 }
 
@@ -197,4 +213,13 @@ func (h *house) page(path string, who as) string {
 		h.Fatalf("GET %s: %d\n%s", path, status, body)
 	}
 	return body
+}
+
+// nothing is an upstream that has no records.
+func nothing(_ context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	p := &understudy.Page{Key: f.Target.Key, Kind: f.Target.Kind.Name, Shape: f.Target.Shape(), ID: f.Target.ID, Status: 200, ContentType: "application/json", Body: []byte(`{}`)}
+	if f.Target.List != nil {
+		p.List, p.Body = true, []byte(`{"`+f.Target.List.Key+`":[]}`)
+	}
+	return p, nil
 }

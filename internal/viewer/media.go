@@ -62,7 +62,7 @@ func mediaURL(q *visit, t *understudy.Target) string {
 		http.SetCookie(q.w, c)
 		q.r.AddCookie(c) // the next address of this page is of the same session
 	}
-	return mediaPrefix + q.v.seals.seal(session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
+	return mediaPrefix + q.v.Seals.seal(session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
 }
 
 func bucketOf(now time.Time) int64 { return now.Unix() / int64(mediaBucket/time.Second) }
@@ -77,15 +77,16 @@ func sessionOf(r *http.Request) string {
 	return c.Value
 }
 
-// seals makes and opens the tokens of media addresses. Its keys are made at
-// start and kept nowhere: a restart ends every address.
-type seals struct {
+// Seals makes and opens the tokens of media addresses. Its keys are random and
+// kept nowhere: a restart ends every address. It is safe for concurrent use.
+type Seals struct {
 	mac    [32]byte
 	stream cipher.Block
 }
 
-func newSeals() (*seals, error) {
-	var s seals
+// NewSeals makes seals with keys of their own.
+func NewSeals() (*Seals, error) {
+	var s Seals
 	var key [32]byte
 	if _, err := rand.Read(s.mac[:]); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
 // as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
 // same input makes the same token. It is encrypted because an address stands in
 // logs and histories, and the ids in it may be hidden from the caller.
-func (s *seals) seal(session, caller string, key understudy.Key, bucket int64) string {
+func (s *Seals) seal(session, caller string, key understudy.Key, bucket int64) string {
 	text := append(append([]byte(key.Source), 0), key.URI...)
 	tag := s.tag(session, caller, text, bucket)
 	out := append(tag, text...)
@@ -115,7 +116,7 @@ func (s *seals) seal(session, caller string, key understudy.Key, bucket int64) s
 // open is the key a token was made for, and the bucket it was made in. ok is
 // false for what was not made here, not for this session and caller, or longer
 // ago than the bucket before now's; nobody learns which.
-func (s *seals) open(token, session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
+func (s *Seals) open(token, session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
 	if len(token) > maxToken {
 		return key, 0, false
 	}
@@ -134,7 +135,7 @@ func (s *seals) open(token, session, caller string, now int64) (key understudy.K
 	return key, 0, false
 }
 
-func (s *seals) tag(session, caller string, text []byte, bucket int64) []byte {
+func (s *Seals) tag(session, caller string, text []byte, bucket int64) []byte {
 	h := hmac.New(sha256.New, s.mac[:])
 	for _, part := range [][]byte{[]byte(session), []byte(caller), binary.BigEndian.AppendUint64(nil, uint64(bucket)), text} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
@@ -164,7 +165,7 @@ func (q *visit) media() (err error) {
 	q.known = true
 	line := accesslog.Of(q.ctx)
 	line.Caller = q.caller.Name
-	key, bucket, ok := q.v.seals.open(q.r.PathValue("token"), sessionOf(q.r), q.caller.Name, bucketOf(q.start))
+	key, bucket, ok := q.v.Seals.open(q.r.PathValue("token"), sessionOf(q.r), q.caller.Name, bucketOf(q.start))
 	if !ok || q.v.Media == nil || q.v.byName[key.Source] == nil {
 		return errMediaGone
 	}

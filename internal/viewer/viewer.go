@@ -47,7 +47,8 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	Media   Media // contents of records; nil: none is played or shown
+	Media   Media  // contents of records; nil: none is played or shown
+	Seals   *Seals // of their addresses; nil: new ones, as with every New
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot
@@ -80,7 +81,6 @@ type Viewer struct {
 	numbers  *numbers
 	glimpses glimpses
 	forms    *http.CrossOriginProtection
-	seals    *seals
 }
 
 // New checks the options, plans the pages of every kind and reads the
@@ -123,8 +123,10 @@ func New(o Options) (*Viewer, error) {
 	if v.pages, err = readPages(v.files); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
 	}
-	if v.seals, err = newSeals(); err != nil {
-		return nil, fmt.Errorf("viewer: %w", err)
+	if v.Seals == nil {
+		if v.Seals, err = NewSeals(); err != nil {
+			return nil, fmt.Errorf("viewer: %w", err)
+		}
 	}
 	v.forms = http.NewCrossOriginProtection()
 	if o.PublicURL != "" {
