@@ -45,6 +45,9 @@ type worldFlags struct {
 	Quirks   []string      `placeholder:"NAME" help:"Switch behaviours the provider leaves unverified (docs/slowapi.md)."`
 }
 
+// demoFile is where a demo's data folder remembers its world.
+const demoFile = "demo.json"
+
 // world is what a demo's data folder remembers.
 type world struct {
 	Seed    uint64    `json:"seed"`
@@ -80,7 +83,7 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	if err != nil {
 		return asked, err
 	}
-	path := filepath.Join(dir, "demo.json")
+	path := filepath.Join(dir, demoFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		w := asked

@@ -91,6 +91,7 @@ func (d *dress) Close() error { return d.viewer.Close() }
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, Logger: h.log,
+		Purge: h.purge, Token: h.plan.dir.token,
 	})
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
@@ -146,6 +147,15 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		Process:  processNow(),
 		Settings: h.loads.now(),
 	}
+	space, err := h.db.Space(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Store = diagnostics.Store{
+		File: space.File, Log: space.WAL, Free: space.Free, Limit: space.Limit,
+		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: known(space.EvictedAt),
+		Trouble: h.mirror.Stats(h.sources[0].Name).Trouble,
+	}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
 		s.Requests += m.Requests
@@ -198,8 +208,10 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.address(source),
 	}
 	kinds, err := h.db.Kinds(ctx, source)
-	if err != nil {
+	if err != nil && !h.uncounted.Swap(true) {
 		h.log.Error("home page: counts", "err", err)
+	} else if err == nil {
+		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
 		s.Kinds[k.Kind] = viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind]}

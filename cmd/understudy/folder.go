@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,19 +14,28 @@ import (
 
 // folder is a locked data folder.
 type folder struct {
-	path string
-	lock *os.File
-	temp bool // removed at the end
+	path  string
+	lock  *os.File
+	temp  bool   // removed at the end
+	token string // what commands to the server have to bear
 }
 
-// runInfo is what run.json says of the server that holds a folder.
+// runInfo is what run.json says of the server that holds a folder. Whoever may
+// read it may tell the server what to do.
 type runInfo struct {
 	PID    int    `json:"pid"`
 	Viewer string `json:"viewer"`
+	Token  string `json:"token"`
+}
+
+// heldError is that of a folder another server holds.
+type heldError struct {
+	error
+	by runInfo // zero: it did not say
 }
 
 // openFolder makes the folder when it is missing and locks it. A second server
-// gets an error that names the first.
+// gets a heldError that names the first.
 func openFolder(path string, temp bool) (*folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
@@ -36,22 +46,23 @@ func openFolder(path string, temp bool) (*folder, error) {
 	}
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
-		return &folder{path: path, lock: lock, temp: temp}, nil
+		return &folder{path: path, lock: lock, temp: temp, token: rand.Text()}, nil
 	}
 	_ = lock.Close()
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, fmt.Errorf("data folder %s: lock: %w", path, err)
 	}
 	who := "another server"
-	if info, err := readRun(path); err == nil {
+	info, err := readRun(path)
+	if err == nil {
 		who = fmt.Sprintf("the server with viewer %s (process %d)", info.Viewer, info.PID)
 	}
-	return nil, fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who)
+	return nil, heldError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), info}
 }
 
 // announce writes run.json, readable by its owner alone.
 func (f *folder) announce(viewer string) error {
-	data, err := json.Marshal(runInfo{PID: os.Getpid(), Viewer: viewer})
+	data, err := json.Marshal(runInfo{PID: os.Getpid(), Viewer: viewer, Token: f.token})
 	if err != nil {
 		return err
 	}

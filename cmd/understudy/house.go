@@ -58,6 +58,8 @@ type house struct {
 	access  *accesslog.Log
 	recent  map[string]*recent // by source
 	ending  atomic.Bool
+	// uncounted: the home page could not count what is held; it is logged once.
+	uncounted atomic.Bool
 	// tooLarge counts bodies of writes beyond the limit.
 	tooLarge atomic.Int64
 	log      *slog.Logger

@@ -36,6 +36,7 @@ type commands struct {
 	Slowapi slowapiCmd `cmd:"" name:"slowapi" help:"Run the simulated slow API alone."`
 	Check   checkCmd   `cmd:"" help:"Check the settings file and print what it means."`
 	Store   storeCmd   `cmd:"" help:"Look at the database of a data folder."`
+	Purge   purgeCmd   `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -61,8 +61,13 @@ func printStats(out io.Writer, s store.Stats) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%d pages, %d records, %d dictionaries\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
+	fmt.Fprintf(out, "\n%d pages, %d records, %d dictionaries\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
 		s.Pages, s.Records, s.Dictionaries, s.File+s.WAL, s.WAL, s.Free, s.PerRecord)
+	when := "never"
+	if !s.EvictedAt.IsZero() {
+		when = s.EvictedAt.Format(time.RFC3339)
+	}
+	_, err := fmt.Fprintf(out, "evicted near the limit: %d pages, %d versions (last: %s)\n", s.EvictedPages, s.EvictedVersions, when)
 	return err
 }
 

@@ -56,6 +56,7 @@ func TestStories(t *testing.T) {
 			"count":      cmdCount,
 			"awaitcount": cmdAwaitCount,
 			"next":       cmdNext,
+			"first":      cmdFirst,
 			"library":    cmdLibrary,
 		},
 	})
@@ -366,4 +367,23 @@ func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s has no next page", args[0])
 	}
 	ts.Setenv("next", page.Next)
+}
+
+// cmdFirst sets $first to the sid of the first call of a saved list:
+//
+//	first FILE
+func cmdFirst(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: first FILE")
+	}
+	var page struct {
+		Calls []struct {
+			SID string `json:"sid"`
+		} `json:"calls"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &page))
+	if len(page.Calls) == 0 {
+		ts.Fatalf("%s shows no calls", args[0])
+	}
+	ts.Setenv("first", page.Calls[0].SID)
 }

@@ -1,12 +1,14 @@
 // Diagnostics: the snapshot that health and stats are made from.
 
-// Package diagnostics says how the house is: health and counters.
+// Package diagnostics says how the house is (health and counters), and lets who
+// holds its token forget things.
 package diagnostics
 
 import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -24,6 +26,8 @@ type Snapshot struct {
 	NotStored int64             `json:"not_stored"`
 	Upstream  Upstream          `json:"upstream"`
 	Hot       Hot               `json:"hot"`
+	Media     Media             `json:"media"`
+	Store     Store             `json:"store"`
 	Sources   map[string]Source `json:"sources"`
 	Limits    map[string]Limit  `json:"limits"` // of the whole house, by name
 	Faces     map[string]Face   `json:"faces"`  // by name
@@ -61,6 +65,24 @@ type Settings struct {
 	Error       string     `json:"error,omitempty"`
 }
 
+// Media counts contents (audio, images), over all sources, and says what is
+// held of them.
+type Media struct {
+	Requests  int64 `json:"requests"`
+	Warm      int64 `json:"warm"`
+	Stale     int64 `json:"stale"`
+	Cold      int64 `json:"cold"`
+	Failed    int64 `json:"failed"`
+	Kept      int64 `json:"kept"`
+	NotKept   int64 `json:"not_kept"` // too large, or no room
+	Files     int64 `json:"files"`    // held now
+	Bytes     int64 `json:"bytes"`
+	Limit     int64 `json:"limit"`
+	FileLimit int64 `json:"file_limit"` // of one of them
+	Evicted   int64 `json:"evicted"`    // went to stay under the limit
+	Forgotten int64 `json:"forgotten"`  // went with their records
+}
+
 // Upstream counts requests that went out, over all sources.
 type Upstream struct {
 	Requests int64            `json:"requests"`
@@ -73,6 +95,18 @@ type Hot struct {
 	Bytes int64 `json:"bytes"` // in use
 	Limit int64 `json:"limit"`
 	Pages int64 `json:"pages"`
+}
+
+// Store is what the store takes on disk, in bytes, and what had to go for it.
+type Store struct {
+	File            int64      `json:"file"`
+	Log             int64      `json:"log"`
+	Free            int64      `json:"free"`  // inside the file
+	Limit           int64      `json:"limit"` // of file and log; 0: none
+	EvictedPages    int64      `json:"evicted_pages"`
+	EvictedVersions int64      `json:"evicted_versions"`
+	EvictedAt       *time.Time `json:"evicted_at,omitempty"` // the last time
+	Trouble         string     `json:"trouble,omitempty"`    // why nothing can be saved
 }
 
 // Source is one source: "ok", or why it is not.
@@ -106,13 +140,23 @@ type Options struct {
 	Loads func() Settings
 	// Person names who asks for stats; health needs nobody.
 	Person func(*http.Request) (understudy.Caller, error)
+	// Purge forgets; an error that wraps understudy.ErrInvalid says that what
+	// is named is not known.
+	Purge func(context.Context, Purge) (Purged, error)
+	// Token is what who purges has to bear; "": nobody may.
+	Token  string
 	Logger *slog.Logger // nil: discard
 }
 
-// Diagnostics answers /-/health and /-/stats. It is safe for concurrent use.
-type Diagnostics struct{ o Options }
+// Diagnostics answers /-/health, /-/stats and /-/purge. It is safe for
+// concurrent use.
+type Diagnostics struct {
+	o          Options
+	unreadable atomic.Bool // the store; it is logged once
+}
 
-// New makes the handlers. Every function of Options must be set.
+// New makes the handlers. Every function of Options must be set but those that
+// say what nil means.
 func New(o Options) *Diagnostics {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -124,12 +168,13 @@ func New(o Options) *Diagnostics {
 }
 
 // Routes are the patterns Handler serves.
-func Routes() []string { return []string{"/-/health", "/-/stats"} }
+func Routes() []string { return []string{"/-/health", "/-/stats", "/-/purge"} }
 
-// Handler serves both pages; any other path is 404.
+// Handler serves all of them; any other path is 404.
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())
 	mux.HandleFunc("GET /-/stats", d.stats)
+	mux.HandleFunc("POST /-/purge", d.purge)
 	return mux
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,6 +60,24 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// What is asked every second is not logged every second.
+func TestAnUnreadableStoreIsLoggedOnce(t *testing.T) {
+	var lines strings.Builder
+	broken := errors.New("disk on fire")
+	d := New(Options{
+		Snapshot: func(context.Context) (Snapshot, error) { return Snapshot{}, nil },
+		Readable: func(context.Context) error { return broken },
+		Ending:   func() bool { return false },
+		Logger:   slog.New(slog.NewTextHandler(&lines, nil)),
+	}).Handler()
+	for _, broken = range []error{broken, broken, broken, nil, nil, broken, nil} {
+		get(d, "/-/health")
+	}
+	if text := lines.String(); strings.Count(text, "cannot be read") != 2 || strings.Count(text, "can be read again") != 2 || !strings.Contains(text, "disk on fire") {
+		t.Errorf("log:\n%s", text)
+	}
+}
+
 func TestStatsNeedARole(t *testing.T) {
 	h := &house{callErr: understudy.ErrUnauthorized}
 	if w := get(h.handler(), "/-/stats"); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
@@ -89,7 +108,7 @@ func TestStatsShape(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources"} {
+	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources", "store"} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("stats have no %q", name)
 		}

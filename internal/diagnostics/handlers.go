@@ -43,13 +43,16 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
 	}
 	if err := d.o.Readable(ctx); err != nil {
-		d.o.Logger.Error("health: the store cannot be read", "err", err)
+		d.unread(ctx, err)
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
 	}
 	s, err := d.o.Snapshot(ctx)
 	if err != nil {
-		d.o.Logger.Error("health: snapshot", "err", err)
+		d.unread(ctx, err)
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
+	}
+	if d.unreadable.CompareAndSwap(true, false) {
+		d.o.Logger.Info("health: the store can be read again")
 	}
 	settings := d.o.Loads()
 	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
@@ -64,6 +67,14 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		}
 	}
 	return http.StatusOK, h
+}
+
+// unread logs the first of a row of failures to read the store, unless it was
+// the asker who gave up.
+func (d *Diagnostics) unread(ctx context.Context, err error) {
+	if !errors.Is(ctx.Err(), context.Canceled) && !d.unreadable.Swap(true) {
+		d.o.Logger.Error("health: the store cannot be read", "err", err)
+	}
 }
 
 func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +93,7 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := d.o.Snapshot(r.Context())
 	if err != nil {
-		d.o.Logger.Error("stats: snapshot", "err", err)
+		d.unread(r.Context(), err)
 		writeJSON(w, http.StatusServiceUnavailable, problem{"the store cannot be read"})
 		return
 	}

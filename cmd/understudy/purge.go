@@ -1,0 +1,271 @@
+// Purge: forgets a page or a record, in a running server or in its folder.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics"
+	"understudy/internal/store"
+	"understudy/kit/nearest"
+	"understudy/mirror"
+)
+
+type purgeCmd struct {
+	Source string `arg:"" help:"A configured source."`
+	What   string `arg:"" name:"key-or-record" help:"A path with its query as a program asks for it, or KIND/ID."`
+	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
+	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+}
+
+// purgeWait bounds a purge in a running server.
+const purgeWait = 90 * time.Second
+
+// Help is what --help says below the flags.
+func (c *purgeCmd) Help() string {
+	return "Forgets the page held under a key, or a record in every shape with the pages that show it and its files. The next reader gets it from upstream, where nothing changes.\n" +
+		"docs/purge.md shows examples."
+}
+
+// Run asks the server that holds the folder, or does it in the folder itself
+// when nobody does.
+func (c *purgeCmd) Run(ctx context.Context, p *process) error {
+	data := c.Data
+	if data == "" {
+		cfg, _, err := c.settings(p)
+		if err != nil {
+			return err
+		}
+		data = cfg.Data
+	}
+	if _, err := os.Stat(data); err != nil {
+		return fmt.Errorf("data folder: %w; name it with --data", err)
+	}
+	wanted := diagnostics.Purge{Source: c.Source, What: c.What}
+	var done diagnostics.Purged
+	dir, err := openFolder(data, false)
+	var held heldError
+	switch {
+	case errors.As(err, &held) && held.by.Viewer != "":
+		done, err = held.by.purge(ctx, wanted)
+	case err == nil:
+		done, err = c.offline(ctx, p, dir, wanted)
+		err = errors.Join(err, dir.close())
+	}
+	if err != nil {
+		return err
+	}
+	return printPurged(p.stdout, c.What, done)
+}
+
+// offline forgets in a folder no server uses.
+func (c *purgeCmd) offline(ctx context.Context, p *process, dir *folder, wanted diagnostics.Purge) (diagnostics.Purged, error) {
+	cfg, folderPath, err := c.settings(p)
+	if err != nil {
+		return diagnostics.Purged{}, err
+	}
+	sources, err := cfg.readSources(folderPath)
+	if err != nil {
+		return diagnostics.Purged{}, err
+	}
+	a, err := aimAt(sources, wanted)
+	if err != nil {
+		return diagnostics.Purged{}, usageError{err}
+	}
+	return purgeFolder(ctx, cfg, dir, a)
+}
+
+// settings are those of the server that uses the folder: a demo's folder says
+// so itself.
+func (c *purgeCmd) settings(p *process) (cfg *config, folder string, err error) {
+	if c.Config == "" && c.Data != "" {
+		if _, err := os.Stat(filepath.Join(c.Data, demoFile)); err == nil {
+			cfg, err = parseConfig(demoSettings, p.env)
+			if err == nil {
+				cfg.Data = c.Data
+			}
+			return cfg, "", err
+		}
+	}
+	path := c.Config
+	if path == "" {
+		path = "understudy.yml"
+	}
+	cfg, err = readConfig(path, p.env)
+	if err != nil {
+		return nil, "", err
+	}
+	if c.Data != "" {
+		cfg.Data = c.Data
+	}
+	return cfg, filepath.Dir(path), nil
+}
+
+func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
+	if done == (diagnostics.Purged{}) {
+		_, err := fmt.Fprintf(w, "nothing was held of %s\n", what)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "forgotten: %s, %s, %s\n", countOf(done.Pages, "page"), countOf(done.Versions, "version"), countOf(done.Files, "file"))
+	return err
+}
+
+func countOf(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// aim is what a purge names, understood.
+type aim struct {
+	source   *understudy.Source
+	target   *understudy.Target // a key; nil: a record
+	kind, id string             // the record; of a key too, when it names one
+}
+
+// aimAt understands a purge. Errors wrap ErrInvalid and say what is near.
+func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
+	byName := map[string]*understudy.Source{}
+	for _, src := range sources {
+		byName[src.Name] = src
+	}
+	src := byName[p.Source]
+	if src == nil {
+		names := slices.Sorted(maps.Keys(byName))
+		return aim{}, invalid("no source is called %q%s; there is %s", clip(p.Source), nearest.Hint(clip(p.Source), names), strings.Join(names, ", "))
+	}
+	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
+		t, err := src.Spec.Follow(src.Name, p.What)
+		switch {
+		case err != nil:
+			return aim{}, err
+		case t.Kind == nil:
+			return aim{}, invalid("%s is no path of %s; nothing is ever held of it", clip(p.What), src.Spec.Title)
+		}
+		return aim{source: src, target: t, kind: t.Kind.Name, id: t.ID}, nil
+	}
+	name, id, ok := strings.Cut(p.What, "/")
+	if !ok || name == "" || id == "" {
+		return aim{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", clip(p.What), somePath(src.Spec))
+	}
+	kind := src.Spec.Kind(name)
+	if kind == nil {
+		var kinds []string
+		for _, k := range src.Spec.Kinds {
+			kinds = append(kinds, k.Name)
+		}
+		return aim{}, invalid("%s has no kind %q%s", src.Spec.Title, clip(name), nearest.Hint(clip(name), kinds))
+	}
+	if len(kind.ID) == 0 {
+		return aim{}, invalid("%s have no ids; name a key, a path with its query", kind.Title)
+	}
+	return aim{source: src, kind: name, id: id}, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{understudy.ErrInvalid}, args...)...)
+}
+
+// somePath is a list's path, to show what a key looks like.
+func somePath(spec *understudy.Spec) string {
+	for _, k := range spec.Kinds {
+		for _, l := range k.Lists {
+			return l.Path
+		}
+	}
+	return "/"
+}
+
+// purge forgets in the running house.
+func (h *house) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purged, error) {
+	a, err := aimAt(h.sources, p)
+	if err != nil {
+		return diagnostics.Purged{}, err
+	}
+	var found mirror.Forgotten
+	if a.target != nil {
+		found, err = h.mirror.Forget(ctx, a.target)
+	} else {
+		found, err = h.mirror.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
+	}
+	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions}, err
+}
+
+// purgeFolder forgets in a folder no server uses.
+func purgeFolder(ctx context.Context, cfg *config, dir *folder, a aim) (done diagnostics.Purged, err error) {
+	path := cfg.Store.DSN
+	if path == "" {
+		path = filepath.Join(dir.path, storeFile)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return done, nil // nothing was ever held
+	}
+	db, err := store.Open(ctx, store.Options{Path: path, Specs: map[string]*understudy.Spec{a.source.Name: a.source.Spec}, Now: time.Now})
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if a.target != nil {
+		held, err := db.ForgetPage(ctx, a.target.Key)
+		if held {
+			done.Pages = 1
+		}
+		if err != nil || a.target.Instance == nil {
+			return done, err
+		}
+	}
+	pages, versions, err := db.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
+	done.Pages += pages
+	done.Versions = versions
+	return done, err
+}
+
+// purge asks the running server.
+func (r runInfo) purge(ctx context.Context, p diagnostics.Purge) (done diagnostics.Purged, err error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeWait)
+	defer cancel()
+	body, err := json.Marshal(p)
+	if err != nil {
+		return done, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Viewer+"/-/purge", bytes.NewReader(body))
+	if err != nil {
+		return done, err
+	}
+	req.Header.Set("Authorization", "Bearer "+r.Token)
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
+	resp, err := client.Do(req)
+	if err != nil {
+		return done, fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		diagnostics.Purged
+		Error string `json:"error"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
+		return done, fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
+	}
+	switch {
+	case resp.StatusCode == http.StatusBadRequest:
+		return done, usageError{errors.New(answer.Error)}
+	case resp.StatusCode != http.StatusOK:
+		return done, fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, answer.Error)
+	}
+	return answer.Purged, nil
+}

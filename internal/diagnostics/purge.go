@@ -1,0 +1,81 @@
+// Purge: the one command a running server takes, from its own machine only.
+
+package diagnostics
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Purge is the body of POST /-/purge: what is to be forgotten.
+type Purge struct {
+	Source string `json:"source"`
+	What   string `json:"what"` // a key, or KIND/ID
+}
+
+// Purged is the answer: what went.
+type Purged struct {
+	Pages    int `json:"pages"`
+	Versions int `json:"versions"` // bodies of a record
+	Files    int `json:"files"`    // of its content
+}
+
+const (
+	maxPurge  = 16 << 10         // bytes of a body
+	purgeTime = 60 * time.Second // for one of them
+)
+
+// purge takes a command from this machine that bears the token of run.json.
+// Answers: 400 for one that names nothing known, 401 and 403 for who may not.
+func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
+	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ownMachine(r):
+		writeJSON(w, http.StatusForbidden, problem{"only from the machine the server runs on"})
+		return
+	case !bears || d.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(d.o.Token)) != 1:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
+		writeJSON(w, http.StatusUnauthorized, problem{"the token of run.json is needed"})
+		return
+	}
+	var p Purge
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxPurge))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&p); err != nil {
+		writeJSON(w, http.StatusBadRequest, problem{"the body is not what is expected: " + err.Error()})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
+	defer cancel()
+	done, err := d.o.Purge(ctx, p)
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		writeJSON(w, http.StatusBadRequest, problem{err.Error()})
+	case err != nil:
+		d.o.Logger.Error("purge", "source", p.Source, "err", err)
+		writeJSON(w, http.StatusServiceUnavailable, problem{err.Error()})
+	default:
+		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)
+		writeJSON(w, http.StatusOK, done)
+	}
+}
+
+// ownMachine reports whether a request came from the machine it came to: from a
+// loopback address, or from the very address it was sent to.
+func ownMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return false
+	}
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+}
