@@ -39,6 +39,8 @@ type sourceConfig struct {
 	Concurrency int      `yaml:"concurrency"` // at once, default 20
 	Polls       []string `yaml:"polls"`       // kinds kept warm; default calls and messages, as far as the spec has them
 	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
+	Media       []string `yaml:"media"`       // kinds whose contents are kept; default none
+	MaxMedia    size     `yaml:"max_media"`   // a content's size, default 1GiB
 
 	Timeouts timeoutsConfig `yaml:"timeouts"`
 }
@@ -107,6 +109,9 @@ func (l *limitsConfig) defaults() {
 type storeConfig struct {
 	DSN   string `yaml:"dsn"`   // "" = understudy.db in the data folder
 	Limit size   `yaml:"limit"` // default 10GiB
+
+	Media     size `yaml:"media"`      // of all contents that are kept, default 1GiB
+	MediaFile size `yaml:"media_file"` // of one of them, default 64MiB
 }
 
 type logConfig struct {

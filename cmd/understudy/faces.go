@@ -94,7 +94,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		Purge: h.purge, Token: h.plan.dir.token,
 	})
 	v, err := viewer.New(viewer.Options{
-		Sources: h.sources, Mirror: h.mirror, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
+		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
 		Snapshot: h.viewerSnapshot, Control: diag.Handler(), Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	d := &dress{viewer: v, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Gate: p.gate, Callers: p.book, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
 		})
 		if err != nil {
@@ -189,6 +189,7 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			Limits: h.sourceLimits(src.Name, c),
 		}
 	}
+	s.Media = h.mediaStats()
 	return s, nil
 }
 

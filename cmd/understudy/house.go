@@ -24,6 +24,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/internal/viewer"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
 	"understudy/upstream"
@@ -52,6 +53,8 @@ type house struct {
 	sources []*understudy.Source
 	clients map[string]*upstream.Client
 	db      *store.DB
+	files   *store.Files
+	seals   *viewer.Seals
 	mirror  *mirror.Mirror
 	faces   []*face // the viewer's first
 	worn    *dress
@@ -93,6 +96,9 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 		return h, err
 	}
 	if err := h.openStore(ctx, b, specs); err != nil {
+		return h, err
+	}
+	if err := h.openMedia(b); err != nil {
 		return h, err
 	}
 	if err := h.openMirror(ctx, b); err != nil {
@@ -152,7 +158,7 @@ func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*un
 func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	m := b.cfg.Mirror
 	o := mirror.Options{
-		Store: h.db, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
+		Store: h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
 		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits),
 	}
 	for _, src := range h.sources {
@@ -166,7 +172,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		}
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: s.User, Secret: secret,
-			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), Now: time.Now,
+			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,
 			Connect: s.Timeouts.Connect.std(), FirstByte: s.Timeouts.FirstByte.std(), Stall: s.Timeouts.Stall.std(), Total: s.Timeouts.Total.std(),
 			Logger: h.log, UserAgent: "understudy/" + version(),
 		})

@@ -67,9 +67,12 @@ func (c *config) readSources(folder string) ([]*understudy.Source, error) {
 		if s.User == "" && slices.Contains(slices.Collect(maps.Values(spec.Vars)), "user") {
 			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, spec.Name)
 		}
-		src := &understudy.Source{Name: name, Spec: spec, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls}
+		src := &understudy.Source{Name: name, Spec: spec, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
 		if err := checkPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
+		}
+		if err := checkMedia(src); err != nil {
+			return nil, fmt.Errorf("sources.%s.media: %w", name, err)
 		}
 		out = append(out, src)
 	}

@@ -26,12 +26,12 @@ type Snapshot struct {
 	NotStored int64             `json:"not_stored"`
 	Upstream  Upstream          `json:"upstream"`
 	Hot       Hot               `json:"hot"`
-	Media     Media             `json:"media"`
 	Store     Store             `json:"store"`
 	Sources   map[string]Source `json:"sources"`
 	Limits    map[string]Limit  `json:"limits"` // of the whole house, by name
 	Faces     map[string]Face   `json:"faces"`  // by name
 	Process   Process           `json:"process"`
+	Media     Media             `json:"media"`
 	Settings  Settings          `json:"settings"`
 }
 

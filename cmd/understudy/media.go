@@ -1,0 +1,67 @@
+// Media: the folder of contents, who may play them, and their counts.
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics"
+	"understudy/internal/store"
+	"understudy/internal/viewer"
+	"understudy/kit/nearest"
+)
+
+// mediaFolder holds the contents of records in the data folder.
+const mediaFolder = "media"
+
+// openMedia opens the folder of contents, and makes the seals of their
+// addresses in the viewer, which outlive any policy.
+func (h *house) openMedia(b blueprint) (err error) {
+	h.files, err = store.OpenFiles(store.FilesOptions{
+		Dir: filepath.Join(b.dir.path, mediaFolder), Limit: int64(b.cfg.Store.Media), Most: int64(b.cfg.Store.MediaFile), Now: time.Now, Logger: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.seals, err = viewer.NewSeals()
+	return err
+}
+
+// checkMedia refuses kinds that have no contents.
+func checkMedia(src *understudy.Source) error {
+	var known []string
+	for _, k := range src.Spec.Kinds {
+		if len(k.Media) > 0 {
+			known = append(known, k.Name)
+		}
+	}
+	for _, kind := range src.Media {
+		if !slices.Contains(known, kind) {
+			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), known))
+		}
+	}
+	return nil
+}
+
+// mediaStats joins what the mirror counts of contents and what is held.
+func (h *house) mediaStats() diagnostics.Media {
+	files := h.files.Stats()
+	all := diagnostics.Media{
+		Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.Most, Evicted: files.Evicted, Forgotten: files.Forgotten,
+	}
+	for _, src := range h.sources {
+		m := h.mirror.Stats(src.Name).Media
+		all.Requests += m.Requests
+		all.Warm += m.Warm
+		all.Stale += m.Stale
+		all.Cold += m.Cold
+		all.Failed += m.Failed
+		all.Kept += m.Kept
+		all.NotKept += m.NotKept
+	}
+	return all
+}
