@@ -210,7 +210,6 @@ func (q *visit) sendMedium(t *understudy.Target, m *understudy.Medium, left time
 		return notFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
 	}
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
-	h.Set("Age", strconv.Itoa(int(max(m.Age, 0)/time.Second)))
 	if m.Detail != "" {
 		h.Set("Cache-Control", "private, no-cache") // perhaps somebody has deleted it meanwhile
 	}

@@ -134,6 +134,9 @@ func Range(h http.Header) string {
 	if !ok || !dash || !number(first) || !number(last) || first == "" && last == "" {
 		return ""
 	}
+	if first == "" && strings.Trim(last, "0") == "" {
+		return "" // the last none of it
+	}
 	if first != "" && last != "" {
 		from, err1 := strconv.ParseInt(first, 10, 64)
 		to, err2 := strconv.ParseInt(last, 10, 64)
