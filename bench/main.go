@@ -65,7 +65,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *list {
 		for _, p := range parts {
-			fmt.Fprintf(out, "%-8s %s\n", p.name, p.about)
+			fmt.Fprintf(out, "%-9s %s\n", p.name, p.about)
 		}
 		return nil
 	}

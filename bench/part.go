@@ -27,6 +27,7 @@ var parts = []part{
 	{"cpu", "CPU for each newly mirrored page, and its split by room", cpu},
 	{"memory", "first page after a restart, resident memory, pages a byte limit holds", memory},
 	{"million", "a million records on disk: start, bytes a record", million},
+	{"overload", "three times as many cold questions as may be answered, beside warm ones", overload},
 	{"reader", "one reader a second on the newest page, through refreshes and a fault", reader},
 }
 

@@ -1,0 +1,170 @@
+// Overload: three times as many cold questions as upstream's budget can answer,
+// beside warm ones.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What the part asks of a budget of 10 requests a second.
+const (
+	budgetRate   = 10
+	overTimes    = 3
+	warmClients  = 8
+	warmPace     = 20 * time.Millisecond // of one warm client
+	coldPatience = 8 * time.Second       // of the queue
+)
+
+// overload asks for cold pages at three times the rate upstream may be asked
+// with, and for warm ones all the while.
+func overload(ctx context.Context, r *run) (err error) {
+	long := time.Duration(r.times(45, 12)) * time.Second
+	g, err := r.rig(ctx, set{latency: time.Second, settings: []string{fmt.Sprintf("rate: %d", budgetRate)}, mirror: "newest: 10m, older: 10m"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	w := g.through()
+	defer w.close()
+	if _, err := w.page(ctx, calls); err != nil { // warm from now on
+		return err
+	}
+	before, err := warmFor(ctx, g, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	running, end := context.WithTimeout(ctx, long)
+	defer end()
+	var cold coldTold
+	began := time.Now()
+	var wg sync.WaitGroup
+	wg.Go(func() { cold.flood(running, w) })
+	during, err := warmFor(running, g, long)
+	end()
+	wg.Wait()
+	answering := time.Since(began) // the last of them queue after the last question
+	if err = errors.Join(err, cold.err); err != nil {
+		return err
+	}
+	q, err := g.queue(ctx)
+	if err != nil {
+		return err
+	}
+	r.table([][]string{
+		spreadHead, spread("warm, nothing else going on", before), spread("warm, in the overload", during),
+		spread("cold, answered", cold.answered), spread("cold, 503 with Retry-After", cold.refused),
+	})
+	r.say("%v of %d cold questions a second where %d a second may be answered: %d answered, %d refused; the queue turned away %d",
+		long, budgetRate*overTimes, budgetRate, len(cold.answered), len(cold.refused), q.Refused)
+	r.atMost("99 % of warm answers in the overload came within", ms(quantile(during, 0.99)), 100, "ms")
+	r.atMost("the longest any cold question queued", float64(q.LongestMS), ms(coldPatience), "ms")
+	r.atMost("99 % of refusals came within", ms(quantile(cold.refused, 0.99)), 100, "ms")
+	r.exactly("refusals without Retry-After, and other answers", int(cold.odd.Load()), 0)
+	r.atLeast("cold answers a second, of 10", float64(len(cold.answered))/answering.Seconds(), 8, "")
+	return nil
+}
+
+// warmFor lets the warm clients ask for so long, each at its pace.
+func warmFor(ctx context.Context, g *rig, long time.Duration) ([]time.Duration, error) {
+	ctx, end := context.WithTimeout(ctx, long)
+	defer end()
+	took, errs := make([][]time.Duration, warmClients), make([]error, warmClients)
+	var wg sync.WaitGroup
+	for i := range warmClients {
+		wg.Go(func() {
+			w := g.through()
+			defer w.close()
+			pace := time.NewTicker(warmPace)
+			defer pace.Stop()
+			for ctx.Err() == nil {
+				a, err := w.page(ctx, calls)
+				switch {
+				case ctx.Err() != nil:
+					return
+				case err == nil && a.waited():
+					err = errors.New("a warm page waited for upstream")
+				}
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				took[i] = append(took[i], a.took)
+				select {
+				case <-pace.C:
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var all []time.Duration
+	for _, t := range took {
+		all = append(all, t...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// coldTold is what those who asked for cold pages were told.
+type coldTold struct {
+	mu                sync.Mutex
+	answered, refused []time.Duration
+	odd               atomic.Int64 // neither
+	err               error
+}
+
+// flood begins a cold question at an even pace, whether or not those before it
+// have been answered, and waits for all.
+func (c *coldTold) flood(ctx context.Context, w *way) {
+	pace := time.NewTicker(time.Second / (budgetRate * overTimes))
+	defer pace.Stop()
+	var wg sync.WaitGroup
+	for n := 0; ctx.Err() == nil; n++ {
+		// Asked to its end, also when that is after the last second.
+		wg.Go(func() { c.ask(context.WithoutCancel(ctx), w, fmt.Sprintf("%s?From=%%2B1555%07d&PageSize=5", calls, n)) })
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+		}
+	}
+	wg.Wait()
+}
+
+func (c *coldTold) ask(ctx context.Context, w *way, uri string) {
+	a, err := w.get(ctx, uri)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.err = errors.Join(c.err, err)
+	case a.status == http.StatusOK:
+		c.answered = append(c.answered, a.took)
+	case a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && json.Valid(a.body):
+		c.refused = append(c.refused, a.took)
+	default:
+		c.odd.Add(1)
+	}
+}
+
+// queued is how full a source's queue is and was.
+type queued struct {
+	Limit, Now, Refused int64
+	LongestMS           int64 `json:"longest_ms"`
+}
+
+func (g *rig) queue(ctx context.Context) (queued, error) {
+	var s struct {
+		Sources struct {
+			Twilio struct{ Limits struct{ Queue queued } }
+		}
+	}
+	err := newWay(g.serve.addresses["viewer"], "", "").json(ctx, "/-/stats", &s)
+	return s.Sources.Twilio.Limits.Queue, err
+}
