@@ -63,7 +63,8 @@ func (c *Client) judge(t *understudy.Target, a *answer) (*understudy.Page, *unde
 // brokenFailure tells time-outs and resets from bodies that were cut.
 func brokenFailure(err error) understudy.Failure {
 	var late *lateError
-	if errors.As(err, &late) || isReset(err) {
+	var lost lostError
+	if errors.As(err, &late) || errors.As(err, &lost) || isReset(err) {
 		return understudy.FailUnreachable
 	}
 	return understudy.FailUnusable

@@ -242,7 +242,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// punctual sets the alarm again whenever something came.
+// lostError is a connection, or a stream of one, that was lost in a body.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() error { return e.error }
+
+// punctual sets the alarm again whenever something came, and tells a lost
+// connection from a body that ended too early.
 type punctual struct {
 	in    io.Reader
 	quiet *alarm
@@ -253,6 +259,9 @@ func (r *punctual) Read(p []byte) (int, error) {
 	n, err := r.in.Read(p)
 	if n > 0 {
 		r.quiet.reset(r.stall)
+	}
+	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		err = lostError{err}
 	}
 	return n, err
 }

@@ -356,6 +356,54 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
+// A stream that upstream resets is as a connection it resets.
+func TestHTTP2Reset(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("To") {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, emptyCalls[:5])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(srv.Certificate())
+	c.own.TLSClientConfig.RootCAs = pool
+	for _, uri := range []string{callsPath, callsPath + "?To=1"} {
+		if _, err := get(t, c, uri); failure(t, err).Why != understudy.FailUnreachable {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
+// No connection comes about: refused, or a TLS handshake nobody answers.
+func TestNoConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, base := range []string{"http://127.0.0.1:1", "https://" + l.Addr().String()} {
+		c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: base, Connect: 200 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		begin := time.Now()
+		if _, err := get(t, c, callsPath); failure(t, err).Why != understudy.FailUnreachable || time.Since(begin) > 5*time.Second {
+			t.Errorf("%s: %v after %v", base, err, time.Since(begin))
+		}
+	}
+}
+
 // Upstream's slowness is in Took, and connections are used again.
 func TestConnectionsAreKept(t *testing.T) {
 	var conns atomic.Int64
