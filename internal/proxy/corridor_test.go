@@ -43,6 +43,7 @@ type corridor struct {
 	slow, face *httptest.Server
 	proxy      *proxy.Proxy
 	source     *understudy.Source
+	mirror     *mirror.Mirror
 	journal    journal
 	ahead      atomic.Int64 // nanoseconds our clocks are ahead
 }
@@ -88,8 +89,12 @@ func (j *journal) peek() []string {
 
 func (c *corridor) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// later sets our clocks on.
-func (c *corridor) later(d time.Duration) { c.ahead.Add(int64(d)) }
+// later sets our clocks on, when what runs has ended.
+func (c *corridor) later(d time.Duration) {
+	c.Helper()
+	c.until("nothing is under way", func() bool { return c.mirror.Loads().Flights.Now == 0 })
+	c.ahead.Add(int64(d))
+}
 
 func build(t *testing.T) *corridor {
 	t.Helper()
@@ -110,11 +115,11 @@ func build(t *testing.T) *corridor {
 	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
-	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Now: c.now})
+	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
+	go func() { ended <- c.mirror.Run(ctx) }()
 	t.Cleanup(func() { cancel(); check(t, <-ended) })
 	gate, err := access.New(specs, access.Roles{"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}}})
 	check(t, err)
@@ -124,7 +129,7 @@ func build(t *testing.T) *corridor {
 		{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
 	}})
 	check(t, err)
-	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: m, Gate: gate, Callers: book, Now: c.now})
+	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now})
 	check(t, err)
 	c.face = httptest.NewServer(c.proxy)
 	c.source.PublicURL = c.face.URL

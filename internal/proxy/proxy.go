@@ -258,48 +258,6 @@ func method(name string) (reads, known bool) {
 	return false, false
 }
 
-// own answers what is under /-/: health, and nothing else on this port.
-func (v *visit) own() error {
-	path, _, _ := strings.Cut(v.r.RequestURI, "?")
-	read, _ := method(v.r.Method)
-	switch {
-	case path != "/-/health" || v.health == nil:
-		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrNotFound)
-	case !read:
-		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
-	}
-	v.part()
-	v.w.Header()["X-Request-Id"] = []string{v.id()}
-	rec := &recorder{ResponseWriter: v.w, visit: v}
-	v.health.ServeHTTP(rec, v.r)
-	return nil
-}
-
-// recorder notes what another handler answers.
-type recorder struct {
-	http.ResponseWriter
-	visit *visit
-}
-
-// Unwrap lets http.ResponseController reach the writer below.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// WriteHeader notes the status.
-func (r *recorder) WriteHeader(status int) {
-	r.visit.line.Status, r.visit.sent = status, true
-	r.ResponseWriter.WriteHeader(status)
-}
-
-// Write counts what is sent.
-func (r *recorder) Write(p []byte) (int, error) {
-	if !r.visit.sent {
-		r.visit.line.Status, r.visit.sent = http.StatusOK, true
-	}
-	n, err := r.ResponseWriter.Write(p)
-	r.visit.line.Bytes += int64(n)
-	return n, err
-}
-
 // aimed is what a request line means, and how the access log writes it.
 type aimed struct {
 	target  *understudy.Target

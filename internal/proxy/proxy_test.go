@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,13 @@ func (s *script) Write(ctx context.Context, w understudy.Write) (*understudy.Ans
 	answer := s.write
 	s.mu.Unlock()
 	return answer(ctx, w)
+}
+
+// writes are those passed on so far.
+func (s *script) writes() []understudy.Write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.passed)
 }
 
 // bed is a proxy and what is around it.

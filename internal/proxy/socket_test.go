@@ -30,7 +30,7 @@ type socket struct {
 	read   atomic.Int64
 }
 
-func newSocket(t testing.TB) *socket {
+func newSocket(t testing.TB, settings ...func(*http.Server)) *socket {
 	t.Helper()
 	s := &socket{bed: newBed(t)}
 	s.Proxy.now = time.Now
@@ -39,6 +39,9 @@ func newSocket(t testing.TB) *socket {
 	}
 	s.server = httptest.NewUnstartedServer(s.Proxy)
 	s.server.Listener = counting{s.server.Listener, &s.read}
+	for _, set := range settings {
+		set(s.server.Config)
+	}
 	s.server.Start()
 	t.Cleanup(s.server.Close)
 	return s
@@ -181,7 +184,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 			if !c.ended() {
 				t.Error("the connection goes on")
 			}
-			if len(s.script.passed) != 0 {
+			if len(s.script.writes()) != 0 {
 				t.Error("passed on")
 			}
 			t.Logf("%d after %v, %d bytes read of it", status, took, s.read.Load())
@@ -243,7 +246,7 @@ func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 		t.Errorf("%d %s %v", status, body, h)
 	}
 	t.Logf("invited after %v, answered after %v", invited, time.Since(begun))
-	if got := string(s.script.passed[0].Body); got != "To=1&x=yz" {
+	if got := string(s.script.writes()[0].Body); got != "To=1&x=yz" {
 		t.Errorf("passed on %q", got)
 	}
 	// The connection goes on.
@@ -335,14 +338,13 @@ func TestASlowBodyThatNobodyReads(t *testing.T) {
 
 // A body that stops is 408.
 func TestABodyThatStops(t *testing.T) {
-	s := newSocket(t)
-	s.server.Config.ReadTimeout = 300 * time.Millisecond
+	s := newSocket(t, func(server *http.Server) { server.ReadTimeout = 300 * time.Millisecond })
 	c := s.dial(t)
 	c.send("POST %s/Messages.json HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 100\r\n\r\nTo=", root, basic(demo))
 	status, body, h := c.answer("POST")
 	wantShape(t, []byte(body), 408, 20001, "in time")
-	if status != 408 || h.Get("Connection") != "close" || len(s.script.passed) != 0 {
-		t.Errorf("%d, Connection %q, passed on %d", status, h.Get("Connection"), len(s.script.passed))
+	if status != 408 || h.Get("Connection") != "close" || len(s.script.writes()) != 0 {
+		t.Errorf("%d, Connection %q, passed on %d", status, h.Get("Connection"), len(s.script.writes()))
 	}
 }
 
@@ -405,7 +407,7 @@ func TestCurl(t *testing.T) {
 	}
 	for _, test := range []struct{ secret, want string }{{demo, "201"}, {reader, "403"}} {
 		s.read.Store(0)
-		before := len(s.script.passed)
+		before := len(s.script.writes())
 		out, err := exec.CommandContext(t.Context(), curl, "--silent", "--show-error", "--output", os.DevNull, "--http1.1", "--user", account+":"+test.secret, "--data-binary", "@"+upload,
 			"--header", "Expect: 100-continue", "--write-out", "%{http_code} %{time_total} %{size_upload}", s.server.URL+root+"/Messages.json").CombinedOutput()
 		if err != nil {
@@ -417,10 +419,10 @@ func TestCurl(t *testing.T) {
 		if status != test.want || seconds >= "0.9" {
 			t.Errorf("as %s: %s", test.secret, out)
 		}
-		if test.want == "201" && (len(s.script.passed) != before+1 || len(s.script.passed[before].Body) != 2<<20) {
+		if test.want == "201" && (len(s.script.writes()) != before+1 || len(s.script.writes()[before].Body) != 2<<20) {
 			t.Error("the upload did not arrive whole")
 		}
-		if test.want == "403" && (s.read.Load() > 64<<10 || len(s.script.passed) != before) {
+		if test.want == "403" && (s.read.Load() > 64<<10 || len(s.script.writes()) != before) {
 			t.Errorf("%d bytes read of a refused upload", s.read.Load())
 		}
 	}
