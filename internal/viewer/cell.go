@@ -78,7 +78,7 @@ func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
 		out.Text, out.Copy, out.Own = groupPhone(raw), raw, sheet.own[raw] && c.Name != sheet.kind.Own
 		out.Href = sheet.phoneLink(c, raw)
 	case pill:
-		out.Tone, out.Text = sheet.tone(raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
+		out.Tone, out.Text = sheet.tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
 	case number:
 		if c.unit != "" {
 			if u := row.Field(c.unit); u.State == access.Seen {
@@ -129,6 +129,18 @@ func (q *visit) drawDate(c *column, out *cell, seconds bool) {
 		w = say(t, q.start, q.zone, seconds)
 	}
 	out.Text, out.Stamp, out.Hint = w.Text, w.Stamp, w.Exact
+	if day, clock, ok := cutLast(w.Text, " "); ok && !dateOnly { // a line may end before the time of day, not within the day
+		out.Text = strings.ReplaceAll(day, " ", "\u00a0") + " " + clock
+	}
+}
+
+// cutLast cuts a text at the last of its separators.
+func cutLast(text, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(sep):], true
 }
 
 // sheet is what the cells of one page share: what the caller may follow.
@@ -191,14 +203,15 @@ func formedID(text string) bool {
 
 // tone is the look of a state: failed ones stand out, running ones are marked,
 // the rest is calm.
-func (s *sheet) tone(value string) string {
-	within := func(states []understudy.State) bool {
-		return slices.ContainsFunc(states, func(st understudy.State) bool { return slices.Contains(st.In, value) })
+func (s *sheet) tone(field, value string) string {
+	about := func(states []understudy.State, in func(understudy.State) bool) bool {
+		return slices.ContainsFunc(states, func(st understudy.State) bool { return st.Field == field && in(st) })
 	}
+	within := func(st understudy.State) bool { return slices.Contains(st.In, value) }
 	switch {
-	case within(s.kind.Failed):
+	case about(s.kind.Failed, within):
 		return "pill bad"
-	case len(s.kind.Final) > 0 && !within(s.kind.Final):
+	case about(s.kind.Final, func(st understudy.State) bool { return len(st.In) > 0 }) && !about(s.kind.Final, within):
 		return "pill busy"
 	}
 	return "pill"

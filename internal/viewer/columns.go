@@ -42,6 +42,9 @@ func (k *kindPlan) planColumns() {
 			k.columns = append(k.columns, c)
 		}
 	}
+	k.columns = slices.DeleteFunc(k.columns, func(c *column) bool { // a unit stands beside its number
+		return slices.ContainsFunc(k.columns, func(of *column) bool { return of.unit == c.Name })
+	})
 	if len(k.columns) == 0 {
 		for _, c := range all[:min(8, len(all))] {
 			if c.Type != understudy.TypeMap {

@@ -308,7 +308,7 @@ func (q *visit) picks(field *understudy.Field, f *understudy.Filter) bool {
 }
 
 // reason says which code a record carries, in upstream's words where it gives
-// any, what the code means, and where upstream explains it. A failed state
+// any, else what the code means, and where upstream explains it. A failed state
 // speaks for itself.
 func (q *visit) reason(p *detailPage, row access.Row) {
 	f := q.codeField(row)
@@ -319,13 +319,12 @@ func (q *visit) reason(p *detailPage, row access.Row) {
 	p.Reason = upperFirst(titleOf(f)) + " " + code
 	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
 		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
-			p.Reason += ": " + words.Text
+			p.Reason += ": " + strings.TrimSuffix(words.Text, ".")
+			p.Docs = q.source.codeDocs(code)
+			return
 		}
 	}
-	if meaning := q.source.Spec.Errors.Meanings[code]; !strings.Contains(p.Reason, meaning) {
-		p.Meaning = meaning
-	}
-	p.Docs = q.source.codeDocs(code)
+	p.Meaning, p.Docs = q.source.Spec.Errors.Meanings[code], q.source.codeDocs(code)
 }
 
 // codeField is the field that says why a record failed: a code of the API, or

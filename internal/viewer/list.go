@@ -30,7 +30,6 @@ type listPage struct {
 	Older   string
 	NoOlder string // why there is no way on, when there are older records
 	Data    string
-	How     string
 	AsOf    *when
 }
 
@@ -77,12 +76,16 @@ func (v *Viewer) list(q *visit) error {
 
 func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
 	p := q.listFrame(ask)
-	p.How, p.AsOf = q.how(), q.asOf(q.answer)
+	p.AsOf = q.asOf(q.answer)
 	q.turn(ask, p)
 	s := q.sheet(q.kind, ask.vars, own)
 	s.filters = q.phoneFilters(ask.list)
 	rows := view.Rows()
-	p.Table = q.table(s, p.Heading, q.columnsOf(q.kind), rows)
+	caption := p.Heading
+	if q.kind.Clock != "" {
+		caption += ", newest first"
+	}
+	p.Table = q.table(s, caption, q.columnsOf(q.kind), rows)
 	if ask.target.First {
 		p.Rollup = q.rollup(ask, s, rows)
 	}

@@ -27,10 +27,12 @@ type relatedList struct {
 	Problem string // why it is not there
 }
 
-// askedList is a list under a record, read.
+// askedList is a list under a record, read unless the record counts it as
+// empty.
 type askedList struct {
 	list    *listPlan
 	target  *understudy.Target
+	empty   bool
 	reading reading
 }
 
@@ -42,7 +44,9 @@ func (q *visit) relatedLists(t *understudy.Target, row access.Row) []askedList {
 	all = all[:min(len(all), maxLists)]
 	targets := make([]*understudy.Target, len(all))
 	for i, a := range all {
-		targets[i] = a.target
+		if !a.empty {
+			targets[i] = a.target
+		}
 	}
 	for i, r := range q.readAll(targets) {
 		all[i].reading = r
@@ -56,11 +60,11 @@ func (q *visit) listsUnder(t *understudy.Target, row access.Row) []askedList {
 	var all []askedList
 	for _, k := range q.source.kinds {
 		i := slices.IndexFunc(k.lists, func(l *listPlan) bool { return l.parent.kind == q.kind })
-		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil || k.lists[i].empty(row) {
+		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil {
 			continue
 		}
 		if target := q.under(t, k.lists[i], parts); target != nil {
-			all = append(all, askedList{list: k.lists[i], target: target})
+			all = append(all, askedList{list: k.lists[i], target: target, empty: k.lists[i].empty(row)})
 		}
 	}
 	return all
@@ -121,6 +125,10 @@ func (q *visit) drawLists(t *understudy.Target, asked []askedList, own map[strin
 	var all []relatedList
 	for _, a := range asked {
 		k := a.list.kind
+		if a.empty {
+			all = append(all, relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.source.place(a.target), Shown: "0 rows"})
+			continue
+		}
 		out := relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.source.place(a.target), Problem: q.missing(a.reading), AsOf: q.asOf(a.reading.answer)}
 		rows := a.reading.rows()
 		out.Shown = shown(rows, a.reading.more())

@@ -75,7 +75,7 @@ func (q *visit) rollup(ask *question, s *sheet, rows []access.Row) *rollup {
 	}
 	more := !q.answer.Page.Next.Zero()
 	for _, value := range values {
-		l := level{Cell: cell{Text: value, Tone: s.tone(value)}}
+		l := level{Cell: cell{Text: value, Tone: s.tone(k.Rollup, value)}}
 		if filter != "" {
 			query := ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
 			l.Cell.Href = ask.address(k, "", append(query, understudy.Param{Name: filter, Value: value}), nil)

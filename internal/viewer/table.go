@@ -62,8 +62,8 @@ func (q *visit) firstAddress(k *kindPlan, row access.Row) string {
 func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
 	href := s.recordOf(row)
 	for i, c := range columns {
-		if short := shortID(cells[i].Text); c.shape == code && cells[i].Hint == "" && short != cells[i].Text {
-			cells[i].Hint, cells[i].Text = cells[i].Text, short
+		if short := shortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.shape == code || formedID(cells[i].Text)) {
+			cells[i].Hint, cells[i].Text, cells[i].Class = cells[i].Text, short, "code"
 		}
 		if i == 0 && href != "" {
 			cells[i].Href = href
