@@ -219,7 +219,7 @@ func (m *Mirror) behind(t *understudy.Target, s *source, k *kind, why understudy
 		return nil
 	case f != nil && !f.overtaken():
 		return nil
-	case m.now().Before(m.flights.cooling[t.Key]):
+	case remaining(m.now(), m.flights.cooling[t.Key], coolTime) > 0:
 		return nil
 	case why == understudy.Prefetch && m.freshSince(t.Key, k, time.Time{}):
 		return nil // it landed a moment ago
@@ -321,7 +321,7 @@ func (m *Mirror) arrive(f *flight) {
 func (fs *flights) cool(key understudy.Key, now time.Time) {
 	if len(fs.cooling) >= maxCooling {
 		for k, until := range fs.cooling {
-			if !now.Before(until) {
+			if remaining(now, until, coolTime) == 0 {
 				delete(fs.cooling, k)
 			}
 		}

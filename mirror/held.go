@@ -139,11 +139,14 @@ func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h hel
 		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && k.untold(p.ID) {
 			h.state = outdated
 		}
-	case !errors.Is(err, understudy.ErrNotFound):
+		m.reads("", nil)
+	case errors.Is(err, understudy.ErrNotFound):
+		m.reads("", nil)
+	default:
 		if ctx.Err() != nil {
 			return held{}, false, ctx.Err()
 		}
-		m.log.Warn("mirror: store cannot be read", "key", t.Key.String(), "error", err)
+		m.reads(t.Key.String(), err)
 	}
 	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 {
 		h, ok = m.compose(ctx, t, k, h, ok)

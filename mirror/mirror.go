@@ -86,6 +86,8 @@ type Mirror struct {
 	saving   saving
 	prefetch chan hope
 
+	unread  atomic.Bool  // the store could not be read, and the log knows
+	said    atomic.Int64 // until when it is not told again
 	running atomic.Bool
 	closed  atomic.Bool
 	ctx     context.Context // ends when the mirror is closed

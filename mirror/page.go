@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -171,20 +170,9 @@ func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Durati
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled {
 		return
 	}
-	if m.turn(&h.entry.renewed, now, renewAgain) {
+	if m.turn(&h.entry.renewed, now, renewAgain, renewAgain) {
 		m.behind(t, s, h.entry.form.kind, understudy.Refresh)
 	}
-}
-
-// turn reports whether the time in next has come, and sets it on by pause. Of
-// many who ask at once, one is told that it has.
-func (m *Mirror) turn(next *atomic.Int64, now time.Time, pause time.Duration) bool {
-	word, until := m.word(now), next.Load()
-	// A time further off than any is one that a clock set back left behind.
-	if word < until && word >= until-int64(m.ages().Hard) {
-		return false
-	}
-	return next.CompareAndSwap(until, word+int64(pause))
 }
 
 func (s *source) wasRead(word int64) {

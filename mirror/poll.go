@@ -185,12 +185,12 @@ func (m *Mirror) refill(p *poll) error {
 func (m *Mirror) pollIn(p *poll, fails int, tried time.Time, jitter float64) time.Duration {
 	now := m.now()
 	if m.saving.trouble() != "" && !tried.IsZero() {
-		return tried.Add(pause).Sub(now)
+		return remaining(now, tried.Add(pause), pause)
 	}
 	if fails > 0 {
 		// Wide apart, so that what failed together does not come back together.
-		wait := float64(min(time.Second<<min(fails-1, 10), maxRetry)) * (1 + 5*(jitter-1))
-		return tried.Add(time.Duration(wait)).Sub(now)
+		wait := time.Duration(float64(min(time.Second<<min(fails-1, 10), maxRetry)) * (1 + 5*(jitter-1)))
+		return remaining(now, tried.Add(wait), wait)
 	}
 	at := p.caughtUp()
 	if at.IsZero() {

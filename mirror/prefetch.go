@@ -29,7 +29,7 @@ func (m *Mirror) follow(h *held, s *source, now time.Time) {
 		m.hope(h.page, s, nil)
 		return
 	}
-	if h.page.Next.URI != "" && m.turn(&h.entry.followed, now, hopeAgain) {
+	if h.page.Next.URI != "" && m.turn(&h.entry.followed, now, hopeAgain, max(hopeAgain, m.ages().Older, m.ages().Newest)) {
 		m.hope(h.page, s, h.entry)
 	}
 }
