@@ -1,0 +1,172 @@
+// Kinds against slowapi: every list and instance of the spec answers, its
+// records are found, and no field it shows is left unnamed.
+
+package upstream
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+// fill puts every combination of known values into a path; at most a few of each.
+func fill(path string, known map[string][]string) []string {
+	head, rest, ok := strings.Cut(path, "{")
+	if !ok {
+		return []string{path}
+	}
+	name, tail, _ := strings.Cut(rest, "}")
+	var out []string
+	for _, value := range known[name] {
+		for _, more := range fill(tail, known) {
+			out = append(out, head+value+more)
+		}
+	}
+	return out
+}
+
+// kindOf is whose ids fill a path variable.
+var kindOf = map[string]string{
+	"CallSid": "calls", "MessageSid": "messages", "ConferenceSid": "conferences", "QueueSid": "queues", "RecordingSid": "recordings",
+}
+
+// barren are lists slowapi has no records for: no country it knows sells such numbers.
+var barren = []string{"MachineToMachine.json", "SharedCost.json", "Voip.json"}
+
+func TestEveryKindAnswers(t *testing.T) {
+	c, _ := live(t)
+	spec := c.source.Spec
+	known := map[string][]string{"AccountSid": {account}, "CountryCode": {"US", "DE", "GB"}}
+	w := &walker{T: t, c: c, known: known, ids: map[string][]string{}, rows: map[string]string{}}
+	for _, under := range []bool{false, true} {
+		for _, k := range spec.Kinds {
+			for _, l := range k.Lists {
+				if slices.ContainsFunc(slices.Collect(maps.Keys(kindOf)), func(name string) bool { return strings.Contains(l.Path, "{"+name+"}") }) == under {
+					w.list(k, l)
+				}
+			}
+		}
+		for name, kind := range kindOf {
+			known[name] = w.ids[kind]
+		}
+	}
+	for _, k := range spec.Kinds {
+		for _, in := range k.Instances {
+			w.instance(k, in)
+		}
+	}
+	if w.same < 12 {
+		t.Errorf("only %d instances were compared with their rows", w.same)
+	}
+}
+
+// walker reads lists, then instances.
+type walker struct {
+	*testing.T
+	c     *Client
+	known map[string][]string // values of path variables
+	ids   map[string][]string // of each kind
+	rows  map[string]string   // by shape and id
+	same  int
+}
+
+func (w *walker) list(k *understudy.Kind, l *understudy.List) {
+	rows := 0
+	for _, uri := range fill(l.Path, w.known) {
+		page, err := get(w.T, w.c, uri+"?PageSize=200")
+		if err != nil || page.NotStored != "" || page.Kind != k.Name || page.Status != 200 && (page.Status != 404 || k.Name != "available_phone_numbers") {
+			w.Errorf("%s: %v %+v", uri, err, page)
+			continue
+		}
+		if page.Status == 404 {
+			continue
+		}
+		for _, r := range page.Rows {
+			w.ids[k.Name] = append(w.ids[k.Name], r.ID)
+			w.rows[l.Shape+" "+r.ID] = string(page.Body[r.Start:r.End])
+		}
+		rows += unnamed(w.T, k, w.c.source.Spec.PagingOf(l), l, page.Body)
+		if rows > 0 && w.ids[k.Name] == nil || rows > 5 && strings.Count(l.Path, "{") > 1 {
+			break
+		}
+	}
+	if rows == 0 && !slices.Contains(barren, l.Path[strings.LastIndex(l.Path, "/")+1:]) {
+		w.Errorf("%s: slowapi has nothing to show", l.Path)
+	}
+}
+
+// instance asks for the first record of the kind that the path knows.
+func (w *walker) instance(k *understudy.Kind, in *understudy.Instance) {
+	known := maps.Clone(w.known)
+	known["CountryCode"] = []string{"US"}
+	tries := fill(in.Path, known)
+	if len(k.ID) > 0 {
+		tries = nil
+		for _, id := range w.ids[k.Name] {
+			of := maps.Clone(w.known)
+			for i, part := range strings.Split(id, understudy.IDSeparator) {
+				of[in.ID[i]] = []string{part}
+			}
+			tries = append(tries, fill(in.Path, of)...)
+		}
+	}
+	for _, uri := range tries {
+		page, err := get(w.T, w.c, uri)
+		if err != nil || page.NotStored != "" || page.Status != 200 && page.Status != 404 {
+			w.Errorf("%s: %v %+v", uri, err, page)
+			return
+		}
+		if page.Status == 404 {
+			continue
+		}
+		var record map[string]any
+		if err := json.Unmarshal(page.Body, &record); err != nil {
+			w.Fatal(err)
+		}
+		names(w.T, k.Name, "", record, func(name string) bool { return k.Field(name) != nil })
+		if row, ok := w.rows[in.Shape+" "+page.ID]; ok && page.ID != "" {
+			if w.same++; row != strings.TrimSpace(string(page.Body)) {
+				w.Errorf("%s: the instance is\n%s, its row of the same shape\n%s", uri, page.Body, row)
+			}
+		}
+		return
+	}
+	w.Errorf("%s: none of %d is found", in.Path, len(tries))
+}
+
+// unnamed fails for a field of a list answer the spec does not name, and says
+// how many rows there are.
+func unnamed(t *testing.T, k *understudy.Kind, p *understudy.Paging, l *understudy.List, body []byte) int {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(body, &all); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := all[l.Key].([]any)
+	delete(all, l.Key)
+	names(t, k.Name+" envelope", "", all, func(name string) bool {
+		return slices.ContainsFunc(p.Envelope, func(f *understudy.Field) bool { return f.Name == name })
+	})
+	for _, row := range rows {
+		names(t, k.Name, "", row.(map[string]any), func(name string) bool { return k.Field(name) != nil })
+	}
+	return len(rows)
+}
+
+// names goes into objects as far as the spec names what is in them. What lies
+// in request parameters and event data is not for the spec to name.
+func names(t *testing.T, what, under string, object map[string]any, known func(string) bool) {
+	t.Helper()
+	for name, value := range object {
+		if !known(under + name) {
+			t.Errorf("%s: %s is not named", what, under+name)
+		}
+		if inner, ok := value.(map[string]any); ok && under+name != "request.parameters" && under+name != "event_data" {
+			names(t, what, under+name+".", inner, known)
+		}
+	}
+}
