@@ -323,6 +323,23 @@ func TestNobodyQueuesPastHisPatience(t *testing.T) {
 	})
 }
 
+// A write that would go out too late is not sent.
+func TestAWriteDoesNotQueueForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: well}
+		w := &crowd{t: t, c: scripted(t, s)}
+		w.send(200, understudy.Fetch{})
+		_, err := w.c.Write(t.Context(), understudy.Write{Target: target(t, w.c, callsPath), Method: http.MethodPost})
+		if e := failure(t, err); e.Why != understudy.FailBusy || e.RetryAfter < time.Second {
+			t.Errorf("%+v", e)
+		}
+		w.wg.Wait()
+		if s.count() != 200 {
+			t.Errorf("%d requests went out", s.count())
+		}
+	})
+}
+
 // A flood of one turn does not hold up another's few.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,9 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"understudy"
 )
+
+// writeQueue is how long a write may wait for budget: SDKs give up at ten
+// seconds, and one that goes out after that does what nobody expects any more.
+const writeQueue = 8 * time.Second
 
 // Write passes a write on, once, and returns whatever upstream answered: a
 // page without a key, with the record it shows when its body is one, secrets
@@ -23,7 +28,8 @@ import (
 func (c *Client) Write(ctx context.Context, w understudy.Write) (*understudy.Page, error) {
 	ctx, done := c.until(ctx)
 	defer done()
-	f := understudy.Fetch{Target: w.Target, Reason: understudy.Waiting}
+	f := understudy.Fetch{Target: w.Target, Reason: understudy.Waiting, Queue: writeQueue}
+	f.By, _ = ctx.Deadline()
 	g := &going{c: c, f: &f, reason: understudy.Waiting, key: w.Target.Key.URI}
 	probe, refused, err := g.enter(ctx)
 	if err != nil {
