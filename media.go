@@ -18,6 +18,7 @@ type MediaAsk struct {
 	// MaxStale is the oldest content the caller accepts without upstream being
 	// asked; nil: the usual fresh time.
 	MaxStale *time.Duration
+	HeldOnly bool // what is held, else ErrNotHeld; upstream is not asked
 	// IfNoneMatch is verbatim what a request upstream says; 304 is the answer
 	// when it holds.
 	IfNoneMatch string

@@ -60,7 +60,7 @@ type playing struct {
 // out until it is Ages.Hard old.
 //
 // Errors: ErrUnavailable (nearly always an *understudy.UpstreamError),
-// ErrNotFound when contents are not brought at all, ErrInvalid, ErrClosed, the
+// ErrNotHeld, ErrNotFound when contents are not brought at all, ErrInvalid, ErrClosed, the
 // context's.
 func (m *Mirror) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
 	if m.closed.Load() {
@@ -92,7 +92,7 @@ func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.Medium, erro
 	case !errors.Is(err, understudy.ErrNotFound):
 		m.log.Warn("mirror: a content cannot be read", "key", p.Target.Key.String(), "error", err)
 		return m.relay(ctx, p)
-	case p.Head:
+	case p.Head || p.HeldOnly:
 		return m.relay(ctx, p)
 	}
 	medium, err := m.bring(ctx, p, understudy.Content{})
@@ -118,9 +118,14 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 	case age < within && age < ages.Final && sane:
 		return held, nil
 	case age < within && age < ages.Hard:
-		m.bringBehind(p, c)
+		if !p.HeldOnly {
+			m.bringBehind(p, c)
+		}
 		held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.why(p.Target.Key, now)
 		return held, nil
+	case p.HeldOnly:
+		_ = file.Close() // it was only read
+		return m.relay(ctx, p)
 	}
 	fresh, err := m.bring(ctx, p, c)
 	if age >= ages.Hard || errors.Is(err, understudy.ErrClosed) || ctx.Err() != nil {
@@ -151,8 +156,11 @@ func medium(c understudy.Content, file io.ReadSeekCloser, how understudy.How, ag
 	}
 }
 
-// relay asks upstream for this reader alone.
+// relay asks upstream for this reader alone, if upstream may be asked.
 func (m *Mirror) relay(ctx context.Context, p *playing) (*understudy.Medium, error) {
+	if p.HeldOnly {
+		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, understudy.ErrNotHeld)
+	}
 	if err := m.enter(p.Turn); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, err)
 	}

@@ -510,6 +510,30 @@ func TestContentWhenTheMirrorCloses(t *testing.T) {
 	})
 }
 
+func TestContentThatIsHeldOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, _ := recorded(t)
+		only := understudy.MediaAsk{Target: s.audio(t), HeldOnly: true}
+		if _, err := s.Mirror.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) || len(x.asks()) != 0 {
+			t.Errorf("nothing held: %v", err)
+		}
+		s.hear(t, understudy.MediaAsk{})
+		m, _ := s.hear(t, only)
+		wantMedium(t, m, understudy.Warm, "")
+		time.Sleep(25 * time.Hour)
+		m, _ = s.hear(t, only)
+		wantMedium(t, m, understudy.Stale, "")
+		only.NoCache = true
+		if _, err := s.Mirror.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) {
+			t.Errorf("nothing new enough held: %v", err)
+		}
+		synctest.Wait()
+		if n := len(x.asks()); n != 1 {
+			t.Errorf("upstream was asked %d times", n)
+		}
+	})
+}
+
 func TestContentAsksThatMakeNoSense(t *testing.T) {
 	s, _, _ := recorded(t)
 	for _, a := range []understudy.MediaAsk{{}, {Target: s.newest(t)}, {Target: &understudy.Target{Key: understudy.Key{Source: "other"}, Media: &understudy.Media{}}}} {

@@ -30,9 +30,6 @@ func (v *visit) medium() error {
 	if v.media == nil {
 		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
 	}
-	if cacheControl(v.r.Header["Cache-Control"]).onlyIfCached {
-		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotHeld) // nobody knows without asking
-	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())
 	defer cancel(nil)
 	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
@@ -56,6 +53,7 @@ func (v *visit) mediaAsk() understudy.MediaAsk {
 	v.freshen(&page)
 	a := understudy.MediaAsk{
 		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: oldest(&page),
+		HeldOnly: page.HeldOnly, Turn: page.Turn,
 	}
 	if tags := v.r.Header["If-None-Match"]; len(tags) == 1 && len(tags[0]) <= maxValidator {
 		a.IfNoneMatch = tags[0]
@@ -63,13 +61,10 @@ func (v *visit) mediaAsk() understudy.MediaAsk {
 	if a.Head {
 		return a // a range is of a GET (RFC 9110, 14.2)
 	}
-	conditions := v.r.Header["If-Range"]
-	switch a.Range = content.Range(v.r.Header); {
-	case a.Range == "" || len(conditions) == 0:
-	case len(conditions) > 1 || len(conditions[0]) > maxValidator:
-		a.Range = ""
-	default:
-		a.IfRange = conditions[0]
+	if condition := v.r.Header.Get("If-Range"); len(condition) <= maxValidator {
+		if a.Range = content.Range(v.r.Header); a.Range != "" {
+			a.IfRange = condition
+		}
 	}
 	return a
 }

@@ -136,7 +136,9 @@ func (h *hall) completed() string {
 	h.Helper()
 	_, body, err := h.ask("GET", root+"/Recordings.json?PageSize=50", demo)
 	check(h.T, err)
-	var list struct{ Recordings []struct{ Sid, Status string } }
+	var list struct {
+		Recordings []struct{ Sid, Status string }
+	}
 	check(h.T, json.Unmarshal([]byte(body), &list))
 	for _, r := range list.Recordings {
 		if r.Status == "completed" {
@@ -192,6 +194,7 @@ func TestMedia(t *testing.T) {
 		{"another version's", []string{"Range", "bytes=4-7", "If-Range", `"other"`}, 200, whole},
 		{"two conditions", []string{"Range", "bytes=4-7", "If-Range", tag, "If-Range", tag}, 200, whole},
 		{"several parts", []string{"Range", "bytes=0-1,4-5"}, 200, whole},
+		{"of what is held", []string{"Cache-Control", "only-if-cached"}, 200, whole},
 		{"nonsense", []string{"Range", "bytes=tail"}, 200, whole},
 		{"held by the caller", []string{"If-None-Match", tag}, 304, ""},
 	} {
@@ -203,7 +206,10 @@ func TestMedia(t *testing.T) {
 			t.Errorf("%s: %v", test.name, resp.Header)
 		}
 	}
-	resp, body, err := h.ask("GET", path, demo, "Range", "bytes=99999999-")
+	resp, body, err := h.ask("GET", strings.TrimSuffix(path, ".wav"), demo, "Cache-Control", "only-if-cached")
+	check(t, err)
+	h.shaped(resp, body, 504)
+	resp, body, err = h.ask("GET", path, demo, "Range", "bytes=99999999-")
 	check(t, err)
 	h.shaped(resp, body, 416)
 	if resp.Header.Get("Content-Range") != fmt.Sprintf("bytes */%d", len(whole)) {

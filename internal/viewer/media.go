@@ -188,7 +188,7 @@ func (q *visit) media() (err error) {
 
 // mediaAsk is what the browser's request asks the mirror.
 func (q *visit) mediaAsk(t *understudy.Target) understudy.MediaAsk {
-	a := understudy.MediaAsk{Target: t, Head: q.r.Method == http.MethodHead, NoCache: forced(q.r)}
+	a := understudy.MediaAsk{Target: t, Head: q.r.Method == http.MethodHead, NoCache: forced(q.r), Turn: q.caller.Turn}
 	if a.Range = content.Range(q.r.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.r.Header.Get("If-Range")
 	}

@@ -121,12 +121,12 @@ func mediaType(text string) string {
 }
 
 // Range is the value of a Range header that asks for one range of bytes, ""
-// when there is none, it is malformed or it asks for several: those may be
-// answered with everything (RFC 9110, 14.2), and several ranges of one file
-// are a way to ask for it many times over.
+// when there is none, it is malformed, its condition (If-Range) is there twice
+// or it asks for several: those may be answered with everything (RFC 9110,
+// 14.2), and several ranges of one file are a way to ask for it many times over.
 func Range(h http.Header) string {
 	lines := h["Range"]
-	if len(lines) != 1 {
+	if len(lines) != 1 || len(h["If-Range"]) > 1 {
 		return ""
 	}
 	rest, ok := strings.CutPrefix(lines[0], "bytes=")
