@@ -1,0 +1,75 @@
+// Descriptors: a process that has none left goes on answering.
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/e2e/binary"
+)
+
+// Many connections that send nothing use up every descriptor the process may
+// have. Those who ask are answered all the same: the idle ones make room.
+func TestNoDescriptorsLeft(t *testing.T) {
+	t.Parallel()
+	up := startAPI(t, "--latency", "10ms", "--records", "300").URL("slowapi")
+	_, dir := startHouse(t, settings{upstream: up}) // it writes the settings
+	const most = 80
+	house, err := binary.Start("/bin/sh", dir, "-c", fmt.Sprintf("ulimit -n %d && exec %s serve --data other", most, program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := house.Stop(); err != nil {
+			t.Errorf("%v\n%s", err, house.Log())
+		}
+	})
+	user := account + ":" + demoToken
+	warm := house.URL("twilio") + base + "/Calls.json?PageSize=20"
+	if r := get(t, user, warm); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	for range 3 * most {
+		c, err := net.Dial("tcp", strings.TrimPrefix(house.URL("twilio"), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	for i := range 20 {
+		began := time.Now()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, warm, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(account, demoToken)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatalf("request %d, after %v: %v", i, time.Since(began), err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("request %d: %d", i, resp.StatusCode)
+		}
+	}
+	var s struct {
+		Process holding
+		Faces   map[string]struct {
+			Limits map[string]struct{ Now, Dropped int }
+		}
+	}
+	if err := json.Unmarshal(get(t, user, house.URL("viewer")+"/-/stats").body, &s); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", s)
+	if s.Process.FDs > most || s.Faces["twilio"].Limits["connections"].Dropped == 0 {
+		t.Errorf("no connection was dropped: %+v", s)
+	}
+}
