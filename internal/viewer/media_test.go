@@ -1,0 +1,334 @@
+// Media addresses: one session, one caller, half an hour, and the gate again.
+
+package viewer
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// player opens made-up contents.
+type player struct {
+	mu     sync.Mutex
+	asked  []understudy.MediaAsk
+	medium func() (*understudy.Medium, error)
+}
+
+const tune = "RIFF la la la"
+
+func (p *player) Open(_ context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, a)
+	if p.medium != nil {
+		return p.medium()
+	}
+	return &understudy.Medium{
+		ReadCloser: io.NopCloser(strings.NewReader("")), File: strings.NewReader(tune), Status: 200,
+		Size: int64(len(tune)), ContentType: "audio/x-wav", ETag: `"tune"`, How: understudy.Warm,
+	}, nil
+}
+
+// stereo is a viewer with contents and a clock.
+type stereo struct {
+	*house
+	*player
+	now time.Time
+}
+
+func withMedia(t *testing.T, set ...func(*Options)) *stereo {
+	s := &stereo{player: &player{}, now: noon}
+	s.house = open(t, append([]func(*Options){func(o *Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }}, set...)...)
+	return s
+}
+
+const recording = "/2010-04-01/Accounts/" + account + "/Recordings/RE00000000000000000000000000000001.wav"
+
+// address makes an address as a page of this caller would, with the cookie the
+// browser then has.
+func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cookie) {
+	s.Helper()
+	r := httptest.NewRequest("GET", "/twilio/recordings", nil)
+	r.SetBasicAuth(account, who.token)
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	w := httptest.NewRecorder()
+	q := &visit{v: s.viewer, w: w, r: r}
+	var err error
+	q.caller, err = s.viewer.Callers.Person(r)
+	must(s, err)
+	t, err := s.spec.Target("twilio", recording, "")
+	must(s, err)
+	first, second := mediaURL(q, t), mediaURL(q, t)
+	if first != second {
+		s.Errorf("one page has two addresses of one content: %s %s", first, second)
+	}
+	set := w.Result().Cookies()
+	if len(set) > 1 {
+		s.Errorf("cookies %v", set)
+	}
+	return first, append(cookies, set...)
+}
+
+// play asks for an address.
+func (s *stereo) play(method, address string, who as, cookies []*http.Cookie, headers ...string) (*http.Response, string) {
+	s.Helper()
+	r := httptest.NewRequest(method, address, nil)
+	if who.token != "" {
+		r.SetBasicAuth(account, who.token)
+	}
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.viewer.ServeHTTP(w, r)
+	body, err := io.ReadAll(w.Result().Body)
+	must(s, err)
+	return w.Result(), string(body)
+}
+
+func TestMediaAddress(t *testing.T) {
+	s := withMedia(t)
+	address, session := s.address(all)
+	if !strings.HasPrefix(address, "/-/media/") || strings.Contains(address, "RE0") || len(session) != 1 {
+		t.Fatalf("%s, cookies %v", address, session)
+	}
+	if c := session[0]; c.Name != "understudy_session" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.MaxAge != 0 || len(c.Value) < 26 {
+		t.Errorf("%+v", c)
+	}
+	resp, body := s.play("GET", address, all, session)
+	h := resp.Header
+	if resp.StatusCode != 200 || body != tune || h.Get("Content-Type") != "audio/x-wav" || h.Get("Cache-Control") != "private, max-age=1500" || h.Get("Etag") != `"tune"` {
+		t.Errorf("%d %q %v", resp.StatusCode, body, h)
+	}
+	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Set-Cookie") != "" || h.Get("Age") != "" {
+		t.Errorf("%v", h)
+	}
+	if a := s.asked[0]; a.Target.Key.URI != recording || a.Head || a.Range != "" {
+		t.Errorf("%+v", a)
+	}
+	resp, body = s.play("GET", address, all, session, "Range", "bytes=0-3")
+	if resp.StatusCode != 206 || body != "RIFF" || s.asked[1].Range != "bytes=0-3" {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
+	resp, _ = s.play("GET", address, all, session, "Range", "bytes=99-")
+	if resp.StatusCode != 416 || resp.Header.Get("Content-Range") != fmt.Sprintf("bytes */%d", len(tune)) || resp.Header.Get("Etag") != "" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	if resp, _ = s.play("GET", address, all, session, "If-None-Match", `"tune"`); resp.StatusCode != 304 {
+		t.Errorf("%d", resp.StatusCode)
+	}
+	if resp, body = s.play("HEAD", address, all, session); resp.StatusCode != 200 || body != "" || resp.ContentLength != int64(len(tune)) {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
+	if resp, _ = s.play("POST", address, all, session); resp.StatusCode == 200 {
+		t.Errorf("POST: %d", resp.StatusCode)
+	}
+}
+
+// The same content has the same address for as long as a browser may keep it.
+func TestMediaAddressLasts(t *testing.T) {
+	s := withMedia(t)
+	address, session := s.address(all)
+	for _, test := range []struct {
+		after time.Duration
+		same  bool
+		good  bool
+	}{
+		{0, true, true}, {9 * time.Minute, true, true}, {10*time.Minute - time.Second, true, true},
+		{10 * time.Minute, false, true}, {25*time.Minute - time.Second, false, true},
+		{25 * time.Minute, false, false}, {24 * time.Hour, false, false}, {-6 * time.Minute, false, false},
+	} {
+		s.now = noon.Add(test.after) // noon is 5 minutes into a bucket
+		again, cookies := s.address(all, session...)
+		if (again == address) != test.same || len(cookies) != 1 {
+			t.Errorf("after %v: the same address %v, cookies %v", test.after, again == address, cookies)
+		}
+		resp, _ := s.play("GET", address, all, session)
+		if good := resp.StatusCode == 200; good != test.good || !good && resp.StatusCode != 404 {
+			t.Errorf("after %v: %d", test.after, resp.StatusCode)
+		}
+	}
+}
+
+func TestMediaAddressIsNobodyElses(t *testing.T) {
+	everybody := func(o *Options) {
+		gate, err := access.New(map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
+			"support": {"twilio": {"*": "see"}}, "clerk": {"twilio": {"*": "see"}}, "counter": {"twilio": {"*": "see"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Gate = gate
+	}
+	s := withMedia(t, everybody)
+	address, session := s.address(all)
+	other, theirs := s.address(as{token: "supporttoken"})
+	if address == other || session[0].Value == theirs[0].Value {
+		t.Error("two callers have one address")
+	}
+	for name, test := range map[string]struct {
+		address string
+		who     as
+		cookies []*http.Cookie
+		status  int
+	}{
+		"no session":            {address, all, nil, 404},
+		"another's session":     {address, all, theirs, 404},
+		"another caller":        {address, as{token: "supporttoken"}, session, 404},
+		"another's address":     {other, all, session, 404},
+		"a session made up":     {address, all, []*http.Cookie{{Name: sessionCookie, Value: "x"}}, 404},
+		"nobody":                {address, as{}, session, 401},
+		"an unknown credential": {address, as{token: "wrong"}, session, 401},
+		"no role":               {address, as{token: "nobodytoken"}, session, 403},
+		"empty":                 {"/-/media/", all, session, 404},
+		"short":                 {"/-/media/AAAA", all, session, 404},
+		"no base64":             {"/-/media/" + strings.Repeat("!", 60), all, session, 404},
+		"long":                  {"/-/media/" + strings.Repeat("A", 20000), all, session, 404},
+	} {
+		if resp, body := s.play("GET", test.address, test.who, test.cookies); resp.StatusCode != test.status || strings.Contains(body, "la la") {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		}
+	}
+	// One bit anywhere, and nobody knows it.
+	token := []byte(strings.TrimPrefix(address, "/-/media/"))
+	data, err := base64.RawURLEncoding.DecodeString(string(token))
+	must(t, err)
+	for i := range len(data) * 8 {
+		data[i/8] ^= 1 << (i % 8)
+		if resp, _ := s.play("GET", "/-/media/"+base64.RawURLEncoding.EncodeToString(data), all, session); resp.StatusCode != 404 {
+			t.Fatalf("bit %d: %d", i, resp.StatusCode)
+		}
+		data[i/8] ^= 1 << (i % 8)
+	}
+	// A new process has new keys, unless it is told.
+	again := withMedia(t, everybody, func(o *Options) { o.Seals = s.viewer.Seals })
+	if resp, _ := again.play("GET", address, all, session); resp.StatusCode != 200 {
+		t.Errorf("the same seals: %d", resp.StatusCode)
+	}
+	again = withMedia(t, everybody)
+	if resp, _ := again.play("GET", address, all, session); resp.StatusCode != 404 {
+		t.Errorf("other seals: %d", resp.StatusCode)
+	}
+}
+
+// The gate is asked when an address is made and again when it is used.
+func TestMediaGate(t *testing.T) {
+	s := withMedia(t)
+	for _, token := range []string{"supporttoken", "countertoken"} { // the one hides bodies, the other sees no recordings
+		if address, cookies := s.address(as{token: token}); address != "" || len(cookies) != 0 {
+			t.Errorf("%s has an address: %s, %v", token, address, cookies)
+		}
+	}
+	address, session := s.address(as{token: "clerktoken"})
+	if resp, body := s.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 200 || body != tune {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
+	stricter := withMedia(t, func(o *Options) {
+		o.Seals = s.viewer.Seals
+		gate, err := access.New(map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
+			"clerk": {"twilio": {"*": "see", "recordings.audio": "hide"}}, "support": {}, "counter": {},
+		})
+		must(t, err)
+		o.Gate = gate
+	})
+	if resp, body := stricter.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 403 || strings.Contains(body, "la la") || len(stricter.asked) != 0 {
+		t.Errorf("%d", resp.StatusCode)
+	}
+	none := open(t)
+	if resp, _ := (&stereo{house: none}).play("GET", address, all, session); resp.StatusCode != 404 {
+		t.Errorf("without contents: %d", resp.StatusCode)
+	}
+}
+
+func TestMediaSession(t *testing.T) {
+	s := withMedia(t, func(o *Options) { o.PublicURL = "https://calls.example.com" })
+	if _, session := s.address(all); !session[0].Secure {
+		t.Errorf("%+v", session[0])
+	}
+}
+
+func TestMediaFailures(t *testing.T) {
+	s := withMedia(t)
+	address, session := s.address(all)
+	for name, test := range map[string]struct {
+		medium *understudy.Medium
+		err    error
+		status int
+	}{
+		"gone":   {&understudy.Medium{ReadCloser: http.NoBody, Status: 404, How: understudy.Cold}, nil, 404},
+		"range":  {&understudy.Medium{ReadCloser: http.NoBody, Status: 416, ContentRange: "bytes */9", How: understudy.Cold}, nil, 416},
+		"outage": {nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}, 503},
+		"closed": {nil, understudy.ErrClosed, 503},
+	} {
+		s.medium = func() (*understudy.Medium, error) { return test.medium, test.err }
+		resp, body := s.play("GET", address, all, session)
+		if resp.StatusCode != test.status || body == "" || strings.Contains(resp.Header.Get("Cache-Control"), "max-age") {
+			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
+		}
+	}
+	// What is older than it should be is not kept by browsers.
+	s.medium = func() (*understudy.Medium, error) {
+		return &understudy.Medium{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html", Detail: "stale: upstream 503", How: understudy.Stale}, nil
+	}
+	resp, _ := s.play("GET", address, all, session)
+	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("%v", h)
+	}
+	// What breaks off cuts the connection.
+	s.medium = func() (*understudy.Medium, error) {
+		return &understudy.Medium{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav", How: understudy.Cold}, nil
+	}
+	defer func() {
+		if why := recover(); why != http.ErrAbortHandler {
+			t.Errorf("recovered %v", why)
+		}
+	}()
+	s.play("GET", address, all, session)
+	t.Error("half a content was sent as if it were whole")
+}
+
+// No token but one that was made here opens anything, and none makes the viewer
+// fall over.
+func FuzzMediaToken(f *testing.F) {
+	seals, err := NewSeals()
+	if err != nil {
+		f.Fatal(err)
+	}
+	key := understudy.Key{Source: "twilio", URI: recording}
+	good := seals.seal("session", "caller", key, 100)
+	f.Add(good, "session", "caller", int64(100))
+	f.Add(good, "session", "caller", int64(101))
+	f.Add(good, "session", "caller", int64(102))
+	f.Add(good[:len(good)-1], "session", "caller", int64(100))
+	f.Add("", "", "", int64(0))
+	f.Add("AAAAAAAAAAAAAAAAAAAAAA", "session", "caller", int64(-1))
+	f.Fuzz(func(t *testing.T, token, session, caller string, now int64) {
+		got, bucket, ok := seals.open(token, session, caller, now)
+		if right := token == good && session == "session" && caller == "caller" && (now == 100 || now == 101); ok != right || ok && (got != key || bucket != 100) {
+			t.Fatalf("%q for %q, %q at %d: %v %v", token, session, caller, now, got, ok)
+		}
+		made := seals.seal(session, caller, understudy.Key{Source: "s", URI: token}, now)
+		if back, _, ok := seals.open(made, session, caller, now); len(made) <= maxToken && (!ok || back.Source != "s" || back.URI != token) {
+			t.Fatalf("%q does not come back: %+v %v", token, back, ok)
+		}
+		if _, _, ok := seals.open(made, session+"x", caller, now); ok {
+			t.Fatal("another session opens it")
+		}
+	})
+}
