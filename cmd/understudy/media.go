@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -45,6 +47,19 @@ func checkMedia(src *understudy.Source) error {
 		}
 	}
 	return nil
+}
+
+// purgeMedia forgets the contents of a record in a folder no server uses.
+func purgeMedia(dir *folder, a aim) (gone int, err error) {
+	path := filepath.Join(dir.path, mediaFolder)
+	if _, err := os.Stat(path); err != nil {
+		return 0, nil // none was ever held
+	}
+	files, err := store.OpenFiles(store.FilesOptions{Dir: path, Limit: math.MaxInt64, Now: time.Now})
+	if err != nil {
+		return 0, err
+	}
+	return files.Forget(a.source.Name, a.kind, a.id)
 }
 
 // mediaStats joins what the mirror counts of contents and what is held.

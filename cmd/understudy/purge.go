@@ -176,6 +176,12 @@ func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
 	return aim{source: src, kind: name, id: id}, nil
 }
 
+// isRecord reports whether a record is to be forgotten, by its id, its path or
+// the path of its content.
+func (a *aim) isRecord() bool {
+	return a.id != "" && (a.target == nil || a.target.Instance != nil || a.target.Media != nil)
+}
+
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{understudy.ErrInvalid}, args...)...)
 }
@@ -197,12 +203,18 @@ func (h *house) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pur
 		return diagnostics.Purged{}, err
 	}
 	var found mirror.Forgotten
+	files := 0
+	if a.isRecord() {
+		if files, err = h.files.Forget(a.source.Name, a.kind, a.id); err != nil {
+			return diagnostics.Purged{}, err
+		}
+	}
 	if a.target != nil {
 		found, err = h.mirror.Forget(ctx, a.target)
 	} else {
 		found, err = h.mirror.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
 	}
-	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions}, err
+	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions, Files: files}, err
 }
 
 // purgeFolder forgets in a folder no server uses.
@@ -224,9 +236,12 @@ func purgeFolder(ctx context.Context, cfg *config, dir *folder, a aim) (done dia
 		if held {
 			done.Pages = 1
 		}
-		if err != nil || a.target.Instance == nil {
+		if err != nil || !a.isRecord() {
 			return done, err
 		}
+	}
+	if done.Files, err = purgeMedia(dir, a); err != nil {
+		return done, err
 	}
 	pages, versions, err := db.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
 	done.Pages += pages

@@ -49,7 +49,7 @@ func TestStories(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":      cmdServe,
-			"stop":       cmdStop,
+			"end":        cmdEnd,
 			"reload":     cmdReload,
 			"http":       cmdHTTP,
 			"await":      cmdAwait,
@@ -58,6 +58,7 @@ func TestStories(t *testing.T) {
 			"next":       cmdNext,
 			"first":      cmdFirst,
 			"library":    cmdLibrary,
+			"playable":   cmdPlayable,
 		},
 	})
 }
@@ -145,16 +146,16 @@ func readAddresses(ts *testscript.TestScript, name string, r io.Reader, out *str
 	return fmt.Errorf("it ended before it was ready")
 }
 
-// cmdStop ends a server in order; it must exit 0. With -kill it ends at once:
+// cmdEnd ends a server in order; it must exit 0. With -kill it ends at once:
 //
-//	stop [-kill] NAME
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+//	end [-kill] NAME
+func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	servers := ts.Value(serversKey{}).(map[string]*server)
 	hard := len(args) == 2 && args[0] == "-kill"
 	name := args[len(args)-1]
 	s := servers[name]
 	if neg || s == nil {
-		ts.Fatalf("stop: want one of %v", slices.Sorted(maps.Keys(servers)))
+		ts.Fatalf("end: want one of %v", slices.Sorted(maps.Keys(servers)))
 	}
 	delete(servers, name)
 	if hard {
@@ -166,11 +167,11 @@ func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
 	case err := <-s.exited:
 		if err != nil {
 			log, _ := os.ReadFile(ts.MkAbs(name + ".log"))
-			ts.Fatalf("stop %s: %v\n%s", name, err, log)
+			ts.Fatalf("end %s: %v\n%s", name, err, log)
 		}
 	case <-time.After(patience):
 		s.kill()
-		ts.Fatalf("stop %s: still running after %v", name, patience)
+		ts.Fatalf("end %s: still running after %v", name, patience)
 	}
 }
 
