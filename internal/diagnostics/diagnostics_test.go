@@ -22,6 +22,7 @@ type house struct {
 	snapshot Snapshot
 	caller   understudy.Caller
 	callErr  error
+	settings Settings
 }
 
 func (h *house) handler() http.Handler {
@@ -29,6 +30,7 @@ func (h *house) handler() http.Handler {
 		Snapshot: func(context.Context) (Snapshot, error) { return h.snapshot, nil },
 		Readable: func(context.Context) error { return h.readable },
 		Ending:   func() bool { return h.ending },
+		Loads:    func() Settings { return h.settings },
 		Person:   func(*http.Request) (understudy.Caller, error) { return h.caller, h.callErr },
 	}).Handler()
 }
@@ -41,6 +43,7 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 
 func TestHealth(t *testing.T) {
 	ok := map[string]Source{"web": {State: "ok"}}
+	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		house  house
 		status int
@@ -48,6 +51,8 @@ func TestHealth(t *testing.T) {
 	}{
 		"ok":         {house{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
 		"degraded":   {house{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200, `{"status":"degraded","reasons":["source web: down"]}`},
+		"loaded":     {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200, `{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
+		"not loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200, `{"status":"degraded","reasons":["the settings could not be loaded again; the former ones are in force"],"loaded_at":"2026-06-01T12:00:00Z"}`},
 		"ending":     {house{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
 		"unreadable": {house{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["the store cannot be read"]}`},
 	} {
@@ -108,7 +113,7 @@ func TestStatsShape(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources", "store"} {
+	for _, name := range []string{"requests", "warm", "stale", "cold", "composed", "coalesced", "upstream", "sources", "limits", "faces", "process", "settings", "store"} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("stats have no %q", name)
 		}

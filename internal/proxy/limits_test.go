@@ -1,0 +1,57 @@
+// Limits: what the mirror is told of who waits, what is counted, and what
+// somebody who is turned away is told.
+
+package proxy
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+// Credentials have turns of their own, which say nothing else of them.
+func TestCredentialsHaveTurns(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":[]}`))
+	for _, secret := range []string{demo, demo, masked} {
+		if w := b.ask("GET", root+"/Calls.json", secret); w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	a := b.script.asked
+	if a[0].Turn == 0 || a[0].Turn != a[1].Turn || a[0].Turn == a[2].Turn {
+		t.Errorf("turns %x, %x, %x", a[0].Turn, a[1].Turn, a[2].Turn)
+	}
+	other := newBed(t)
+	other.answers(page("calls", true, 200, `{"calls":[]}`))
+	other.ask("GET", root+"/Calls.json", demo)
+	if other.script.asked[0].Turn == a[0].Turn {
+		t.Error("a turn is the same in another process: it tells the credential")
+	}
+}
+
+func TestTooManyWait(t *testing.T) {
+	b := newBed(t)
+	b.fails(&understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: 2300 * time.Millisecond})
+	w := b.ask("GET", root+"/Calls.json", demo)
+	if w.Header().Get("Retry-After") != "3" {
+		t.Errorf("%v", w.Header())
+	}
+	wantShape(t, w.Body.Bytes(), 503, 20500, "too many wait for upstream")
+}
+
+func TestTooLargeBodiesAreCounted(t *testing.T) {
+	b := newBed(t)
+	n := 0
+	b.large = func() { n++ }
+	for range 3 {
+		b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader(strings.Repeat("x", 2000))), demo)
+	}
+	b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader(strings.Repeat("x", 2000))), reader) // may not write at all
+	if n != 3 {
+		t.Errorf("%d counted, want 3", n)
+	}
+}
