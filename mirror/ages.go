@@ -108,6 +108,11 @@ func (m *Mirror) ages() *Ages { return m.aging.Load() }
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
 	m.aging.Store(&a)
+	for _, s := range m.sources {
+		for _, p := range s.polls() {
+			p.nudge() // its next turn may come sooner
+		}
+	}
 }
 
 // age is how old at is: monotonic where both times have such a reading, wall

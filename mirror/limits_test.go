@@ -161,6 +161,20 @@ func TestAgesAreReplaced(t *testing.T) {
 	})
 }
 
+// TestPollsKeepToNewAges: a poll that was far off comes sooner.
+func TestPollsKeepToNewAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"), func(o *Options) { o.Ages.Newest = 24 * time.Hour })
+		time.Sleep(time.Minute)
+		s.SetAges(Ages{Newest: 2 * time.Minute})
+		before, _ := s.fetches("Calls.json")
+		time.Sleep(time.Minute)
+		if n, _ := s.fetches("Calls.json"); n != before+1 {
+			t.Errorf("%d fetches in the minute in which one was due", n-before)
+		}
+	})
+}
+
 // TestPollsAreReplaced: a kind begins to be kept warm, and ends, while the
 // mirror runs; one that stays is not disturbed.
 func TestPollsAreReplaced(t *testing.T) {
