@@ -36,6 +36,7 @@ const (
 type marker struct {
 	fate  fate
 	place string // "calls.from of CA…", for a failure's sentence
+	aside bool   // nobody need see it
 }
 
 // garden is the upstream. Markers are texts of a form nothing else has; those
@@ -50,6 +51,7 @@ type garden struct {
 	markers map[string]marker
 	bodies  map[string][]byte // by path and page: the same request gets the same bytes
 	asked   []string          // "METHOD path?query"
+	aside   bool              // what is made now is shown in part only: a list of a record on that record's page
 }
 
 var textMarker = regexp.MustCompile(`(?i)zqm[0-9]{6}x`)
@@ -64,7 +66,7 @@ const (
 func (g *garden) mark(f fate, place string) string {
 	g.n++
 	m := fmt.Sprintf("zqm%06dx", g.n)
-	g.markers[m] = marker{f, place}
+	g.markers[m] = marker{f, place, g.aside}
 	return m
 }
 
@@ -72,7 +74,7 @@ func (g *garden) mark(f fate, place string) string {
 func (g *garden) number(f fate, place string) string {
 	g.n++
 	m := fmt.Sprintf(numberStart+"%06d", g.n)
-	g.markers[m] = marker{f, place}
+	g.markers[m] = marker{f, place, g.aside}
 	return fmt.Sprintf("+%s%04d", m, g.n%9000+1000)
 }
 
@@ -88,10 +90,10 @@ func (g *garden) found(sent []byte) map[string]marker {
 		}
 	}
 	if bytes.Contains(sent, []byte(g.basic())) {
-		all[g.basic()] = marker{nobodies, "the Authorization header sent upstream"}
+		all[g.basic()] = marker{nobodies, "the Authorization header sent upstream", true}
 	}
 	if bytes.Contains(sent, []byte(g.url)) {
-		all[g.url] = marker{nobodies, "upstream's own address"}
+		all[g.url] = marker{nobodies, "upstream's own address", true}
 	}
 	digits := bytes.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
@@ -397,8 +399,12 @@ func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, cont
 			status = s
 		}
 	}
-	name := fmt.Sprintf("%s %s %s %d", r.Method, r.URL.Path, r.URL.Query().Get("Page"), status)
+	name := fmt.Sprintf("%s %s %s %d", strings.Replace(r.Method, "HEAD", "GET", 1), r.URL.Path, r.URL.Query().Get("Page"), status)
 	if body = g.bodies[name]; body == nil {
+		g.aside = slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
+			return t.List != nil && v.Value != g.variable(v.Name)
+		})
+		defer func() { g.aside = false }()
 		body = []byte(g.body(t, r, status))
 		g.bodies[name] = body
 	}
@@ -410,7 +416,7 @@ func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, cont
 	case status == 206:
 		status = 200
 	}
-	if t.Media != nil && status == 200 {
+	if t.Media != nil && status == http.StatusOK {
 		contentType = t.Media.Types[0]
 	}
 	return status, contentType, body
@@ -421,7 +427,7 @@ func (g *garden) body(t *understudy.Target, r *http.Request, status int) string 
 	switch {
 	case t.Kind == nil:
 		return g.trouble(404)
-	case t.Media != nil && status == 200:
+	case t.Media != nil && (status == 200 || status == 206):
 		return "RIFF" + g.mark(bodies, "the content of "+t.Kind.Name)
 	case trouble && status == 200:
 		return "<html><body>" + g.mark(nobodies, "an HTML page where JSON belongs") + "</body></html>"
@@ -457,6 +463,9 @@ func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	for _, name := range []string{"X-Note", "Etag", "Link", "Warning", "Server", "Content-Disposition", "X-Powered-By"} {
 		w.Header().Set("X-Signed-In", "Basic "+g.basic())
+		if name == "Etag" && t.Media != nil {
+			continue // a content's own is passed on
+		}
 		w.Header().Set(name, `"`+g.mark(nobodies, "upstream's header "+name)+`"`)
 	}
 	w.Header().Set("Set-Cookie", "session="+g.mark(nobodies, "upstream's cookie"))
