@@ -201,6 +201,9 @@ func (m *Mirror) file(b *bringing, medium *understudy.Medium) error {
 		}
 		return err
 	case http.StatusNotFound, http.StatusGone:
+		if b.held.Key.Zero() {
+			return nil // perhaps it is only not under this path, or not yet
+		}
 		_, err := m.media.files.Forget(b.source.Name, b.kind.name, b.target.ID)
 		return err
 	}

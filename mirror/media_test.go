@@ -510,6 +510,24 @@ func TestContentWhenTheMirrorCloses(t *testing.T) {
 	})
 }
 
+// Under another account's path a recording is not there; that does not mean
+// that it is gone.
+func TestContentUnderAnotherPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, x, files := recorded(t)
+		s.hear(t, understudy.MediaAsk{})
+		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
+		other, err := s.spec.Target("twilio", strings.Replace(s.audio(t).Key.URI, account, "AC00000000000000000000000000000002", 1), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, _ := s.hear(t, understudy.MediaAsk{Target: other}); m.Status != 404 || files.Stats().Files != 1 {
+			t.Errorf("%+v, %+v", m, files.Stats())
+		}
+		wantMedium(t, first(s.hear(t, understudy.MediaAsk{})), understudy.Warm, "")
+	})
+}
+
 func TestContentThatIsHeldOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)

@@ -63,11 +63,11 @@ func (s *stream) open() (*understudy.Medium, *understudy.UpstreamError, error) {
 		if err != nil || refused != nil {
 			return nil, refused, err
 		}
-		credential := c.credentials.Load()
 		m, failure, err := s.try(g, probe)
-		if failure == nil || failure.Why != understudy.FailCredential || c.credentials.Load() == credential {
+		if !g.replaced {
 			return m, failure, err
 		}
+		g.replaced = false
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *stream) open() (*understudy.Medium, *understudy.UpstreamError, error) {
 func (s *stream) try(g *going, probe bool) (*understudy.Medium, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.release()
-	began := c.o.Now()
+	began, credential := c.o.Now(), c.credentials.Load()
 	c.counts.sent(g.reason)
 	resp, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
@@ -102,6 +102,13 @@ func (s *stream) try(g *going, probe bool) (*understudy.Medium, *understudy.Upst
 		return nil, nil, s.ctx.Err()
 	}
 	c.counts.failed()
+	if failure.Why == understudy.FailCredential && c.credentials.Load() != credential {
+		g.replaced = true
+		if probe {
+			c.gate.unused()
+		}
+		return nil, failure, nil
+	}
 	if away {
 		c.gate.good(g.key, probe) // the source itself answered: it said where to look
 	} else {

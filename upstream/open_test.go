@@ -496,6 +496,23 @@ func TestOpenWhileDown(t *testing.T) {
 	})
 }
 
+// A credential that is replaced while it is refused costs no request.
+func TestCredentialReplacedWhileOpening(t *testing.T) {
+	var c *Client
+	s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
+		if _, secret, _ := r.BasicAuth(); secret == token {
+			c.SetCredential("", understudy.NewSecret("anothertoken"))
+			return reply(401, "no"), nil
+		}
+		return reply(200, "RIFF", "Content-Type", "audio/x-wav"), nil
+	}}
+	c = scripted(t, s)
+	m, err := openAudio(t, c)
+	if err != nil || text(t, m) != "RIFF" || s.count() != 2 || c.Health().State != "ok" {
+		t.Errorf("%+v, %v, %d requests, %+v", m, err, s.count(), c.Health())
+	}
+}
+
 func TestCloseEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dribble{pieces: make(chan string)}

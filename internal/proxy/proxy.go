@@ -204,7 +204,9 @@ func (v *visit) end() {
 		}
 	}
 	v.line.Took = v.now().Sub(v.line.At)
-	v.took(v.line.Took)
+	if v.target == nil || v.target.Media == nil {
+		v.took(v.line.Took) // how long a caller listens is no answer time
+	}
 	v.access.Add(&v.line)
 	if why != nil {
 		panic(http.ErrAbortHandler)
