@@ -111,7 +111,9 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	if f == nil && want.reason == understudy.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
 		return nil, false, errLanded
 	}
-	start := f == nil || f.overtaken() || want.direct && f.landed()
+	// Of one that has landed only its page is for others: not its error, and
+	// nothing for who wants it as fresh as upstream.
+	start := f == nil || f.overtaken() || f.landed() && (want.direct || f.err != nil)
 	if want.reason == understudy.Waiting {
 		if err := m.flights.admit(m.limits.Load(), want.turn, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
