@@ -34,7 +34,7 @@ bench: build ## measure: results go to bench/results
 setup: ## install what tests need from Debian's packages, when it is absent
 	@tools/steps setup
 
-screens: build ## take pictures of the viewer's pages into docs/screens
+screens: build ## take pictures of every page of the viewer into .cache/screens
 	@tools/steps setup
 	@cd e2e && $(GO) run ./screens
 

@@ -291,7 +291,7 @@ func TestBrowserKeyboard(t *testing.T) {
 		}
 	}
 	position := -1
-	for _, want := range []string{"#main", "a / ", "/twilio/calls", "/twilio/messages", "select zone", "summary", "Status", "PageSize", "button", "/twilio/calls/CA"} {
+	for _, want := range []string{"#main", "a / ", "/twilio/calls", "/twilio/messages", "button", "input q", "select zone", "summary", "Status", "PageSize", "button", "/twilio/calls/CA"} {
 		found := -1
 		for i := position + 1; i < len(order); i++ {
 			if strings.Contains(order[i], want) {
@@ -324,11 +324,12 @@ func TestBrowserSmallScreen(t *testing.T) {
 	t.Parallel()
 	demo := startDemo(t, "--latency", "20ms", "--records", "500")
 	var page struct {
-		Messages []struct{ Sid string }
-		Calls    []struct{ Sid string }
+		Messages    []struct{ Sid, From, To string }
+		Calls       []struct{ Sid string }
+		Conferences []struct{ Sid string }
 	}
 	user := account + ":" + demoToken
-	for _, path := range []string{"/Messages.json", "/Calls.json"} {
+	for _, path := range []string{"/Messages.json", "/Calls.json", "/Conferences.json"} {
 		if err := json.Unmarshal(get(t, user, demo.URL("twilio")+base+path).body, &page); err != nil {
 			t.Fatal(err)
 		}
@@ -338,6 +339,9 @@ func TestBrowserSmallScreen(t *testing.T) {
 		"/", "/twilio/calls", "/twilio/messages", "/twilio/accounts", "/twilio/incoming_phone_numbers", "/twilio/calls?Status=busy",
 		"/twilio/calls/" + page.Calls[0].Sid, "/twilio/messages/" + page.Messages[0].Sid, "/twilio/accounts/" + account,
 		"/twilio/calls/CA00000000000000000000000000000000", "/twilio/calls?nonsense=1", "/nowhere",
+		"/twilio/number/" + page.Messages[0].From, "/twilio/number/" + page.Messages[0].From + "/" + page.Messages[0].To, "/search", "/search?q=hello+there",
+		"/twilio/alerts", "/twilio/recordings", "/twilio/notifications", "/twilio/usage_records", "/twilio/monitor_events", "/twilio/participants", "/twilio/balance",
+		"/twilio/available_phone_numbers?CountryCode=US", "/twilio/conferences/" + page.Conferences[0].Sid,
 	} {
 		for _, width := range []int64{360, 768, 1920} {
 			b.size(width, 800)

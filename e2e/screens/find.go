@@ -110,7 +110,7 @@ func findOthers(viewer string, pages []page) ([]page, error) {
 	for _, kind := range []string{"alerts", "queues", "notifications"} {
 		all, err := records(viewer, kind, "")
 		if err != nil || len(all) == 0 {
-			fmt.Println("no", kind, err); continue
+			return nil, fmt.Errorf("no %s: %w", kind, err)
 		}
 		pages = append(pages, page{strings.TrimSuffix(kind, "s"), "/twilio/" + kind + "/" + all[0].text("sid")})
 	}

@@ -186,6 +186,8 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 	paths := []string{"/twilio/calls", "/twilio/messages", "/twilio/incoming_phone_numbers", "/twilio/accounts"}
 	paths = append(paths, "/twilio/calls/"+h.firstID("/twilio/calls", `CA[0-9a-f]{32}`), "/twilio/messages/"+h.firstID("/twilio/messages", `SM[0-9a-f]{32}`),
 		"/twilio/incoming_phone_numbers/"+h.firstID("/twilio/incoming_phone_numbers", `PN[0-9a-f]{32}`), "/twilio/accounts/"+account)
+	number := h.ownNumber()
+	paths = append(paths, "/twilio/alerts", "/twilio/usage_records", "/twilio/conferences/"+h.firstID("/twilio/conferences", `CF[0-9a-f]{32}`))
 	h.rewrite(func(body string) string { return texts.ReplaceAllString(body, `$1"`+payload+`"`) })
 	for _, token := range []string{"alltoken", "supporttoken"} {
 		for _, p := range paths {
@@ -198,6 +200,13 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 			}
 			wellFormed(t, p, page)
 		}
+	}
+	for _, p := range []string{"/twilio/number/" + number, "/twilio/number/" + number + "/+15550001111"} {
+		page := h.page(p, all)
+		if strings.Contains(page, "<script>") || strings.Contains(page, "<img src=x") || strings.Contains(page, `href="javascript`) {
+			t.Errorf("%s runs what a record says", p)
+		}
+		wellFormed(t, p, page)
 	}
 	h.rewrite(func(body string) string { return body })
 	for _, p := range []string{"/twilio/calls?From=%22%3E%3Cscript%3E", "/twilio/calls?%3Cscript%3E=1", "/twilio/%3Cscript%3E", "/%3Cscript%3E/x", "/twilio/calls/%3Cscript%3E", "/%3Cscript%3E"} {

@@ -77,8 +77,9 @@ type house struct {
 // roles are the policy of the tests.
 var roles = access.Roles{
 	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
-	"clerk":   {"twilio": {"*": "see", "calls.sid": "hide", "price": "hide", "messages": "hide"}},
+	"clerk":   {"twilio": {"*": "see", "calls.sid": "hide", "price": "hide", "messages": "hide", "alerts.log_level": "hide"}},
 	"counter": {"twilio": {"incoming_phone_numbers": "see"}},
+	"watcher": {"twilio": {"*": "see", "participants": "hide", "alerts": "hide"}},
 }
 
 func credential(name, secret, role string) callers.Credential {
@@ -105,7 +106,7 @@ func open(t testing.TB, set ...func(*Options)) *house {
 		Sources: []*understudy.Source{src}, Now: func() time.Time { return noon },
 		Credentials: []callers.Credential{
 			credential("everything", "alltoken", understudy.RoleAll), credential("masked", "supporttoken", "support"),
-			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"), credential("nobody", "nobodytoken", ""),
+			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"), credential("watcher", "watchertoken", "watcher"), credential("nobody", "nobodytoken", ""),
 		},
 	})
 	must(t, err)

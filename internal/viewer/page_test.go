@@ -6,6 +6,7 @@ package viewer
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -78,6 +79,15 @@ func TestGolden(t *testing.T) {
 	golden(t, "detail-masked", h.page("/twilio/calls/"+failed, as{token: "supporttoken", zone: "Europe/Berlin"}))
 	_, body, _ := h.get("/twilio/calls?Form=1", berlin)
 	golden(t, "failure", body)
+	golden(t, "search", h.page("/search?q=hello", berlin))
+	var data numberJSON
+	number := "/twilio/number/" + h.ownNumber()
+	_, body, _ = h.get(number+".json", all)
+	must(t, json.Unmarshal([]byte(body), &data))
+	golden(t, "number", h.page("/twilio/number/"+data.Partners[4].Number, berlin))
+	golden(t, "conversation", h.page(data.Partners[4].Href, berlin))
+	golden(t, "rollup", h.page("/twilio/alerts?PageSize=5", berlin))
+	golden(t, "lacking", h.page("/twilio/queue_members", berlin))
 }
 
 // everyPage are addresses of every page there is, errors included.
@@ -88,6 +98,10 @@ func (h *house) everyPage() []string {
 		"/twilio/calls/" + h.firstID("/twilio/calls", `CA[0-9a-f]{32}`), "/twilio/messages/" + h.firstID("/twilio/messages", `SM[0-9a-f]{32}`),
 		"/twilio/incoming_phone_numbers/" + h.firstID("/twilio/incoming_phone_numbers", `PN[0-9a-f]{32}`), "/twilio/accounts/" + account,
 		"/twilio/calls/CA00000000000000000000000000000000", "/twilio/calls/~",
+		"/twilio/number/" + h.ownNumber(), "/twilio/number/+15550001111", "/twilio/number/" + h.ownNumber() + "/+15550001111", "/twilio/number/x",
+		"/search", "/search?q=hello", "/search?q=2125550100", "/twilio/alerts", "/twilio/participants", "/twilio/balance", "/twilio/usage_records", "/twilio/countries",
+		"/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`), "/twilio/conferences/" + h.firstID("/twilio/conferences", `CF[0-9a-f]{32}`),
+		"/twilio/alerts/" + h.firstID("/twilio/alerts", `NO[0-9a-f]{32}`),
 	}
 }
 
@@ -228,8 +242,8 @@ func TestHeaders(t *testing.T) {
 
 // A page of 50 rows with everything it loads weighs less than 40 KB.
 func TestWeight(t *testing.T) {
-	h := open(t)
-	for _, path := range []string{"/twilio/calls", "/twilio/messages"} {
+	h := open(t, func(o *Options) { o.Media = studio{} })
+	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/twilio/alerts", "/twilio/number/" + h.ownNumber(), "/twilio/messages/" + h.pictured(), "/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)} {
 		total := 0
 		for _, p := range []string{path, h.viewer.files.address["viewer.css"], h.viewer.files.address["viewer.js"], h.viewer.files.address["icon.svg"]} {
 			_, body, head := h.get(p, as{token: "alltoken", headers: map[string]string{"Accept-Encoding": "gzip, br"}})
