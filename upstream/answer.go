@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -68,16 +66,6 @@ func brokenFailure(err error) understudy.Failure {
 		return understudy.FailUnreachable
 	}
 	return understudy.FailUnusable
-}
-
-// redirect says where an answer pointed, by host alone: the rest may be
-// somebody's signed link.
-func redirect(h http.Header) error {
-	to, err := url.Parse(h.Get("Location"))
-	if err != nil || to.Host == "" {
-		return errors.New("a redirect is not followed")
-	}
-	return fmt.Errorf("a redirect to %s is not followed", clip(to.Host))
 }
 
 // passing is the page of a 429 or 5xx, to be shown when nothing is held; nil

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -100,39 +99,6 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began)
 	return a, true, nil
-}
-
-// ask sends a request and, when it is a GET, follows redirects within the
-// source's own paths: our credential goes nowhere else, and what lies elsewhere
-// is not this API. astray says why a redirect could not be followed to its end.
-func (c *Client) ask(req *http.Request, e errand, quiet *alarm) (resp *http.Response, astray, err error) {
-	seen := []string{req.URL.String()}
-	for {
-		c.counts.sent(e.reason)
-		if resp, err = c.transport.RoundTrip(req); err != nil {
-			return nil, nil, err
-		}
-		if !isRedirect(resp.StatusCode) || e.method != http.MethodGet {
-			return resp, nil, nil
-		}
-		to, err := c.media.next(req.URL, resp.Header.Get("Location"))
-		switch {
-		case err != nil:
-			return resp, err, nil
-		case !c.media.isHome(to):
-			return resp, redirect(resp.Header), nil
-		case slices.Contains(seen, to.String()):
-			return resp, errors.New("redirects that lead in a circle"), nil
-		case len(seen) > maxRedirects:
-			return resp, fmt.Errorf("more than %d redirects", maxRedirects), nil
-		}
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
-		_ = resp.Body.Close()
-		seen = append(seen, to.String())
-		quiet.reset(c.o.FirstByte)
-		req = req.Clone(req.Context())
-		req.URL, req.Host = to, ""
-	}
 }
 
 // wantsBody is false for the answers whose body nobody will look at.
