@@ -26,7 +26,7 @@ const (
 // overload asks for cold pages at three times the rate upstream may be asked
 // with, and for warm ones all the while.
 func overload(ctx context.Context, r *run) (err error) {
-	long := time.Duration(r.times(45, 12)) * time.Second
+	long := time.Duration(r.times(45, 4)) * time.Second
 	g, err := r.rig(ctx, set{latency: time.Second, settings: []string{fmt.Sprintf("rate: %d", budgetRate)}, mirror: "newest: 10m, older: 10m"})
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func overload(ctx context.Context, r *run) (err error) {
 	if _, err := w.page(ctx, calls); err != nil { // warm from now on
 		return err
 	}
-	before, err := warmFor(ctx, g, 5*time.Second)
+	before, err := warmFor(ctx, g, time.Duration(r.times(10, 1))*time.Second)
 	if err != nil {
 		return err
 	}
