@@ -260,7 +260,6 @@ type sight struct {
 // mediaLink is the address of a content as a page names it.
 var mediaLink = regexp.MustCompile(`/-/media/[^"' ?<>\\]+`)
 
-
 // look asks everything as one credential. A marker that role must not see ends
 // up in a failure with the request that gave it away.
 func (g *garden) look(t *testing.T, faces []face, user string, may func(fate) bool) sight {
