@@ -3,10 +3,8 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -397,118 +395,6 @@ func TestContentOfARecordThatWent(t *testing.T) {
 }
 
 func first[A, B any](a A, _ B) A { return a }
-
-// What was on its way when the record went is not kept either.
-func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, x, files := recorded(t)
-		x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
-		heard := make(chan error)
-		go func() {
-			m, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)})
-			if err == nil && m.Status == 200 {
-				err = errors.New("it was played")
-				m.Close()
-			}
-			heard <- err
-		}()
-		time.Sleep(500 * time.Millisecond)
-		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
-		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-heard; err != nil {
-			t.Error(err)
-		}
-		if files.Stats().Files != 0 {
-			t.Errorf("%+v", files.Stats())
-		}
-	})
-}
-
-func TestContentThatCannotBeKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, x, files := recorded(t)
-		large := bytes.Repeat([]byte("x"), 9<<20) // more than one file may have
-		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) {
-			m := medio(200, "")
-			m.ReadCloser, m.Size = io.NopCloser(bytes.NewReader(large)), int64(len(large))
-			return m, nil
-		})
-		for range 3 {
-			if m, text := s.hear(t, understudy.MediaAsk{}); len(text) != len(large) || m.File != nil {
-				t.Errorf("%d bytes", len(text))
-			}
-			synctest.Wait()
-		}
-		if st := s.Stats("twilio").Media; len(x.asks()) != 4 || st.NotKept != 1 || files.Stats().Files != 0 {
-			t.Errorf("%d asks, %+v", len(x.asks()), st)
-		}
-		// What broke off is passed on as far as it came, and tried again.
-		broken := fmt.Errorf("broke off")
-		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) {
-			m := medio(200, "")
-			m.ReadCloser, m.Size = io.NopCloser(io.MultiReader(strings.NewReader("half"), errReader{broken})), 100
-			return m, nil
-		})
-		other := understudy.MediaAsk{Target: s.target(t, "Recordings/RE2.wav", "")}
-		m, err := s.Mirror.Open(t.Context(), other)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := io.ReadAll(m); !errors.Is(err, broken) || string(b) != "half" {
-			t.Errorf("%q, %v", b, err)
-		}
-		m.Close()
-		time.Sleep(2 * time.Second)
-		x.answer(nil)
-		if m, text := s.hear(t, other); text != sound || m.File == nil {
-			t.Errorf("%q %+v", text, m)
-		}
-	})
-}
-
-type errReader struct{ err error }
-
-func (r errReader) Read([]byte) (int, error) { return 0, r.err }
-
-func TestContentErrands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, x, _ := recorded(t)
-		x.wait = 5 * time.Second
-		var all sync.WaitGroup
-		for i := range 3 * maxErrands {
-			all.Go(func() {
-				s.hear(t, understudy.MediaAsk{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
-			})
-		}
-		time.Sleep(time.Second)
-		s.media.Lock()
-		n := len(s.media.errands)
-		s.media.Unlock()
-		if n != maxErrands || len(x.asks()) != 3*maxErrands {
-			t.Errorf("%d errands, %d asks", n, len(x.asks()))
-		}
-		all.Wait()
-		if n := s.Loads().Waiters.Now; n != 0 {
-			t.Errorf("%d waiters left", n)
-		}
-	})
-}
-
-func TestContentWhenTheMirrorCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, x, _ := recorded(t)
-		x.wait = time.Minute
-		time.AfterFunc(time.Second, s.stop)
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
-			t.Errorf("%v", err)
-		}
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
-			t.Errorf("%v", err)
-		}
-	})
-}
 
 // Under another account's path a recording is not there; that does not mean
 // that it is gone.

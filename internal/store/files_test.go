@@ -398,3 +398,17 @@ func TestFilesAtOnce(t *testing.T) {
 		t.Errorf("%+v, after a restart %+v", st, after)
 	}
 }
+
+func BenchmarkFilesGet(b *testing.B) {
+	s := newShelf(b)
+	c := s.put(1, strings.Repeat("x", 100_000))
+	for b.Loop() {
+		_, r, err := s.Get(b.Context(), c.Key)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
