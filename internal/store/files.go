@@ -92,11 +92,12 @@ type putting struct {
 	spoiled bool // forgotten meanwhile: it must not be kept
 }
 
-// FilesStats counts contents. Counts only rise but Files and Bytes.
+// FilesStats counts contents. Counts only rise, but for Files and Bytes.
 type FilesStats struct {
 	Files     int64 // keys held
 	Bytes     int64 // of their contents
 	Limit     int64
+	Most      int64 // bytes of one content
 	Kept      int64 // put
 	Evicted   int64 // removed to stay under the limit
 	Forgotten int64 // removed because their record went
@@ -269,5 +270,6 @@ func (f *Files) Stats() FilesStats {
 	defer f.mu.Unlock()
 	s := f.stats
 	s.Files, s.Bytes, s.Limit = int64(len(f.byKey)), f.bytes, f.o.Limit
+	s.Most = f.o.Most
 	return s
 }
