@@ -135,7 +135,7 @@ func (b *budget) patience(p *place) *time.Timer {
 	case p.reason == understudy.Prefetch:
 		return time.NewTimer(b.hope)
 	case p.reason == understudy.Waiting && p.queue > 0:
-		return time.NewTimer(p.queue)
+		return time.NewTimer(p.queue - p.queue/50) // a timer is late on a busy machine
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (b *budget) late(p *place) error {
 		return nil // it has been let out
 	}
 	// At the very end of his patience he would leave just as his turn comes.
-	if wait := b.wait(ahead); wait > patience-patience/50 {
+	if wait := b.wait(ahead); wait > patience-patience/25 {
 		return &queueError{after: max(minRetry, wait-patience)}
 	}
 	return nil
