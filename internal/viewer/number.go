@@ -98,6 +98,9 @@ func (v *Viewer) number(q *visit) error {
 // number is refused, whatever the number: the page would tell of what is
 // hidden.
 func (q *visit) numbered(name string) (string, error) {
+	if len(q.source.talks) == 0 {
+		return "", notFound(q.source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
+	}
 	if len(q.talks(q.source)) == 0 {
 		role := q.caller.Role()
 		return "", &problem{

@@ -109,4 +109,10 @@ func TestAnyAPI(t *testing.T) {
 		t.Errorf("an id with a slash: %d", status)
 	}
 	h.page("/", reader)
+	if status, body, _ := h.get("/books-r-us/number/+15551234567", reader); status != 404 || !strings.Contains(body, "City Library has no pages of numbers") {
+		t.Errorf("a number where nobody is called: %d", status)
+	}
+	if page := h.page("/search?q=5551234567", reader); !strings.Contains(page, "is no id and no number") {
+		t.Error("a number is found where nobody is called")
+	}
 }

@@ -1,0 +1,64 @@
+// Reason: why a record failed, or upstream refused, in words for people.
+
+package viewer
+
+import (
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/kit/jsonspan"
+)
+
+// reason says which code a record carries, in upstream's words where it gives
+// any, else what the code means, and where upstream explains it. A failed state
+// speaks for itself.
+func (q *visit) reason(p *detailPage, row access.Row) {
+	f := q.codeField(row)
+	if f == nil {
+		return
+	}
+	code := row.Field(f.Name).Text
+	p.Reason = upperFirst(titleOf(f)) + " " + code
+	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
+		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
+			p.Reason += ": " + strings.TrimSuffix(words.Text, ".")
+			p.Docs = q.source.codeDocs(code)
+			return
+		}
+	}
+	p.Meaning, p.Docs = q.source.Spec.Errors.Meanings[code], q.source.codeDocs(code)
+}
+
+// codeField is the field that says why a record failed: a code of the API, or
+// what the spec calls failed whenever it is there.
+func (q *visit) codeField(row access.Row) *understudy.Field {
+	set := func(name string) bool {
+		v := row.Field(name)
+		return v.State == access.Seen && v.Text != ""
+	}
+	for _, st := range q.kind.Failed {
+		if len(st.In) == 0 && set(st.Field) {
+			return q.kind.Field(st.Field)
+		}
+	}
+	for _, f := range q.kind.Fields {
+		if f.Type == understudy.TypeCode && set(f.Name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// upstreamWords is what an error body says to a person: its message, else its
+// beginning.
+func upstreamWords(body []byte) string {
+	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
+		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
+			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
+				return "It says: " + clipTo(jsonspan.Text(body, v), 400)
+			}
+		}
+	}
+	return "It says: " + clipTo(string(body), 400)
+}
