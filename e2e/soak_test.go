@@ -47,7 +47,7 @@ func TestSoak(t *testing.T) {
 	house, _ := startHouse(t, settings{
 		upstream: up, polls: "[calls, messages]",
 		source: "max_body: 1MiB, timeouts: {connect: 1s, first_byte: 2s, stall: 1s, total: 3s}",
-		mirror: "{newest: 2s, older: 4s, final: 4s, other: 2s, stale: 3s}",
+		mirror: "{hot: 8MiB, newest: 2s, older: 4s, final: 4s, other: 2s, stale: 3s}",
 	})
 	truths := truthsOf(t, up, chance)
 	for i, k := range truths { // before any fault everything is as upstream has it
