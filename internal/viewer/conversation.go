@@ -59,7 +59,6 @@ type turn struct {
 	Failed bool
 
 	at  time.Time
-	id  string
 	raw []byte
 }
 
@@ -241,7 +240,7 @@ func (q *visit) turnOf(s strand, row access.Row, before time.Time) (turn, bool) 
 		return turn{}, false
 	}
 	sheet := q.sheet(k, nil, nil)
-	t := turn{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, id: row.ID, raw: row.Raw()}
+	t := turn{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.zone).Format("15:04")
 	for _, c := range k.columns {
 		if q.v.Gate.Level(q.caller, q.source.Name, k.Name, c.Name) == access.Hide && c.shape != prose {

@@ -95,7 +95,7 @@ func (q *visit) banners() []banner {
 		if q.source != nil && s != q.source || !q.sees(s) || q.caller.Role() == "" {
 			continue
 		}
-		snap := q.v.glimpses.of(q, s)
+		snap := q.v.snapshots.of(q, s)
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}

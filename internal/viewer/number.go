@@ -114,7 +114,7 @@ func (q *visit) numbered(name string) (string, error) {
 		text = strings.TrimSuffix(text, dataSuffix)
 	}
 	if !isNumber(text) {
-		return "", notFound(clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.", "/search?q="+strings.TrimPrefix(understudy.Query{{Value: text}}.String(), "="))
+		return "", notFound(clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.", searchHref(text))
 	}
 	return text, nil
 }

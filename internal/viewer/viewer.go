@@ -71,16 +71,16 @@ type Options struct {
 // Viewer is the web face, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
 	Options
-	sources  []*sourcePlan
-	byName   map[string]*sourcePlan
-	mux      *http.ServeMux
-	own      *http.ServeMux // the viewer's part of /-/
-	files    *files
-	pages    *pages
-	zones    *zones
-	numbers  *numbers
-	glimpses glimpses
-	forms    *http.CrossOriginProtection
+	sources   []*sourcePlan
+	byName    map[string]*sourcePlan
+	mux       *http.ServeMux
+	own       *http.ServeMux // the viewer's part of /-/
+	files     *files
+	pages     *pages
+	zones     *zones
+	numbers   *numbers
+	snapshots snapshots
+	forms     *http.CrossOriginProtection
 }
 
 // New checks the options, plans the pages of every kind and reads the
