@@ -86,6 +86,7 @@ type limitsConfig struct {
 	Flights     int      `yaml:"flights"`      // fetches under way, default 512
 	Behind      int      `yaml:"behind"`       // of these, with no reader waiting, default 256
 	Queue       int      `yaml:"queue"`        // waiting for one source's budget, default 1000
+	Writes      int      `yaml:"writes"`       // under way to one source, half of them of one credential, default 64
 	Connections int      `yaml:"connections"`  // of one port, default 4096
 	Headers     size     `yaml:"headers"`      // a request's head, default 32KiB
 	RequestBody size     `yaml:"request_body"` // a write's body, default 1MiB
@@ -97,6 +98,7 @@ type limitsConfig struct {
 
 // defaults fills in what this package itself looks at.
 func (l *limitsConfig) defaults() {
+	l.Writes = cmp.Or(l.Writes, 64)
 	l.Connections = cmp.Or(l.Connections, 4096)
 	l.Headers = cmp.Or(l.Headers, 32<<10)
 	l.RequestBody = cmp.Or(l.RequestBody, 1<<20)

@@ -82,6 +82,7 @@ func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy,
 type dress struct {
 	handlers []http.Handler
 	viewer   *viewer.Viewer
+	proxies  map[string]*proxy.Proxy // by source
 }
 
 // Close ends what the viewer does by itself.
@@ -100,16 +101,18 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dress{viewer: v, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
+	d := &dress{viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
 			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
 		})
 		if err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
 		d.handlers = append(d.handlers, px)
+		d.proxies[src.Name] = px
 	}
 	return d, nil
 }
@@ -118,6 +121,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 // ones; the former viewer is closed after its last.
 func (h *house) wear(d *dress) {
 	h.worn = d
+	h.proxies.Store(&d.proxies)
 	for i, f := range h.faces {
 		var end func()
 		if i == 0 {

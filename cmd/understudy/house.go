@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/internal/viewer"
 	"understudy/kit/accesslog"
@@ -63,8 +64,11 @@ type house struct {
 	ending  atomic.Bool
 	// uncounted: the home page could not count what is held; it is logged once.
 	uncounted atomic.Bool
-	// tooLarge counts bodies of writes beyond the limit.
+	// tooLarge counts bodies of writes beyond the limit, noPlace writes that
+	// found no place, by source; proxies are those in use.
 	tooLarge atomic.Int64
+	noPlace  map[string]*atomic.Int64
+	proxies  atomic.Pointer[map[string]*proxy.Proxy]
 	log      *slog.Logger
 	closers  []func() error
 }
@@ -72,7 +76,7 @@ type house struct {
 // build opens everything, in the order the rooms need each other. On an error
 // what was opened is closed again.
 func build(ctx context.Context, b blueprint) (h *house, err error) {
-	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	h.live.Store(b.cfg)
 	h.loads.done(time.Now(), nil, nil)
 	defer func() {
@@ -86,7 +90,7 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 	specs := map[string]*understudy.Spec{}
 	for _, src := range h.sources {
 		specs[src.Name] = src.Spec
-		h.recent[src.Name] = &recent{}
+		h.recent[src.Name], h.noPlace[src.Name] = &recent{}, &atomic.Int64{}
 	}
 	p, err := h.policyOf(ctx, b.cfg, b)
 	if err != nil {

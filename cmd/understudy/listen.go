@@ -43,14 +43,16 @@ func newFace(name string, l net.Listener, h http.Handler, limits *limitsConfig, 
 		f.handler.set(h, nil)
 	}
 	f.server = &http.Server{
-		Handler:           f.handler,
-		ConnState:         f.listener.state,
-		ReadHeaderTimeout: limits.HeadTime.std(),
-		ReadTimeout:       limits.ReadTime.std(),
-		WriteTimeout:      limits.WriteTime.std(),
-		IdleTimeout:       limits.IdleTime.std(),
-		MaxHeaderBytes:    int(limits.Headers),
-		ErrorLog:          slog.NewLogLogger(log.With("face", name).Handler(), slog.LevelDebug),
+		Handler: f.handler,
+		// OPTIONS * is for the handler to refuse as it does every other.
+		DisableGeneralOptionsHandler: true,
+		ConnState:                    f.listener.state,
+		ReadHeaderTimeout:            limits.HeadTime.std(),
+		ReadTimeout:                  limits.ReadTime.std(),
+		WriteTimeout:                 limits.WriteTime.std(),
+		IdleTimeout:                  limits.IdleTime.std(),
+		MaxHeaderBytes:               int(limits.Headers),
+		ErrorLog:                     slog.NewLogLogger(log.With("face", name).Handler(), slog.LevelDebug),
 	}
 	return f
 }

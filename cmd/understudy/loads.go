@@ -31,11 +31,15 @@ func limitOf(l mirror.Load) diagnostics.Limit {
 
 // sourceLimits are those of one source.
 func (h *house) sourceLimits(name string, c upstream.Stats) map[string]diagnostics.Limit {
-	q := h.clients[name].Queue()
+	q, writes := h.clients[name].Queue(), 0
+	if p := h.proxies.Load(); p != nil {
+		writes = (*p)[name].Writes()
+	}
 	return map[string]diagnostics.Limit{
 		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
 			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds()},
 		"max_body": {Limit: h.maxBody(name), Refused: c.TooLarge},
+		"writes":   {Limit: int64(h.live.Load().Limits.Writes), Now: int64(writes), Refused: h.noPlace[name].Load()},
 	}
 }
 

@@ -149,7 +149,7 @@ var live = []string{
 	"credentials", "roles", "viewer.role", "viewer.public_url",
 	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls",
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
-	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.queue", "limits.connections", "limits.request_body",
+	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",
 }
 
 // needRestart names the settings that differ from those the house was started
