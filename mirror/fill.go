@@ -184,6 +184,11 @@ func (s *saving) works(m *Mirror) {
 	if !s.since.IsZero() {
 		m.log.Info("mirror: saving works again", "after", m.now().Sub(s.since))
 		s.since, s.why = time.Time{}, ""
+		for _, source := range m.sources { // polls have paused
+			for _, p := range source.polls() {
+				p.nudge()
+			}
+		}
 	}
 }
 

@@ -45,12 +45,13 @@ func (p part) detail(out []byte) string {
 
 // Full counts. The environment may say otherwise.
 const (
-	fuzzTime = "2m"
-	races    = "20"
-	checks   = "1000" // rapid's own default is 100
-	kills    = "200"
-	reading  = "10m"
-	answers  = "10000000"
+	fuzzTime    = "2m"
+	races       = "20"
+	checks      = "1000" // rapid's own default is 100
+	kills       = "200"
+	serverKills = "1000"
+	reading     = "10m"
+	answers     = "10000000"
 )
 
 // pkg is what `go list -json` says of a package.
@@ -129,6 +130,12 @@ func find(ctx context.Context, root string) ([]part, error) {
 			command: test("-race", "-count="+or("PROVE_RACES", races), "-shuffle=on", "-timeout=30m"), tell: ok,
 		})
 	}
+	killServer := part{
+		name: "kill e2e TestKillServer", dir: "e2e", usual: 15 * time.Minute, limit: time.Hour,
+		env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", serverKills)},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestKillServer$", "."},
+		tell:    regexp.MustCompile(`(?m)^.*kills in .*$`),
+	}
 	long := or("PROVE_READER", reading)
 	reader := part{
 		name: "bench reader", dir: "bench", usual: 11 * time.Minute, limit: 30 * time.Minute,
@@ -141,7 +148,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^TestSoak$", "."},
 		tell:    regexp.MustCompile(`(?m)^.*answers in .*$`),
 	}
-	return slices.Concat(kill, property, fuzz, race, []part{reader, soak}), nil
+	return slices.Concat(kill, []part{killServer}, property, fuzz, race, []part{reader, soak}), nil
 }
 
 // killTest names the tests that end a process with kill -9. They read

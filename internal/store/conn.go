@@ -31,6 +31,7 @@ type conn struct {
 	prepared map[prepared]driver.Stmt
 	args     []driver.NamedValue
 	row      []driver.Value
+	hurried  bool // the last wait for a lock was in vain
 }
 
 type prepared struct {
@@ -224,6 +225,23 @@ func (c *conn) transaction(ctx context.Context, begin *statement, work func() er
 		return true, err
 	}
 	return false, err
+}
+
+// hurry makes the connection wait less for a lock that was just waited for in
+// vain, so that those who want to write too do not wait for it one after the
+// other; once a write succeeds it is patient again.
+func (c *conn) hurry(err error) error {
+	_, code := reasonOf(err)
+	locked := code == sqliteBusy || code == sqliteLocked
+	if locked == c.hurried || err != nil && !locked {
+		return nil
+	}
+	wait := busy
+	if locked {
+		wait = busyAgain
+	}
+	c.hurried = locked
+	return c.ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
 func (c *conn) close() error {

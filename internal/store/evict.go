@@ -41,7 +41,9 @@ const (
 
 // room is the work of making room, behind the saves.
 type room struct {
-	most int64 // pages the file may have; 0: any number. The writing connection's
+	// The writing connection's: pages the file may have by saves, 0 for any
+	// number, and how many more what makes room may use.
+	most, reserve int64
 
 	turn     chan struct{} // who makes room or sweeps has it
 	mu       sync.Mutex
@@ -192,7 +194,7 @@ func (db *DB) makeRoom(ctx context.Context) (enough bool, err error) {
 		}
 		versions, err := db.sweep(ctx)
 		if err == nil && versions > 0 {
-			err = db.write(ctx, func(c *conn) (bool, error) {
+			err = db.release(ctx, func(c *conn) (bool, error) {
 				return c.transaction(ctx, beginWrite, func() error { return db.evicted(c, 0, versions) })
 			})
 		}
@@ -290,7 +292,7 @@ func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough
 	for _, p := range part {
 		args = append(args, p.number)
 	}
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.release(ctx, func(c *conn) (bool, error) {
 		broken, err := c.transaction(ctx, beginWrite, func() error {
 			err := c.query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
 			if err != nil || gone == 0 {

@@ -32,14 +32,17 @@ func limited(t *testing.T, path string, limit int64, now func() time.Time) *stor
 	return db
 }
 
-// fill saves pages of a walk until something is evicted or limit pages are in.
+// fill saves pages of a walk until something is evicted, and gives those that
+// were stored.
 func fill(t *testing.T, db *store.DB, w *storetest.World, when time.Time) (pages []*understudy.Page) {
 	t.Helper()
 	for _, p := range pagesOf(w, 50, when) {
-		if _, err := db.Save(t.Context(), p); err != nil && !errors.Is(err, understudy.ErrNotStored) {
+		switch _, err := db.Save(t.Context(), p); {
+		case err == nil:
+			pages = append(pages, p)
+		case !errors.Is(err, understudy.ErrNotStored):
 			t.Fatal(err)
 		}
-		pages = append(pages, p)
 		if s, err := db.Space(t.Context()); err != nil || s.EvictedPages > 0 {
 			return pages
 		}

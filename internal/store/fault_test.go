@@ -91,6 +91,16 @@ func TestLockedByAnother(t *testing.T) {
 	if took := time.Since(start); !errors.Is(err, understudy.ErrNotStored) || !strings.Contains(short(err), "locked") || took > 4*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
+	// Those who come then do not wait for it one after the other.
+	start = time.Now()
+	for range 5 {
+		if _, err := db.Save(t.Context(), p); !strings.Contains(short(err), "locked") {
+			t.Errorf("again: %v", err)
+		}
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("five more took %v", took)
+	}
 	if _, err := db.Page(t.Context(), p.Key); err != nil {
 		t.Errorf("a page cannot be read meanwhile: %v", err)
 	}

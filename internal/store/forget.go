@@ -29,7 +29,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	if !ok {
 		return false, checkContext(ctx)
 	}
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error {
 			row, _, err := db.findPage(c, source, key)
 			if err != nil {
@@ -121,7 +121,7 @@ func (f *forgetting) run(ctx context.Context) error {
 // transaction runs work in one, after the pages saved meanwhile have gone.
 func (f *forgetting) transaction(ctx context.Context, work func(c *conn) error) error {
 	before := f.found
-	err := f.db.write(ctx, func(c *conn) (bool, error) {
+	err := f.db.release(ctx, func(c *conn) (bool, error) {
 		late := f.late
 		broken, err := c.transaction(ctx, beginWrite, func() error {
 			for part := range slices.Chunk(late, most) {

@@ -184,10 +184,36 @@ func (db *DB) limit(c *conn, size int64) error {
 	if db.o.Limit <= 0 {
 		return nil
 	}
-	db.room.most = max((db.o.Limit-db.o.logShare())/size, 1)
+	all := max((db.o.Limit-db.o.logShare())/size, 2)
+	db.room.reserve = min(maxReserve, all/16+1)
+	db.room.most = all - db.room.reserve
 	var err error
-	db.maxPages, err = c.number(fmt.Sprintf("PRAGMA max_page_count = %d", db.room.most))
+	db.maxPages, err = c.grow(db.room.most)
 	return err
+}
+
+// maxReserve is how many pages saves leave to what makes room: taking something
+// out may need a page or two before others are free.
+const maxReserve = 64
+
+// grow lets the file have so many pages, or as many as it has.
+func (c *conn) grow(pages int64) (int64, error) {
+	return c.number(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+}
+
+// release is write for what takes things out: it may use the reserve.
+func (db *DB) release(ctx context.Context, work func(c *conn) (broken bool, err error)) error {
+	return db.write(ctx, func(c *conn) (broken bool, err error) {
+		if db.room.most == 0 {
+			return work(c)
+		}
+		if _, err := c.grow(db.room.most + db.room.reserve); err != nil {
+			return false, err
+		}
+		broken, err = work(c)
+		_, gerr := c.grow(db.room.most)
+		return broken || gerr != nil, err
+	})
 }
 
 // limitReached is why nothing more is stored when nothing more may go.
@@ -291,6 +317,9 @@ func (db *DB) write(ctx context.Context, work func(c *conn) (broken bool, err er
 	}
 	broken, err := work(c)
 	err = db.limited(c, err)
+	if !broken {
+		broken = c.hurry(err) != nil
+	}
 	if broken {
 		_ = c.close()
 		c = nil

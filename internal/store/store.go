@@ -142,6 +142,8 @@ const (
 	readEvery = time.Hour
 	// busy is how long a lock of another process is waited for.
 	busy = 2 * time.Second
+	// busyAgain is how long it is waited for once that was in vain.
+	busyAgain = 50 * time.Millisecond
 )
 
 // checkContext is ctx's error, if it is over.

@@ -125,7 +125,7 @@ func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, err 
 		return 0, err
 	}
 	for len(s.versions) > 0 {
-		err := db.write(ctx, func(c *conn) (bool, error) {
+		err := db.release(ctx, func(c *conn) (bool, error) {
 			// Taken with the writing connection held: no save is under way.
 			places := s.free(sweepBlocks)
 			return c.transaction(ctx, beginWrite, func() error {

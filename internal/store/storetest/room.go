@@ -20,7 +20,7 @@ import (
 )
 
 // Limit is what the stores of RunLimited are opened with, in bytes.
-const Limit = 1 << 20
+const Limit = 512 << 10
 
 // RunLimited runs the rules of a limit; open returns a new, empty store with
 // that limit and clock each time and sees to its end with t.Cleanup.
@@ -38,18 +38,26 @@ func RunLimited(t *testing.T, open func(t testing.TB, limit int64, now func() ti
 		recordsStay(t, &suite{T: t, Store: open(t, Limit, w.Now)}, w)
 	})
 	t.Run("any-history-near-the-limit", func(t *testing.T) {
+		w, run := &watch{}, 0
+		var s Store
 		rapid.Check(t, func(rt *rapid.T) {
-			w := &watch{}
-			s := open(t, Limit, w.Now)
-			defer s.Close()
-			h := &crowded{T: rt, Store: s, watch: w, pages: map[string]*understudy.Page{}, bodies: map[string]string{}}
-			for range rapid.IntRange(10, 50).Draw(rt, "steps") {
+			if run%histories == 0 {
+				s = open(t, Limit, w.Now)
+			}
+			run++
+			k := (&suite{T: t, Store: s}).kind("calls")
+			h := &crowded{T: rt, Store: s, watch: w, run: run, before: k.Changes, generation: k.Generation, pages: map[string]*understudy.Page{}, bodies: map[string]string{}}
+			for range rapid.IntRange(10, 40).Draw(rt, "steps") {
 				h.step()
 			}
 			h.compare()
 		})
 	})
 }
+
+// histories are written to one store, one after the other, before the next is
+// opened.
+const histories = 6
 
 // watch is a clock that is set by hand, and read by many.
 type watch struct{ seconds atomic.Int64 }
@@ -161,19 +169,19 @@ func longestUnreadGoesFirst(t *testing.T, s *suite, w *watch) {
 // nothing is ever refused.
 func replacedMakesRoom(t *testing.T, s *suite, w *watch) {
 	var last *understudy.Page
-	for n := range 300 {
+	for n := range 150 {
 		last = largeList("/l", w.pass(time.Minute), 0, uint64(n))
 		s.save(last)
 		s.evict()
 	}
 	s.page(last)
 	for i := range 20 {
-		s.record(large(i, 299))
+		s.record(large(i, 149))
 	}
-	if space := s.space(); space.EvictedVersions < 3000 {
-		t.Errorf("%+v: want most of 6,000 versions evicted", space)
+	if space := s.space(); space.EvictedVersions < 1500 {
+		t.Errorf("%+v: want most of 3,000 versions evicted", space)
 	}
-	if all := s.changes(); len(all) != 6000 || all[0].ID != sid(0) || all[5999].ID != sid(19) {
+	if all := s.changes(); len(all) != 3000 || all[0].ID != sid(0) || all[2999].ID != sid(19) {
 		t.Errorf("%d changes", len(all))
 	}
 	verify(t, s.Store)
@@ -207,6 +215,8 @@ type crowded struct {
 	*rapid.T
 	Store
 	*watch
+	run        int                         // keeps its pages and records apart
+	before     int64                       // changes before it
 	pages      map[string]*understudy.Page // as last saved, unless forgotten
 	bodies     map[string]string           // by id: the newest, unless forgotten
 	ids        []string                    // of all changes, in order
@@ -245,14 +255,17 @@ func (h *crowded) step() {
 	}
 }
 
-func (h *crowded) uri() string { return fmt.Sprint("/", rapid.IntRange(0, 30).Draw(h.T, "uri")) }
-func (h *crowded) id() string  { return sid(rapid.IntRange(0, 40).Draw(h.T, "id")) }
+func (h *crowded) uri() string { return h.uriOf(rapid.IntRange(0, 30).Draw(h.T, "uri")) }
+func (h *crowded) id() string  { return sid(h.number(rapid.IntRange(0, 40).Draw(h.T, "id"))) }
+
+func (h *crowded) uriOf(n int) string { return fmt.Sprint("/", h.run, "/", n) }
+func (h *crowded) number(n int) int   { return h.run*1000 + n }
 
 func (h *crowded) save() {
 	var rows []row
 	from := rapid.IntRange(0, 25).Draw(h.T, "from")
-	for i := range rapid.IntRange(1, 40).Draw(h.T, "rows") {
-		rows = append(rows, large((from+i)%41, uint64(rapid.IntRange(0, 20).Draw(h.T, "state"))))
+	for i := range rapid.IntRange(1, 25).Draw(h.T, "rows") {
+		rows = append(rows, large(h.number((from+i)%41), uint64(rapid.IntRange(0, 20).Draw(h.T, "state"))))
 	}
 	p := list(h.uri(), h.Now(), rows...)
 	p.Generation = h.generation
@@ -305,21 +318,22 @@ func (h *crowded) read(uri string) {
 func (h *crowded) compare() {
 	ctx := context.Background()
 	for n := range 31 {
-		h.read(fmt.Sprint("/", n))
+		h.read(h.uriOf(n))
 	}
 	for n := range 41 {
-		rec, err := h.Record(ctx, Source, "calls", "calls", sid(n))
-		want, held := h.bodies[sid(n)]
+		id := sid(h.number(n))
+		rec, err := h.Record(ctx, Source, "calls", "calls", id)
+		want, held := h.bodies[id]
 		if held != (err == nil) || held && string(rec.Body) != want {
 			h.Fatalf("record %d: %v, want it held: %v", n, err, held)
 		}
 	}
-	all, err := h.Changes(ctx, Source, 0, store.MaxChanges)
+	all, err := h.Changes(ctx, Source, h.before, store.MaxChanges)
 	if err != nil || len(all) != len(h.ids) {
 		h.Fatalf("%d changes, want %d, %v", len(all), len(h.ids), err)
 	}
 	for i, c := range all {
-		if c.N != int64(i)+1 || c.ID != h.ids[i] {
+		if c.N != h.before+int64(i)+1 || c.ID != h.ids[i] {
 			h.Fatalf("change %d is %+v, want of %s", i+1, c, h.ids[i])
 		}
 	}

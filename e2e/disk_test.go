@@ -1,0 +1,273 @@
+// The disk fills up, the database is locked, its bytes are ruined: answers go
+// out all the same, and everything heals by itself where it can.
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"understudy/e2e/binary"
+)
+
+// onDisk is a house whose data folder is a file system of size bytes of its own.
+// It stops when the test ends.
+func onDisk(t *testing.T, up string, size int) (house *binary.Server, dir string) {
+	t.Helper()
+	first, dir := startHouse(t, settings{upstream: up, polls: "[calls]", mirror: "{newest: 2s}"})
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, dataFolder)
+	if size > 0 {
+		if err := syscall.Mount("tmpfs", data, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
+			t.Fatalf("mount a small file system (this test needs to be run by root): %v", err)
+		}
+		t.Cleanup(func() {
+			if err := syscall.Unmount(data, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	house, err := binary.Start(program, dir, "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := house.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("understudy wrote:\n%s", tail(house.Log(), 4000))
+		}
+	})
+	return house, dir
+}
+
+// verified stops the house and reads its whole folder.
+func verified(t *testing.T, house *binary.Server, dir string) {
+	t.Helper()
+	if err := house.Stop(); err != nil {
+		t.Error(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "store", "verify", "--data", dataFolder)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("store verify: %v\n%s", err, tail(string(out), 3000))
+	}
+}
+
+// storeOf is the store's part of /-/stats.
+func storeOf(t *testing.T, house *binary.Server) (s struct {
+	File, Log int64
+	Trouble   string
+}) {
+	t.Helper()
+	var all struct{ Store any }
+	all.Store = &s
+	if err := json.Unmarshal(get(t, killUser, house.URL("viewer")+"/-/stats").body, &all); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fresh asks for lists nobody has asked for, and gives what Cache-Status says.
+type fresh struct {
+	*testing.T
+	house *binary.Server
+	n     int
+}
+
+func (p *fresh) ask() string {
+	p.Helper()
+	p.n++
+	r := get(p, killUser, fmt.Sprintf("%s%s/Messages.json?PageSize=%d", p.house.URL("twilio"), base, p.n))
+	if r.status != 200 || !json.Valid(r.body) {
+		p.Fatalf("page %d: %d", p.n, r.status)
+	}
+	return r.header.Get("Cache-Status")
+}
+
+// until asks until the answer says so.
+func (p *fresh) until(want string) {
+	p.Helper()
+	await(p, func() string {
+		if how := p.ask(); !strings.Contains(how, want) {
+			return how
+		}
+		return ""
+	})
+}
+
+func polled(t *testing.T, up string) int {
+	t.Helper()
+	n := 0
+	for target, times := range statsOf(t, up).ByTarget {
+		if strings.HasPrefix(target, base+"/Calls.json") {
+			n += times
+		}
+	}
+	return n
+}
+
+func TestDiskFull(t *testing.T) {
+	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
+	house, dir := onDisk(t, up, 12<<20)
+	p := &fresh{T: t, house: house}
+	p.until("; stored")
+	await(t, func() string {
+		if n := polled(t, up); n < 3 {
+			return fmt.Sprintf("%d polls", n)
+		}
+		return ""
+	})
+	filler := filepath.Join(dir, dataFolder, "filler")
+	fill(t, filler)
+	p.until(`detail="not stored: disk full"`)
+	if s := storeOf(t, house); s.Trouble != "disk full" {
+		t.Errorf("stats: %+v", s)
+	}
+	// Polls rest for a minute; they came every one and a half seconds.
+	before := polled(t, up)
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		if how := p.ask(); !strings.Contains(how, "disk full") {
+			t.Fatalf("page %d: %s", p.n, how)
+		}
+		fill(t, filler) // whatever was set free
+	}
+	if n := polled(t, up) - before; n > 1 {
+		t.Errorf("%d polls while nothing can be saved", n)
+	}
+	if r := get(t, "", house.URL("viewer")+"/-/health"); r.status != 200 {
+		t.Errorf("health: %d %s", r.status, r.body)
+	}
+	if n := strings.Count(house.Stderr(), "nothing can be saved"); n != 1 {
+		t.Errorf("the log says %d times that nothing can be saved", n)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	p.until("; stored")
+	if s := storeOf(t, house); s.Trouble != "" {
+		t.Errorf("stats afterwards: %+v", s)
+	}
+	await(t, func() string {
+		if n := polled(t, up); n < before+3 {
+			return fmt.Sprintf("%d polls, want more than %d", n, before+2)
+		}
+		return ""
+	})
+	verified(t, house, dir)
+}
+
+// fill writes until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// The byte of the shared memory that who writes to a database has to lock
+// (https://www.sqlite.org/walformat.html, 2.3).
+const walWriteLock = 120
+
+func TestStoreLocked(t *testing.T) {
+	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
+	house, dir := onDisk(t, up, 0)
+	p := &fresh{T: t, house: house}
+	p.until("; stored")
+	held := house.URL("twilio") + base + "/Messages.json?PageSize=1"
+	shm, err := os.OpenFile(filepath.Join(dir, dataFolder, "understudy.db-shm"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: walWriteLock, Len: 1}
+	if err := syscall.FcntlFlock(shm.Fd(), syscall.F_SETLKW, &lock); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	how := p.ask()
+	if took := time.Since(began); !strings.Contains(how, `detail="not stored: database locked`) || took < 2*time.Second || took > 15*time.Second {
+		t.Errorf("after %v: %s", took, how)
+	}
+	if r := get(t, killUser, held); r.status != 200 || !strings.Contains(r.header.Get("Cache-Status"), "hit") {
+		t.Errorf("what is held, meanwhile: %d %s", r.status, r.header.Get("Cache-Status"))
+	}
+	if r := get(t, "", house.URL("viewer")+"/-/health"); r.status != 200 {
+		t.Errorf("health: %d %s", r.status, r.body)
+	}
+	if err := shm.Close(); err != nil { // and with it the lock
+		t.Fatal(err)
+	}
+	p.until("; stored")
+	verified(t, house, dir)
+}
+
+// The bytes of the database are overwritten under a running server: the health
+// says so, the log says so once, and whoever asks is answered by upstream.
+func TestStoreRuined(t *testing.T) {
+	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
+	house, dir := onDisk(t, up, 0)
+	p := &fresh{T: t, house: house}
+	for range 10 {
+		p.ask()
+	}
+	for _, name := range []string{"understudy.db", "understudy.db-wal"} {
+		ruin(t, filepath.Join(dir, dataFolder, name))
+	}
+	await(t, func() string {
+		p.ask()
+		if r := get(t, "", house.URL("viewer")+"/-/health"); r.status != 503 || !strings.Contains(string(r.body), "the store cannot be read") {
+			return fmt.Sprintf("health: %d %s", r.status, r.body)
+		}
+		return ""
+	})
+	for range 20 {
+		p.ask()
+		get(t, "", house.URL("viewer")+"/-/health")
+	}
+	if n := strings.Count(house.Stderr(), "health: the store cannot be read"); n != 1 {
+		t.Errorf("the log says %d times that the store cannot be read", n)
+	}
+	if n := strings.Count(house.Stderr(), "mirror: store cannot be read"); n > 1 {
+		t.Errorf("the mirror says %d times that the store cannot be read", n)
+	}
+}
+
+// ruin overwrites all of a file but its first bytes, which name it.
+func ruin(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := []byte(strings.Repeat("\xa5", 4096))
+	for at := int64(100); at < info.Size(); at += int64(len(noise)) {
+		if _, err := f.WriteAt(noise[:min(int64(len(noise)), info.Size()-at)], at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+// kill -9: what a running server had stored is there after it, byte for byte.
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"understudy/e2e/binary"
+)
+
+const (
+	killsUsual   = 20 // a fiftieth of the full count
+	killsOfAlife = 25 // then a new folder, so that looking at everything stays quick
+	killReaders  = 4
+	killAsked    = 60 // answers before the kill, at most
+	killOlder    = 40 // answers of earlier rounds looked at after each
+)
+
+// TestKillServer kills a server under load at random moments and starts it
+// again on the same folder. Every page whose answer said that it was stored is
+// held and what it was, or what upstream says now; nothing is half written.
+func TestKillServer(t *testing.T) {
+	kills := killsUsual
+	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
+		kills = n
+	}
+	up := startAPI(t, "--latency", "3ms", "--records", "3000").URL("slowapi")
+	rng := random(t)
+	began, pages, looked := time.Now(), 0, 0
+	for done := 0; done < kills; {
+		l := newLife(t, up, rng)
+		for range min(killsOfAlife, kills-done) {
+			l.round()
+			done++
+		}
+		l.end()
+		pages, looked = pages+len(l.stored), looked+l.looked
+	}
+	t.Logf("%d kills in %v, %d pages stored, %d answers looked at", kills, time.Since(began).Round(time.Millisecond), pages, looked)
+}
+
+// glimpse is an answer to a path: from when to when it was asked, by a count of
+// all answers.
+type glimpse struct {
+	body         string
+	began, ended int64
+	stored       bool
+}
+
+// life is one data folder through several servers.
+type life struct {
+	*testing.T
+	dir, up string
+	rng     *rand.Rand
+	house   *binary.Server
+
+	count  atomic.Int64
+	mu     sync.Mutex
+	seen   map[string][]glimpse // by path
+	stored []string             // paths, in the order they were first stored
+	sids   []string             // of calls
+	next   []string             // paths of next pages
+	looked int
+}
+
+func newLife(t *testing.T, up string, rng *rand.Rand) *life {
+	first, dir := startHouse(t, settings{upstream: up, mirror: "{newest: 2h, older: 2h, other: 2h}"})
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return &life{T: t, dir: dir, up: up, rng: rng, seen: map[string][]glimpse{}}
+}
+
+func (l *life) start() {
+	l.Helper()
+	house, err := binary.Start(program, l.dir, "serve")
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.house = house
+}
+
+// round starts the server, looks at what the one before had stored, lets it be
+// read and written to, and kills it.
+func (l *life) round() {
+	from := len(l.stored)
+	l.start()
+	defer l.house.Kill()
+	ctx, cancel := context.WithCancel(l.Context())
+	enough, more := int64(l.rng.IntN(killAsked)), time.Duration(l.rng.IntN(5000))*time.Microsecond
+	until := l.count.Load() + 2*enough // each is counted at both ends
+	var wg sync.WaitGroup
+	for range killReaders {
+		r := rand.New(rand.NewPCG(l.rng.Uint64(), 0))
+		wg.Go(func() {
+			for ctx.Err() == nil && l.one(r) {
+			}
+		})
+	}
+	for l.count.Load() < until && !l.house.Exited() {
+		time.Sleep(200 * time.Microsecond)
+	}
+	time.Sleep(more)
+	l.house.Kill()
+	cancel()
+	wg.Wait()
+	if l.rng.IntN(2) == 0 {
+		l.verify() // before the next server has mended anything
+	}
+	l.start()
+	l.look(slices.Concat(l.stored[from:], l.some(l.stored[:from])))
+	l.house.Kill()
+	l.verify()
+}
+
+// some are a few older paths.
+func (l *life) some(paths []string) (out []string) {
+	for range min(killOlder, len(paths)) {
+		out = append(out, paths[l.rng.IntN(len(paths))])
+	}
+	return out
+}
+
+// end looks at everything once more.
+func (l *life) end() {
+	l.start()
+	l.look(l.stored)
+	if err := l.house.Stop(); err != nil {
+		l.Error(err)
+	}
+	l.verify()
+}
+
+const killUser = account + ":" + demoToken
+
+// one sends one random request and notes the answer; false: the server is gone.
+func (l *life) one(r *rand.Rand) bool {
+	if r.IntN(25) == 0 {
+		_, err := ask(http.MethodPost, killUser, l.house.URL("twilio")+base+"/Messages.json", "To=%2B14155550100&From=%2B14155550101&Body=hello")
+		l.count.Add(2)
+		return err == nil
+	}
+	path := l.path(r)
+	s := glimpse{began: l.count.Add(1)}
+	a, err := ask(http.MethodGet, killUser, l.house.URL("twilio")+path, "")
+	s.ended = l.count.Add(1)
+	if err != nil {
+		return false
+	}
+	s.body, s.stored = string(a.body), strings.Contains(a.header.Get("Cache-Status"), "; stored")
+	l.note(path, s)
+	return true
+}
+
+// path is something to ask for: a list at any page size, a next page, a record.
+func (l *life) path(r *rand.Rand) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch n := r.IntN(10); {
+	case n < 3 && len(l.next) > 0:
+		return l.next[r.IntN(len(l.next))]
+	case n < 5 && len(l.sids) > 0:
+		return base + "/Calls/" + l.sids[r.IntN(len(l.sids))] + ".json"
+	case n < 7:
+		return fmt.Sprintf("%s/Messages.json?PageSize=%d", base, 1+r.IntN(100))
+	}
+	return fmt.Sprintf("%s/Calls.json?PageSize=%d", base, 1+r.IntN(100))
+}
+
+func (l *life) note(path string, s glimpse) {
+	var page struct {
+		Calls []struct{ SID string }
+		Next  string `json:"next_page_uri"`
+	}
+	_ = json.Unmarshal([]byte(s.body), &page)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.stored && !slices.ContainsFunc(l.seen[path], func(s glimpse) bool { return s.stored }) {
+		l.stored = append(l.stored, path)
+	}
+	l.seen[path] = append(l.seen[path], s)
+	if page.Next != "" {
+		l.next = append(l.next, page.Next)
+	}
+	for _, c := range page.Calls[:min(3, len(page.Calls))] {
+		l.sids = append(l.sids, c.SID)
+	}
+}
+
+// look asks for pages that were stored: all of them are held.
+func (l *life) look(paths []string) {
+	l.Helper()
+	for _, path := range paths {
+		a := get(l, killUser, l.house.URL("twilio")+path)
+		l.looked++
+		how := a.header.Get("Cache-Status")
+		if a.status != 200 || strings.Contains(how, "uri-miss") {
+			l.Fatalf("%s was stored and is not held: %d %s", path, a.status, how)
+		}
+		if l.allowed(path, string(a.body)) {
+			continue
+		}
+		if now := get(l, account+":"+apiToken, l.up+path); !bytes.Equal(now.body, a.body) {
+			l.Fatalf("%s (%s) is neither what was stored nor what upstream says now: %s", path, how, firstDifference(now.body, a.body))
+		}
+	}
+}
+
+// allowed reports whether a body may be held: it was answered, and nothing
+// that was stored was asked for after that.
+func (l *life) allowed(path, body string) bool {
+	for _, x := range l.seen[path] {
+		if x.body == body && !slices.ContainsFunc(l.seen[path], func(y glimpse) bool { return y.stored && y.body != body && y.began > x.ended }) {
+			return true
+		}
+	}
+	return false
+}
+
+// verify reads the whole folder.
+func (l *life) verify() {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "store", "verify", "--data", dataFolder)
+	cmd.Dir = l.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		l.Fatalf("store verify: %v\n%s", err, tail(string(out), 3000))
+	}
+}
