@@ -14,29 +14,95 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"understudy/e2e/binary"
 )
 
-// onDisk is a house whose data folder is a file system of size bytes of its own.
-// It stops when the test ends.
-func onDisk(t *testing.T, up string, size int) (house *binary.Server, dir string) {
+// disk is what a data folder lies on. With a file system of its own it really
+// fills up; where none may be mounted, the server may not let files grow.
+type disk struct {
+	*testing.T
+	data    string
+	mounted bool
+	full    string // what the answers say then
+	house   *binary.Server
+}
+
+// small mounts a file system of size bytes over a folder, if that is permitted.
+func small(t *testing.T, data string, size int) *disk {
+	t.Helper()
+	d := &disk{T: t, data: data, full: "disk full"}
+	if err := syscall.Mount("tmpfs", data, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
+		t.Logf("no small file system may be mounted here (%v); files are kept from growing instead", err)
+		d.full = "disk I/O error"
+		return d
+	}
+	d.mounted = true
+	t.Cleanup(func() {
+		if err := syscall.Unmount(data, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// fill leaves no room.
+func (d *disk) fill() {
+	d.Helper()
+	if !d.mounted {
+		d.limit(4096)
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(d.data, "filler"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer f.Close()
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		d.Fatal(err)
+	}
+}
+
+// free gives it back.
+func (d *disk) free() {
+	d.Helper()
+	if !d.mounted {
+		d.limit(1 << 40)
+		return
+	}
+	if err := os.Remove(filepath.Join(d.data, "filler")); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// limit keeps the server from making files larger (prlimit(2)).
+func (d *disk) limit(size uint64) {
+	d.Helper()
+	l := syscall.Rlimit{Cur: size, Max: 1 << 40}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(d.house.Process()), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&l)), 0, 0, 0); errno != 0 {
+		d.Fatal(errno)
+	}
+}
+
+// stopped is the folder of a house with settings of its own that has ended.
+func stopped(t *testing.T, up string) string {
 	t.Helper()
 	first, dir := startHouse(t, settings{upstream: up, polls: "[calls]", mirror: "{newest: 2s}"})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(dir, dataFolder)
-	if size > 0 {
-		if err := syscall.Mount("tmpfs", data, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
-			t.Fatalf("mount a small file system (this test needs to be run by root): %v", err)
-		}
-		t.Cleanup(func() {
-			if err := syscall.Unmount(data, 0); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	return dir
+}
+
+// startAgain starts a house in a folder that has its settings. It stops when
+// the test ends.
+func startAgain(t *testing.T, dir string) *binary.Server {
+	t.Helper()
 	house, err := binary.Start(program, dir, "serve")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +115,7 @@ func onDisk(t *testing.T, up string, size int) (house *binary.Server, dir string
 			t.Logf("understudy wrote:\n%s", tail(house.Log(), 4000))
 		}
 	})
-	return house, dir
+	return house
 }
 
 // verified stops the house and reads its whole folder.
@@ -119,8 +185,12 @@ func polled(t *testing.T, up string) int {
 }
 
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
-	house, dir := onDisk(t, up, 12<<20)
+	dir := stopped(t, up)
+	d := small(t, filepath.Join(dir, dataFolder), 12<<20)
+	house := startAgain(t, dir)
+	d.house = house
 	p := &fresh{T: t, house: house}
 	p.until("; stored")
 	await(t, func() string {
@@ -129,19 +199,18 @@ func TestDiskFull(t *testing.T) {
 		}
 		return ""
 	})
-	filler := filepath.Join(dir, dataFolder, "filler")
-	fill(t, filler)
-	p.until(`detail="not stored: disk full"`)
-	if s := storeOf(t, house); s.Trouble != "disk full" {
+	d.fill()
+	p.until(`detail="not stored: ` + d.full + `"`)
+	if s := storeOf(t, house); s.Trouble != d.full {
 		t.Errorf("stats: %+v", s)
 	}
 	// Polls rest for a minute; they came every one and a half seconds.
 	before := polled(t, up)
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
-		if how := p.ask(); !strings.Contains(how, "disk full") {
+		if how := p.ask(); !strings.Contains(how, d.full) {
 			t.Fatalf("page %d: %s", p.n, how)
 		}
-		fill(t, filler) // whatever was set free
+		d.fill() // whatever was set free
 	}
 	if n := polled(t, up) - before; n > 1 {
 		t.Errorf("%d polls while nothing can be saved", n)
@@ -152,9 +221,7 @@ func TestDiskFull(t *testing.T) {
 	if n := strings.Count(house.Stderr(), "nothing can be saved"); n != 1 {
 		t.Errorf("the log says %d times that nothing can be saved", n)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	d.free()
 	p.until("; stored")
 	if s := storeOf(t, house); s.Trouble != "" {
 		t.Errorf("stats afterwards: %+v", s)
@@ -168,30 +235,15 @@ func TestDiskFull(t *testing.T) {
 	verified(t, house, dir)
 }
 
-// fill writes until the disk is full.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	block := make([]byte, 4096)
-	for err == nil {
-		_, err = f.Write(block)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
-}
-
 // The byte of the shared memory that who writes to a database has to lock
 // (https://www.sqlite.org/walformat.html, 2.3).
 const walWriteLock = 120
 
 func TestStoreLocked(t *testing.T) {
+	t.Parallel()
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
-	house, dir := onDisk(t, up, 0)
+	dir := stopped(t, up)
+	house := startAgain(t, dir)
 	p := &fresh{T: t, house: house}
 	p.until("; stored")
 	held := house.URL("twilio") + base + "/Messages.json?PageSize=1"
@@ -224,8 +276,10 @@ func TestStoreLocked(t *testing.T) {
 // The bytes of the database are overwritten under a running server: the health
 // says so, the log says so once, and whoever asks is answered by upstream.
 func TestStoreRuined(t *testing.T) {
+	t.Parallel()
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
-	house, dir := onDisk(t, up, 0)
+	dir := stopped(t, up)
+	house := startAgain(t, dir)
 	p := &fresh{T: t, house: house}
 	for range 10 {
 		p.ask()
