@@ -101,31 +101,29 @@ func (c *client) send(format string, args ...any) {
 // answer reads one answer, interim ones too.
 func (c *client) answer(method string) (status int, body string, h http.Header) {
 	c.Helper()
-	for {
-		line, err := c.in.ReadString('\n')
-		if err != nil {
-			c.Fatalf("no answer: %q %v", line, err)
-		}
-		if strings.HasPrefix(line, "HTTP/1.1 100 ") {
-			if _, err := c.in.ReadString('\n'); err != nil {
-				c.Fatal(err)
-			}
-			return 100, "", nil
-		}
-		r, err := http.ReadResponse(bufio.NewReader(io.MultiReader(strings.NewReader(line), c.in)), &http.Request{Method: method})
-		if err != nil {
-			c.Fatalf("%q: %v", line, err)
-		}
-		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
+	line, err := c.in.ReadString('\n')
+	if err != nil {
+		c.Fatalf("no answer: %q %v", line, err)
+	}
+	if strings.HasPrefix(line, "HTTP/1.1 100 ") {
+		if _, err := c.in.ReadString('\n'); err != nil {
 			c.Fatal(err)
 		}
-		if r.Close { // ReadResponse has taken the header out
-			r.Header.Set("Connection", "close")
-		}
-		return r.StatusCode, string(text), r.Header
+		return 100, "", nil
 	}
+	r, err := http.ReadResponse(bufio.NewReader(io.MultiReader(strings.NewReader(line), c.in)), &http.Request{Method: method})
+	if err != nil {
+		c.Fatalf("%q: %v", line, err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	if r.Close { // ReadResponse has taken the header out
+		r.Header.Set("Connection", "close")
+	}
+	return r.StatusCode, string(text), r.Header
 }
 
 // ended reports whether the server has closed the connection.
