@@ -74,9 +74,12 @@ func Send(w http.ResponseWriter, r *http.Request, c Content) (Sent, error) {
 		err := out.stream(r, c)
 		return out.sent, err
 	}
-	if one := Range(r.Header); one == "" && r.Header["Range"] != nil || r.Method == http.MethodHead {
+	if one := Range(r.Header); one != r.Header.Get("Range") || r.Method == http.MethodHead {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
+		if one != "" && r.Method != http.MethodHead {
+			r.Header.Set("Range", one) // as it is read here, and no other way
+		}
 	}
 	http.ServeContent(out, r, "", c.Modified, c.File)
 	switch {
@@ -130,7 +133,7 @@ func Range(h http.Header) string {
 		return ""
 	}
 	rest, ok := strings.CutPrefix(lines[0], "bytes=")
-	first, last, dash := strings.Cut(strings.TrimSpace(rest), "-")
+	first, last, dash := strings.Cut(strings.Trim(rest, " \t"), "-")
 	if !ok || !dash || !number(first) || !number(last) || first == "" && last == "" {
 		return ""
 	}
