@@ -3,9 +3,12 @@
 package viewer
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -254,5 +257,24 @@ func TestOutage(t *testing.T) {
 	status, body, _ := h.get("/twilio/calls", all)
 	if status != http.StatusInternalServerError || strings.Contains(body, "secret") {
 		t.Errorf("a fault of ours: %d %s", status, body)
+	}
+}
+
+// A handler that panics is a failure with a page, and a line in the log; so is
+// one whose page of the failure panics too.
+func TestPanicIsAPage(t *testing.T) {
+	for name, broken := range map[string]func(*Options){
+		"mirror":   func(o *Options) { o.Mirror = (*keeper)(nil) },
+		"snapshot": func(o *Options) { o.Snapshot = func(context.Context, string) Snapshot { panic("it broke") } },
+	} {
+		var log bytes.Buffer
+		h := open(t, broken, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		status, body, _ := h.get("/twilio/calls", all)
+		if status != http.StatusInternalServerError || body == "" || strings.Contains(body, "broke") || strings.Contains(body, "goroutine") {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		if !strings.Contains(log.String(), "panic") || !strings.Contains(log.String(), "goroutine") {
+			t.Errorf("%s: the log says %q", name, log.String())
+		}
 	}
 }

@@ -4,7 +4,9 @@ package viewer
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -37,13 +39,30 @@ func (v *Viewer) visit(w http.ResponseWriter, r *http.Request, run visitor) {
 	defer cancel()
 	q := &visit{v: v, w: w, r: r, ctx: ctx, start: v.Now()}
 	q.zone, q.zoned = v.zones.of(r)
-	err := q.enter()
+	err := contain(func() error {
+		if err := q.enter(); err != nil {
+			return err
+		}
+		return run(q)
+	})
 	if err == nil {
-		err = run(q)
+		return
 	}
-	if err != nil {
-		q.fail(err)
+	if worse := contain(func() error { q.fail(err); return nil }); worse != nil {
+		v.Logger.ErrorContext(ctx, "viewer: no page for an error", "error", err, "worse", worse)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
+}
+
+// contain makes a panic an error like any other. A page is sent in one piece at
+// its end, so nothing of it is out yet.
+func contain(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("viewer: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 // enter finds who asks, and for what.
