@@ -89,9 +89,12 @@ func (n *numbers) join(k *kindPlan) *flight {
 func (n *numbers) fly(f *flight) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.v.Deadline)
 	defer cancel()
-	answer, err := n.v.Mirror.Page(ctx, understudy.Ask{Target: f.kind.lists[0].newest})
-	if err == nil { // without an answer there are no marks; the page itself says what is wrong
-		f.answer = answer
+	err := contain(func() (err error) {
+		f.answer, err = n.v.Mirror.Page(ctx, understudy.Ask{Target: f.kind.lists[0].newest})
+		return err
+	})
+	if err != nil { // without an answer there are no marks; the page itself says what is wrong
+		f.answer = nil
 	}
 	n.mu.Lock()
 	delete(n.flights, f.kind)

@@ -62,7 +62,10 @@ func (q *visit) readAll(targets []*understudy.Target) []reading {
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
-				all[i] = q.read(ctx, t)
+				if err := contain(func() error { all[i] = q.read(ctx, t); return nil }); err != nil {
+					q.v.Logger.ErrorContext(ctx, "viewer: read beside a page", "key", t.Key.String(), "error", err)
+					all[i] = reading{err: err}
+				}
 			case <-ctx.Done():
 				all[i].err = ctx.Err()
 			}
