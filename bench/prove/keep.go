@@ -61,19 +61,25 @@ func openKeep(root string) (*keep, error) {
 	if err := os.MkdirAll(filepath.Join(root, ".cache", "prove"), 0o755); err != nil {
 		return nil, err
 	}
+	return k, k.read()
+}
+
+// read takes over what the report says and this does not know or knows older:
+// another run may have written it meanwhile.
+func (k *keep) read() error {
 	data, err := os.ReadFile(k.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for line := range strings.Lines(string(data)) {
-		if name, r, ok := readLine(strings.TrimSpace(line)); ok {
+		if name, r, ok := readLine(strings.TrimSpace(line)); ok && r.Date.After(k.Parts[name].Date) {
 			k.Parts[name] = r
 		}
 	}
-	return k, nil
+	return nil
 }
 
 // readLine reads one part's line; ok is false for any other and for one that
@@ -102,6 +108,9 @@ func (k *keep) path() string { return filepath.Join(k.root, "bench", "prove.txt"
 
 // put remembers a result and writes the report of all parts.
 func (k *keep) put(name string, r result, all []part) error {
+	if err := k.read(); err != nil {
+		return err
+	}
 	k.Parts[name] = r
 	return os.WriteFile(k.path(), k.report(all), 0o644)
 }

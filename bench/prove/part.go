@@ -126,8 +126,8 @@ func find(ctx context.Context, root string) ([]part, error) {
 			})
 		}
 		race = append(race, part{
-			name: "race " + p.short(), usual: 2 * time.Minute, limit: 30 * time.Minute,
-			command: test("-race", "-count="+or("PROVE_RACES", races), "-shuffle=on", "-timeout=30m"), tell: ok,
+			name: "race " + p.short(), usual: 5 * time.Minute, limit: time.Hour,
+			command: test("-race", "-count="+or("PROVE_RACES", races), "-shuffle=on", "-timeout=1h"), tell: ok,
 		})
 	}
 	killServer := part{
