@@ -18,6 +18,10 @@ type Ask struct {
 	PastFresh *time.Duration // max-stale: past fresh by no more than this, in place of the mirror's own limit; negative: by any time
 	HeldOnly  bool           // only-if-cached: what is held, else ErrNotHeld; upstream is not asked, not even behind the answer
 
+	// AsOf, when it is not zero, asks for what was known at that time: an
+	// answer made from history, upstream is not asked.
+	AsOf time.Time
+
 	// Turn is an opaque tag. Those who wait for upstream with different ones
 	// take turns, so that a flood of one does not starve another. It shapes
 	// nothing that is kept.

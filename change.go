@@ -2,7 +2,12 @@
 
 package understudy
 
-import "time"
+import (
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
 
 // What says what happened to a record.
 type What uint8
@@ -38,4 +43,35 @@ type Change struct {
 	Record  int64 // the store's number of the record
 	Version int64 // the version it now has; of one that went, the last
 	At      time.Time
+	Fields  Names // of one that changed: what differs between the version before and this one; "" when that is not known
+}
+
+// Names is a set of field names, dotted as in a spec, in order and one per
+// line. Names are as the body writes them, so that a line break in one is
+// escaped. It is a string, so that a Change can be compared.
+type Names string
+
+// NamesOf is the set of the names given; they are put in order.
+func NamesOf(names ...string) Names {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return Names(strings.Join(slices.Compact(names), "\n"))
+}
+
+// All are the names, in order.
+func (n Names) All() iter.Seq[string] {
+	if n == "" {
+		return func(func(string) bool) {}
+	}
+	return strings.SplitSeq(string(n), "\n")
+}
+
+// Has reports whether a name is among them.
+func (n Names) Has(name string) bool {
+	for have := range n.All() {
+		if have == name {
+			return true
+		}
+	}
+	return false
 }

@@ -2,7 +2,10 @@
 
 package understudy
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Reason says who wants a fetch; the budget of a source is shared out by it.
 type Reason uint8
@@ -50,9 +53,23 @@ type Fetch struct {
 	// (or later than By, when that is set) fails at once, as FailBusy.
 	Queue time.Duration
 	By    time.Time
+	// Weigh is told the length of an answer's body before it is read, when
+	// upstream says it, and as it grows when upstream does not; an error ends
+	// the fetch with it. May be nil.
+	Weigh func(ctx context.Context, bytes int64) error
 	// Tried is told each failed try that will be followed by another, at
 	// once, from the fetching goroutine. May be nil.
 	Tried func(*UpstreamError)
+}
+
+// Fill is a page to be fetched and saved though no reader asks for it.
+type Fill struct {
+	Target *Target
+	Reason Reason // Sync, Poll or Check
+	// RecordsOnly keeps the records and not the page itself: a walk by pages
+	// of another size than readers ask for.
+	RecordsOnly bool
+	Weigh       func(ctx context.Context, bytes int64) error // see Fetch
 }
 
 // Write is a request that changes something upstream, passed on once and never

@@ -19,6 +19,8 @@ type Kind struct {
 	Columns  []string `yaml:"columns"`  // what a table of them shows
 	Group    string   `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
 	Rollup   string   `yaml:"rollup"`   // a field by whose values the newest records are counted over time
+	Parent   string   `yaml:"parent"`   // the field that names the record this one lies under, for kinds without a list of their own
+	Forgets  Forgets  `yaml:"forgets"`  // what upstream forgets by itself; a record that is missing for that reason was not deleted
 
 	Lists     []*List     `yaml:"lists"`
 	Instances []*Instance `yaml:"instances"`
@@ -26,6 +28,12 @@ type Kind struct {
 	Fields    []*Field    `yaml:"fields"`
 
 	fields map[string]*Field
+}
+
+// Forgets says when upstream forgets records of a kind by itself.
+type Forgets struct {
+	Days       int  `yaml:"days"`        // those whose clock is older; 0 = never
+	WithParent bool `yaml:"with_parent"` // those under a parent that is final
 }
 
 // State is a condition on a record: Field's value is among In (or, when In is

@@ -31,10 +31,34 @@ type Page struct {
 type Row struct {
 	ID         string
 	Start, End int
-	Clock      int64 // the spec's clock field in Unix seconds; 0 = null or none
+	Clock      int64  // the spec's clock field in Unix seconds; 0 = null or none
+	Parent     string // the value of the kind's Parent field; "" when it has none
 	Final      bool
 	Record     int64 // the store's number of the record; 0 = not saved
 	Version    int64 // the store's number of this body; 0 = not saved
+}
+
+// Window names held records: those of a kind in one shape that are present,
+// the newest clock first and of one clock the last found first.
+type Window struct {
+	Source, Kind, Shape string
+	Parent              string // only those under it; "" = all
+	From, To            int64  // clocks in [From, To), Unix seconds; 0 = open
+	Unclocked           bool   // those without a clock instead of the others
+	Open                bool   // only those that are not final
+
+	// Below goes on after the last row of an answer: only rows that come after
+	// this clock and record number. A zero record number: from the beginning.
+	Below struct{ Clock, Record int64 }
+	Limit int // rows at most; 0 = 1000, more than 10,000 is 10,000
+}
+
+// Landed is a page that has just been saved: what the rooms tell each other at
+// once. It may be lost; the rows in the store are the truth.
+type Landed struct {
+	Page    *Page // as saved, with its numbers
+	Changes []Change
+	Reason  Reason
 }
 
 // Saved is what saving a page did.

@@ -20,6 +20,7 @@ type Spec struct {
 	// source's user.
 	Vars  map[string]string `yaml:"vars"`
 	Kinds []*Kind           `yaml:"kinds"`
+	Hook  Hook              `yaml:"hook"`
 
 	routes []route
 	kinds  map[string]*Kind
@@ -29,6 +30,14 @@ type Spec struct {
 type Host struct {
 	URL      string   `yaml:"url"`
 	Prefixes []string `yaml:"prefixes"`
+}
+
+// Hook says how the API calls back when something has happened: a hint to look
+// again, never data.
+type Hook struct {
+	Style  string   `yaml:"style"`  // url-form-hmac-sha1: the URL and the sorted form, keyed by the source's secret, in base64; "": it does not
+	Header string   `yaml:"header"` // where the signature stands
+	IDs    []string `yaml:"ids"`    // parameters that may name a record; its prefix says of which kind
 }
 
 // Auth says how upstream, and our callers in upstream's stead, are told who asks.
@@ -49,6 +58,10 @@ type Paging struct {
 	First    int      `yaml:"first_page"`
 	Tokens   []string `yaml:"tokens"`   // query parameters that move on from the newest page
 	Envelope []*Field `yaml:"envelope"` // fields of a list answer beside the records
+	// Answer is a list answer as upstream writes it, for lists made from
+	// records; Token the token of the page after a record. See docs/specs.md.
+	Answer string `yaml:"answer"`
+	Token  string `yaml:"token"`
 }
 
 // Errors says what upstream's error bodies look like. Template holds {code},
@@ -103,7 +116,10 @@ type Field struct {
 	// From names the field this one is derived from; it is hidden or masked
 	// whenever that one is, and may not be filtered on then either.
 	From string `yaml:"from"`
-	Link string `yaml:"link"` // the kind whose record the value names; AnyKind: one of any, told by its prefix
+	// Redacts says that upstream empties the field to take back what it said:
+	// versions of the record in which it was not empty go then.
+	Redacts bool   `yaml:"redacts"`
+	Link    string `yaml:"link"` // the kind whose record the value names; AnyKind: one of any, told by its prefix
 	// Absolute says that the value is, or may be, an absolute URL of the API
 	// itself: its scheme and host are replaced by the source's public URL.
 	Absolute bool `yaml:"absolute"`
