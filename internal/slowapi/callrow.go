@@ -98,6 +98,9 @@ func (c *call) duration() int64 {
 
 // price is for begun minutes, once the step after the final state is reached.
 func (c *call) price(w *world) string {
+	if text, set := c.s.form(c.i, editedPrice); set {
+		return text
+	}
 	if !c.progress.settled() {
 		return ""
 	}

@@ -24,13 +24,14 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		do     does
 	}{
 		"/-/advance": {http.MethodPost, s.advance},
+		"/-/edit":    {http.MethodPost, s.editRecords},
 		"/-/faults":  {http.MethodPost, s.replaceFaults},
 		"/-/token":   {http.MethodPost, s.replaceTokens},
 		"/-/stats":   {http.MethodGet, func([]byte) (any, error) { return s.counts.read(), nil }},
 	}
 	way, known := at[r.URL.Path]
 	if !known {
-		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/faults, /-/token, /-/stats and what /-/cdn/ signed"})
+		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats and what /-/cdn/ signed"})
 		return
 	}
 	if r.Method != way.method && (r.Method != http.MethodHead || way.method != http.MethodGet) {

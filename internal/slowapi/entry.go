@@ -11,7 +11,7 @@ import (
 // entry is one thing that happened. At is the world's time then, Wall the real
 // one, so that a running clock can catch up after a pause.
 type entry struct {
-	Op      string            `json:"op"` // advance, pass, create, update, delete
+	Op      string            `json:"op"` // advance, pass, create, update, delete, edit, restore
 	At      time.Time         `json:"at"`
 	Wall    time.Time         `json:"wall"`
 	Kind    string            `json:"kind,omitempty"`
@@ -35,6 +35,8 @@ func (w *world) check(e entry) error {
 		return w.checkCreate(e)
 	case "update", "delete":
 		return w.checkWrite(e)
+	case "edit", "restore":
+		return w.checkEdit(e)
 	}
 	return fmt.Errorf("slowapi: unknown entry %q", e.Op)
 }
@@ -93,6 +95,8 @@ func (w *world) apply(e entry) (moved int, err error) {
 		w.applyCreate(e)
 	case "update", "delete":
 		w.applyWrite(e)
+	case "edit", "restore":
+		w.applyEdit(e)
 	default:
 		moved = w.applyTime(e)
 	}

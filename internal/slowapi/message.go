@@ -291,6 +291,9 @@ func (m *message) serviceSID(w *world, d *draw) string {
 
 // price is for each segment, once the step after the final state is reached.
 func (m *message) price(w *world, parts int) string {
+	if text, set := m.s.form(m.i, editedPrice); set {
+		return text
+	}
 	if !m.progress.settled() {
 		return ""
 	}

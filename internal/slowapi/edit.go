@@ -1,0 +1,197 @@
+// Edits: late changes to single records, such as a price put right, of which no list tells.
+package slowapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// maxEdits bounds one request to /-/edit.
+const maxEdits = 10_000
+
+// edit is what happens to one record, named by its place in the order of
+// creation (0 is the oldest) or by its SID.
+type edit struct {
+	Index   *int64  `json:"index"`
+	SID     string  `json:"sid"`
+	Delete  bool    `json:"delete"`
+	Restore bool    `json:"restore"` // a deleted record is there again, in its old place
+	Price   *string `json:"price"`
+	Status  *string `json:"status"` // of one that is in a final state
+	Body    *string `json:"body"`   // of a message
+}
+
+// The names of what an edit sets; no form has fields of such names.
+const (
+	editedPrice  = "=price"
+	editedStatus = "=status"
+)
+
+// edited is the answer to edits.
+type edited struct {
+	Clock   time.Time `json:"clock"`
+	Changed []string  `json:"changed"` // SIDs, in the order of the edits
+}
+
+// editRecords makes edits true, one after the other, up to the first that
+// cannot be: the error says which, and how many were made.
+func (s *Server) editRecords(raw []byte) (any, error) {
+	var in struct {
+		Kind    string `json:"kind"`
+		Account int    `json:"account"`
+		Records []edit `json:"records"`
+	}
+	if err := strict(raw, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Records) > maxEdits {
+		return nil, fmt.Errorf("at most %d records at once", maxEdits)
+	}
+	if kindNamed(in.Kind) == nil {
+		return nil, fmt.Errorf("there is no kind %q", in.Kind)
+	}
+	w := s.world
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	out := edited{Changed: make([]string, 0, len(in.Records))}
+	for n := range in.Records {
+		w.mu.RLock()
+		e, sid, err := w.entryOf(in.Kind, in.Account, &in.Records[n])
+		w.mu.RUnlock()
+		if err == nil {
+			_, err = s.commit(e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)
+		}
+		out.Changed = append(out.Changed, sid)
+	}
+	w.mu.RLock()
+	out.Clock = w.now()
+	w.mu.RUnlock()
+	return out, nil
+}
+
+// entryOf is the entry for an edit. The caller holds mu.
+func (w *world) entryOf(kind string, account int, e *edit) (out entry, sid string, err error) {
+	k := kindNamed(kind)
+	s := w.of(k, account)
+	if k == nil || s == nil {
+		return out, "", fmt.Errorf("there is no kind %q in account %d", kind, account)
+	}
+	index, ok := w.indexOf(s, e)
+	if !ok {
+		return out, "", fmt.Errorf("there is no such record of %q: index %v, sid %q", kind, e.Index, e.SID)
+	}
+	out = entry{Op: "edit", Kind: kind, Account: account, Index: index, Fields: map[string]string{}}
+	switch {
+	case e.Delete && e.Restore:
+		return out, "", fmt.Errorf("a record cannot be deleted and restored at once")
+	case e.Delete:
+		out.Op, out.Fields = "delete", nil
+	case e.Restore:
+		out.Op, out.Fields = "restore", nil
+	}
+	if e.Price != nil {
+		out.Fields[editedPrice] = *e.Price
+	}
+	if e.Status != nil {
+		out.Fields[editedStatus] = *e.Status
+	}
+	if e.Body != nil && k == messages && s.exists(index) {
+		var m message
+		m.load(w, s, index)
+		d := m.rest
+		m.failure(&d)
+		m.serviceSID(w, &d)
+		out.Fields["Segments"], out.Fields["Body"] = strconv.Itoa(m.parts(d)), *e.Body
+	}
+	return out, string(w.appendSID(nil, s, index)), nil
+}
+
+func (w *world) indexOf(s *sequence, e *edit) (int64, bool) {
+	if e.SID != "" {
+		for i := range s.count() {
+			if string(w.appendSID(nil, s, i)) == e.SID {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	return valueOf(e.Index), e.Index != nil && *e.Index >= 0 && *e.Index < s.count()
+}
+
+func valueOf(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// checkEdit tells whether an edit can become true. The caller holds mu.
+func (w *world) checkEdit(e entry) error {
+	s := w.of(kindNamed(e.Kind), e.Account)
+	if s == nil || e.Index < 0 || e.Index >= s.count() {
+		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
+	}
+	if e.Op == "restore" {
+		if !s.deleted(e.Index) {
+			return fmt.Errorf("slowapi: restore: record %d of %q was not deleted", e.Index, e.Kind)
+		}
+		return nil
+	}
+	if !s.exists(e.Index) {
+		return fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
+	}
+	if s.kind != calls && s.kind != messages {
+		return fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
+	}
+	status, set := e.Fields[editedStatus]
+	if !set {
+		return nil
+	}
+	p := progressOf(s, e.Index, s.kind.life(s, e.Index))
+	if !p.done() || !slices.Contains(finals[s.kind.name], status) {
+		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.status(), finals[s.kind.name])
+	}
+	return nil
+}
+
+// finals are the final states a record can be put into.
+var finals = map[string][]string{
+	"calls":    {"completed", "busy", "failed", "no-answer", "canceled"},
+	"messages": {"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"},
+}
+
+// applyEdit changes a record, or brings a deleted one back. The caller holds mu
+// for writing.
+func (w *world) applyEdit(e entry) {
+	s, at := w.of(kindNamed(e.Kind), e.Account), e.At.Unix()
+	if e.Op == "restore" {
+		s.gone = without(s.gone, e.Index)
+		return
+	}
+	m := s.markFor(e.Index)
+	fields := maps.Clone(e.Fields)
+	if status, set := fields[editedStatus]; set {
+		p := progressOf(s, e.Index, s.kind.life(s, e.Index))
+		m.plan = slices.Clone(p.plan)
+		for i, before := range p.plan {
+			if before == p.status() {
+				m.plan[i] = status
+			}
+		}
+		delete(fields, editedStatus)
+	}
+	if m.form == nil {
+		m.form = map[string]string{}
+	}
+	maps.Copy(m.form, fields)
+	m.touched = at
+	if at > s.created(e.Index)+slack {
+		s.late = insert(s.late, e.Index)
+	}
+}
