@@ -78,6 +78,9 @@ func (p *Paging) check(name string) error {
 	case p.Style == "cursor" && p.Cursor == "":
 		return fmt.Errorf("%s.cursor: style cursor needs it", name)
 	}
+	if err := p.checkAnswer(); err != nil {
+		return fmt.Errorf("%s.%w", name, err)
+	}
 	if p.Style == "cursor" && !slices.Contains(p.Tokens, p.Cursor) {
 		p.Tokens = append(p.Tokens, p.Cursor)
 	}

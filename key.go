@@ -32,6 +32,9 @@ func (k Key) Query() string {
 	return query
 }
 
+// OwnAsOf asks for what was known at a time (see ParseInstant).
+const OwnAsOf = OwnPrefix + "as_of"
+
 // OwnPrefix begins Understudy's own query parameters; they are taken off
 // before a key is made and never sent upstream.
 const OwnPrefix = "understudy."

@@ -134,6 +134,9 @@ type Filter struct {
 	// Values are the choices of a select.
 	Values []string `yaml:"values"`
 	Title  string   `yaml:"title"`
+	// Whole: with op until a day, month or year counts up to its end, not to
+	// its beginning.
+	Whole bool `yaml:"whole"`
 }
 
 // List is one path that lists records of a kind.
@@ -144,6 +147,9 @@ type List struct {
 	Filters []*Filter `yaml:"filters"`
 	Title   string    `yaml:"title"`
 	Paging  string    `yaml:"paging"` // a name in the spec's pagings; "" = the spec's paging
+	// Only is what each row of the list says: field values that set it apart
+	// from other lists of its shape.
+	Only map[string]string `yaml:"only"`
 	// Count is, for a list under a record, the record's field that says how
 	// many rows it has: with 0 there nobody needs to ask.
 	Count string `yaml:"count"`

@@ -53,6 +53,9 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
 	}
+	if !a.AsOf.IsZero() {
+		return m.asOf(ctx, s, k, &a)
+	}
 	if k.name == "" {
 		return m.ahead(ctx, &reading{Ask: a, source: s, kind: k, now: now})
 	}

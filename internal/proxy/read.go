@@ -16,6 +16,9 @@ import (
 // get asks the gate, then the mirror, and answers.
 func (v *visit) get() error {
 	if v.target.Media != nil {
+		if _, said := v.target.Own.Get(understudy.OwnAsOf); said {
+			return fmt.Errorf("proxy: %s: %w: contents have no history", understudy.OwnAsOf, understudy.ErrInvalid)
+		}
 		return v.medium()
 	}
 	if err := v.gate.Read(v.caller, v.target); err != nil {
@@ -23,6 +26,9 @@ func (v *visit) get() error {
 	}
 	ask := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale, Turn: v.caller.Turn}
 	v.freshen(&ask)
+	if err := v.asOf(&ask); err != nil {
+		return err
+	}
 	ctx := v.r.Context()
 	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
 		var cancel context.CancelFunc
@@ -38,6 +44,18 @@ func (v *visit) get() error {
 		return err
 	}
 	v.answer(a, view)
+	return nil
+}
+
+// asOf takes over the time whose knowledge is asked for.
+func (v *visit) asOf(ask *understudy.Ask) (err error) {
+	text, said := v.target.Own.Get(understudy.OwnAsOf)
+	if !said {
+		return nil
+	}
+	if ask.AsOf, err = understudy.ParseInstant(text); err != nil {
+		return fmt.Errorf("proxy: %s: %w", understudy.OwnAsOf, err)
+	}
 	return nil
 }
 

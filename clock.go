@@ -1,0 +1,65 @@
+// Clock: what time a field's text tells.
+
+package understudy
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// How the types write time, the usual form first.
+var (
+	rfc2822Forms = []string{"Mon, 02 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700", time.RFC1123}
+	isoForms     = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly}
+	dateForms    = []string{time.DateOnly}
+)
+
+// ParseInstant reads a point in time as people and programs give one to
+// parameters of ours: RFC 3339, the same without a zone (UTC) and without the
+// time of day (its beginning). ErrInvalid for anything else.
+func ParseInstant(text string) (time.Time, error) {
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", ErrInvalid, clip(text))
+}
+
+// maxClock bounds a text that is looked at for a time, in bytes.
+const maxClock = 64
+
+// Unix is the time a text tells as a field of that type, in Unix seconds; 0
+// when the type is none of a time, or the text is not one.
+func Unix(typ string, text []byte) int64 {
+	if len(text) > maxClock {
+		return 0
+	}
+	switch typ {
+	case TypeRFC2822:
+		return parseTime(text, rfc2822Forms)
+	case TypeISO:
+		return parseTime(text, isoForms)
+	case TypeDate:
+		return parseTime(text, dateForms)
+	case TypeEpoch:
+		whole, _, _ := bytes.Cut(text, []byte("."))
+		n, err := strconv.ParseInt(string(whole), 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return 0
+}
+
+func parseTime(text []byte, forms []string) int64 {
+	for _, form := range forms {
+		if t, err := time.Parse(form, string(text)); err == nil {
+			return t.Unix()
+		}
+	}
+	return 0
+}
