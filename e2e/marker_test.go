@@ -133,6 +133,8 @@ func (g *garden) triesOf(route string) []try {
 	switch {
 	case method == "POST" && path == "/-/timezone":
 		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
+	case method == "POST" && strings.HasPrefix(path, "/jobs/"): // of a job that is not there: those that are do their work
+		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
 	case strings.HasPrefix(path, "/-/") && !strings.Contains(path, "{"):
 		return reading(method, path)
 	case path == "/-/static/{file}":

@@ -150,6 +150,7 @@ type sheet struct {
 	own     map[string]bool // numbers of our own, if the caller may know them
 	filters map[string]string
 	vars    understudy.Query // path variables of the page at hand
+	asOf    asOf             // the moment of the page at hand
 	numbers bool             // the caller may open the pages of numbers
 	seconds bool
 }
@@ -166,7 +167,7 @@ func (s *sheet) phoneLink(c *column, raw string) string {
 	if name == "" {
 		return ""
 	}
-	return s.kind.href + withQuery(append(ownVars(s.vars), understudy.Param{Name: name, Value: raw}))
+	return s.asOf.keep(s.kind.href + withQuery(append(ownVars(s.vars), understudy.Param{Name: name, Value: raw})))
 }
 
 // recordLink is the page of the record a value names: by the field's link, or
@@ -179,9 +180,9 @@ func (s *sheet) recordLink(c *column, row access.Row, raw string) string {
 		}
 		switch {
 		case c.isID && k == s.kind:
-			return k.recordHref(row, raw, s.vars)
+			return s.asOf.keep(k.recordHref(row, raw, s.vars))
 		case c.Link == k.Name && len(k.instances[0].needs) == 0:
-			return k.recordHref(row, raw, s.vars)
+			return s.asOf.keep(k.recordHref(row, raw, s.vars))
 		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.isID && k.HasPrefix(raw) && formedID(raw):
 			if found != nil {
 				return searchHref(raw)
@@ -192,7 +193,7 @@ func (s *sheet) recordLink(c *column, row access.Row, raw string) string {
 	if found == nil || len(found.instances[0].needs) > 0 {
 		return ""
 	}
-	return found.href + "/" + url.PathEscape(raw)
+	return s.asOf.keep(found.href + "/" + url.PathEscape(raw))
 }
 
 // formedID keeps words that happen to begin like an id from being links.

@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -30,6 +31,7 @@ type detailPage struct {
 	Long     []detailGroup
 	Closed   []detailGroup // opened on request
 	Lists    []relatedList
+	Timeline *timeline
 	Related  []link
 	Raw      string
 	Data     string
@@ -55,9 +57,18 @@ func (v *Viewer) detail(q *visit) error {
 	if err != nil {
 		return err
 	}
+	if len(q.compared.moments) > 0 {
+		return q.compare(t)
+	}
+	if q.tidyMoment() {
+		return nil
+	}
 	view, own, done, err := q.open(t)
-	if err != nil || done {
-		return err
+	if err != nil {
+		return q.gone(t, err)
+	}
+	if done {
+		return nil
 	}
 	rows := view.Rows()
 	if len(rows) != 1 {
@@ -85,7 +96,10 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := in.params()
+	known, err := q.readOwn(params, in.params())
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range params {
 		if !slices.Contains(known, p.Name) {
 			return nil, unknownWord("parameter", p.Name, known, nil)
@@ -116,6 +130,21 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 	return t, nil
 }
 
+// readOwn reads the viewer's own parameters of a record's page and adds their
+// names to those that are known.
+func (q *visit) readOwn(params understudy.Query, known []string) ([]string, error) {
+	known = append(known, understudy.OwnAsOf)
+	if err := q.readAsOf(params); err != nil || q.json {
+		return known, err
+	}
+	var err error
+	if q.compared, err = q.readCompare(params); err != nil {
+		return known, err
+	}
+	q.versions, err = readVersions(params)
+	return append(known, paramCompare, ownVersions), err
+}
+
 // params are the names under which an address gives the path variables that
 // are not the id: those the source fills as the viewer's own.
 func (in *instancePlan) params() []string {
@@ -142,9 +171,9 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *d
 		s.filters = q.phoneFilters(q.kind.lists[0])
 	}
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
-	p.Data = q.kind.href + dataSuffix + withQuery(s.vars)
+	p.Data = q.asOf.keep(q.kind.href + dataSuffix + withQuery(s.vars))
 	if t.ID != "" {
-		p.Data = q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars)
+		p.Data = q.asOf.keep(q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars))
 	}
 	q.place(p, t, row)
 	for _, g := range q.kind.parts {
@@ -166,6 +195,7 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *d
 		p.Play = &cell{Label: q.kind.byField[q.kind.Media[0].Field].heading, Play: play}
 	}
 	p.Lists = q.drawLists(t, lists, own)
+	p.Timeline = q.timeline(t, cmp.Or(q.answer.Page.ID, t.ID), s)
 	p.Related = append(p.Related, q.related(row, p.Lists)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l link) bool {
 		return slices.ContainsFunc(p.Lists, func(r relatedList) bool { return r.Href == l.Href })
@@ -177,7 +207,7 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *d
 // place says where a record is: in which list, under which other record.
 func (q *visit) place(p *detailPage, t *understudy.Target, row access.Row) {
 	if q.kind.browsable() {
-		p.ListHref = q.kind.href + withQuery(ownVars(q.source.given(t, t.Instance.ID)))
+		p.ListHref = q.asOf.keep(q.kind.href + withQuery(ownVars(q.source.given(t, t.Instance.ID))))
 	}
 	above := q.source.parentOf(t.Instance.Path, nil)
 	if above.kind == nil || len(above.vars) == 0 || !q.seesKind(above.kind) {
@@ -198,11 +228,11 @@ func (q *visit) place(p *detailPage, t *understudy.Target, row access.Row) {
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &link{Href: above.kind.href + "/" + url.PathEscape(id), Text: upperFirst(above.kind.One) + " " + shortID(id)}
+	p.Above = &link{Href: q.asOf.keep(above.kind.href + "/" + url.PathEscape(id)), Text: upperFirst(above.kind.One) + " " + shortID(id)}
 	for _, l := range q.kind.lists {
 		if l.parent.kind == above.kind && p.ListHref == "" {
 			if target := q.under(t, l, named); target != nil {
-				p.ListHref = q.source.place(target)
+				p.ListHref = q.asOf.keep(q.source.place(target))
 			}
 		}
 	}
@@ -270,7 +300,7 @@ func (q *visit) followable(row access.Row, c *column) (link, bool) {
 	if err != nil || t.Kind == nil || q.v.Gate.Read(q.caller, t) != nil {
 		return link{}, false
 	}
-	href := q.source.place(t)
+	href := q.asOf.keep(q.source.place(t))
 	return link{Href: href, Text: upperFirst(c.title)}, href != ""
 }
 
@@ -293,7 +323,7 @@ func (q *visit) related(row access.Row, lists []relatedList) []link {
 				continue
 			}
 			all = append(all, link{
-				Href: k.href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String(),
+				Href: q.asOf.keep(k.href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
 				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + titleOf(field) + "”",
 			})
 		}

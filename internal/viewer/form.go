@@ -70,6 +70,9 @@ func (q *visit) form(ask *question) form {
 		size, _ := filters.Get(paging.Size)
 		f.Inputs = append(f.Inputs, sizes(paging, size))
 	}
+	if q.kind.remembered() {
+		f.Inputs = append(f.Inputs, q.asOfInput())
+	}
 	if len(f.Chips) > 0 {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
 		f.Clear = ask.address(q.kind, "", rest, nil)

@@ -3,12 +3,11 @@
 package viewer
 
 import (
-	"fmt"
-	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
+
+	"understudy"
 )
 
 // Snapshot is what is known of a source at one moment. Everything may be zero.
@@ -18,6 +17,7 @@ type Snapshot struct {
 	Since     time.Time
 	NextProbe time.Time
 	Kinds     map[string]Held // by kind
+	Webhooks  []Webhook       // shown to those who see everything
 
 	// Answers so far, by how they came, and requests sent upstream.
 	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
@@ -32,10 +32,38 @@ type Held struct {
 	Records  int64
 	CaughtUp time.Time // until when nothing was missed; zero when not known
 	Complete bool      // every record upstream has is held
+	Why      string    // why it is not complete, in a few words; "" = nobody has looked
+	// Done of Total records are walked by the sync that runs; Running is false
+	// when none does, Total 0 when upstream does not tell.
+	Running     bool
+	Done, Total int64
+	ETA         time.Duration // how long it may still take; 0 = not known
+}
+
+// Webhook is one receiver of changes.
+type Webhook struct {
+	Name   string
+	State  string // "ok", "retrying" or "paused"
+	Why    string // one sentence, without secrets
+	Since  time.Time
+	Behind int64 // changes it has not had yet
 }
 
 // homePage is what home.html shows.
-type homePage struct{ Sources []sourceView }
+type homePage struct {
+	Sources []sourceView
+	Work    *work
+}
+
+// work counts the jobs.
+type work struct{ Running, Waiting, Failed string }
+
+// webhookView is one receiver of changes.
+type webhookView struct {
+	Name, Tone, State, Why string
+	Since                  *when
+	Behind                 int64
+}
 
 type sourceView struct {
 	Name, Title string
@@ -46,6 +74,7 @@ type sourceView struct {
 	Total       int64
 	Saved       int64
 	Upstream    int64
+	Webhooks    []webhookView
 	DropIn      string
 }
 
@@ -58,6 +87,8 @@ type kindView struct {
 	Href, Title string
 	Held        int64
 	Complete    bool
+	Why         string
+	Sync        *bar // of the walk that runs
 	CaughtUp    *when
 	Pages       bool // kept as pages, not records: there is nothing to count
 }
@@ -90,6 +121,7 @@ func (v *Viewer) home(q *visit) error {
 			p.Sources = append(p.Sources, q.sourceView(s))
 		}
 	}
+	p.Work = q.work()
 	return q.render(http.StatusOK, "home", "Home", p)
 }
 
@@ -116,6 +148,25 @@ func (q *visit) sourceView(s *sourcePlan) sourceView {
 		}
 		out.Answers = append(out.Answers, sh)
 	}
+	if q.caller.Role() == understudy.RoleAll {
+		for _, w := range snap.Webhooks {
+			out.Webhooks = append(out.Webhooks, q.webhook(w))
+		}
+	}
+	return out
+}
+
+// webhook says how a receiver of changes does.
+func (q *visit) webhook(w Webhook) webhookView {
+	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.moment(w.Since), Behind: w.Behind}
+	switch w.State {
+	case "ok":
+		out.Tone = "good"
+	case "paused":
+		out.Tone = "bad"
+	default:
+		out.Tone = "busy"
+	}
 	return out
 }
 
@@ -126,9 +177,16 @@ func (q *visit) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
 		out := kindViews{Title: part.title}
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Name]
-			out.Kinds = append(out.Kinds, kindView{
+			v := kindView{
 				Href: k.href, Title: upperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
-			})
+			}
+			if !held.Complete {
+				v.Why = held.Why
+			}
+			if held.Running {
+				v.Sync = newBar("Sync of "+k.Title, held.Done, held.Total, "", held.ETA)
+			}
+			out.Kinds = append(out.Kinds, v)
 		}
 		all = append(all, out)
 	}
@@ -166,12 +224,19 @@ func (q *visit) health(s Snapshot) health {
 
 // homeData is the home page as data.
 func (q *visit) homeData() error {
+	type syncData struct {
+		Done  int64 `json:"done"`
+		Total int64 `json:"total"`
+		ETA   int64 `json:"eta"`
+	}
 	type kindData struct {
 		Name     string     `json:"name"`
 		Title    string     `json:"title"`
 		Href     string     `json:"href"`
 		Records  int64      `json:"records"`
 		Complete bool       `json:"complete"`
+		Why      string     `json:"why"`
+		Sync     *syncData  `json:"sync"`
 		CaughtUp *time.Time `json:"caught_up_to"`
 	}
 	type sourceData struct {
@@ -194,7 +259,11 @@ func (q *visit) homeData() error {
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]
-			d.Kinds = append(d.Kinds, kindData{k.Name, upperFirst(k.Title), k.href, held.Records, held.Complete, stamp(held.CaughtUp)})
+			kd := kindData{k.Name, upperFirst(k.Title), k.href, held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
+			if held.Running {
+				kd.Sync = &syncData{held.Done, held.Total, int64(held.ETA / time.Second)}
+			}
+			d.Kinds = append(d.Kinds, kd)
 		}
 		all = append(all, d)
 	}
@@ -208,80 +277,4 @@ func stamp(t time.Time) *time.Time {
 	}
 	t = t.UTC().Truncate(time.Second)
 	return &t
-}
-
-// chart draws our answer times against upstream's on one logarithmic scale.
-type chart struct {
-	Ours, Theirs             string // points of the lines
-	OursMedian, TheirsMedian string
-	Times                    string // "2,400"; "" when there is nothing to compare
-	Grid                     []gridLine
-}
-
-type gridLine struct {
-	Y    float64
-	Text string
-}
-
-// The chart's box and the answer times at its edges.
-const (
-	chartLeft, chartRight = 60.0, 596.0
-	chartTop, chartBottom = 8.0, 132.0
-	chartLow, chartHigh   = 100 * time.Microsecond, 10 * time.Second
-	chartPoints           = 60
-)
-
-func newChart(ours, theirs []time.Duration) *chart {
-	if len(ours) == 0 && len(theirs) == 0 {
-		return nil
-	}
-	c := &chart{Ours: polyline(ours), Theirs: polyline(theirs), OursMedian: medianText(ours), TheirsMedian: medianText(theirs)}
-	for _, g := range []struct {
-		at   time.Duration
-		text string
-	}{{time.Millisecond, "1 ms"}, {10 * time.Millisecond, "10 ms"}, {100 * time.Millisecond, "100 ms"}, {time.Second, "1 s"}} {
-		c.Grid = append(c.Grid, gridLine{chartY(g.at), g.text})
-	}
-	if a, b := median(ours), median(theirs); a > 0 && b >= 2*a {
-		c.Times = thousands(int64(b / a))
-	}
-	return c
-}
-
-func polyline(times []time.Duration) string {
-	if len(times) > chartPoints {
-		times = times[len(times)-chartPoints:]
-	}
-	if len(times) == 1 {
-		times = []time.Duration{times[0], times[0]}
-	}
-	var b strings.Builder
-	for i, d := range times {
-		x := chartLeft + (chartRight-chartLeft)*float64(i)/float64(len(times)-1)
-		fmt.Fprintf(&b, "%g,%g ", round(x), chartY(d))
-	}
-	return strings.TrimSuffix(b.String(), " ")
-}
-
-func chartY(d time.Duration) float64 {
-	low, high := math.Log(float64(chartLow)), math.Log(float64(chartHigh))
-	at := math.Log(float64(min(max(d, chartLow), chartHigh)))
-	return round(chartBottom - (chartBottom-chartTop)*(at-low)/(high-low))
-}
-
-func round(x float64) float64 { return math.Round(x*10) / 10 }
-
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(times))
-	return s[len(s)/2]
-}
-
-func medianText(times []time.Duration) string {
-	if len(times) == 0 {
-		return ""
-	}
-	return millis(median(times))
 }

@@ -31,6 +31,8 @@ type listPage struct {
 	NoOlder string // why there is no way on, when there are older records
 	Data    string
 	AsOf    *when
+	Then    bool   // the page shows an earlier moment
+	Live    string // the feed of the kind's changes
 }
 
 // link is an address and its words.
@@ -76,7 +78,7 @@ func (v *Viewer) list(q *visit) error {
 
 func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
 	p := q.listFrame(ask)
-	p.AsOf = q.asOf(q.answer)
+	p.AsOf = q.agedAt(q.answer)
 	q.turn(ask, p)
 	s := q.sheet(q.kind, ask.vars, own)
 	s.filters = q.phoneFilters(ask.list)
@@ -86,20 +88,31 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 		caption += ", newest first"
 	}
 	p.Table = q.table(s, caption, q.columnsOf(q.kind), rows)
-	if ask.target.First {
+	p.Live = q.live(ask)
+	if ask.target.First && q.asOf.at.IsZero() {
 		p.Rollup = q.rollup(ask, s, rows)
 	}
 	return p
 }
 
+// live is the feed that tells of new records, for the newest page of all of a
+// kind: what a filter would let through a change does not say.
+func (q *visit) live(ask *question) string {
+	filtered := slices.ContainsFunc(ask.query, func(p understudy.Param) bool { return p.Name != ask.list.paging.Size })
+	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !ask.target.First || filtered || ask.list != q.kind.lists[0] || len(ask.vars) > 0 {
+		return ""
+	}
+	return q.v.Feed + "?" + understudy.Query{{Name: "source", Value: q.source.Name}, {Name: "kind", Value: q.kind.Name}}.String()
+}
+
 // listFrame is what a list's page has around its rows.
 func (q *visit) listFrame(ask *question) *listPage {
 	p := &listPage{
-		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Data: ask.address(q.kind, dataSuffix, ask.query, nil),
+		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Data: ask.address(q.kind, dataSuffix, ask.query, nil),
 	}
 	of := ask.list.parent
 	if id := of.id(ask.value(q.source)); id != "" && q.seesKind(of.kind) {
-		p.Scope = &link{Href: of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(ask.vars)), Text: of.kind.One + " " + shortID(id)}
+		p.Scope = &link{Href: q.asOf.keep(of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(ask.vars))), Text: of.kind.One + " " + shortID(id)}
 	}
 	return p
 }
@@ -116,7 +129,7 @@ func (q *visit) lacking(ask *question) error {
 	p := q.listFrame(ask)
 	p.Lacks = names
 	if of := ask.list.parent.kind; of != nil && of.browsable() && q.seesKind(of) {
-		p.Pick = &link{Href: of.href, Text: "Pick " + article(of.One)}
+		p.Pick = &link{Href: q.asOf.keep(of.href), Text: "Pick " + article(of.One)}
 	}
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
@@ -134,7 +147,7 @@ func (q *visit) tabs(ask *question) []link {
 			tabs = append(tabs, link{Href: ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
 		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(ask.vars, name) }):
 			vars := ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
-			tabs = append(tabs, link{Href: (&question{list: l, vars: vars}).address(q.kind, "", nil, nil), Text: l.title})
+			tabs = append(tabs, link{Href: (&question{list: l, vars: vars, asOf: ask.asOf}).address(q.kind, "", nil, nil), Text: l.title})
 		}
 	}
 	if len(tabs) < 2 {

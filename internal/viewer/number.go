@@ -194,7 +194,7 @@ func (q *visit) numberPage(number string, panes []pane, owns, watched []part) *n
 // glimpseOf draws one list of the page.
 func (q *visit) glimpseOf(p part, title string, s *sheet, columns []*column, rows []access.Row) relatedList {
 	return relatedList{
-		Kind: s.kind, Title: title, Href: q.source.place(p.target), Problem: q.missing(p.reading), AsOf: q.asOf(p.reading.answer),
+		Kind: s.kind, Title: title, Href: q.source.place(p.target), Problem: q.missing(p.reading), AsOf: q.agedAt(p.reading.answer),
 		Shown: shown(rows, p.reading.more()), Table: q.table(s, title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }

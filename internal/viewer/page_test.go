@@ -268,7 +268,7 @@ func TestFiles(t *testing.T) {
 	h := open(t)
 	script, err := os.ReadFile("static/viewer.js")
 	must(t, err)
-	if n := bytes.Count(script, []byte("\n")); n > 50 {
+	if n := bytes.Count(script, []byte("\n")); n > 100 {
 		t.Errorf("viewer.js has %d lines", n)
 	}
 	sheet, err := os.ReadFile("static/viewer.css")

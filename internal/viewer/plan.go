@@ -74,7 +74,7 @@ type group struct {
 }
 
 func planSource(src *understudy.Source) (*sourcePlan, error) {
-	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" {
+	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == jobsWord {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
 	}
 	p := &sourcePlan{Source: src, byName: map[string]*kindPlan{}, docs: src.Spec.Errors.Link}
@@ -214,6 +214,9 @@ func (k *kindPlan) list(slug string) *listPlan {
 // browsable reports whether the kind has a page of its own: a list that needs
 // nothing but the source.
 func (k *kindPlan) browsable() bool { return len(k.lists) > 0 && k.lists[0].newest != nil }
+
+// remembered reports whether there are records of the kind, with a past.
+func (k *kindPlan) remembered() bool { return len(k.ID) > 0 }
 
 // single reports whether the kind is one thing of the source, such as a balance:
 // no list, and an instance that needs nothing but the source.

@@ -31,6 +31,7 @@ type question struct {
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
 	lacks  []string         // path variables nobody gave; target then is nil
 	target *understudy.Target
+	asOf   asOf
 	tidy   bool // the address was already in the form address gives
 }
 
@@ -41,12 +42,15 @@ func (q *visit) question() (*question, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := q.readAsOf(params); err != nil {
+		return nil, err
+	}
 	slug, named := params.Get(ownList)
-	ask := &question{list: q.kind.pick(slug, params), tidy: true}
+	ask := &question{list: q.kind.pick(slug, params), asOf: q.asOf}
 	if ask.list == nil {
 		return nil, q.noList(slug)
 	}
-	ask.tidy = !named || q.kind.pick("", params) != ask.list
+	ask.tidy = q.asOf.tidy && (!named || q.kind.pick("", params) != ask.list)
 	for _, p := range params {
 		if err := q.param(ask, p); err != nil {
 			return nil, err
@@ -136,7 +140,7 @@ func (q *visit) param(ask *question, p understudy.Param) error {
 	paging := ask.list.paging
 	f := ask.list.Filter(p.Name)
 	switch {
-	case p.Name == ownList:
+	case p.Name == ownList, p.Name == understudy.OwnAsOf:
 		return nil
 	case p.Name == ownBack:
 		ask.back = append(ask.back, p.Value)
@@ -226,7 +230,7 @@ func (q *visit) unknownParam(ask *question, name string) error {
 			known = append(known, n)
 		}
 	}
-	return unknownWord("parameter", name, known, nil)
+	return unknownWord("parameter", name, append(known, understudy.OwnAsOf), nil)
 }
 
 // offers reports whether the caller may use a list's filter.
@@ -290,6 +294,7 @@ func (ask *question) address(k *kindPlan, suffix string, query understudy.Query,
 	if len(back) > maxBack {
 		back = back[len(back)-maxBack:]
 	}
+	all = append(all, ask.asOf.param()...)
 	for _, b := range back {
 		all = append(all, understudy.Param{Name: ownBack, Value: b})
 	}

@@ -34,7 +34,7 @@ func (q *visit) read(ctx context.Context, t *understudy.Target) reading {
 	if err := q.v.Gate.Read(q.caller, t); err != nil {
 		return reading{err: err}
 	}
-	a := understudy.Ask{Target: t, NoCache: forced(q.r), Turn: q.caller.Turn}
+	a := understudy.Ask{Target: t, NoCache: forced(q.r), AsOf: q.asOf.at, Turn: q.caller.Turn}
 	if q.caller.Grant != nil {
 		a.MaxStale = q.caller.Grant.MaxStale
 	}
@@ -86,9 +86,9 @@ func (r reading) rows() []access.Row {
 // more reports whether there are older records than these.
 func (r reading) more() bool { return r.answer != nil && !r.answer.Page.Next.Zero() }
 
-// asOf is the moment a reading shows.
-func (q *visit) asOf(a *understudy.Answer) *when {
-	if a == nil {
+// agedAt is the moment a reading shows.
+func (q *visit) agedAt(a *understudy.Answer) *when {
+	if a == nil || !q.asOf.at.IsZero() {
 		return nil
 	}
 	return q.moment(q.start.Add(-a.Age))
@@ -105,6 +105,8 @@ func (q *visit) missing(r reading) string {
 		return ""
 	case errors.Is(r.err, understudy.ErrForbidden):
 		return "Your role does not show this."
+	case !q.asOf.at.IsZero() && !errors.Is(r.err, understudy.ErrForbidden):
+		return "what was known of this then cannot be shown."
 	case errors.As(r.err, &up):
 		return title + " has not answered (" + up.Short() + "), and nothing of this is held."
 	case errors.Is(r.err, context.DeadlineExceeded):
@@ -123,6 +125,9 @@ func (q *visit) open(t *understudy.Target) (view *access.View, own marks, done b
 	}
 	own = q.v.numbers.begin(q)
 	r := q.read(q.ctx, t)
+	if r.err != nil && !q.asOf.at.IsZero() {
+		return nil, nil, false, q.refusedThen(r.err)
+	}
 	if r.err != nil {
 		return nil, nil, false, r.err
 	}

@@ -126,10 +126,10 @@ func (q *visit) drawLists(t *understudy.Target, asked []askedList, own map[strin
 	for _, a := range asked {
 		k := a.list.kind
 		if a.empty {
-			all = append(all, relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.source.place(a.target), Shown: "0 rows"})
+			all = append(all, relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.asOf.keep(q.source.place(a.target)), Shown: "0 rows"})
 			continue
 		}
-		out := relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.source.place(a.target), Problem: q.missing(a.reading), AsOf: q.asOf(a.reading.answer)}
+		out := relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.asOf.keep(q.source.place(a.target)), Problem: q.missing(a.reading), AsOf: q.agedAt(a.reading.answer)}
 		rows := a.reading.rows()
 		out.Shown = shown(rows, a.reading.more())
 		columns := slices.DeleteFunc(q.columnsOf(k), func(c *column) bool { return c.Link == q.kind.Name }) // this record on every row

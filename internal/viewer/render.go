@@ -35,11 +35,11 @@ const keepBuffer = 1 << 20
 func readPages(fs *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: fs}
 	funcs := template.FuncMap{"upper": upperFirst, "count": thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html", "templates/timeline.html")
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure"} {
+	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure", "compare", "jobs"} {
 		page, err := layout.Clone()
 		if err != nil {
 			return nil, err
@@ -68,6 +68,7 @@ type frame struct {
 	Banners []banner
 	Typed   string // what the search box holds
 	Zone    zoneMenu
+	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
 	Footer  footer
 	Main    any
@@ -117,7 +118,7 @@ func (q *visit) render(status int, page, title string, main any) error {
 	}()
 	began := q.v.Now()
 	f := frame{
-		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Notice: q.notice(), Version: q.v.Version,
+		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Then: q.then(), Notice: q.notice(), Version: q.v.Version,
 		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Icon: p.files.address["icon.svg"],
 		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
 		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
@@ -191,6 +192,9 @@ func (q *visit) how() string {
 	if q.answer == nil {
 		return ""
 	}
+	if !q.asOf.at.IsZero() {
+		return "made from what was known then"
+	}
 	age := longAgo(q.answer.Age)
 	switch q.answer.How {
 	case understudy.Cold:
@@ -207,7 +211,7 @@ func (q *visit) how() string {
 // say now: in an outage, or when it could not be kept.
 func (q *visit) notice() string {
 	a := q.answer
-	if a == nil || a.Detail == "" || a.Detail == "composed" {
+	if a == nil || a.Detail == "" || a.Detail == "composed" || !q.asOf.at.IsZero() {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {

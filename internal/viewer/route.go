@@ -35,6 +35,9 @@ func (v *Viewer) routes() []struct {
 		{"GET /{source}/" + numberWord + "/{number}/{other}", v.conversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
 		{"GET /{source}/{kind}", v.list, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json"}},
 		{"GET /{source}/{kind}/{id}", v.detail, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
+		{"GET /" + jobsWord, v.jobs, []string{"GET /jobs"}},
+		{"POST /" + jobsWord + "/{number}/cancel", v.cancelJob, []string{"POST /jobs/{number}/cancel"}},
+		{"POST /" + jobsWord + "/{number}/replay", v.replayJob, []string{"POST /jobs/{number}/replay"}},
 		{"/", v.nowhere, nil},
 	}
 }
@@ -62,7 +65,11 @@ func (v *Viewer) Routes() []string {
 func (v *Viewer) route() {
 	v.mux, v.own = http.NewServeMux(), http.NewServeMux()
 	for _, r := range v.routes() {
-		v.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { v.visit(w, req, r.visitor) })
+		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { v.visit(w, req, r.visitor) })
+		if strings.HasPrefix(r.pattern, http.MethodPost) {
+			h = v.forms.Handler(h)
+		}
+		v.mux.Handle(r.pattern, h)
 	}
 	v.mux.HandleFunc("GET /opensearch.xml", v.openSearch)
 	for pattern, h := range v.ownRoutes() {

@@ -79,7 +79,7 @@ func (s *sheet) recordOf(row access.Row) string {
 	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
 		return ""
 	}
-	return s.kind.recordHref(row, row.ID, s.vars)
+	return s.asOf.keep(s.kind.recordHref(row, row.ID, s.vars))
 }
 
 // recordHref is the page of a record of the kind; what its path needs beside
@@ -116,7 +116,7 @@ func (q *visit) columnsOf(k *kindPlan) []*column {
 // sheet gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
 func (q *visit) sheet(k *kindPlan, vars understudy.Query, own map[string]bool) *sheet {
-	s := &sheet{kind: k, own: own, vars: vars, numbers: len(q.talks(k.source)) > 0}
+	s := &sheet{kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.talks(k.source)) > 0}
 	for _, other := range k.source.kinds {
 		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {
 			s.linked = append(s.linked, other)

@@ -47,8 +47,13 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	Media   Media  // contents of records; nil: none is played or shown
-	Seals   *Seals // of their addresses; nil: new ones, as with every New
+	History History // what was seen of records; nil: no timeline
+	Jobs    Jobs    // promised work; nil: no page of it
+	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
+	// newest page says how many records came since. "": it does not.
+	Feed  string
+	Media Media  // contents of records; nil: none is played or shown
+	Seals *Seals // of their addresses; nil: new ones, as with every New
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot
@@ -163,7 +168,7 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // policy lets a page load its own files and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; media-src 'self'; " +
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; media-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // secure sets the headers every answer carries.

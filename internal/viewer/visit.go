@@ -16,20 +16,23 @@ import (
 
 // visit is one request on its way through the viewer.
 type visit struct {
-	v      *Viewer
-	w      http.ResponseWriter
-	r      *http.Request
-	ctx    context.Context
-	start  time.Time
-	zone   *time.Location
-	zoned  bool // the browser has said its zone
-	json   bool // data is wanted, not a page
-	caller understudy.Caller
-	known  bool // caller has been named
-	source *sourcePlan
-	kind   *kindPlan
-	answer *understudy.Answer // what the mirror said, for the footer
-	typed  string             // what was put in the search box
+	v        *Viewer
+	w        http.ResponseWriter
+	r        *http.Request
+	ctx      context.Context
+	start    time.Time
+	zone     *time.Location
+	zoned    bool // the browser has said its zone
+	json     bool // data is wanted, not a page
+	caller   understudy.Caller
+	known    bool // caller has been named
+	source   *sourcePlan
+	kind     *kindPlan
+	answer   *understudy.Answer // what the mirror said, for the footer
+	typed    string             // what was put in the search box
+	compared comparison         // the moments whose versions are compared
+	versions int                // how many versions a timeline shows; 0 = a few
+	asOf     asOf               // the moment the page is asked for
 }
 
 // visit names the caller, runs the visitor under the deadline and turns its

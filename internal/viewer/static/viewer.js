@@ -46,3 +46,36 @@ addEventListener("keydown", (e) => {
   const rel = { "[": "prev", "]": "next" }[e.key];
   if (rel) document.querySelector(`a[rel=${rel}]`)?.click();
 });
+
+// While a kind's newest page is in sight, the changes of the feed are counted;
+// the link loads the page again. The browser itself comes back after a fault.
+const live = document.querySelector("[data-feed]");
+if (live) {
+  const came = new Set(), changed = new Set();
+  let feed, last, timer;
+  const say = () => {
+    timer = 0;
+    const words = [came.size && `${came.size} new`, changed.size && `${changed.size} changed`].filter(Boolean);
+    if (words.length) live.replaceChildren(Object.assign(document.createElement("a"), { href: location.href, textContent: "Show " + words.join(", ") }));
+  };
+  const take = (e) => {
+    last = e.lastEventId;
+    const { id, what } = JSON.parse(e.data);
+    if (what === "came") came.add(id);
+    else if (!came.has(id)) changed.add(id);
+    timer ||= setTimeout(say, 1000);
+  };
+  const listen = async () => {
+    feed?.close();
+    feed = null;
+    if (document.hidden) return;
+    last ||= (await (await fetch(live.dataset.feed.replace("?", ".json?") + "&limit=1&after=now")).json()).next ?? "now";
+    if (feed || document.hidden) return;
+    feed = new EventSource(live.dataset.feed + "&after=" + encodeURIComponent(last));
+    feed.onmessage = take;
+  };
+  const start = () => listen().catch(() => { /* no feed, no count */ });
+  addEventListener("visibilitychange", start);
+  addEventListener("pagehide", () => feed?.close());
+  start();
+}

@@ -1,0 +1,139 @@
+// Compare: two versions of a record, field by field.
+
+package viewer
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// compareTo stands between the two moments of an address that compares.
+const compareTo = ".."
+
+// comparePage is what compare.html shows.
+type comparePage struct {
+	Kind          *kindPlan
+	Heading, ID   string
+	Record        string // the record's page
+	ListHref      string
+	Before, After comparedVersion
+	Swapped       string // the same the other way round
+	Changed, Same []fieldChange
+}
+
+// comparedVersion is one of the two.
+type comparedVersion struct {
+	Asked when  // the moment that was named
+	Since *when // when the version began that stood then
+	Then  string
+}
+
+// Short is the id as the breadcrumb shows it.
+func (p *comparePage) Short() string { return shortID(p.ID) }
+
+// comparison is the two moments an address names; none when it compares
+// nothing.
+type comparison struct {
+	moments []time.Time
+	tidy    bool // the address was already written as ours are
+}
+
+// readCompare reads the moments to compare: A..B, or twice one moment, as a
+// form gives them.
+func (q *visit) readCompare(params understudy.Query) (c comparison, err error) {
+	var given []string
+	for _, p := range params {
+		if p.Name == paramCompare {
+			given = append(given, strings.Split(p.Value, compareTo)...)
+		}
+	}
+	for _, text := range given {
+		at, ok := parseMoment(text, q.zone)
+		if !ok {
+			return comparison{}, badRequest("“"+clip(text)+"” is no moment", "Give "+paramCompare+" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+		}
+		c.moments = append(c.moments, at)
+	}
+	if len(c.moments) != 0 && len(c.moments) != 2 {
+		return comparison{}, badRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+	}
+	if len(c.moments) == 2 {
+		value, _ := params.Get(paramCompare)
+		c.tidy = value == compareParam(c.moments[0], c.moments[1]).Value
+	}
+	return c, nil
+}
+
+// compare shows two versions of the record an address names.
+func (q *visit) compare(t *understudy.Target) error {
+	moments := q.compared.moments
+	q.asOf = asOf{}
+	here := q.kind.href + "/" + url.PathEscape(t.ID)
+	vars := q.source.given(t, t.Instance.ID)
+	link := func(p ...understudy.Param) string { return here + withQuery(slices.Concat(vars, p)) }
+	if !q.compared.tidy {
+		q.w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(q.w, q.r, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
+		return nil
+	}
+	if err := q.v.Gate.Read(q.caller, t); err != nil {
+		return err
+	}
+	past, err := q.readPast(t.ID, mostVersions)
+	if err != nil {
+		return err
+	}
+	before, after, err := q.pick(past, t, moments)
+	if err != nil {
+		return err
+	}
+	own := q.v.numbers.begin(q)
+	s := q.sheet(q.kind, vars, own.wait(q))
+	s.seconds = true
+	p := &comparePage{Kind: q.kind, Heading: "Two versions of this " + q.kind.One, ID: t.ID, Record: link()}
+	if q.kind.browsable() {
+		p.ListHref = q.kind.href + withQuery(ownVars(vars))
+	}
+	p.Swapped = link(compareParam(moments[1], moments[0]))
+	p.Before = comparedVersion{say(moments[0], q.start, q.zone, true), q.moment(before.From), link(asOf{at: moments[0]}.param()...)}
+	p.After = comparedVersion{say(moments[1], q.start, q.zone, true), q.moment(after.From), link(asOf{at: moments[1]}.param()...)}
+	for _, d := range differences(before, after) {
+		pair := *after
+		pair.before = before
+		if c := q.fieldChange(s, &pair, d); c.Changed {
+			p.Changed = append(p.Changed, c)
+		} else {
+			p.Same = append(p.Same, c)
+		}
+	}
+	return q.render(http.StatusOK, "compare", "Compare "+q.kind.One+" "+shortID(t.ID), p)
+}
+
+// pick finds the versions that stood at both moments, in a shape that was seen
+// by then: the page's own before any other.
+func (q *visit) pick(p past, t *understudy.Target, moments []time.Time) (before, after *sight, err error) {
+	missing := moments[0]
+	why := "It had not been seen yet, or the text of that time is not kept."
+	for _, shape := range p.shapes(t.Shape()) {
+		a, goneA := p.at(moments[0], shape)
+		b, goneB := p.at(moments[1], shape)
+		switch {
+		case a != nil && a.Kept && b != nil && b.Kept:
+			return a, b, nil
+		case goneA || goneB:
+			why = "It was gone then."
+		}
+		if a != nil && a.Kept {
+			missing = moments[1]
+		}
+	}
+	return nil, nil, &problem{
+		Title: "There is no version of " + say(missing, q.start, q.zone, true).Text, Hint: why,
+		Href: q.kind.href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", kind: understudy.ErrNotFound,
+	}
+}

@@ -1,0 +1,204 @@
+// History: what was seen of a record, each version through the gate by itself.
+
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// History keeps what was seen of records; store.DB fills it.
+type History interface {
+	// History is what was seen of a record, newest first and at most limit
+	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
+	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+}
+
+// sight is a version as the caller sees it. Versions that look the same to the
+// caller are one sight, so that what is hidden is not told by when it changed.
+type sight struct {
+	understudy.Version
+	row    access.Row // none when Gone or !Kept
+	Kept   bool       // there is a body to show
+	fields []access.Value
+	before *sight // the one before in this shape
+	first  bool   // nothing of the record was seen before
+	back   bool   // it was gone before
+}
+
+// past is what was seen of one record, newest first.
+type past struct {
+	sights []*sight
+	more   bool // there are older ones
+}
+
+// readPast reads at most limit versions of the record at hand.
+func (q *visit) readPast(id string, limit int) (past, error) {
+	if q.v.History == nil || !q.kind.remembered() || id == "" {
+		return past{}, nil
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, glance)
+	defer cancel()
+	versions, err := q.v.History.History(ctx, q.source.Name, q.kind.Name, id, limit+1)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return past{}, nil
+	}
+	if err != nil {
+		return past{}, fmt.Errorf("viewer: history of %s %s: %w", q.kind.One, id, err)
+	}
+	return q.see(versions, limit)
+}
+
+// see makes sights of versions, oldest first, and leaves out those in which the
+// caller sees nothing new. The one beyond the limit is there to compare with.
+func (q *visit) see(versions []understudy.Version, limit int) (past, error) {
+	p := past{more: len(versions) > limit}
+	last := map[string]*sight{} // by shape
+	gone := false
+	for i, v := range slices.Backward(versions) {
+		beyond := i >= limit
+		if v.Gone {
+			if !gone {
+				p.add(&sight{Version: v}, beyond)
+			}
+			gone = true
+			continue
+		}
+		s, err := q.sight(v)
+		if err != nil {
+			return past{}, err
+		}
+		former := last[v.Shape]
+		s.before, s.first, s.back = former, len(last) == 0 && !p.more, gone
+		if former != nil && !gone && former.Kept && s.Kept && len(changed(former, s)) == 0 {
+			former.Until = s.Until
+			continue
+		}
+		gone, last[v.Shape] = false, s
+		p.add(s, beyond)
+	}
+	slices.Reverse(p.sights)
+	return p, nil
+}
+
+func (p *past) add(s *sight, beyond bool) {
+	if !beyond {
+		p.sights = append(p.sights, s)
+	}
+}
+
+// sight passes the body of one version through the gate.
+func (q *visit) sight(v understudy.Version) (*sight, error) {
+	s := &sight{Version: v}
+	if v.Body == nil {
+		return s, nil
+	}
+	view, err := q.v.Gate.View(q.caller, &understudy.Page{
+		Key: understudy.Key{Source: q.source.Name}, Kind: q.kind.Name, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json", Body: v.Body,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rows := view.Rows(); len(rows) == 1 {
+		s.row, s.fields, s.Kept = rows[0], rows[0].Fields(), true
+	}
+	return s, nil
+}
+
+// difference is one field in two versions; one that is not in a version is
+// Absent there.
+type difference struct {
+	name          string
+	before, after access.Value
+}
+
+func (d difference) same() bool {
+	return d.before.State == d.after.State && d.before.Text == d.after.Text
+}
+
+// differences are the fields of two sights that the caller sees, those of the
+// later one in its order, then those only the earlier one has.
+func differences(before, after *sight) []difference {
+	old := map[string]access.Value{}
+	if before != nil {
+		for _, v := range before.fields {
+			old[v.Name] = v
+		}
+	}
+	var all []difference
+	for _, v := range after.fields {
+		was := old[v.Name]
+		delete(old, v.Name)
+		if v.State != access.Hidden {
+			all = append(all, difference{v.Name, was, v})
+		}
+	}
+	if before != nil {
+		for _, v := range before.fields {
+			if _, left := old[v.Name]; left && v.State != access.Hidden {
+				all = append(all, difference{v.Name, v, access.Value{Name: v.Name, Field: v.Field}})
+			}
+		}
+	}
+	return all
+}
+
+// changed are the differences that are any.
+func changed(before, after *sight) []difference {
+	return slices.DeleteFunc(differences(before, after), difference.same)
+}
+
+// at is the sight of a shape that stood at a moment: the one that began last of
+// those that had begun. gone: the record was gone then. nil: nothing of the
+// shape was seen yet, or it is not read that far back.
+func (p past) at(t time.Time, shape string) (s *sight, gone bool) {
+	for _, s := range p.sights { // newest first
+		if s.From.After(t) || !s.Gone && s.Shape != shape {
+			continue
+		}
+		return s, s.Gone
+	}
+	return nil, false
+}
+
+// shapes are those there is more than a going of, the page's own first.
+func (p past) shapes(first string) []string {
+	all := []string{first}
+	for _, s := range p.sights {
+		if !s.Gone && !slices.Contains(all, s.Shape) {
+			all = append(all, s.Shape)
+		}
+	}
+	return all
+}
+
+// gone adds to the answer that upstream has no such record when it was last
+// seen, and the way there.
+func (q *visit) gone(t *understudy.Target, err error) error {
+	var p *problem
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.json {
+		return err
+	}
+	past, worse := q.readPast(t.ID, fewVersions)
+	if worse != nil {
+		q.v.Logger.ErrorContext(q.ctx, "viewer: past of a record that is gone", "error", worse)
+		return err
+	}
+	for _, s := range past.sights {
+		if !s.Kept {
+			continue
+		}
+		p.Title = "This " + q.kind.One + " is gone"
+		p.Href = q.addressWith(asOf{at: s.From}.param())
+		p.Link = "See it as it was on " + say(s.From, q.start, q.zone, false).Text
+		break
+	}
+	return p
+}

@@ -1,0 +1,257 @@
+// Jobs: what runs, what waits and what failed, for those who see everything.
+
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"understudy"
+)
+
+// jobsWord is the first part of the jobs' addresses; no source is named so.
+const jobsWord = "jobs"
+
+// mostJobs bounds how many jobs of each sort the page shows.
+const mostJobs = 100
+
+// Jobs does promised work; cmd fills it with jobs.Runner.
+type Jobs interface {
+	// Jobs are those in one state, the newest first and at most limit.
+	Jobs(ctx context.Context, state understudy.JobState, limit int) ([]understudy.Job, error)
+	// Cancel ends a live job: ErrNotFound when there is none of that number,
+	// ErrInvalid when it is not live.
+	Cancel(ctx context.Context, number int64) error
+	// Replay makes a new job of an archived one and is its number; errors as
+	// Cancel's.
+	Replay(ctx context.Context, number int64) (int64, error)
+}
+
+// jobsPage is what jobs.html shows.
+type jobsPage struct {
+	Parts []jobPart
+	Empty bool
+}
+
+// jobPart is the jobs in some states, under a heading.
+type jobPart struct {
+	ID, Title string
+	Jobs      []jobView
+	Cut       bool // there may be more
+}
+
+// jobView is one job.
+type jobView struct {
+	Number     int64
+	Kind, Key  string
+	State      string
+	Tone       string
+	Tries      string // "try 2 of 5"
+	Bar        *bar
+	When       string // what the moment is
+	At         *when
+	Error      string
+	Stop       bool // asked to end
+	CanCancel  bool
+	CanReplay  bool
+	Lane, Size string
+}
+
+// bar is how far something has come.
+type bar struct {
+	Label       string // of what, for screen readers
+	Done, Total int64  // Total 0: not known
+	Text        string // "1,204 of 5,000"
+	Note        string
+	Left        string // "about 3 min left"
+}
+
+// newBar says how far work has come; left is how long it may still take, 0 when
+// nobody knows.
+func newBar(label string, done, total int64, note string, left time.Duration) *bar {
+	b := &bar{Label: label, Done: done, Total: max(total, 0), Text: thousands(done), Note: note}
+	if total > 0 {
+		b.Done = min(done, total)
+		b.Text += " of " + thousands(total)
+	}
+	if left > 0 {
+		b.Left = "about " + longAgo(left) + " left"
+	}
+	return b
+}
+
+// mayJobs refuses everyone but those who see everything of every source: a job
+// names records in its key and its error.
+func (q *visit) mayJobs() error {
+	if q.v.Jobs == nil {
+		return notFound("There are no jobs here", "This server does no work of its own.", "")
+	}
+	if !q.seesJobs() {
+		return fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
+	}
+	return nil
+}
+
+func (q *visit) seesJobs() bool {
+	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && q.caller.Grant.Live(q.start)
+}
+
+// jobs shows them.
+func (v *Viewer) jobs(q *visit) error {
+	if err := q.mayJobs(); err != nil {
+		return err
+	}
+	if q.r.URL.RawQuery != "" {
+		return badRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
+	}
+	page := jobsPage{Empty: true}
+	for _, part := range []struct {
+		id, title string
+		states    []understudy.JobState
+		limit     int
+	}{
+		{"running", "Running", []understudy.JobState{understudy.JobRunning}, mostJobs},
+		{"waiting", "Waiting", []understudy.JobState{understudy.JobWaiting}, mostJobs},
+		{"failed", "Failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, mostJobs},
+		{"ended", "Ended lately", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, 20},
+	} {
+		out := jobPart{ID: part.id, Title: part.title}
+		var all []understudy.Job
+		for _, state := range part.states {
+			jobs, err := v.Jobs.Jobs(q.ctx, state, part.limit)
+			if err != nil {
+				return fmt.Errorf("viewer: jobs: %w", err)
+			}
+			out.Cut = out.Cut || len(jobs) >= part.limit
+			all = append(all, jobs...)
+		}
+		slices.SortStableFunc(all, laterFirst)
+		for _, j := range all {
+			out.Jobs = append(out.Jobs, q.jobView(j))
+		}
+		page.Empty = page.Empty && len(all) == 0
+		page.Parts = append(page.Parts, out)
+	}
+	return q.render(http.StatusOK, "jobs", "Jobs", page)
+}
+
+// work counts the jobs for the home page; nil where they are not shown.
+func (q *visit) work() *work {
+	if !q.seesJobs() {
+		return nil
+	}
+	out := &work{}
+	for state, count := range map[understudy.JobState]*string{
+		understudy.JobRunning: &out.Running, understudy.JobWaiting: &out.Waiting, understudy.JobFailed: &out.Failed,
+	} {
+		jobs, err := q.v.Jobs.Jobs(q.ctx, state, mostJobs)
+		if err != nil {
+			q.v.Logger.ErrorContext(q.ctx, "viewer: jobs on the home page", "error", err)
+			return nil
+		}
+		if *count = strconv.Itoa(len(jobs)); len(jobs) >= mostJobs {
+			*count += " or more"
+		}
+	}
+	return out
+}
+
+// laterFirst orders ended jobs by their end, all others by their number.
+func laterFirst(a, b understudy.Job) int {
+	return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
+}
+
+func (q *visit) jobView(j understudy.Job) jobView {
+	out := jobView{Number: j.Number, Kind: upperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error, Lane: j.Lane.String(), Size: size(j.Weight)}
+	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
+		out.Tries = "try " + strconv.Itoa(j.Attempt)
+		if j.Attempts > 0 {
+			out.Tries += " of " + strconv.Itoa(j.Attempts)
+		}
+	}
+	if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
+		var left time.Duration
+		if j.State == understudy.JobRunning {
+			left = remaining(p, q.start.Sub(j.Started))
+		}
+		out.Bar = newBar(out.Kind, p.Done, p.Total, p.Note, left)
+	}
+	switch j.State {
+	case understudy.JobRunning:
+		out.Tone, out.When, out.At = "busy", "began", q.moment(j.Started)
+		out.CanCancel = !j.Stop
+	case understudy.JobWaiting:
+		out.When, out.At = "not before", q.moment(j.RunAfter)
+		if j.RunAfter.Before(q.start) {
+			out.When, out.At = "waits since", q.moment(cmp.Or(j.RunAfter, j.Created))
+		}
+		out.CanCancel = true
+	case understudy.JobFailed, understudy.JobExpired:
+		out.Tone, out.When, out.At, out.CanReplay = "bad", "ended", q.moment(j.Ended), true
+	default:
+		out.When, out.At, out.CanReplay = "ended", q.moment(j.Ended), true
+		if j.State == understudy.JobDone {
+			out.Tone = "good"
+		}
+	}
+	return out
+}
+
+// remaining is how long work may still take at the speed it had so far.
+func remaining(p understudy.Progress, took time.Duration) time.Duration {
+	if p.Done <= 0 || p.Total <= p.Done || took <= 0 {
+		return 0
+	}
+	return time.Duration(float64(took) * float64(p.Total-p.Done) / float64(p.Done))
+}
+
+// size is a number of bytes in words, "" for none.
+func size(n int64) string {
+	switch {
+	case n <= 0:
+		return ""
+	case n < 1<<20:
+		return strconv.FormatInt(max(n>>10, 1), 10) + " KiB"
+	}
+	return strconv.FormatInt(n>>20, 10) + " MiB"
+}
+
+// cancelJob and replayJob are what the buttons of the page do.
+func (v *Viewer) cancelJob(q *visit) error {
+	return q.withJob(func(number int64) error { return v.Jobs.Cancel(q.ctx, number) })
+}
+
+func (v *Viewer) replayJob(q *visit) error {
+	return q.withJob(func(number int64) error {
+		_, err := v.Jobs.Replay(q.ctx, number)
+		return err
+	})
+}
+
+// withJob does something to the job an address names and goes back to the page.
+func (q *visit) withJob(do func(number int64) error) error {
+	if err := q.mayJobs(); err != nil {
+		return err
+	}
+	number, err := strconv.ParseInt(q.r.PathValue("number"), 10, 64)
+	if err == nil {
+		err = do(number)
+	}
+	switch {
+	case errors.Is(err, understudy.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
+		return &problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + jobsWord, Link: "See all jobs", kind: understudy.ErrNotFound}
+	case errors.Is(err, understudy.ErrInvalid):
+		return &problem{Title: "This cannot be done to the job now", Hint: sentence(err), Href: "/" + jobsWord, Link: "See all jobs", kind: understudy.ErrInvalid}
+	case err != nil:
+		return fmt.Errorf("viewer: job %d: %w", number, err)
+	}
+	q.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.w, q.r, "/"+jobsWord, http.StatusSeeOther)
+	return nil
+}

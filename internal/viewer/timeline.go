@@ -1,0 +1,207 @@
+// Timeline: every version of a record that was seen, on the record's page.
+
+package viewer
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// The bounds of a timeline.
+const (
+	fewVersions  = 20  // shown at first
+	mostVersions = 500 // shown at most
+	fewFields    = 8   // changed fields shown of one version
+)
+
+// ownVersions is how many versions the timeline of a page shows.
+const ownVersions = understudy.OwnPrefix + "versions"
+
+// paramCompare names two moments whose versions are compared.
+const paramCompare = "compare"
+
+// timeline is what the template "timeline" shows.
+type timeline struct {
+	Entries []entry
+	Older   string // the page with more of them
+	Bound   int    // how many are shown at most, when that cut some off
+	Problem string
+	Action  string // of the form that compares two
+	Hidden  []understudy.Param
+	Picks   []option // the moments it offers
+	Former  []option // the same, the one before chosen
+}
+
+// entry is one version.
+type entry struct {
+	When    when
+	Word    string
+	Tone    string
+	Form    string // how upstream showed it, when that is not as on this page
+	Number  string // the store's number, for those who may see everything
+	Fields  []fieldChange
+	Beyond  int    // changed fields that are not shown
+	Then    string // the page as of this version
+	Compare string // with the one before
+	Shown   bool   // it is the one the page shows
+	Lost    bool   // its text is not kept
+}
+
+// fieldChange is one field before and after.
+type fieldChange struct {
+	Label         string
+	Before, After cell
+	Changed       bool
+}
+
+// readVersions reads how many versions are to be shown, 0 when the address does
+// not say.
+func readVersions(params understudy.Query) (int, error) {
+	text, ok := params.Get(ownVersions)
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostVersions {
+		return 0, badRequest("“"+clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+strconv.Itoa(mostVersions)+".", nil)
+	}
+	return n, nil
+}
+
+// timeline is nil when nothing is kept of the record's past.
+func (q *visit) timeline(t *understudy.Target, id string, s *sheet) *timeline {
+	limit := q.versions
+	if limit == 0 {
+		limit = fewVersions
+	}
+	p, err := q.readPast(id, limit)
+	if err != nil {
+		q.v.Logger.ErrorContext(q.ctx, "viewer: timeline", "error", err)
+		return &timeline{Problem: "The past of this " + q.kind.One + " could not be read; the log of the server says why."}
+	}
+	if len(p.sights) == 0 {
+		return nil
+	}
+	here := q.kind.href + "/" + url.PathEscape(t.ID)
+	vars := q.source.given(t, t.Instance.ID)
+	out := &timeline{}
+	shown := q.shown(p, t.Shape())
+	for i, sg := range p.sights {
+		e := q.entry(s, sg, t.Shape())
+		e.Shown = sg == shown
+		if sg.Kept && i > 0 { // the newest is the page itself
+			e.Then = here + withQuery(append(slices.Clone(vars), asOf{at: sg.From}.param()...))
+		}
+		if sg.Kept && sg.before != nil && sg.before.Kept {
+			e.Compare = here + withQuery(append(slices.Clone(vars), compareParam(sg.before.From, sg.From)))
+		}
+		out.Entries = append(out.Entries, e)
+	}
+	switch {
+	case p.more && limit < mostVersions:
+		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, mostVersions))}
+		out.Older = q.asOf.keep(here+withQuery(append(slices.Clone(vars), next))) + "#timeline"
+	case p.more:
+		out.Bound = mostVersions
+	}
+	out.Action, out.Hidden = here, vars
+	out.picks(q, p, t.Shape())
+	return out
+}
+
+// shown is the sight the page is about.
+func (q *visit) shown(p past, shape string) *sight {
+	at := q.asOf.at
+	if at.IsZero() {
+		at = q.start
+	}
+	s, _ := p.at(at, shape)
+	return s
+}
+
+func compareParam(a, b time.Time) understudy.Param {
+	return understudy.Param{Name: paramCompare, Value: writeMoment(a) + compareTo + writeMoment(b)}
+}
+
+// entry says what happened at a version.
+func (q *visit) entry(s *sheet, sg *sight, shape string) entry {
+	e := entry{When: say(sg.From, q.start, q.zone, true), Lost: !sg.Gone && !sg.Kept}
+	if !sg.Gone && sg.Shape != shape {
+		e.Form = q.kind.formOf(sg.Shape)
+	}
+	if sg.Number != 0 && q.caller.Role() == understudy.RoleAll {
+		e.Number = strconv.FormatInt(sg.Number, 10)
+	}
+	switch {
+	case sg.Gone:
+		e.Word, e.Tone = "Gone", "bad"
+	case sg.back:
+		e.Word, e.Tone = "Came back", "good"
+	case sg.first:
+		e.Word, e.Tone = "First seen", "good"
+	case sg.before == nil:
+		e.Word = "Seen"
+	default:
+		e.Word = "Changed"
+	}
+	if sg.before == nil || !sg.before.Kept || !sg.Kept {
+		return e
+	}
+	all := changed(sg.before, sg)
+	for _, d := range all[:min(len(all), fewFields)] {
+		e.Fields = append(e.Fields, q.fieldChange(s, sg, d))
+	}
+	e.Beyond = len(all) - len(e.Fields)
+	return e
+}
+
+// fieldChange draws one field of a version and the one before.
+func (q *visit) fieldChange(s *sheet, after *sight, d difference) fieldChange {
+	label, before := q.drawValue(s, after.before, d.before, d.name)
+	_, later := q.drawValue(s, after, d.after, d.name)
+	return fieldChange{Label: label, Before: before, After: later, Changed: !d.same()}
+}
+
+// drawValue draws a value of a sight: as its column does, else as text.
+func (q *visit) drawValue(s *sheet, of *sight, v access.Value, name string) (label string, c cell) {
+	if col := q.kind.byField[name]; col != nil && of != nil && of.Kept {
+		c = q.cell(s, col, of.row, true)
+		return col.heading, c
+	}
+	c = cell{Text: clipTo(v.Text, clipped), Prose: true}
+	if v.State == access.Null || v.State == access.Absent || v.Text == "" {
+		c = cell{Text: "—", Tone: "none"}
+	}
+	return upperFirst(spell(name)), c
+}
+
+// formOf says in words which of upstream's renderings a shape is.
+func (k *kindPlan) formOf(shape string) string {
+	for _, l := range k.lists {
+		if l.Shape == shape {
+			return "as the list “" + l.title + "” shows it"
+		}
+	}
+	return "as another address shows it"
+}
+
+// picks are the versions of the page's shape that can be compared: the page's
+// own with the one before at first.
+func (t *timeline) picks(q *visit, p past, shape string) {
+	for _, s := range p.sights {
+		if s.Kept && s.Shape == shape {
+			t.Picks = append(t.Picks, option{Value: writeMoment(s.From), Text: say(s.From, q.start, q.zone, true).Text})
+		}
+	}
+	if len(t.Picks) < 3 { // two are compared by their own link
+		t.Picks = nil
+		return
+	}
+	t.Former = slices.Clone(t.Picks)
+	t.Picks[0].Selected, t.Former[1].Selected = true, true
+}
