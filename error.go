@@ -33,6 +33,9 @@ var (
 	ErrNotHeld = errors.New("not held")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
+	// ErrLost: the lease of a job is not, or no longer, held by who speaks for
+	// it; nothing more of that run is kept.
+	ErrLost = errors.New("the lease is lost")
 	// ErrClosed: the room has been shut down.
 	ErrClosed = errors.New("closed")
 )

@@ -75,6 +75,7 @@ type Job struct {
 	Ended    time.Time // when it was archived
 	LeaseEnd time.Time // when the run counts as lost unless it is heard of
 	Stop     bool      // somebody asked for the run to end
+	Again    int       // runs that did not count as attempts
 
 	Progress Progress
 	// Mark is where the next run goes on, kept by the run itself.
@@ -88,4 +89,7 @@ const MaxJobPayload = 64 << 10
 type Progress struct {
 	Done, Total int64 // in the unit of the work; Total 0 = not known
 	Note        string
+	// End is when the run is expected to be through; zero: not known. It is
+	// reckoned, never stored.
+	End time.Time
 }

@@ -27,6 +27,7 @@ type Memory struct {
 	record  int64 // numbers given last
 	version int64
 	space   Space // File is kept by used
+	jobs    memoryJobs
 }
 
 type memorySource struct {

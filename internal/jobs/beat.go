@@ -1,0 +1,153 @@
+// Beats: signs of life of all runs, and what becomes of a runner that cannot
+// write.
+
+package jobs
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// nextBeat is when the run's next sign of life is due.
+func (u *Run) nextBeat() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.dirty {
+		return u.beatAt.Add(min(progressAt, u.kind.Lease/3))
+	}
+	return u.beatAt.Add(u.kind.Lease / 3)
+}
+
+// beat writes the signs of life that are due, all in one transaction.
+func (r *Runner) beat(ctx context.Context, now time.Time) {
+	var runs []*Run
+	var beats []understudy.Beat
+	r.mu.Lock()
+	for _, u := range r.runs {
+		if !u.nextBeat().After(now) {
+			runs = append(runs, u)
+			beats = append(beats, u.sign(now))
+		}
+	}
+	r.mu.Unlock()
+	if len(beats) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	found, err := r.o.Store.BeatJobs(ctx, beats...)
+	if err != nil {
+		r.stumble(ctx, err)
+		now = r.o.Now()
+		for _, u := range runs {
+			u.lapse(now)
+		}
+		return
+	}
+	for i, u := range runs {
+		switch {
+		case found[i].Lost:
+			u.cancel(understudy.ErrLost)
+		case found[i].Stop:
+			u.cancel(errCancelled)
+		}
+		u.beaten(beats[i].LeaseEnd)
+	}
+}
+
+// sign is the run's sign of life.
+func (u *Run) sign(now time.Time) understudy.Beat {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.beatAt, u.dirty = now, false
+	return understudy.Beat{Number: u.job.Number, Fence: u.job.Fence, LeaseEnd: now.Add(u.kind.Lease), Progress: u.job.Progress}
+}
+
+func (u *Run) beaten(end time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.leaseEnd = end
+}
+
+// lapse ends a run whose lease is over for all we know: another process may
+// have begun the job. It is heard of again soon otherwise.
+func (u *Run) lapse(now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.dirty = true
+	if now.After(u.leaseEnd) {
+		u.cancel(understudy.ErrLost)
+	}
+}
+
+// trouble is a store that cannot be written: a pause that grows.
+type trouble struct {
+	mu   sync.Mutex
+	err  error
+	wait time.Duration
+	end  time.Time
+}
+
+const (
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+)
+
+// stumble begins a pause, or a longer one; it is logged once.
+func (r *Runner) stumble(ctx context.Context, err error) {
+	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, understudy.ErrClosed) {
+		return // the end has come
+	}
+	now := r.o.Now()
+	t := &r.trouble
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		r.o.Logger.Error("jobs pause: the store cannot be written", "err", err)
+	}
+	if now.Before(t.end) {
+		return
+	}
+	t.err, t.wait = err, min(max(2*t.wait, firstPause), maxPause)
+	t.end = now.Add(t.wait/2 + time.Duration(r.o.Rand()*float64(t.wait/2)))
+}
+
+// recovered ends the pauses.
+func (r *Runner) recovered() {
+	t := &r.trouble
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		r.o.Logger.Info("jobs go on: the store can be written again")
+	}
+	t.err, t.wait, t.end = nil, 0, time.Time{}
+}
+
+func (t *trouble) waits(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return now.Before(t.end)
+}
+
+func (t *trouble) until() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.end
+}
+
+func (t *trouble) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var short interface{ Short() string }
+	switch {
+	case t.err == nil:
+		return ""
+	case errors.As(t.err, &short):
+		return short.Short()
+	}
+	return "the store cannot be written"
+}

@@ -1,0 +1,157 @@
+// From the claim to the end of a run: it gathers its weight, does its work, and
+// what came of it is written down.
+
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"understudy"
+)
+
+// begin starts a claimed job.
+func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
+	kind := r.kinds[j.Kind]
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	u := &Run{r: r, kind: kind, cancel: cancel, job: j, beatAt: now, leaseEnd: j.LeaseEnd}
+	r.mu.Lock()
+	r.runs[j.Number] = u
+	r.gathering++
+	r.counts.Begun++
+	r.mu.Unlock()
+	r.all.Go(func() {
+		defer cancel(nil)
+		err := u.gather(ctx)
+		if err == nil {
+			err = u.do(ctx)
+		}
+		r.end(ctx, u, err)
+	})
+}
+
+// gather waits for the run's weight.
+func (u *Run) gather(ctx context.Context) error {
+	r, bytes := u.r, u.job.Weight
+	defer func() {
+		r.mu.Lock()
+		r.gathering--
+		r.mu.Unlock()
+		r.ring(true) // more may be taken beside it
+	}()
+	if bytes > r.o.Memory {
+		return &tooHeavy{bytes, r.o.Memory}
+	}
+	if bytes > 0 {
+		if err := r.scale.Acquire(ctx, bytes); err != nil {
+			return err
+		}
+	}
+	u.mu.Lock()
+	u.weight, u.working = bytes, true
+	u.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// do does the work. A panic is an error whose text, which may tell anything, is
+// for the log.
+func (u *Run) do(ctx context.Context) (err error) {
+	if u.kind.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, u.kind.Limit, fmt.Errorf("it took longer than %v", u.kind.Limit))
+		defer cancel()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			u.r.o.Logger.Error("job: panic", "job", u.job.Number, "kind", u.kind.Name, "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("a fault in the program; the log tells where")
+		}
+	}()
+	if err = u.kind.Run(ctx, u); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// end writes what became of a run, as often as it takes, and lets it go.
+func (r *Runner) end(ctx context.Context, u *Run, err error) {
+	u.mu.Lock()
+	weight := u.weight
+	u.weight, u.over = 0, true
+	u.mu.Unlock()
+	r.scale.Shrink(weight)
+	e := u.outcome(ctx, err)
+	state, lost := r.write(context.WithoutCancel(ctx), e)
+	r.note(u, e, state, lost)
+	r.mu.Lock()
+	delete(r.runs, u.job.Number)
+	r.mu.Unlock()
+	r.ended.Add(1)
+	r.ring(true)
+}
+
+// write writes the end of a run. A store that cannot be written is tried again
+// for as long as the runner runs; the lease is kept meanwhile, if it can be.
+func (r *Runner) write(ctx context.Context, e understudy.JobEnd) (state understudy.JobState, lost bool) {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxPause/6) {
+		tried, cancel := context.WithTimeout(ctx, writeTime)
+		state, err := r.o.Store.EndJob(tried, e)
+		cancel()
+		switch {
+		case err == nil:
+			return state, false
+		case errors.Is(err, understudy.ErrLost), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid):
+			return 0, true
+		}
+		r.stumble(ctx, err)
+		if r.isEnding() {
+			return 0, true // its lease ends by itself
+		}
+		r.pause(wait)
+	}
+}
+
+func (r *Runner) isEnding() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ending
+}
+
+// pause waits; it is short beside Options.Grace.
+func (r *Runner) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// note counts and logs the end of a run.
+func (r *Runner) note(u *Run, e understudy.JobEnd, state understudy.JobState, lost bool) {
+	r.mu.Lock()
+	switch {
+	case lost:
+		r.counts.Lost++
+	case state == understudy.JobDone:
+		r.counts.Done++
+	case state == understudy.JobFailed:
+		r.counts.Failed++
+	case state == understudy.JobCancelled:
+		r.counts.Cancelled++
+	default:
+		r.counts.Again++
+	}
+	r.mu.Unlock()
+	log := r.o.Logger.With("job", e.Number, "kind", u.kind.Name, "key", u.job.Key, "attempt", u.job.Attempt)
+	switch {
+	case lost:
+		log.Warn("job: its lease was lost; what it did may be done again")
+	case state == understudy.JobFailed:
+		log.Error("job failed", "err", e.Error)
+	case state == understudy.JobWaiting && !e.Uncounted:
+		log.Warn("job: a run failed; it begins again", "err", e.Error, "at", e.RunAfter)
+	default:
+		log.Debug("job: a run ended", "state", state.String(), "err", e.Error)
+	}
+}

@@ -1,0 +1,185 @@
+// What a runner is made of: kinds of work, the store of promises, settings.
+
+// Package jobs does promised work, at least once.
+//
+// A promise is a row of the store, leased to whoever does it. A worker that is
+// not heard of loses its lease; what it was doing is begun again elsewhere, and
+// nothing it says afterwards is believed. Work that is at most once is never
+// begun again, whatever became of it.
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	random "math/rand/v2"
+	"time"
+
+	"understudy"
+)
+
+// Store keeps promises; store.DB and store.Memory do. All of it may be shared
+// with runners in other processes.
+type Store interface {
+	Queue
+	Leases
+	Shelf
+}
+
+// Queue is where jobs are put and taken.
+type Queue interface {
+	AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error)
+	PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error)
+	ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error)
+	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
+}
+
+// Leases are jobs that run; what is said under an old fence is ErrLost.
+type Leases interface {
+	BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error)
+	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
+	EndJob(ctx context.Context, e understudy.JobEnd) (understudy.JobState, error)
+}
+
+// Shelf is where jobs are looked up.
+type Shelf interface {
+	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	JobCounts(ctx context.Context) (understudy.JobCounts, error)
+	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
+}
+
+// Kind is one sort of work. Everything but Name and Run has a good zero value.
+type Kind struct {
+	Name string // verb and noun: "sync calls"
+	// Run does the work of one job. It ends soon after ctx does, whose cause
+	// says why: the job was cancelled, its lease lost, the runner stopped. A
+	// nil error is the end of the job. Otherwise it is begun again after a
+	// while until its attempts are used up, except that an error that wraps
+	// understudy.ErrInvalid fails it at once, understudy.Later says when and
+	// does not count, and neither does one that wraps understudy.ErrNotStored.
+	// What the error says is shown to people: no payload in it. A panic is an
+	// error whose text and stack are in the log alone.
+	Run func(ctx context.Context, r *Run) error
+	// Once: at most once. A run that broke off in whatever way is not begun
+	// again.
+	Once        bool
+	Concurrency int             // how many may run at once, over all processes; 0: any number
+	Attempts    int             // how many runs may begin; 0: 5
+	Lane        understudy.Lane // of jobs that are in the first one
+	Weight      int64           // bytes of memory of a job that does not say; 0: next to nothing
+	Lease       time.Duration   // how long a run is waited for that is not heard of; 0: the runner's
+	Limit       time.Duration   // how long one run may take; 0: as long as it is heard of
+	Backoff     time.Duration   // before the second run, doubled for each further one, with jitter; 0: 1s
+	MaxBackoff  time.Duration   // and never more than this; 0: 10m
+
+	// Every makes the kind periodic: its job, with the key "periodic", is
+	// added at that pace while none is live, over restarts too. What was missed
+	// is made up for once. Schedule is the same for other paces: it says when
+	// the job after the one of slot last is due; a zero last is before the
+	// first.
+	Every    time.Duration
+	Schedule func(last time.Time) time.Time
+}
+
+// periodicKey is the key of the jobs a runner adds by itself.
+const periodicKey = "periodic"
+
+// Options are a runner's settings.
+type Options struct {
+	Store   Store
+	Kinds   []Kind
+	Workers int   // runs at once; 0: 8
+	Memory  int64 // bytes all runs together may weigh; 0: 256 MiB
+	// Lease is how long a run is waited for that is not heard of; every run
+	// is heard of three times in it. 0: 30s.
+	Lease time.Duration
+	// Keep is how many archived jobs of each state are kept, and KeepFor how
+	// long; 0: 1,000 and 30 days.
+	Keep    int
+	KeepFor time.Duration
+	// Grace is how long runs may take to end once the runner is to; 0: 8s.
+	Grace time.Duration
+	// Alone: no other process runs jobs of this store, so that leases found at
+	// the start are lost for certain and nobody waits for their end.
+	Alone  bool
+	Worker string           // names this runner; "": a random name
+	Now    func() time.Time // nil: time.Now
+	Rand   func() float64   // for jitter, in [0, 1), safe for concurrent use; nil: math/rand/v2
+	Logger *slog.Logger     // nil: discard
+}
+
+func (o Options) withDefaults() Options {
+	o.Workers = cmp.Or(max(o.Workers, 0), 8)
+	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
+	o.Lease = cmp.Or(max(o.Lease, 0), 30*time.Second)
+	o.Keep = cmp.Or(max(o.Keep, 0), 1000)
+	o.KeepFor = cmp.Or(max(o.KeepFor, 0), 30*24*time.Hour)
+	o.Grace = cmp.Or(max(o.Grace, 0), 8*time.Second)
+	o.Worker = cmp.Or(o.Worker, rand.Text())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = random.Float64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// New makes a runner; it runs nothing before Run. Kinds are known by their
+// names: no two have the same, and every one has a Run.
+func New(o Options) (*Runner, error) {
+	o = o.withDefaults()
+	if o.Store == nil {
+		return nil, errors.New("jobs: a runner has a store")
+	}
+	r := &Runner{o: o, kinds: map[string]*Kind{}, runs: map[int64]*Run{}, bell: make(chan struct{}, 1), scale: newScale(o.Memory), alone: o.Alone}
+	for _, k := range o.Kinds {
+		if err := r.add(k); err != nil {
+			return nil, fmt.Errorf("jobs: kind %q: %w", k.Name, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Runner) add(k Kind) error {
+	switch {
+	case k.Name == "" || k.Run == nil:
+		return errors.New("it has a name and a run")
+	case r.kinds[k.Name] != nil:
+		return errors.New("there are two of that name")
+	case k.Weight > r.o.Memory:
+		return fmt.Errorf("it weighs %s; raise jobs.memory, which is %s", bytesOf(k.Weight), bytesOf(r.o.Memory))
+	}
+	k.Attempts = cmp.Or(k.Attempts, 5)
+	if k.Once {
+		k.Attempts = 1
+	}
+	k.Concurrency = cmp.Or(k.Concurrency, math.MaxInt32)
+	k.Lease = cmp.Or(k.Lease, r.o.Lease)
+	k.Backoff = cmp.Or(k.Backoff, time.Second)
+	k.MaxBackoff = max(cmp.Or(k.MaxBackoff, 10*time.Minute), k.Backoff)
+	if k.Every > 0 && k.Schedule == nil {
+		k.Schedule = every(k.Every)
+	}
+	r.kinds[k.Name] = &k
+	r.claims = append(r.claims, understudy.ClaimKind{Name: k.Name, Most: k.Concurrency, Lease: k.Lease})
+	if k.Schedule != nil {
+		r.plans = append(r.plans, &plan{kind: &k})
+	}
+	return nil
+}
+
+// bytesOf is a size in words.
+func bytesOf(n int64) string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

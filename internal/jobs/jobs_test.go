@@ -1,0 +1,111 @@
+// The rules of a runner, in bubbles where time is a matter of waiting.
+
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+)
+
+// bench is a runner under test and its store.
+type bench struct {
+	*testing.T
+	*jobs.Runner
+	store  *store.Memory
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// start runs a runner over a store in memory until the test or stop ends it.
+func start(t *testing.T, m *store.Memory, o jobs.Options) *bench {
+	t.Helper()
+	if m == nil {
+		m = store.NewMemory(store.Options{})
+	}
+	if o.Store == nil {
+		o.Store = m
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	r, err := jobs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &bench{T: t, Runner: r, store: m, cancel: cancel, ended: make(chan error, 1)}
+	go func() { b.ended <- r.Run(ctx) }()
+	return b
+}
+
+// stop ends the runner and waits for it.
+func (b *bench) stop() {
+	b.Helper()
+	b.cancel()
+	if err := <-b.ended; err != nil {
+		b.Error(err)
+	}
+}
+
+func (b *bench) add(j understudy.Job) int64 {
+	b.Helper()
+	n, err := b.Enqueue(b.Context(), j)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n[0]
+}
+
+func (b *bench) job(number int64) understudy.Job {
+	b.Helper()
+	all, err := b.Jobs(b.Context(), understudy.JobFilter{Number: number})
+	if err != nil || len(all) != 1 {
+		b.Fatalf("job %d: %v, %v", number, all, err)
+	}
+	return all[0]
+}
+
+// is waits until nothing moves and compares a job's state.
+func (b *bench) is(number int64, want understudy.JobState) understudy.Job {
+	b.Helper()
+	synctest.Wait()
+	j := b.job(number)
+	if j.State != want {
+		b.Fatalf("job %d is %v (%s), want %v", number, j.State, j.Error, want)
+	}
+	return j
+}
+
+func TestAJobIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "add numbers", Run: func(_ context.Context, r *jobs.Run) error {
+			runs++
+			if string(r.Job().Payload) != "[1,2]" {
+				t.Errorf("payload %q", r.Job().Payload)
+			}
+			if runs < 3 {
+				return errors.New("not yet")
+			}
+			r.Progress(2, 2, "both")
+			return nil
+		}}}})
+		defer b.stop()
+		n := b.add(understudy.Job{Kind: "add numbers", Payload: []byte("[1,2]")})
+		if j := b.is(n, understudy.JobWaiting); j.Attempt != 1 || j.Error != "not yet" {
+			t.Fatalf("after the first run: %+v", j)
+		}
+		time.Sleep(time.Minute)
+		if j := b.is(n, understudy.JobDone); j.Attempt != 3 || runs != 3 || j.Progress.Done != 2 || j.Error != "" {
+			t.Fatalf("after %d runs: %+v", runs, j)
+		}
+	})
+}

@@ -1,0 +1,296 @@
+// Runner: one loop that beats, plans and claims; a goroutine for each run.
+//
+//	 Enqueue --row--> [store] <--claim-- loop --go--> run --end--> [store]
+//	    '------------- bell ------------> |  <---- bell -----------'
+//	                            one timer: the next job due, the next sign of life
+
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+)
+
+// Runner does jobs. It is safe for concurrent use.
+type Runner struct {
+	o      Options
+	kinds  map[string]*Kind
+	claims []understudy.ClaimKind
+	plans  []*plan // the loop's
+	scale  *scale
+	bell   chan struct{}
+	want   atomic.Bool // something may have become possible to claim
+
+	mu        sync.Mutex
+	runs      map[int64]*Run // by number
+	gathering int            // of these, those that wait for their weight
+	ending    bool
+	counts    Stats
+
+	// The loop's own.
+	alone   bool
+	claimAt time.Time // when to look again by oneself
+	trimAt  time.Time
+	ended   atomic.Int64 // since the archive was trimmed
+	trouble trouble
+	all     sync.WaitGroup
+}
+
+// Stats count what a runner has done since it was made, and what it does now.
+type Stats struct {
+	Running   int   // runs now, those included that wait for their weight
+	Gathering int   // of these, those that wait for their weight
+	Weight    int64 // bytes held by runs
+	Memory    int64 // bytes they may hold
+	Begun     int64 // runs
+	Done      int64 // jobs
+	Failed    int64
+	Cancelled int64
+	Expired   int64
+	Again     int64  // runs that ended with the job waiting again
+	Lost      int64  // leases taken back from this runner or found lost
+	Trouble   string // why nothing can be claimed; "": nothing is wrong
+}
+
+// Stats says how it is going; it asks nobody.
+func (r *Runner) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.counts
+	s.Running, s.Gathering, s.Memory = len(r.runs), r.gathering, r.o.Memory
+	s.Weight = r.o.Memory - r.scale.Free()
+	s.Trouble = r.trouble.text()
+	return s
+}
+
+// Times of the loop.
+const (
+	writeTime  = 10 * time.Second // for one write
+	heldAgain  = time.Second      // until a due job is looked at again that something held
+	trimEvery  = 10 * time.Minute
+	trimAfter  = 100 // ends
+	progressAt = time.Second
+)
+
+// ring wakes the loop; claim says that there may be something to claim.
+func (r *Runner) ring(claim bool) {
+	if claim {
+		r.want.Store(true)
+	}
+	select {
+	case r.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Run does jobs until ctx ends. Then the contexts of all runs end; jobs that
+// are at least once wait again at once and nothing is counted against them.
+// Runs that have not ended after Options.Grace are left to lose their leases,
+// which is an error. Run is called once.
+func (r *Runner) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	r.want.Store(true)
+	for ctx.Err() == nil {
+		timer.Reset(r.look(ctx))
+		select {
+		case <-ctx.Done():
+		case <-r.bell:
+		case <-timer.C:
+		}
+	}
+	return r.finish(context.WithoutCancel(ctx), timer)
+}
+
+// look does what is due and returns how long there is nothing to do.
+func (r *Runner) look(ctx context.Context) time.Duration {
+	now := r.o.Now()
+	r.beat(ctx, now)
+	due := r.want.Swap(false) || !now.Before(r.claimAt)
+	if due && !r.trouble.waits(now) {
+		r.claimAt = now.Add(r.o.Lease)
+		if err := r.claim(ctx, now); err != nil {
+			r.want.Store(true)
+			r.stumble(ctx, err)
+		} else {
+			r.recovered()
+		}
+		r.trim(ctx, now)
+	} else if due {
+		r.want.Store(true)
+	}
+	return max(r.next().Sub(r.o.Now()), 0)
+}
+
+// next is when there is something to do without being told.
+func (r *Runner) next() time.Time {
+	at := r.claimAt
+	if r.want.Load() {
+		at = r.trouble.until()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.runs {
+		if b := u.nextBeat(); b.Before(at) {
+			at = b
+		}
+	}
+	return at
+}
+
+// claim plans what is periodic and takes what may begin, as long as there are
+// workers.
+func (r *Runner) claim(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	if err := r.plan(ctx, now); err != nil {
+		return err
+	}
+	for {
+		want, ok := r.wanted(now)
+		if !ok {
+			return nil // who ends rings
+		}
+		got, err := r.o.Store.ClaimJobs(ctx, want)
+		if err != nil {
+			return err
+		}
+		r.alone = false
+		r.found(&got)
+		for _, j := range got.Jobs {
+			r.begin(ctx, j, now)
+		}
+		if len(got.Jobs) < want.Limit {
+			r.lookAgain(now, &got)
+			return nil
+		}
+	}
+}
+
+// lookAgain sets when to look again by oneself.
+func (r *Runner) lookAgain(now time.Time, got *understudy.Claimed) {
+	sooner := func(t time.Time) {
+		if t.Before(r.claimAt) {
+			r.claimAt = t
+		}
+	}
+	if !got.Next.IsZero() {
+		sooner(got.Next.Add(time.Millisecond)) // a lease is over after its end
+	}
+	if got.Held {
+		sooner(now.Add(heldAgain))
+	}
+	for _, p := range r.plans {
+		sooner(p.due)
+	}
+}
+
+// wanted is what may be claimed: a few jobs at a time, so that each decision
+// knows of those before.
+func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free := r.o.Workers - len(r.runs)
+	if r.ending || free <= 0 || len(r.claims) == 0 {
+		return understudy.Claim{}, false
+	}
+	half := max(r.o.Workers/2, 1)
+	limit := max(min(free-r.o.Workers/4, half-r.gathering), 1)
+	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Lane: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
+	if r.gathering >= half {
+		// Enough heavy ones wait for room: what is taken now fits beside them.
+		c.Weight = r.scale.Free()
+	}
+	return c, true
+}
+
+// laneFor is the last lane that may take one of so many free workers: a few
+// are kept for work that somebody waits for.
+func laneFor(free, workers int) understudy.Lane {
+	switch {
+	case workers > 1 && free <= workers/8:
+		return understudy.Soon
+	case workers > 1 && free <= workers/4:
+		return understudy.Steady
+	}
+	return understudy.Bulk
+}
+
+func (r *Runner) found(got *understudy.Claimed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.Failed += int64(got.Failed)
+	r.counts.Cancelled += int64(got.Cancelled)
+	r.counts.Expired += int64(got.Expired)
+	r.counts.Lost += int64(got.Returned + got.Failed + got.Cancelled)
+	if n := got.Returned + got.Failed + got.Cancelled; n > 0 {
+		r.o.Logger.Warn("jobs: leases were lost", "begin_again", got.Returned, "failed", got.Failed, "cancelled", got.Cancelled)
+	}
+}
+
+// trim keeps the archive short.
+func (r *Runner) trim(ctx context.Context, now time.Time) {
+	if now.Before(r.trimAt) && r.ended.Load() < trimAfter {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	r.trimAt = now.Add(trimEvery)
+	r.ended.Store(0)
+	if _, err := r.o.Store.TrimJobs(ctx, r.o.Keep, now.Add(-r.o.KeepFor)); err != nil {
+		r.stumble(ctx, err)
+	}
+}
+
+// finish ends all runs and goes on beating for them until they have ended.
+func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
+	end := r.o.Now().Add(r.o.Grace)
+	r.mu.Lock()
+	r.ending = true
+	for _, u := range r.runs {
+		u.cancel(errStopping)
+	}
+	r.mu.Unlock()
+	for {
+		if r.idle() {
+			r.all.Wait() // for the last words of runs that have ended
+			return nil
+		}
+		now := r.o.Now()
+		r.beat(ctx, now)
+		r.want.Store(false)
+		r.claimAt = end
+		if !now.Before(end) {
+			return r.left()
+		}
+		timer.Reset(max(r.next().Sub(now), 0))
+		select {
+		case <-r.bell:
+		case <-timer.C:
+		}
+	}
+}
+
+func (r *Runner) idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.runs) == 0
+}
+
+// left names the runs that did not end.
+func (r *Runner) left() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for n, u := range r.runs {
+		errs = append(errs, fmt.Errorf("jobs: job %d, %s, did not end within %v; its lease ends by itself", n, u.kind.Name, r.o.Grace))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,276 @@
+// Jobs: promises are written down, and claimed by one statement.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// Bounds of what a job may bring.
+const (
+	maxJobKey   = 512  // bytes of a key, and of a kind's name
+	maxJobError = 1024 // bytes of an error, and of a note
+	maxAdded    = 1000 // jobs of one call
+	sweptAtOnce = 256  // lost leases, or expired jobs, of one claim
+)
+
+const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, run_after, expires_at, state, attempt, fence, worker, error,
+	created, started, ended, lease_end, stop, again, done, total, note, mark`
+
+var (
+	insertJob = &statement{head: `INSERT INTO job (kind, key, payload, lane, once, attempts, weight, run_after, expires_at, created, mark, state)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (kind, key) WHERE state <= 2 AND key <> '' DO NOTHING RETURNING number`}
+	selectLiveJob = &statement{head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
+
+	// loseLeases archives or returns what nothing was heard of. A run that
+	// broke off counts as an attempt, so that a job that takes its process
+	// along does not do so for ever.
+	loseLeases = &statement{head: `UPDATE job SET
+		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
+		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN ?1 ELSE 0 END,
+		error = CASE WHEN stop = 1 THEN 'cancelled' WHEN once = 1 THEN 'broke off: its process ended or was not heard of; it runs at most once'
+			ELSE 'broke off: its process ended or was not heard of' END,
+		run_after = ?1, lease_end = 0
+		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 AND worker <> ?3)) LIMIT ?4) RETURNING state`}
+	expireJobs = &statement{head: `UPDATE job SET state = 6, ended = ?1
+		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
+
+	// claimJob takes the one job whose turn it is. room are the kinds and lanes
+	// with a place left, counted over all processes; each offers its first
+	// candidate by a seek in an index, so that the cost does not grow with the
+	// number of jobs that wait. In a database with row locks the select of the
+	// outer WHERE is where FOR UPDATE SKIP LOCKED belongs, with a lock per kind
+	// around the count; here the writer is alone.
+	claimJob = &statement{head: "WITH want (kind, most, lease) AS (VALUES ", tuple: "(?, ?, ?)", tail: `),
+		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
+			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
+		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane AND j.run_after <= ? AND j.weight <= ?
+			ORDER BY j.run_after, j.number LIMIT 1) AS number FROM room)
+		UPDATE job SET state = 2, attempt = attempt + 1, fence = fence + 1, worker = ?, started = ?, stop = 0, done = 0, total = 0, note = '',
+			lease_end = ? + (SELECT lease FROM want WHERE want.kind = job.kind)
+		WHERE number = (SELECT j.number FROM first JOIN job j ON j.number = first.number ORDER BY j.lane, j.run_after, j.number LIMIT 1)
+		RETURNING ` + jobColumns}
+	// nextJob is when something of these kinds is planned, and whether
+	// something is due already.
+	nextJob = &statement{head: "WITH want (kind) AS (VALUES ", tuple: "(?)", tail: `),
+		seat AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l)
+		SELECT (SELECT min(t) FROM (
+				SELECT (SELECT min(j.run_after) FROM job j WHERE j.state = 1 AND j.kind = seat.kind AND j.lane = seat.lane AND j.run_after > ?) AS t FROM seat
+				UNION ALL SELECT min(lease_end) FROM job WHERE state = 2
+				UNION ALL SELECT min(expires_at) FROM job WHERE state = 1 AND expires_at > 0)),
+			EXISTS (SELECT 1 FROM seat JOIN job j ON j.kind = seat.kind AND j.lane = seat.lane WHERE j.state = 1 AND j.run_after <= ?)`}
+)
+
+// nanos is a time as it is stored.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// instant is a stored time.
+func instant(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// blob is never NULL.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// checkJob refuses a job that cannot be kept.
+func checkJob(j *understudy.Job) error {
+	switch {
+	case j.Kind == "" || len(j.Kind) > maxJobKey:
+		return fmt.Errorf("%w: a job has a kind, of at most %d bytes", understudy.ErrInvalid, maxJobKey)
+	case len(j.Key) > maxJobKey:
+		return fmt.Errorf("%w: a job's key has at most %d bytes", understudy.ErrInvalid, maxJobKey)
+	case len(j.Payload) > understudy.MaxJobPayload || len(j.Mark) > understudy.MaxJobPayload:
+		return fmt.Errorf("%w: a job's payload and mark have at most %d bytes each", understudy.ErrInvalid, understudy.MaxJobPayload)
+	case j.Attempts < 1 || j.Weight < 0 || int(j.Lane) >= understudy.Lanes:
+		return fmt.Errorf("%w: a job has attempts, no negative weight, and a lane", understudy.ErrInvalid)
+	}
+	return nil
+}
+
+// checkAdded refuses jobs that cannot all be kept.
+func checkAdded(jobs []understudy.Job) error {
+	if len(jobs) > maxAdded {
+		return fmt.Errorf("%w: at most %d jobs at once", understudy.ErrInvalid, maxAdded)
+	}
+	for i := range jobs {
+		if err := checkJob(&jobs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddJobs writes jobs down, all or none, at most 1,000 at once. It returns the
+// number of each; for one whose Kind and Key a live job has, that job's. Of a
+// job only what it asks for counts (Kind to ExpiresAt, Mark); Attempts must be
+// set. Errors: ErrInvalid, ErrNotStored.
+func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := checkAdded(jobs); err != nil {
+		return nil, failed(true, err, "add jobs")
+	}
+	var numbers []int64
+	err = db.change(ctx, func(c *conn) error {
+		numbers = make([]int64, 0, len(jobs))
+		for i := range jobs {
+			n, err := addJob(c, now, &jobs[i])
+			if err != nil {
+				return err
+			}
+			numbers = append(numbers, n)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, failed(true, err, "add jobs")
+	}
+	return numbers, nil
+}
+
+// change runs work in a writing transaction.
+func (db *DB) change(ctx context.Context, work func(c *conn) error) error {
+	return db.write(ctx, func(c *conn) (bool, error) {
+		return c.transaction(ctx, beginWrite, func() error { return work(c) })
+	})
+}
+
+// settle is change for what ends something: it may use the reserve.
+func (db *DB) settle(ctx context.Context, work func(c *conn) error) error {
+	return db.release(ctx, func(c *conn) (bool, error) {
+		return c.transaction(ctx, beginWrite, func() error { return work(c) })
+	})
+}
+
+func addJob(c *conn, now time.Time, j *understudy.Job) (number int64, err error) {
+	after := j.RunAfter
+	if after.Before(now) {
+		after = now // so that jobs begin in the order they were added
+	}
+	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Lane), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after), nanos(j.ExpiresAt), nanos(now), blob(j.Mark)}
+	keep := func(r []driver.Value) { number = r[0].(int64) }
+	added, err := c.one(insertJob, args, keep)
+	if err == nil && !added {
+		_, err = c.one(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
+	}
+	return number, err
+}
+
+// ClaimJobs hands out jobs that may begin, the earliest lane first, then by the
+// time they were due, then by number. Before that, leases nothing was heard of
+// are taken back and what has expired is archived. All in one transaction, each
+// job by one statement. Errors: ErrInvalid, ErrNotStored.
+func (db *DB) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return understudy.Claimed{}, err
+	}
+	defer leave()
+	if err := checkClaim(&want); err != nil {
+		return understudy.Claimed{}, failed(true, err, "claim jobs")
+	}
+	var got understudy.Claimed
+	err = db.settle(ctx, func(c *conn) error {
+		got = understudy.Claimed{}
+		if err := sweepJobs(c, &want, &got); err != nil {
+			return err
+		}
+		if err := claimJobs(c, &want, &got); err != nil {
+			return err
+		}
+		return planned(c, &want, &got)
+	})
+	if err != nil {
+		return understudy.Claimed{}, failed(true, err, "claim jobs")
+	}
+	return got, nil
+}
+
+// maxKinds bounds the kinds of a claim: they are one statement's tuples.
+const maxKinds = 256
+
+func checkClaim(want *understudy.Claim) error {
+	if want.Worker == "" || len(want.Kinds) == 0 || len(want.Kinds) > maxKinds {
+		return fmt.Errorf("%w: a claim has a worker and 1 to %d kinds", understudy.ErrInvalid, maxKinds)
+	}
+	return nil
+}
+
+func sweepJobs(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
+	now := nanos(want.Now)
+	err := c.query(loseLeases, 0, []driver.Value{now, flag(want.Alone), want.Worker, int64(sweptAtOnce)}, func(r []driver.Value) error {
+		got.Count(understudy.JobState(r[0].(int64)))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.query(expireJobs, 0, []driver.Value{now, int64(sweptAtOnce)}, func([]driver.Value) error {
+		got.Expired++
+		return nil
+	})
+}
+
+func claimJobs(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
+	now := nanos(want.Now)
+	var args []driver.Value
+	for _, k := range want.Kinds {
+		args = append(args, k.Name, int64(k.Most), int64(k.Lease))
+	}
+	args = append(args, int64(want.Lane), now, want.Weight, want.Worker, now, now)
+	for len(got.Jobs) < want.Limit {
+		before := len(got.Jobs)
+		err := c.query(claimJob, len(want.Kinds), args, func(r []driver.Value) error {
+			got.Jobs = append(got.Jobs, jobOf(r))
+			return nil
+		})
+		if err != nil || len(got.Jobs) == before {
+			return err
+		}
+	}
+	return nil
+}
+
+// planned fills in what is known of what comes next.
+func planned(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
+	now := nanos(want.Now)
+	var args []driver.Value
+	for _, k := range want.Kinds {
+		args = append(args, k.Name)
+	}
+	return c.query(nextJob, len(want.Kinds), append(args, now, now), func(r []driver.Value) error {
+		if next, ok := r[0].(int64); ok {
+			got.Next = instant(next)
+		}
+		got.Held = r[1].(int64) != 0
+		return nil
+	})
+}

@@ -1,0 +1,210 @@
+// What becomes of a job that runs: signs of life, marks, its end; every one of
+// them under the fence of its lease.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"understudy"
+)
+
+var (
+	beatJob = &statement{head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING stop`}
+	markJob = &statement{head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
+	// endJob: a job that was to run again is cancelled when somebody asked for
+	// that in between.
+	endJob = &statement{head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END, ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
+		error = ?3, run_after = CASE WHEN ?1 = 1 THEN ?4 ELSE run_after END, attempt = attempt - ?5, again = again + ?5,
+		weight = CASE WHEN ?6 > 0 THEN ?6 ELSE weight END, lease_end = 0, done = ?7, total = ?8, note = ?9
+		WHERE number = ?10 AND fence = ?11 AND state = 2 RETURNING state`}
+	cancelJob = &statement{head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN ?1 ELSE 0 END, error = CASE state WHEN 1 THEN 'cancelled' ELSE error END,
+		state = CASE state WHEN 1 THEN 5 ELSE 2 END WHERE number = ?2 AND state <= 2 RETURNING ` + jobColumns}
+	selectPlan = &statement{head: "SELECT last FROM job_plan WHERE kind = ?"}
+	putPlan    = &statement{head: `INSERT INTO job_plan (kind, last) VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
+)
+
+// clipped is text that fits its column, whole characters only.
+func clipped(s string, most int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= most {
+		return s
+	}
+	s = s[:most]
+	for len(s) > 0 && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// BeatJobs writes signs of life and returns what each found, in order. A lease
+// whose end has passed is renewed as long as nobody has taken it back.
+func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var all []understudy.Beaten
+	err = db.settle(ctx, func(c *conn) error {
+		all = make([]understudy.Beaten, len(beats))
+		for i, b := range beats {
+			found, err := c.one(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clipped(b.Progress.Note, maxJobError), b.Number, b.Fence},
+				func(r []driver.Value) { all[i].Stop = r[0].(int64) != 0 })
+			if err != nil {
+				return err
+			}
+			all[i].Lost = !found
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, failed(true, err, "keep leases")
+	}
+	return all, nil
+}
+
+// MarkJob notes where the next run of a job goes on. Errors: ErrLost,
+// ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
+func (db *DB) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := checkMark(mark); err != nil {
+		return failed(true, err, "mark job %d", number)
+	}
+	found := false
+	err = db.change(ctx, func(c *conn) (err error) {
+		found, err = c.one(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
+		return err
+	})
+	if err == nil && !found {
+		err = understudy.ErrLost
+	}
+	return failed(true, err, "mark job %d", number)
+}
+
+func checkMark(mark []byte) error {
+	if len(mark) > understudy.MaxJobPayload {
+		return fmt.Errorf("%w: a mark has at most %d bytes", understudy.ErrInvalid, understudy.MaxJobPayload)
+	}
+	return nil
+}
+
+// EndJob notes how a run ended and returns what the job became: what e says, or
+// JobCancelled when it was to run again and somebody has cancelled it. Errors:
+// ErrLost, ErrInvalid, ErrNotStored.
+func (db *DB) EndJob(ctx context.Context, e understudy.JobEnd) (state understudy.JobState, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	if err := checkEnd(&e); err != nil {
+		return 0, failed(true, err, "end job %d", e.Number)
+	}
+	found := false
+	err = db.settle(ctx, func(c *conn) (err error) {
+		args := []driver.Value{int64(e.State), nanos(e.At), clipped(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
+			e.Progress.Done, e.Progress.Total, clipped(e.Progress.Note, maxJobError), e.Number, e.Fence}
+		found, err = c.one(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
+		return err
+	})
+	if err == nil && !found {
+		err = understudy.ErrLost
+	}
+	return state, failed(true, err, "end job %d", e.Number)
+}
+
+func checkEnd(e *understudy.JobEnd) error {
+	if e.State == understudy.JobRunning || e.State < understudy.JobWaiting || e.State > understudy.JobExpired {
+		return fmt.Errorf("%w: a run does not end as %v", understudy.ErrInvalid, e.State)
+	}
+	return nil
+}
+
+// CancelJob archives a waiting job, and asks for the end of a running one. It
+// returns the job as it is then. Errors: ErrNotFound; ErrInvalid for one that
+// is archived.
+func (db *DB) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return j, err
+	}
+	defer leave()
+	err = db.settle(ctx, func(c *conn) error {
+		found, err := c.one(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
+		if err != nil || found {
+			return err
+		}
+		found, err = c.one(selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
+		if err == nil && !found {
+			err = understudy.ErrNotFound
+		} else if err == nil {
+			err = ended(&j)
+		}
+		return err
+	})
+	return j, failed(true, err, "cancel job %d", number)
+}
+
+func ended(j *understudy.Job) error {
+	return fmt.Errorf("%w: it is %s already", understudy.ErrInvalid, j.State)
+}
+
+// PlanJob adds a job of a periodic kind for slot, unless somebody has planned
+// that kind after since: of several processes that know of the same since, one
+// adds the job. A job whose Key is live is not added, but its slot has passed.
+// last is what is since for the next call: the slot planned last; the zero
+// time: none ever was. A zero slot plans nothing and only asks.
+func (db *DB) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	defer leave()
+	if err := checkJob(&job); err != nil {
+		return 0, time.Time{}, failed(true, err, "plan job")
+	}
+	err = db.change(ctx, func(c *conn) error {
+		number, last = 0, time.Time{}
+		if _, err := c.one(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
+			return err
+		}
+		next, add := plan(last, now, since, slot)
+		if !next.Equal(last) {
+			last = next
+			if err := c.exec(putPlan, 0, job.Kind, nanos(next)); err != nil {
+				return err
+			}
+		}
+		if add {
+			number, err = addJob(c, now, &job)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, time.Time{}, failed(true, err, "plan job")
+	}
+	return number, last, nil
+}
+
+// plan decides what the slot planned last becomes, and whether the job is
+// added. A slot in the future means that the clock was set back: what is
+// planned must not wait for it to catch up.
+func plan(last, now, since, slot time.Time) (next time.Time, add bool) {
+	switch {
+	case last.After(now):
+		return now, false
+	case slot.IsZero() || last.After(since):
+		return last, false
+	}
+	return slot, true
+}

@@ -1,0 +1,23 @@
+// Both stores against the suite of jobs.
+
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+func TestJobsInDB(t *testing.T) {
+	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
+}
+
+func TestJobsInMemory(t *testing.T) {
+	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs {
+		m := store.NewMemory(store.Options{})
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	})
+}

@@ -1,0 +1,113 @@
+// Lease: a job in the hands of one worker, and what passes between the two
+// sides of it: who runs jobs, and who keeps them.
+
+package understudy
+
+import "time"
+
+// Claim asks for jobs that may begin now.
+type Claim struct {
+	Worker string    // who asks; unique among workers
+	Now    time.Time // of the asker's clock
+	Kinds  []ClaimKind
+	Limit  int   // most jobs
+	Lane   Lane  // and the lanes before it
+	Weight int64 // of the heaviest job wanted, in bytes
+	// Alone: nobody but Worker can hold a lease, so that any other was lost
+	// with its process.
+	Alone bool
+}
+
+// ClaimKind is a kind the asker can run.
+type ClaimKind struct {
+	Name  string
+	Most  int           // how many may run at once, in all processes together
+	Lease time.Duration // of each
+}
+
+// Claimed is what a Claim brought.
+type Claimed struct {
+	Jobs []Job // running now, each under a fence of its own
+	// Next is when the next job of those kinds is due, expires, or loses its
+	// lease; zero: nothing is planned.
+	Next time.Time
+	// Held: a job is due, and only its kind's Most, its lane or its weight
+	// keeps it.
+	Held bool
+	// What was found by the way: jobs archived because nothing was heard of
+	// them (Failed, Cancelled) or because their time was over (Expired), and
+	// those that wait again (Returned).
+	Failed, Cancelled, Expired, Returned int
+}
+
+// Count notes what became of a job that was found by the way.
+func (c *Claimed) Count(s JobState) {
+	switch s {
+	case JobWaiting:
+		c.Returned++
+	case JobFailed:
+		c.Failed++
+	case JobCancelled:
+		c.Cancelled++
+	case JobExpired:
+		c.Expired++
+	}
+}
+
+// Beat is a sign of life of a run.
+type Beat struct {
+	Number, Fence int64
+	LeaseEnd      time.Time // the new one
+	Progress      Progress
+}
+
+// Beaten is what a Beat found.
+type Beaten struct {
+	Lost bool // the lease is another's, or nobody's
+	Stop bool // somebody asked for the run to end
+}
+
+// JobEnd is how a run ended: State is what the job becomes.
+type JobEnd struct {
+	Number, Fence int64
+	At            time.Time
+	State         JobState // JobWaiting: it is to run again, from RunAfter on
+	Error         string
+	RunAfter      time.Time
+	Uncounted     bool  // the run does not count as an attempt
+	Weight        int64 // what the job turned out to weigh; 0: as before
+	Progress      Progress
+}
+
+// JobFilter chooses jobs, the newest first.
+type JobFilter struct {
+	Kind   string     // "": all
+	States []JobState // none: all
+	Number int64      // just this one; 0: all
+	Before int64      // numbers below it; 0: from the newest
+	Limit  int        // at most; 0: 100; never more than MaxJobs
+}
+
+// MaxJobs is the most jobs one look returns.
+const MaxJobs = 500
+
+// JobCounts are jobs by where they stand.
+type JobCounts struct{ Waiting, Running, Archived int64 }
+
+// Later is the error of a run that says: not now, begin again after Wait. It
+// does not count as an attempt; a job that is at most once fails all the same.
+type Later struct {
+	Wait time.Duration
+	Err  error // why
+}
+
+// Error is the reason's text.
+func (e *Later) Error() string {
+	if e.Err == nil {
+		return "later"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap is the reason.
+func (e *Later) Unwrap() error { return e.Err }
