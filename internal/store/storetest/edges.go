@@ -23,6 +23,12 @@ func changesNumbered(t *testing.T, s *suite) {
 		}
 	}
 	got := s.changes()
+	if last, err := s.LastChange(t.Context(), Source); err != nil || last != int64(len(want)) {
+		t.Errorf("the last change is %d, %v; want %d", last, err, len(want))
+	}
+	if last, err := s.LastChange(t.Context(), "nowhere"); err != nil || last != 0 {
+		t.Errorf("the last change of no source is %d, %v", last, err)
+	}
 	if len(got) != len(want) {
 		t.Fatalf("%d changes read, %d made", len(got), len(want))
 	}

@@ -26,6 +26,7 @@ type Store interface {
 	Touch(ctx context.Context, t understudy.Touch) (generation int64, err error)
 	Kinds(ctx context.Context, source string) ([]store.KindState, error)
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	LastChange(ctx context.Context, source string) (int64, error)
 	World(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)

@@ -1,0 +1,184 @@
+// Follow: every change, once and in order, through whatever becomes of the
+// connection.
+
+// Package follow follows the feed of an Understudy server. It needs nothing
+// but the standard library.
+//
+// The callback's success is what moves the position: it gets the next change
+// when it has returned nil for the one before. Whoever keeps Change.Cursor
+// together with what it did, and begins with it as Options.After, sees every
+// change exactly once, however often it or the server is killed.
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Change says that a record came, changed or went.
+type Change struct {
+	// N is the change's number, rising by one from change to change; 0 for a
+	// role that does not see every record.
+	N       int64     `json:"n"`
+	Source  string    `json:"source"`
+	Kind    string    `json:"kind"`
+	ID      string    `json:"id"`
+	What    string    `json:"what"` // came, changed, went
+	Fields  []string  `json:"fields"`
+	Version int64     `json:"version"` // of the record now; 0 as N
+	At      time.Time `json:"at"`      // when it was noticed
+	// Cursor is the place behind this change, for Options.After: the number, or
+	// a sealed text for a role that may not know numbers.
+	Cursor string `json:"cursor"`
+}
+
+// Options say what to follow. Only URL is needed.
+type Options struct {
+	// URL is where the viewer is reached ("http://127.0.0.1:4114"), or the
+	// whole address of a feed.
+	URL    string
+	Source string // may be left out while the server has one
+	// After is a Change's Cursor; "0": from the beginning; "": from now on.
+	After  string
+	User   string // of a credential; with a Secret and no User, a bearer token
+	Secret string
+	Kinds  []string // only these; none: all
+	Fields []string // of what changed, only what changed in one of these; none: all
+	// HTTP sends the requests; nil: a client of its own. It must not have a
+	// Timeout, which would end a stream.
+	HTTP *http.Client
+	// Silence is how long nothing, not even a sign of life, may come before the
+	// connection counts as lost; 0: 45 s.
+	Silence time.Duration
+	// Least and Most bound the pause before another try, which doubles from one
+	// to the other; 0: 200 ms and 30 s.
+	Least, Most time.Duration
+	// Lost is told why a connection was lost or not made, before each pause;
+	// nil: nobody is.
+	Lost func(err error, pause time.Duration)
+	// Open is told that a stream has begun; nil: nobody is.
+	Open func()
+}
+
+// GapError says that the server's numbers do not follow each other: changes
+// are missing, or come again.
+type GapError struct{ Want, Got int64 }
+
+// Error says which number came.
+func (e *GapError) Error() string {
+	if e.Got < e.Want {
+		return fmt.Sprintf("follow: change %d came again, want %d", e.Got, e.Want)
+	}
+	return fmt.Sprintf("follow: change %d came, but %d is missing", e.Got, e.Want)
+}
+
+// StatusError is a refusal that another try would not change.
+type StatusError struct {
+	Status int
+	Text   string // what the server says
+}
+
+// Error is the status and the server's words.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("follow: the server answered %d: %s", e.Status, e.Text)
+}
+
+// Changes calls f with each change, one at a time, until ctx ends (its error),
+// f fails (that error, as it is), the server refuses (*StatusError) or its
+// numbers are not in order (*GapError). It holds one change at a time.
+func Changes(ctx context.Context, o Options, f func(Change) error) error {
+	c, err := newClient(o, f)
+	if err != nil {
+		return err
+	}
+	pause := c.o.Least
+	for {
+		began := c.events
+		err := c.stream(ctx)
+		var lost *lostError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, &lost):
+			return err
+		}
+		if c.events > began {
+			pause = c.o.Least
+		}
+		wait := max(pause/2+rand.N(pause/2+1), min(max(lost.wait, c.retry), c.o.Most))
+		if c.o.Lost != nil {
+			c.o.Lost(lost.err, wait)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		pause = min(2*pause, c.o.Most)
+	}
+}
+
+// lostError is what another try may mend.
+type lostError struct {
+	err  error
+	wait time.Duration // the server asked for it
+}
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// client is where one call of Changes is.
+type client struct {
+	o      Options
+	f      func(Change) error
+	url    string
+	at     string        // the place: a cursor; "" before the server has told one
+	n      int64         // the same as a number
+	known  bool          // n is known
+	every  bool          // no filter: each number has to come
+	retry  time.Duration // what the server asks for
+	events int           // blocks that came: signs that a connection was good
+}
+
+// place takes over where the server says we are.
+func (c *client) place(id string) error {
+	n, err := strconv.ParseInt(id, 10, 64)
+	switch {
+	case err != nil: // sealed
+		c.at, c.known = id, false
+		return nil
+	case c.known && (n < c.n || c.every && n != c.n):
+		return &GapError{Want: c.n + 1, Got: n}
+	}
+	c.at, c.n, c.known = id, n, true
+	return nil
+}
+
+// change hands one change on. Only then is the place behind it.
+func (c *client) change(id string, data []byte) error {
+	var ch Change
+	if err := json.Unmarshal(data, &ch); err != nil {
+		return fmt.Errorf("follow: the server sent what is no change: %w", err)
+	}
+	ch.Cursor = id
+	switch {
+	case ch.N == 0:
+	case strconv.FormatInt(ch.N, 10) != id:
+		return fmt.Errorf("follow: change %d has the id %q", ch.N, id)
+	case c.known && (ch.N <= c.n || c.every && ch.N != c.n+1):
+		return &GapError{Want: c.n + 1, Got: ch.N}
+	}
+	if err := c.f(ch); err != nil {
+		return err
+	}
+	c.at, c.n, c.known = id, ch.N, ch.N > 0
+	return nil
+}

@@ -1,0 +1,90 @@
+// Address: where a webhook may connect to. Names lie; what is dialled is
+// looked at, after the name was resolved and for every connection anew.
+
+package feed
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// guard is a dialer's Control: it refuses addresses that are nobody's business
+// out there. With private, those of private networks and of this machine are
+// allowed.
+func guard(private bool) func(network, address string, _ syscall.RawConn) error {
+	return func(network, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || network != "tcp4" && network != "tcp6" {
+			return fmt.Errorf("address not permitted: %s", network)
+		}
+		if why := forbidden(at.Addr(), private); why != "" {
+			return fmt.Errorf("address not permitted: it is %s", why)
+		}
+		return nil
+	}
+}
+
+// block is a range of addresses and what it is.
+type block struct {
+	prefix  netip.Prefix
+	what    string
+	private bool // allowed where private ones are
+}
+
+// blocks are the special-purpose addresses of IANA's registries (RFC 6890),
+// and what hosts of clouds tell themselves.
+var blocks = [...]block{
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback", true},
+	{netip.MustParsePrefix("10.0.0.0/8"), "private", true},
+	{netip.MustParsePrefix("172.16.0.0/12"), "private", true},
+	{netip.MustParsePrefix("192.168.0.0/16"), "private", true},
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier", true},
+	{netip.MustParsePrefix("0.0.0.0/8"), "this network", false},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local or metadata", false},
+	{netip.MustParsePrefix("168.63.129.16/32"), "metadata", false},
+	{netip.MustParsePrefix("192.0.0.0/24"), "reserved", false},
+	{netip.MustParsePrefix("192.0.2.0/24"), "for documents", false},
+	{netip.MustParsePrefix("192.88.99.0/24"), "a relay", false},
+	{netip.MustParsePrefix("198.18.0.0/15"), "for benchmarks", false},
+	{netip.MustParsePrefix("198.51.100.0/24"), "for documents", false},
+	{netip.MustParsePrefix("203.0.113.0/24"), "for documents", false},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast", false},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved", false},
+	{netip.MustParsePrefix("::1/128"), "loopback", true},
+	{netip.MustParsePrefix("fd00:ec2::254/128"), "metadata", false},
+	{netip.MustParsePrefix("fc00::/7"), "private", true},
+	{netip.MustParsePrefix("2001::/23"), "reserved", false}, // Teredo, ORCHID, benchmarks
+	{netip.MustParsePrefix("2001:db8::/32"), "for documents", false},
+	{netip.MustParsePrefix("2002::/16"), "a relay", false}, // 6to4
+	{netip.MustParsePrefix("3fff::/20"), "for documents", false},
+	{netip.MustParsePrefix("2000::/3"), "", false}, // the rest of it is the Internet
+}
+
+// translated are the IPv4 addresses behind NAT64 (RFC 6052): the last 32 bits.
+var translated = netip.MustParsePrefix("64:ff9b::/96")
+
+// forbidden says what is wrong with an address, "" when nothing is. Of IPv6
+// only global unicast (2000::/3) is known to be the Internet.
+func forbidden(a netip.Addr, private bool) string {
+	a = a.Unmap()
+	if a.Zone() != "" {
+		return "link-local"
+	}
+	if translated.Contains(a) {
+		b := a.As16()
+		return forbidden(netip.AddrFrom4([4]byte(b[12:])), false)
+	}
+	for i := range blocks {
+		if b := &blocks[i]; b.prefix.Contains(a) {
+			if b.private && private {
+				return ""
+			}
+			return b.what
+		}
+	}
+	if !a.Is4() {
+		return "not of the Internet"
+	}
+	return ""
+}

@@ -1,0 +1,280 @@
+// Ask: what a subscriber wants, read from its request.
+
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+const (
+	defaultPage = 100  // changes on a page
+	maxPage     = 1000 // at most
+	maxNames    = 50   // of kinds or fields in a request
+	maxQuery    = 8 << 10
+)
+
+// query is a request's parameters, by form alone.
+type query struct {
+	source string
+	after  string // a cursor; "" when there is none
+	now    bool   // from now on
+	kinds  []string
+	fields []string
+	limit  int           // 0: none given
+	wait   time.Duration // less than 0: none given
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("feed: %w: %w", understudy.ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// readQuery reads the parameters; lastEvent is the header Last-Event-ID and
+// goes before after. Errors are ErrInvalid.
+func readQuery(raw, lastEvent string) (query, error) {
+	q := query{wait: -1}
+	if len(raw) > maxQuery {
+		return q, invalid("the query is longer than %d bytes", maxQuery)
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return q, invalid("the query cannot be read")
+	}
+	known := []string{"source", "after", "kind", "field", "limit", "wait"}
+	for name, all := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return q, invalid("unknown parameter %q%s", clip(name), nearest.Hint(clip(name), known))
+		case name != "kind" && name != "field" && len(all) > 1:
+			return q, invalid("%s is there %d times", name, len(all))
+		case len(all) > maxNames:
+			return q, invalid("more than %d of %s", maxNames, name)
+		case slices.Contains(all, ""):
+			return q, invalid("%s is empty", name)
+		}
+	}
+	q.source, q.after, q.kinds, q.fields = values.Get("source"), values.Get("after"), values["kind"], values["field"]
+	if lastEvent != "" {
+		q.after = lastEvent
+	}
+	if q.after == "now" {
+		q.after, q.now = "", true
+	}
+	if len(q.after) > maxCursor {
+		return q, invalid("after is longer than a place in the feed")
+	}
+	if text := values.Get("limit"); text != "" {
+		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > maxPage {
+			return q, invalid("limit=%s: want 1 to %d", clip(text), maxPage)
+		}
+	}
+	if text := values.Get("wait"); text != "" {
+		if q.wait, err = time.ParseDuration(text); err != nil || q.wait < 0 {
+			return q, invalid("wait=%s: want a time like 30s", clip(text))
+		}
+	}
+	return q, nil
+}
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}
+
+// subscription is a request that may be answered.
+type subscription struct {
+	query
+	caller   understudy.Caller
+	regime   *regime
+	audience *audience
+	reader   *reader
+	start    int64 // the place it begins at
+}
+
+// subscribe checks who asks and what for.
+func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*subscription, error) {
+	s := &subscription{regime: f.now.Load()}
+	var err error
+	if s.caller, err = f.who(r, s.regime); err != nil {
+		return nil, err
+	}
+	if s.query, err = readQuery(r.URL.RawQuery, r.Header.Get("Last-Event-ID")); err != nil {
+		return nil, err
+	}
+	if s.wait > f.o.Limits.Wait {
+		return nil, invalid("wait=%v: want at most %v", s.wait, f.o.Limits.Wait)
+	}
+	if err := f.sourceOf(s); err != nil {
+		return nil, err
+	}
+	if err := f.allowed(s); err != nil {
+		return nil, err
+	}
+	return s, f.begin(ctx, s, pages)
+}
+
+// who is the caller: a person, or who bears the token.
+func (f *Feed) who(r *http.Request, now *regime) (understudy.Caller, error) {
+	if f.bears(r) {
+		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
+	}
+	c, err := now.Callers.Person(r)
+	if err == nil && c.Role() == "" {
+		err = fmt.Errorf("feed: %w: %s has no role", understudy.ErrForbidden, c.Name)
+	}
+	return c, err
+}
+
+// sourceOf finds the source: the one named, the caller's, or the only one.
+func (f *Feed) sourceOf(s *subscription) error {
+	if s.source == "" {
+		s.source = s.caller.Source
+	}
+	if s.source == "" && len(f.names) == 1 {
+		s.source = f.names[0]
+	}
+	if s.source == "" {
+		return invalid("which source? there is %s", strings.Join(f.names, ", "))
+	}
+	if s.reader = f.readers[s.source]; s.reader == nil {
+		return invalid("no source is called %q%s", clip(s.source), nearest.Hint(clip(s.source), f.names))
+	}
+	return nil
+}
+
+// allowed says whether the caller may ask for these kinds and fields.
+func (f *Feed) allowed(s *subscription) error {
+	gate, seen := s.regime.Gate, []string{}
+	spec := f.spec(s.source)
+	for _, k := range spec.Kinds {
+		if gate.Sees(s.caller, s.source, k.Name) {
+			seen = append(seen, k.Name)
+		}
+	}
+	if len(seen) == 0 {
+		return fmt.Errorf("feed: %w: role %s may see nothing of %s", understudy.ErrForbidden, s.caller.Role(), s.source)
+	}
+	for _, kind := range s.kinds {
+		switch {
+		case spec.Kind(kind) == nil:
+			return invalid("%s has no kind %q%s", s.source, clip(kind), nearest.Hint(clip(kind), seen))
+		case !slices.Contains(seen, kind):
+			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, s.caller.Role(), kind)
+		}
+	}
+	kinds := s.kinds
+	if len(kinds) == 0 {
+		kinds = seen
+	}
+	for _, field := range s.fields {
+		if err := fieldAllowed(s, spec, kinds, field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fieldAllowed refuses a field that is hidden in one of the kinds that have it,
+// and one that none of them has from who may not see what no spec names.
+func fieldAllowed(s *subscription, spec *understudy.Spec, kinds []string, field string) error {
+	named := false
+	for _, kind := range kinds {
+		if spec.Kind(kind).Field(field) == nil {
+			continue
+		}
+		named = true
+		if err := s.regime.Gate.Field(s.caller, s.source, kind, field); err != nil {
+			return err
+		}
+	}
+	if !named {
+		return s.regime.Gate.Field(s.caller, s.source, kinds[0], field)
+	}
+	return nil
+}
+
+func (f *Feed) spec(source string) *understudy.Spec {
+	for _, s := range f.o.Sources {
+		if s.Name == source {
+			return s.Spec
+		}
+	}
+	return nil
+}
+
+// begin finds the place the subscription begins at.
+func (f *Feed) begin(ctx context.Context, s *subscription, pages bool) (err error) {
+	if s.audience, err = f.audience(s.regime, s.source, s.caller.Role()); err != nil {
+		return err
+	}
+	switch {
+	case s.after != "":
+		if s.start, err = s.audience.place(s.after); err != nil {
+			return err
+		}
+	case pages && !s.now:
+		return nil // from the beginning
+	}
+	last, err := s.reader.last(ctx, s.start)
+	switch {
+	case err != nil:
+		return err
+	case s.after == "":
+		s.start = last
+	case s.start > last:
+		return invalid("after=%s is beyond the end", clip(s.after))
+	}
+	return nil
+}
+
+// wants reports whether a change that is seen passes the filters. What came or
+// went passes any filter for fields, and so does what changed in nobody knows
+// which: a subscriber rather looks in vain than not at all.
+func (q *query) wants(seen *understudy.Change) bool {
+	if len(q.kinds) > 0 && !slices.Contains(q.kinds, seen.Kind) {
+		return false
+	}
+	if len(q.fields) == 0 || seen.What != understudy.Changed || seen.Fields == "" {
+		return true
+	}
+	for name := range seen.Fields.All() {
+		for _, want := range q.fields {
+			if name == want || inside(name, want) || inside(want, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inside reports whether a dotted name lies in an object.
+func inside(name, object string) bool {
+	return len(name) > len(object) && name[len(object)] == '.' && name[:len(object)] == object
+}
+
+// status is the HTTP status of an error.
+func status(err error) int {
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, understudy.ErrUnauthorized):
+		return http.StatusUnauthorized
+	case errors.Is(err, understudy.ErrForbidden):
+		return http.StatusForbidden
+	case errors.Is(err, understudy.ErrNotFound):
+		return http.StatusNotFound
+	}
+	return http.StatusServiceUnavailable
+}

@@ -1,0 +1,132 @@
+// Audience: what all subscribers of one role see, made once for all of them.
+
+package feed
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/kit/jsonspan"
+)
+
+type audienceKey struct{ source, role string }
+
+// audience is a role before a source under one policy.
+type audience struct {
+	gate   *access.Gate
+	caller understudy.Caller
+	source string
+	whole  bool  // sees every record: cursors are plain numbers
+	seal   *seal // of the cursors otherwise; opened for who sees all, too
+	slots  []atomic.Pointer[sight]
+}
+
+// sight is what an audience sees of a change. It is shared and never changed.
+type sight struct {
+	n     int64 // the change's number
+	shown bool
+	seen  understudy.Change
+	data  []byte // one line of JSON
+	event []byte // the same as an event of a stream, its id before it
+}
+
+// change is the JSON of a change.
+type change struct {
+	N       int64     `json:"n,omitempty"`
+	Source  string    `json:"source"`
+	Kind    string    `json:"kind"`
+	ID      string    `json:"id"`
+	What    string    `json:"what"`
+	Fields  []string  `json:"fields,omitempty"`
+	Version int64     `json:"version,omitempty"`
+	At      time.Time `json:"at"`
+	Cursor  string    `json:"cursor,omitempty"`
+}
+
+// audience is the one a role is part of.
+func (f *Feed) audience(r *regime, source, role string) (*audience, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := audienceKey{source, role}
+	if a := r.audiences[key]; a != nil {
+		return a, nil
+	}
+	s, err := newSeal(f.key, source, role)
+	if err != nil {
+		return nil, err
+	}
+	a := &audience{
+		gate: r.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
+		seal: s, slots: make([]atomic.Pointer[sight], f.o.Limits.Buffer),
+	}
+	a.whole = a.gate.Whole(a.caller, source)
+	r.audiences[key] = a
+	return a, nil
+}
+
+// view is what the audience sees of a change. What is recent is kept for the
+// others; two who make it at once make the same but for its cursor.
+func (a *audience) view(ch *understudy.Change, recent bool) *sight {
+	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
+	if recent {
+		if s := slot.Load(); s != nil && s.n == ch.N {
+			return s
+		}
+	}
+	s := &sight{n: ch.N}
+	if s.seen, s.shown = a.gate.Change(a.caller, *ch); s.shown {
+		s.encode(a, ch.N)
+	}
+	if recent {
+		slot.Store(s)
+	}
+	return s
+}
+
+// encode writes the change as it is sent.
+func (s *sight) encode(a *audience, n int64) {
+	c := change{N: s.seen.N, Source: s.seen.Source, Kind: s.seen.Kind, ID: s.seen.ID, What: s.seen.What.String(), Version: s.seen.Version, At: s.seen.At.UTC()}
+	for name := range s.seen.Fields.All() {
+		c.Fields = append(c.Fields, jsonspan.Name([]byte(name)))
+	}
+	cursor := a.cursor(n)
+	if !a.whole {
+		c.Cursor = cursor
+	}
+	data, err := json.Marshal(c)
+	if err != nil { // strings, numbers and a time marshal
+		panic("feed: " + err.Error())
+	}
+	s.event = fmt.Appendf(nil, "id: %s\ndata: %s\n\n", cursor, data)
+	s.data = s.event[bytes.IndexByte(s.event, '{') : len(s.event)-2]
+}
+
+// cursor is a place as the audience is told it.
+func (a *audience) cursor(n int64) string {
+	if a.whole {
+		return strconv.FormatInt(n, 10)
+	}
+	return string(a.seal.append(nil, n))
+}
+
+// place reads a cursor; a number only from who is told numbers: anybody else
+// could find out with one how many there are.
+func (a *audience) place(cursor string) (int64, error) {
+	if cursor == "0" {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(cursor, 10, 64); a.whole && err == nil && n > 0 && strconv.FormatInt(n, 10) == cursor {
+		return n, nil
+	}
+	n, err := a.seal.open(cursor)
+	if err != nil && a.whole {
+		return 0, fmt.Errorf("feed: %w: after must be the number of a change, 0 or now", understudy.ErrInvalid)
+	}
+	return n, err
+}

@@ -1,0 +1,247 @@
+// Deliver: the job that sends a webhook what it has not had.
+
+package feed
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// Run is what a delivery needs of the job it is run for.
+type Run interface {
+	Job() understudy.Job
+	Progress(done, total int64, note string)
+}
+
+const (
+	maxBatch      = 100       // changes in one request
+	maxBatchBytes = 256 << 10 // of them
+	maxScan       = 10_000    // changes looked through before the place is kept
+)
+
+// Deliver sends the webhook its job's key names everything it has not had,
+// batch by batch and in order. An answer of 2xx moves its place. An error is a
+// batch that has to be tried again; nil: it is at the newest change, or paused,
+// or there is no such webhook any more.
+func (f *Feed) Deliver(ctx context.Context, run Run) error {
+	one := f.hooks.get(run.Job().Key)
+	if one == nil {
+		return nil
+	}
+	select {
+	case one.busy <- struct{}{}:
+		defer func() { <-one.busy }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := f.deliver(ctx, run, one)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if err != nil && !errors.Is(err, errPaused) {
+		return err
+	}
+	one.asked = time.Time{}
+	if one.due { // something came while the job was ending
+		f.readers[one.Source].ring()
+	}
+	return nil
+}
+
+func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
+	for {
+		one.mu.Lock()
+		state, moves := one.state, one.moves
+		one.due = false
+		one.mu.Unlock()
+		if state.Paused != "" || f.o.Now().Before(state.NotBefore) {
+			return nil
+		}
+		b, err := f.batch(ctx, one, state)
+		if err != nil {
+			return f.again(one, err)
+		}
+		if b.until == state.After {
+			return nil
+		}
+		if b.count > 0 {
+			if err := f.send(ctx, one, b, state, moves); err != nil {
+				return err
+			}
+		}
+		if err := f.sent(ctx, one, b, moves); err != nil {
+			return f.again(one, err)
+		}
+		head, err := f.readers[one.Source].last(ctx, b.until)
+		if err != nil {
+			return f.again(one, err)
+		}
+		run.Progress(b.until, head, fmt.Sprintf("%d changes delivered", b.count))
+	}
+}
+
+// again leaves the webhook due.
+func (f *Feed) again(one *hook, err error) error {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.due = true
+	return err
+}
+
+// batch is what one request carries.
+type batch struct {
+	after, until int64 // the changes in (after, until] that are wanted
+	count        int
+	body         bytes.Buffer
+}
+
+// batch gathers the next changes: those of a batch that was sent before, or as
+// many as fit.
+func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, error) {
+	a, err := f.audience(f.now.Load(), one.Source, one.Role)
+	if err != nil {
+		return nil, err
+	}
+	b, at := &batch{after: state.After, until: state.After}, f.placeAt(f.readers[one.Source], state.After)
+	for scanned := 0; scanned < maxScan; {
+		rows, recent, _, err := at.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		for i := range rows {
+			if state.Until > 0 && rows[i].N > state.Until {
+				return b.close(f, one, a), nil
+			}
+			b.until = rows[i].N
+			scanned++
+			sight := a.view(&rows[i], recent)
+			if !sight.shown || !one.query.wants(&sight.seen) {
+				continue
+			}
+			if b.count > 0 {
+				b.body.WriteByte(',')
+			}
+			b.body.Write(sight.data)
+			if b.count++; b.count == maxBatch || b.body.Len() > maxBatchBytes {
+				return b.close(f, one, a), nil
+			}
+		}
+	}
+	return b.close(f, one, a), nil
+}
+
+// close puts the rest of the message around the changes.
+func (b *batch) close(f *Feed, one *hook, a *audience) *batch {
+	changes := bytes.Clone(b.body.Bytes())
+	b.body.Reset()
+	name, source := quote(one.Name), quote(one.Source)
+	next := a.cursor(b.until)
+	if !a.whole {
+		next = quote(next)
+	}
+	fmt.Fprintf(&b.body, `{"type":"changes","timestamp":%q,"data":{"webhook":%s,"source":%s,"changes":[`, f.o.Now().UTC().Format(time.RFC3339Nano), name, source)
+	b.body.Write(changes)
+	fmt.Fprintf(&b.body, `],"next":%s}}`, next)
+	return b
+}
+
+func quote(s string) string {
+	text, err := json.Marshal(s)
+	if err != nil { // a string marshals
+		panic("feed: " + err.Error())
+	}
+	return string(text)
+}
+
+// id names a batch, the same at every try. It does not tell numbers.
+func (f *Feed) id(one *hook, b *batch) string {
+	mac := hmac.New(sha256.New, f.key)
+	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d", one.Name, one.Source, b.after, b.until)
+	return "msg_" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
+}
+
+// send sends a batch. Its end is kept first: another try sends the same one.
+func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) error {
+	if state.Until != b.until {
+		if err := f.change(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
+			return f.again(one, err)
+		}
+	}
+	outcome, err := one.sender.send(ctx, f.id(one, b), b.body.Bytes())
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil { // we were told to end: the receiver is not to blame
+		return f.again(one, ctx.Err())
+	}
+	now := f.o.Now()
+	paused := ""
+	switch since := state.Failing; {
+	case outcome.gone:
+		paused = "the receiver answered 410: it wants no more"
+	case !since.IsZero() && now.Sub(since) >= f.o.Limits.Pause:
+		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
+	}
+	kept := f.change(ctx, one, moves, func(s *hookState) {
+		s.Error, s.Paused = err.Error(), paused
+		if s.Failing.IsZero() {
+			s.Failing = now
+		}
+		s.NotBefore = time.Time{}
+		if outcome.wait > 0 {
+			s.NotBefore = now.Add(outcome.wait)
+		}
+	})
+	_ = f.again(one, nil)
+	if paused != "" {
+		f.o.Logger.Warn("webhook paused", "webhook", one.Name, "why", paused)
+		return errors.Join(errPaused, kept)
+	}
+	return fmt.Errorf("feed: webhook %s: %w", one.Name, errors.Join(err, kept))
+}
+
+// sent moves the webhook past a batch.
+func (f *Feed) sent(ctx context.Context, one *hook, b *batch, moves int) error {
+	return f.change(ctx, one, moves, func(s *hookState) {
+		s.After, s.Until = b.until, 0
+		if b.count > 0 {
+			s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
+			s.Delivered += int64(b.count)
+			s.At = f.o.Now().UTC()
+		}
+	})
+}
+
+// change changes the state and keeps it, unless somebody has set the place
+// meanwhile: what was done then no longer counts. It is kept also when the job
+// is being ended.
+func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer cancel()
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.moves != moves {
+		return nil
+	}
+	was := one.state
+	change(&one.state)
+	if err := f.hooks.keep(ctx, one); err != nil {
+		one.state = was
+		return fmt.Errorf("feed: keep the place of webhook %s: %w", one.Name, err)
+	}
+	return nil
+}
+
+// keepTime bounds writing a place down.
+const keepTime = 5 * time.Second

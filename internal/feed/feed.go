@@ -1,0 +1,258 @@
+// Feed: what it is made of, and what it serves.
+
+// Package feed tells subscribers what changed.
+//
+//	store ---rows---> reader (one a source) ---ring---> subscribers
+//	  ^                  ^                                  |
+//	  |                bell: Ring, or a timer             gate, filters
+//	  '--- one that is far behind reads by itself <---------'
+//
+// A change is written to the store with the page it came in. The bell only
+// says that it is worth looking: a lost one costs latency, never a change.
+package feed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// Store keeps the changes, and small notes of this room's own.
+type Store interface {
+	// Changes are the source's changes above a number, in order.
+	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	// LastChange is the number given last, 0 when there is none.
+	LastChange(ctx context.Context, source string) (int64, error)
+	// Note is a value kept under a name; nil when there is none.
+	Note(ctx context.Context, name string) ([]byte, error)
+	SetNote(ctx context.Context, name string, value []byte) error
+}
+
+// Callers knows who asks.
+type Callers interface {
+	Person(r *http.Request) (understudy.Caller, error)
+}
+
+// Policy is who may see what, by the settings in force.
+type Policy struct {
+	Gate    *access.Gate
+	Callers Callers
+	Hooks   []Hook // where changes are delivered to
+}
+
+// Limits bound the feed. A zero field is its default.
+type Limits struct {
+	Subscribers int           // streams and waiting questions at once; 1000
+	Each        int           // of one caller; 500
+	Buffer      int           // newest changes kept in memory, of each source; 4096
+	Heartbeat   time.Duration // a sign of life on a silent stream; 15 s
+	Stall       time.Duration // a subscriber that takes nothing for so long is let go; 30 s
+	Wait        time.Duration // the longest a question may wait; 1 min
+	Look        time.Duration // how often the store is looked at without a bell; 3 s
+	Pause       time.Duration // a webhook that has failed for so long is paused; 24 h
+}
+
+func (l Limits) withDefaults() Limits {
+	orInt := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	or := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	orInt(&l.Subscribers, 1000)
+	orInt(&l.Each, 500)
+	orInt(&l.Buffer, 4096)
+	or(&l.Heartbeat, 15*time.Second)
+	or(&l.Stall, 30*time.Second)
+	or(&l.Wait, time.Minute)
+	or(&l.Look, 3*time.Second)
+	or(&l.Pause, 24*time.Hour)
+	return l
+}
+
+// Options are what a Feed is made of.
+type Options struct {
+	Sources []*understudy.Source
+	Store   Store
+	Policy  Policy
+	Limits  Limits
+	// Enqueue makes a job, or finds the live one of its key; nil: webhooks are
+	// not delivered.
+	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
+	// Token lets who bears it, on this machine, see everything; "": nobody.
+	Token string
+	// Seen is called when a source has a subscriber, again and again while it
+	// has; nil: nobody wants to know.
+	Seen   func(source string)
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: discard
+}
+
+// Feed serves /-/feed and delivers to webhooks. It is safe for concurrent use.
+type Feed struct {
+	o       Options
+	readers map[string]*reader
+	names   []string // of the sources, in order
+	key     []byte   // cursors are sealed with keys made of it
+	places  places
+	slow    chan struct{} // a place for each read of the store by a subscriber that is behind
+	forms   *http.CrossOriginProtection
+	mux     *http.ServeMux
+
+	now     atomic.Pointer[regime]
+	mu      sync.Mutex // changing now
+	hooks   *hooks
+	stalled atomic.Int64 // subscribers let go because they took nothing
+}
+
+// regime is one policy in force; what is made under it goes with it.
+type regime struct {
+	Policy
+	over chan struct{} // closed when another policy is in force, or the feed ends
+
+	mu        sync.Mutex
+	ended     bool
+	audiences map[audienceKey]*audience
+}
+
+// slowReads is how many subscribers that are behind read the store at once:
+// others than they need it, too.
+const slowReads = 2
+
+// New makes a feed that begins at what the store holds. It begins nothing:
+// Run does.
+func New(ctx context.Context, o Options) (*Feed, error) {
+	if o.Store == nil || o.Policy.Gate == nil || o.Policy.Callers == nil || len(o.Sources) == 0 {
+		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Seen == nil {
+		o.Seen = func(string) {}
+	}
+	o.Limits = o.Limits.withDefaults()
+	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), places: places{by: map[string]int{}}}
+	var err error
+	if f.key, err = sealingKey(ctx, o.Store); err != nil {
+		return nil, err
+	}
+	for _, s := range o.Sources {
+		if f.readers[s.Name], err = newReader(ctx, s.Name, o.Store, o.Limits.Buffer); err != nil {
+			return nil, err
+		}
+		f.names = append(f.names, s.Name)
+	}
+	f.hooks = newHooks(f)
+	if err := f.hooks.set(ctx, o.Policy.Hooks); err != nil {
+		return nil, err
+	}
+	f.now.Store(&regime{Policy: o.Policy, over: make(chan struct{}), audiences: map[audienceKey]*audience{}})
+	f.route()
+	return f, nil
+}
+
+// SetPolicy puts another policy in force. Streams that began under the former
+// one end: their subscribers come back where they were, as who they are now.
+func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.hooks.set(ctx, p.Hooks); err != nil {
+		return err
+	}
+	old := f.now.Swap(&regime{Policy: p, over: make(chan struct{}), audiences: map[audienceKey]*audience{}})
+	old.end()
+	return nil
+}
+
+// End ends every stream and waiting question, and lets no other begin: the
+// server is about to stop.
+func (f *Feed) End() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.Load().end()
+}
+
+func (r *regime) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.ended = true
+		close(r.over)
+	}
+}
+
+// Ring says that a page with changes has landed. It never blocks.
+func (f *Feed) Ring(l understudy.Landed) {
+	if len(l.Changes) > 0 {
+		f.RingSource(l.Changes[0].Source)
+	}
+}
+
+// RingSource says that a source has new changes. It never blocks.
+func (f *Feed) RingSource(source string) {
+	if r := f.readers[source]; r != nil {
+		r.ring()
+	}
+}
+
+// Run reads new changes and sees to it that webhooks get theirs, until ctx
+// ends. Then it ends every stream.
+func (f *Feed) Run(ctx context.Context) error {
+	defer f.End()
+	var wg sync.WaitGroup
+	for _, r := range f.readers {
+		wg.Go(func() { f.follow(ctx, r) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// follow keeps one source's reader at the newest change.
+func (f *Feed) follow(ctx context.Context, r *reader) {
+	look := time.NewTicker(f.o.Limits.Look)
+	defer look.Stop()
+	failing := false
+	for {
+		err := r.pull(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			f.o.Logger.Error("feed: read changes", "source", r.source, "err", err)
+		}
+		failing = err != nil
+		f.hooks.look(ctx, r)
+		select {
+		case <-r.rung:
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Stats are the feed's counts.
+type Stats struct {
+	Subscribers int   // now
+	Limit       int   // of them
+	Refused     int64 // for want of a place
+	Stalled     int64 // let go because they took nothing
+}
+
+// Stats counts.
+func (f *Feed) Stats() Stats {
+	now, refused := f.places.counts()
+	return Stats{Subscribers: now, Limit: f.o.Limits.Subscribers, Refused: refused, Stalled: f.stalled.Load()}
+}

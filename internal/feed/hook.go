@@ -1,0 +1,300 @@
+// Hook: an address changes are delivered to, and how far they are.
+
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// DeliverKind is the kind of the jobs that deliver; their key is the webhook's
+// name.
+const DeliverKind = "deliver changes"
+
+// Hook is one webhook out, as the settings say.
+type Hook struct {
+	Name   string
+	URL    string
+	Secret understudy.Secret // whsec_ and base64, or base64 alone
+	Source string
+	Kinds  []string // only these; none: all the role sees
+	Fields []string // as the parameter field of the feed
+	Role   string   // as which the changes pass the gate
+	// AllowPrivate permits http and addresses of private networks and of this
+	// machine.
+	AllowPrivate bool
+}
+
+// hookState is what is kept of a webhook, as a note.
+type hookState struct {
+	Source string `json:"source"`
+	After  int64  `json:"after"` // everything up to it is delivered, or was not to be
+	// Until is the end of a batch that was sent once, so that another try sends
+	// the same batch under the same id; 0: none.
+	Until     int64     `json:"until,omitempty"`
+	Paused    string    `json:"paused,omitempty"` // why; "": it is not
+	Error     string    `json:"error,omitempty"`  // of the last try, if that failed
+	Failing   time.Time `json:"failing,omitzero"` // since when every try has failed
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Delivered int64     `json:"delivered"` // changes, ever; those of a replay again
+	At        time.Time `json:"at,omitzero"`
+}
+
+// hook is a webhook in force.
+type hook struct {
+	Hook
+	sender *sender
+	query  query
+	*progress
+}
+
+// progress is how far a webhook is. It outlives the settings: a delivery that
+// began under the former ones writes down where it ends.
+type progress struct {
+	busy chan struct{} // holds the one delivery under way
+
+	mu      sync.Mutex
+	state   hookState
+	moves   int       // rises when somebody sets the place
+	scanned int64     // nothing up to here but what a job has been made for
+	due     bool      // there is something to deliver
+	asked   time.Time // when a job was asked for last
+}
+
+// hooks are those in force, by name.
+type hooks struct {
+	f      *Feed
+	mu     sync.Mutex
+	byName map[string]*hook
+}
+
+func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} }
+
+func noteOf(name string) string { return "feed/webhook/" + name }
+
+// set puts webhooks in force, or none of them when one is wrong. One that is
+// new begins at the newest change; a known one goes on where it is.
+func (h *hooks) set(ctx context.Context, all []Hook) error {
+	next := map[string]*hook{}
+	for _, one := range all {
+		made, err := h.make(ctx, one)
+		if err != nil {
+			return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
+		}
+		if next[one.Name] != nil {
+			return fmt.Errorf("feed: webhook %s is there twice", one.Name)
+		}
+		next[one.Name] = made
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, old := range h.byName {
+		old.sender.close()
+	}
+	h.byName = next
+	return nil
+}
+
+func (h *hooks) make(ctx context.Context, one Hook) (*hook, error) {
+	r := h.f.readers[one.Source]
+	if r == nil {
+		return nil, fmt.Errorf("no source is called %q", one.Source)
+	}
+	sender, err := newSender(one, h.f.o.Now)
+	if err != nil {
+		return nil, err
+	}
+	made := &hook{Hook: one, sender: sender, query: query{kinds: one.Kinds, fields: one.Fields}}
+	if old := h.get(one.Name); old != nil && old.Source == one.Source {
+		made.progress = old.progress
+		return made, nil
+	}
+	made.progress = &progress{busy: make(chan struct{}, 1), due: true}
+	note, err := h.f.o.Store.Note(ctx, noteOf(one.Name))
+	if err != nil {
+		return nil, err
+	}
+	if note != nil {
+		if err := json.Unmarshal(note, &made.state); err != nil {
+			return nil, fmt.Errorf("what is kept of it cannot be read: %w", err)
+		}
+	}
+	if made.state.Source != one.Source {
+		last, err := r.last(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		made.state = hookState{Source: one.Source, After: last}
+	}
+	return made, h.keep(ctx, made)
+}
+
+// keep writes the state down; with made.mu held or made known to nobody.
+func (h *hooks) keep(ctx context.Context, made *hook) error {
+	note, err := json.Marshal(made.state)
+	if err != nil {
+		return err
+	}
+	return h.f.o.Store.SetNote(ctx, noteOf(made.Name), note)
+}
+
+func (h *hooks) get(name string) *hook {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.byName[name]
+}
+
+// all are those in force, in order of their names.
+func (h *hooks) all() []*hook {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*hook
+	for _, name := range slices.Sorted(maps.Keys(h.byName)) {
+		all = append(all, h.byName[name])
+	}
+	return all
+}
+
+// look asks for a job for every webhook of a source that has something to
+// deliver. A job that is live already is that job.
+func (h *hooks) look(ctx context.Context, r *reader) {
+	if h.f.o.Enqueue == nil {
+		return
+	}
+	for _, one := range h.all() {
+		if one.Source != r.source || !h.wakes(one, r) {
+			continue
+		}
+		_, err := h.f.o.Enqueue(ctx, understudy.Job{Kind: DeliverKind, Key: one.Name, Lane: understudy.Steady})
+		if err != nil && ctx.Err() == nil {
+			h.f.o.Logger.Error("feed: job for a webhook", "webhook", one.Name, "err", err)
+		}
+	}
+}
+
+// wakes reports whether a webhook needs a job now.
+func (h *hooks) wakes(one *hook, r *reader) bool {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.due = one.due || h.news(one, r)
+	now := h.f.o.Now()
+	if !one.due || one.state.Paused != "" || now.Before(one.state.NotBefore) || !one.asked.IsZero() && now.Sub(one.asked) < h.f.o.Limits.Look {
+		return false
+	}
+	one.asked = now
+	return true
+}
+
+// news reports whether what came since the last look holds something for the
+// webhook: most pages do not, and need no job.
+func (h *hooks) news(one *hook, r *reader) bool {
+	a, err := h.f.audience(h.f.now.Load(), one.Source, one.Role)
+	if err != nil {
+		return true
+	}
+	rows := make([]understudy.Change, 64)
+	for {
+		n, head, _, held := r.since(one.scanned, rows)
+		if !held {
+			one.scanned = head
+			return true
+		}
+		if n == 0 {
+			return false
+		}
+		for i := range rows[:n] {
+			one.scanned = rows[i].N
+			if sight := a.view(&rows[i], true); sight.shown && one.query.wants(&sight.seen) {
+				return true
+			}
+		}
+	}
+}
+
+// move sets a webhook going again, after a change's number when after is not
+// nil. Errors: ErrNotFound, ErrInvalid.
+func (h *hooks) move(ctx context.Context, name string, after *int64) error {
+	one := h.get(name)
+	if one == nil {
+		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, clip(name))
+	}
+	r := h.f.readers[one.Source]
+	if after != nil {
+		last, err := r.last(ctx, *after)
+		if err != nil {
+			return err
+		}
+		if *after < 0 || *after > last {
+			return invalid("after=%d: want 0 to %d, the newest change", *after, last)
+		}
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	was := one.state
+	if after != nil {
+		one.state.After, one.state.Until = *after, 0
+	}
+	one.state.Paused, one.state.Error, one.state.Failing, one.state.NotBefore = "", "", time.Time{}, time.Time{}
+	if err := h.keep(ctx, one); err != nil {
+		one.state = was
+		return fmt.Errorf("feed: %w", err)
+	}
+	one.moves++
+	one.due, one.asked = true, time.Time{}
+	r.ring()
+	return nil
+}
+
+// HookStats are how a webhook does.
+type HookStats struct {
+	Name      string     `json:"name"`
+	Source    string     `json:"source"`
+	State     string     `json:"state"` // ok, failing, paused
+	Why       string     `json:"why,omitempty"`
+	Failing   *time.Time `json:"failing_since,omitempty"`
+	After     int64      `json:"after"`     // everything up to this change is delivered
+	Behind    int64      `json:"behind"`    // changes after it, wanted or not
+	Delivered int64      `json:"delivered"` // changes, ever
+	At        *time.Time `json:"delivered_at,omitempty"`
+}
+
+// Webhooks are all of them, by name.
+func (f *Feed) Webhooks() []HookStats {
+	all := []HookStats{}
+	for _, one := range f.hooks.all() {
+		one.mu.Lock()
+		s := one.state
+		one.mu.Unlock()
+		r := f.readers[one.Source]
+		r.mu.Lock()
+		head := r.head
+		r.mu.Unlock()
+		stats := HookStats{Name: one.Name, Source: one.Source, State: "ok", Why: s.Error, After: s.After, Behind: max(head-s.After, 0), Delivered: s.Delivered, Failing: known(s.Failing), At: known(s.At)}
+		switch {
+		case s.Paused != "":
+			stats.State, stats.Why = "paused", s.Paused
+		case s.Error != "":
+			stats.State = "failing"
+		}
+		all = append(all, stats)
+	}
+	return all
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// errPaused ends a delivery that is not to be tried again.
+var errPaused = errors.New("paused")

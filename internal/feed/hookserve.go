@@ -1,0 +1,58 @@
+// Hook routes: how webhooks do, and setting one going again.
+
+package feed
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+)
+
+// maxCommand bounds the body of a command, in bytes.
+const maxCommand = 4 << 10
+
+// listHooks answers how every webhook does.
+func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
+	if err := f.mayCommand(r); err != nil {
+		f.refuse(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Webhooks []HookStats `json:"webhooks"`
+	}{f.Webhooks()})
+}
+
+// resumeHook sets a webhook going again: {"after":N} from behind that change,
+// {} from where it is.
+func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
+	if err := f.mayCommand(r); err != nil {
+		f.refuse(w, r, err)
+		return
+	}
+	var command struct {
+		After *int64 `json:"after"`
+	}
+	// A form of another site cannot send this type without asking first.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		f.refuse(w, r, invalid("the body must be application/json"))
+		return
+	}
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&command); err != nil {
+		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N} or {}: %w`, err))
+		return
+	}
+	name := r.PathValue("name")
+	if err := f.hooks.move(r.Context(), name, command.After); err != nil {
+		f.refuse(w, r, err)
+		return
+	}
+	f.o.Logger.Info("webhook resumed", "webhook", name)
+	for _, s := range f.Webhooks() {
+		if s.Name == name {
+			writeJSON(w, http.StatusOK, s)
+			return
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// Page: changes as JSON, at once or after a wait.
+
+package feed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// page answers the next changes and the place behind them. With wait and none
+// there, it waits for the first.
+func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request, s *subscription) {
+	control := http.NewResponseController(w)
+	// Both may be longer than a request usually takes.
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(f.o.Now().Add(max(s.wait, 0) + answerTime + f.o.Limits.Stall))
+	var end <-chan time.Time
+	if s.wait > 0 {
+		timer := time.NewTimer(s.wait)
+		defer timer.Stop()
+		end = timer.C
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(r.Context(), s.wait+answerTime)
+		defer cancel()
+	}
+	at := f.placeAt(s.reader, s.start)
+	var body bytes.Buffer
+	body.WriteString(`{"changes":[`)
+	for {
+		count, last, moved, err := f.fill(ctx, &body, at, s)
+		if err != nil {
+			f.refuse(w, r, err)
+			return
+		}
+		if count == 0 && s.wait > 0 {
+			select {
+			case <-moved:
+				continue
+			case <-end:
+			case <-s.regime.over:
+			case <-ctx.Done():
+			}
+		}
+		next := s.audience.cursor(last)
+		if !s.audience.whole {
+			next = strconv.Quote(next)
+		}
+		fmt.Fprintf(&body, "],\"next\":%s}\n", next)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+		_, _ = w.Write(body.Bytes()) // who asked has left
+		return
+	}
+}
+
+// fill writes changes until the page is full or there are no more. last is the
+// place behind them.
+func (f *Feed) fill(ctx context.Context, body *bytes.Buffer, at *place, s *subscription) (count int, last int64, moved <-chan struct{}, err error) {
+	limit := s.limit
+	if limit == 0 {
+		limit = defaultPage
+	}
+	for {
+		rows, recent, moved, err := at.next(ctx)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return count, at.at, nil, nil // a long way with little to see on it: so far
+		}
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		if len(rows) == 0 {
+			return count, at.at, moved, nil
+		}
+		for i := range rows {
+			sight := s.audience.view(&rows[i], recent)
+			if !sight.shown || !s.wants(&sight.seen) {
+				continue
+			}
+			if count > 0 {
+				body.WriteByte(',')
+			}
+			body.Write(sight.data)
+			if count++; count == limit {
+				return count, rows[i].N, nil, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Sender: one signed request to a receiver nobody here vouches for.
+
+package feed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const (
+	sendTime  = 30 * time.Second // for one request, all in all
+	dialTime  = 10 * time.Second
+	firstByte = 20 * time.Second
+	maxAnswer = 64 << 10  // bytes of an answer that are read
+	maxWait   = time.Hour // the longest Retry-After that is believed
+)
+
+// sender sends to one webhook.
+type sender struct {
+	url       string
+	signature *standardwebhooks.Webhook
+	client    *http.Client
+	now       func() time.Time
+}
+
+// newSender checks the address and the secret.
+func newSender(h Hook, now func() time.Time) (*sender, error) {
+	u, err := url.Parse(h.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("url: want https://host/path")
+	case u.User != nil || u.Fragment != "":
+		return nil, errors.New("url: it must hold no credentials and no fragment")
+	case u.Scheme != "https" && !h.AllowPrivate:
+		return nil, errors.New("url: only https, unless allow_private is set")
+	}
+	signature, err := standardwebhooks.NewWebhook(h.Secret.Reveal())
+	if err != nil || h.Secret.Empty() {
+		return nil, errors.New("secret: want whsec_ and base64") // the cause would repeat it
+	}
+	dialer := &net.Dialer{Timeout: dialTime, Control: guard(h.AllowPrivate)}
+	return &sender{url: h.URL, signature: signature, now: now, client: &http.Client{
+		Timeout:       sendTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		// No proxy: one of the environment's would resolve the name instead of us.
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: firstByte,
+			MaxResponseHeaderBytes: maxAnswer, MaxIdleConns: 2, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			DisableCompression: true,
+		},
+	}}, nil
+}
+
+func (s *sender) close() { s.client.CloseIdleConnections() }
+
+// outcome is what an answer that is no success says besides.
+type outcome struct {
+	gone bool          // 410: nothing is wanted any more
+	wait time.Duration // the receiver asked for it
+}
+
+// send sends one message; nil is a 2xx. The error names no part of the answer's
+// body, which may be anything.
+func (s *sender) send(ctx context.Context, id string, body []byte) (outcome, error) {
+	now := s.now()
+	signature, err := s.signature.Sign(id, now, body)
+	if err != nil {
+		return outcome{}, fmt.Errorf("sign: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return outcome{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "understudy-webhook")
+	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // the address may hold a token
+		}
+		return outcome{}, err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
+	if resp.StatusCode/100 == 2 {
+		return outcome{}, nil
+	}
+	o := outcome{gone: resp.StatusCode == http.StatusGone}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		o.wait = min(time.Duration(min(seconds, int(maxWait/time.Second)))*time.Second, maxWait)
+	}
+	return o, fmt.Errorf("answered %d", resp.StatusCode)
+}

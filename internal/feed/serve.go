@@ -1,0 +1,208 @@
+// Serve: the routes of the feed, who finds a place, and what errors look like.
+
+package feed
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// Routes are the methods and paths Handler serves.
+func Routes() []string {
+	return []string{"GET /-/feed", "GET /-/feed.json", "GET /-/webhooks", "POST /-/webhooks/{name}"}
+}
+
+func (f *Feed) route() {
+	f.mux = http.NewServeMux()
+	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, wantsPages(r.Header["Accept"])) })
+	f.mux.HandleFunc("GET /-/feed.json", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, true) })
+	f.mux.HandleFunc("GET /-/webhooks", f.listHooks)
+	f.mux.Handle("POST /-/webhooks/{name}", f.forms.Handler(http.HandlerFunc(f.resumeHook)))
+}
+
+// Handler serves Routes; any other path is 404.
+func (f *Feed) Handler() http.Handler { return f.mux }
+
+// answerTime bounds the reading for one answer, beside its waiting.
+const answerTime = 30 * time.Second
+
+func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
+	head := w.Header()
+	head.Set("Cache-Control", "no-store, no-transform")
+	head.Set("Vary", "Authorization, Accept")
+	head.Set("X-Content-Type-Options", "nosniff")
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	s, err := f.subscribe(ctx, r, pages)
+	if err != nil {
+		f.refuse(w, r, err)
+		return
+	}
+	if r.Method == http.MethodHead {
+		head.Set("Content-Type", contentType(pages))
+		return
+	}
+	if !pages || s.wait > 0 {
+		leave, ok := f.places.enter(s.caller.Name, f.o.Limits.Subscribers, f.o.Limits.Each)
+		if !ok {
+			f.refuse(w, r, errFull)
+			return
+		}
+		defer leave()
+	}
+	f.o.Seen(s.source)
+	if pages {
+		f.page(ctx, w, r, s)
+		return
+	}
+	f.stream(w, r, s)
+}
+
+func contentType(pages bool) string {
+	if pages {
+		return "application/json"
+	}
+	return "text/event-stream"
+}
+
+// wantsPages reads the Accept header (RFC 9110, 12.5.1): pages go to who names
+// application/json, and does not like text/event-stream at least as well.
+func wantsPages(accept []string) bool {
+	json, events := 0.0, 0.0
+	for _, field := range accept {
+		for part := range strings.SplitSeq(field, ",") {
+			name, params, _ := strings.Cut(part, ";")
+			q := 1.0
+			for p := range strings.SplitSeq(params, ";") {
+				if text, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(p)), "q="); ok {
+					if v, err := strconv.ParseFloat(text, 64); err == nil {
+						q = v
+					}
+				}
+			}
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "application/json":
+				json = max(json, q)
+			case "text/event-stream":
+				events = max(events, q)
+			}
+		}
+	}
+	return json > events
+}
+
+// errFull: every place is taken.
+var errFull = errors.New("feed: too many subscribers; try again in a moment")
+
+// fullWait is when who found no place should come again, in seconds.
+const fullWait = "5"
+
+type problem struct {
+	Error string `json:"error"`
+}
+
+// refuse answers an error.
+func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	code, text := status(err), err.Error()
+	switch {
+	case errors.Is(err, errFull):
+		w.Header().Set("Retry-After", fullWait)
+	case code == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+	case code == http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", fullWait)
+		if r.Context().Err() == nil {
+			f.o.Logger.Error("feed", "err", err)
+		}
+		text = "feed: the changes cannot be read now"
+	}
+	writeJSON(w, code, problem{text})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // plain structs marshal
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	if head.Get("Cache-Control") == "" {
+		head.Set("Cache-Control", "no-store")
+	}
+	head.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n')) // who asked has left
+}
+
+// bears reports whether a request of this machine carries the token.
+func (f *Feed) bears(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && f.o.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(f.o.Token)) == 1 && ownMachine(r)
+}
+
+// ownMachine reports whether a request came from the machine it came to: from a
+// loopback address, or from the very address it was sent to.
+func ownMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return false
+	}
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+}
+
+// places count who is subscribed.
+type places struct {
+	mu      sync.Mutex
+	by      map[string]int
+	all     int
+	refused int64
+}
+
+// enter takes a place; leave gives it back.
+func (p *places) enter(who string, limit, each int) (leave func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= limit || p.by[who] >= each {
+		p.refused++
+		return nil, false
+	}
+	p.all++
+	p.by[who]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.by[who]--; p.by[who] == 0 {
+			delete(p.by, who)
+		}
+	}, true
+}
+
+func (p *places) counts() (now int, refused int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all, p.refused
+}
+
+// mayCommand lets in who bears the token, and people who see everything.
+func (f *Feed) mayCommand(r *http.Request) error {
+	c, err := f.who(r, f.now.Load())
+	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {
+		err = fmt.Errorf("feed: %w: webhooks are for the role all", understudy.ErrForbidden)
+	}
+	return err
+}

@@ -1,0 +1,185 @@
+// Stream: changes as server-sent events (WHATWG HTML, 9.2).
+
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+// retry is when a subscriber whose stream ended comes back, in milliseconds.
+const retry = 2000
+
+// stream sends events until the subscriber leaves, the policy changes, its
+// grant ends, or as many or as long as it asked for.
+func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
+	head := w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	head.Set("X-Accel-Buffering", "no")
+	o := &outlet{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.placeAt(s.reader, s.start)}
+	// The time a request may take to come is over, and must not end the stream.
+	_ = o.control.SetReadDeadline(time.Time{}) // where there is none, nothing has to be taken back
+	ctx, cancel := o.bounds(r.Context())
+	defer cancel()
+	err := o.run(ctx)
+	if errors.Is(err, os.ErrDeadlineExceeded) && r.Context().Err() == nil {
+		f.stalled.Add(1)
+	} else if err != nil && ctx.Err() == nil {
+		f.o.Logger.Debug("feed: stream", "caller", s.caller.Name, "err", err)
+	}
+}
+
+// outlet is one stream.
+type outlet struct {
+	f       *Feed
+	w       http.ResponseWriter
+	control *http.ResponseController
+	s       *subscription
+	place   *place
+	told    int64 // the place the subscriber was told last
+	sent    int
+}
+
+// bounds end with the grant.
+func (o *outlet) bounds(ctx context.Context) (context.Context, context.CancelFunc) {
+	if g := o.s.caller.Grant; !g.Expires.IsZero() {
+		return context.WithTimeout(ctx, g.Expires.Sub(o.f.o.Now()))
+	}
+	return context.WithCancel(ctx)
+}
+
+func (o *outlet) run(ctx context.Context) error {
+	// The first thing is the place, so that one who is cut off before the first
+	// change comes back to it.
+	if err := o.write(fmt.Appendf(nil, "retry: %d\nid: %s\n\n", retry, o.cursor())); err != nil {
+		return err
+	}
+	if err := o.flush(); err != nil {
+		return err
+	}
+	beat := time.NewTicker(o.f.o.Limits.Heartbeat)
+	defer beat.Stop()
+	var end <-chan time.Time
+	if o.s.wait >= 0 {
+		timer := time.NewTimer(o.s.wait)
+		defer timer.Stop()
+		end = timer.C
+	}
+	for {
+		moved, err := o.drain(ctx)
+		if err != nil || o.full() {
+			return err
+		}
+		select {
+		case <-moved:
+		case <-beat.C:
+			if err := o.beat(); err != nil {
+				return err
+			}
+		case <-end:
+			return nil
+		case <-o.s.regime.over:
+			return o.last("the settings changed or the server ends; come back")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (o *outlet) full() bool { return o.s.limit > 0 && o.sent >= o.s.limit }
+
+// drain sends everything there is; moved is closed when there is more.
+func (o *outlet) drain(ctx context.Context) (moved <-chan struct{}, err error) {
+	for {
+		rows, recent, moved, err := o.place.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		before := o.sent
+		for i := range rows {
+			if o.full() {
+				break
+			}
+			sight := o.s.audience.view(&rows[i], recent)
+			if !sight.shown || !o.s.wants(&sight.seen) {
+				continue
+			}
+			if err := o.write(sight.event); err != nil {
+				return nil, err
+			}
+			o.told = sight.n
+			o.sent++
+		}
+		if o.sent > before {
+			if err := o.flush(); err != nil {
+				return nil, err
+			}
+		}
+		if len(rows) == 0 || o.full() {
+			return moved, nil
+		}
+		select {
+		case <-o.s.regime.over:
+			return moved, nil
+		default:
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// write sends bytes; who takes nothing for long is let go.
+func (o *outlet) write(p []byte) error {
+	if err := o.deadline(); err != nil {
+		return err
+	}
+	_, err := o.w.Write(p)
+	return err
+}
+
+func (o *outlet) flush() error {
+	if err := o.deadline(); err != nil {
+		return err
+	}
+	return o.control.Flush()
+}
+
+func (o *outlet) deadline() error {
+	err := o.control.SetWriteDeadline(o.f.o.Now().Add(o.f.o.Limits.Stall))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil // a writer in memory does not stall
+	}
+	return err
+}
+
+// beat is a sign of life. It tells the place: always to who must not know
+// whether something hidden happened, and to others when it moved.
+func (o *outlet) beat() error {
+	o.f.o.Seen(o.s.source)
+	text := []byte(":\n\n")
+	if !o.s.audience.whole || o.told != o.place.at {
+		text = fmt.Appendf(nil, "id: %s\n:\n\n", o.cursor())
+	}
+	if err := o.write(text); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+func (o *outlet) cursor() string {
+	o.told = o.place.at
+	return o.s.audience.cursor(o.place.at)
+}
+
+// last says why the stream ends.
+func (o *outlet) last(why string) error {
+	if err := o.write(fmt.Appendf(nil, ": %s\n\n", why)); err != nil {
+		return err
+	}
+	return o.flush()
+}
