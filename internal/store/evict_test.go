@@ -203,7 +203,10 @@ func TestCloseEndsMakingRoom(t *testing.T) {
 func TestOlderFile(t *testing.T) {
 	path, pages := filled(t)
 	db := raw(t, path)
-	for _, s := range []string{"ALTER TABLE page DROP COLUMN read", "ALTER TABLE counter DROP COLUMN evicted_pages",
+	for _, s := range []string{
+		"DROP TABLE job", "DROP TABLE job_plan", "DROP TABLE note", "DROP TABLE erasure", "DROP TABLE erasing", "DROP TABLE retired", "ALTER TABLE name DROP COLUMN erased",
+		"ALTER TABLE counter DROP COLUMN erased", "ALTER TABLE counter DROP COLUMN seal",
+		"ALTER TABLE page DROP COLUMN read", "ALTER TABLE counter DROP COLUMN evicted_pages",
 		"ALTER TABLE counter DROP COLUMN evicted_versions", "ALTER TABLE counter DROP COLUMN evicted_at", "DELETE FROM goose_db_version WHERE version_id > 1"} {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", s, err))

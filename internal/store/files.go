@@ -62,6 +62,7 @@ type Files struct {
 	slots chan struct{} // open files
 
 	disk sync.Mutex // held while files come or go
+	left []*file    // forgotten, and still on the disk; disk guards it
 
 	mu      sync.Mutex // guards what follows; never held while disk is waited for
 	byKey   map[fileKey]*file

@@ -131,8 +131,7 @@ func (f *Files) commit(x file, c understudy.Content, temp string) error {
 		}
 	}
 	if err := f.writeIndex(x.key, c, true); err != nil {
-		f.removeUnused(x.sum)
-		return err
+		return errors.Join(err, f.removeUnused(x.sum))
 	}
 	x.touched = f.o.Now()
 	f.mu.Lock()
@@ -143,7 +142,7 @@ func (f *Files) commit(x file, c understudy.Content, temp string) error {
 	f.link(&x)
 	f.mu.Unlock()
 	if old != nil {
-		f.removeUnused(old.sum)
+		_ = f.removeUnused(old.sum) // it has logged it; the next start sees to the rest
 	}
 	return nil
 }
@@ -215,21 +214,42 @@ func (f *Files) remove(x *file) error {
 		f.o.Logger.Error("store: a content cannot be removed", "error", err)
 		return err // without its index entry gone the content must stay whole
 	}
-	f.removeUnused(x.sum)
+	return f.removeUnused(x.sum)
+}
+
+// Left tries again to remove what Forget could not, and says why not.
+func (f *Files) Left() (err error) {
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	var left []*file
+	for _, x := range f.left {
+		if rerr := f.remove(x); rerr != nil {
+			left = append(left, x)
+			err = errors.Join(err, rerr)
+		}
+	}
+	if f.left = left; err != nil {
+		return fmt.Errorf("store: forget contents: %w", err)
+	}
 	return nil
 }
 
 // removeUnused removes a content no key has.
-func (f *Files) removeUnused(sum [32]byte) {
+func (f *Files) removeUnused(sum [32]byte) error {
 	f.mu.Lock()
 	used := f.refs[sum] > 0
 	f.mu.Unlock()
 	if used {
-		return
+		return nil
 	}
-	if err := os.Remove(f.contentPath(sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(f.contentPath(sum))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		f.o.Logger.Error("store: a content cannot be removed", "error", err)
 	}
+	return err
 }
 
 // drop removes one key's content.
@@ -272,7 +292,10 @@ func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 	f.stats.Forgotten += int64(len(all))
 	f.mu.Unlock()
 	for _, x := range all {
-		err = errors.Join(err, f.remove(x))
+		if rerr := f.remove(x); rerr != nil {
+			f.left = append(f.left, x)
+			err = errors.Join(err, rerr)
+		}
 	}
 	if err != nil {
 		return len(all), fmt.Errorf("store: forget contents of %s %s: %w", kind, id, err)

@@ -28,6 +28,8 @@ type Memory struct {
 	version int64
 	space   Space // File is kept by used
 	jobs    memoryJobs
+
+	erasures memoryErasures
 }
 
 type memorySource struct {
@@ -53,6 +55,8 @@ type memoryRecord struct {
 	number   int64
 	held     map[string]*memoryHeld
 	versions map[[2]string]int64 // by shape and body
+	clocks   map[int64]int64     // of versions
+	erased   int64               // as name.erased
 }
 
 type memoryHeld struct {
@@ -130,12 +134,20 @@ func (m *Memory) save(p *understudy.Page) (understudy.Saved, error) {
 		page.Sum = sumOf(p.Body)
 	}
 	before := len(s.changes)
+	refused, kept := m.refused(s, &page)
+	if refused != "" {
+		page.Rows = kept
+	}
 	if removes(p) {
-		s.remove(p, at)
+		if rec := s.remove(p, at); rec != nil {
+			m.list(p.Key.Source, p.Kind, p.ID, CauseDeleted, rec, at, 0, nil, 0)
+		}
 	} else {
 		m.observe(s, &page, at)
 	}
-	if keepsPage(p) {
+	if refused != "" {
+		page.Rows, page.NotStored = recordsOf(p), refused
+	} else if keepsPage(p) {
 		s.put(&page, old, at)
 	}
 	return understudy.Saved{Page: &page, Changes: slices.Clone(s.changes[before:])}, nil
@@ -191,6 +203,7 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
 			rec.versions[name] = m.version
 		}
 		r.Record, r.Version = rec.number, rec.versions[name]
+		rec.clocks[r.Version] = r.Clock
 	}
 	for _, id := range order {
 		r := &page.Rows[last[id]]
@@ -198,7 +211,11 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
 		p, body := rec.prior(page.Shape), slices.Clone(page.Body[r.Start:r.End])
 		v := judge(&p, bodyHash(body), at, r.Final)
 		if v.late {
+			m.lateSight(page, id, rec, &p, at)
 			continue
+		}
+		if v.write && (p.held || p.elsewhere || p.left > 0) {
+			m.listRedacted(page.Key.Source, page.Kind, id, rec, body, at)
 		}
 		if v.write || v.touch {
 			rec.held[page.Shape] = &memoryHeld{version: r.Version, hash: bodyHash(body), seen: at, state: v.state, body: body}
@@ -214,7 +231,7 @@ func (m *Memory) named(k *memoryKind, id string) *memoryRecord {
 	rec := k.records[id]
 	if rec == nil {
 		m.record++
-		rec = &memoryRecord{number: m.record, held: map[string]*memoryHeld{}, versions: map[[2]string]int64{}}
+		rec = &memoryRecord{number: m.record, held: map[string]*memoryHeld{}, versions: map[[2]string]int64{}, clocks: map[int64]int64{}}
 		k.records[id] = rec
 	}
 	return rec
@@ -235,10 +252,10 @@ func (s *memorySource) note(p *understudy.Page, what understudy.What, id string,
 }
 
 // remove notes that the record the page names is no more.
-func (s *memorySource) remove(p *understudy.Page, at int64) {
+func (s *memorySource) remove(p *understudy.Page, at int64) *memoryRecord {
 	rec := s.kind(p.Kind).records[p.ID]
 	if rec == nil {
-		return
+		return nil
 	}
 	var version, last int64
 	for shape, h := range rec.held {
@@ -248,13 +265,14 @@ func (s *memorySource) remove(p *understudy.Page, at int64) {
 		}
 	}
 	if version == 0 || overtaken(at, last) {
-		return
+		return nil
 	}
 	for _, h := range rec.held {
 		h.state |= stateGone
 		h.seen = at
 	}
 	s.note(p, understudy.Went, p.ID, rec.number, version, at)
+	return rec
 }
 
 // Page is as DB.Page.

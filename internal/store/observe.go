@@ -271,6 +271,9 @@ func (s *saving) settle(sights []sighting) error {
 		number := g.number*slots + s.shape.slot
 		switch {
 		case v.late:
+			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
+				return err
+			}
 			if !g.held { // only the page shows this version
 				late = append(late, number, s.hashes[g.last], r.Version)
 			}
@@ -286,6 +289,11 @@ func (s *saving) settle(sights []sighting) error {
 		}
 		if v.what != 0 {
 			s.change(v.what, r.ID, g.number, r.Version)
+		}
+		if v.write && !g.fresh {
+			if err := s.listRedacted(g.number, s.p.Body[r.Start:r.End]); err != nil {
+				return err
+			}
 		}
 	}
 	if err := s.c.many(insertHeld, 5, held); err != nil {
@@ -347,7 +355,7 @@ func (s *saving) remove() error {
 		return err
 	}
 	s.change(understudy.Went, s.p.ID, record, version)
-	return nil
+	return s.listGone(record)
 }
 
 var (

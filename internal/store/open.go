@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
@@ -24,7 +25,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 4
+const newest = 5
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -56,6 +57,10 @@ type DB struct {
 	reads    reads
 	watchers watchers
 	room     room
+
+	erased  atomic.Int64 // names that are not stored again
+	eraser  eraser
+	remains remains
 }
 
 // Open opens the store, making it when the file is missing or empty. A file
@@ -72,6 +77,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db := &DB{o: o, path: path, packer: newZstdPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
 	db.room.open(o.Now())
+	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
@@ -144,6 +150,9 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 	err = db.prepareFile(ctx, c)
 	if err == nil {
 		err = db.readCatalog(c)
+	}
+	if err == nil {
+		err = db.readErased(c)
 	}
 	if err != nil {
 		_ = c.close()

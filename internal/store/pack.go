@@ -23,6 +23,8 @@ type packer interface {
 	knows(dictionary int64) bool
 	// learn makes a dictionary known.
 	learn(dictionary int64, body []byte) error
+	// forget makes a dictionary unknown again.
+	forget(dictionary int64)
 }
 
 // maxUnpacked bounds what one block or page may unpack to.
@@ -170,4 +172,18 @@ func (z *zstdPacker) learn(dictionary int64, body []byte) error {
 	z.dictionaries[dictionary] = body
 	z.decoders[dictionary] = dec
 	return nil
+}
+
+func (z *zstdPacker) forget(dictionary int64) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.dictionaries, dictionary)
+	delete(z.decoders, dictionary)
+	delete(z.encoders, dictionary)
+	for i, d := range z.order {
+		if d == dictionary {
+			z.order = append(z.order[:i], z.order[i+1:]...)
+			break
+		}
+	}
 }

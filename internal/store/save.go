@@ -35,6 +35,9 @@ type saving struct {
 	number   int64 // of the page's row
 	replaced int64 // versions that are not the newest any more
 
+	refused string // why the page is not kept: it shows what was erased
+	erasing bool   // something was listed for erasing
+
 	undoReads func()
 }
 
@@ -114,6 +117,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		if err == nil {
 			db.sample(s)
 			db.watchers.tell(s)
+			db.toErase(s)
 		} else if s.undoReads != nil {
 			s.undoReads()
 		}
@@ -157,8 +161,11 @@ func (s *saving) run() error {
 	if s.kind != nil && s.p.Generation < s.counters.generation {
 		return fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, s.p.Kind)
 	}
+	if err := s.refuse(); err != nil {
+		return err
+	}
 	var old oldPage
-	if keepsPage(s.p) {
+	if s.keepsPage() {
 		var err error
 		if old, err = s.oldPage(); err != nil {
 			return err
@@ -176,7 +183,7 @@ func (s *saving) run() error {
 			return err
 		}
 	}
-	if keepsPage(s.p) {
+	if s.keepsPage() {
 		if err := s.putPage(old); err != nil {
 			return err
 		}
@@ -242,7 +249,9 @@ func (s *saving) writeCounters() error {
 // saved is the answer: the page given, in a copy that has its numbers.
 func (s *saving) saved() understudy.Saved {
 	page := *s.p
-	page.Rows = s.rows
+	if page.Rows = s.rows; s.refused != "" {
+		page.Rows, page.NotStored = s.p.Rows, s.refused
+	}
 	page.Sum = s.sum
 	page.Version = s.version
 	return understudy.Saved{Page: &page, Changes: s.changes}

@@ -29,6 +29,12 @@ type Options struct {
 	// what is held stays readable. A file that is larger already does not grow
 	// further. Memory counts bytes of bodies.
 	Limit int64
+	// Retention says how long records are kept, by source and kind: those whose
+	// clock is older are not stored, and Expire lists those that got older.
+	Retention map[string]map[string]time.Duration
+	// ToErase is told that a save has listed something for erasing; it must
+	// return at once. May be nil.
+	ToErase func()
 	// Readers is how many connections read at once; 0 is 4.
 	Readers int
 	Now     func() time.Time // nil: time.Now

@@ -62,7 +62,7 @@ func (db *DB) sample(s *saving) {
 		db.train(s.shape, blocks, "dictionary", db.bodyTrial(s.kind, blocks.samples))
 	}
 	pages := &s.shape.envelope
-	if s.p.List && keepsPage(s.p) && pages.number == 0 && !pages.done && len(s.outside) <= longSample {
+	if s.p.List && s.keepsPage() && pages.number == 0 && !pages.done && len(s.outside) <= longSample {
 		pages.add(sample{skeleton: s.skeleton(), first: s.rows[0].ID, last: s.rows[len(s.rows)-1].ID}, len(s.outside))
 		if pages.ready(trainPages) {
 			db.train(s.shape, pages, "envelope", pageTrial(pages.samples))

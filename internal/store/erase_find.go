@@ -1,0 +1,412 @@
+// Find: the records of a person, and what lies under them; records past their
+// retention.
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// Found is what an erasure would take.
+type Found struct {
+	Kinds map[string]int // how many records of each kind
+	all   []found
+}
+
+// Records is how many records were found.
+func (f Found) Records() int { return len(f.all) }
+
+// maxRounds bounds how deep records lie under one another.
+const maxRounds = 8
+
+// finding is one search.
+type finding struct {
+	*lookout
+	source  string
+	known   map[string]bool // ids found, "kind/id"
+	roots   map[string]string
+	all     []found
+	numbers map[string]bool
+}
+
+// lookout is what a record is found by.
+type lookout struct {
+	db   *DB
+	text string
+	n    number
+}
+
+// Find finds the records of a source that belong to a number: those in which,
+// in any version that is held, a field of class phone is the number in any way
+// of writing it, and those that lie under them (a call's recordings, a
+// message's images), by their parent or a link. A phone field that is no number
+// ("client:anna") is found by its text. what may also be KIND/ID: that record
+// and what lies under it. It reads every body of the source once, or a few times
+// when something lies deep. ErrInvalid: the source is unknown, or a number
+// without a country's code is several.
+func (db *DB) Find(ctx context.Context, source, what string) (Found, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return Found{}, err
+	}
+	defer leave()
+	f, err := db.find(ctx, source, what)
+	return f, failed(false, err, "find records in %s", source)
+}
+
+func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
+	number, ok := db.source(source)
+	if !ok {
+		return Found{}, errNoSource(source)
+	}
+	f := &finding{lookout: &lookout{db: db, text: what, n: numberOf(what)}, source: source, known: map[string]bool{}, roots: map[string]string{}, numbers: map[string]bool{}}
+	named := false
+	if name, id, ok := strings.Cut(what, "/"); ok && db.kind(source, name) != nil {
+		named = true
+		if err := f.record(ctx, name, id); err != nil {
+			return Found{}, err
+		}
+	}
+	for round := 0; round < maxRounds; round++ {
+		before := len(f.all)
+		err := db.eachBody(ctx, number, func(k *kindRow, name string, e *entry) bool {
+			if !f.known[name+"/"+e.id] && (round == 0 && !named && f.phones(k.spec, e.body) || f.under(k.spec, e.body)) {
+				f.add(k, name, e)
+			}
+			return true
+		})
+		if err != nil {
+			return Found{}, err
+		}
+		if len(f.all) == before {
+			break
+		}
+	}
+	return f.found()
+}
+
+// found is what was found, unless it may be several people's.
+func (f *finding) found() (Found, error) {
+	if len(f.numbers) > 1 {
+		return Found{}, fmt.Errorf("%w: %s may be one of %s; write it with its country's code, as in +14155550100", understudy.ErrInvalid,
+			f.text, strings.Join(slices.Sorted(maps.Keys(f.numbers)), ", "))
+	}
+	kinds := map[string]int{}
+	for _, one := range f.all {
+		kinds[one.kind]++
+	}
+	return Found{Kinds: kinds, all: f.all}, nil
+}
+
+// record begins with one record.
+func (f *finding) record(ctx context.Context, kind, id string) error {
+	k := f.db.kind(f.source, kind)
+	return f.db.read(ctx, func(c *conn) error {
+		record, err := c.recordNumber(k.number, appendID(nil, k.prefix, id))
+		if err == nil && record != 0 {
+			f.add(k, kind, &entry{record: record, id: id})
+		}
+		return err
+	})
+}
+
+func (f *finding) add(k *kindRow, name string, e *entry) {
+	f.known[name+"/"+e.id] = true
+	f.all = append(f.all, found{kind: name, id: e.id, record: e.record})
+	if k.spec == nil || k.spec.Own == "" { // what is done with a number of ours does not lie under it
+		f.roots[e.id] = name
+	}
+}
+
+// phones reports whether a field of class phone is the number.
+func (f *finding) phones(k *understudy.Kind, body []byte) bool {
+	if k == nil {
+		return false
+	}
+	doc, err := jsonspan.Document(body)
+	if err != nil || doc.Kind != jsonspan.Object {
+		return false
+	}
+	hit := false
+	for _, field := range k.Fields {
+		if field.Class != understudy.ClassPhone {
+			continue
+		}
+		v, ok := jsonspan.Find(body, doc, field.Name)
+		if !ok || v.Kind != jsonspan.String {
+			continue
+		}
+		text := jsonspan.Text(body, v)
+		m := numberOf(text)
+		switch {
+		case f.n.digits == "":
+			hit = hit || strings.EqualFold(text, f.text)
+		case f.n.same(m):
+			hit = true
+			if m.country && !f.n.country {
+				f.numbers["+"+m.digits] = true
+			}
+		}
+	}
+	return hit
+}
+
+// under reports whether a record lies under one that was found.
+func (f *finding) under(k *understudy.Kind, body []byte) bool {
+	if k == nil || len(f.roots) == 0 {
+		return false
+	}
+	var doc jsonspan.Value
+	for _, field := range k.Fields {
+		if field.Link == "" && field.Name != k.Parent {
+			continue
+		}
+		if doc.Kind == jsonspan.None {
+			var err error
+			if doc, err = jsonspan.Document(body); err != nil || doc.Kind != jsonspan.Object {
+				return false
+			}
+		}
+		v, ok := jsonspan.Find(body, doc, field.Name)
+		if !ok || v.Kind != jsonspan.String {
+			continue
+		}
+		if kind, ok := f.roots[jsonspan.Text(body, v)]; ok && (field.Link == kind || field.Link == understudy.AnyKind || field.Link == "") {
+			return true
+		}
+	}
+	return false
+}
+
+var selectSourceBlocks = &statement{head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape JOIN kind k ON k.number = h.kind
+	WHERE b.number > ? AND k.source = ? ORDER BY b.number LIMIT ?`}
+
+// eachBody calls each for every body that is held of a source, a few blocks in
+// one read transaction, until it returns false.
+func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, name string, e *entry) bool) error {
+	kinds, names := map[int64]*kindRow{}, map[int64]string{}
+	db.catalog.mu.RLock()
+	for name, k := range db.catalog.kinds {
+		kinds[k.number], names[k.number] = k, name.kind
+	}
+	db.catalog.mu.RUnlock()
+	last, more := int64(-1), true
+	for more {
+		n := 0
+		err := db.read(ctx, func(c *conn) error {
+			type place struct{ block, kind int64 }
+			var places []place
+			err := c.query(selectSourceBlocks, 0, []driver.Value{last, source, int64(scanPages)}, func(r []driver.Value) error {
+				places = append(places, place{r[0].(int64), r[1].(int64)})
+				return nil
+			})
+			blocks := db.blocks(c)
+			for _, p := range places {
+				if err != nil {
+					return err
+				}
+				n, last = n+1, p.block
+				var entries []entry
+				if entries, err = blocks.open(p.block); err != nil {
+					return err
+				}
+				for i := range entries {
+					if e := &entries[i]; !e.hollow() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
+						n = 0
+						return nil
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		more = n == scanPages
+	}
+	return nil
+}
+
+// EraseNumber finds what belongs to a number (see Find), lists it for erasing
+// and lets nothing of it be stored again, all in one transaction: after a crash
+// it is listed whole or not at all. Each record that is there goes, which is a
+// change. CarryOut does the rest. With nothing found nothing is listed and
+// there is no receipt. While it looks, what is saved may escape it; who waits
+// for the receipt calls it until nothing more is found.
+func (db *DB) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return Erasure{}, Found{}, err
+	}
+	defer leave()
+	f, err := db.find(ctx, source, what)
+	if err != nil || len(f.all) == 0 {
+		return Erasure{}, f, failed(false, err, "erase in %s", source)
+	}
+	e, err := db.list(ctx, source, what, f)
+	return e, f, failed(false, err, "erase in %s", source)
+}
+
+func (db *DB) list(ctx context.Context, source, what string, f Found) (e Erasure, err error) {
+	number, _ := db.source(source)
+	byKind := map[string][]found{}
+	for _, one := range f.all {
+		byKind[one.kind] = append(byKind[one.kind], one)
+	}
+	var marked int64
+	err = db.release(ctx, func(c *conn) (bool, error) {
+		return c.transaction(ctx, beginWrite, func() error {
+			seal, err := c.seal()
+			if err != nil {
+				return err
+			}
+			hash := sealed(seal, source, what)
+			if _, err := c.one(insertErasure, []driver.Value{number, int64(CauseAsked), hash, db.o.Now().UnixNano()}, func(r []driver.Value) { e.Number = r[0].(int64) }); err != nil {
+				return err
+			}
+			marked = 0
+			for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+				m, err := db.newMarking(c, source, kind, e.Number, CauseAsked)
+				if err != nil {
+					return err
+				}
+				for _, one := range byKind[kind] {
+					if err := m.one(one.id, one.record); err != nil {
+						return err
+					}
+				}
+				if err := m.finish(); err != nil {
+					return err
+				}
+				marked += m.marked
+			}
+			all, err := c.erasures(e.Number-1, e.Number, 1)
+			if err == nil && len(all) == 1 {
+				e = all[0]
+			}
+			return err
+		})
+	})
+	if err == nil {
+		db.erased.Add(marked)
+	}
+	return e, err
+}
+
+var (
+	selectSeal = &statement{head: "SELECT seal FROM counter"}
+	updateSeal = &statement{head: "UPDATE counter SET seal = ?"}
+)
+
+// seal is the key of the hashes in receipts, made when it is first needed.
+func (c *conn) seal() (key []byte, err error) {
+	if _, err = c.one(selectSeal, nil, func(r []driver.Value) { key = r[0].([]byte) }); err != nil || len(key) > 0 {
+		return key, err
+	}
+	key = newSeal()
+	return key, c.exec(updateSeal, 0, key)
+}
+
+func newSeal() []byte {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // it never fails
+	return key
+}
+
+// sealed is the keyed hash of what was asked for.
+func sealed(key []byte, source, what string) []byte {
+	if n := numberOf(what); n.digits != "" {
+		what = n.digits
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write(append(append([]byte(source), 0), bytes.ToLower([]byte(what))...))
+	return mac.Sum(nil)[:16]
+}
+
+const expireBatch = 512 // records listed in one transaction
+
+// Expire lists the records of a kind that are older than its retention
+// (Options.Retention): whose clock is older, or, when it has none, that were
+// first seen earlier. They are counted and found no more, without a change: to
+// upstream nothing has happened. It says how many were listed; CarryOut does
+// the rest. It reads every body of the source once.
+func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	listed, err = db.expire(ctx, source, kind)
+	return listed, failed(false, err, "look for %s of %s past their retention", kind, source)
+}
+
+func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
+	horizon, k := db.o.horizon(source, kind), db.kind(source, kind)
+	if horizon == 0 || k == nil {
+		return 0, nil
+	}
+	old, unclocked := map[int64]string{}, map[int64]string{}
+	err = db.eachBody(ctx, k.source, func(of *kindRow, _ string, e *entry) bool {
+		switch {
+		case of != k:
+		case e.clock == 0:
+			unclocked[e.record] = e.id
+		case e.clock < horizon:
+			old[e.record] = e.id
+			delete(unclocked, e.record)
+		default: // bodies come in the order they were seen
+			delete(old, e.record)
+			delete(unclocked, e.record)
+		}
+		return true
+	})
+	if err == nil && len(unclocked) > 0 {
+		err = db.firstSeen(ctx, k, time.Unix(horizon, 0), unclocked, old)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var all []found
+	for record, id := range old {
+		all = append(all, found{kind: kind, id: id, record: record})
+	}
+	slices.SortFunc(all, func(a, b found) int { return int(a.record - b.record) })
+	for part := range slices.Chunk(all, expireBatch) {
+		if err := db.mark(ctx, source, kind, 0, CauseAged, part); err != nil {
+			return listed, err
+		}
+		listed += len(part)
+	}
+	return listed, nil
+}
+
+var selectCame = &statement{head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
+
+// firstSeen moves those of the records without a clock that came before a time
+// to old.
+func (db *DB) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
+	return db.read(ctx, func(c *conn) error {
+		return c.query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
+			for i := range r[1].(int64) {
+				record := r[0].(int64) + i
+				if id, ok := unclocked[record]; ok {
+					old[record] = id
+				}
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,210 @@
+// Refuse: what was erased, or is older than its kind is kept, is not stored
+// again though upstream still shows it.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"understudy"
+)
+
+// Why a page is passed on and not kept, as its answer says.
+const (
+	notErased = "erased"
+	notAged   = "older than its retention"
+)
+
+// The values of name.erased.
+const (
+	nameErased = 1
+	nameAged   = 2
+)
+
+// Horizon is the clock, in Unix seconds, below which records of a kind are not
+// kept: now less the kind's retention; 0 when it has none. A walk need not go
+// further.
+func (db *DB) Horizon(source, kind string) int64 { return db.o.horizon(source, kind) }
+
+func (o *Options) horizon(source, kind string) int64 {
+	keep := o.Retention[source][kind]
+	if keep <= 0 {
+		return 0
+	}
+	return o.Now().Add(-keep).Unix()
+}
+
+// aged reports whether a record with that clock is too old to be kept. Of one
+// without a clock only what was erased before is known.
+func aged(clock, horizon int64, erased int64) bool {
+	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
+}
+
+var selectErased = &statement{head: "SELECT id, erased FROM name WHERE kind = ? AND erased > 0 AND id IN (", tuple: "?", tail: ")"}
+
+// refuse takes the records out of the save that may not be kept. A page that
+// shows one is not kept either, its other records are.
+func (s *saving) refuse() error {
+	if s.kind == nil || len(s.rows) == 0 {
+		return nil
+	}
+	horizon := s.db.o.horizon(s.p.Key.Source, s.p.Kind)
+	var marks map[string]int64
+	if s.db.erased.Load() > 0 {
+		var err error
+		if marks, err = s.marks(); err != nil {
+			return err
+		}
+	}
+	if horizon == 0 && len(marks) == 0 {
+		return nil
+	}
+	rows, hashes := s.rows[:0:0], s.hashes[:0:0]
+	for i, r := range s.rows {
+		mark := int64(0)
+		if len(marks) > 0 {
+			mark = marks[string(appendID(nil, s.kind.prefix, r.ID))]
+		}
+		switch {
+		case mark == nameErased:
+			s.refused = notErased
+		case aged(r.Clock, horizon, mark):
+			if s.refused == "" {
+				s.refused = notAged
+			}
+		default:
+			rows, hashes = append(rows, r), append(hashes, s.hashes[i])
+		}
+	}
+	s.rows, s.hashes = rows, hashes
+	return nil
+}
+
+// marks are the marked ids among those of the save.
+func (s *saving) marks() (map[string]int64, error) {
+	marks := map[string]int64{}
+	for from := 0; from < len(s.rows); from += most {
+		part := s.rows[from:min(from+most, len(s.rows))]
+		args := []driver.Value{s.kind.number}
+		for i := range part {
+			args = append(args, appendID(nil, s.kind.prefix, part[i].ID))
+		}
+		err := s.c.query(selectErased, len(part), args, func(r []driver.Value) error {
+			marks[string(r[0].([]byte))] = r[1].(int64)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return marks, nil
+}
+
+// keepsPage reports whether the page itself is kept.
+func (s *saving) keepsPage() bool { return s.refused == "" && keepsPage(s.p) }
+
+var selectErasedCount = &statement{head: "SELECT erased FROM counter"}
+
+// readErased learns whether anything was ever erased, so that saves need not
+// ask.
+func (db *DB) readErased(c *conn) error {
+	_, err := c.one(selectErasedCount, nil, func(r []driver.Value) { db.erased.Store(r[0].(int64)) })
+	return err
+}
+
+var (
+	updateName   = &statement{head: "UPDATE name SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"}
+	updateErased = &statement{head: "UPDATE counter SET erased = erased + ?"}
+)
+
+// marking is a transaction that lists records for erasing and marks them.
+type marking struct {
+	*saving
+	erasure int64
+	cause   Cause
+	marked  int64
+}
+
+// newMarking begins one for a kind; the caller holds the writing connection, is
+// in a transaction and ends with finish.
+func (db *DB) newMarking(c *conn, source string, kind string, erasure int64, cause Cause) (*marking, error) {
+	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
+	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.kind(source, kind)}, erasure: erasure, cause: cause}
+	return m, m.readCounters()
+}
+
+// one lists and marks a record. One a person asked for is said to have gone, so
+// that who keeps copies hears of it; age is nobody's news.
+func (m *marking) one(id string, record int64) error {
+	mark := int64(nameErased)
+	if m.cause == CauseAged {
+		mark = nameAged
+	}
+	_, err := m.c.one(updateName, []driver.Value{mark, m.kind.number, appendID(nil, m.kind.prefix, id), mark}, func([]driver.Value) { m.marked++ })
+	if err != nil {
+		return err
+	}
+	version := int64(0)
+	err = m.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+		if r[4].(int64)&stateGone == 0 {
+			version = max(version, r[1].(int64))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if version != 0 {
+		if err := m.c.exec(updateGone, 0, m.at, record*slots, record*slots+slots-1); err != nil {
+			return err
+		}
+		if m.cause == CauseAged {
+			m.counters.records--
+			m.counters.given.kind = true
+		} else {
+			m.change(understudy.Went, id, record, version)
+		}
+	}
+	return m.c.exec(insertErasing, 0, m.erasure, m.counters.source, m.kind.number, record, int64(m.cause), int64(0), "", m.at)
+}
+
+func (m *marking) finish() error {
+	if err := m.putChanges(); err != nil {
+		return err
+	}
+	if err := m.c.exec(updateErased, 0, m.marked); err != nil {
+		return err
+	}
+	return m.writeCounters()
+}
+
+// mark lists and marks records of one kind in one transaction.
+func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, cause Cause, all []found) error {
+	return db.release(ctx, func(c *conn) (bool, error) {
+		var marked int64
+		broken, err := c.transaction(ctx, beginWrite, func() error {
+			m, err := db.newMarking(c, source, kind, erasure, cause)
+			if err != nil {
+				return err
+			}
+			for _, f := range all {
+				if err := m.one(f.id, f.record); err != nil {
+					return err
+				}
+			}
+			marked = m.marked
+			return m.finish()
+		})
+		if err == nil {
+			db.erased.Add(marked)
+		}
+		return broken, err
+	})
+}
+
+// found is a record that is to be erased.
+type found struct {
+	kind, id string
+	record   int64
+}

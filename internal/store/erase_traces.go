@@ -1,0 +1,171 @@
+// Traces: what of an erased body may stand in other places as well, and where
+// it stands.
+
+package store
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// leastTrace is how long a text must be to be looked for elsewhere; shorter
+// ones stand everywhere.
+const leastTrace = 6
+
+// traces are the texts of erased bodies: the values of fields with a class.
+type traces struct {
+	texts   map[string]bool // as read
+	numbers map[string]bool // digits of those that are phone numbers
+	raw     map[string]bool // as the bodies write them, without quotes
+}
+
+func newTraces() *traces {
+	return &traces{texts: map[string]bool{}, numbers: map[string]bool{}, raw: map[string]bool{}}
+}
+
+// add collects the texts of a body; only those fields when some are named.
+func (t *traces) add(kind *understudy.Kind, body []byte, only []string) {
+	doc, err := jsonspan.Document(body)
+	if kind == nil || err != nil || doc.Kind != jsonspan.Object {
+		return
+	}
+	for _, f := range kind.Fields {
+		if f.Class == "" || len(only) > 0 && !contains(only, f.Name) {
+			continue
+		}
+		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
+			t.value(body, v, f.Class == understudy.ClassPhone)
+		}
+	}
+}
+
+func contains(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
+	switch v.Kind {
+	case jsonspan.Object:
+		jsonspan.Members(body, v, func(_ []byte, m jsonspan.Value) bool { t.value(body, m, phone); return true })
+	case jsonspan.Array:
+		jsonspan.Elements(body, v, func(e jsonspan.Value) bool { t.value(body, e, phone); return true })
+	case jsonspan.String:
+		text := jsonspan.Text(body, v)
+		if len(text) < leastTrace {
+			return
+		}
+		t.texts[text] = true
+		t.raw[string(body[v.Start+1:v.End-1])] = true
+		if n := numberOf(text); phone && len(n.digits) >= leastNumber {
+			t.numbers[n.digits] = true
+		}
+	}
+}
+
+// in reports whether bytes hold one of the texts as a body writes it.
+func (t *traces) in(data []byte) bool {
+	for raw := range t.raw {
+		if bytes.Contains(data, []byte(raw)) {
+			return true
+		}
+	}
+	return false
+}
+
+// inPage reports whether a page's address or what lies outside its records
+// holds one of the texts.
+func (t *traces) inPage(sk *skeleton) bool {
+	if len(t.texts) == 0 {
+		return false
+	}
+	if t.inURI(sk.uri) || t.inURI(sk.next) {
+		return true
+	}
+	found := 0
+	for text := range quoted(sk.outside) {
+		if found++; t.texts[text] || t.inURI(text) {
+			return true
+		}
+	}
+	return found == 0 && t.inText(string(sk.outside))
+}
+
+// inText reports whether any other text holds one of the texts or numbers.
+func (t *traces) inText(text string) bool {
+	for one := range t.texts {
+		if strings.Contains(text, one) {
+			return true
+		}
+	}
+	return t.is(text)
+}
+
+// inURI reports whether a part of an address is one of the texts, or holds one
+// of the numbers.
+func (t *traces) inURI(uri string) bool {
+	path, query, _ := strings.Cut(uri, "?")
+	for part := range strings.SplitSeq(path, "/") {
+		if text, err := url.PathUnescape(part); err == nil && t.is(text) {
+			return true
+		}
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		_, value, _ := strings.Cut(pair, "=")
+		if text, err := url.QueryUnescape(value); err == nil && t.is(text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *traces) is(text string) bool {
+	if t.texts[text] {
+		return true
+	}
+	for n := range numbersIn(text) {
+		if t.numbers[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// quoted yields every string of a text that is nearly JSON, read.
+func quoted(text []byte) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := 0; i < len(text); {
+			from := bytes.IndexByte(text[i:], '"')
+			if from < 0 {
+				return
+			}
+			start := i + from + 1
+			end := start
+			for end < len(text) && text[end] != '"' {
+				if text[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end, len(text))
+			read := string(text[start:end])
+			if doc := text[start-1 : min(end+1, len(text))]; bytes.IndexByte(doc, '\\') >= 0 {
+				if v, err := jsonspan.Document(doc); err == nil {
+					read = jsonspan.Text(doc, v)
+				}
+			}
+			if !yield(read) {
+				return
+			}
+			i = end + 1
+		}
+	}
+}
