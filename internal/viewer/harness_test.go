@@ -32,12 +32,13 @@ type keeper struct {
 	mu     sync.Mutex
 	pages  map[understudy.Key]*understudy.Page
 	asked  []string
+	as     []time.Time                                                          // the moments that were asked for
 	change func(understudy.Ask, *understudy.Answer) (*understudy.Answer, error) // nil: none
 }
 
 func (k *keeper) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
 	k.mu.Lock()
-	k.asked = append(k.asked, a.Target.Key.URI)
+	k.asked, k.as = append(k.asked, a.Target.Key.URI), append(k.as, a.AsOf)
 	page, change := k.pages[a.Target.Key], k.change
 	k.mu.Unlock()
 	answer := &understudy.Answer{Page: page, How: understudy.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}

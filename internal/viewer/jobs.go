@@ -21,10 +21,11 @@ const jobsWord = "jobs"
 // mostJobs bounds how many jobs of each sort the page shows.
 const mostJobs = 100
 
-// Jobs does promised work; cmd fills it with jobs.Runner.
+// Jobs does promised work; jobs.Runner fills it.
 type Jobs interface {
-	// Jobs are those in one state, the newest first and at most limit.
-	Jobs(ctx context.Context, state understudy.JobState, limit int) ([]understudy.Job, error)
+	// Jobs are those the filter chooses, the newest first, with how far those
+	// that run have come.
+	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	// Cancel ends a live job: ErrNotFound when there is none of that number,
 	// ErrInvalid when it is not live.
 	Cancel(ctx context.Context, number int64) error
@@ -122,15 +123,11 @@ func (v *Viewer) jobs(q *visit) error {
 		{"ended", "Ended lately", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, 20},
 	} {
 		out := jobPart{ID: part.id, Title: part.title}
-		var all []understudy.Job
-		for _, state := range part.states {
-			jobs, err := v.Jobs.Jobs(q.ctx, state, part.limit)
-			if err != nil {
-				return fmt.Errorf("viewer: jobs: %w", err)
-			}
-			out.Cut = out.Cut || len(jobs) >= part.limit
-			all = append(all, jobs...)
+		all, err := v.Jobs.Jobs(q.ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
+		if err != nil {
+			return fmt.Errorf("viewer: jobs: %w", err)
 		}
+		out.Cut = len(all) >= part.limit
 		slices.SortStableFunc(all, laterFirst)
 		for _, j := range all {
 			out.Jobs = append(out.Jobs, q.jobView(j))
@@ -147,16 +144,17 @@ func (q *visit) work() *work {
 		return nil
 	}
 	out := &work{}
-	for state, count := range map[understudy.JobState]*string{
-		understudy.JobRunning: &out.Running, understudy.JobWaiting: &out.Waiting, understudy.JobFailed: &out.Failed,
-	} {
-		jobs, err := q.v.Jobs.Jobs(q.ctx, state, mostJobs)
+	for _, part := range []struct {
+		state understudy.JobState
+		count *string
+	}{{understudy.JobRunning, &out.Running}, {understudy.JobWaiting, &out.Waiting}, {understudy.JobFailed, &out.Failed}} {
+		jobs, err := q.v.Jobs.Jobs(q.ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
 		if err != nil {
 			q.v.Logger.ErrorContext(q.ctx, "viewer: jobs on the home page", "error", err)
 			return nil
 		}
-		if *count = strconv.Itoa(len(jobs)); len(jobs) >= mostJobs {
-			*count += " or more"
+		if *part.count = strconv.Itoa(len(jobs)); len(jobs) >= mostJobs {
+			*part.count += " or more"
 		}
 	}
 	return out
@@ -177,8 +175,8 @@ func (q *visit) jobView(j understudy.Job) jobView {
 	}
 	if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
 		var left time.Duration
-		if j.State == understudy.JobRunning {
-			left = remaining(p, q.start.Sub(j.Started))
+		if !p.End.IsZero() {
+			left = p.End.Sub(q.start)
 		}
 		out.Bar = newBar(out.Kind, p.Done, p.Total, p.Note, left)
 	}
@@ -201,14 +199,6 @@ func (q *visit) jobView(j understudy.Job) jobView {
 		}
 	}
 	return out
-}
-
-// remaining is how long work may still take at the speed it had so far.
-func remaining(p understudy.Progress, took time.Duration) time.Duration {
-	if p.Done <= 0 || p.Total <= p.Done || took <= 0 {
-		return 0
-	}
-	return time.Duration(float64(took) * float64(p.Total-p.Done) / float64(p.Done))
 }
 
 // size is a number of bytes in words, "" for none.

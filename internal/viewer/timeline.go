@@ -29,7 +29,7 @@ const paramCompare = "compare"
 type timeline struct {
 	Entries []entry
 	Older   string // the page with more of them
-	Bound   int    // how many are shown at most, when that cut some off
+	Bound   int64  // how many are shown at most, when that cut some off
 	Problem string
 	Action  string // of the form that compares two
 	Hidden  []understudy.Param
@@ -45,7 +45,7 @@ type entry struct {
 	Form    string // how upstream showed it, when that is not as on this page
 	Number  string // the store's number, for those who may see everything
 	Fields  []fieldChange
-	Beyond  int    // changed fields that are not shown
+	Beyond  int64  // changed fields that are not shown
 	Then    string // the page as of this version
 	Compare string // with the one before
 	Shown   bool   // it is the one the page shows
@@ -156,7 +156,7 @@ func (q *visit) entry(s *sheet, sg *sight, shape string) entry {
 	for _, d := range all[:min(len(all), fewFields)] {
 		e.Fields = append(e.Fields, q.fieldChange(s, sg, d))
 	}
-	e.Beyond = len(all) - len(e.Fields)
+	e.Beyond = int64(len(all) - len(e.Fields))
 	return e
 }
 

@@ -1,0 +1,228 @@
+// Jobs: the page, its buttons, and whom it is for.
+
+package viewer
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+// workshop is a runner that does as it is told.
+type workshop struct {
+	jobs      []understudy.Job
+	err       error
+	cancelled []int64
+	replayed  []int64
+}
+
+func (w *workshop) Jobs(_ context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
+	var all []understudy.Job
+	for _, j := range w.jobs {
+		if slices.Contains(f.States, j.State) {
+			all = append(all, j)
+		}
+	}
+	return all[:min(len(all), f.Limit)], w.err
+}
+
+func (w *workshop) find(number int64, live bool) error {
+	for _, j := range w.jobs {
+		if j.Number != number {
+			continue
+		}
+		if live != (j.State <= understudy.JobRunning) {
+			return fmt.Errorf("jobs: cancel job %d: %w: it is %s", number, understudy.ErrInvalid, j.State)
+		}
+		return nil
+	}
+	return fmt.Errorf("jobs: job %d: %w", number, understudy.ErrNotFound)
+}
+
+func (w *workshop) Cancel(_ context.Context, number int64) error {
+	if err := w.find(number, true); err != nil {
+		return err
+	}
+	w.cancelled = append(w.cancelled, number)
+	return nil
+}
+
+func (w *workshop) Replay(_ context.Context, number int64) (int64, error) {
+	if err := w.find(number, false); err != nil {
+		return 0, err
+	}
+	w.replayed = append(w.replayed, number)
+	return number + 100, nil
+}
+
+// busy is a workshop with a job in every state.
+func busy() *workshop {
+	return &workshop{jobs: []understudy.Job{
+		{Number: 9, Kind: "sync calls", Key: "twilio/calls", Lane: understudy.Bulk, State: understudy.JobRunning, Attempt: 2, Attempts: 5, Weight: 8 << 20,
+			Started: noon.Add(-4 * time.Minute), Progress: understudy.Progress{Done: 1204, Total: 5000, Note: "slice 2 of 4", End: noon.Add(12 * time.Minute)}},
+		{Number: 8, Kind: "sync messages", Key: "twilio/messages", Lane: understudy.Bulk, State: understudy.JobRunning, Attempt: 1, Stop: true, Started: noon.Add(-time.Second), Progress: understudy.Progress{Done: 7}},
+		{Number: 7, Kind: "deliver changes", Key: "audit <script>", Lane: understudy.Soon, State: understudy.JobWaiting, Attempt: 1, Attempts: 8, RunAfter: noon.Add(time.Minute), Error: "POST https://receiver.example: 503"},
+		{Number: 6, Kind: "sweep calls", Lane: understudy.Steady, State: understudy.JobWaiting, Created: noon.Add(-time.Minute)},
+		{Number: 5, Kind: "deliver changes", Key: "crm", State: understudy.JobFailed, Attempt: 8, Attempts: 8, Ended: noon.Add(-time.Hour), Error: "POST https://crm.example: connection refused"},
+		{Number: 4, Kind: "sync alerts", State: understudy.JobDone, Attempt: 1, Started: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour), Progress: understudy.Progress{Done: 100, Total: 100}},
+		{Number: 3, Kind: "sync queues", State: understudy.JobCancelled, Ended: noon.Add(-2 * time.Hour)},
+		{Number: 2, Kind: "sync keys", State: understudy.JobExpired, Ended: noon.Add(-3 * time.Hour)},
+	}}
+}
+
+func TestJobsPage(t *testing.T) {
+	w := busy()
+	h := open(t, func(o *Options) { o.Jobs = w })
+	page := h.page("/jobs", berlin)
+	golden(t, "jobs", page)
+	wellFormed(t, "jobs", page)
+	for _, want := range []string{
+		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "8 MiB of memory", "asked to end", "connection refused",
+		`action="/jobs/9/cancel"`, `action="/jobs/6/cancel"`, `action="/jobs/5/replay"`, `action="/jobs/2/replay"`, "audit &lt;script&gt;",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, not := range []string{`/jobs/8/cancel`, `/jobs/9/replay`, `/jobs/5/cancel`} {
+		if strings.Contains(page, not) {
+			t.Errorf("the page offers %s", not)
+		}
+	}
+	if home := h.page("/", all); !strings.Contains(home, "2 running") || !strings.Contains(home, "1 failed") {
+		t.Error("home does not count the jobs")
+	}
+	w.jobs = nil
+	if page := h.page("/jobs", all); !strings.Contains(page, "Nothing to do") {
+		t.Error("no jobs, and the page does not say so")
+	}
+	w.err = fmt.Errorf("store: read jobs: %w", understudy.ErrClosed)
+	if status, _, _ := h.get("/jobs", all); status != 503 {
+		t.Errorf("jobs that cannot be read: %d", status)
+	}
+	h.page("/", all) // home is there without them
+}
+
+func TestJobsAreForThoseWhoSeeEverything(t *testing.T) {
+	w := busy()
+	h := open(t, func(o *Options) { o.Jobs = w })
+	for _, who := range []string{"supporttoken", "clerktoken", "nobodytoken"} {
+		for _, ask := range [][2]string{{"GET", "/jobs"}, {"POST", "/jobs/9/cancel"}, {"POST", "/jobs/5/replay"}} {
+			status, body, _ := h.do(ask[0], ask[1], "", as{token: who})
+			if status != 403 || strings.Contains(body, "Sync calls") || strings.Contains(body, "connection refused") {
+				t.Errorf("%s %s as %s: %d", ask[0], ask[1], who, status)
+			}
+		}
+		if _, home, _ := h.get("/", as{token: who}); strings.Contains(home, "/jobs") {
+			t.Errorf("home leads %s to the jobs", who)
+		}
+	}
+	if status, _, _ := h.get("/jobs", as{}); status != 401 {
+		t.Errorf("nobody: %d", status)
+	}
+	if len(w.cancelled)+len(w.replayed) > 0 {
+		t.Errorf("done all the same: %v %v", w.cancelled, w.replayed)
+	}
+	if status, _, _ := open(t).get("/jobs", all); status != 404 {
+		t.Errorf("a server without jobs: %d", status)
+	}
+}
+
+func TestJobButtons(t *testing.T) {
+	w := busy()
+	h := open(t, func(o *Options) { o.Jobs = w })
+	home := map[string]string{"Sec-Fetch-Site": "same-origin"}
+	for path, want := range map[string]int{
+		"/jobs/9/cancel": 303, "/jobs/5/replay": 303, "/jobs/5/cancel": 400, "/jobs/9/replay": 400, "/jobs/77/cancel": 404, "/jobs/x/cancel": 404,
+		"/jobs/99999999999999999999/replay": 404, "/jobs/-1/replay": 404,
+	} {
+		status, body, head := h.do("POST", path, "a=b", as{token: "alltoken", headers: home})
+		if status != want || (want == 303) != (head.Get("Location") == "/jobs") {
+			t.Errorf("%s: %d %s", path, status, head.Get("Location"))
+		}
+		if want != 303 {
+			wellFormed(t, path, body)
+		}
+	}
+	if !slices.Equal(w.cancelled, []int64{9}) || !slices.Equal(w.replayed, []int64{5}) {
+		t.Errorf("cancelled %v, replayed %v", w.cancelled, w.replayed)
+	}
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://elsewhere.example"} {
+		if status, _, _ := h.do("POST", "/jobs/9/cancel", "a=b", as{token: "alltoken", headers: map[string]string{name: value}}); status != 403 {
+			t.Errorf("%s %s: %d", name, value, status)
+		}
+	}
+	if status, _, _ := h.get("/jobs/9/cancel", all); status == 200 || status == 303 || len(w.cancelled) > 1 {
+		t.Errorf("GET cancels: %d", status)
+	}
+}
+
+func TestSyncs(t *testing.T) {
+	h := open(t, func(o *Options) {
+		o.Snapshot = func(ctx context.Context, source string) Snapshot {
+			s := snapshot(ctx, source)
+			s.Kinds["calls"] = Held{Records: 5000, Complete: true, CaughtUp: noon.Add(-10 * time.Second)}
+			s.Kinds["messages"] = Held{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
+			s.Kinds["conferences"] = Held{Records: 12, Why: "not swept for 26 h"}
+			s.Kinds["queues"] = Held{Records: 3, Running: true, Done: 3}
+			s.Webhooks = []Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Since: noon.Add(-time.Hour), Behind: 1300}, {Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}
+			return s
+		}
+	})
+	page := h.page("/", berlin)
+	golden(t, "home-syncs", page)
+	wellFormed(t, "syncs", page)
+	for _, want := range []string{"backfill runs", `value="1204" max="10000"`, "about 4 min left", "not swept for 26 h", "all held", "1,300 behind", "The receiver answers 500."} {
+		if !strings.Contains(page, want) {
+			t.Errorf("home lacks %q", want)
+		}
+	}
+	if support := h.page("/", as{token: "supporttoken"}); strings.Contains(support, "crm") || !strings.Contains(support, "backfill runs") {
+		t.Error("who does not see everything reads of webhooks, or not of syncs")
+	}
+	data := h.page("/index.json", all)
+	for _, want := range []string{`"why":"backfill runs","sync":{"done":1204,"total":10000,"eta":240}`, `"complete":true`, `"sync":null`} {
+		if !strings.Contains(data, want) {
+			t.Errorf("index.json lacks %s", want)
+		}
+	}
+}
+
+func TestLiveRows(t *testing.T) {
+	h := open(t, func(o *Options) { o.Feed = "/-/feed" })
+	want := `data-feed="/-/feed?source=twilio&amp;kind=calls"`
+	for path, live := range map[string]bool{
+		"/twilio/calls": true, "/twilio/calls?PageSize=5": true, "/twilio/calls?Status=busy": false, "/twilio/calls?" + understudy.OwnAsOf + "=2026-06-01T10:00:00Z": false,
+	} {
+		page := h.page(path, as{token: "supporttoken"})
+		if strings.Contains(page, want) != live {
+			t.Errorf("%s: live is %v", path, !live)
+		}
+		if live && !strings.Contains(page, `role="status" data-feed`) {
+			t.Errorf("%s: news are not told", path)
+		}
+		wellFormed(t, path, page)
+		if _, rest, ok := strings.Cut(page, `rel="next" href="`); ok && live {
+			older, _, _ := strings.Cut(rest, `"`)
+			u, err := url.Parse(strings.ReplaceAll(older, "&amp;", "&"))
+			must(t, err)
+			if strings.Contains(h.page(u.String(), as{token: "supporttoken"}), "data-feed") {
+				t.Errorf("the older page %s is live", u)
+			}
+		}
+	}
+	for path, page := range map[string]string{"kept as pages": h.page("/twilio/usage_records", all), "another list": h.page("/twilio/incoming_phone_numbers?understudy.list=local", all)} {
+		if strings.Contains(page, "data-feed") {
+			t.Errorf("%s: live", path)
+		}
+	}
+	if strings.Contains(open(t).page("/twilio/calls", all), "data-feed") {
+		t.Error("a list is live without a feed")
+	}
+}
