@@ -1,0 +1,174 @@
+// Tick: a newest page has landed; does it reach down to what is known?
+
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+// head is a newest page that landed: its records, where it goes on, when.
+type head struct {
+	ids  []string
+	next string
+	at   int64
+}
+
+// Landed is told of every page that was saved. It returns at once; what it
+// leads to happens in Run. A page it is not told of, or that is lost with the
+// process, is made up for by the next.
+func (w *Walker) Landed(l understudy.Landed) {
+	if l.Page == nil {
+		return
+	}
+	name := l.Page.Key.Source + "/" + l.Page.Kind
+	x := w.walks[name]
+	if x == nil {
+		return
+	}
+	newest := l.Page.Key == x.tip && l.Page.List && l.Page.Status == 200
+	stirs := len(l.Changes) > 0
+	if !newest && !stirs {
+		return
+	}
+	w.mu.Lock()
+	if newest {
+		w.landed[name] = head{ids: top(l.Page), next: l.Page.Next.URI, at: l.Page.At.Unix()}
+	}
+	if stirs {
+		w.stirs[name] = true
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// look takes what landed and sees to it.
+func (w *Walker) look(ctx context.Context) error {
+	w.mu.Lock()
+	heads, stirs := w.landed, w.stirs
+	w.landed, w.stirs = map[string]head{}, map[string]bool{}
+	w.mu.Unlock()
+	for name, h := range heads {
+		if err := w.tick(ctx, w.walks[name], h); err != nil {
+			return err
+		}
+	}
+	for _, name := range w.names {
+		x := w.walks[name]
+		if x.plan.under == nil || !stirs[x.source.Name+"/"+x.plan.under.Name] {
+			continue
+		}
+		if m, err := w.read(ctx, x); err != nil || !m.Keep || m.Rest == 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.promise(ctx, x, "catch up", understudy.Steady, errand{}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tick compares a newest page with what is known. The mark moves when they
+// overlap, else at the end of the walk that fills the gap, so that a kill in
+// between loses nothing: the next page finds the same gap.
+func (w *Walker) tick(ctx context.Context, x *walked, h head) error {
+	m, err := w.read(ctx, x)
+	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
+		return err
+	}
+	if overlaps(h.ids, m.Top) || h.next == "" {
+		return w.change(ctx, x, func(m *memo) { m.reach(h.ids, h.at) })
+	}
+	if m.Behind == 0 {
+		if err := w.change(ctx, x, func(m *memo) { m.Behind = h.at }); err != nil {
+			return err
+		}
+	}
+	return w.promise(ctx, x, "catch up", understudy.Steady, errand{Next: h.next, Top: h.ids, At: h.at}, "")
+}
+
+// reach moves the mark up to a page that leaves no gap.
+func (m *memo) reach(ids []string, at int64) {
+	if at >= m.CaughtUp {
+		m.Top, m.CaughtUp, m.Behind = ids, at, 0
+	}
+}
+
+// overlaps reports whether a page has a record of those known to be newest.
+// Lists go from the newest to the oldest, so all that is above it is in the
+// page. A list that was empty is known to its end by anything.
+func overlaps(ids, known []string) bool {
+	for _, id := range ids {
+		if slices.Contains(known, id) {
+			return true
+		}
+	}
+	return len(known) == 0 && len(ids) == 0
+}
+
+// catchUp is the job "catch up KIND": it walks on from a newest page until the
+// list overlaps what is known.
+func (w *Walker) catchUp(ctx context.Context, run Run) error {
+	t, x, e, err := w.begin(run)
+	if err != nil {
+		return err
+	}
+	if x.plan.under != nil {
+		return w.follow(ctx, t, x)
+	}
+	m, err := w.read(ctx, x)
+	if err != nil || m.Rest == 0 || e.At < m.CaughtUp {
+		return err
+	}
+	at := place{Next: e.Next}
+	if mark := run.Job().Mark; len(mark) > 0 {
+		at.Next = string(mark)
+	}
+	seen := int64(len(e.Top))
+	err = t.along(ctx, x.plan, nil, at, func(page *understudy.Page, next place) error {
+		seen += int64(len(page.Rows))
+		run.Progress(seen, 0, "")
+		if overlaps(every(page), m.Top) || w.past(page, m.CaughtUp-int64(w.o.Overlap/time.Second)) {
+			return errEnough
+		}
+		return run.SetMark(ctx, []byte(next.Next))
+	})
+	if err != nil && err != errEnough {
+		return err
+	}
+	return w.change(ctx, x, func(m *memo) { m.reach(e.Top, e.At) })
+}
+
+// every are all records of a page.
+func every(page *understudy.Page) []string {
+	ids := make([]string, len(page.Rows))
+	for i, row := range page.Rows {
+		ids[i] = row.ID
+	}
+	return ids
+}
+
+// promise enqueues a job of a kind; at most one with the same key is live.
+func (w *Walker) promise(ctx context.Context, x *walked, verb string, lane understudy.Lane, e errand, part string) error {
+	e.Source, e.Kind = x.source.Name, x.kind.Name
+	payload, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
+	}
+	_, err = w.o.Jobs.Enqueue(ctx, understudy.Job{Kind: verb + " " + x.kind.Name, Key: x.name() + part, Lane: lane, Payload: payload})
+	if err != nil {
+		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
+	}
+	return nil
+}

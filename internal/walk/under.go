@@ -1,0 +1,255 @@
+// Under: kinds without a list of their own, walked record by record of the kind
+// they lie under.
+
+package walk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// below is where a walk over held records goes on.
+type below struct {
+	Clock     int64 `json:"clock,omitempty"`
+	Record    int64 `json:"record,omitempty"`
+	Unclocked bool  `json:"unclocked,omitempty"` // those with a clock are done
+	Ended     bool  `json:"ended,omitempty"`
+}
+
+// batch is how many held records are read at once.
+const batch = 1000
+
+// nested fills up a kind that lies under another.
+func (s *syncing) nested(ctx context.Context) error {
+	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
+	ready, why, err := s.w.whole(ctx, above)
+	if err != nil {
+		return err
+	}
+	if !ready {
+		return &understudy.Later{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s come first: %s", s.x.name(), above.kind.Title, why)}
+	}
+	if s.mark.Top == nil {
+		after, err := s.w.lastChange(ctx, s.x.source.Name, 0)
+		if err != nil {
+			return err
+		}
+		if err := s.keep(ctx, func(m *mark) { m.After, m.Top = after, []string{} }); err != nil {
+			return err
+		}
+	}
+	for !s.mark.Under.Ended {
+		if err := s.group(ctx, above); err != nil {
+			return err
+		}
+	}
+	return s.w.change(ctx, s.x, func(m *memo) {
+		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
+		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
+	})
+}
+
+// aboveWait is how soon a sync looks again whether the kind above is complete.
+const aboveWait = 5 * time.Second
+
+// group walks under the next few records, beside each other.
+func (s *syncing) group(ctx context.Context, above *walked) error {
+	at := s.mark.Under
+	rows, next, err := s.w.parents(ctx, above, at)
+	if err != nil {
+		return err
+	}
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), s.w.o.Slices)]
+		rows = rows[len(some):]
+		seen := make([]int64, len(some))
+		places := make([]int, len(some))
+		for i := range places {
+			places[i] = i
+		}
+		err := each(ctx, places, len(some), func(ctx context.Context, i int) error {
+			return s.beneath(ctx, s.x.plan, above, some[i], func(page *understudy.Page) { seen[i] += int64(len(page.Rows)) })
+		})
+		if err != nil {
+			return err
+		}
+		last := some[len(some)-1]
+		err = s.keep(ctx, func(m *mark) {
+			for _, n := range seen {
+				m.Whole += n
+			}
+			m.Under = below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.keep(ctx, func(m *mark) { m.Under = next })
+}
+
+// parents are the next records of the kind above, and where those after them
+// begin.
+func (w *Walker) parents(ctx context.Context, above *walked, at below) ([]understudy.Row, below, error) {
+	q := understudy.Window{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
+	if floor := w.floor(above.kind, w.clock()); floor != early && !at.Unclocked {
+		q.From = floor
+	}
+	q.Below.Clock, q.Below.Record = at.Clock, at.Record
+	rows, err := w.o.Store.Rows(ctx, q)
+	switch {
+	case err != nil:
+		return nil, at, err
+	case len(rows) == batch:
+		last := rows[batch-1]
+		return rows, below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}, nil
+	case !at.Unclocked:
+		return rows, below{Unclocked: true}, nil
+	}
+	return rows, below{Ended: true}, nil
+}
+
+// beneath walks every list under one record. One that is gone has nothing
+// under it.
+func (t *trip) beneath(ctx context.Context, p *plan, above *walked, parent understudy.Row, see func(*understudy.Page)) error {
+	if p.kind.Forgets.WithParent && parent.Final {
+		return nil
+	}
+	for i, l := range p.lists {
+		none, err := t.w.none(ctx, above, l, parent.ID)
+		if err != nil || none {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		first, err := p.page(i, parent.ID, span{early, late, 0}, t.w.o.Page)
+		if err != nil {
+			return err
+		}
+		err = t.along(ctx, p, first, place{List: i}, func(page *understudy.Page, _ place) error {
+			see(page)
+			return nil
+		})
+		var r *refusal
+		if errors.As(err, &r) && (r.page.Status == http.StatusNotFound || r.page.Status == http.StatusGone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// none reports whether a record says of itself that a list under it is empty.
+func (w *Walker) none(ctx context.Context, above *walked, l *understudy.List, id string) (bool, error) {
+	if l.Count == "" {
+		return false, nil
+	}
+	rec, err := w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], id)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n, ok := count(rec.Body, l.Count)
+	return ok && n == 0, nil
+}
+
+// count is the number in a field of a body, which may be a string.
+func count(body []byte, field string) (int64, bool) {
+	for name := range strings.SplitSeq(field, ".") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(body, &object) != nil {
+			return 0, false
+		}
+		body = object[name]
+	}
+	n, err := strconv.ParseInt(strings.Trim(string(body), `"`), 10, 64)
+	return n, err == nil
+}
+
+// lastChange is the number of the newest change of a source, from one on.
+func (w *Walker) lastChange(ctx context.Context, source string, after int64) (int64, error) {
+	// Changes are numbered without a gap, so the last one is found by halving.
+	step := int64(1)
+	for {
+		some, err := w.o.Store.Changes(ctx, source, after+step-1, 1)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(some) > 0:
+			after, step = some[0].N, step*2
+		case step > 1:
+			step /= 2
+		default:
+			return after, nil
+		}
+	}
+}
+
+// follow is the job "catch up KIND" of a kind that lies under another: it walks
+// under every record that came or changed.
+func (w *Walker) follow(ctx context.Context, t *trip, x *walked) error {
+	m, err := w.read(ctx, x)
+	if err != nil || m.Rest == 0 {
+		return err
+	}
+	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
+	for after := m.After; ; {
+		began := w.clock()
+		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
+		if err != nil {
+			return err
+		}
+		ids, last := stirred(changes, above.kind.Name)
+		err = each(ctx, ids, w.o.Slices, func(ctx context.Context, id string) error {
+			rec, err := w.o.Store.Record(ctx, x.source.Name, above.kind.Name, above.shapes()[0], id)
+			if errors.Is(err, understudy.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return t.beneath(ctx, x.plan, above, understudy.Row{ID: id, Final: rec.Final}, func(*understudy.Page) {})
+		})
+		if err != nil {
+			return err
+		}
+		after = max(after, last)
+		err = w.change(ctx, x, func(m *memo) {
+			m.After = max(m.After, after)
+			if len(changes) < batch {
+				m.CaughtUp, m.Behind = max(m.CaughtUp, began), 0
+			}
+		})
+		if err != nil || len(changes) < batch {
+			return err
+		}
+	}
+}
+
+// stirred are the records of a kind that came or changed, each once, and the
+// number of the last change looked at.
+func stirred(changes []understudy.Change, kind string) ([]string, int64) {
+	var ids []string
+	last := int64(0)
+	for _, c := range changes {
+		last = c.N
+		if c.Kind == kind && c.What != understudy.Went {
+			ids = append(ids, c.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), last
+}
