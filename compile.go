@@ -51,6 +51,9 @@ func (s *Spec) check() error {
 	if !slices.Contains([]string{"basic", "bearer", "none"}, s.Auth.Style) {
 		return fmt.Errorf("auth.style %q: want basic, bearer or none", s.Auth.Style)
 	}
+	if err := s.Hook.check(); err != nil {
+		return err
+	}
 	if err := s.Paging.check("paging"); err != nil {
 		return err
 	}
@@ -190,10 +193,50 @@ func (k *Kind) checkNames() error {
 			names = append(names, f.Field)
 		}
 	}
-	for _, name := range append(names, k.Clock, k.Own, k.Rollup) {
+	for _, name := range append(names, k.Clock, k.Own, k.Rollup, k.Parent) {
 		if name != "" && k.fields[name] == nil {
 			return fmt.Errorf("%q is not among its fields", name)
 		}
+	}
+	for _, f := range k.Fields {
+		if f.Redacts && (f.Class == ClassSecret || f.Type == TypeMedia || f.Name == k.Clock || slices.Contains(k.ID, f.Name)) {
+			return fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name)
+		}
+	}
+	return k.checkForgets()
+}
+
+// checkForgets makes sure that it can be told which records upstream forgets.
+func (k *Kind) checkForgets() error {
+	switch f := k.Forgets; {
+	case f.Days < 0:
+		return fmt.Errorf("forgets.days: %d", f.Days)
+	case f.Days > 0 && k.Clock == "":
+		return fmt.Errorf("forgets.days: the kind needs a clock")
+	case f.WithParent && k.Parent == "":
+		return fmt.Errorf("forgets.with_parent: the kind needs a parent")
+	case f.WithParent && (k.fields[k.Parent].Link == "" || k.fields[k.Parent].Link == AnyKind):
+		return fmt.Errorf("forgets.with_parent: field %s needs the link that says of which kind the parent is", k.Parent)
+	}
+	return nil
+}
+
+// HookForm is the hook style of a form signed together with its URL.
+const HookForm = "url-form-hmac-sha1"
+
+// check makes sure that a hook can be verified, and that it names something.
+func (h *Hook) check() error {
+	switch {
+	case h.Style == "" && h.Header == "" && len(h.IDs) == 0:
+		return nil
+	case h.Style != HookForm:
+		return fmt.Errorf("hook.style %q: want %s", h.Style, HookForm)
+	case h.Header == "" || strings.ContainsFunc(h.Header, func(r rune) bool {
+		return r != '-' && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
+	}):
+		return fmt.Errorf("hook.header %q: want the name of a header", h.Header)
+	case len(h.IDs) == 0 || slices.Contains(h.IDs, ""):
+		return fmt.Errorf("hook.ids: want at least one parameter, none of them empty")
 	}
 	return nil
 }

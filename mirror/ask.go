@@ -24,8 +24,9 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 		return m.unjoined(ctx, r, err)
 	}
 	a, err := m.wait(ctx, r, f, joined)
-	if joined && f.landed() && f.err != nil && (!f.patient || !f.by.IsZero()) && r.held.page == nil && errors.Is(err, understudy.ErrUnavailable) {
-		// What was joined was begun with less patience than this reader has.
+	if joined && f.landed() && f.err != nil && r.held.page == nil && (errors.As(err, new(*heavyError)) || (!f.patient || !f.by.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
+		// What was joined was begun with less patience than this reader has, or
+		// ended by whoever had to weigh it.
 		if f, joined, err = m.joinFor(ctx, r); err != nil {
 			return m.unjoined(ctx, r, err)
 		}

@@ -1,200 +1,194 @@
-// Fill: what upstream gave goes into the store, then into the hot tier.
+// Fill: a page fetched and saved though no reader asks for it.
 
 package mirror
 
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync"
+	"fmt"
 	"time"
 
 	"understudy"
 )
 
-// fill keeps a flight's page as far as it may be kept, and lands the flight.
-func (m *Mirror) fill(f *flight, p *understudy.Page) {
-	switch {
-	case f.kind.name == "" || f.overtaken():
-		f.land(p, nil) // for its waiters only
-		return
-	case p.NotStored != "":
-		f.source.counts.notStored.Add(1)
-		f.detail = notStored(p)
+const (
+	// fillTime is the longest a fill may take, its wait for budget included.
+	fillTime = 5 * time.Minute
+	// light is the length of a body, in bytes, below which nobody is told it.
+	light = 1 << 20
+)
+
+// Fill fetches a page and saves it, for a walk. It goes by the rules of every
+// fetch: readers of the same key share it unless it is for its records only, it
+// joins a fetch that is under way, and held pages that show what it changed are
+// superseded. A page that a write made old meanwhile is fetched once more. With
+// RecordsOnly the records are saved and the page is not.
+//
+// The page of Landed has its own key and next one either way. A 404 or 410 of an
+// instance removes the record, which shows in Changes; any other refusal is a
+// page with that status, nothing saved and no error.
+//
+// Errors: an *understudy.UpstreamError when upstream did not answer, is down or
+// is not to be asked now; ErrNotStored when the page could not be saved, and at
+// once while nothing can be (once a minute one fill tries); ErrOutdated when
+// writes keep coming; that of Weigh; the context's; ErrInvalid; ErrClosed. After
+// one the walk comes back to the same page later. Weigh is not called any more
+// when Fill has returned, nor once a reader waits for the page, until it is
+// there.
+func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+	if f.Target == nil || m.sources[f.Target.Key.Source] == nil || f.Target.Media != nil {
+		return understudy.Landed{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), saveTime)
-	defer cancel()
-	if !m.storable(ctx, f, p) {
-		before := f.kind.changes.Load()
-		f.land(p, nil)
-		m.hold(f, p, before)
-		return
+	s := m.sources[f.Target.Key.Source]
+	k := s.of(f.Target)
+	if k == nil || k.name == "" {
+		return understudy.Landed{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
 	}
-	if f.target.Instance != nil && p.Status >= 400 {
-		m.forgetMedia(f.kind, f.target.ID) // its record went, whether or not it was known
+	if f.Reason == understudy.Waiting {
+		f.Reason = understudy.Sync
 	}
-	begin := m.now()
-	if err := f.kind.lock(ctx); err != nil {
-		f.saving = m.now().Sub(begin)
-		m.unsaved(f, err)
-		f.land(p, nil)
-		return
+	landed, err := m.fillOnce(ctx, &f, s, k)
+	if errors.Is(err, understudy.ErrOutdated) {
+		landed, err = m.fillOnce(ctx, &f, s, k)
 	}
-	defer f.kind.unlock()
-	if f.overtaken() {
-		f.land(p, nil)
-		return
+	if err != nil {
+		return landed, fmt.Errorf("mirror: fill %s: %w", f.Target.Key, err)
 	}
-	before := f.kind.changes.Load()
-	saved, err := m.save(ctx, f.kind, p)
-	f.saving = m.now().Sub(begin)
-	switch {
-	case err == nil:
-		p, f.stored = m.checked(ctx, f, saved.Page, before), true
-		if m.supersede(f.kind, p.Shape, saved.Changes, p.Key) {
-			before++
+	return landed, nil
+}
+
+// fillOnce waits for one flight.
+func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source, k *kind) (understudy.Landed, error) {
+	if err := m.saving.may(m.now()); err != nil {
+		return understudy.Landed{}, err
+	}
+	w := newWeigher(ctx, fill.Weigh)
+	defer w.end()
+	f, joined, err := m.joinFill(fill, s, k, w)
+	if err != nil {
+		return understudy.Landed{}, err
+	}
+	defer m.leave(f, false)
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return understudy.Landed{}, ctx.Err()
+	}
+	if f.err != nil {
+		var heavy *heavyError
+		if errors.As(f.err, &heavy) && !joined {
+			return understudy.Landed{}, heavy.error
 		}
-	case errors.Is(err, understudy.ErrOutdated) && f.overtaken():
-		f.land(p, nil)
-		return
-	case !errors.Is(err, understudy.ErrOutdated):
-		m.unsaved(f, err)
+		return understudy.Landed{}, f.err
 	}
-	f.land(p, nil)
-	m.hold(f, p, before)
+	landed := understudy.Landed{Page: f.page, Changes: f.changes, Reason: fill.Reason}
+	if n := int64(len(f.page.Body)); fill.Weigh != nil && n >= light {
+		err = fill.Weigh(ctx, n) // what others began was not weighed, or not to its end
+	}
+	if f.lost != nil {
+		err = unkept(f.lost)
+	}
+	return landed, err
 }
 
-// checked asks the store whether a page just saved is already superseded: when
-// something changed while it was fetched, another fetch may have seen a record
-// later than this one did.
-func (m *Mirror) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
-	if before == f.changes {
-		return p
+// unkept is why a page is not stored, as one of the kinds of error.
+func unkept(err error) error {
+	if errors.Is(err, understudy.ErrOutdated) || errors.Is(err, understudy.ErrNotStored) {
+		return err
 	}
-	kept, err := m.store.Page(ctx, p.Key)
-	if err != nil || !kept.Superseded {
-		return p
-	}
-	old := *p
-	old.Superseded = true
-	return &old
+	return fmt.Errorf("%w: %w", understudy.ErrNotStored, err)
 }
 
-// storable reports whether a page is for the store: a good answer, or word
-// that a record is gone. Other refusals, and what cannot be kept faithfully,
-// stay in memory for their short time.
-func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bool {
-	switch {
-	case p.NotStored != "":
-		return false
-	case p.Status == 200:
-		return true
-	case p.Status != 404 && p.Status != 410:
-		return false
-	case f.target.Instance == nil:
-		return true
+// joinFill joins the flight that brings what a fill wants, begun now unless one
+// is under way. Of one that has landed nothing is taken: a walk wants what
+// upstream says now.
+func (m *Mirror) joinFill(fill *understudy.Fill, s *source, k *kind, w *weigher) (f *flight, joined bool, err error) {
+	want := errand{reason: fill.Reason, direct: true, fill: true, weight: w}
+	if !fill.RecordsOnly {
+		return m.join(fill.Target, s, k, want)
 	}
-	// A record asked for under another account's path is not there, but it is
-	// not gone.
-	rec, err := m.store.Record(ctx, f.source.Name, f.kind.name, f.target.Shape(), f.target.ID)
-	return err != nil || belongs(f.target, rec.Body)
-}
-
-// save saves; the caller has the kind's lock. What the store has not been told
-// of earlier writes is told first.
-func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (understudy.Saved, error) {
-	if err := m.repay(ctx, k); err != nil {
-		return understudy.Saved{}, m.saving.failed(m, err)
-	}
-	saved, err := m.store.Save(ctx, p)
-	if err != nil && !errors.Is(err, understudy.ErrOutdated) {
-		return saved, m.saving.failed(m, err)
-	}
-	m.saving.works(m)
-	return saved, err
-}
-
-// hold puts a page into the hot tier. It becomes ready at once when the one it
-// follows was, when it is polled, or when several waited for it.
-func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
 	m.flights.Lock()
-	readers := f.readers
-	m.flights.Unlock()
-	h := held{page: p, fresh: m.ages().fresh(f.target, p), stored: f.stored}
-	e := m.entryOf(f.kind, f.target, &h)
-	if e == nil {
-		m.hot.forget(m.hot.hash(p.Key))
-		return
+	defer m.flights.Unlock()
+	if m.closed.Load() {
+		return nil, false, understudy.ErrClosed
 	}
-	var r *readied
-	if e.polled || readers > 1 || m.hot.isReady(e.hash) {
-		r = m.hot.readyPage(p)
+	if f = m.flights.running[fill.Target.Key]; f == nil || f.overtaken() || f.landed() {
+		want.apart = true
+		f = m.begin(fill.Target, s, k, want)
+	} else {
+		joined = true
 	}
-	if m.hot.put(e, r) && (f.kind.changes.Load() != before || f.overtaken()) {
-		m.hot.drop(e)
+	f.waiters++
+	return f, joined, nil
+}
+
+// forStore is the page as it is saved: one that is for its records only has a
+// source and no key, like the answer to a write.
+func (f *flight) forStore(p *understudy.Page) *understudy.Page {
+	if !f.apart {
+		return p
+	}
+	records := *p
+	records.Key, records.Next = understudy.Key{Source: p.Key.Source}, understudy.Key{}
+	return &records
+}
+
+// fromStore is the page as saved, under its own key again.
+func (f *flight) fromStore(saved, p *understudy.Page) *understudy.Page {
+	if f.apart {
+		saved.Key, saved.Next = p.Key, p.Next
+	}
+	return saved
+}
+
+// weigher tells whoever fills what his fetch weighs, until he has left or a
+// reader has come, who is nobody's to refuse. A nil weigher tells nobody.
+type weigher struct {
+	tell   func(context.Context, int64) error
+	ctx    context.Context
+	cancel context.CancelFunc
+	busy   chan struct{} // full while tell runs
+}
+
+// heavyError is the end of a fetch that was too heavy for whoever filled.
+type heavyError struct{ error }
+
+// Unwrap is what he said.
+func (e *heavyError) Unwrap() error { return e.error }
+
+func newWeigher(ctx context.Context, tell func(context.Context, int64) error) *weigher {
+	if tell == nil {
+		return nil
+	}
+	w := &weigher{tell: tell, busy: make(chan struct{}, 1)}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	return w
+}
+
+// weigh is the Weigh of the fetch.
+func (w *weigher) weigh(_ context.Context, bytes int64) error {
+	w.busy <- struct{}{}
+	defer func() { <-w.busy }()
+	if w.ctx.Err() != nil {
+		return nil
+	}
+	if err := w.tell(w.ctx, bytes); err != nil && w.ctx.Err() == nil {
+		return &heavyError{err}
+	}
+	return nil
+}
+
+// stop makes nothing count any more; end also waits for tell to be over.
+func (w *weigher) stop() {
+	if w != nil {
+		w.cancel()
 	}
 }
 
-// unsaved notes that a flight's page could not be saved.
-func (m *Mirror) unsaved(f *flight, err error) {
-	f.source.counts.notStored.Add(1)
-	f.detail = "not stored: " + lastWords(err)
-}
-
-// lastWords is what happened, less who says so: the store's own short reason,
-// or the end of the error's text.
-func lastWords(err error) string {
-	text := err.Error()
-	var reason interface{ Short() string }
-	if errors.As(err, &reason) {
-		text = reason.Short()
-	} else if i := strings.LastIndex(text, ": "); i >= 0 && i+2 < len(text) {
-		text = text[i+2:]
+func (w *weigher) end() {
+	if w != nil {
+		w.cancel()
+		w.busy <- struct{}{}
+		<-w.busy
 	}
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || r == '"' || r == '\\' {
-			return -1
-		}
-		return r
-	}, text)
-	return text[:min(len(text), 80)]
-}
-
-// saving knows whether the store can save. While it cannot, polls pause.
-type saving struct {
-	sync.Mutex
-	since time.Time // zero: it works
-	why   string
-}
-
-func (s *saving) failed(m *Mirror, err error) error {
-	s.Lock()
-	defer s.Unlock()
-	if s.since.IsZero() {
-		s.since = m.now()
-		m.log.Error("mirror: nothing can be saved, polls pause", "error", err)
-	}
-	s.why = lastWords(err)
-	return err
-}
-
-func (s *saving) works(m *Mirror) {
-	s.Lock()
-	defer s.Unlock()
-	if !s.since.IsZero() {
-		m.log.Info("mirror: saving works again", "after", m.now().Sub(s.since))
-		s.since, s.why = time.Time{}, ""
-		for _, source := range m.sources { // polls have paused
-			for _, p := range source.polls() {
-				p.nudge()
-			}
-		}
-	}
-}
-
-// trouble is why nothing can be saved, "" when it can.
-func (s *saving) trouble() string {
-	s.Lock()
-	defer s.Unlock()
-	return s.why
 }

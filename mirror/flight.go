@@ -50,9 +50,12 @@ type flight struct {
 	kind       *kind
 	reason     understudy.Reason
 	generation int64 // of the kind when it began
-	changes    int64 // the kind's counter when it began
+	counter    int64 // the kind's counter of changes when it began
 	forgets    int64 // likewise
 	patient    bool
+	filled     bool     // begun by Fill
+	apart      bool     // for its records only: it is on no list and nobody joins it
+	weight     *weigher // nil: nobody weighs what it brings
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -74,11 +77,13 @@ type flight struct {
 	turn     uint64
 	by       time.Time
 
-	page   *understudy.Page
-	err    error
-	stored bool
-	detail string
-	saving time.Duration // what the store took
+	page    *understudy.Page
+	err     error
+	stored  bool
+	lost    error // why a page that brought something is not stored
+	changes []understudy.Change
+	detail  string
+	saving  time.Duration // what the store took
 }
 
 // errand is what somebody wants of a flight.
@@ -92,6 +97,10 @@ type errand struct {
 	blind bool      // it does not want to be told
 	turn  uint64    // of the reader
 	by    time.Time // when the reader leaves; zero: nobody knows
+
+	// Of Fill: begun for a walk, for its records only, weighed.
+	fill, apart bool
+	weight      *weigher
 }
 
 // errLanded: the page came between the reader's look and its joining.
@@ -131,6 +140,7 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	if want.reason == understudy.Waiting && f.reason != understudy.Waiting && !f.promoted {
 		f.promoted = true
 		close(f.promote)
+		f.weight.stop()
 		f.ends.Reset(m.ages().Wait + m.ages().Try)
 	}
 	return f, joined, nil
@@ -140,16 +150,23 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *flight {
 	f := &flight{
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-		generation: k.generation.Load(), changes: k.changes.Load(), forgets: k.forgets.Load(),
+		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
 		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}),
-		kept: want.reason != understudy.Waiting, turn: want.turn, by: want.by,
+		kept: want.reason != understudy.Waiting && !want.fill, turn: want.turn, by: want.by,
+		filled: want.fill, apart: want.apart, weight: want.weight,
 	}
 	f.ctx, f.cancel = context.WithCancel(m.ctx)
-	f.ends = time.AfterFunc(m.ages().Wait+m.ages().Try, f.cancel)
+	lasts := m.ages().Wait + m.ages().Try
+	if f.filled {
+		lasts = fillTime
+	}
+	f.ends = time.AfterFunc(lasts, f.cancel)
 	if f.kept {
 		m.flights.behind++
 	}
-	m.flights.running[t.Key] = f
+	if !f.apart {
+		m.flights.running[t.Key] = f
+	}
 	m.work.Go(func() { m.fly(f) })
 	return f
 }
@@ -268,6 +285,9 @@ func (m *Mirror) errandOf(f *flight) understudy.Fetch {
 		Promote: f.promote, Patient: f.patient,
 		Turn: f.turn, Queue: m.ages().Wait, By: f.by,
 		Tried: f.failed,
+	}
+	if f.weight != nil {
+		e.Weigh = f.weight.weigh
 	}
 	if f.reason == understudy.Waiting {
 		e.Retry = m.ages().Wait

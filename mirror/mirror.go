@@ -61,6 +61,10 @@ type Options struct {
 	Limits  Limits           // the same
 	Now     func() time.Time // the clock; nil = time.Now
 	Logger  *slog.Logger     // nil = silence
+	// Landed is told of every save that held at least one record or change, at
+	// once, from the saving goroutine: it must not wait. The changes of one kind
+	// come in the order of their numbers. nil: nobody is.
+	Landed func(understudy.Landed)
 }
 
 const (
@@ -78,6 +82,7 @@ type Mirror struct {
 	limits  atomic.Pointer[Limits]
 	now     func() time.Time
 	log     *slog.Logger
+	tell    func(understudy.Landed) // may be nil
 	hot     *hot
 	start   time.Time // the clock's zero for what is kept in one word
 
@@ -120,6 +125,7 @@ func New(o Options) (*Mirror, error) {
 		store:    o.Store,
 		now:      o.Now,
 		log:      o.Logger,
+		tell:     o.Landed,
 		hot:      newHot(o.Hot),
 		start:    o.Now(),
 		prefetch: make(chan hope, maxHopes),

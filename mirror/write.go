@@ -156,6 +156,7 @@ func (m *Mirror) keep(ctx context.Context, k *kind, v *understudy.Page) (stored 
 		return false, err
 	}
 	m.supersede(k, v.Shape, saved.Changes, understudy.Key{})
+	m.landed(saved.Page, saved.Changes, understudy.Waiting)
 	return true, nil
 }
 

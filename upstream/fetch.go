@@ -20,7 +20,8 @@ const (
 
 // Fetch asks upstream for a target and returns the page it answered. An answer
 // about the request (400, 404, 410 …) is a page too. Otherwise the error is an
-// *understudy.UpstreamError, the context's, or ErrClosed; never nil.
+// *understudy.UpstreamError, the context's, that of f.Weigh, or ErrClosed; never
+// nil.
 //
 // A try that failed without an answer, with 429 or with 5xx is followed by
 // another within f.Retry of the start, after a random part of a wait that
@@ -233,7 +234,7 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 	}()
 	g.sent = true
 	credential := c.credentials.Load()
-	a, failed, err := c.round(ctx, g.reason, errand{method: http.MethodGet, uri: g.key})
+	a, failed, err := c.round(ctx, g.reason, errand{method: http.MethodGet, uri: g.key, weigh: g.f.Weigh})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -267,7 +268,10 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 func (c *Client) round(ctx context.Context, reason understudy.Reason, e errand) (*answer, *understudy.UpstreamError, error) {
 	e.reason = reason
 	a, sent, err := c.send(ctx, e)
+	var heavy *heavyError
 	switch {
+	case errors.As(err, &heavy):
+		return nil, nil, heavy.error
 	case err == nil:
 		c.counts.answered(a.took)
 		return a, nil, nil

@@ -17,6 +17,7 @@ type plan struct {
 	wants   []want   // the fields, each once
 	id      []int    // into wants, in the kind's order
 	clock   int      // into wants, -1 = none
+	parent  int      // into wants, -1 = none
 	typ     string   // of the clock field
 	final   []state  // any of them makes a record final
 	secrets []secret // what to empty in pages of this kind
@@ -35,7 +36,7 @@ type state struct {
 }
 
 func newPlan(s *understudy.Spec, k *understudy.Kind) *plan {
-	p := &plan{kind: k, clock: -1, secrets: secretsFor(s, k), absolute: map[*understudy.List][]fieldPath{nil: absoluteIn(s, k, nil)}}
+	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*understudy.List][]fieldPath{nil: absoluteIn(s, k, nil)}}
 	for _, l := range k.Lists {
 		p.absolute[l] = absoluteIn(s, k, l)
 	}
@@ -44,6 +45,9 @@ func newPlan(s *understudy.Spec, k *understudy.Kind) *plan {
 	}
 	if k.Clock != "" {
 		p.clock, p.typ = p.want(k.Clock), k.Field(k.Clock).Type
+	}
+	if k.Parent != "" {
+		p.parent = p.want(k.Parent)
 	}
 	for _, st := range k.Final {
 		out := state{field: -1, in: st.In}

@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -105,6 +106,8 @@ type rowReader struct {
 	found
 	plan   *plan
 	body   []byte
+	under  jsonspan.Value // what the last row that said so lies under
+	parent string         // the same as text
 	values [16]jsonspan.Value
 }
 
@@ -161,7 +164,22 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 	if p.clock >= 0 {
 		row.Clock = unix(r.body, values[p.clock], p.typ)
 	}
+	if p.parent >= 0 {
+		row.Parent = r.parentOf(values[p.parent])
+	}
 	r.found.rows = append(r.found.rows, row)
+}
+
+// parentOf is the record a row lies under, "" when the row does not say. Most
+// rows of a page lie under the same one, and share its name.
+func (r *rowReader) parentOf(v jsonspan.Value) string {
+	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
+		return ""
+	}
+	if r.under.Kind == jsonspan.None || !bytes.Equal(v.Of(r.body), r.under.Of(r.body)) {
+		r.under, r.parent = v, jsonspan.Text(r.body, v)
+	}
+	return r.parent
 }
 
 // id joins the parts of a record's id and notes when one is missing.

@@ -54,6 +54,7 @@ type errand struct {
 	body        []byte
 	contentType string
 	reason      understudy.Reason
+	weigh       func(context.Context, int64) error // of a Fetch; may be nil
 }
 
 // send does one request. An error means that no answer came; sent tells
@@ -91,7 +92,10 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 	quiet.next(&lateError{"the answer stalled: nothing more", c.o.Stall}, c.o.Stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
 	if wantsBody(resp.StatusCode) {
-		a.body, err = c.read(resp, quiet)
+		a.body, err = c.read(resp, quiet, newScale(ctx, e.weigh, resp, quiet, c.o.Stall))
+	}
+	if heavy := (*heavyError)(nil); errors.As(err, &heavy) {
+		return nil, true, err
 	}
 	if err != nil {
 		a.broken = c.clean(causeOf(ctx, err))
@@ -145,35 +149,47 @@ func (c *Client) request(ctx context.Context, e errand) (*http.Request, error) {
 var errTooLarge = errors.New("the body is larger than the limit")
 
 // read reads a body whole. It never holds more than MaxBody of it.
-func (c *Client) read(resp *http.Response, quiet *alarm) ([]byte, error) {
+func (c *Client) read(resp *http.Response, quiet *alarm, s *scale) ([]byte, error) {
 	if resp.ContentLength > c.o.MaxBody {
 		return nil, errTooLarge
 	}
 	wire := &bounded{in: &punctual{resp.Body, quiet, c.o.Stall}, left: c.o.MaxBody}
-	in, err := c.codings.decoded(resp.Header, wire)
+	in, err := c.codings.decoded(resp.Header, s.wire(wire))
 	if err != nil {
 		return nil, err
 	}
 	defer in.done()
+	if err := s.announced(in.coding == ""); err != nil {
+		return nil, err
+	}
 	buf := c.buffers.Get().(*bytes.Buffer)
 	defer c.keep(buf)
 	buf.Reset()
 	if n := resp.ContentLength; n > 0 {
-		buf.Grow(int(min(n, 1<<20)) + bytes.MinRead)
+		buf.Grow(int(min(n, s.trusted())) + bytes.MinRead)
 	}
-	if _, err := buf.ReadFrom(&bounded{in: in, left: c.o.MaxBody}); err != nil {
+	if _, err := buf.ReadFrom(s.body(&bounded{in: in, left: c.o.MaxBody})); err != nil {
 		return nil, fmt.Errorf("the %sbody: %w", in.coding, whole(err))
 	}
 	// What follows a coded stream, and a length that lied, shows only here.
 	if _, err := io.Copy(io.Discard, wire); err != nil {
 		return nil, fmt.Errorf("the body: %w", whole(err))
 	}
+	if err := s.done(int64(buf.Len())); err != nil {
+		return nil, err
+	}
+	if b := buf.Bytes(); cap(b) > maxKept && cap(b)-len(b) < len(b)/4 {
+		return b[:len(b):len(b)], nil // keep lets go of it
+	}
 	return bytes.Clone(buf.Bytes()), nil
 }
 
+// maxKept is the largest buffer that is used again, in bytes.
+const maxKept = 1 << 20
+
 // keep puts a buffer back for the next body, unless it has grown large.
 func (c *Client) keep(buf *bytes.Buffer) {
-	if buf.Cap() <= 1<<20 {
+	if buf.Cap() <= maxKept {
 		c.buffers.Put(buf)
 	}
 }

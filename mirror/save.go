@@ -1,0 +1,246 @@
+// Save: what upstream gave goes into the store, then into the hot tier.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// fill keeps a flight's page as far as it may be kept, and lands the flight.
+func (m *Mirror) fill(f *flight, p *understudy.Page) {
+	switch {
+	case f.kind.name == "":
+		f.land(p, nil) // for its waiters only
+		return
+	case f.overtaken():
+		f.lost = errOvertaken
+		f.land(p, nil) // likewise
+		return
+	case p.NotStored != "":
+		f.source.counts.notStored.Add(1)
+		f.detail = notStored(p)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), saveTime)
+	defer cancel()
+	if !m.storable(ctx, f, p) {
+		if p.NotStored != "" && p.Status < 400 {
+			f.lost = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
+		}
+		before := f.kind.changes.Load()
+		f.land(p, nil)
+		m.hold(f, p, before)
+		return
+	}
+	if f.target.Instance != nil && p.Status >= 400 {
+		m.forgetMedia(f.kind, f.target.ID) // its record went, whether or not it was known
+	}
+	begin := m.now()
+	if err := f.kind.lock(ctx); err != nil {
+		f.saving = m.now().Sub(begin)
+		m.unsaved(f, err)
+		f.land(p, nil)
+		return
+	}
+	defer f.kind.unlock()
+	if f.overtaken() {
+		f.lost = errOvertaken
+		f.land(p, nil)
+		return
+	}
+	before := f.kind.changes.Load()
+	saved, err := m.save(ctx, f.kind, f.forStore(p))
+	f.saving, f.lost = m.now().Sub(begin), err
+	switch {
+	case err == nil:
+		p, f.stored, f.changes = f.fromStore(saved.Page, p), true, saved.Changes
+		if !f.apart {
+			p = m.checked(ctx, f, p, before)
+		}
+		if m.supersede(f.kind, p.Shape, saved.Changes, p.Key) {
+			before++
+		}
+		m.landed(p, saved.Changes, f.reason)
+	case errors.Is(err, understudy.ErrOutdated) && f.overtaken():
+		f.land(p, nil)
+		return
+	case !errors.Is(err, understudy.ErrOutdated):
+		m.unsaved(f, err)
+	}
+	f.land(p, nil)
+	m.hold(f, p, before)
+}
+
+// landed tells whoever was named in the options of a save. The caller has the
+// kind's lock, so that the changes of a kind are told in the order of their
+// numbers.
+func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why understudy.Reason) {
+	if m.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
+		m.tell(understudy.Landed{Page: p, Changes: changes, Reason: why})
+	}
+}
+
+// errOvertaken is a page that a write or a purge made old before it was saved.
+var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
+
+// checked asks the store whether a page just saved is already superseded: when
+// something changed while it was fetched, another fetch may have seen a record
+// later than this one did.
+func (m *Mirror) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
+	if before == f.counter {
+		return p
+	}
+	kept, err := m.store.Page(ctx, p.Key)
+	if err != nil || !kept.Superseded {
+		return p
+	}
+	old := *p
+	old.Superseded = true
+	return &old
+}
+
+// storable reports whether a page is for the store: a good answer, or word
+// that a record is gone. Other refusals, and what cannot be kept faithfully,
+// stay in memory for their short time.
+func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bool {
+	switch {
+	case p.NotStored != "":
+		return false
+	case p.Status == 200:
+		return true
+	case p.Status != 404 && p.Status != 410:
+		return false
+	case f.target.Instance == nil:
+		return true
+	}
+	// A record asked for under another account's path is not there, but it is
+	// not gone.
+	rec, err := m.store.Record(ctx, f.source.Name, f.kind.name, f.target.Shape(), f.target.ID)
+	return err != nil || belongs(f.target, rec.Body)
+}
+
+// save saves; the caller has the kind's lock. What the store has not been told
+// of earlier writes is told first.
+func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (understudy.Saved, error) {
+	if err := m.repay(ctx, k); err != nil {
+		return understudy.Saved{}, m.saving.failed(m, err)
+	}
+	saved, err := m.store.Save(ctx, p)
+	if err != nil && !errors.Is(err, understudy.ErrOutdated) {
+		return saved, m.saving.failed(m, err)
+	}
+	m.saving.works(m)
+	return saved, err
+}
+
+// hold puts a page into the hot tier. It becomes ready at once when the one it
+// follows was, when it is polled, or when several waited for it.
+func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
+	m.flights.Lock()
+	readers := f.readers
+	m.flights.Unlock()
+	if f.apart || f.filled && readers == 0 && !m.wanted(p.Key, f.source) {
+		return
+	}
+	h := held{page: p, fresh: m.ages().fresh(f.target, p), stored: f.stored}
+	e := m.entryOf(f.kind, f.target, &h)
+	if e == nil {
+		m.hot.forget(m.hot.hash(p.Key))
+		return
+	}
+	var r *readied
+	if e.polled || readers > 1 || m.hot.isReady(e.hash) {
+		r = m.hot.readyPage(p)
+	}
+	if m.hot.put(e, r) && (f.kind.changes.Load() != before || f.overtaken()) {
+		m.hot.drop(e)
+	}
+}
+
+// wanted reports whether a page nobody reads now is for memory all the same.
+func (m *Mirror) wanted(key understudy.Key, s *source) bool {
+	return m.hot.find(key) != nil || s.polls()[key] != nil
+}
+
+// unsaved notes that a flight's page could not be saved.
+func (m *Mirror) unsaved(f *flight, err error) {
+	f.source.counts.notStored.Add(1)
+	f.lost, f.detail = err, "not stored: "+lastWords(err)
+}
+
+// lastWords is what happened, less who says so: the store's own short reason,
+// or the end of the error's text.
+func lastWords(err error) string {
+	text := err.Error()
+	var reason interface{ Short() string }
+	if errors.As(err, &reason) {
+		text = reason.Short()
+	} else if i := strings.LastIndex(text, ": "); i >= 0 && i+2 < len(text) {
+		text = text[i+2:]
+	}
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, text)
+	return text[:min(len(text), 80)]
+}
+
+// saving knows whether the store can save. While it cannot, polls pause.
+type saving struct {
+	sync.Mutex
+	since time.Time // zero: it works
+	why   string
+	tried time.Time // when a walk last tried all the same
+}
+
+func (s *saving) failed(m *Mirror, err error) error {
+	s.Lock()
+	defer s.Unlock()
+	if s.since.IsZero() {
+		s.since = m.now()
+		m.log.Error("mirror: nothing can be saved, polls pause", "error", err)
+	}
+	s.why = lastWords(err)
+	return err
+}
+
+func (s *saving) works(m *Mirror) {
+	s.Lock()
+	defer s.Unlock()
+	if !s.since.IsZero() {
+		m.log.Info("mirror: saving works again", "after", m.now().Sub(s.since))
+		s.since, s.why = time.Time{}, ""
+		for _, source := range m.sources { // polls have paused
+			for _, p := range source.polls() {
+				p.nudge()
+			}
+		}
+	}
+}
+
+// may lets one walk a minute try whether saving works again; the others are
+// told why not.
+func (s *saving) may(now time.Time) error {
+	s.Lock()
+	defer s.Unlock()
+	if s.since.IsZero() || remaining(now, s.tried.Add(pause), pause) == 0 {
+		s.tried = now
+		return nil
+	}
+	return fmt.Errorf("%w: %s", understudy.ErrNotStored, s.why)
+}
+
+// trouble is why nothing can be saved, "" when it can.
+func (s *saving) trouble() string {
+	s.Lock()
+	defer s.Unlock()
+	return s.why
+}
