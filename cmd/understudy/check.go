@@ -45,6 +45,9 @@ func (c *config) check() error {
 			bad("limits.%s: %d is negative", l.name, l.n)
 		}
 	}
+	if err := c.Jobs.check(); err != nil {
+		bad("jobs.%w", err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		if err := c.Sources[name].check(name); err != nil {
 			bad("sources.%s.%w", name, err)

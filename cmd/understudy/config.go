@@ -18,6 +18,7 @@ type config struct {
 	Mirror      mirrorConfig                            `yaml:"mirror"`
 	Store       storeConfig                             `yaml:"store"`
 	Limits      limitsConfig                            `yaml:"limits"`
+	Jobs        jobsConfig                              `yaml:"jobs"`
 	Log         logConfig                               `yaml:"log"`
 }
 

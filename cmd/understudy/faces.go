@@ -94,9 +94,13 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, Logger: h.log,
 		Purge: h.purge, Token: h.plan.dir.token,
 	})
+	control, err := h.control(cfg, p, diag.Handler())
+	if err != nil {
+		return nil, err
+	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		Snapshot: h.viewerSnapshot, Control: diag.Handler(), Version: version(), Logger: h.log, Now: time.Now,
+		Snapshot: h.viewerSnapshot, Control: control, Jobs: h.jobs, Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -194,6 +198,9 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 	}
 	s.Media = h.mediaStats()
+	if s.Jobs, err = h.jobStats(ctx); err != nil {
+		return s, err
+	}
 	return s, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/internal/viewer"
@@ -57,6 +58,7 @@ type house struct {
 	files   *store.Files
 	seals   *viewer.Seals
 	mirror  *mirror.Mirror
+	jobs    *jobs.Runner
 	faces   []*face // the viewer's first
 	worn    *dress
 	access  *accesslog.Log
@@ -106,6 +108,9 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 		return h, err
 	}
 	if err := h.openMirror(ctx, b); err != nil {
+		return h, err
+	}
+	if err := h.openJobs(); err != nil {
 		return h, err
 	}
 	return h, h.openFaces(ctx, p, b)
@@ -218,7 +223,7 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	if first != nil {
 		faces = append([]*face{first}, faces...)
 	}
-	tasks := append([]task{h.mirror.Run}, more...)
+	tasks := append([]task{h.mirror.Run, h.jobs.Run}, more...)
 	if h.plan.again != nil {
 		tasks = append(tasks, h.reloads)
 	}

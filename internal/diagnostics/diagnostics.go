@@ -33,6 +33,25 @@ type Snapshot struct {
 	Process   Process           `json:"process"`
 	Media     Media             `json:"media"`
 	Settings  Settings          `json:"settings"`
+	Jobs      Jobs              `json:"jobs"`
+}
+
+// Jobs counts promised work. Done to Lost count since the process began.
+type Jobs struct {
+	Waiting   int64  `json:"waiting"`   // now, over all processes
+	Running   int64  `json:"running"`   // now, over all processes
+	Archived  int64  `json:"archived"`  // now
+	Gathering int64  `json:"gathering"` // of those that run here, waiting for room in memory
+	Weight    int64  `json:"weight"`    // bytes of those that run here
+	Memory    int64  `json:"memory"`    // bytes they may weigh
+	Begun     int64  `json:"begun"`     // runs
+	Done      int64  `json:"done"`
+	Failed    int64  `json:"failed"`
+	Cancelled int64  `json:"cancelled"`
+	Expired   int64  `json:"expired"`
+	Again     int64  `json:"again"` // runs after which the job waits again
+	Lost      int64  `json:"lost"`  // leases
+	Trouble   string `json:"trouble,omitempty"`
 }
 
 // Limit is one bound: what it is, what is in use of it, and how often it bit.

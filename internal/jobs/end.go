@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/weigh"
 )
 
 // begin starts a claimed job.
@@ -45,13 +46,15 @@ func (u *Run) gather(ctx context.Context) error {
 	if bytes > r.o.Memory {
 		return &tooHeavy{bytes, r.o.Memory}
 	}
-	if bytes > 0 {
-		if err := r.scale.Acquire(ctx, bytes); err != nil {
+	var load *weigh.Load
+	if bytes > 0 { // what weighs nothing does not queue behind what is heavy
+		var err error
+		if load, err = r.scale.Acquire(ctx, bytes); err != nil {
 			return err
 		}
 	}
 	u.mu.Lock()
-	u.weight, u.working = bytes, true
+	u.load, u.working = load, true
 	u.mu.Unlock()
 	return context.Cause(ctx)
 }
@@ -79,10 +82,12 @@ func (u *Run) do(ctx context.Context) (err error) {
 // end writes what became of a run, as often as it takes, and lets it go.
 func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	u.mu.Lock()
-	weight := u.weight
-	u.weight, u.over = 0, true
+	load := u.load
+	u.load, u.over = nil, true
 	u.mu.Unlock()
-	r.scale.Shrink(weight)
+	if load != nil {
+		load.Release()
+	}
 	e := u.outcome(ctx, err)
 	state, lost := r.write(context.WithoutCancel(ctx), e)
 	r.note(u, e, state, lost)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/weigh"
 )
 
 // Why a run's context ends before the run does; a lost lease is
@@ -39,7 +40,7 @@ type Run struct {
 
 	mu       sync.Mutex
 	job      understudy.Job // as claimed, and as it says of itself since
-	weight   int64          // held on the scale
+	load     *weigh.Load    // nil: it weighs next to nothing
 	working  bool           // it has its weight and has begun
 	first    understudy.Progress
 	firstAt  time.Time // of the first progress; zero: none yet
@@ -122,17 +123,28 @@ func (u *Run) Weigh(_ context.Context, bytes int64) error {
 	bytes = max(bytes, 0)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	held := int64(0)
+	if u.load != nil {
+		held = u.load.Weight()
+	}
 	switch {
 	case u.over:
-		return understudy.ErrClosed
-	case bytes <= u.weight:
-		u.r.scale.Shrink(u.weight - bytes)
-		u.weight = bytes
+		return fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
+	case bytes <= held:
+		if u.load != nil {
+			u.load.Shrink(held - bytes)
+		}
 		u.r.ring(true)
 		return nil
-	case bytes > u.r.o.Memory || !u.r.scale.TryGrow(bytes-u.weight):
-		return &tooHeavy{bytes, u.r.o.Memory}
+	case bytes > u.r.o.Memory:
+	case u.load != nil:
+		if u.load.TryGrow(bytes - held) {
+			return nil
+		}
+	default:
+		if u.load = u.r.scale.TryAcquire(bytes); u.load != nil {
+			return nil
+		}
 	}
-	u.weight = bytes
-	return nil
+	return &tooHeavy{bytes, u.r.o.Memory}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/weigh"
 )
 
 // Runner does jobs. It is safe for concurrent use.
@@ -24,7 +25,7 @@ type Runner struct {
 	kinds  map[string]*Kind
 	claims []understudy.ClaimKind
 	plans  []*plan // the loop's
-	scale  *scale
+	scale  *weigh.Scale
 	bell   chan struct{}
 	want   atomic.Bool // something may have become possible to claim
 
@@ -65,7 +66,7 @@ func (r *Runner) Stats() Stats {
 	defer r.mu.Unlock()
 	s := r.counts
 	s.Running, s.Gathering, s.Memory = len(r.runs), r.gathering, r.o.Memory
-	s.Weight = r.o.Memory - r.scale.Free()
+	s.Weight = r.scale.Stats().Held
 	s.Trouble = r.trouble.text()
 	return s
 }
@@ -206,7 +207,7 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Lane: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
 	if r.gathering >= half {
 		// Enough heavy ones wait for room: what is taken now fits beside them.
-		c.Weight = r.scale.Free()
+		c.Weight = r.o.Memory - r.scale.Stats().Held
 	}
 	return c, true
 }

@@ -1,0 +1,76 @@
+// Jobs: the runner of promised work, the kinds the rooms bring, and /-/jobs.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy/internal/diagnostics"
+	"understudy/internal/jobs"
+)
+
+// jobsConfig bounds promised work.
+type jobsConfig struct {
+	Workers int      `yaml:"workers"`  // jobs that run at once, default 8
+	Memory  size     `yaml:"memory"`   // what they may weigh together, default 256MiB
+	Lease   duration `yaml:"lease"`    // how long a run is waited for that is not heard of, default 30s
+	Keep    int      `yaml:"keep"`     // archived jobs kept, of each state, default 1000
+	KeepFor duration `yaml:"keep_for"` // how long at most, default 720h
+}
+
+// leastLease leaves a run time to be heard of three times.
+const leastLease = 3 * time.Second
+
+func (j *jobsConfig) check() error {
+	switch {
+	case j.Workers < 0:
+		return fmt.Errorf("workers: %d is negative", j.Workers)
+	case j.Keep < 0:
+		return fmt.Errorf("keep: %d is negative", j.Keep)
+	case j.Lease != 0 && j.Lease.std() < leastLease:
+		return fmt.Errorf("lease: %v is too short; write at least %v", j.Lease.std(), leastLease)
+	}
+	return nil
+}
+
+// kinds are all sorts of jobs, each from its room.
+func (h *house) kinds() []jobs.Kind {
+	return nil
+}
+
+// openJobs makes the runner. The folder's lock makes sure that no other
+// process runs jobs of this store.
+func (h *house) openJobs() (err error) {
+	c := h.cfg.Jobs
+	h.jobs, err = jobs.New(jobs.Options{
+		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: int64(c.Memory), Lease: c.Lease.std(), Keep: c.Keep, KeepFor: c.KeepFor.std(),
+		Alone: h.cfg.Store.DSN == "", Now: time.Now, Logger: h.log,
+	})
+	return err
+}
+
+// control is everything under /-/ that the viewer does not answer itself.
+func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.Handle("/", rest)
+	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/-/jobs", j)
+	mux.Handle("/-/jobs/", j)
+	return mux, nil
+}
+
+// jobStats is how it is going with jobs.
+func (h *house) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
+	s := h.jobs.Stats()
+	n, err := h.jobs.Counts(ctx)
+	return diagnostics.Jobs{
+		Waiting: n.Waiting, Running: n.Running, Archived: n.Archived, Gathering: int64(s.Gathering), Weight: s.Weight, Memory: s.Memory, Begun: s.Begun,
+		Done: s.Done, Failed: s.Failed, Cancelled: s.Cancelled, Expired: s.Expired, Again: s.Again, Lost: s.Lost, Trouble: s.Trouble,
+	}, err
+}

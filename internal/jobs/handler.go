@@ -1,0 +1,335 @@
+// Handler: /-/jobs, what runs, waits and was archived, as JSON; cancel, replay.
+
+package jobs
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Face is what the handler asks; Runner is one.
+type Face interface {
+	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	Cancel(ctx context.Context, number int64) error
+	Replay(ctx context.Context, number int64) (int64, error)
+}
+
+// HandlerOptions are what the handler of /-/jobs is made of.
+type HandlerOptions struct {
+	Jobs Face
+	// Person names who asks; only the role `all` is answered, because a job's
+	// key and error may name any record.
+	Person func(*http.Request) (understudy.Caller, error)
+	// Token opens it too, to who asks from this machine and bears it; "": to
+	// nobody.
+	Token string
+	// PublicURL is the viewer's origin, when a server in front gives it
+	// another; forms from there are taken.
+	PublicURL string
+	Logger    *slog.Logger // nil: discard
+}
+
+// Routes are the patterns the handler serves.
+func Routes() []string {
+	return []string{"GET /-/jobs", "POST /-/jobs/{number}/cancel", "POST /-/jobs/{number}/replay"}
+}
+
+// askTime bounds one request.
+const askTime = 30 * time.Second
+
+// NewHandler makes the handler of Routes. Payloads and marks are never shown:
+// they may hold what only a gate may let through. A POST that a page of
+// another site sends is refused, as the viewer does, by Sec-Fetch-Site and
+// Origin.
+func NewHandler(o HandlerOptions) (http.Handler, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	forms := http.NewCrossOriginProtection()
+	if o.PublicURL != "" {
+		if err := forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
+			return nil, fmt.Errorf("jobs: public_url: %w", err)
+		}
+	}
+	h := &handler{o}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /-/jobs", h.answer(h.list))
+	mux.Handle("POST /-/jobs/{number}/cancel", forms.Handler(h.answer(h.cancel)))
+	mux.Handle("POST /-/jobs/{number}/replay", forms.Handler(h.answer(h.replay)))
+	return mux, nil
+}
+
+type handler struct{ o HandlerOptions }
+
+// shown is one job in JSON.
+type shown struct {
+	Number    int64      `json:"number"`
+	Kind      string     `json:"kind"`
+	Key       string     `json:"key,omitempty"`
+	State     string     `json:"state"`
+	Lane      string     `json:"lane"`
+	Once      bool       `json:"once,omitempty"`
+	Attempt   int        `json:"attempt"`
+	Attempts  int        `json:"attempts"`
+	Weight    int64      `json:"weight,omitempty"` // bytes
+	Created   *time.Time `json:"created,omitempty"`
+	RunAfter  *time.Time `json:"run_after,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Started   *time.Time `json:"started,omitempty"`
+	Ended     *time.Time `json:"ended,omitempty"`
+	Stopping  bool       `json:"stopping,omitempty"` // cancelled, and not yet ended
+	Error     string     `json:"error,omitempty"`
+	Progress  *progress  `json:"progress,omitempty"`
+}
+
+type progress struct {
+	Done  int64      `json:"done"`
+	Total int64      `json:"total,omitempty"` // absent: not known
+	Note  string     `json:"note,omitempty"`
+	End   *time.Time `json:"end,omitempty"` // when it is expected to be through
+}
+
+// page is the answer of GET. Before is the parameter of the next page; absent:
+// this is the last.
+type page struct {
+	Jobs   []shown `json:"jobs"`
+	Before int64   `json:"before,omitempty"`
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func show(j *understudy.Job) shown {
+	s := shown{
+		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Lane.String(), Once: j.Once, Attempt: j.Attempt, Attempts: j.Attempts,
+		Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started), Ended: known(j.Ended), Error: j.Error,
+	}
+	switch j.State {
+	case understudy.JobWaiting:
+		s.RunAfter = known(j.RunAfter)
+	case understudy.JobRunning:
+		s.Stopping = j.Stop
+	}
+	if p := j.Progress; p.Done != 0 || p.Total != 0 || p.Note != "" {
+		s.Progress = &progress{p.Done, p.Total, p.Note, known(p.End)}
+	}
+	return s
+}
+
+// answer asks who is there, and turns what the function returns into JSON.
+func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := h.may(r); err != nil {
+			h.refuse(w, err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), askTime)
+		defer cancel()
+		v, err := do(r.WithContext(ctx))
+		if err != nil {
+			h.refuse(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, v)
+	}
+}
+
+// may lets in the role `all`, and who bears the token on this machine.
+func (h *handler) may(r *http.Request) error {
+	if token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bears && h.o.Token != "" {
+		if ownMachine(r) && subtle.ConstantTimeCompare([]byte(token), []byte(h.o.Token)) == 1 {
+			return nil
+		}
+		return fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
+	}
+	caller, err := h.o.Person(r)
+	if err == nil && caller.Role() != understudy.RoleAll {
+		err = fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
+	}
+	return err
+}
+
+// ownMachine reports whether a request came from the machine it came to.
+func ownMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return false
+	}
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+}
+
+// errState is ErrInvalid of a job that is in no state for what is asked.
+var errState = errors.New("the job's state does not allow it")
+
+func (h *handler) refuse(w http.ResponseWriter, err error) {
+	status, text := http.StatusServiceUnavailable, err.Error()
+	switch {
+	case errors.Is(err, understudy.ErrUnauthorized):
+		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		status = http.StatusUnauthorized
+	case errors.Is(err, understudy.ErrForbidden):
+		status = http.StatusForbidden
+	case errors.Is(err, understudy.ErrNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, errState):
+		status = http.StatusConflict
+	case errors.Is(err, understudy.ErrInvalid):
+		status = http.StatusBadRequest
+	default:
+		h.o.Logger.Error("jobs: a request", "err", err)
+		text = "the store does not answer; the log tells why"
+	}
+	writeJSON(w, status, struct {
+		Error string `json:"error"`
+	}{text})
+}
+
+func (h *handler) list(r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	most := f.Limit
+	f.Limit++ // to know whether there are more
+	all, err := h.o.Jobs.Jobs(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	p := page{Jobs: []shown{}}
+	for i := range all[:min(len(all), most)] {
+		p.Jobs = append(p.Jobs, show(&all[i]))
+	}
+	if len(all) > most {
+		p.Before = all[most-1].Number
+	}
+	return p, nil
+}
+
+// filterOf reads the query of GET: kind, state (several, also with commas),
+// before, limit.
+func filterOf(query string) (f understudy.JobFilter, err error) {
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return f, fmt.Errorf("%w: the query cannot be read", understudy.ErrInvalid)
+	}
+	f.Limit = 100
+	for name, values := range q {
+		for _, v := range values {
+			switch name {
+			case "kind":
+				f.Kind = v
+			case "state":
+				for word := range strings.SplitSeq(v, ",") {
+					state, ok := stateOf(word)
+					if !ok {
+						return f, fmt.Errorf("%w: state: write waiting, running, done, failed, cancelled or expired", understudy.ErrInvalid)
+					}
+					if !slices.Contains(f.States, state) {
+						f.States = append(f.States, state)
+					}
+				}
+			case "before":
+				if f.Before, err = strconv.ParseInt(v, 10, 64); err != nil || f.Before < 1 {
+					return f, fmt.Errorf("%w: before: write a job's number", understudy.ErrInvalid)
+				}
+			case "limit":
+				if f.Limit, err = strconv.Atoi(v); err != nil || f.Limit < 1 || f.Limit >= understudy.MaxJobs {
+					return f, fmt.Errorf("%w: limit: write a number from 1 to %d", understudy.ErrInvalid, understudy.MaxJobs-1)
+				}
+			default:
+				return f, fmt.Errorf("%w: there is no parameter of that name; there are kind, state, before and limit", understudy.ErrInvalid)
+			}
+		}
+	}
+	return f, nil
+}
+
+func stateOf(word string) (understudy.JobState, bool) {
+	for s := understudy.JobWaiting; s <= understudy.JobExpired; s++ {
+		if s.String() == word {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+func numberOf(r *http.Request) (int64, error) {
+	n, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%w: no job has that number", understudy.ErrNotFound)
+	}
+	return n, nil
+}
+
+// stateError tells apart a job in the wrong state from a request that is wrong.
+func stateError(err error) error {
+	if errors.Is(err, understudy.ErrInvalid) {
+		return fmt.Errorf("%w: %w", errState, err)
+	}
+	return err
+}
+
+func (h *handler) cancel(r *http.Request) (any, error) {
+	n, err := numberOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.o.Jobs.Cancel(r.Context(), n); err != nil {
+		return nil, stateError(err)
+	}
+	h.o.Logger.Info("job cancelled", "job", n)
+	all, err := h.o.Jobs.Jobs(r.Context(), understudy.JobFilter{Number: n, Limit: 1})
+	if err != nil || len(all) == 0 {
+		return struct {
+			Number int64 `json:"number"`
+		}{n}, nil // it is cancelled all the same
+	}
+	return show(&all[0]), nil
+}
+
+func (h *handler) replay(r *http.Request) (any, error) {
+	n, err := numberOf(r)
+	if err != nil {
+		return nil, err
+	}
+	again, err := h.o.Jobs.Replay(r.Context(), n)
+	if err != nil {
+		return nil, stateError(err)
+	}
+	h.o.Logger.Info("job replayed", "job", n, "as", again)
+	return struct {
+		Number int64 `json:"number"`
+	}{again}, nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // plain structs of numbers, strings and times marshal
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the caller has left
+}
