@@ -58,6 +58,7 @@ type house struct {
 	files   *store.Files
 	seals   *viewer.Seals
 	mirror  *mirror.Mirror
+	landed  *landed
 	jobs    *jobs.Runner
 	faces   []*face // the viewer's first
 	worn    *dress
@@ -166,8 +167,10 @@ func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*un
 // openMirror makes the clients and the mirror over all of them.
 func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	m := b.cfg.Mirror
+	h.openBus()
 	o := mirror.Options{
-		Store: h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
+		Landed: h.tell,
+		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
 		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits),
 	}
 	for _, src := range h.sources {
