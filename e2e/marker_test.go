@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -106,7 +107,7 @@ func (g *garden) ids(k *understudy.Kind) []string {
 // queriesOf are the queries a list is asked with. Filters go by the spec's
 // fields, so some are on what support may not see.
 func (g *garden) queriesOf(k *understudy.Kind, l *understudy.List) []string {
-	all := []string{"", "?PageSize=50&Page=1&PageToken=PA" + g.id(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
+	all := []string{"", "?understudy.as_of=" + time.Now().UTC().Format(time.RFC3339Nano), "?PageSize=50&Page=1&PageToken=PA" + g.id(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
 	for _, f := range l.Filters {
 		values := []string{"1"}
 		if f.Name == "Status" || f.Name == "Origin" {
@@ -181,7 +182,12 @@ func (g *garden) viewerTries(method, path string) []try {
 		switch {
 		case strings.Contains(at, "{id}"):
 			for _, id := range g.ids(k) {
-				all = append(all, reading(method, strings.ReplaceAll(at, "{id}", id))...)
+				one := strings.ReplaceAll(at, "{id}", id)
+				all = append(all, reading(method, one)...)
+				if len(k.ID) > 0 { // what is known of it, now and at once
+					moment := time.Now().UTC().Format(time.RFC3339Nano)
+					all = append(all, try{method, one + "?understudy.as_of=" + moment, "", nil}, try{method, one + "?compare=2150-01-01T00:00:00Z..2151-01-01T00:00:00Z", "", nil})
+				}
 			}
 		default:
 			for i, l := range k.Lists {

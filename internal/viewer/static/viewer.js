@@ -56,7 +56,7 @@ if (live) {
   const say = () => {
     timer = 0;
     const words = [came.size && `${came.size} new`, changed.size && `${changed.size} changed`].filter(Boolean);
-    if (words.length) live.replaceChildren(Object.assign(document.createElement("a"), { href: location.href, textContent: "Show " + words.join(", ") }));
+    if (words.length) live.replaceChildren(Object.assign(document.createElement("a"), { href: location.pathname + location.search, textContent: "Show " + words.join(", ") }));
   };
   const take = (e) => {
     last = e.lastEventId;
