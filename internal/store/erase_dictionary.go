@@ -36,7 +36,6 @@ func (b *batch) retire(c *conn) error {
 		}
 		b.db.o.Logger.Warn("store: a dictionary held what is erased and is retired", "dictionary", number)
 	}
-	clear(b.dictionaries) // each is looked at once
 	return nil
 }
 

@@ -16,15 +16,17 @@ import (
 // ones stand everywhere.
 const leastTrace = 6
 
-// traces are the texts of erased bodies: the values of fields with a class.
+// traces are the texts of erased bodies: the values of fields with a class. A
+// price is nobody's.
 type traces struct {
 	texts   map[string]bool // as read
 	numbers map[string]bool // digits of those that are phone numbers
 	raw     map[string]bool // as the bodies write them, without quotes
+	long    map[string]bool // those of texts that are long
 }
 
 func newTraces() *traces {
-	return &traces{texts: map[string]bool{}, numbers: map[string]bool{}, raw: map[string]bool{}}
+	return &traces{texts: map[string]bool{}, numbers: map[string]bool{}, raw: map[string]bool{}, long: map[string]bool{}}
 }
 
 // add collects the texts of a body; only those fields when some are named.
@@ -34,7 +36,7 @@ func (t *traces) add(kind *understudy.Kind, body []byte, only []string) {
 		return
 	}
 	for _, f := range kind.Fields {
-		if f.Class == "" || len(only) > 0 && !contains(only, f.Name) {
+		if f.Class == "" || f.Class == understudy.ClassPrice || len(only) > 0 && !contains(only, f.Name) {
 			continue
 		}
 		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
@@ -65,6 +67,9 @@ func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
 		}
 		t.texts[text] = true
 		t.raw[string(body[v.Start+1:v.End-1])] = true
+		if len(text) >= longTrace {
+			t.long[text] = true
+		}
 		if n := numberOf(text); phone && len(n.digits) >= leastNumber {
 			t.numbers[n.digits] = true
 		}
@@ -109,12 +114,22 @@ func (t *traces) inText(text string) bool {
 	return t.is(text)
 }
 
-// inURI reports whether a part of an address is one of the texts, or holds one
-// of the numbers.
+// mentioned reports whether any text holds one of the long texts or numbers.
+func (t *traces) mentioned(text string) bool {
+	for one := range t.long {
+		if strings.Contains(text, one) {
+			return true
+		}
+	}
+	return t.number(text)
+}
+
+// inURI reports whether a value of an address is one of the texts, or any part
+// of it one of the numbers.
 func (t *traces) inURI(uri string) bool {
 	path, query, _ := strings.Cut(uri, "?")
 	for part := range strings.SplitSeq(path, "/") {
-		if text, err := url.PathUnescape(part); err == nil && t.is(text) {
+		if text, err := url.PathUnescape(part); err == nil && t.number(text) {
 			return true
 		}
 	}
@@ -128,9 +143,11 @@ func (t *traces) inURI(uri string) bool {
 }
 
 func (t *traces) is(text string) bool {
-	if t.texts[text] {
-		return true
-	}
+	return t.texts[text] || t.number(text)
+}
+
+// number reports whether a text holds one of the numbers.
+func (t *traces) number(text string) bool {
 	for n := range numbersIn(text) {
 		if t.numbers[n] {
 			return true

@@ -150,6 +150,7 @@ type batch struct {
 	pages           []int64
 	late            []int64 // pages that show a wanted version and were saved meanwhile; the writing connection's
 	dictionaries    map[int64][]byte
+	searched        bool // for the traces, in what is neither version nor page
 }
 
 // erasing is one listed record.
@@ -289,6 +290,7 @@ func (b *batch) run(ctx context.Context) error {
 		if err := b.transaction(ctx, func(c *conn) error { return b.take(c, part) }); err != nil {
 			return err
 		}
+		b.searched = true
 		b.done += int64(len(part))
 		if b.o.Progress != nil {
 			b.o.Progress(b.done, max(b.total, b.done))
@@ -372,8 +374,13 @@ func (b *batch) deletePages(c *conn, numbers []int64) error {
 
 // take takes the bodies of some records out, in a transaction.
 func (b *batch) take(c *conn, part []erasing) error {
-	if err := b.retire(c); err != nil {
-		return err
+	if !b.searched {
+		if err := b.retire(c); err != nil {
+			return err
+		}
+		if err := b.beside(c); err != nil {
+			return err
+		}
 	}
 	var records, versions, files int64
 	for i := range part {

@@ -24,5 +24,8 @@ func HoldWriter(db *DB) (release func()) {
 // Trained waits for dictionaries being trained.
 func Trained(db *DB) { db.training.Wait() }
 
+// Clean overwrites remains, and says how many bytes.
+func Clean(db *DB) (int64, error) { return db.clean(context.Background()) }
+
 // Tidied waits until nothing makes room.
 func Tidied(db *DB) { db.room.work.Wait() }

@@ -390,7 +390,7 @@ func (db *DB) Close() error {
 		}
 	default:
 	}
-	if err != nil {
+	if err = errors.Join(err, db.remains.close()); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil

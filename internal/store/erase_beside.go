@@ -1,0 +1,72 @@
+// Beside: jobs and notes hold names and places, no texts; erasing makes sure.
+
+package store
+
+import "database/sql/driver"
+
+// longTrace is how long a text must be to be looked for in jobs and notes,
+// where a word like "messages" is no person's.
+const longTrace = 16
+
+var (
+	selectJobTexts = &statement{head: "SELECT number, key, payload, mark, error, note FROM job"}
+	deleteJobText  = &statement{head: "DELETE FROM job WHERE number = ?"}
+	clearJobText   = &statement{head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
+	selectAllNotes = &statement{head: "SELECT name, value FROM note"}
+)
+
+// beside takes the batch's texts out of jobs and notes, in a transaction. A job
+// or a note that is about them goes whole; of one that only mentions them the
+// mention goes.
+func (b *batch) beside(c *conn) error {
+	if !b.traces.worth() {
+		return nil
+	}
+	var gone, mention []int64
+	err := c.query(selectJobTexts, 0, nil, func(r []driver.Value) error {
+		switch {
+		case b.traces.inValue(r[1]) || b.traces.inValue(r[2]) || b.traces.inValue(r[3]):
+			gone = append(gone, r[0].(int64))
+		case b.traces.inValue(r[4]) || b.traces.inValue(r[5]):
+			mention = append(mention, r[0].(int64))
+		}
+		return nil
+	})
+	var notes []string
+	if err == nil {
+		err = c.query(selectAllNotes, 0, nil, func(r []driver.Value) error {
+			if b.traces.inValue(r[0]) || b.traces.inValue(r[1]) {
+				notes = append(notes, r[0].(string))
+			}
+			return nil
+		})
+	}
+	for _, n := range gone {
+		if err == nil {
+			err = c.exec(deleteJobText, 0, n)
+		}
+	}
+	for _, n := range mention {
+		if err == nil {
+			err = c.exec(clearJobText, 0, n)
+		}
+	}
+	for _, name := range notes {
+		if err == nil {
+			_, err = c.one(deleteNote, []driver.Value{name}, func([]driver.Value) {})
+		}
+	}
+	return err
+}
+
+// worth reports whether there is anything to look for in jobs and notes.
+func (t *traces) worth() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
+
+// inValue reports whether a column holds a long text or a number.
+func (t *traces) inValue(v driver.Value) bool {
+	text, ok := v.(string)
+	if b, isBytes := v.([]byte); isBytes {
+		text, ok = string(b), true
+	}
+	return ok && text != "" && t.mentioned(text)
+}

@@ -1,0 +1,201 @@
+// The parts of the file's pages that hold nothing: read off the file format
+// (https://www.sqlite.org/fileformat2.html), never guessed.
+
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The kinds of pages of a tree.
+const (
+	indexInterior = 2
+	tableInterior = 5
+	indexLeaf     = 10
+	tableLeaf     = 13
+)
+
+// treePage is one page of a tree, taken apart.
+type treePage struct {
+	kind     byte
+	children []uint32 // of an interior page
+	chains   []chain  // of cells whose payload goes on in other pages
+	used     []bool   // which bytes are in use
+}
+
+// chain is the part of a payload that lies in pages of its own.
+type chain struct {
+	first uint32
+	bytes int64
+}
+
+func (t *treePage) leaf() bool { return t.kind == indexLeaf || t.kind == tableLeaf }
+
+// layout is what is the same for every page of a file.
+type layout struct {
+	size   int // of a page, in bytes
+	usable int // less what is reserved at its end
+	pages  uint32
+}
+
+// layoutOf reads the file's header.
+func layoutOf(header []byte) (l layout, err error) {
+	if len(header) < 100 || string(header[:16]) != "SQLite format 3\x00" {
+		return l, fmt.Errorf("the file has no header")
+	}
+	if l.size = int(binary.BigEndian.Uint16(header[16:])); l.size == 1 {
+		l.size = 1 << 16
+	}
+	l.usable = l.size - int(header[20])
+	l.pages = binary.BigEndian.Uint32(header[28:])
+	switch {
+	case l.size < 512 || l.size&(l.size-1) != 0 || l.usable < 480:
+		return l, fmt.Errorf("pages of %d bytes", l.size)
+	case binary.BigEndian.Uint32(header[52:]) != 0:
+		return l, fmt.Errorf("a file that vacuums itself")
+	case binary.BigEndian.Uint32(header[24:]) != binary.BigEndian.Uint32(header[92:]):
+		return l, fmt.Errorf("its header does not say how many pages there are")
+	}
+	return l, nil
+}
+
+// parse takes a page of a tree apart. Whatever is not as the format says is an
+// error: then nothing may be overwritten.
+func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
+	head := 0
+	if number == 1 {
+		head = 100
+	}
+	t = &treePage{kind: data[head], used: make([]bool, l.size)}
+	cells, width := int(binary.BigEndian.Uint16(data[head+3:])), 8
+	switch t.kind {
+	case indexInterior, tableInterior:
+		width = 12
+	case indexLeaf, tableLeaf:
+	default:
+		return nil, fmt.Errorf("page %d is of kind %d", number, data[head])
+	}
+	start := head + width + 2*cells
+	if start > l.usable {
+		return nil, fmt.Errorf("page %d has %d cells", number, cells)
+	}
+	for i := range start {
+		t.used[i] = true
+	}
+	for i := l.usable; i < l.size; i++ {
+		t.used[i] = true
+	}
+	for i := range cells {
+		at := int(binary.BigEndian.Uint16(data[head+width+2*i:]))
+		length, err := l.cell(t, data, at)
+		if err == nil && at < start {
+			err = fmt.Errorf("it begins at %d", at)
+		}
+		if err == nil {
+			err = t.claim(at, length, l.usable)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("page %d, cell %d: %w", number, i, err)
+		}
+	}
+	if width == 12 {
+		t.children = append(t.children, binary.BigEndian.Uint32(data[head+8:]))
+	}
+	for at := int(binary.BigEndian.Uint16(data[head+1:])); at != 0; {
+		if at < start || at+4 > l.usable {
+			return nil, fmt.Errorf("page %d: a free block at %d", number, at)
+		}
+		if err := t.claim(at, 4, l.usable); err != nil {
+			return nil, fmt.Errorf("page %d: a free block: %w", number, err)
+		}
+		next := int(binary.BigEndian.Uint16(data[at:]))
+		if next != 0 && next < at+4 {
+			return nil, fmt.Errorf("page %d: a free block at %d after %d", number, next, at)
+		}
+		at = next
+	}
+	return t, nil
+}
+
+// claim marks bytes as used; no byte is anybody else's.
+func (t *treePage) claim(at, length, end int) error {
+	if at+length > end {
+		return fmt.Errorf("%d bytes at %d", length, at)
+	}
+	for i := at; i < at+length; i++ {
+		if t.used[i] {
+			return fmt.Errorf("byte %d is used twice", i)
+		}
+		t.used[i] = true
+	}
+	return nil
+}
+
+// cell is how many bytes a cell takes on its page.
+func (l layout) cell(t *treePage, data []byte, at int) (length int, err error) {
+	r := data[min(at, l.usable):l.usable]
+	n := 0
+	if t.kind == tableInterior || t.kind == indexInterior {
+		if len(r) < 4 {
+			return 0, fmt.Errorf("it is cut off")
+		}
+		t.children = append(t.children, binary.BigEndian.Uint32(r))
+		n = 4
+	}
+	var payload uint64
+	if t.kind != tableInterior {
+		v, w := varint(r[n:])
+		payload, n = v, n+w
+		if w == 0 {
+			return 0, fmt.Errorf("it is cut off")
+		}
+	}
+	if t.kind == tableInterior || t.kind == tableLeaf {
+		_, w := varint(r[n:])
+		if n += w; w == 0 {
+			return 0, fmt.Errorf("it is cut off")
+		}
+	}
+	if t.kind != tableInterior {
+		local := l.local(t.kind, payload)
+		if n += local; uint64(local) < payload {
+			if n+4 > len(r) {
+				return 0, fmt.Errorf("it is cut off")
+			}
+			t.chains = append(t.chains, chain{binary.BigEndian.Uint32(r[n:]), int64(payload) - int64(local)})
+			n += 4
+		}
+	}
+	return max(n, 4), nil
+}
+
+// local is how much of a payload lies on the page itself.
+func (l layout) local(kind byte, payload uint64) int {
+	most := (l.usable-12)*64/255 - 23
+	if kind == tableLeaf {
+		most = l.usable - 35
+	}
+	if payload <= uint64(most) {
+		return int(payload)
+	}
+	least := (l.usable-12)*32/255 - 23
+	if k := least + int((payload-uint64(least))%uint64(l.usable-4)); k <= most {
+		return k
+	}
+	return least
+}
+
+// varint reads a number of the format; 0 bytes: it is cut off.
+func varint(b []byte) (v uint64, n int) {
+	for i := range min(len(b), 9) {
+		if i == 8 {
+			return v<<8 | uint64(b[8]), 9
+		}
+		v = v<<7 | uint64(b[i]&0x7f)
+		if b[i] < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, 0
+}

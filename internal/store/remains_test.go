@@ -1,0 +1,146 @@
+// Remains: a file is the same before and after, less what belongs to nothing.
+
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// holds are the files of a folder that hold a text.
+func holds(t testing.TB, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if n := bytes.Count(data, []byte(text)); n > 0 {
+			found = append(found, fmt.Sprintf("%s %d times", filepath.Base(path), n))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// noise is text that does not pack, so that it stands in the file as it is.
+func noise(rng *rand.Rand, n int) string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = letters[rng.IntN(len(letters))]
+	}
+	return string(b)
+}
+
+// TestRemains lets notes of all sizes come, change and go, and looks for each
+// text that is no longer there in every byte of the folder.
+func TestRemains(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, rand.Uint64()))
+	dir := t.TempDir()
+	db := openDB(t, filepath.Join(dir, "understudy.db"))
+	held, was := map[string]string{}, []string{}
+	before := 0
+	for round := range 3 {
+		for range 300 {
+			name := fmt.Sprint("walk/", rng.IntN(300))
+			if old, ok := held[name]; ok {
+				was = append(was, old[:min(len(old), 16)])
+			}
+			if rng.IntN(3) == 0 {
+				delete(held, name)
+				if err := db.SetNote(t.Context(), name, nil); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			held[name] = noise(rng, 24+rng.IntN(1<<rng.IntN(15)))
+			if err := db.SetNote(t.Context(), name, []byte(held[name])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, text := range was {
+			before += len(holds(t, dir, text))
+		}
+		n, err := store.Clean(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range was {
+			if found := holds(t, dir, text); len(found) > 0 {
+				t.Fatalf("round %d: %s is still in %s", round, text, found)
+			}
+		}
+		if again, err := store.Clean(db); err != nil || again != 0 {
+			t.Fatalf("cleaned again: %d bytes, %v", again, err)
+		}
+		t.Logf("round %d: %d bytes overwritten, %d texts were", round, n, len(was))
+		was = was[:0]
+		all, err := db.Notes(t.Context(), "walk/")
+		if err != nil || len(all) != len(held) {
+			t.Fatalf("%d notes, %v, want %d", len(all), err, len(held))
+		}
+		for name, text := range held {
+			if string(all[name]) != text {
+				t.Fatalf("%s is not what it was", name)
+			}
+		}
+		var sound string
+		if err := raw(t, filepath.Join(dir, "understudy.db")).QueryRow("PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {
+			t.Fatalf("integrity: %s, %v", sound, err)
+		}
+	}
+	if before == 0 {
+		t.Fatal("nothing remained before either: this test cannot fail")
+	}
+}
+
+// TestRemainsUnderLoad cleans again and again while pages are saved and read.
+func TestRemainsUnderLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	w := storetest.NewWorld(3, 2000)
+	var wg sync.WaitGroup
+	end := make(chan struct{})
+	for i := range 2 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				p, _ := w.List(50, n%40, (n*50)%1900, storetest.Epoch.Add(time.Duration(n+i)*time.Second))
+				if _, err := db.Save(t.Context(), p); err != nil && !strings.Contains(err.Error(), understudy.ErrOutdated.Error()) {
+					t.Error(err)
+					return
+				}
+				_, _ = db.Page(t.Context(), p.Key) // it may be replaced meanwhile
+			}
+		})
+	}
+	for range 10 {
+		if _, err := store.Clean(db); err != nil {
+			t.Error(err)
+		}
+	}
+	close(end)
+	wg.Wait()
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Fatalf("verify: %v, %v", r.Problems, err)
+	}
+}
