@@ -20,6 +20,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/diagnostics"
+	"understudy/internal/feed"
 	"understudy/internal/proxy"
 	"understudy/internal/viewer"
 	"understudy/upstream"
@@ -59,6 +60,7 @@ func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
 	for _, path := range diagnostics.Routes() {
 		control = append(control, "GET "+path)
 	}
+	control = append(control, feed.Routes()...)
 	faces := []face{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
 	for _, f := range faces {
 		if len(f.routes) < 2 {
@@ -136,6 +138,14 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
 	case method == "POST" && strings.HasPrefix(path, "/jobs/"): // of a job that is not there: those that are do their work
 		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
+	case path == "/-/feed", path == "/-/feed.json":
+		all := []try{{"GET", path + "?nonsense=1", "", nil}, {"GET", path + "?after=999999999", "", nil}}
+		for _, query := range []string{"after=0&wait=0s", "after=0&limit=1000&wait=0s", "after=0&wait=0s&kind=calls&field=from", "after=0&wait=0s&kind=messages&field=body", "after=0&wait=0s&field=x_new", "source=twilio&after=now&wait=0s"} {
+			all = append(all, reading(method, path+"?"+query)...)
+		}
+		return all
+	case path == "/-/webhooks/{name}":
+		return []try{{method, "/-/webhooks/none", `{"after":0}`, []string{"Content-Type", "application/json"}}}
 	case strings.HasPrefix(path, "/-/") && !strings.Contains(path, "{"):
 		return reading(method, path)
 	case path == "/-/static/{file}":

@@ -25,14 +25,14 @@ import (
 type Change struct {
 	// N is the change's number, rising by one from change to change; 0 for a
 	// role that does not see every record.
-	N       int64     `json:"n"`
+	N       int64     `json:"n,omitempty"`
 	Source  string    `json:"source"`
 	Kind    string    `json:"kind"`
 	ID      string    `json:"id"`
 	What    string    `json:"what"` // came, changed, went
-	Fields  []string  `json:"fields"`
-	Version int64     `json:"version"` // of the record now; 0 as N
-	At      time.Time `json:"at"`      // when it was noticed
+	Fields  []string  `json:"fields,omitempty"`
+	Version int64     `json:"version,omitempty"` // of the record now; 0 as N
+	At      time.Time `json:"at"`                // when it was noticed
 	// Cursor is the place behind this change, for Options.After: the number, or
 	// a sealed text for a role that may not know numbers.
 	Cursor string `json:"cursor"`

@@ -59,6 +59,7 @@ func (c *config) check() error {
 			bad("credentials[%d]: %w", i, err)
 		}
 	}
+	errs = append(errs, c.checkFeed()...)
 	if _, taken := c.Roles[understudy.RoleAll]; taken {
 		bad("roles.all: that role is built in; choose another name")
 	}

@@ -20,6 +20,8 @@ type config struct {
 	Limits      limitsConfig                            `yaml:"limits"`
 	Jobs        jobsConfig                              `yaml:"jobs"`
 	Log         logConfig                               `yaml:"log"`
+	Feed        feedConfig                              `yaml:"feed"`
+	Webhooks    []*webhookConfig                        `yaml:"webhooks"`
 }
 
 type viewerConfig struct {

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/diagnostics"
+	"understudy/internal/feed"
 	"understudy/internal/proxy"
 	"understudy/internal/viewer"
 )
@@ -31,6 +32,9 @@ func (h *house) openFaces(ctx context.Context, p policy, b blueprint) error {
 		if src.PublicURL == "" {
 			src.PublicURL = publicURL(h.faces[len(h.faces)-1].listener.Addr())
 		}
+	}
+	if err := h.openFeed(ctx, p); err != nil {
+		return err
 	}
 	d, err := h.dress(h.cfg, p)
 	if err != nil {
@@ -53,8 +57,9 @@ func (h *house) openFace(ctx context.Context, name, addr, flag string, refusal [
 
 // policy is who may do what, as the settings say. It is replaced whole.
 type policy struct {
-	gate *access.Gate
-	book *callers.Book
+	gate  *access.Gate
+	book  *callers.Book
+	hooks []feed.Hook
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
@@ -74,13 +79,18 @@ func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy,
 	book, err := callers.New(callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by}, Now: time.Now,
 	})
-	return policy{gate, book}, err
+	if err != nil {
+		return policy{}, err
+	}
+	hooks, err := cfg.readWebhooks(ctx, b.secrets)
+	return policy{gate, book, hooks}, err
 }
 
 // dress is what the faces do under one policy: a handler for each, in order.
 // Gate, callers and every view in memory go when it is replaced.
 type dress struct {
 	handlers []http.Handler
+	policy   policy
 	viewer   *viewer.Viewer
 	proxies  map[string]*proxy.Proxy // by source
 }
@@ -100,12 +110,12 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		Snapshot: h.viewerSnapshot, Control: control, Jobs: h.jobs, Version: version(), Logger: h.log, Now: time.Now,
+		Snapshot: h.viewerSnapshot, Control: control, Jobs: h.jobs, Feed: "/-/feed", Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &dress{viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
+	d := &dress{policy: p, viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
@@ -201,6 +211,7 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	if s.Jobs, err = h.jobStats(ctx); err != nil {
 		return s, err
 	}
+	s.Webhooks = h.webhookStats()
 	return s, nil
 }
 

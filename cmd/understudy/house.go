@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/feed"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
@@ -60,6 +61,7 @@ type house struct {
 	mirror  *mirror.Mirror
 	landed  *landed
 	jobs    *jobs.Runner
+	feed    *feed.Feed
 	faces   []*face // the viewer's first
 	worn    *dress
 	access  *accesslog.Log
@@ -226,7 +228,7 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	if first != nil {
 		faces = append([]*face{first}, faces...)
 	}
-	tasks := append([]task{h.mirror.Run, h.jobs.Run}, more...)
+	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.feed.Run}, more...)
 	if h.plan.again != nil {
 		tasks = append(tasks, h.reloads)
 	}

@@ -38,7 +38,7 @@ func (j *jobsConfig) check() error {
 
 // kinds are all sorts of jobs, each from its room.
 func (h *house) kinds() []jobs.Kind {
-	return nil
+	return []jobs.Kind{h.deliverKind()}
 }
 
 // openJobs makes the runner. The folder's lock makes sure that no other
@@ -62,6 +62,7 @@ func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler,
 	}
 	mux.Handle("/-/jobs", j)
 	mux.Handle("/-/jobs/", j)
+	h.controlFeed(mux)
 	return mux, nil
 }
 

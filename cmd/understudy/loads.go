@@ -21,7 +21,8 @@ func (h *house) limits() map[string]diagnostics.Limit {
 	return map[string]diagnostics.Limit{
 		"waiters": limitOf(l.Waiters), "waiters_each": limitOf(l.Each),
 		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind),
-		"request_body": {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
+		"feed_subscribers": h.feedLoad(),
+		"request_body":     {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
 	}
 }
 

@@ -37,6 +37,8 @@ type commands struct {
 	Check   checkCmd   `cmd:"" help:"Check the settings file and print what it means."`
 	Store   storeCmd   `cmd:"" help:"Look at the database of a data folder."`
 	Purge   purgeCmd   `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
+	Tail    tailCmd    `cmd:"" help:"Follow what comes, changes and goes."`
+	Hooks   hooksCmd   `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -81,8 +81,11 @@ func (h *house) load(ctx context.Context) (cfg *config, restart []string, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := h.poll(polls); err != nil {
+	if err := h.feed.SetPolicy(ctx, p.feed()); err != nil {
 		return nil, nil, errors.Join(err, d.Close())
+	}
+	if err := h.poll(polls); err != nil {
+		return nil, nil, errors.Join(err, d.Close(), h.feed.SetPolicy(ctx, h.worn.policy.feed()))
 	}
 	h.apply(cfg, secrets)
 	h.wear(d)
@@ -146,7 +149,7 @@ func limitsOf(l *limitsConfig) mirror.Limits {
 // live are the settings that hold as soon as they are read again, and all
 // below them; NAME stands for any name. Everything else needs a restart.
 var live = []string{
-	"credentials", "roles", "viewer.role", "viewer.public_url",
+	"credentials", "roles", "webhooks", "viewer.role", "viewer.public_url",
 	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls",
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
 	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",

@@ -34,6 +34,7 @@ type Snapshot struct {
 	Media     Media             `json:"media"`
 	Settings  Settings          `json:"settings"`
 	Jobs      Jobs              `json:"jobs"`
+	Webhooks  []Webhook         `json:"webhooks,omitempty"`
 }
 
 // Jobs counts promised work. Done to Lost count since the process began.
@@ -52,6 +53,19 @@ type Jobs struct {
 	Again     int64  `json:"again"` // runs after which the job waits again
 	Lost      int64  `json:"lost"`  // leases
 	Trouble   string `json:"trouble,omitempty"`
+}
+
+// Webhook is how one webhook out does.
+type Webhook struct {
+	Name      string     `json:"name"`
+	Source    string     `json:"source"`
+	State     string     `json:"state"` // ok, failing, paused
+	Why       string     `json:"why,omitempty"`
+	Failing   *time.Time `json:"failing_since,omitempty"`
+	After     int64      `json:"after"`     // everything up to this change is delivered
+	Behind    int64      `json:"behind"`    // changes after it, wanted or not
+	Delivered int64      `json:"delivered"` // changes, ever
+	At        *time.Time `json:"delivered_at,omitempty"`
 }
 
 // Limit is one bound: what it is, what is in use of it, and how often it bit.

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"understudy"
@@ -24,7 +25,7 @@ const keySize = 32
 // sealingKey is the key kept in the store, made when there is none.
 func sealingKey(ctx context.Context, s Store) ([]byte, error) {
 	key, err := s.Note(ctx, keyNote)
-	if err != nil {
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, fmt.Errorf("feed: read the key of cursors: %w", err)
 	}
 	if len(key) == keySize {

@@ -30,7 +30,7 @@ type Store interface {
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	// LastChange is the number given last, 0 when there is none.
 	LastChange(ctx context.Context, source string) (int64, error)
-	// Note is a value kept under a name; nil when there is none.
+	// Note is a value kept under a name; understudy.ErrNotFound when there is none.
 	Note(ctx context.Context, name string) ([]byte, error)
 	SetNote(ctx context.Context, name string, value []byte) error
 }

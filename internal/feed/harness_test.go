@@ -58,6 +58,9 @@ func (t *table) LastChange(_ context.Context, source string) (int64, error) {
 func (t *table) Note(_ context.Context, name string) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.notes[name] == nil {
+		return nil, understudy.ErrNotFound
+	}
 	return slices.Clone(t.notes[name]), nil
 }
 

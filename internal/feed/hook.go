@@ -119,10 +119,10 @@ func (h *hooks) make(ctx context.Context, one Hook) (*hook, error) {
 	}
 	made.progress = &progress{busy: make(chan struct{}, 1), due: true}
 	note, err := h.f.o.Store.Note(ctx, noteOf(one.Name))
-	if err != nil {
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}
-	if note != nil {
+	if err == nil {
 		if err := json.Unmarshal(note, &made.state); err != nil {
 			return nil, fmt.Errorf("what is kept of it cannot be read: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -33,16 +34,30 @@ type sender struct {
 	now       func() time.Time
 }
 
+// CheckURL says what is wrong with a webhook's address, as far as it can be told
+// without resolving it.
+func CheckURL(address string, private bool) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("url: want https://host/path")
+	case u.User != nil || u.Fragment != "":
+		return errors.New("url: it must hold no credentials and no fragment")
+	case u.Scheme != "https" && !private:
+		return errors.New("url: only https, unless allow_private is set")
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if why := forbidden(a, private); why != "" {
+			return fmt.Errorf("url: the address is %s", why)
+		}
+	}
+	return nil
+}
+
 // newSender checks the address and the secret.
 func newSender(h Hook, now func() time.Time) (*sender, error) {
-	u, err := url.Parse(h.URL)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, errors.New("url: want https://host/path")
-	case u.User != nil || u.Fragment != "":
-		return nil, errors.New("url: it must hold no credentials and no fragment")
-	case u.Scheme != "https" && !h.AllowPrivate:
-		return nil, errors.New("url: only https, unless allow_private is set")
+	if err := CheckURL(h.URL, h.AllowPrivate); err != nil {
+		return nil, err
 	}
 	signature, err := standardwebhooks.NewWebhook(h.Secret.Reveal())
 	if err != nil || h.Secret.Empty() {

@@ -1,0 +1,107 @@
+// Webhooks: how those of a running server do, and setting one going again.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"understudy/internal/feed"
+)
+
+type hooksCmd struct {
+	Name   string `arg:"" optional:"" help:"The webhook to set going again; without one all are shown."`
+	After  *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
+	Config string `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
+	Data   string `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
+}
+
+// hooksWait bounds a command to the server.
+const hooksWait = 30 * time.Second
+
+// Run shows all webhooks, or resumes one.
+func (c *hooksCmd) Run(ctx context.Context, p *process) error {
+	if c.Name == "" && c.After != nil {
+		return usageError{errors.New("--after is for one webhook; name it")}
+	}
+	run, err := runningServer(p, c.Config, c.Data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, hooksWait)
+	defer cancel()
+	if c.Name != "" {
+		var one feed.HookStats
+		body, err := json.Marshal(struct {
+			After *int64 `json:"after,omitempty"`
+		}{c.After})
+		if err != nil {
+			return err
+		}
+		if err := run.command(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
+			return err
+		}
+		return printHooks(p.stdout, []feed.HookStats{one})
+	}
+	var all struct {
+		Webhooks []feed.HookStats `json:"webhooks"`
+	}
+	if err := run.command(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
+		return err
+	}
+	if len(all.Webhooks) == 0 {
+		_, err := fmt.Fprintln(p.stdout, "the settings name no webhooks; docs/feed.md shows one")
+		return err
+	}
+	return printHooks(p.stdout, all.Webhooks)
+}
+
+// printHooks writes a table.
+func printHooks(w io.Writer, all []feed.HookStats) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WEBHOOK\tSOURCE\tSTATE\tAFTER\tBEHIND\tDELIVERED\tWHY")
+	for _, s := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.Source, s.State, s.After, s.Behind, s.Delivered, s.Why)
+	}
+	return t.Flush()
+}
+
+// command asks the running server, with its token.
+func (r runInfo) command(ctx context.Context, method, path string, body []byte, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, method, r.Viewer+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+r.Token)
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return json.Unmarshal(data, answer)
+	}
+	var problem struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(data, &problem) != nil || problem.Error == "" {
+		problem.Error = resp.Status
+	}
+	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound {
+		return usageError{errors.New(problem.Error)}
+	}
+	return fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, problem.Error)
+}
