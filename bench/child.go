@@ -137,7 +137,16 @@ func (c *child) cpu() (time.Duration, error) {
 
 // resident is its resident memory in bytes.
 func (c *child) resident() (int64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	n, err := residentOf(c.cmd.Process.Pid)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return n, nil
+}
+
+// residentOf is a process's resident memory in bytes.
+func residentOf(pid int) (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
@@ -147,5 +156,5 @@ func (c *child) resident() (int64, error) {
 			return kib << 10, nil
 		}
 	}
-	return 0, fmt.Errorf("/proc status of %s has no VmRSS", c.name)
+	return 0, fmt.Errorf("/proc/%d/status has no VmRSS", pid)
 }

@@ -29,6 +29,7 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.60.1 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
 
 replace understudy => ../

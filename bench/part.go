@@ -28,6 +28,9 @@ var parts = []part{
 	{"memory", "first page after a restart, resident memory, pages a byte limit holds", memory},
 	{"million", "a million records on disk: start, bytes a record", million},
 	{"overload", "three times as many cold questions as may be answered, beside warm ones", overload},
+	{"ingest", "a million records into the store, with changes and indexes", ingest},
+	{"folders", "what differs between two listings, beside an object a row", folders},
+	{"events", "telling four subscribers in the process", events},
 	{"reader", "one reader a second on the newest page, through refreshes and a fault", reader},
 }
 
