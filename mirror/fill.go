@@ -47,9 +47,9 @@ func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed
 	if f.Reason == understudy.Waiting {
 		f.Reason = understudy.Sync
 	}
-	landed, err := m.fillOnce(ctx, &f, s, k)
+	landed, _, err := m.fillOnce(ctx, &f, s, k)
 	if errors.Is(err, understudy.ErrOutdated) {
-		landed, err = m.fillOnce(ctx, &f, s, k)
+		landed, _, err = m.fillOnce(ctx, &f, s, k)
 	}
 	if err != nil {
 		return landed, fmt.Errorf("mirror: fill %s: %w", f.Target.Key, err)
@@ -57,38 +57,38 @@ func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed
 	return landed, nil
 }
 
-// fillOnce waits for one flight.
-func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source, k *kind) (understudy.Landed, error) {
+// fillOnce waits for one flight; joined says that it was under way.
+func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source, k *kind) (landed understudy.Landed, joined bool, err error) {
 	if err := m.saving.may(m.now()); err != nil {
-		return understudy.Landed{}, err
+		return landed, false, err
 	}
 	w := newWeigher(ctx, fill.Weigh)
 	defer w.end()
 	f, joined, err := m.joinFill(fill, s, k, w)
 	if err != nil {
-		return understudy.Landed{}, err
+		return landed, false, err
 	}
 	defer m.leave(f, false)
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return understudy.Landed{}, ctx.Err()
+		return landed, joined, ctx.Err()
 	}
 	if f.err != nil {
 		var heavy *heavyError
 		if errors.As(f.err, &heavy) && !joined {
-			return understudy.Landed{}, heavy.error
+			return landed, false, heavy.error
 		}
-		return understudy.Landed{}, f.err
+		return landed, joined, f.err
 	}
-	landed := understudy.Landed{Page: f.page, Changes: f.changes, Reason: fill.Reason}
+	landed = understudy.Landed{Page: f.page, Changes: f.changes, Reason: fill.Reason}
 	if n := int64(len(f.page.Body)); fill.Weigh != nil && n >= light {
 		err = fill.Weigh(ctx, n) // what others began was not weighed, or not to its end
 	}
 	if f.lost != nil {
 		err = unkept(f.lost)
 	}
-	return landed, err
+	return landed, joined, err
 }
 
 // unkept is why a page is not stored, as one of the kinds of error.

@@ -14,13 +14,14 @@ type Limits struct {
 	Each    int // of these, those with the same Turn; 256
 	Flights int // fetches under way, whoever wants them; 512
 	Behind  int // of these, those nobody need wait for; 256
+	Hints   int // records lately hinted at; 1024
 }
 
 func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *int
 		usual int
-	}{{&l.Waiters, 1024}, {&l.Each, 256}, {&l.Flights, 512}, {&l.Behind, 256}} {
+	}{{&l.Waiters, 1024}, {&l.Each, 256}, {&l.Flights, 512}, {&l.Behind, 256}, {&l.Hints, 1024}} {
 		if *d.limit <= 0 {
 			*d.limit = d.usual
 		}
@@ -74,12 +75,15 @@ type Load struct {
 }
 
 // Loads are all of them.
-type Loads struct{ Waiters, Each, Flights, Behind Load }
+type Loads struct{ Waiters, Each, Flights, Behind, Hints Load }
 
 // Loads are the limits and what is in use of them now; of Each that of the
 // turn with most waiters.
 func (m *Mirror) Loads() Loads {
 	l := m.limits.Load()
+	m.hints.Lock()
+	hints := Load{l.Hints, len(m.hints.known), m.hints.refused}
+	m.hints.Unlock()
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	most := 0
@@ -92,5 +96,6 @@ func (m *Mirror) Loads() Loads {
 		Each:    Load{l.Each, most, r.each},
 		Flights: Load{l.Flights, len(m.flights.running), r.flights},
 		Behind:  Load{l.Behind, m.flights.behind, r.behind},
+		Hints:   hints,
 	}
 }

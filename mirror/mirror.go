@@ -49,6 +49,8 @@ type Source struct {
 	Upstream Upstream
 	// Generations of its kinds as the store remembers them, by kind.
 	Generations map[string]int64
+	// Rate is how many requests a second it takes; 0 = 10.
+	Rate float64
 }
 
 // Options are the mirror's settings. Sources and Store must be set.
@@ -87,6 +89,7 @@ type Mirror struct {
 	start   time.Time // the clock's zero for what is kept in one word
 
 	flights  flights
+	hints    hints
 	media    media
 	saving   saving
 	prefetch chan hope
@@ -134,6 +137,7 @@ func New(o Options) (*Mirror, error) {
 	m.SetLimits(o.Limits)
 	m.media.files, m.media.errands, m.media.whys = o.Files, map[understudy.Key]*bringing{}, map[understudy.Key]why{}
 	m.flights.running = map[understudy.Key]*flight{}
+	m.hints.known, m.hints.running = map[hinted]*hint{}, make(chan struct{}, hinters)
 	m.flights.turns = map[uint64]int{}
 	m.flights.cooling = map[understudy.Key]time.Time{}
 	m.ctx, m.close = context.WithCancel(context.Background())

@@ -17,6 +17,11 @@ const (
 	idleRate  = 10              // how much rarer polls are then
 	pause     = time.Minute     // between tries while nothing can be saved
 	maxRetry  = 30 * time.Second
+
+	soonest  = 1.0 / 3 // of the usual time between two polls, while much happens
+	quicken  = 0.7     // what a poll that brings something new makes of that time
+	slacken  = 1.5     // what polls that bring nothing do
+	quietFor = 3       // so many of them, one after the other
 )
 
 // poll is one list's newest page, kept warm.
@@ -26,8 +31,36 @@ type poll struct {
 	kind   *kind
 	wake   chan struct{} // what is held became old at once
 	gone   chan struct{} // closed when it is no longer polled
+	hinted atomic.Bool   // somebody says that there is something new
 
 	newest atomic.Pointer[time.Time] // when upstream gave what is held
+}
+
+// rhythm is what the goroutine of a poll knows.
+type rhythm struct {
+	fails  int
+	tried  time.Time
+	jitter float64
+	urgent bool // what is held became old, or a hint came
+	pace   float64
+	quiet  int      // polls in a row that brought nothing
+	sum    [16]byte // of the last page brought
+}
+
+// brought notes a page. One that differs from the last makes the next come
+// sooner; when several in a row do not, it comes later again. The first tells
+// nothing.
+func (r *rhythm) brought(sum [16]byte) {
+	before := r.sum
+	switch r.sum = sum; {
+	case before == [16]byte{}:
+	case before != sum:
+		r.pace, r.quiet = max(r.pace*quicken, soonest), 0
+	default:
+		if r.quiet++; r.quiet >= quietFor {
+			r.pace, r.quiet = min(r.pace*slacken, 1), 0
+		}
+	}
 }
 
 // landed notes that a newest page is held; who brought it does not matter.
@@ -55,14 +88,15 @@ func (p *poll) caughtUp() time.Time {
 // keepWarm refills until the mirror closes. The page comes due when three
 // quarters of its fresh time are over, give or take a little so that sources
 // do not keep step; the rest is room for a slow answer and for one that fails.
+// While much happens it comes due sooner.
 func (m *Mirror) keepWarm(p *poll) {
 	m.recall(p)
-	fails, tried := 0, time.Time{}
+	r := rhythm{pace: 1}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		jitter := 0.95 + rand.Float64()/10
-		timer.Reset(m.pollIn(p, fails, tried, jitter))
+		r.jitter = 0.95 + rand.Float64()/10
+		timer.Reset(m.pollIn(p, &r))
 		select {
 		case <-m.ctx.Done():
 			return
@@ -70,13 +104,10 @@ func (m *Mirror) keepWarm(p *poll) {
 			return
 		case <-timer.C:
 		case <-p.wake:
-			if fails == 0 && m.saving.trouble() == "" && m.isSuperseded(p) {
-				m.land(p, &fails, &tried)
-			}
-			continue
+			r.urgent = p.hinted.Swap(false) || r.urgent || m.isSuperseded(p)
 		}
-		if m.pollIn(p, fails, tried, jitter) <= 0 {
-			m.land(p, &fails, &tried)
+		if m.pollIn(p, &r) <= 0 && p.source.share.take(m.now(), len(p.source.polls())) {
+			m.land(p, &r)
 		}
 	}
 }
@@ -146,66 +177,89 @@ func (m *Mirror) recall(p *poll) {
 }
 
 // land refills once and counts failures.
-func (m *Mirror) land(p *poll, fails *int, tried *time.Time) {
-	*tried = m.now()
-	if err := m.refill(p); err != nil {
-		*fails++
+func (m *Mirror) land(p *poll, r *rhythm) {
+	r.tried, r.urgent = m.now(), false
+	sum, err := m.refill(p)
+	if err != nil {
+		r.fails++
 		return
 	}
-	*fails = 0
+	r.fails = 0
+	if sum != [16]byte{} {
+		r.brought(sum)
+	}
 }
 
 var errRefused = errors.New("mirror: upstream refuses the polled page")
 
-// refill waits for a flight to the polled page, whoever began it.
-func (m *Mirror) refill(p *poll) error {
+// refill waits for a flight to the polled page, whoever began it. The sum is that
+// of the page, zero when it counts for nothing.
+func (m *Mirror) refill(p *poll) (sum [16]byte, err error) {
 	f, _, err := m.join(p.target, p.source, p.kind, errand{reason: understudy.Poll, direct: true})
 	if err != nil {
-		return err
+		return sum, err
 	}
 	defer m.leave(f, true)
 	select {
 	case <-f.done:
 	case <-m.ctx.Done():
-		return m.ctx.Err()
+		return sum, m.ctx.Err()
 	}
 	switch {
 	case f.err != nil:
-		return f.err
+		return sum, f.err
 	case f.page.Status >= 400:
-		return errRefused
+		return sum, errRefused
 	case f.overtaken():
-		return nil // a write or a purge came meanwhile, and a nudge with it
+		return sum, nil // a write or a purge came meanwhile, and a nudge with it
 	}
 	p.landed(f.page, true)
-	return nil
+	return f.page.Sum, nil
 }
 
-// pollIn is how long until the page is due.
-func (m *Mirror) pollIn(p *poll, fails int, tried time.Time, jitter float64) time.Duration {
+// pollIn is how long until the page is due and may be asked for.
+func (m *Mirror) pollIn(p *poll, r *rhythm) time.Duration {
 	now := m.now()
-	if m.saving.trouble() != "" && !tried.IsZero() {
-		return remaining(now, tried.Add(pause), pause)
+	due := m.dueIn(p, r, now)
+	if due > 0 {
+		return due
 	}
-	if fails > 0 {
+	return p.source.share.wait(now, len(p.source.polls()))
+}
+
+// dueIn is how long until the page is due.
+func (m *Mirror) dueIn(p *poll, r *rhythm, now time.Time) time.Duration {
+	if m.saving.trouble() != "" && !r.tried.IsZero() {
+		return remaining(now, r.tried.Add(pause), pause)
+	}
+	if r.fails > 0 {
 		// Wide apart, so that what failed together does not come back together.
-		wait := time.Duration(float64(min(time.Second<<min(fails-1, 10), maxRetry)) * (1 + 5*(jitter-1)))
-		return remaining(now, tried.Add(wait), wait)
+		wait := time.Duration(float64(min(time.Second<<min(r.fails-1, 10), maxRetry)) * (1 + 5*(r.jitter-1)))
+		return remaining(now, r.tried.Add(wait), wait)
 	}
 	at := p.caughtUp()
-	if at.IsZero() {
+	if r.urgent || at.IsZero() {
 		return 0
 	}
 	age, sane := m.ages().age(now, at)
 	if !sane {
 		return 0
 	}
-	every := time.Duration(float64(m.ages().Newest) * 0.75 * jitter)
+	every := time.Duration(float64(m.ages().Newest) * 0.75 * r.jitter)
 	if m.idle(p.source, now) {
 		// Looked at as often as ever, so that a reader who comes back is noticed.
 		return min(every*idleRate-age, every)
 	}
-	return every - age
+	return time.Duration(float64(every)*r.pace) - age
+}
+
+// Reading says that somebody follows a source without asking for pages: a feed's
+// subscriber. It counts as a reader for five minutes, so who follows on says it
+// again before they are over. It is cheap.
+func (m *Mirror) Reading(source string) {
+	if s := m.sources[source]; s != nil {
+		s.wasRead(m.word(m.now()))
+	}
 }
 
 // idle reports whether nobody has read of the source for a while.

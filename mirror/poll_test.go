@@ -84,6 +84,76 @@ func TestIdleRate(t *testing.T) {
 	})
 }
 
+// TestPollsAdapt: while every poll brings something they come up to three times
+// as often; when nothing comes any more they go back to the usual.
+func TestPollsAdapt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		count := func(d time.Duration, each func()) int {
+			before, _ := s.fetches("Calls.json")
+			for range int(d / (5 * time.Second)) {
+				s.Reading("twilio") // as a subscriber of the feed
+				if each != nil {
+					each()
+				}
+				time.Sleep(5 * time.Second)
+			}
+			after, _ := s.fetches("Calls.json")
+			return after - before
+		}
+		n := 10
+		arrive := func() {
+			n++
+			s.set(sid(n), "completed", true)
+		}
+		if n := count(10*time.Minute, nil); n < 25 || n > 29 {
+			t.Errorf("%d polls in ten quiet minutes", n)
+		}
+		count(time.Minute, arrive)
+		if n := count(10*time.Minute, arrive); n < 70 || n > 82 {
+			t.Errorf("%d polls in ten busy minutes", n)
+		}
+		count(5*time.Minute, nil)
+		if n := count(10*time.Minute, nil); n < 25 || n > 29 {
+			t.Errorf("%d polls in ten minutes, quiet again", n)
+		}
+	})
+}
+
+// TestPollsKeepTheirShare: all polls of a source together take a tenth of its
+// rate at most, whatever makes them come.
+func TestPollsKeepTheirShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls", "messages", "conferences"), func(o *Options) { o.Sources[0].Rate = 0.5 })
+		for i := range 3600 {
+			s.Reading("twilio")
+			s.set(sid(100+i), "completed", true)
+			if i%7 == 0 {
+				s.Hint("twilio", "calls", sid(100+i))
+			}
+			time.Sleep(time.Second)
+		}
+		_, by := s.fetches("")
+		if n := by[understudy.Poll]; n < 170 || n > 180+3 {
+			t.Errorf("%d polls in an hour at half a request a second", n)
+		}
+		if err := s.SetRate("twilio", 0); err != nil {
+			t.Error(err)
+		}
+		before := by[understudy.Poll]
+		for range 600 {
+			s.Reading("twilio")
+			time.Sleep(time.Second)
+		}
+		if _, by := s.fetches(""); by[understudy.Poll]-before < 75 {
+			t.Errorf("%d polls in ten minutes at ten requests a second", by[understudy.Poll]-before)
+		}
+		if s.SetRate("none", 1) == nil {
+			t.Error("the rate of no source is set")
+		}
+	})
+}
+
 func TestPollsThroughAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
@@ -99,7 +169,7 @@ func TestPollsThroughAnOutage(t *testing.T) {
 			t.Errorf("%d polls in four minutes of outage", n)
 		}
 		s.script(func() { s.fail = nil })
-		time.Sleep(33 * time.Second)
+		time.Sleep(40 * time.Second) // the longest wait after a failure, a quarter more, and an answer
 		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
 	})
 }

@@ -21,6 +21,7 @@ type source struct {
 	kinds    map[string]*kind // "" is the kind of paths the spec does not name
 	polling  atomic.Pointer[map[understudy.Key]*poll]
 	lastRead atomic.Int64 // a word of time
+	share    share
 	counts   counts
 }
 
@@ -62,6 +63,7 @@ func (m *Mirror) addSource(given Source) error {
 	}
 	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}}
 	s.media, _ = given.Upstream.(Media)
+	s.share.set(given.Rate)
 	for _, name := range given.Media {
 		if k := given.Spec.Kind(name); k == nil || len(k.Media) == 0 {
 			return fmt.Errorf("mirror: source %s: media: %q has no contents", given.Name, name)

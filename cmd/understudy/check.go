@@ -39,7 +39,7 @@ func (c *config) check() error {
 		n    int
 	}{
 		{"waiters", c.Limits.Waiters}, {"waiters_each", c.Limits.WaitersEach}, {"flights", c.Limits.Flights},
-		{"behind", c.Limits.Behind}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes}, {"connections", c.Limits.Connections},
+		{"behind", c.Limits.Behind}, {"hints", c.Limits.Hints}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes}, {"connections", c.Limits.Connections},
 	} {
 		if l.n < 0 {
 			bad("limits.%s: %d is negative", l.name, l.n)

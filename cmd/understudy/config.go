@@ -88,6 +88,7 @@ type limitsConfig struct {
 	WaitersEach int      `yaml:"waiters_each"` // of one credential, default 256
 	Flights     int      `yaml:"flights"`      // fetches under way, default 512
 	Behind      int      `yaml:"behind"`       // of these, with no reader waiting, default 256
+	Hints       int      `yaml:"hints"`        // records lately hinted at, default 1024
 	Queue       int      `yaml:"queue"`        // waiting for one source's budget, default 1000
 	Writes      int      `yaml:"writes"`       // under way to one source, half of them of one credential, default 64
 	Connections int      `yaml:"connections"`  // of one port, default 4096

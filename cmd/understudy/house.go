@@ -203,7 +203,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		for _, k := range kinds {
 			generations[k.Kind] = k.Generation
 		}
-		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations})
+		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate})
 	}
 	m2, err := mirror.New(o)
 	h.mirror = m2

@@ -123,6 +123,9 @@ func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
 	for _, src := range h.sources {
 		s, c := cfg.Sources[src.Name], h.clients[src.Name]
 		c.SetBudget(s.Rate, s.Concurrency)
+		if err := h.mirror.SetRate(src.Name, s.Rate); err != nil {
+			h.log.Error("settings: rate", "source", src.Name, "err", err)
+		}
 		c.SetQueue(cfg.Limits.Queue)
 		// Also when it is the same: what refused it may have changed its mind.
 		c.SetCredential("", secrets[src.Name])
@@ -143,7 +146,7 @@ func agesOf(m *mirrorConfig) mirror.Ages {
 }
 
 func limitsOf(l *limitsConfig) mirror.Limits {
-	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind}
+	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind, Hints: l.Hints}
 }
 
 // live are the settings that hold as soon as they are read again, and all
@@ -152,7 +155,7 @@ var live = []string{
 	"credentials", "roles", "webhooks", "viewer.role", "viewer.public_url",
 	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls",
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
-	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",
+	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.hints", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",
 }
 
 // needRestart names the settings that differ from those the house was started

@@ -1,0 +1,187 @@
+// Hints: somebody says that a record changed, and it is fetched once more.
+//
+//	hint --> of nothing known ---> fetched
+//	     --> of one being fetched, fetched once more, a second after the last
+//	         or just so            began, however many hints came meanwhile
+//	     --> of one that waits --> nothing: what comes is new enough
+
+package mirror
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+const (
+	hintEvery = time.Second           // between two fetches of one record
+	hintAfter = 50 * time.Millisecond // so that a burst is one fetch
+	hinters   = 4                     // fetches for hints at once
+)
+
+// hints are the records somebody has lately hinted at.
+type hints struct {
+	sync.Mutex
+	known   map[hinted]*hint
+	refused int64
+	running chan struct{} // a place for each fetch
+}
+
+// hinted names a record.
+type hinted struct{ source, kind, id string }
+
+// hint is one record's fetch: waiting for its turn, under way, or over for less
+// than a second.
+type hint struct {
+	kind   *kind
+	target *understudy.Target // nil: the kind has no instance
+	begun  bool
+	again  bool // a hint came after it began
+}
+
+// Hint says that a record may have changed upstream. It is fetched once more, in
+// the lane nobody waits in, whether or not it was ever seen, and when it turns
+// out to be new the newest page of its polled list is too. Of many hints for one
+// record at most one a second causes a fetch; one that comes while it is fetched
+// causes another after it. Hints are hopes: while Limits.Hints records are
+// waiting others are forgotten, and a fetch that fails is not tried again.
+// Hint returns at once. An unknown source, kind or id that cannot be one is
+// nothing to look at.
+func (m *Mirror) Hint(source, kind, id string) {
+	s := m.sources[source]
+	if s == nil || kind == "" || s.kinds[kind] == nil || id == "" {
+		return
+	}
+	k := s.kinds[kind]
+	target, ok := s.instanceOf(s.Spec.Kind(kind), id)
+	if !ok {
+		return
+	}
+	name := hinted{source, kind, id}
+	m.hints.Lock()
+	defer m.hints.Unlock()
+	switch h := m.hints.known[name]; {
+	case h != nil:
+		h.again = h.again || h.begun
+	case len(m.hints.known) >= m.limits.Load().Hints:
+		m.hints.refused++
+	default:
+		h = &hint{kind: k, target: target}
+		// Goroutines are added under the flights' lock while the mirror is open.
+		m.flights.Lock()
+		defer m.flights.Unlock()
+		if m.closed.Load() {
+			return
+		}
+		m.hints.known[name] = h
+		m.work.Go(func() { m.look(name, h) })
+	}
+}
+
+// instanceOf is where a record is asked for; nil when the kind has no instance
+// that the id and the source's settings lead to. It reports false for an id that
+// is none.
+func (s *source) instanceOf(k *understudy.Kind, id string) (*understudy.Target, bool) {
+	parts := strings.Split(id, understudy.IDSeparator)
+	if len(parts) != len(k.ID) || len(id) > understudy.MaxURI/2 {
+		return nil, false
+	}
+	for _, in := range k.Instances {
+		path := in.Path
+		for i, name := range in.ID {
+			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(parts[i]))
+		}
+		path, ok := s.fill(path)
+		if !ok {
+			continue
+		}
+		t, err := s.Spec.Target(s.Name, path, "")
+		if err != nil || t.Instance != in || t.ID != id {
+			return nil, false // it reads as something else
+		}
+		return t, true
+	}
+	return nil, true
+}
+
+// look fetches one record for as long as hints come.
+func (m *Mirror) look(name hinted, h *hint) {
+	wait := hintAfter
+	for {
+		if m.sleep(wait) != nil {
+			return
+		}
+		select {
+		case m.hints.running <- struct{}{}:
+		case <-m.ctx.Done():
+			return
+		}
+		m.hints.Lock()
+		h.begun, h.again = true, false
+		m.hints.Unlock()
+		began := m.now()
+		early := m.lookOnce(h)
+		<-m.hints.running
+		if m.sleep(remaining(m.now(), began.Add(hintEvery), hintEvery)) != nil || !m.lookAgain(name, h, early) {
+			return
+		}
+		wait = 0
+	}
+}
+
+// sleep waits, or ends with the mirror.
+func (m *Mirror) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.ctx.Done():
+	}
+	return m.ctx.Err()
+}
+
+// lookAgain reports whether a record is to be fetched again; else its hints are
+// forgotten.
+func (m *Mirror) lookAgain(name hinted, h *hint, early bool) bool {
+	m.hints.Lock()
+	defer m.hints.Unlock()
+	if h.again || early {
+		h.begun = false
+		return true
+	}
+	delete(m.hints.known, name)
+	return false
+}
+
+// lookOnce fetches a record. It reports whether it shared a fetch that had begun
+// before the hint, which may have come too early.
+func (m *Mirror) lookOnce(h *hint) (early bool) {
+	if h.target == nil {
+		h.kind.hinted()
+		return false
+	}
+	fill := understudy.Fill{Target: h.target, Reason: understudy.Refresh, RecordsOnly: true}
+	landed, joined, err := m.fillOnce(m.ctx, &fill, h.kind.source, h.kind)
+	if err != nil {
+		return joined
+	}
+	for _, c := range landed.Changes {
+		if c.What == understudy.Came {
+			h.kind.hinted()
+		}
+	}
+	return joined
+}
+
+// hinted makes the polled lists of a kind be fetched soon.
+func (k *kind) hinted() {
+	for _, p := range k.source.polls() {
+		if p.kind == k {
+			p.hinted.Store(true)
+			p.nudge()
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Hints: one fetch for many, for what is known and what is not.
+
+package mirror
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+func TestHintsAreOneFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.get(t, s.newest(t))
+		synctest.Wait()
+		s.set(sid(2), "busy", true)
+		for range 100 {
+			s.Hint("twilio", "calls", sid(2))
+		}
+		time.Sleep(time.Minute)
+		n, by := s.fetches("Calls/" + sid(2))
+		if n != 1 || by[understudy.Refresh] != 1 {
+			t.Errorf("%d fetches by %v for a hundred hints", n, by)
+		}
+		if a := s.get(t, s.call(t, sid(2))); a.How != understudy.Stale && a.How != understudy.Composed {
+			t.Errorf("the record came %s", a.How)
+		}
+		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
+			t.Errorf("a list that shows what changed came %s", a.How)
+		}
+	})
+}
+
+// TestHintWhileItIsFetched: what came after the fetch began is fetched after it,
+// once, and never more than once a second.
+func TestHintWhileItIsFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.script(func() { s.delay = func(understudy.Fetch) time.Duration { return 3 * time.Second } })
+		s.Hint("twilio", "calls", sid(2))
+		time.Sleep(time.Second)
+		for range 100 {
+			s.Hint("twilio", "calls", sid(2))
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if n, _ := s.fetches(""); n != 2 {
+			t.Errorf("%d fetches, want one and one after", n)
+		}
+		s.script(func() { s.delay = func(understudy.Fetch) time.Duration { return 100 * time.Millisecond } })
+		for range 100 { // ten seconds of hints
+			s.Hint("twilio", "calls", sid(3))
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if n, _ := s.fetches("Calls/" + sid(3)); n < 10 || n > 11 {
+			t.Errorf("%d fetches in ten seconds of hints", n)
+		}
+		if l := s.Loads().Hints; l.Now != 0 || l.Refused != 0 || l.Limit != 1024 {
+			t.Errorf("afterwards: %+v", l)
+		}
+	})
+}
+
+// TestHintJoinsNothingOlder: a fetch that began before the hint may bring what
+// was, so another follows.
+func TestHintJoinsNothingOlder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		go func() { _, _ = s.Page(t.Context(), understudy.Ask{Target: s.call(t, sid(1))}) }()
+		synctest.Wait()
+		s.Hint("twilio", "calls", sid(1))
+		time.Sleep(time.Minute)
+		if n, by := s.fetches(""); n != 2 || by[understudy.Refresh] != 1 {
+			t.Errorf("%d fetches by %v", n, by)
+		}
+	})
+}
+
+// TestHintOfSomethingNew: it is fetched, and the polled list with it.
+func TestHintOfSomethingNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		time.Sleep(5 * time.Second)
+		polled := func() int {
+			_, by := s.fetches("Calls.json")
+			return by[understudy.Poll]
+		}
+		lists := polled()
+		s.set(sid(9), "ringing", false)
+		s.Hint("twilio", "calls", sid(9))
+		time.Sleep(2500 * time.Millisecond)
+		if after := polled(); after != lists+1 {
+			t.Errorf("%d fetches of the newest page", after-lists)
+		}
+		if a := s.get(t, s.newest(t)); a.How != understudy.Warm || a.Page.Rows[0].ID != sid(9) {
+			t.Errorf("the newest page came %s and begins with %s", a.How, a.Page.Rows[0].ID)
+		}
+		s.Hint("twilio", "calls", sid(9)) // nothing new: the list is left alone
+		time.Sleep(2500 * time.Millisecond)
+		if after := polled(); after != lists+1 {
+			t.Errorf("%d fetches of the newest page after a hint that brought nothing", after-lists)
+		}
+	})
+}
+
+func TestHintsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		s.SetLimits(Limits{Hints: 10})
+		for i := range 50 {
+			s.Hint("twilio", "calls", sid(i))
+		}
+		time.Sleep(hintAfter)
+		synctest.Wait()
+		if n, _ := s.fetches(""); n != hinters {
+			t.Errorf("%d fetches at once", n)
+		}
+		if l := s.Loads().Hints; l.Now != 10 || l.Refused != 40 || l.Limit != 10 {
+			t.Errorf("%+v", l)
+		}
+		time.Sleep(time.Minute)
+		if n, _ := s.fetches(""); n != 10 {
+			t.Errorf("%d fetches", n)
+		}
+		s.stop() // hints to a mirror that is closed, or is closing
+		s.Hint("twilio", "calls", sid(1))
+	})
+}
+
+func TestHintsAtNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		long := fmt.Sprintf("%05000d", 1)
+		for _, h := range [][3]string{
+			{"none", "calls", sid(1)}, {"twilio", "none", sid(1)}, {"twilio", "", sid(1)}, {"twilio", "calls", ""},
+			{"twilio", "calls", "../Messages"}, {"twilio", "calls", "a~b"}, {"twilio", "calls", long},
+			{"twilio", "calls", "a/b"}, {"twilio", "participants", "CF1"}, {"twilio", "participants", "CF1~"},
+		} {
+			s.Hint(h[0], h[1], h[2])
+		}
+		s.Hint("twilio", "participants", "CF1~CA1")
+		s.Hint("twilio", "calls", "a?b=c#d{AccountSid}") // odd, and still one segment
+		time.Sleep(time.Minute)
+		if n, _ := s.fetches(""); n != 2 {
+			t.Errorf("%d fetches: %v", n, s.asked)
+		}
+		if n, _ := s.fetches("/Conferences/CF1/Participants/CA1.json"); n != 1 {
+			t.Error("a record with a composite id is not fetched")
+		}
+	})
+}
