@@ -81,6 +81,11 @@ func run(ctx context.Context, program, folder, docs, only string) error {
 	if err != nil {
 		return err
 	}
+	past, err := alter(c.viewer, demo.URL("slowapi"))
+	if err != nil {
+		return err
+	}
+	pages = append(pages, past...)
 	var end func()
 	if c.tab, end, err = browser.Open(ctx); err != nil {
 		return err
@@ -244,14 +249,4 @@ func warm(viewer, dropIn string) error {
 	return nil
 }
 
-func fault(api, rules string) error {
-	resp, err := http.Post(api+"/-/faults", "application/json", strings.NewReader(rules))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("faults: %s", resp.Status)
-	}
-	return nil
-}
+func fault(api, rules string) error { return post(api+"/-/faults", rules) }

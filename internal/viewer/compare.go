@@ -115,7 +115,7 @@ func (q *visit) compare(t *understudy.Target) error {
 }
 
 // pick finds the versions that stood at both moments, in a shape that was seen
-// by then: the page's own before any other.
+// by then: one in which they differ, the page's own before any other.
 func (q *visit) pick(p past, t *understudy.Target, moments []time.Time) (before, after *sight, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
@@ -124,13 +124,21 @@ func (q *visit) pick(p past, t *understudy.Target, moments []time.Time) (before,
 		b, goneB := p.at(moments[1], shape)
 		switch {
 		case a != nil && a.Kept && b != nil && b.Kept:
-			return a, b, nil
+			if len(changed(a, b)) > 0 {
+				return a, b, nil
+			}
+			if before == nil {
+				before, after = a, b
+			}
 		case goneA || goneB:
 			why = "It was gone then."
 		}
 		if a != nil && a.Kept {
 			missing = moments[1]
 		}
+	}
+	if before != nil {
+		return before, after, nil
 	}
 	return nil, nil, &problem{
 		Title: "There is no version of " + say(missing, q.start, q.zone, true).Text, Hint: why,

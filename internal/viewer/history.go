@@ -37,33 +37,50 @@ type sight struct {
 type past struct {
 	sights []*sight
 	more   bool // there are older ones
+	bound  bool // there may be, further back than is looked
 }
 
-// readPast reads at most limit versions of the record at hand.
+// readPast reads at most limit sights of a record. It reads on until there is
+// one more or no older version: a page that led on to none would tell that
+// something hidden had changed.
 func (q *visit) readPast(id string, limit int) (past, error) {
 	if q.v.History == nil || !q.kind.remembered() || id == "" {
 		return past{}, nil
 	}
 	ctx, cancel := context.WithTimeout(q.ctx, glance)
 	defer cancel()
-	versions, err := q.v.History.History(ctx, q.source.Name, q.kind.Name, id, limit+1)
-	if errors.Is(err, understudy.ErrNotFound) {
-		return past{}, nil
+	for n := limit + 1; ; n = min(4*n, mostVersions+1) {
+		versions, err := q.v.History.History(ctx, q.source.Name, q.kind.Name, id, n+1)
+		if errors.Is(err, understudy.ErrNotFound) {
+			return past{}, nil
+		}
+		if err != nil {
+			return past{}, fmt.Errorf("viewer: history of %s %s: %w", q.kind.One, id, err)
+		}
+		cut := len(versions) > n
+		p, err := q.see(versions, cut)
+		if err != nil {
+			return past{}, err
+		}
+		if cut && len(p.sights) <= limit && n <= mostVersions {
+			continue
+		}
+		p.more = len(p.sights) > limit
+		p.bound = p.more && limit >= mostVersions
+		p.sights = p.sights[:min(len(p.sights), limit)]
+		return p, nil
 	}
-	if err != nil {
-		return past{}, fmt.Errorf("viewer: history of %s %s: %w", q.kind.One, id, err)
-	}
-	return q.see(versions, limit)
 }
 
 // see makes sights of versions, oldest first, and leaves out those in which the
-// caller sees nothing new. The one beyond the limit is there to compare with.
-func (q *visit) see(versions []understudy.Version, limit int) (past, error) {
-	p := past{more: len(versions) > limit}
+// caller sees nothing new. Of a past that is cut the oldest is there to compare
+// with and not one of them.
+func (q *visit) see(versions []understudy.Version, cut bool) (past, error) {
+	var p past
 	last := map[string]*sight{} // by shape
 	gone := false
 	for i, v := range slices.Backward(versions) {
-		beyond := i >= limit
+		beyond := cut && i == len(versions)-1
 		if v.Gone {
 			if !gone {
 				p.add(&sight{Version: v}, beyond)
@@ -76,7 +93,7 @@ func (q *visit) see(versions []understudy.Version, limit int) (past, error) {
 			return past{}, err
 		}
 		former := last[v.Shape]
-		s.before, s.first, s.back = former, len(last) == 0 && !p.more, gone
+		s.before, s.first, s.back = former, len(last) == 0 && !gone && !cut, gone
 		if former != nil && !gone && former.Kept && s.Kept && len(changed(former, s)) == 0 {
 			former.Until = s.Until
 			continue

@@ -111,7 +111,7 @@ func TestTimeline(t *testing.T) {
 	}
 	golden(t, "timeline", page)
 	for _, limit := range kept.limits {
-		if limit != fewVersions+1 {
+		if limit != fewVersions+2 {
 			t.Errorf("asked for %d versions", limit)
 		}
 	}
@@ -205,6 +205,31 @@ func TestLongTimeline(t *testing.T) {
 	kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]] = kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]][:500]
 	if page := timelineOf(t, h.page(path+"?"+ownVersions+"=500", all)); !strings.Contains(page, "First seen") || strings.Contains(page, "Only the newest") {
 		t.Error("500 of 500 are called cut")
+	}
+}
+
+// However often something hidden changed, the page of who does not see it is
+// the same.
+func TestTimelineTellsNothingOfWhatIsHidden(t *testing.T) {
+	masked := as{token: "supporttoken"}
+	var want string
+	for _, hidden := range []int{1, 30, 200} {
+		h, kept, path := remembering(t, func(now []byte) [][]byte {
+			all := [][]byte{now}
+			for i := range hidden {
+				all = append(all, edited(t, now, "from", fmt.Sprintf(`"+1%03d5550111"`, i), "status", `"in-progress"`))
+			}
+			return append(all, edited(t, now, "status", `"queued"`))
+		})
+		all := kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]]
+		all[len(all)-2].From, all[len(all)-1].From = told(300), told(301) // when that began is no secret
+		page := timelineOf(t, h.page(path, masked))
+		if want == "" {
+			want = page
+		}
+		if page != want || strings.Count(page, "<li") != 3 {
+			t.Errorf("after %d hidden changes the timeline is %s\nwant %s", hidden, page, want)
+		}
 	}
 }
 

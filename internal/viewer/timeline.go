@@ -47,6 +47,7 @@ type entry struct {
 	Fields  []fieldChange
 	Beyond  int64  // changed fields that are not shown
 	Then    string // the page as of this version
+	ThenIs  string // what that link says
 	Compare string // with the one before
 	Shown   bool   // it is the one the page shows
 	Lost    bool   // its text is not kept
@@ -94,8 +95,12 @@ func (q *visit) timeline(t *understudy.Target, id string, s *sheet) *timeline {
 	for i, sg := range p.sights {
 		e := q.entry(s, sg, t.Shape())
 		e.Shown = sg == shown
-		if sg.Kept && i > 0 { // the newest is the page itself
-			e.Then = here + withQuery(append(slices.Clone(vars), asOf{at: sg.From}.param()...))
+		switch {
+		case !sg.Kept || e.Shown || sg.Shape != t.Shape():
+		case i == 0:
+			e.Then, e.ThenIs = here+withQuery(vars), "As it is"
+		default:
+			e.Then, e.ThenIs = here+withQuery(append(slices.Clone(vars), asOf{at: sg.From}.param()...)), "As it was"
 		}
 		if sg.Kept && sg.before != nil && sg.before.Kept {
 			e.Compare = here + withQuery(append(slices.Clone(vars), compareParam(sg.before.From, sg.From)))
@@ -103,11 +108,11 @@ func (q *visit) timeline(t *understudy.Target, id string, s *sheet) *timeline {
 		out.Entries = append(out.Entries, e)
 	}
 	switch {
-	case p.more && limit < mostVersions:
+	case p.bound:
+		out.Bound = mostVersions
+	case p.more:
 		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, mostVersions))}
 		out.Older = q.asOf.keep(here+withQuery(append(slices.Clone(vars), next))) + "#timeline"
-	case p.more:
-		out.Bound = mostVersions
 	}
 	out.Action, out.Hidden = here, vars
 	out.picks(q, p, t.Shape())
