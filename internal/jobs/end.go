@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/weigh"
 )
 
 // begin starts a claimed job.
@@ -19,14 +18,26 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	kind := r.kinds[j.Kind]
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	u := &Run{r: r, kind: kind, cancel: cancel, job: j, beatAt: now, leaseEnd: j.LeaseEnd}
+	// Tried here, so that the next claim knows what is left.
+	u.working = j.Weight <= 0 // what weighs nothing does not queue behind what is heavy
+	if j.Weight > 0 && j.Weight <= r.o.Memory {
+		u.load = r.scale.TryAcquire(j.Weight)
+		u.working = u.load != nil
+	}
+	gathers := !u.working
 	r.mu.Lock()
 	r.runs[j.Number] = u
-	r.gathering++
 	r.counts.Begun++
+	if gathers {
+		r.gathering++
+	}
 	r.mu.Unlock()
 	r.all.Go(func() {
 		defer cancel(nil)
-		err := u.gather(ctx)
+		var err error
+		if gathers {
+			err = u.gather(ctx)
+		}
 		if err == nil {
 			err = u.do(ctx)
 		}
@@ -46,17 +57,17 @@ func (u *Run) gather(ctx context.Context) error {
 	if bytes > r.o.Memory {
 		return &tooHeavy{bytes, r.o.Memory}
 	}
-	var load *weigh.Load
-	if bytes > 0 { // what weighs nothing does not queue behind what is heavy
-		var err error
-		if load, err = r.scale.Acquire(ctx, bytes); err != nil {
-			return err
-		}
+	load, err := r.scale.Acquire(ctx, bytes)
+	if err != nil {
+		return err
 	}
 	u.mu.Lock()
-	u.load, u.working = load, true
-	u.mu.Unlock()
-	return context.Cause(ctx)
+	defer u.mu.Unlock()
+	u.load = load
+	if u.working = ctx.Err() == nil; !u.working {
+		return context.Cause(ctx) // it is over before it began
+	}
+	return nil
 }
 
 // do does the work. A panic is an error whose text, which may tell anything, is

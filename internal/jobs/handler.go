@@ -64,6 +64,9 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 			return nil, fmt.Errorf("jobs: public_url: %w", err)
 		}
 	}
+	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusForbidden, problem{"this form comes from another site"})
+	}))
 	h := &handler{o}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/jobs", h.answer(h.list))
@@ -198,9 +201,11 @@ func (h *handler) refuse(w http.ResponseWriter, err error) {
 		h.o.Logger.Error("jobs: a request", "err", err)
 		text = "the store does not answer; the log tells why"
 	}
-	writeJSON(w, status, struct {
-		Error string `json:"error"`
-	}{text})
+	writeJSON(w, status, problem{text})
+}
+
+type problem struct {
+	Error string `json:"error"`
 }
 
 func (h *handler) list(r *http.Request) (any, error) {

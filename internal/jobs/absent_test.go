@@ -1,0 +1,519 @@
+// What is wrong with kevinburke/rickover, the queue we learned from, is absent
+// here. One test for each:
+//
+//	its defect                                            the test that it is absent
+//	a database error reads as "no attempts left, done"    TestAStoreErrorIsNoEnd
+//	an archive that failed is reported as done            TestAnEndThatWasNotWrittenIsNotTaken
+//	the jitter is always 0                                TestJitterIsReal
+//	a late success archives a job begun again             TestALateEndIsRefused
+//	concurrency holds in one process only                 TestConcurrencyHoldsOverProcesses
+//	idle workers poll                                     TestIdleRunnersDoNotPoll
+//	no heartbeat: a long run counts as stuck              TestALongRunIsHeardOf
+//	no priorities                                         TestSoonGoesFirst
+//	nothing periodic                                      TestPeriodicKindsSurviveRestarts
+//	nothing unique                                        TestOneLiveJobAKey
+//	no cancellation                                       TestCancelEndsARun
+//	up to a second until a job starts                     TestAJobStartsAtOnce
+//	claims lock row by row (no SKIP LOCKED)               TestOneStatementClaims, in internal/store
+//	no page to see any of it                              TestJobsPage, in internal/viewer
+
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+)
+
+// faulty is a store that fails on demand and counts what it is asked.
+type faulty struct {
+	*store.Memory
+	mu    sync.Mutex
+	fail  map[string]error
+	calls map[string]int
+}
+
+func newFaulty() *faulty {
+	return &faulty{Memory: store.NewMemory(store.Options{}), fail: map[string]error{}, calls: map[string]int{}}
+}
+
+func (f *faulty) call(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[name]++
+	return f.fail[name]
+}
+
+func (f *faulty) set(err error, names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		f.fail[name] = err
+	}
+}
+
+func (f *faulty) total() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		n += c
+	}
+	return n
+}
+
+func (f *faulty) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
+	if err := f.call("claim"); err != nil {
+		return understudy.Claimed{}, err
+	}
+	return f.Memory.ClaimJobs(ctx, want)
+}
+
+func (f *faulty) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
+	if err := f.call("beat"); err != nil {
+		return nil, err
+	}
+	return f.Memory.BeatJobs(ctx, beats...)
+}
+
+func (f *faulty) EndJob(ctx context.Context, e understudy.JobEnd) (understudy.JobState, error) {
+	if err := f.call("end"); err != nil {
+		return 0, err
+	}
+	return f.Memory.EndJob(ctx, e)
+}
+
+func (f *faulty) TrimJobs(ctx context.Context, keep int, before time.Time) (int, error) {
+	if err := f.call("trim"); err != nil {
+		return 0, err
+	}
+	return f.Memory.TrimJobs(ctx, keep, before)
+}
+
+var errFull = fmt.Errorf("%w: disk full", understudy.ErrNotStored)
+
+// A store that cannot be read or written makes everything wait; no job ends by
+// it, and the runner goes on by itself.
+func TestAStoreErrorIsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, runs := newFaulty(), 0
+		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
+		defer b.stop()
+		f.set(errFull, "claim", "end", "beat", "trim")
+		n := b.add(understudy.Job{Kind: "work"})
+		time.Sleep(10 * time.Minute)
+		if b.is(n, understudy.JobWaiting); runs != 0 || b.Stats().Trouble == "" {
+			t.Fatalf("%d runs, %+v", runs, b.Stats())
+		}
+		if calls := f.total(); calls > 100 {
+			t.Errorf("%d calls in ten minutes of trouble", calls)
+		}
+		f.set(nil, "claim", "end", "beat", "trim")
+		time.Sleep(31 * time.Second)
+		if b.is(n, understudy.JobDone); runs != 1 || b.Stats().Trouble != "" {
+			t.Fatalf("%d runs, %+v", runs, b.Stats())
+		}
+	})
+}
+
+// A run that ended well while the store could not be written is done once it
+// can, and not before; while the lease can be kept it is not done again.
+func TestAnEndThatWasNotWrittenIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, runs := newFaulty(), 0
+		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
+		defer b.stop()
+		f.set(errFull, "end")
+		n := b.add(understudy.Job{Kind: "work"})
+		time.Sleep(5 * time.Minute)
+		if b.is(n, understudy.JobRunning); b.Stats().Done != 0 || runs != 1 {
+			t.Fatalf("%+v", b.Stats())
+		}
+		f.set(nil, "end")
+		time.Sleep(6 * time.Second)
+		if b.is(n, understudy.JobDone); b.Stats().Done != 1 || runs != 1 {
+			t.Fatalf("%d runs, %+v", runs, b.Stats())
+		}
+	})
+}
+
+func TestJitterIsReal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const base = 8 * time.Second
+		b := start(t, nil, jobs.Options{Workers: 64, Rand: rand.New(rand.NewPCG(1, 2)).Float64, Kinds: []jobs.Kind{{
+			Name: "work", Backoff: base, MaxBackoff: 4 * base, Attempts: 9,
+			Run: func(context.Context, *jobs.Run) error { return errors.New("no") },
+		}}})
+		defer b.stop()
+		waits := map[time.Duration]int{}
+		var sum time.Duration
+		for range 40 {
+			n := b.add(understudy.Job{Kind: "work"})
+			j := b.is(n, understudy.JobWaiting)
+			wait := time.Until(j.RunAfter)
+			if wait < base/2 || wait > base {
+				t.Fatalf("the second run after %v, want %v to %v", wait, base/2, base)
+			}
+			waits[wait]++
+			sum += wait
+		}
+		if mean := sum / 40; len(waits) < 35 || mean < base*6/10 || mean > base*9/10 {
+			t.Errorf("%d different waits, %v on average", len(waits), mean)
+		}
+		// Doubled each time, up to the bound.
+		n := b.add(understudy.Job{Kind: "work"})
+		for _, most := range []time.Duration{base, 2 * base, 4 * base, 4 * base, 4 * base} {
+			wait := time.Until(b.is(n, understudy.JobWaiting).RunAfter)
+			if wait < most/2 || wait > most {
+				t.Fatalf("waits %v, want %v to %v", wait, most/2, most)
+			}
+			time.Sleep(wait + time.Millisecond)
+		}
+	})
+}
+
+// A worker that was not heard of is late: what it says is not believed, and its
+// context ends.
+func TestALateEndIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, gate := newFaulty(), make(chan struct{})
+		var late, markErr error
+		deaf := start(t, f.Memory, jobs.Options{Store: f, Worker: "deaf", Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
+			<-gate
+			late = context.Cause(ctx)
+			markErr = r.SetMark(t.Context(), []byte("late"))
+			return nil // well, as far as it knows
+		}}}})
+		n := deaf.add(understudy.Job{Kind: "work"})
+		deaf.is(n, understudy.JobRunning)
+		f.set(errFull, "beat", "claim")
+		fresh, release := 0, make(chan struct{})
+		other := start(t, f.Memory, jobs.Options{Worker: "other", Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
+			fresh++
+			<-release
+			return errors.New("not well")
+		}}}})
+		time.Sleep(65 * time.Second)
+		if j := other.is(n, understudy.JobRunning); j.Worker != "other" || j.Fence != 2 || fresh != 1 {
+			t.Fatalf("%+v, %d runs", j, fresh)
+		}
+		close(gate)
+		if j := other.is(n, understudy.JobRunning); j.Worker != "other" || j.Mark != nil {
+			t.Fatalf("the late end was taken: %+v", j)
+		}
+		if !errors.Is(late, understudy.ErrLost) || !errors.Is(markErr, understudy.ErrLost) {
+			t.Errorf("the late run's context ended with %v, its mark with %v", late, markErr)
+		}
+		if s := deaf.Stats(); s.Done != 0 || s.Lost != 1 {
+			t.Errorf("the late runner counts %+v", s)
+		}
+		close(release)
+		if j := other.is(n, understudy.JobWaiting); j.Error != "not well" {
+			t.Errorf("%+v", j)
+		}
+		deaf.stop()
+		other.stop()
+	})
+}
+
+// Two runners over one file, as two processes would be; the runs themselves
+// count each other.
+func TestConcurrencyHoldsOverProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	const most, total = 5, 120
+	var now, peak, done atomic.Int64
+	kind := jobs.Kind{Name: "narrow work", Concurrency: most, Run: func(context.Context, *jobs.Run) error {
+		n := now.Add(1)
+		for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+		}
+		if n > most {
+			t.Errorf("%d run at once", n)
+		}
+		for range 1000 { // give the others a chance to be too many
+			if now.Load() > most {
+				break
+			}
+		}
+		now.Add(-1)
+		done.Add(1)
+		return nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var first *jobs.Runner
+	for range 2 {
+		db, err := store.Open(t.Context(), store.Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{kind}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = r
+		all.Go(func() {
+			if err := errors.Join(r.Run(ctx), db.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range total / 4 {
+		if _, err := first.Enqueue(t.Context(), understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}, understudy.Job{Kind: kind.Name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, func() bool { return done.Load() == total })
+	cancel()
+	all.Wait()
+	t.Logf("at most %d at once", peak.Load())
+}
+
+// until waits for something real.
+func until(t *testing.T, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.NewTimer(time.Minute)
+	defer end.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatal("it does not come to an end")
+		}
+	}
+}
+
+func TestIdleRunnersDoNotPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, begun := newFaulty(), time.Time{}
+		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
+		defer b.stop()
+		due := time.Now().Add(40*time.Minute + 7*time.Second)
+		b.add(understudy.Job{Kind: "work", RunAfter: due})
+		time.Sleep(time.Hour)
+		if d := begun.Sub(due); d < 0 || d > 5*time.Millisecond {
+			t.Errorf("begun %v after it was due", d)
+		}
+		// One look a lease, in which another process may have died, and the
+		// archive trimmed now and then.
+		if n := f.total(); n > 150 {
+			t.Errorf("%d calls of the store in an idle hour", n)
+		}
+	})
+}
+
+func TestALongRunIsHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, runs := store.NewMemory(store.Options{}), 0
+		kind := jobs.Kind{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
+			runs++
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(3 * time.Hour):
+				return nil
+			}
+		}}
+		a, b := start(t, m, jobs.Options{Kinds: []jobs.Kind{kind}}), start(t, m, jobs.Options{Kinds: []jobs.Kind{kind}})
+		n := a.add(understudy.Job{Kind: "work"})
+		for range 100 {
+			time.Sleep(97 * time.Second)
+			if j := a.is(n, understudy.JobRunning); time.Until(j.LeaseEnd) < 15*time.Second {
+				t.Fatalf("its lease ends in %v", time.Until(j.LeaseEnd))
+			}
+		}
+		time.Sleep(time.Hour)
+		if a.is(n, understudy.JobDone); runs != 1 {
+			t.Errorf("%d runs", runs)
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+func TestSoonGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		gate := make(chan struct{})
+		b := start(t, nil, jobs.Options{Workers: 1, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
+			<-gate
+			order = append(order, r.Job().Lane.String())
+			return nil
+		}}}})
+		defer b.stop()
+		b.add(understudy.Job{Kind: "work"})
+		synctest.Wait()
+		for _, lane := range []understudy.Lane{understudy.Bulk, understudy.Steady, understudy.Bulk, understudy.Soon, understudy.Steady, understudy.Soon} {
+			b.add(understudy.Job{Kind: "work", Lane: lane})
+		}
+		close(gate)
+		synctest.Wait()
+		if got := fmt.Sprint(order); got != "[soon soon soon steady steady bulk bulk]" {
+			t.Error(got)
+		}
+	})
+}
+
+// What fills up leaves workers to what somebody waits for.
+func TestBulkLeavesWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running, gate := map[string]int{}, make(chan struct{})
+		var mu sync.Mutex
+		b := start(t, nil, jobs.Options{Workers: 8, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
+			mu.Lock()
+			running[r.Job().Lane.String()]++
+			mu.Unlock()
+			<-gate
+			return nil
+		}}}})
+		defer b.stop()
+		for _, c := range []struct {
+			lane understudy.Lane
+			want string
+		}{{understudy.Bulk, "map[bulk:6]"}, {understudy.Steady, "map[bulk:6 steady:1]"}, {understudy.Soon, "map[bulk:6 soon:1 steady:1]"}} {
+			for range 20 {
+				b.add(understudy.Job{Kind: "work", Lane: c.lane})
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			mu.Lock()
+			if got := fmt.Sprint(running); got != c.want {
+				t.Errorf("running %v, want %v", got, c.want)
+			}
+			mu.Unlock()
+		}
+		close(gate)
+	})
+}
+
+func TestPeriodicKindsSurviveRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := store.NewMemory(store.Options{})
+		var at []time.Duration
+		begin, slow := time.Now(), time.Duration(0)
+		o := jobs.Options{Kinds: []jobs.Kind{{Name: "tick", Every: time.Minute, Run: func(context.Context, *jobs.Run) error {
+			at = append(at, time.Since(begin).Round(time.Second))
+			<-time.After(slow)
+			return nil
+		}}}}
+		is := func(want ...time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			if fmt.Sprint(at) != fmt.Sprint(want) {
+				t.Fatalf("begun at %v, want %v", at, want)
+			}
+			at = nil
+		}
+		b := start(t, m, o)
+		time.Sleep(150 * time.Second)
+		is(0, time.Minute, 2*time.Minute)
+		b.stop()
+		b = start(t, m, o) // within the minute: nothing is due
+		time.Sleep(20 * time.Second)
+		is()
+		b.stop()
+		time.Sleep(time.Hour) // what was missed is made up for once
+		b = start(t, m, o)
+		twin := start(t, m, o) // two processes are one schedule
+		time.Sleep(90 * time.Second)
+		is(3770*time.Second, 3830*time.Second)
+		slow = 10 * time.Minute // runs longer than its pace: it does not pile up
+		time.Sleep(25 * time.Minute)
+		synctest.Wait()
+		if len(at) > 3 || len(at) < 2 {
+			t.Errorf("begun at %v", at)
+		}
+		if n, err := b.Counts(t.Context()); err != nil || n.Waiting+n.Running > 1 {
+			t.Errorf("%+v, %v", n, err)
+		}
+		slow = 0
+		time.Sleep(time.Hour)
+		b.stop()
+		twin.stop()
+	})
+}
+
+func TestOneLiveJobAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, runs := make(chan struct{}), 0
+		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; <-gate; return nil }}}})
+		defer b.stop()
+		n := b.add(understudy.Job{Kind: "work", Key: "k"})
+		b.is(n, understudy.JobRunning)
+		if again := b.add(understudy.Job{Kind: "work", Key: "k"}); again != n {
+			t.Errorf("job %d beside %d", again, n)
+		}
+		close(gate)
+		b.is(n, understudy.JobDone)
+		if again := b.add(understudy.Job{Kind: "work", Key: "k"}); again == n {
+			t.Error("a job that is done takes the place of another")
+		}
+		if synctest.Wait(); runs != 2 {
+			t.Errorf("%d runs", runs)
+		}
+	})
+}
+
+func TestCancelEndsARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := store.NewMemory(store.Options{})
+		kind := jobs.Kind{Name: "work", Run: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return ctx.Err() }}
+		a, b := start(t, m, jobs.Options{Kinds: []jobs.Kind{kind}}), start(t, m, jobs.Options{Workers: 1, Kinds: []jobs.Kind{{Name: "other", Run: kind.Run}}})
+		n := a.add(understudy.Job{Kind: "work"})
+		a.is(n, understudy.JobRunning)
+		if err := a.Cancel(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if j := a.is(n, understudy.JobCancelled); j.Error != "cancelled" || j.Attempt != 1 {
+			t.Errorf("%+v", j)
+		}
+		// From another process it takes until the next sign of life.
+		n = a.add(understudy.Job{Kind: "work"})
+		a.is(n, understudy.JobRunning)
+		if err := b.Cancel(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		a.is(n, understudy.JobCancelled)
+		// Waiting ones are cancelled at once.
+		n = a.add(understudy.Job{Kind: "work", RunAfter: time.Now().Add(time.Hour)})
+		if err := b.Cancel(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		a.is(n, understudy.JobCancelled)
+		if err := b.Cancel(t.Context(), n); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("twice: %v", err)
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// Nothing is waited for: in a bubble, where only waiting takes time, none has
+// passed.
+func TestAJobStartsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun time.Time
+		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
+		defer b.stop()
+		for range 20 {
+			time.Sleep(13 * time.Minute)
+			added := time.Now()
+			b.is(b.add(understudy.Job{Kind: "work"}), understudy.JobDone)
+			if d := begun.Sub(added); d != 0 {
+				t.Fatalf("begun after %v", d)
+			}
+		}
+	})
+}
