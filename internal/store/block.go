@@ -15,42 +15,132 @@ type entry struct {
 	id     string
 	clock  int64
 	final  bool
+	parent string
 	body   []byte
+	rest   *rest // its body is made of another version's; nil: it is here
+	height int   // how many older versions rest on this one, each on the next
+}
+
+// rest is how a version is made of a later one of the same record and shape:
+// the id is the same, and most of the body.
+type rest struct {
+	on     int64  // the other version's number
+	patch  []byte // patch.go
+	clock  int64  // how much more the clock is
+	parent *string
+	made   bool // the entry has been completed
 }
 
 // hollow reports that the body was taken out: a record's body is never empty.
-func (e *entry) hollow() bool { return len(e.body) == 0 }
+func (e *entry) hollow() bool { return len(e.body) == 0 && e.rest == nil }
+
+// text is what the block holds of the body.
+func (e *entry) text() []byte {
+	if e.rest != nil {
+		return e.rest.patch
+	}
+	return e.body
+}
+
+// The flags of an entry in the newer form of a block.
+const (
+	flagFinal = 1 << iota
+	flagRests
+	flagHeight
+	flagParent // it has one; or, when it rests on another, another one than that
+)
+
+// newer is added to the count of a block in the newer form.
+const newer = 128
+
+// flags are the flags of e.
+func (e *entry) flags() (f byte) {
+	if e.final {
+		f |= flagFinal
+	}
+	if e.height > 0 {
+		f |= flagHeight
+	}
+	switch {
+	case e.rest != nil:
+		f |= flagRests
+		if e.rest.parent != nil {
+			f |= flagParent
+		}
+	case e.parent != "":
+		f |= flagParent
+	}
+	return f
+}
 
 // appendBlock appends the unpacked form: a count, then column by column the
 // record numbers and clocks (as differences), the final marks, the lengths of
 // the bodies and the places of the ids in them, then the bodies. Columns of
-// like numbers pack better than records would.
+// like numbers pack better than records would. A block whose entries have
+// parents or rest on others has the newer form, with columns for those.
 func appendBlock(dst []byte, entries []entry) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(entries)))
+	form := uint64(0)
+	for i := range entries {
+		if entries[i].flags()&^flagFinal != 0 {
+			form = newer
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(entries))+form)
 	var record, clock int64
 	for i := range entries {
 		dst = binary.AppendVarint(dst, entries[i].record-record)
 		record = entries[i].record
 	}
 	for i := range entries {
+		if r := entries[i].rest; r != nil {
+			dst = binary.AppendVarint(dst, r.clock)
+			continue
+		}
 		dst = binary.AppendVarint(dst, entries[i].clock-clock)
 		clock = entries[i].clock
 	}
 	for i := range entries {
-		final := byte(0)
-		if entries[i].final {
-			final = 1
+		dst = append(dst, entries[i].flags())
+	}
+	for i := range entries {
+		dst = binary.AppendUvarint(dst, uint64(len(entries[i].text())))
+	}
+	for i := range entries {
+		if entries[i].rest == nil {
+			dst = appendPlace(dst, entries[i].body, entries[i].id)
 		}
-		dst = append(dst, final)
+	}
+	if form == newer {
+		dst = appendRests(dst, entries)
 	}
 	for i := range entries {
-		dst = binary.AppendUvarint(dst, uint64(len(entries[i].body)))
+		dst = append(dst, entries[i].text()...)
+	}
+	return dst
+}
+
+// appendRests appends the columns of the newer form: what versions rest on,
+// as differences to the one after the last, how many rest on them, parents.
+func appendRests(dst []byte, entries []entry) []byte {
+	next := int64(0)
+	for i := range entries {
+		if r := entries[i].rest; r != nil {
+			dst = binary.AppendVarint(dst, r.on-next)
+			next = r.on + 1
+		}
 	}
 	for i := range entries {
-		dst = appendPlace(dst, entries[i].body, entries[i].id)
+		if entries[i].height > 0 {
+			dst = binary.AppendUvarint(dst, uint64(entries[i].height))
+		}
 	}
 	for i := range entries {
-		dst = append(dst, entries[i].body...)
+		switch e := &entries[i]; {
+		case e.rest != nil && e.rest.parent != nil:
+			dst = appendText(dst, *e.rest.parent)
+		case e.rest == nil && e.parent != "":
+			dst = appendPlace(dst, e.body, e.parent)
+		}
 	}
 	return dst
 }
@@ -67,37 +157,87 @@ func appendPlace(dst, body []byte, text string) []byte {
 	return dst
 }
 
-// parseBlock reads the unpacked form. The bodies are parts of data.
+// parseBlock reads the unpacked form. The bodies are parts of data. Entries
+// that rest on other versions lack what they share with them.
 func parseBlock(data []byte) ([]entry, error) {
 	r := reader{data: data}
-	n := r.count(perBlock)
+	n, form := r.count(perBlock+newer), 0
+	if n >= newer {
+		n, form = n-newer, newer
+	}
+	if n > perBlock {
+		r.fault("number too large")
+		n = 0
+	}
 	entries := make([]entry, n)
-	var record, clock int64
+	var record int64
 	for i := range entries {
 		record += r.varint()
 		entries[i].record = record
 	}
 	for i := range entries {
-		clock += r.varint()
-		entries[i].clock = clock
+		entries[i].clock = r.varint()
 	}
-	for i := range entries {
-		entries[i].final = r.byte() == 1
+	flags := make([]byte, n)
+	for i := range flags {
+		flags[i] = r.byte()
+		if form == 0 && flags[i] > flagFinal || flags[i] >= flagParent<<1 {
+			r.fault("unknown flags")
+		}
 	}
 	lengths := make([]int, n)
 	for i := range lengths {
 		lengths[i] = r.count(len(data))
 	}
-	places := make([]place, n)
-	for i := range places {
-		places[i] = r.place(len(data))
+	ids, parents := make([]place, n), make([]place, n)
+	for i := range ids {
+		if flags[i]&flagRests == 0 {
+			ids[i] = r.place(len(data))
+		}
 	}
+	r.rests(entries, flags, parents)
+	clock := int64(0)
 	for i := range entries {
-		body := r.take(lengths[i])
-		entries[i].body = body
-		entries[i].id = r.text(places[i], body)
+		e, body := &entries[i], r.take(lengths[i])
+		e.final = flags[i]&flagFinal != 0
+		if e.rest != nil {
+			e.rest.patch, e.rest.clock, e.clock = body, e.clock, 0
+			continue
+		}
+		clock += e.clock
+		e.clock, e.body = clock, body
+		e.id = r.text(ids[i], body)
+		if flags[i]&flagParent != 0 {
+			e.parent = r.text(parents[i], body)
+		}
 	}
 	return entries, r.end()
+}
+
+// rests reads the columns of the newer form.
+func (r *reader) rests(entries []entry, flags []byte, parents []place) {
+	next := int64(0)
+	for i := range entries {
+		if flags[i]&flagRests != 0 {
+			entries[i].rest = &rest{on: next + r.varint()}
+			next = entries[i].rest.on + 1
+		}
+	}
+	for i := range entries {
+		if flags[i]&flagHeight != 0 {
+			entries[i].height = r.count(maxHeight)
+		}
+	}
+	for i := range entries {
+		switch rest := entries[i].rest; {
+		case flags[i]&flagParent == 0:
+		case rest == nil:
+			parents[i] = r.place(math.MaxInt32 - 1)
+		default:
+			text := string(r.take(r.count(math.MaxInt32)))
+			rest.parent = &text
+		}
+	}
 }
 
 // reader reads numbers and bytes; after the first fault it returns zeros.

@@ -37,10 +37,11 @@ type catalog struct {
 	sources map[string]int64
 	kinds   map[kindName]*kindRow
 	shapes  map[shapeName]*shapeRow
+	parents map[int64]string // by number of the shape: where parents are, if they are
 }
 
 func newCatalog() catalog {
-	return catalog{sources: map[string]int64{}, kinds: map[kindName]*kindRow{}, shapes: map[shapeName]*shapeRow{}}
+	return catalog{sources: map[string]int64{}, kinds: map[kindName]*kindRow{}, shapes: map[shapeName]*shapeRow{}, parents: map[int64]string{}}
 }
 
 var (
@@ -48,7 +49,7 @@ var (
 	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name FROM kind k JOIN source s ON s.number = k.source"}
 	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, h.dictionary, h.envelope, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
 	insertSource  = &statement{head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
-	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix) SELECT number, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent) SELECT number, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
 	insertShape   = &statement{head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? AND k.name = ? ON CONFLICT DO NOTHING"}
 )
 
@@ -79,6 +80,7 @@ func (db *DB) readCatalog(c *conn) error {
 		if cat.shapes[name] == nil {
 			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source, name.kind}],
 				dictionary: training{number: r[3].(int64)}, envelope: training{number: r[4].(int64)}}
+			cat.parents[r[0].(int64)] = cat.shapes[name].kind.parentField()
 		}
 		return nil
 	})
@@ -120,6 +122,13 @@ func (db *DB) shape(source, kind, shape string) *shapeRow {
 	return db.catalog.shapes[shapeName{source, kind, shape}]
 }
 
+// parentField is the field of parents of a shape's kind, by the shape's number.
+func (db *DB) parentField(shape int64) string {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	return db.catalog.parents[shape]
+}
+
 // number makes sure that source, kind and shape have numbers (kind and shape
 // may be empty). It is called with the writing connection, outside a
 // transaction: a number given in vain does no harm.
@@ -127,10 +136,11 @@ func (db *DB) number(ctx context.Context, c *conn, source, kind, shape string) e
 	if _, ok := db.source(source); ok && (kind == "" || db.kind(source, kind) != nil && (shape == "" || db.shape(source, kind, shape) != nil)) {
 		return nil
 	}
+	spec := db.kindSpec(kindName{source, kind})
 	_, err := c.transaction(ctx, beginWrite, func() error {
 		err := c.exec(insertSource, 0, source)
 		if err == nil && kind != "" {
-			err = c.exec(insertKind, 0, kind, usualPrefix(db.kindSpec(kindName{source, kind})), source)
+			err = c.exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(), source)
 		}
 		if err == nil && shape != "" {
 			if err = c.exec(insertShape, 0, shape, source, kind); err != nil {

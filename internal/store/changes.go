@@ -11,9 +11,11 @@ import (
 )
 
 var (
-	insertChanges = &statement{head: "INSERT INTO change (source, n, count, kind, what, record, version, at) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
-	selectChanges = &statement{head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name FROM change c JOIN kind k ON k.number = c.kind
+	insertChanges = &statement{head: "INSERT INTO change (source, n, count, kind, what, record, version, at, fields) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	selectChanges = &statement{head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name, f.names FROM change c JOIN kind k ON k.number = c.kind LEFT JOIN fields f ON f.number = c.fields
 		WHERE c.source = ?1 AND c.n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), ?2) ORDER BY c.n LIMIT ?3`}
+	selectFields = &statement{head: "SELECT number FROM fields WHERE names = ?"}
+	insertFields = &statement{head: "INSERT INTO fields (names) VALUES (?) RETURNING number"}
 )
 
 // putChanges writes the changes of a save. The new records of a page have
@@ -27,15 +29,32 @@ func (s *saving) putChanges() error {
 		first, n := &s.changes[i], 1
 		for i+n < len(s.changes) {
 			next := &s.changes[i+n]
-			if next.What != first.What || next.Record != first.Record+int64(n) || next.Version != first.Version+int64(n) {
+			if next.What != first.What || next.Fields != first.Fields || next.Record != first.Record+int64(n) || next.Version != first.Version+int64(n) {
 				break
 			}
 			n++
 		}
-		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.What), first.Record, first.Version, s.at)
+		fields, err := s.c.fieldsNumber(first.Fields)
+		if err != nil {
+			return err
+		}
+		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.What), first.Record, first.Version, s.at, fields)
 		i += n
 	}
-	return s.c.many(insertChanges, 8, args)
+	return s.c.many(insertChanges, 9, args)
+}
+
+// fieldsNumber is the number of a set of field names, 0 for none.
+func (c *conn) fieldsNumber(names understudy.Names) (number int64, err error) {
+	if names == "" {
+		return 0, nil
+	}
+	take := func(r []driver.Value) { number = r[0].(int64) }
+	found, err := c.one(selectFields, []driver.Value{string(names)}, take)
+	if err == nil && !found {
+		_, err = c.one(insertFields, []driver.Value{string(names)}, take)
+	}
+	return number, err
 }
 
 // Changes returns the source's changes with numbers above after, in order, at
@@ -56,12 +75,13 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 	err = db.read(ctx, func(c *conn) error {
 		err := c.query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
 			n, count := r[0].(int64), r[1].(int64)
+			fields, _ := r[7].(string)
 			for i := range count {
 				if n+i <= after || len(changes) == limit {
 					continue
 				}
 				changes = append(changes, understudy.Change{N: n + i, Source: source, Kind: r[6].(string), What: understudy.What(r[2].(int64)),
-					Record: r[3].(int64) + i, Version: r[4].(int64) + i, At: time.Unix(0, r[5].(int64)).UTC()})
+					Record: r[3].(int64) + i, Version: r[4].(int64) + i, At: time.Unix(0, r[5].(int64)).UTC(), Fields: understudy.Names(fields)})
 			}
 			return nil
 		})

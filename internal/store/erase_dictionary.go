@@ -105,16 +105,19 @@ func (db *DB) repackBlocks(c *conn, dictionary, after int64) (last int64, err er
 		numbers = append(numbers, r[0].(int64))
 		return nil
 	})
+	blocks := db.blocks(c)
 	for _, number := range numbers {
 		if err != nil {
 			return 0, err
 		}
 		var b *block
-		if b, err = db.openBlock(c, number); err == nil {
-			b.dictionary, b.changed = 0, true
-			err = db.putBlock(c, b)
+		if b, err = blocks.edit(number); err == nil {
+			b.dictionary = 0
 		}
 		last = number
+	}
+	if err == nil {
+		err = blocks.write()
 	}
 	if len(numbers) < repackRows {
 		last = 0

@@ -219,12 +219,16 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 					return err
 				}
 				n, last = n+1, p.block
-				var entries []entry
-				if entries, err = blocks.open(p.block); err != nil {
+				b, err := blocks.block(p.block)
+				if err != nil {
 					return err
 				}
-				for i := range entries {
-					if e := &entries[i]; !e.hollow() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
+				for i := range b.entries {
+					e, err := blocks.entry(p.block*perBlock + int64(i))
+					if err != nil {
+						return err
+					}
+					if !e.hollow() && kinds[p.kind] != nil && !each(kinds[p.kind], names[p.kind], e) {
 						n = 0
 						return nil
 					}

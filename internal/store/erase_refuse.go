@@ -145,10 +145,11 @@ func (m *marking) one(id string, record int64) error {
 	if err != nil {
 		return err
 	}
-	version := int64(0)
+	version, present := int64(0), []prior(nil)
 	err = m.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		if r[4].(int64)&stateGone == 0 {
 			version = max(version, r[1].(int64))
+			present = append(present, priorOf(r))
 		}
 		return nil
 	})
@@ -156,14 +157,14 @@ func (m *marking) one(id string, record int64) error {
 		return err
 	}
 	if version != 0 {
-		if err := m.c.exec(updateGone, 0, m.at, record*slots, record*slots+slots-1); err != nil {
+		if err := m.went(record, present); err != nil {
 			return err
 		}
 		if m.cause == CauseAged {
 			m.counters.records--
 			m.counters.given.kind = true
 		} else {
-			m.change(understudy.Went, id, record, version)
+			m.change(understudy.Went, id, record, version, "")
 		}
 	}
 	return m.c.exec(insertErasing, 0, m.erasure, m.counters.source, m.kind.number, record, int64(m.cause), int64(0), "", m.at)

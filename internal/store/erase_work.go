@@ -354,7 +354,6 @@ var (
 	selectSourceSkeletons    = &statement{head: "SELECT number, dictionary, size, body FROM page WHERE number > ? AND source = ? ORDER BY number LIMIT ?"}
 	selectSourceDictionaries = &statement{head: "SELECT d.number, d.body FROM dictionary d JOIN shape h ON h.number = d.shape JOIN kind k ON k.number = h.kind WHERE k.source = ?"}
 	countErasure             = &statement{head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = pages + ?, files = files + ? WHERE number = ?"}
-	deleteHeldVersion        = &statement{head: "DELETE FROM version WHERE held BETWEEN ? AND ? AND version = ?"}
 	selectCurrentOf          = &statement{head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
 	updateErasedHeld         = &statement{head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
 	updateErasing            = &statement{head: "UPDATE erasing SET state = 1 WHERE number = ?"}
@@ -404,6 +403,7 @@ func (b *batch) take(c *conn, part []erasing) error {
 func (b *batch) takeOne(c *conn, e *erasing) (gone int64, err error) {
 	rows := []driver.Value{e.record * slots, e.record*slots + slots - 1}
 	slices.SortFunc(e.versions, func(a, b int64) int { return cmp.Compare(a, b) })
+	blocks := b.db.blocks(c)
 	for _, v := range e.versions {
 		var current []int64
 		again := false
@@ -418,15 +418,12 @@ func (b *batch) takeOne(c *conn, e *erasing) (gone int64, err error) {
 		if again {
 			continue // it came back meanwhile
 		}
-		if err := c.exec(deleteHeldVersion, 0, append(slices.Clone(rows), v)...); err != nil {
-			return gone, err
-		}
 		for _, held := range current {
 			if err := c.exec(updateErasedHeld, 0, held); err != nil {
 				return gone, err
 			}
 		}
-		taken, err := b.db.takeBody(c, v, len(current) > 0)
+		taken, err := blocks.erase(v, len(current) > 0)
 		if err != nil {
 			return gone, err
 		}
@@ -434,24 +431,13 @@ func (b *batch) takeOne(c *conn, e *erasing) (gone int64, err error) {
 			gone++
 		}
 	}
-	return gone, nil
-}
-
-// takeBody takes one body out of its block; named: its record's id stays there.
-func (db *DB) takeBody(c *conn, version int64, named bool) (taken bool, err error) {
-	bl, err := db.openBlock(c, version/perBlock)
-	if err != nil {
-		return false, err
+	if err := blocks.write(); err != nil || e.cause != CauseAsked && e.cause != CauseAged {
+		return gone, err
 	}
-	place := int(version % perBlock)
-	if place >= len(bl.entries) {
-		return false, damaged("version %d: block %d has %d bodies", version, bl.number, len(bl.entries))
+	if err := c.exec(updateForgotten, 0, rows...); err != nil {
+		return gone, err
 	}
-	if bl.entries[place].hollow() {
-		return false, nil
-	}
-	bl.empty(place, named)
-	return true, db.putBlock(c, bl)
+	return gone, c.exec(deleteRecord, 0, rows...)
 }
 
 var (

@@ -1,9 +1,10 @@
 // Evict: what was not read for longest goes when the limit is near.
 //
 //	95 %  pages unread for seven days, longest unread first
-//	      then the versions nobody needs any more
+//	      then versions that are not the newest and that no page shows, the
+//	      oldest first
 //	      then other pages, longest unread first, a quarter at a time, and
-//	      after each quarter the versions that nobody needs now
+//	      after each quarter the versions that no page shows now
 //	90 %  enough
 //
 // Records stay: of each the newest version in every shape, which answers
@@ -31,12 +32,6 @@ const (
 	// evictPause is how long nothing is tried again after everything that may
 	// go has gone, or after an error.
 	evictPause = time.Minute
-	// sweepEvery and sweepAfter say when versions are looked through though
-	// there is room: after a day, or when so many were replaced.
-	sweepEvery = 24 * time.Hour
-	sweepAfter = 10_000
-	// firstSweep is how long after the opening the first of these is.
-	firstSweep = time.Hour
 )
 
 // room is the work of making room, behind the saves.
@@ -45,21 +40,18 @@ type room struct {
 	// number, and how many more what makes room may use.
 	most, reserve int64
 
-	turn     chan struct{} // who makes room or sweeps has it
-	mu       sync.Mutex
-	ended    bool
-	end      context.CancelFunc
-	ctx      context.Context
-	pause    time.Time // nothing is tried before
-	swept    time.Time
-	replaced int64 // versions replaced since
-	work     sync.WaitGroup
+	turn  chan struct{} // who makes room or sweeps has it
+	mu    sync.Mutex
+	ended bool
+	end   context.CancelFunc
+	ctx   context.Context
+	pause time.Time // nothing is tried before
+	work  sync.WaitGroup
 }
 
-func (r *room) open(now time.Time) {
+func (r *room) open() {
 	r.turn = make(chan struct{}, 1)
 	r.ctx, r.end = context.WithCancel(context.Background())
-	r.swept = now.Add(firstSweep - sweepEvery)
 }
 
 // stop ends what is under way and refuses more.
@@ -71,13 +63,11 @@ func (r *room) stop() {
 }
 
 // due reports whether to begin behind the saves, and takes the turn then.
-func (r *room) due(near bool, replaced int64, now time.Time) bool {
+func (r *room) due(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.replaced += replaced
 	waiting := now.Before(r.pause) && r.pause.Sub(now) <= evictPause // a clock set back ends it
-	old := r.replaced >= sweepAfter || r.replaced > 0 && (now.Sub(r.swept) >= sweepEvery || now.Before(r.swept.Add(-sweepEvery)))
-	if r.ended || waiting || !near && !old {
+	if r.ended || waiting {
 		return false
 	}
 	select {
@@ -96,13 +86,6 @@ func (r *room) done(now time.Time, tried bool) {
 	if tried {
 		r.pause = now.Add(evictPause)
 	}
-}
-
-// clean notes that all versions were looked through.
-func (r *room) clean(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.swept, r.replaced = now, 0
 }
 
 var (
@@ -131,22 +114,18 @@ func (db *DB) beyond(c *conn, percent int64) (bool, error) {
 
 // look begins to make room when that is due.
 func (db *DB) look(ctx context.Context) {
-	_ = db.write(ctx, func(c *conn) (bool, error) { db.tidy(c, 0); return false, nil })
+	_ = db.write(ctx, func(c *conn) (bool, error) { db.tidy(c); return false, nil })
 }
 
 // tidy begins to make room, behind, when that is due. It is told of every save
-// with the writing connection held, and how many versions that replaced.
-func (db *DB) tidy(c *conn, replaced int64) {
+// with the writing connection held.
+func (db *DB) tidy(c *conn) {
 	near, err := db.beyond(c, evictAt)
-	if err != nil || !db.room.due(near, replaced, db.o.Now()) {
+	if err != nil || !near || !db.room.due(db.o.Now()) {
 		return
 	}
-	work := db.makeRoom
-	if !near {
-		work = func(ctx context.Context) (bool, error) { _, err := db.sweep(ctx); return err == nil, err }
-	}
 	db.room.work.Go(func() {
-		if err := db.during(db.room.ctx, work); err != nil && db.room.ctx.Err() == nil {
+		if err := db.during(db.room.ctx, db.makeRoom); err != nil && db.room.ctx.Err() == nil {
 			db.o.Logger.Warn("store: making room failed", "err", err)
 		}
 	})
@@ -192,12 +171,7 @@ func (db *DB) makeRoom(ctx context.Context) (enough bool, err error) {
 		if enough, err = db.enough(ctx, err); err != nil || enough {
 			return enough, err
 		}
-		versions, err := db.sweep(ctx)
-		if err == nil && versions > 0 {
-			err = db.release(ctx, func(c *conn) (bool, error) {
-				return c.transaction(ctx, beginWrite, func() error { return db.evicted(c, 0, versions) })
-			})
-		}
+		_, err = db.sweep(ctx)
 		if enough, err = db.enough(ctx, err); err != nil || enough || left == 0 {
 			return enough, err
 		}

@@ -5,7 +5,6 @@ package store_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -117,8 +116,8 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 	}
 }
 
-// What neither a page nor history needs goes within a day, limit or not.
-func TestVersionsGoInTime(t *testing.T) {
+// What was replaced stays, however much it is, where there is no limit.
+func TestVersionsStay(t *testing.T) {
 	var c clock
 	db := limited(t, filepath.Join(inMemory(t), "understudy.db"), 0, c.Now)
 	w := storetest.NewWorld(1, 100)
@@ -154,12 +153,15 @@ func TestVersionsGoInTime(t *testing.T) {
 	}
 	w.Changed[0] = 100
 	save(21)
-	if n := versions(); n != 20*50+1 {
-		t.Fatalf("%d versions before, want all 1001", n)
-	}
 	last := save(2 * 24 * 60)
-	if n := versions(); n != 51 {
-		t.Errorf("%d versions after a day, want 50 and the one another page shows", n)
+	if n := versions(); n != 20*50+1 {
+		t.Fatalf("%d versions after two days, want all 1001", n)
+	}
+	for i := range 50 {
+		all, err := db.History(t.Context(), storetest.Source, "calls", w.ID(i), 0)
+		if err != nil || len(all) < 20 || len(all[19].Body) == 0 {
+			t.Fatalf("call %d: %d versions, %v", i, len(all), err)
+		}
 	}
 	for _, p := range []*understudy.Page{last, kept} {
 		if got, err := db.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
@@ -196,30 +198,6 @@ func TestCloseEndsMakingRoom(t *testing.T) {
 	db = limited(t, path, 0, c.Now)
 	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
-	}
-}
-
-// A file of the first schema is brought up to date with all it holds.
-func TestOlderFile(t *testing.T) {
-	path, pages := filled(t)
-	db := raw(t, path)
-	for _, s := range []string{
-		"DROP TABLE job", "DROP TABLE job_plan", "DROP TABLE note", "DROP TABLE erasure", "DROP TABLE erasing", "DROP TABLE retired", "ALTER TABLE name DROP COLUMN erased",
-		"ALTER TABLE counter DROP COLUMN erased", "ALTER TABLE counter DROP COLUMN seal",
-		"ALTER TABLE page DROP COLUMN read", "ALTER TABLE counter DROP COLUMN evicted_pages",
-		"ALTER TABLE counter DROP COLUMN evicted_versions", "ALTER TABLE counter DROP COLUMN evicted_at", "DELETE FROM goose_db_version WHERE version_id > 1"} {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatal(fmt.Errorf("%s: %w", s, err))
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := openDB(t, path)
-	for _, p := range pages {
-		if got, err := again.Page(t.Context(), p.Key); err != nil || !bytes.Equal(got.Body, p.Body) {
-			t.Errorf("page %s: %v", p.Key, err)
-		}
 	}
 }
 

@@ -104,7 +104,15 @@ func failed(saving bool, err error, what string, args ...any) error {
 	return fmt.Errorf("store: %s: %w", what, &fault{reason: reason, saving: saving, err: err})
 }
 
+const damagedReason = "database damaged; run `understudy store verify`"
+
 // damaged is the fault of stored bytes that are not what was stored.
 func damaged(what string, args ...any) error {
-	return &fault{reason: "database damaged; run `understudy store verify`", err: fmt.Errorf(what, args...)}
+	return &fault{reason: damagedReason, err: fmt.Errorf(what, args...)}
+}
+
+// isDamaged reports whether err is one of damaged.
+func isDamaged(err error) bool {
+	var f *fault
+	return errors.As(err, &f) && f.reason == damagedReason
 }

@@ -151,7 +151,7 @@ func (f *forgetting) deletePages(c *conn, numbers []int64) error {
 }
 
 var selectRecordVersions = &statement{head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
-	UNION SELECT version FROM version WHERE held BETWEEN ?1 AND ?2`}
+	UNION SELECT coalesce(version, number) FROM past WHERE held BETWEEN ?1 AND ?2 AND tag IS NOT NULL`}
 
 // look finds the record's number and its versions.
 func (f *forgetting) look(c *conn) (err error) {
@@ -171,34 +171,35 @@ func (f *forgetting) rows() []driver.Value {
 }
 
 var (
-	selectSomeOld = &statement{head: `SELECT v.held, v.hash, v.version FROM version v LEFT JOIN held h ON h.number = v.held
-		WHERE v.held BETWEEN ? AND ? AND (h.version IS NULL OR h.version <> v.version) LIMIT ?`}
-	deleteVersion   = &statement{head: "DELETE FROM version WHERE held = ? AND hash = ? AND version = ?"}
-	deleteRecord    = &statement{head: "DELETE FROM version WHERE held BETWEEN ? AND ?"}
+	selectSomeOld = &statement{head: `SELECT DISTINCT coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
+		WHERE p.held BETWEEN ? AND ? AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number) LIMIT ?`}
+	deleteVersion   = &statement{head: "DELETE FROM past WHERE held BETWEEN ? AND ? AND coalesce(version, number) = ?"}
+	deleteRecord    = &statement{head: "DELETE FROM past WHERE held BETWEEN ? AND ?"}
 	selectNewest    = &statement{head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}
-	updateForgotten = &statement{head: "UPDATE held SET state = state | 8 WHERE number BETWEEN ? AND ?"}
+	updateForgotten = &statement{head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
 )
 
 // deleteVersions removes a few versions that are not the newest; done: there
 // are no more. No page shows them any more.
 func (f *forgetting) deleteVersions(c *conn) (done bool, err error) {
-	var old []versionRow
+	var old []int64
 	err = c.query(selectSomeOld, 0, append(f.rows(), int64(sweepBlocks)), func(r []driver.Value) error {
-		old = append(old, versionRow{r[0].(int64), r[1].(int64), r[2].(int64)})
+		old = append(old, r[0].(int64))
 		return nil
 	})
 	if err != nil {
 		return false, err
 	}
+	blocks := f.db.blocks(c)
 	for _, v := range old {
-		if err := c.exec(deleteVersion, 0, v.held, v.hash, v.version); err != nil {
+		if err := f.empty(blocks, v, false); err != nil {
 			return false, err
 		}
-		if err := f.empty(c, v.version, false); err != nil {
+		if err := c.exec(deleteVersion, 0, append(f.rows(), v)...); err != nil {
 			return false, err
 		}
 	}
-	return len(old) < sweepBlocks, nil
+	return len(old) < sweepBlocks, blocks.write()
 }
 
 // deleteNewest takes out the newest versions, whose places keep the id.
@@ -211,31 +212,33 @@ func (f *forgetting) deleteNewest(c *conn) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range newest {
-		if err := f.empty(c, v, true); err != nil {
-			return err
-		}
-	}
 	if err := c.exec(updateForgotten, 0, f.rows()...); err != nil {
 		return err
 	}
-	return c.exec(deleteRecord, 0, f.rows()...)
+	blocks := f.db.blocks(c)
+	for _, v := range newest {
+		if err := f.empty(blocks, v, true); err != nil {
+			return err
+		}
+	}
+	if err := c.exec(deleteRecord, 0, f.rows()...); err != nil {
+		return err
+	}
+	return blocks.write()
 }
 
-// empty takes one body out.
-func (f *forgetting) empty(c *conn, version int64, named bool) error {
-	b, err := f.db.openBlock(c, version/perBlock)
+// empty takes one body out, and what the record is found by.
+func (f *forgetting) empty(blocks *opened, version int64, named bool) error {
+	e, err := blocks.entry(version)
 	if err != nil {
 		return err
 	}
-	place := int(version % perBlock)
-	if place >= len(b.entries) {
-		return damaged("version %d: block %d has %d bodies", version, b.number, len(b.entries))
-	}
-	if b.entries[place].record != f.record {
+	if e.record != f.record {
 		return fmt.Errorf("version %d is not of record %d", version, f.record)
 	}
-	f.found.versions++
-	b.empty(place, named)
-	return f.db.putBlock(c, b)
+	taken, err := blocks.erase(version, named)
+	if taken {
+		f.found.versions++
+	}
+	return err
 }

@@ -353,7 +353,9 @@ func (m *Memory) TrimJobs(ctx context.Context, keep int, before time.Time) (remo
 	defer m.mu.Unlock()
 	for state := understudy.JobDone; state <= understudy.JobExpired; state++ {
 		of := m.jobs.sorted(func(j *understudy.Job) bool { return j.State == state })
-		slices.SortFunc(of, func(a, b *understudy.Job) int { return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number)) })
+		slices.SortFunc(of, func(a, b *understudy.Job) int {
+			return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
+		})
 		for i, j := range of {
 			if i >= max(keep, 0) || j.Ended.Before(before) {
 				delete(m.jobs.all, j.Number)

@@ -12,51 +12,111 @@ import (
 	"understudy"
 )
 
-// opened is the blocks one call has unpacked.
+// opened is the blocks one call has unpacked, and may change.
 type opened struct {
 	db     *DB
 	c      *conn
-	blocks map[int64][]entry
+	blocks map[int64]*block
+}
+
+// block is a block taken apart.
+type block struct {
+	number, shape, dictionary int64
+	slot                      int64 // of its shape
+	entries                   []entry
+	changed                   bool
 }
 
 func (db *DB) blocks(c *conn) *opened {
-	return &opened{db: db, c: c, blocks: map[int64][]entry{}}
+	return &opened{db: db, c: c, blocks: map[int64]*block{}}
 }
 
 // maxOpened bounds how many unpacked blocks one call holds at once; the walk
-// of a page meets them in order, so nothing is unpacked twice.
+// of a page meets them in order, so hardly anything is unpacked twice.
 const maxOpened = 64
 
 var (
-	selectBlock      = &statement{head: "SELECT dictionary, count, size, body FROM block WHERE number = ?"}
+	selectBlock      = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number = ?"}
 	selectDictionary = &statement{head: "SELECT body FROM dictionary WHERE number = ?"}
 )
 
-// entry is one version.
-func (o *opened) entry(version int64) (*entry, error) {
-	number, place := version/perBlock, int(version%perBlock)
-	entries, ok := o.blocks[number]
-	if !ok {
-		var err error
-		if entries, err = o.open(number); err != nil {
-			return nil, err
-		}
-		if len(o.blocks) >= maxOpened {
-			clear(o.blocks)
-		}
-		o.blocks[number] = entries
+// block is one block; what is done to it write writes.
+func (o *opened) block(number int64) (*block, error) {
+	if b := o.blocks[number]; b != nil {
+		return b, nil
 	}
-	if place >= len(entries) {
-		return nil, damaged("version %d: block %d has %d bodies", version, number, len(entries))
+	b, err := o.open(number)
+	if err != nil {
+		return nil, err
 	}
-	return &entries[place], nil
+	if len(o.blocks) >= maxOpened {
+		for n, b := range o.blocks {
+			if !b.changed {
+				delete(o.blocks, n)
+			}
+		}
+	}
+	o.blocks[number] = b
+	return b, nil
 }
 
-func (o *opened) open(number int64) ([]entry, error) {
-	var dictionary, count, size int64
+// entry is one version, with its body.
+func (o *opened) entry(version int64) (*entry, error) { return o.rested(version, 0) }
+
+// maxDepth is more than any version rests on.
+const maxDepth = 4 * maxHeight
+
+// rested is entry for a version that depth others rest on.
+func (o *opened) rested(version int64, depth int) (*entry, error) {
+	number, place := version/perBlock, int(version%perBlock)
+	b, err := o.block(number)
+	if err != nil {
+		return nil, err
+	}
+	if place >= len(b.entries) {
+		return nil, damaged("version %d: block %d has %d bodies", version, number, len(b.entries))
+	}
+	e := &b.entries[place]
+	if e.rest == nil || e.rest.made {
+		return e, nil
+	}
+	if e.rest.on <= version || depth == maxDepth {
+		return nil, damaged("version %d rests on version %d", version, e.rest.on)
+	}
+	base, err := o.rested(e.rest.on, depth+1)
+	if err == nil {
+		err = e.complete(base)
+	}
+	if err != nil {
+		return nil, damaged("version %d, which rests on version %d: %w", version, e.rest.on, err)
+	}
+	return e, nil
+}
+
+// complete makes what e shares with the version it rests on.
+func (e *entry) complete(base *entry) error {
+	if base.record != e.record {
+		return fmt.Errorf("it is of record %d, not of %d", base.record, e.record)
+	}
+	body, err := applyPatch(base.body, e.rest.patch)
+	if err != nil {
+		return err
+	}
+	e.body, e.id, e.clock, e.parent, e.rest.made = body, base.id, base.clock+e.rest.clock, base.parent, true
+	if e.rest.parent != nil {
+		e.parent = *e.rest.parent
+	}
+	return nil
+}
+
+func (o *opened) open(number int64) (*block, error) {
+	b := &block{number: number}
+	var count, size int64
 	var body []byte
 	found, err := o.c.one(selectBlock, []driver.Value{number}, func(r []driver.Value) {
-		dictionary, count, size, body = r[0].(int64), r[1].(int64), r[2].(int64), r[3].([]byte)
+		b.dictionary, count, size, body = r[0].(int64), r[1].(int64), r[2].(int64), r[3].([]byte)
+		b.slot, _ = r[4].(int64)
+		b.shape = r[5].(int64)
 	})
 	if err == nil && !found {
 		err = damaged("block %d %w", number, errMissing)
@@ -64,19 +124,36 @@ func (o *opened) open(number int64) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := o.db.unpack(o.c, body, dictionary, size)
+	raw, err := o.db.unpack(o.c, body, b.dictionary, size)
 	if err != nil {
 		return nil, damaged("block %d: %w", number, err)
 	}
-	entries, err := parseBlock(raw)
-	if err == nil && len(entries) != int(count) {
-		err = fmt.Errorf("%d bodies, want %d", len(entries), count)
-	}
-	if err != nil {
+	if err := b.take(raw, int(count), o.db.parentField(b.shape)); err != nil {
 		return nil, damaged("block %d: %w", number, err)
 	}
-	return entries, nil
+	return b, nil
 }
+
+// take takes the unpacked form apart. Blocks saved before parents were known
+// have none: they are in the bodies.
+func (b *block) take(raw []byte, count int, parent string) (err error) {
+	b.entries, err = parseBlock(raw)
+	if err == nil && len(b.entries) != count {
+		err = fmt.Errorf("%d bodies, want %d", len(b.entries), count)
+	}
+	if err != nil || parent == "" {
+		return err
+	}
+	for i := range b.entries {
+		if e := &b.entries[i]; e.rest == nil && e.parent == "" {
+			e.parent = parentOf(parent, e.body)
+		}
+	}
+	return nil
+}
+
+// isMissing reports that a version's body is not there any more.
+func isMissing(err error) bool { return errors.Is(err, errMissing) }
 
 // unpack unpacks, learning the dictionary from the database when it is new.
 func (db *DB) unpack(c *conn, packed []byte, dictionary, size int64) ([]byte, error) {
@@ -308,7 +385,7 @@ func (db *DB) superseded(c *conn, p *understudy.Page, row *pageRow) (bool, error
 	return current < len(expected), nil
 }
 
-var selectRecordHeld = &statement{head: `SELECT h.number, h.version, h.seen, h.state FROM name n JOIN held h ON h.number = n.record * 64 + ?
+var selectRecordHeld = &statement{head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM name n JOIN held h ON h.number = n.record * 64 + ?
 	WHERE n.kind = ? AND n.id = ?`}
 
 // Record returns the newest held version of a record in one shape. Its body
@@ -326,10 +403,11 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = db.read(ctx, func(c *conn) error {
-		state := int64(stateGone)
+		state, since := int64(stateGone), int64(0)
 		_, err := c.one(selectRecordHeld, []driver.Value{s.slot, s.kind.number, appendID(nil, s.kind.prefix, id)}, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
+			since, _ = r[4].(int64)
 		})
 		if err == nil && state&(stateGone|stateForgotten) != 0 {
 			err = understudy.ErrNotFound
@@ -338,6 +416,12 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 			return err
 		}
 		rec.Final, rec.Invalid = state&stateFinal != 0, state&stateInvalid != 0
+		if since == 0 {
+			if since, err = c.madeAt(rec.Version); err != nil {
+				return err
+			}
+		}
+		rec.Since = time.Unix(0, since).UTC()
 		e, err := db.blocks(c).entry(rec.Version)
 		if err != nil {
 			return err

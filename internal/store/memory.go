@@ -26,6 +26,7 @@ type Memory struct {
 	sources map[string]*memorySource
 	record  int64 // numbers given last
 	version int64
+	stretch int64
 	space   Space // File is kept by used
 	jobs    memoryJobs
 
@@ -57,6 +58,7 @@ type memoryRecord struct {
 	versions map[[2]string]int64 // by shape and body
 	clocks   map[int64]int64     // of versions
 	erased   int64               // as name.erased
+	past     []memoryStretch     // in order, those that last included
 }
 
 type memoryHeld struct {
@@ -139,7 +141,7 @@ func (m *Memory) save(p *understudy.Page) (understudy.Saved, error) {
 		page.Rows = kept
 	}
 	if removes(p) {
-		if rec := s.remove(p, at); rec != nil {
+		if rec := m.remove(s, p, at); rec != nil {
 			m.list(p.Key.Source, p.Kind, p.ID, CauseDeleted, rec, at, 0, nil, 0)
 		}
 	} else {
@@ -217,11 +219,20 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
 		if v.write && (p.held || p.elsewhere || p.left > 0) {
 			m.listRedacted(page.Key.Source, page.Kind, id, rec, body, at)
 		}
+		var fields understudy.Names
+		if v.write {
+			if v.what == understudy.Changed && p.state&stateForgotten == 0 {
+				fields = fieldsBetween(rec.held[page.Shape].body, body)
+			}
+			if p.version != r.Version || p.state&(stateGone|stateForgotten) != 0 {
+				m.begin(rec, memoryStretch{shape: page.Shape, version: r.Version, since: at, clock: r.Clock, parent: r.Parent, final: r.Final, body: body})
+			}
+		}
 		if v.write || v.touch {
 			rec.held[page.Shape] = &memoryHeld{version: r.Version, hash: bodyHash(body), seen: at, state: v.state, body: body}
 		}
 		if v.what != 0 {
-			s.note(page, v.what, id, r.Record, r.Version, at)
+			s.note(page, v.what, id, r.Record, r.Version, at, fields)
 		}
 	}
 }
@@ -238,7 +249,7 @@ func (m *Memory) named(k *memoryKind, id string) *memoryRecord {
 }
 
 // note numbers a change and counts it.
-func (s *memorySource) note(p *understudy.Page, what understudy.What, id string, record, version, at int64) {
+func (s *memorySource) note(p *understudy.Page, what understudy.What, id string, record, version, at int64, fields understudy.Names) {
 	k := s.kind(p.Kind)
 	k.state.Changes++
 	switch what {
@@ -248,11 +259,11 @@ func (s *memorySource) note(p *understudy.Page, what understudy.What, id string,
 		k.state.Records--
 	}
 	s.changes = append(s.changes, understudy.Change{N: int64(len(s.changes)) + 1, Source: p.Key.Source, Kind: p.Kind, ID: id, What: what,
-		Record: record, Version: version, At: time.Unix(0, at).UTC()})
+		Record: record, Version: version, At: time.Unix(0, at).UTC(), Fields: fields})
 }
 
 // remove notes that the record the page names is no more.
-func (s *memorySource) remove(p *understudy.Page, at int64) *memoryRecord {
+func (m *Memory) remove(s *memorySource, p *understudy.Page, at int64) *memoryRecord {
 	rec := s.kind(p.Kind).records[p.ID]
 	if rec == nil {
 		return nil
@@ -267,11 +278,8 @@ func (s *memorySource) remove(p *understudy.Page, at int64) *memoryRecord {
 	if version == 0 || overtaken(at, last) {
 		return nil
 	}
-	for _, h := range rec.held {
-		h.state |= stateGone
-		h.seen = at
-	}
-	s.note(p, understudy.Went, p.ID, rec.number, version, at)
+	m.went(rec, at)
+	s.note(p, understudy.Went, p.ID, rec.number, version, at, "")
 	return rec
 }
 
@@ -331,7 +339,7 @@ func (m *Memory) Record(ctx context.Context, source, kind, shape, id string) (*u
 		rec := s.kinds[kind].records[id]
 		if h := rec.held[shape]; h != nil && h.state&(stateGone|stateForgotten) == 0 {
 			return &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id, Number: rec.number, Version: h.version, Body: slices.Clone(h.body),
-				Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}, nil
+				Since: unix(rec.last(shape).since), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}, nil
 		}
 	}
 	return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)

@@ -190,14 +190,11 @@ func (m *Memory) mark(source string, one found, cause Cause, at int64, erasure i
 		}
 	}
 	if version != 0 {
-		for _, h := range rec.held {
-			h.state |= stateGone
-			h.seen = at
-		}
+		m.went(rec, at)
 		if cause == CauseAged {
 			s.kinds[one.kind].state.Records--
 		} else {
-			s.note(&understudy.Page{Key: understudy.Key{Source: source}, Kind: one.kind}, understudy.Went, one.id, rec.number, version, at)
+			s.note(&understudy.Page{Key: understudy.Key{Source: source}, Kind: one.kind}, understudy.Went, one.id, rec.number, version, at, "")
 		}
 	}
 	m.list(source, one.kind, one.id, cause, rec, at, 0, nil, erasure)
@@ -312,9 +309,13 @@ func (m *Memory) take(l *memoryErasing) {
 		marks.add(kind, []byte(name[1]), l.fields)
 		gone[v] = true
 		delete(l.rec.versions, name)
+		l.rec.taken(v)
 		if current {
 			h.body, h.hash, h.state = nil, 0, h.state|stateForgotten
 		}
+	}
+	if l.cause == CauseAsked || l.cause == CauseAged {
+		l.rec.past = nil
 	}
 	e := &m.erasures.all[l.erasure-1]
 	for uri, p := range m.sources[l.source].pages {

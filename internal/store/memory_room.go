@@ -91,7 +91,7 @@ func (m *Memory) evict(need int64) {
 		if enough() {
 			return
 		}
-		m.space.EvictedVersions += m.sweep()
+		m.sweep(enough)
 		if enough() || len(pages) == 0 {
 			return
 		}
@@ -117,30 +117,42 @@ func (m *Memory) byRead() (pages []heldPage) {
 	return pages
 }
 
-// sweep removes versions that neither a page nor history needs.
-func (m *Memory) sweep() (removed int64) {
+// sweep removes versions that are not the newest of their record and that no
+// page shows, the oldest first, until it is enough.
+func (m *Memory) sweep(enough func() bool) {
 	needed := map[int64]bool{}
 	for _, p := range m.byRead() {
 		for _, r := range p.page.Rows {
 			needed[r.Version] = true
 		}
 	}
+	type old struct {
+		version int64
+		name    [2]string
+		of      *memoryRecord
+	}
+	var all []old
 	for _, s := range m.sources {
 		for _, k := range s.kinds {
 			for _, rec := range k.records {
-				for _, h := range rec.held {
-					needed[h.version] = true
-				}
 				for name, v := range rec.versions {
-					if !needed[v] {
-						delete(rec.versions, name)
-						removed++
+					if h := rec.held[name[0]]; !needed[v] && (h == nil || h.version != v) {
+						all = append(all, old{v, name, rec})
 					}
 				}
 			}
 		}
 	}
-	return removed
+	slices.SortFunc(all, func(a, b old) int { return cmp.Compare(a.version, b.version) })
+	for _, o := range all {
+		if enough() {
+			return
+		}
+		delete(o.of.versions, o.name)
+		o.of.taken(o.version)
+		m.space.EvictedVersions++
+		m.space.EvictedAt = m.o.Now()
+	}
 }
 
 // ForgetPage is as DB.ForgetPage.
@@ -176,6 +188,7 @@ func (m *Memory) ForgetRecord(ctx context.Context, source, kind, id string) (pag
 	if rec := s.kinds[kind].records[id]; rec != nil {
 		versions = len(rec.versions)
 		clear(rec.versions)
+		rec.past = nil
 		for _, h := range rec.held {
 			h.body, h.state = nil, h.state|stateForgotten
 		}

@@ -16,31 +16,41 @@ type sighting struct {
 	rows  int    // how often it stands in the page
 	last  int    // where it stands last: that row counts
 	fresh bool   // never seen before
+	late  bool   // lost a race
 }
 
 var (
-	selectHeld = &statement{head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
+	selectHeld = &statement{head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, h.version), coalesce(h.since, 0) FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
 		tuple: "?", tail: ")"}
-	selectShapesHeld = &statement{head: "SELECT number, version, hash, seen, state FROM held WHERE number BETWEEN ? AND ?"}
-	selectVersion    = &statement{head: "SELECT version FROM version WHERE held = ? AND hash = ?"}
+	selectShapesHeld = &statement{head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), coalesce(since, 0) FROM held WHERE number BETWEEN ? AND ?"}
 	insertNames      = &statement{head: "INSERT INTO name (kind, id, record) VALUES ", tuple: "(?, ?, ?)"}
-	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state) VALUES ", tuple: "(?, ?, ?, ?, ?)"}
-	updateHeld       = &statement{head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ? WHERE number = ?"}
+	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state, stretch, since) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?)"}
+	updateHeld       = &statement{head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? WHERE number = ?"}
 	updateSeen       = &statement{head: "UPDATE held SET seen = ? WHERE number IN (", tuple: "?", tail: ")"}
-	insertVersions   = &statement{head: "INSERT OR IGNORE INTO version (held, hash, version) VALUES ", tuple: "(?, ?, ?)"}
 	insertBlock      = &statement{head: "INSERT INTO block (number, shape, dictionary, count, size, body) VALUES (?, ?, ?, ?, ?, ?)"}
 )
 
 // observe saves the records of the page.
 func (s *saving) observe() error {
+	if field := s.kind.parentField(); field != "" {
+		for i := range s.rows {
+			if r := &s.rows[i]; r.Parent == "" {
+				r.Parent = parentOf(field, s.p.Body[r.Start:r.End])
+			}
+		}
+	}
 	sights, err := s.lookUp()
 	if err != nil {
 		return err
 	}
+	s.blocks = s.db.blocks(s.c)
 	if err := s.versions(sights); err != nil {
 		return err
 	}
-	return s.settle(sights)
+	if err := s.settle(sights); err != nil {
+		return err
+	}
+	return s.blocks.write()
 }
 
 // lookUp finds out what is known of each record of the page, and gives new
@@ -60,6 +70,7 @@ func (s *saving) lookUp() ([]sighting, error) {
 			g.number = r[1].(int64)
 			if r[2] != nil {
 				g.held, g.version, g.hash, g.seen, g.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+				g.stretch, g.since = r[6].(int64), r[7].(int64)
 			}
 			return nil
 		})
@@ -132,7 +143,7 @@ func (s *saving) elsewhere(p *prior) error {
 func (s *saving) versions(sights []sighting) error {
 	x := &s.db.scratch
 	x.entries = x.entries[:0]
-	var fresh []int // rows with a new body
+	fresh := 0 // rows with a new body
 	for i := range s.rows {
 		g := &sights[x.of[i]]
 		s.rows[i].Record = g.number
@@ -144,13 +155,13 @@ func (s *saving) versions(sights []sighting) error {
 			continue
 		}
 		r := &s.rows[i]
-		fresh = append(fresh, i)
+		fresh++
 		// Its place among the new ones stands for its version until the block
 		// has a number, so that the same body later in the page finds it.
-		r.Version = -int64(len(fresh))
-		x.entries = append(x.entries, entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, body: s.p.Body[r.Start:r.End]})
+		r.Version = -int64(fresh)
+		x.entries = append(x.entries, entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]})
 	}
-	if len(fresh) == 0 {
+	if fresh == 0 {
 		return nil
 	}
 	s.fresh = x.entries
@@ -163,7 +174,7 @@ func (s *saving) versions(sights []sighting) error {
 			r.Version = numbers[-r.Version-1]
 		}
 	}
-	return s.remember(sights, fresh)
+	return nil
 }
 
 // known is the version that row i's body already has, 0 when it is new.
@@ -179,10 +190,8 @@ func (s *saving) known(g *sighting, i int, sights []sighting) (int64, error) {
 			}
 		}
 	}
-	version := int64(0)
 	if g.held {
-		_, err := s.c.one(selectVersion, []driver.Value{g.number*slots + s.shape.slot, s.hashes[i]}, func(r []driver.Value) { version = r[0].(int64) })
-		return version, err
+		return s.returned(g, i)
 	}
 	return 0, nil
 }
@@ -193,6 +202,10 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 	if err := s.db.learn(s.c, s.shape.dictionary.number); err != nil {
 		return nil, err
 	}
+	if err := s.c.exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
+		return nil, err
+	}
+	s.firstNew = (s.counters.block + 1) * perBlock
 	numbers := make([]int64, 0, len(entries))
 	for len(entries) > 0 {
 		n, size := 0, 0
@@ -215,25 +228,6 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 		entries = entries[n:]
 	}
 	return numbers, nil
-}
-
-// remember notes the versions of records that now have more than one.
-func (s *saving) remember(sights []sighting, fresh []int) error {
-	x := &s.db.scratch
-	args := x.args[:0]
-	for _, i := range fresh {
-		g := &sights[x.of[i]]
-		held := g.number*slots + s.shape.slot
-		if g.held && g.state&stateForgotten == 0 {
-			args = append(args, held, g.hash, g.version)
-			s.replaced++
-		}
-		if g.held || g.rows > 1 {
-			args = append(args, held, s.hashes[i], s.rows[i].Version)
-		}
-	}
-	x.args = args
-	return s.c.many(insertVersions, 3, args)
 }
 
 // many runs a statement for rows of width arguments each, as many at once as
@@ -263,32 +257,40 @@ func (s *saving) settle(sights []sighting) error {
 	if err := s.c.many(insertNames, 3, args); err != nil {
 		return err
 	}
-	var held, touched, late []driver.Value
+	var held, touched []driver.Value
 	for i := range sights {
 		g := &sights[i]
 		r := &s.rows[g.last]
 		v := judge(&g.prior, s.hashes[g.last], s.at, r.Final)
 		number := g.number*slots + s.shape.slot
-		switch {
-		case v.late:
+		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
 				return err
 			}
-			if !g.held { // only the page shows this version
-				late = append(late, number, s.hashes[g.last], r.Version)
-			}
 			continue
-		case v.touch:
+		}
+		if v.touch {
 			touched = append(touched, number)
-		case v.write && !g.held:
-			held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state)
-		case v.write:
-			if err := s.c.exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, number); err != nil {
+		}
+		var fields understudy.Names
+		if v.write {
+			stretch, since, err := s.begin(g, r)
+			if err != nil {
 				return err
+			}
+			if !g.held {
+				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since)
+			} else if err := s.c.exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
+				return err
+			}
+			if v.what == understudy.Changed {
+				if fields, err = s.fields(g, r); err != nil {
+					return err
+				}
 			}
 		}
 		if v.what != 0 {
-			s.change(v.what, r.ID, g.number, r.Version)
+			s.change(v.what, r.ID, g.number, r.Version, fields)
 		}
 		if v.write && !g.fresh {
 			if err := s.listRedacted(g.number, s.p.Body[r.Start:r.End]); err != nil {
@@ -296,10 +298,10 @@ func (s *saving) settle(sights []sighting) error {
 			}
 		}
 	}
-	if err := s.c.many(insertHeld, 5, held); err != nil {
+	if err := s.c.many(insertHeld, 7, held); err != nil {
 		return err
 	}
-	if err := s.c.many(insertVersions, 3, late); err != nil {
+	if err := s.c.many(insertClock, 5, s.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
@@ -309,11 +311,11 @@ func (s *saving) settle(sights []sighting) error {
 		}
 		touched = touched[n:]
 	}
-	return nil
+	return s.putPast(sights)
 }
 
 // change notes a change; it gets its number when all are known.
-func (s *saving) change(what understudy.What, id string, record, version int64) {
+func (s *saving) change(what understudy.What, id string, record, version int64, fields understudy.Names) {
 	n := &s.counters
 	n.change++
 	n.kinds++
@@ -325,7 +327,12 @@ func (s *saving) change(what understudy.What, id string, record, version int64) 
 		n.records--
 	}
 	s.changes = append(s.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, What: what,
-		Record: record, Version: version, At: time.Unix(0, s.at).UTC()})
+		Record: record, Version: version, At: time.Unix(0, s.at).UTC(), Fields: fields})
+}
+
+// priorOf is a row of selectShapesHeld; its number is the held row's.
+func priorOf(r []driver.Value) prior {
+	return prior{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), stretch: r[5].(int64), since: r[6].(int64)}
 }
 
 // remove notes that the record the page names is no more.
@@ -336,31 +343,32 @@ func (s *saving) remove() error {
 		return err
 	}
 	var version, last int64
-	present := false
+	var present []prior
 	err = s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		last = max(last, r[3].(int64))
 		if r[4].(int64)&stateGone != 0 {
 			return nil
 		}
-		if !present || r[0].(int64) == record*slots+s.shape.slot {
+		if len(present) == 0 || r[0].(int64) == record*slots+s.shape.slot {
 			version = r[1].(int64)
 		}
-		present = true
+		present = append(present, priorOf(r))
 		return nil
 	})
-	if err != nil || !present || overtaken(s.at, last) {
+	if err != nil || len(present) == 0 || overtaken(s.at, last) {
 		return err
 	}
-	if err := s.c.exec(updateGone, 0, s.at, record*slots, record*slots+slots-1); err != nil {
+	if err := s.went(record, present); err != nil {
 		return err
 	}
-	s.change(understudy.Went, s.p.ID, record, version)
+	s.change(understudy.Went, s.p.ID, record, version, "")
 	return s.listGone(record)
 }
 
 var (
 	selectRecord = &statement{head: "SELECT record FROM name WHERE kind = ? AND id = ?"}
-	updateGone   = &statement{head: "UPDATE held SET state = state | 4, seen = ? WHERE number BETWEEN ? AND ?"}
+	updateGone   = &statement{head: `UPDATE held SET seen = ?1, state = state | 4, stretch = CASE WHEN state & 4 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 THEN since ELSE ?3 END
+		WHERE number BETWEEN ?4 AND ?5`}
 )
 
 // recordNumber is the number of the record of that id, 0 when it was never

@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
 	db := &DB{o: o, path: path, packer: newZstdPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
-	db.room.open(o.Now())
+	db.room.open()
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)
 	if err != nil {
@@ -150,6 +150,9 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 	err = db.prepareFile(ctx, c)
 	if err == nil {
 		err = db.readCatalog(c)
+	}
+	if err == nil {
+		err = db.fill(ctx, c)
 	}
 	if err == nil {
 		err = db.readErased(c)

@@ -4,11 +4,13 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
 	"understudy"
+	"understudy/kit/jsonspan"
 )
 
 // The bits of a held row's state.
@@ -27,6 +29,8 @@ type prior struct {
 	hash    int64
 	seen    int64 // Unix nanoseconds
 	state   int64
+	stretch int64 // number of the one that lasts, in this shape
+	since   int64 // when it began; 0: when its version's block was made
 
 	elsewhere bool  // present in another shape
 	left      int64 // when it was last seen to be gone in another shape, 0: never
@@ -157,4 +161,39 @@ func pageSuperseded(rows int, list bool, kind, id string, generation, current in
 		return true
 	}
 	return rows == 0 && id != "" && present
+}
+
+// maxNames is how many bytes of field names a change carries: where more
+// differs, only the outermost names are told, and where that is still more,
+// none.
+const maxNames = 4 << 10
+
+// fieldsBetween names what differs between two bodies.
+func fieldsBetween(old, body []byte) understudy.Names {
+	for _, outermost := range []bool{false, true} {
+		if names, ok := fieldsOf(old, body, outermost); ok {
+			return names
+		}
+	}
+	return ""
+}
+
+// fieldsOf is fieldsBetween, if the names are not too many.
+func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
+	var names []string
+	size := 0
+	err := jsonspan.Changed(old, body, func(name []byte) bool {
+		if outermost {
+			name, _, _ = bytes.Cut(name, []byte("."))
+		}
+		if n := len(names); n == 0 || names[n-1] != string(name) {
+			size += len(name) + 1
+			names = append(names, string(name))
+		}
+		return size <= maxNames
+	})
+	if err != nil {
+		return "", true // not two objects
+	}
+	return understudy.NamesOf(names...), size <= maxNames
 }

@@ -29,11 +29,15 @@ type saving struct {
 	gaps    []int
 
 	fresh    []entry // the versions that are new
+	firstNew int64   // the number of the first of them
+	mark     int64   // a number for stretches without a new version; 0: not given yet
+	blocks   *opened
+	past     []driver.Value // stretches that ended
+	clocks   []driver.Value // what is to be found by its clock
 	counters counters
 	changes  []understudy.Change
 	version  int64 // the page's
 	number   int64 // of the page's row
-	replaced int64 // versions that are not the newest any more
 
 	refused string // why the page is not kept: it shows what was erased
 	erasing bool   // something was listed for erasing
@@ -123,7 +127,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		}
 		db.scratch.trim()
 		if !broken {
-			db.tidy(c, s.replaced)
+			db.tidy(c)
 		}
 		return broken, err
 	})

@@ -1,8 +1,9 @@
-// Sweep: versions that neither a page nor history needs are removed.
+// Sweep: older versions go when the limit asks for it.
 //
-// History is, of every record, the newest version in each shape. Any other
-// version is needed only by the pages that show it; when none does, its body
-// goes. A block keeps the places of its versions, so that no number changes.
+// Of every record the newest version in each shape stays. Any other is history:
+// it goes, the oldest first, when the limit is near and no page shows it; that
+// it was there, and when, stays known. A block keeps the places of its
+// versions, so that no number changes.
 
 package store
 
@@ -15,7 +16,7 @@ import (
 )
 
 const (
-	maxCandidates = 1 << 18 // versions looked at in one walk over the pages
+	maxCandidates = 1 << 18 // versions that may go in one walk over the pages
 	scanPages     = 64      // pages in one read transaction
 	sweepBlocks   = 16      // blocks in one write transaction
 )
@@ -57,88 +58,104 @@ func (s *candidates) free(blocks int) map[int64]uint64 {
 	return places
 }
 
-// versionRow is a place in the table of versions.
-type versionRow struct{ held, hash, version int64 }
+var selectOld = &statement{head: `SELECT p.held, p.number, coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
+	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number)
+	ORDER BY p.held, p.number LIMIT ?`}
 
-var selectOld = &statement{head: `SELECT v.held, v.hash, v.version FROM version v LEFT JOIN held h ON h.number = v.held
-	WHERE (v.held, v.hash, v.version) > (?, ?, ?) AND (h.version IS NULL OR h.version <> v.version)
-	ORDER BY v.held, v.hash, v.version LIMIT ?`}
-
-// old lists versions that are not the newest of their record, from a place on.
-func (db *DB) old(ctx context.Context, from versionRow) (s *candidates, last versionRow, err error) {
-	s, last = &candidates{}, from
-	for len(s.versions) < maxCandidates {
-		n := 0
-		err = db.read(ctx, func(c *conn) error {
-			return c.query(selectOld, 0, []driver.Value{last.held, last.hash, last.version, int64(4096)}, func(r []driver.Value) error {
-				last = versionRow{r[0].(int64), r[1].(int64), r[2].(int64)}
-				s.versions = append(s.versions, last.version)
+// old lists the oldest versions above one that are not the newest of their
+// record and have a body, in order.
+func (db *DB) old(ctx context.Context, above int64) (s *candidates, err error) {
+	s = &candidates{}
+	shorten := func() {
+		slices.Sort(s.versions)
+		s.versions = slices.Compact(s.versions)
+		s.versions = s.versions[:min(maxCandidates, len(s.versions))]
+	}
+	const chunk = 4096
+	held, number, n := int64(-1), int64(0), chunk
+	for n == chunk {
+		n = 0
+		err := db.read(ctx, func(c *conn) error {
+			return c.query(selectOld, 0, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) error {
+				held, number = r[0].(int64), r[1].(int64)
 				n++
+				if v := r[2].(int64); v > above {
+					s.versions = append(s.versions, v)
+				}
 				return nil
 			})
 		})
-		if err != nil || n == 0 {
-			break
+		if err != nil {
+			return nil, err
+		}
+		if len(s.versions) >= 2*maxCandidates {
+			shorten()
 		}
 	}
-	slices.Sort(s.versions)
+	shorten()
 	s.needed = make([]bool, len(s.versions))
-	return s, last, err
+	return s, nil
 }
 
-// sweep removes what nobody needs and says how many versions that were. It
-// may be called beside reads and saves, by one goroutine at a time.
+// sweep removes older versions that no page shows, the oldest first, until
+// there is room, and says how many that were. It may be called beside reads
+// and saves, by one goroutine at a time.
 func (db *DB) sweep(ctx context.Context) (removed int64, err error) {
-	from := versionRow{held: -1}
+	above := int64(-1)
 	for {
-		s, last, err := db.old(ctx, from)
-		if err != nil {
+		s, err := db.old(ctx, above)
+		if err != nil || len(s.versions) == 0 {
 			return removed, err
 		}
-		if len(s.versions) == 0 {
-			db.room.clean(db.o.Now())
-			return removed, nil
-		}
-		n, err := db.sweepSome(ctx, s)
+		above = s.versions[len(s.versions)-1]
+		n, enough, err := db.sweepSome(ctx, s)
 		removed += n
-		if err != nil {
+		if err != nil || enough {
 			return removed, err
 		}
-		from = last
 	}
 }
 
 // sweepSome walks over all pages once. A page saved meanwhile is told of by
 // its save, so that no page needs a version that goes.
-func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, err error) {
+func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, enough bool, err error) {
 	end, err := db.watch(ctx, func(one *saving) {
 		for i := range one.rows {
 			s.need([]int64{one.rows[i].Version})
 		}
 	})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	defer end()
 	err = db.scan(ctx, selectSkeletons, nil, func(_ int64, sk *skeleton) { s.need(sk.versions) })
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	for len(s.versions) > 0 {
+	for len(s.versions) > 0 && !enough {
 		err := db.release(ctx, func(c *conn) (bool, error) {
 			// Taken with the writing connection held: no save is under way.
 			places := s.free(sweepBlocks)
-			return c.transaction(ctx, beginWrite, func() error {
-				n, err := db.sweepBlocks(c, places)
-				removed += n
-				return err
+			n := int64(0)
+			broken, err := c.transaction(ctx, beginWrite, func() (err error) {
+				if n, err = db.sweepBlocks(c, places); err != nil || n == 0 {
+					return err
+				}
+				return db.evicted(c, 0, n)
 			})
+			if err != nil {
+				return broken, err
+			}
+			removed += n
+			beyond, err := db.beyond(c, evictTo)
+			enough = !beyond
+			return false, err
 		})
 		if err != nil {
-			return removed, err
+			return removed, false, err
 		}
 	}
-	return removed, nil
+	return removed, enough, nil
 }
 
 var (
@@ -171,96 +188,220 @@ func (db *DB) scan(ctx context.Context, st *statement, more []driver.Value, each
 	return nil
 }
 
-// deleteOld deletes a version's row unless it is its record's newest.
-var deleteOld = &statement{head: `DELETE FROM version WHERE held = ?1 AND hash = ?2 AND version = ?3
-	AND NOT EXISTS (SELECT 1 FROM held WHERE number = ?1 AND version = ?3) RETURNING 1`}
+var (
+	// selectNewer answers when a version is its record's newest.
+	selectNewer = &statement{head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
+	deleteLate  = &statement{head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
+	updateTaken = &statement{head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
+	selectKept  = &statement{head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
+		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
+	selectIsOld = &statement{head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
+	updateBlock = &statement{head: "UPDATE block SET dictionary = ?, size = ?, body = ? WHERE number = ?"}
+	deleteBlock = &statement{head: "DELETE FROM block WHERE number = ?"}
+)
 
-// sweepBlocks removes versions at places of blocks.
+// sweepBlocks removes versions at places of blocks, unless they are their
+// record's newest.
 func (db *DB) sweepBlocks(c *conn, places map[int64]uint64) (removed int64, err error) {
+	blocks := db.blocks(c)
 	for number, wanted := range places {
-		if wanted == 0 {
-			continue
-		}
-		b, err := db.openBlock(c, number)
-		if err != nil {
-			return removed, err
-		}
-		for i := range b.entries {
-			e := &b.entries[i]
-			if wanted>>i&1 == 0 || e.hollow() {
+		for i := range int64(perBlock) {
+			if wanted>>i&1 == 0 {
 				continue
 			}
-			args := []driver.Value{e.record*slots + b.slot, bodyHash(e.body), number*perBlock + int64(i)}
-			found, err := c.one(deleteOld, args, func([]driver.Value) {})
+			taken, err := blocks.takeOut(number*perBlock + i)
 			if err != nil {
 				return removed, err
 			}
-			if found {
-				b.empty(i, false)
+			if taken {
 				removed++
 			}
 		}
-		if err := db.putBlock(c, b); err != nil {
-			return removed, err
+	}
+	return removed, blocks.write()
+}
+
+// takeOut takes an older version's body out, of which the past will know no
+// more than when it was.
+func (o *opened) takeOut(version int64) (taken bool, err error) {
+	e, err := o.entry(version)
+	if err != nil || e.hollow() {
+		return false, err
+	}
+	b, err := o.block(version / perBlock)
+	if err != nil {
+		return false, err
+	}
+	was, held := *e, e.record*slots+b.slot
+	newest, err := o.c.one(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
+	if err != nil || newest {
+		return false, err
+	}
+	if err := o.empty(version, false); err != nil {
+		return false, err
+	}
+	if err := o.c.exec(deleteLate, 0, held, version); err != nil {
+		return false, err
+	}
+	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
+		return false, err
+	}
+	return true, o.unclockOld(b.shape, held, &was)
+}
+
+// erase takes a version's body out, and with it what its record is found by;
+// named, for a newest one that is marked as forgotten: its record's id stays.
+// taken says that it was there.
+func (o *opened) erase(version int64, named bool) (taken bool, err error) {
+	if !named {
+		return o.takeOut(version)
+	}
+	e, err := o.entry(version)
+	if err != nil || e.hollow() {
+		return false, err
+	}
+	b, err := o.block(version / perBlock)
+	if err != nil {
+		return false, err
+	}
+	was, held := *e, e.record*slots+b.slot
+	if err := o.empty(version, true); err != nil {
+		return false, err
+	}
+	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
+		return false, err
+	}
+	if err := o.c.retire(b.shape, was.record, &was); err != nil {
+		return false, err
+	}
+	return true, o.unclockOld(b.shape, held, &was)
+}
+
+// unclockOld makes a record not be found by the clock of a version that was
+// taken out, unless another one had it too.
+func (o *opened) unclockOld(shape, held int64, was *entry) error {
+	found, err := o.c.one(selectIsOld, []driver.Value{shape, int64(0), was.clock, was.record}, func([]driver.Value) {})
+	if err != nil || !found {
+		return err
+	}
+	kept, err := o.c.versionsOf(held)
+	if err != nil {
+		return err
+	}
+	for _, v := range kept {
+		e, err := o.entry(v)
+		if err != nil {
+			return err
+		}
+		if e.clock == was.clock && e.parent == was.parent {
+			return nil
 		}
 	}
-	return removed, nil
-}
-
-// block is a block taken apart to be changed.
-type block struct {
-	number, slot, dictionary int64
-	entries                  []entry
-	changed                  bool
-}
-
-var (
-	selectWholeBlock = &statement{head: "SELECT b.dictionary, b.size, b.body, h.slot FROM block b JOIN shape h ON h.number = b.shape WHERE b.number = ?"}
-	updateBlock      = &statement{head: "UPDATE block SET dictionary = ?, size = ?, body = ? WHERE number = ?"}
-	deleteBlock      = &statement{head: "DELETE FROM block WHERE number = ?"}
-)
-
-func (db *DB) openBlock(c *conn, number int64) (*block, error) {
-	b := &block{number: number}
-	var packed []byte
-	var size int64
-	found, err := c.one(selectWholeBlock, []driver.Value{number}, func(r []driver.Value) {
-		b.dictionary, size, packed, b.slot = r[0].(int64), r[1].(int64), r[2].([]byte), r[3].(int64)
+	return o.c.eachClock(was.parent, func(parent int64) error {
+		return o.c.exec(deleteClock, 0, shape, parent, int64(1), was.clock, was.record)
 	})
-	if err == nil && !found {
-		err = damaged("block %d is missing", number)
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw, err := db.unpack(c, packed, b.dictionary, size)
-	if err == nil {
-		b.entries, err = parseBlock(raw)
-	}
-	if err != nil {
-		return nil, damaged("block %d: %w", number, err)
-	}
-	return b, nil
 }
 
-// empty takes a body out. Its record's id stays when named.
-func (b *block) empty(place int, named bool) {
-	e := &b.entries[place]
-	b.changed = true
-	if named {
+// versionsOf are the versions of a held row whose bodies are there.
+func (c *conn) versionsOf(held int64) (versions []int64, err error) {
+	err = c.query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
+		versions = append(versions, r[0].(int64))
+		return nil
+	})
+	return versions, err
+}
+
+// edit is block for one that is going to be changed.
+func (o *opened) edit(number int64) (*block, error) {
+	b, err := o.block(number)
+	if err == nil {
+		b.changed = true
+	}
+	return b, err
+}
+
+// empty takes a body out. What rests on it gets its body whole, so that
+// nothing of this one is left anywhere; its record's id stays when named.
+func (o *opened) empty(version int64, named bool) error {
+	e, err := o.entry(version)
+	if err != nil {
+		return err
+	}
+	if e.height > 0 {
+		if err := o.raise(version, e.record); err != nil {
+			return err
+		}
+	}
+	b, err := o.edit(version / perBlock)
+	if err != nil {
+		return err
+	}
+	if e = &b.entries[version%perBlock]; named {
+		if e, err = o.entry(version); err != nil {
+			return err
+		}
 		*e = entry{record: e.record, id: e.id}
-		return
+		return nil
 	}
 	*e = entry{}
+	return nil
+}
+
+// raise makes the versions whole that rest on one.
+func (o *opened) raise(version, record int64) error {
+	b, err := o.block(version / perBlock)
+	if err != nil {
+		return err
+	}
+	kept, err := o.c.versionsOf(record*slots + b.slot)
+	if err != nil {
+		return err
+	}
+	for _, v := range kept {
+		if v >= version {
+			continue
+		}
+		e, err := o.entry(v)
+		if err != nil {
+			return err
+		}
+		if e.rest == nil || e.rest.on != version {
+			continue
+		}
+		b, err := o.edit(v / perBlock)
+		if err != nil {
+			return err
+		}
+		if e, err = o.entry(v); err != nil {
+			return err
+		}
+		e.rest = nil
+		b.entries[v%perBlock] = *e
+	}
+	return nil
+}
+
+// write writes what was changed; a block in which nothing is left is deleted.
+func (o *opened) write() error {
+	for _, b := range o.blocks {
+		if !b.changed {
+			continue
+		}
+		if err := o.db.putBlock(o.c, b); err != nil {
+			return err
+		}
+		b.changed = false
+	}
+	return nil
 }
 
 // putBlock writes a block back, or deletes it when nothing is left in it.
 func (db *DB) putBlock(c *conn, b *block) error {
-	if !b.changed {
-		return nil
-	}
 	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.hollow() || e.id != "" }) {
 		return c.exec(deleteBlock, 0, b.number)
+	}
+	if err := db.learn(c, b.dictionary); err != nil {
+		return err
 	}
 	x := &db.scratch
 	x.raw = appendBlock(x.raw[:0], b.entries)

@@ -46,7 +46,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = db.read(ctx, func(c *conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.blocks, v.held, v.others, v.names, v.pages, v.counts, v.changes} {
+		for _, step := range []func() error{v.file, v.blocks, v.held, v.past, v.clocks, v.names, v.pages, v.counts, v.changes} {
 			if v.enough() {
 				break
 			}
@@ -83,30 +83,33 @@ func (v *verifying) file() error {
 var (
 	selectAllBlocks = &statement{head: "SELECT b.number, b.shape, b.dictionary, b.count, b.size, b.body, h.slot FROM block b LEFT JOIN shape h ON h.number = b.shape ORDER BY b.number"}
 	selectHeldRow   = &statement{head: "SELECT version, hash FROM held WHERE number = ?"}
-	selectOther     = &statement{head: "SELECT count(*) FROM version WHERE held = ? AND hash = ? AND version = ?"}
+	selectPastTag   = &statement{head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
 
 // blocks unpacks every block. Each version must be its record's current one or
-// be among the record's older ones, under its hash.
+// be known to its past, under its hash.
 func (v *verifying) blocks() error {
+	all := v.db.blocks(v.c)
 	return v.c.query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
 		number, count := r[0].(int64), r[3].(int64)
 		v.report.Blocks++
+		b := &block{number: number, shape: r[1].(int64)}
 		raw, err := v.db.unpack(v.c, r[5].([]byte), r[2].(int64), r[4].(int64))
-		var entries []entry
 		if err == nil {
-			entries, err = parseBlock(raw)
+			err = b.take(raw, int(count), v.db.parentField(b.shape))
 		}
 		switch {
 		case err != nil:
 			v.problem("block %d: %v", number, err)
-		case len(entries) != int(count):
-			v.problem("block %d: %d bodies, want %d", number, len(entries), count)
 		case r[6] == nil:
 			v.problem("block %d: no shape %d", number, r[1])
 		default:
-			for i := range entries {
-				if err := v.version(&entries[i], number*perBlock+int64(i), r[6].(int64)); err != nil {
+			all.blocks[number] = b
+			for i := range b.entries {
+				version := number*perBlock + int64(i)
+				if e, err := all.entry(version); err != nil {
+					v.problem("%v", err)
+				} else if err := v.version(e, version, r[6].(int64)); err != nil {
 					return err
 				}
 			}
@@ -140,34 +143,88 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 		}
 		return nil
 	}
-	if current == 0 {
-		return nil // a sight that lost a race to the record's going
-	}
-	known := int64(0)
-	if _, err := v.c.one(selectOther, []driver.Value{held, hash, number}, func(r []driver.Value) { known = r[0].(int64) }); err != nil {
+	var tag driver.Value
+	found, err := v.c.one(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
+	switch {
+	case err != nil:
 		return err
-	}
-	if known == 0 {
+	case !found:
 		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.record, e.id, number)
+	case tag != shortHash(hash):
+		v.problem("record %d (%s): its version %d is not what it was", e.record, e.id, number)
 	}
 	return nil
 }
 
 var (
-	selectAllHeld   = &statement{head: "SELECT number, version, state FROM held ORDER BY version"}
-	selectAllOthers = &statement{head: "SELECT held, hash, version FROM version ORDER BY version"}
+	selectAllHeld  = &statement{head: "SELECT number, version, state, hash FROM held ORDER BY version"}
+	selectAllPast  = &statement{head: "SELECT held, coalesce(version, number), tag, since FROM past WHERE tag IS NOT NULL OR version IS NOT 0 ORDER BY 2"}
+	selectClocked  = &statement{head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? AND record = ? AND old IN (0, 1)"}
+	selectAllClock = &statement{head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '') FROM clock c JOIN shape s ON s.number = c.shape
+		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
 )
 
-// others looks up the other versions of records.
-func (v *verifying) others() error {
+// clocked makes sure that a version's record is found by its clock: newest, by
+// the part of the index for records as they are.
+func (v *verifying) clocked(blocks *opened, e *entry, version int64, newest bool) error {
+	b, err := blocks.block(version / perBlock)
+	if err != nil {
+		return err
+	}
+	return v.c.eachClock(e.parent, func(parent int64) error {
+		var now driver.Value
+		_, err := v.c.one(selectClocked, []driver.Value{b.shape, parent, e.clock, e.record}, func(r []driver.Value) { now = r[0] })
+		if err == nil && (now == nil || newest && now != int64(1)) {
+			v.problem("record %d (%s): it is not found by the clock %d", e.record, e.id, e.clock)
+		}
+		return err
+	})
+}
+
+// past looks up the other versions of records.
+func (v *verifying) past() error {
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllOthers, 0, nil, func(r []driver.Value) error {
-		record := r[0].(int64) / slots
-		switch e, err := blocks.entry(r[2].(int64)); {
+	return v.c.query(selectAllPast, 0, nil, func(r []driver.Value) error {
+		record, version := r[0].(int64)/slots, r[1].(int64)
+		if r[2] == nil {
+			return nil // its body was taken
+		}
+		switch e, err := blocks.entry(version); {
 		case err != nil:
 			v.problem("record %d: %v", record, err)
-		case e.record != record || bodyHash(e.body) != r[1].(int64):
-			v.problem("record %d: its version %d is not what it was", record, r[2])
+		case e.record != record || shortHash(bodyHash(e.body)) != r[2].(int64):
+			v.problem("record %d: its version %d is not what it was", record, version)
+		case r[3] != int64(never):
+			if err := v.clocked(blocks, e, version, false); err != nil {
+				return err
+			}
+		}
+		if r[3] == nil {
+			if _, err := v.c.madeAt(version); err != nil {
+				v.problem("record %d: %v", record, err)
+			}
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+// clocks makes sure that what is found by its clock is there and has it.
+func (v *verifying) clocks() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllClock, 0, nil, func(r []driver.Value) error {
+		record := r[0].(int64)
+		if r[3] == nil || r[4].(int64)&(stateGone|stateForgotten) != 0 {
+			v.problem("record %d: it is found by a clock, but not held", record)
+			return nil
+		}
+		switch e, err := blocks.entry(r[3].(int64)); {
+		case err != nil:
+			v.problem("record %d: %v", record, err)
+		case e.clock != r[1].(int64) || r[2].(int64) != 0 && e.parent != r[5].(string):
+			v.problem("record %d (%s): its clock is %d, it is found by %d", record, e.id, e.clock, r[1])
 		}
 		if v.enough() {
 			return errStop
@@ -188,6 +245,10 @@ func (v *verifying) held() error {
 			v.problem("record %d: its version %d is of record %d", record, r[1], e.record)
 		case e.hollow() != (r[2].(int64)&stateForgotten != 0):
 			v.problem("record %d: its version %d has lost its body", record, r[1])
+		case !e.hollow():
+			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&stateGone == 0); err != nil {
+				return err
+			}
 		}
 		if v.enough() {
 			return errStop

@@ -27,6 +27,10 @@ type Store interface {
 	Kinds(ctx context.Context, source string) ([]store.KindState, error)
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	LastChange(ctx context.Context, source string) (int64, error)
+	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
+	Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error)
+	RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 	World(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
@@ -70,6 +74,13 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 		{"many at once", manyAtOnce},
 		{"a page is forgotten", pageForgotten},
 		{"a record is forgotten", recordForgotten},
+		{"versions are remembered", versionsRemembered},
+		{"goings are remembered", goingsRemembered},
+		{"odd sights are no history", oddSightsRemembered},
+		{"changes say which fields", fieldsOfChanges},
+		{"what is forgotten has no past", forgottenPast},
+		{"windows", windows},
+		{"wide windows", wideWindows},
 		{"contexts are honoured", contexts},
 		{"closed is closed", closed},
 		{"any history", anyHistory},

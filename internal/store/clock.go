@@ -1,0 +1,235 @@
+// The index of records by their clock: kept right by every save, and filled
+// from what is held when an older file is opened.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+var (
+	insertParent = &statement{head: "INSERT INTO parent (id) VALUES (?) ON CONFLICT DO NOTHING"}
+	selectParent = &statement{head: "SELECT number FROM parent WHERE id = ?"}
+	insertClock  = &statement{head: "INSERT OR IGNORE INTO clock (shape, parent, old, clock, record) VALUES ", tuple: "(?, ?, ?, ?, ?)"}
+	deleteClock  = &statement{head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
+)
+
+// parentNumber is the number of a parent's id: 0 for none, -1 when it was
+// never seen.
+func (c *conn) parentNumber(id string) (number int64, err error) {
+	if id == "" {
+		return 0, nil
+	}
+	number = -1
+	_, err = c.one(selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
+	return number, err
+}
+
+// putParent is parentNumber for an id that is to get a number.
+func (c *conn) putParent(id string) (number int64, err error) {
+	if number, err = c.parentNumber(id); err != nil || number >= 0 {
+		return number, err
+	}
+	if err := c.exec(insertParent, 0, id); err != nil {
+		return 0, err
+	}
+	return c.parentNumber(id)
+}
+
+// reclock makes a record found by the clock and the parent of row r, in place
+// of those of the version before, if that was found.
+func (s *saving) reclock(record int64, before *entry, r *understudy.Row) error {
+	if before != nil {
+		if before.clock == r.Clock && before.parent == r.Parent {
+			return nil
+		}
+		if err := s.c.retire(s.shape.number, record, before); err != nil {
+			return err
+		}
+	}
+	s.clocks = append(s.clocks, s.shape.number, int64(0), int64(0), r.Clock, record)
+	if r.Parent == "" {
+		return nil
+	}
+	parent, err := s.c.putParent(r.Parent)
+	s.clocks = append(s.clocks, s.shape.number, parent, int64(0), r.Clock, record)
+	return err
+}
+
+// retire makes a record found by the clock it had, not by the one it has.
+func (c *conn) retire(shape, record int64, e *entry) error {
+	return c.eachClock(e.parent, func(parent int64) error {
+		if err := c.exec(deleteClock, 0, shape, parent, int64(0), e.clock, record); err != nil {
+			return err
+		}
+		return c.exec(insertClock, 1, shape, parent, int64(1), e.clock, record)
+	})
+}
+
+// eachClock calls do for the parents under which a version is found.
+func (c *conn) eachClock(id string, do func(parent int64) error) error {
+	if err := do(0); err != nil || id == "" {
+		return err
+	}
+	parent, err := c.parentNumber(id)
+	if err != nil || parent < 0 {
+		return err
+	}
+	return do(parent)
+}
+
+// parentField is the field that the parents of a kind's records are taken from.
+func (k *kindRow) parentField() string {
+	if k == nil || k.spec == nil {
+		return ""
+	}
+	return k.spec.Parent
+}
+
+// parentOf is what a body says its parent is, "" when there is no field for it.
+func parentOf(field string, body []byte) string {
+	if field == "" {
+		return ""
+	}
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return ""
+	}
+	switch v, ok := jsonspan.Find(body, doc, field); {
+	case ok && v.Kind == jsonspan.String:
+		return jsonspan.Text(body, v)
+	case ok && v.Kind == jsonspan.Number:
+		return string(v.Of(body))
+	}
+	return ""
+}
+
+var (
+	selectFilled = &statement{head: "SELECT parent FROM kind WHERE number = ?"}
+	updateFilled = &statement{head: "UPDATE kind SET parent = ? WHERE number = ?"}
+	clearClock   = &statement{head: "DELETE FROM clock WHERE shape IN (SELECT number FROM shape WHERE kind = ?)"}
+	selectFill   = &statement{head: `SELECT number, version, state FROM held WHERE number > ? ORDER BY number LIMIT ?`}
+)
+
+// fillSome is how many held rows are looked at in one transaction.
+const fillSome = 4096
+
+// fill fills the index for kinds that were saved before there was one, or
+// before the spec named the field of parents. It is part of opening, since
+// what is asked of a half-filled index would be answered wrongly.
+func (db *DB) fill(ctx context.Context, c *conn) error {
+	kinds := map[int64]string{}
+	for _, k := range db.catalog.kinds {
+		var filled *string
+		_, err := c.one(selectFilled, []driver.Value{k.number}, func(r []driver.Value) {
+			if text, ok := r[0].(string); ok {
+				filled = &text
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if filled == nil || k.spec != nil && *filled != k.parentField() {
+			kinds[k.number] = k.parentField()
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	for number := range kinds {
+		if _, err := c.transaction(ctx, beginWrite, func() error { return c.exec(clearClock, 0, number) }); err != nil {
+			return err
+		}
+	}
+	f := &filling{db: db, c: c, shapes: map[int64]bool{}}
+	for _, s := range db.catalog.shapes {
+		if _, ok := kinds[s.kind.number]; ok {
+			f.shapes[s.number] = true
+		}
+	}
+	last := int64(-1)
+	for n := fillSome; n == fillSome; {
+		_, err := c.transaction(ctx, beginWrite, func() (err error) {
+			n, last, err = f.some(last)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for number, field := range kinds {
+		if err := c.exec(updateFilled, 0, field, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filling is the index being filled.
+type filling struct {
+	db     *DB
+	c      *conn
+	shapes map[int64]bool
+	args   []driver.Value
+}
+
+// some adds the records of some held rows after one.
+func (f *filling) some(after int64) (n int, last int64, err error) {
+	f.args = f.args[:0]
+	last = after
+	blocks := f.db.blocks(f.c)
+	err = f.c.query(selectFill, 0, []driver.Value{after, int64(fillSome)}, func(r []driver.Value) error {
+		n++
+		last = r[0].(int64)
+		version, state := r[1].(int64), r[2].(int64)
+		b, err := blocks.block(version / perBlock)
+		if err != nil || !f.shapes[b.shape] {
+			return skipDamaged(err)
+		}
+		old := int64(0)
+		if state&stateGone != 0 {
+			old = 1
+		}
+		if err := f.add(blocks, b.shape, version, old); err != nil {
+			return err
+		}
+		all, err := f.c.stretches(last, last)
+		for _, s := range all {
+			if err == nil && s.version != 0 && s.version != version {
+				err = f.add(blocks, b.shape, s.version, 1)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		err = f.c.many(insertClock, 5, f.args)
+	}
+	return n, last, err
+}
+
+// add adds a version.
+func (f *filling) add(blocks *opened, shape, version, old int64) error {
+	e, err := blocks.entry(version)
+	if err != nil || e.hollow() {
+		return skipDamaged(err)
+	}
+	f.args = append(f.args, shape, int64(0), old, e.clock, e.record)
+	if e.parent == "" {
+		return nil
+	}
+	parent, err := f.c.putParent(e.parent)
+	f.args = append(f.args, shape, parent, old, e.clock, e.record)
+	return err
+}
+
+// skipDamaged passes over what cannot be read: it cannot be answered either.
+func skipDamaged(err error) error {
+	if isDamaged(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+// A file of a former schema is brought up to date with all it holds.
+
+package store_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store/storetest"
+)
+
+// older is a store as the program before migration 3 wrote it: 60 calls seen
+// in three pages at 0, 1 and 2 s; then call 3 changed at 100 s, call 4 at 110 s
+// and back at 120 s, call 5 went at 130 s, call 6 at 140 s and came again at
+// 150 s, call 25 was forgotten, call 7 was seen in another shape at 160 s, and
+// call 8 changed at 170 s.
+func older(t *testing.T) string {
+	t.Helper()
+	f, err := os.Open("testdata/schema2.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestOlderFile(t *testing.T) {
+	path := older(t)
+	w := storetest.NewWorld(11, 60)
+	at := func(s int) time.Time { return storetest.Epoch.Add(time.Duration(s) * time.Second) }
+	was := func(i, steps int) []byte {
+		w.Changed[i] = steps
+		defer delete(w.Changed, i)
+		return w.AppendCall(nil, i)
+	}
+	for range 2 {
+		db := openDB(t, path)
+		if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+			t.Fatalf("verify: %q, %v", r.Problems, err)
+		}
+		for _, c := range []struct {
+			call, at, steps int // steps -1: it was not there
+		}{
+			{0, 0, 0}, {0, -1, -1}, {21, 1, 0}, {21, 0, -1}, {3, 99, 0}, {3, 100, 1}, {4, 115, 1}, {4, 119, 1}, {4, 120, 0}, {5, 129, 0}, {5, 130, -1},
+			{6, 150, 0}, {25, 50, -1}, {8, 169, 0}, {8, 170, 2},
+		} {
+			rec, err := db.RecordAt(t.Context(), storetest.Source, "calls", "calls", w.ID(c.call), at(c.at))
+			switch {
+			case c.steps < 0 && !errors.Is(err, understudy.ErrNotFound):
+				t.Errorf("call %d at %d s: %v, want it not to be there", c.call, c.at, err)
+			case c.steps >= 0 && (err != nil || !bytes.Equal(rec.Body, was(c.call, c.steps))):
+				t.Errorf("call %d at %d s: %v, %+v", c.call, c.at, err, rec)
+			}
+		}
+		for call, want := range map[int]string{0: "000", 3: "100 000", 4: "120 110 000", 5: "130- 000", 7: "160 000", 8: "170 000"} {
+			all, err := db.History(t.Context(), storetest.Source, "calls", w.ID(call), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := told(all); got != want {
+				t.Errorf("history of call %d: %s, want %s", call, got, want)
+			}
+		}
+		rows, err := db.Rows(t.Context(), understudy.Window{Source: storetest.Source, Kind: "calls", Shape: "calls"})
+		if err != nil || len(rows) != 58 {
+			t.Fatalf("%d rows, %v, want all but one that went and one that was forgotten", len(rows), err)
+		}
+		for i, r := range rows {
+			if i > 0 && r.Clock >= rows[i-1].Clock {
+				t.Fatalf("row %d comes after %+v: %+v", i, rows[i-1], r)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// told is a history as the seconds its stretches began at, the newest first; a
+// going has a "-".
+func told(all []understudy.Version) string {
+	var b []byte
+	for i, v := range all {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		s := int(v.From.Sub(storetest.Epoch) / time.Second)
+		b = append(b, byte('0'+s/100), byte('0'+s/10%10), byte('0'+s%10))
+		if v.Gone {
+			b = append(b, '-')
+		}
+	}
+	return string(b)
+}
+
+// An index that was not filled to the end is filled anew: nothing is answered
+// from a half of it.
+func TestIndexIsFilledAgain(t *testing.T) {
+	path, pages := filled(t)
+	db := raw(t, path)
+	for _, s := range []string{"UPDATE kind SET parent = NULL", "DELETE FROM clock WHERE record % 3 = 0"} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openDB(t, path)
+	rows, err := again.Rows(t.Context(), understudy.Window{Source: storetest.Source, Kind: "calls", Shape: "calls", Limit: 10_000})
+	if err != nil || len(rows) != 600 || rows[0].ID != pages[0].Rows[0].ID {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if r, err := again.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}

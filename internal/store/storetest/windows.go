@@ -1,0 +1,184 @@
+// The rules of windows: records by their clock, now and at a time.
+
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+// clocked is a record with a clock and a parent of its own.
+type clocked struct {
+	row
+	clock  int64
+	parent string
+}
+
+// timed makes a list page of records with clocks.
+func timed(uri string, when time.Time, rows ...clocked) *understudy.Page {
+	var plain []row
+	for _, r := range rows {
+		plain = append(plain, r.row)
+	}
+	p := list(uri, when, plain...)
+	for i, r := range rows {
+		p.Rows[i].Clock, p.Rows[i].Parent = r.clock, r.parent
+	}
+	return p
+}
+
+func window(w understudy.Window) understudy.Window {
+	w.Source, w.Kind = Source, "calls"
+	if w.Shape == "" {
+		w.Shape = "calls"
+	}
+	return w
+}
+
+// rows reads a window.
+func (s *suite) rows(w understudy.Window) (ids []string, rows []understudy.Row) {
+	s.Helper()
+	rows, err := s.Rows(s.Context(), window(w))
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Start != 0 || r.End != 0 || r.Record == 0 || r.Version == 0 {
+			s.Fatalf("row %+v", r)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids, rows
+}
+
+// wantRows reads a window, and as it is now by RecordsAt.
+func (s *suite) wantRows(w understudy.Window, want ...string) {
+	s.Helper()
+	got, _ := s.rows(w)
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		s.Fatalf("rows of %+v:\n got %s\nwant %s", w, strings.Join(got, ", "), strings.Join(want, ", "))
+	}
+	s.wantRecords(w, time.Time{}, want...)
+}
+
+// wantRecords reads a window at a time.
+func (s *suite) wantRecords(w understudy.Window, when time.Time, want ...string) {
+	s.Helper()
+	var got []string
+	err := s.RecordsAt(s.Context(), window(w), when, func(rec *understudy.Record, clock int64) bool {
+		if one, err := s.RecordAt(s.Context(), Source, "calls", rec.Shape, rec.ID, when); err != nil || one.Version != rec.Version || string(one.Body) != string(rec.Body) || one.Number != rec.Number {
+			s.Fatalf("record %+v, by itself %+v, %v", rec, one, err)
+		}
+		got = append(got, rec.ID)
+		return true
+	})
+	if err != nil || strings.Join(got, ", ") != strings.Join(want, ", ") {
+		s.Fatalf("records of %+v at %v, %v:\n got %s\nwant %s", w, when, err, strings.Join(got, ", "), strings.Join(want, ", "))
+	}
+}
+
+func windows(t *testing.T, s *suite) {
+	one := func(id, state string, clock int64, parent string) clocked {
+		return clocked{row{id: id, body: fmt.Sprintf(`{"id": %q, "state": %q}`, id, state), final: state == "done"}, clock, parent}
+	}
+	w := understudy.Window{}
+	s.wantRows(w)
+	s.save(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"), one("d", "open", 200, "Q"), one("e", "done", 300, "P")))
+	s.wantRows(w, "e", "d", "b", "a")
+	s.wantRows(understudy.Window{Limit: 2}, "e", "d")
+	s.wantRows(understudy.Window{From: 200}, "e", "d", "b")
+	s.wantRows(understudy.Window{From: 101, To: 300}, "d", "b")
+	s.wantRows(understudy.Window{To: 200}, "a")
+	s.wantRows(understudy.Window{Unclocked: true}, "c")
+	s.wantRows(understudy.Window{Open: true}, "d", "b")
+	s.wantRows(understudy.Window{Parent: "P"}, "e", "a")
+	s.wantRows(understudy.Window{Parent: "P", Unclocked: true}, "c")
+	s.wantRows(understudy.Window{Parent: "unheard"})
+	s.wantRows(understudy.Window{Shape: "brief"})
+	_, rows := s.rows(w)
+	if r := rows[3]; r.Clock != 100 || r.Parent != "P" || !r.Final {
+		t.Errorf("row %+v", r)
+	}
+	if got := s.page(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"), one("d", "open", 200, "Q"), one("e", "done", 300, "P"))); got.Rows[1].Parent != "P" || got.Rows[0].Parent != "" {
+		t.Errorf("rows %+v", got.Rows)
+	}
+	// Part by part.
+	var all []string
+	for part := (understudy.Window{Limit: 1}); ; {
+		ids, some := s.rows(part)
+		if len(some) == 0 {
+			break
+		}
+		all = append(all, ids...)
+		part.Below.Clock, part.Below.Record = some[0].Clock, some[0].Record
+	}
+	if fmt.Sprint(all) != "[e d b a]" {
+		t.Errorf("part by part: %v", all)
+	}
+	// A clock that is set, one that moves, another parent, a going.
+	s.save(timed("/l", at(10), one("c", "begun", 250, "P")))
+	s.wantRows(w, "e", "c", "d", "b", "a")
+	s.wantRows(understudy.Window{Unclocked: true})
+	s.wantRecords(understudy.Window{Unclocked: true}, at(9), "c")
+	s.wantRecords(w, at(9), "e", "d", "b", "a")
+	s.save(timed("/l", at(20), one("e", "moved", 50, "Q"), one("c", "open", 0, "P")))
+	s.wantRows(w, "d", "b", "a", "e")
+	s.wantRows(understudy.Window{Parent: "Q"}, "d", "e")
+	s.wantRows(understudy.Window{Parent: "P"}, "a")
+	s.wantRecords(understudy.Window{Parent: "P"}, at(19), "e", "c", "a")
+	s.save(gone("/g", at(30), "a", 404))
+	s.wantRows(w, "d", "b", "e")
+	s.wantRecords(w, at(29), "d", "b", "a", "e")
+	s.wantRecords(w, at(30), "d", "b", "e")
+	s.wantRecords(w, at(-1))
+	s.save(timed("/l", at(40), one("a", "back", 400, "P"), one("f", "open", 1, "")))
+	s.wantRows(w, "a", "d", "b", "e", "f")
+	s.wantRecords(understudy.Window{Limit: 2}, at(50), "a", "d")
+	s.wantRecords(w, at(35), "d", "b", "e")
+	s.wantRecords(understudy.Window{Open: true}, at(5), "d", "b")
+	n := 0
+	if err := s.RecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 }); err != nil || n != 2 {
+		t.Errorf("%d records, %v", n, err)
+	}
+	verify(t, s.Store)
+}
+
+// Windows larger than what is read at once.
+func wideWindows(t *testing.T, s *suite) {
+	const n = 1200
+	var want []string
+	for from := 0; from < n; from += 100 {
+		var rows []clocked
+		for i := from; i < from+100; i++ {
+			rows = append(rows, clocked{call(i, "x"), int64(1 + (i*7919)%n/3), ""})
+		}
+		s.save(timed(fmt.Sprint("/", from), at(1), rows...))
+	}
+	_, rows := s.rows(understudy.Window{Limit: 10_000})
+	for i, r := range rows {
+		if i > 0 && (r.Clock > rows[i-1].Clock || r.Clock == rows[i-1].Clock && r.Record >= rows[i-1].Record) {
+			t.Fatalf("%+v comes after %+v", r, rows[i-1])
+		}
+		want = append(want, r.ID)
+	}
+	if len(want) != n {
+		t.Fatalf("%d rows", len(want))
+	}
+	if usual, _ := s.rows(understudy.Window{}); len(usual) != 1000 {
+		t.Errorf("%d rows by default", len(usual))
+	}
+	s.wantRecords(understudy.Window{}, at(1), want...)
+	for from := 0; from < n; from += 200 { // every other hundred moves
+		var rows []clocked
+		for i := from; i < from+100; i++ {
+			rows = append(rows, clocked{call(i, "y"), int64(5000 + i), ""})
+		}
+		s.save(timed(fmt.Sprint("/", from), at(2), rows...))
+	}
+	s.wantRecords(understudy.Window{}, at(1), want...)
+	s.wantRecords(understudy.Window{From: 5000}, at(1))
+}

@@ -1,0 +1,236 @@
+// Windows: records in the order of their clock, as they are or as they were.
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+const (
+	rowsUsual = 1000
+	rowsMost  = 10_000
+	// rowsAtOnce is how many records RecordsAt looks at in one read of the store.
+	rowsAtOnce = 256
+)
+
+// spot is a place in the order of a window.
+type spot struct{ clock, record int64 }
+
+// window is an understudy.Window with its numbers.
+type window struct {
+	understudy.Window
+	shape    *shapeRow
+	parent   int64
+	from, to int64 // clocks from..to-1
+	below    spot  // only what comes after it
+}
+
+// bounds are the clocks of a window, from the first to the one after the last.
+func bounds(w understudy.Window) (from, to int64) {
+	from, to = math.MinInt64, math.MaxInt64
+	switch {
+	case w.Unclocked:
+		return 0, 1
+	case w.From != 0:
+		from = w.From
+	}
+	if w.To != 0 {
+		to = w.To
+	}
+	return from, to
+}
+
+// begins is the place a window begins below.
+func begins(w understudy.Window) spot {
+	if w.Below.Record == 0 {
+		return spot{math.MaxInt64, math.MaxInt64}
+	}
+	return spot{w.Below.Clock, w.Below.Record}
+}
+
+// window gives w its numbers; ok is false when nothing can be in it.
+func (db *DB) window(c *conn, w understudy.Window) (*window, bool, error) {
+	s := db.shape(w.Source, w.Kind, w.Shape)
+	if s == nil {
+		return nil, false, nil
+	}
+	parent, err := c.parentNumber(w.Parent)
+	v := &window{Window: w, shape: s, parent: parent, below: begins(w)}
+	v.from, v.to = bounds(w)
+	return v, parent >= 0, err
+}
+
+var (
+	selectRows = &statement{head: `SELECT c.clock, c.record, h.version, h.state FROM clock c JOIN held h ON h.number = c.record * 64 + ?1
+		WHERE c.shape = ?2 AND c.parent = ?3 AND c.old = 0 AND (c.clock, c.record) < (?4, ?5) AND c.clock >= ?6 AND c.clock < ?7 AND (c.clock <> 0 OR ?8)
+		AND h.state & ?9 = 0 ORDER BY c.clock DESC, c.record DESC LIMIT ?10`}
+	selectSpots = &statement{head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ? AND (clock, record) < (?, ?)
+		AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
+)
+
+// Rows returns the records of a window that are held and present, in its
+// order; Start and End are 0. One window can be read in parts, with Below: a
+// record whose clock changes meanwhile may be missed or come twice. A kind,
+// shape or parent nothing is known of has none.
+func (db *DB) Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var rows []understudy.Row
+	err = db.read(ctx, func(c *conn) error {
+		v, ok, err := db.window(c, w)
+		if err != nil || !ok {
+			return err
+		}
+		rows, err = v.rows(ctx, c, db.blocks(c))
+		return err
+	})
+	return rows, failed(false, err, "rows of %s %s", w.Source, w.Kind)
+}
+
+// limitOf is how many rows a window gives at once.
+func limitOf(w understudy.Window) int {
+	if w.Limit <= 0 {
+		return rowsUsual
+	}
+	return min(w.Limit, rowsMost)
+}
+
+func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []understudy.Row, err error) {
+	not := int64(stateGone | stateForgotten)
+	if v.Open {
+		not |= stateFinal
+	}
+	limit := limitOf(v.Window)
+	unclocked := int64(0)
+	if v.Unclocked {
+		unclocked = 1
+	}
+	args := []driver.Value{v.shape.slot, v.shape.number, v.parent, v.below.clock, v.below.record, v.from, v.to, unclocked, not, int64(limit)}
+	err = c.query(selectRows, 0, args, func(r []driver.Value) error {
+		version := r[2].(int64)
+		e, err := blocks.entry(version)
+		if err != nil {
+			return err
+		}
+		if e.clock == r[0].(int64) {
+			rows = append(rows, understudy.Row{ID: e.id, Clock: e.clock, Parent: e.parent, Final: e.final, Record: e.record, Version: version})
+		}
+		return checkContext(ctx)
+	})
+	return rows, err
+}
+
+// RecordsAt hands out the records of a window that were present at a time, as
+// they looked then and in the order of the clocks they had then, until yield
+// returns false: at most w.Limit of them, all when that is 0. What came later is
+// not among them; what went since is, while its body is held (see RecordAt for
+// what a record says of itself). The zero time is now. It reads a few records
+// at a time and holds nothing while yield runs; what is saved meanwhile does
+// not show, unless at is now.
+func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	until := int64(math.MaxInt64)
+	if !at.IsZero() {
+		until = at.UnixNano()
+	}
+	below, given := begins(w), 0
+	for more := true; more && err == nil; {
+		var found []recordThen
+		err = db.read(ctx, func(c *conn) error {
+			v, ok, err := db.window(c, w)
+			if err != nil || !ok {
+				more = false
+				return err
+			}
+			v.below = below
+			found, more, err = db.recordsAt(c, v, until)
+			below = v.below
+			return err
+		})
+		for i := range found {
+			if err != nil || w.Limit > 0 && given == w.Limit || !yield(found[i].rec, found[i].clock) {
+				more = false
+				break
+			}
+			given++
+		}
+	}
+	return failed(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
+}
+
+// recordThen is a record as it was, and its clock then.
+type recordThen struct {
+	rec   *understudy.Record
+	clock int64
+}
+
+// recordsAt is the next few of RecordsAt; it moves v.below on.
+func (db *DB) recordsAt(c *conn, v *window, at int64) (found []recordThen, more bool, err error) {
+	spots, more, err := v.spots(c)
+	if err != nil {
+		return nil, false, err
+	}
+	blocks := db.blocks(c)
+	for _, s := range spots {
+		rec := &understudy.Record{Source: v.Source, Kind: v.Kind, Shape: v.Shape}
+		e, err := db.recordAt(c, blocks, rec, s.record*slots+v.shape.slot, at)
+		if errors.Is(err, understudy.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if e.clock == s.clock && (v.Parent == "" || e.parent == v.Parent) && !(v.Open && e.final) {
+			found = append(found, recordThen{rec, e.clock})
+		}
+	}
+	if len(spots) > 0 {
+		v.below = spots[len(spots)-1]
+	}
+	return found, more, nil
+}
+
+// spots are the next places where records of the window stand or stood.
+func (v *window) spots(c *conn) (spots []spot, more bool, err error) {
+	unclocked := int64(0)
+	if v.Unclocked {
+		unclocked = 1
+	}
+	for old := range int64(2) {
+		n := 0
+		args := []driver.Value{v.shape.number, v.parent, old, v.below.clock, v.below.record, v.from, v.to, unclocked, int64(rowsAtOnce)}
+		err := c.query(selectSpots, 0, args, func(r []driver.Value) error {
+			spots = append(spots, spot{r[0].(int64), r[1].(int64)})
+			n++
+			return nil
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		more = more || n == rowsAtOnce
+	}
+	slices.SortFunc(spots, compareSpots)
+	spots = slices.Compact(spots)
+	return spots[:min(len(spots), rowsAtOnce)], more || len(spots) > rowsAtOnce, nil
+}
+
+// compareSpots puts the newest clock first, and of one clock the record that
+// was found last.
+func compareSpots(a, b spot) int {
+	return cmp.Or(cmp.Compare(b.clock, a.clock), cmp.Compare(b.record, a.record))
+}
