@@ -110,7 +110,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		Snapshot: h.viewerSnapshot, Control: control, Jobs: h.jobs, Feed: "/-/feed", Version: version(), Logger: h.log, Now: time.Now,
+		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -238,6 +238,16 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 	}
 	for _, k := range kinds {
 		s.Kinds[k.Kind] = viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind]}
+	}
+	for _, w := range h.feed.Webhooks() {
+		if w.Source != source {
+			continue
+		}
+		hook := viewer.Webhook{Name: w.Name, State: w.State, Why: w.Why, Behind: w.Behind}
+		if w.Failing != nil {
+			hook.Since = *w.Failing
+		}
+		s.Webhooks = append(s.Webhooks, hook)
 	}
 	return s
 }

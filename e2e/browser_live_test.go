@@ -1,0 +1,174 @@
+// Live rows: a list that is open says what came since, and is silent when it
+// is out of sight.
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// anew makes the mirror ask upstream for the newest calls.
+func anew(t *testing.T, dropIn string) {
+	t.Helper()
+	r, err := ask("GET", account+":"+demoToken, dropIn+base+"/Calls.json", "", "Cache-Control", "no-cache")
+	if err != nil || r.status != 200 {
+		t.Fatalf("%v, %d", err, r.status)
+	}
+}
+
+// advance makes calls upstream.
+func advance(t *testing.T, api string, calls int) {
+	t.Helper()
+	r, err := ask("POST", "", api+"/-/advance", fmt.Sprintf(`{"calls":%d,"seconds":60}`, calls))
+	if err != nil || r.status != 200 {
+		t.Fatalf("advance: %v, %d", err, r.status)
+	}
+}
+
+// sight tells the page that it is in sight, or not.
+func sightOf(b *tab, hidden bool) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %v, configurable: true}); document.dispatchEvent(new Event("visibilitychange", {bubbles: true}))`, hidden)))
+}
+
+const liveText = `document.querySelector(".news")?.innerText ?? "no line"`
+
+func TestBrowserLiveRows(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, "--latency", "20ms", "--records", "300")
+	anew(t, demo.URL("twilio"))
+	b := openTab(t, demo.URL("viewer"))
+	// Every stream the page opens is counted.
+	b.open("/twilio/calls?PageSize=20")
+	b.do(chromedp.Evaluate[chromedp.Void](`window.opened = []; const Native = EventSource; window.EventSource = class extends Native { constructor(u) { super(u); opened.push(this) } }`))
+	sightOf(b, true)
+	sightOf(b, false)
+	await(t, func() string {
+		if open := eval[int](b, `opened.filter(s => s.readyState === 1).length`); open != 1 {
+			return fmt.Sprintf("%d streams are open", open)
+		}
+		return ""
+	})
+	advance(t, demo.URL("slowapi"), 12)
+	anew(t, demo.URL("twilio"))
+	await(t, func() string {
+		if text := eval[string](b, liveText); !strings.Contains(text, "12 new") {
+			return fmt.Sprintf("the list says %q", text)
+		}
+		return ""
+	})
+	if role := eval[string](b, `document.querySelector(".news").getAttribute("role")`); role != "status" {
+		t.Errorf("the line is a %q to screen readers", role)
+	}
+
+	// Out of sight there is no stream; back in sight nothing was missed.
+	sightOf(b, true)
+	if open := eval[int](b, `opened.filter(s => s.readyState !== 2).length`); open != 0 {
+		t.Errorf("%d streams are open while nobody looks", open)
+	}
+	advance(t, demo.URL("slowapi"), 3)
+	anew(t, demo.URL("twilio"))
+	sightOf(b, false)
+	await(t, func() string {
+		if text := eval[string](b, liveText); !strings.Contains(text, "15 new") {
+			return fmt.Sprintf("after a while out of sight the list says %q", text)
+		}
+		return ""
+	})
+	if open := eval[int](b, `opened.filter(s => s.readyState !== 2).length`); open != 1 {
+		t.Errorf("%d streams are open", open)
+	}
+	before := eval[string](b, `document.querySelector("tbody").innerText`)
+	b.follow(chromedp.Click(chromedp.CSS(`.news a`)))
+	if after := eval[string](b, `document.querySelector("tbody").innerText`); after == before {
+		t.Error("the link shows no new rows")
+	}
+	if path := eval[string](b, `location.pathname + location.search`); path != "/twilio/calls?PageSize=20" {
+		t.Errorf("the link leads to %s", path)
+	}
+	b.calm("live rows")
+
+	// Filters, older pages and pages of one record have no stream.
+	b.open("/twilio/calls?Status=busy")
+	if text := eval[string](b, liveText); text != "no line" {
+		t.Errorf("a filtered list says %q", text)
+	}
+}
+
+// Without a script the pages of the past and the jobs do all they do with one.
+func TestBrowserPast(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t, "--latency", "20ms", "--records", "300")
+	b := openTab(t, demo.URL("viewer"))
+	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.open("/twilio/calls?Status=completed")
+	b.follow(chromedp.Click(chromedp.CSS(`tbody tr a[href^="/twilio/calls/CA"]`)))
+	path := eval[string](b, `location.pathname`)
+	sid := path[len("/twilio/calls/"):]
+	for _, price := range []string{"-0.77100", "-0.88200"} {
+		r, err := ask("POST", "", demo.URL("slowapi")+"/-/edit", `{"kind":"calls","records":[{"sid":"`+sid+`","price":"`+price+`"}]}`)
+		if err != nil || r.status != 200 {
+			t.Fatalf("edit: %v, %d %s", err, r.status, r.body)
+		}
+		if r, err = ask("GET", account+":"+demoToken, demo.URL("twilio")+base+"/Calls/"+sid+".json", "", "Cache-Control", "no-cache"); err != nil || r.status != 200 {
+			t.Fatalf("%v, %d", err, r.status)
+		}
+	}
+	b.open(path)
+	words := strings.ReplaceAll(eval[string](b, `document.querySelector("#timeline").innerText`), "\u2212", "-")
+	for _, want := range []string{"First seen", "Changed", "-0.77100", "-0.88200"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("the timeline lacks %q: %s", want, words)
+		}
+	}
+	b.follow(chromedp.Click(chromedp.CSS(`#timeline li:last-child .ways a`)))
+	if banner := eval[string](b, `document.querySelector(".then").innerText`); !strings.Contains(banner, "As it was known on") {
+		t.Errorf("the banner says %q", banner)
+	}
+	if text := eval[string](b, `document.querySelector("main").innerText`); strings.Contains(text[:strings.Index(text, "Timeline")], "0.88200") {
+		t.Error("the first version shows the last price")
+	}
+	b.follow(chromedp.Click(chromedp.CSS(`.then a`)))
+	if now := eval[string](b, `location.pathname + location.search`); now != path {
+		t.Errorf("back to now leads to %s", now)
+	}
+	b.follow(chromedp.Submit(chromedp.CSS(`.pick select`)))
+	if rows := eval[[]string](b, `[...document.querySelectorAll("tr.changed")].map(e => e.innerText)`); len(rows) != 1 || !strings.Contains(rows[0], "0.77100") || !strings.Contains(rows[0], "0.88200") || !strings.Contains(rows[0], "changed") {
+		t.Errorf("compared: %q", rows)
+	}
+	compared := eval[string](b, `location.pathname + location.search`)
+
+	// The list as it was at that moment, by its form.
+	b.open("/twilio/calls")
+	b.do(openAll, chromedp.SetValue(chromedp.CSS(`input[name="understudy.as_of"]`), "2026-01-01T00:00"))
+	b.follow(chromedp.Submit(chromedp.CSS(`input[name="understudy.as_of"]`)))
+	if at := eval[string](b, `location.search`); !strings.Contains(at, "understudy.as_of=2026-01-01T00") {
+		t.Errorf("the form leads to %s", at)
+	}
+	if text := eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "were known then") {
+		t.Errorf("before anything was seen the list says %s", text)
+	}
+	b.calm("the past")
+	for _, p := range []string{path, compared, path + "?understudy.as_of=2026-01-01T00:00:00Z", "/twilio/calls?understudy.as_of=2026-01-01T00:00:00Z", "/jobs", "/"} {
+		for _, width := range []int64{360, 768, 1920} {
+			b.size(width, 800)
+			b.open(p)
+			b.do(openAll)
+			if wide := eval[int64](b, `Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)`); wide > width {
+				t.Errorf("%s at %d px is %d px wide", p, width, wide)
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.complaints {
+		if !strings.Contains(c, "status of 404") {
+			t.Error(c)
+		}
+	}
+}
