@@ -48,6 +48,9 @@ func (c *config) check() error {
 	if err := c.Jobs.check(); err != nil {
 		bad("jobs.%w", err)
 	}
+	if err := c.Sync.check(); err != nil {
+		bad("sync.%w", err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		if err := c.Sources[name].check(name); err != nil {
 			bad("sources.%s.%w", name, err)

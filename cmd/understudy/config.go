@@ -19,6 +19,7 @@ type config struct {
 	Store       storeConfig                             `yaml:"store"`
 	Limits      limitsConfig                            `yaml:"limits"`
 	Jobs        jobsConfig                              `yaml:"jobs"`
+	Sync        syncConfig                              `yaml:"sync"`
 	Log         logConfig                               `yaml:"log"`
 	Feed        feedConfig                              `yaml:"feed"`
 	Webhooks    []*webhookConfig                        `yaml:"webhooks"`
@@ -42,6 +43,7 @@ type sourceConfig struct {
 	Concurrency int      `yaml:"concurrency"` // at once, default 20
 	Polls       []string `yaml:"polls"`       // kinds kept warm; default calls and messages, as far as the spec has them
 	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
+	Sync        []string `yaml:"sync"`        // kinds kept whole; default none
 	Media       []string `yaml:"media"`       // kinds whose contents are kept; default none
 	MaxMedia    size     `yaml:"max_media"`   // a content's size, default 1GiB
 

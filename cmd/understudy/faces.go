@@ -202,6 +202,12 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			kind.Records = k.Records
 			held[k.Kind] = kind
 		}
+		for name, kind := range held {
+			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
+				return s, err
+			}
+			held[name] = kind
+		}
 		s.Sources[src.Name] = diagnostics.Source{
 			State: health.State, Why: health.Why, Since: known(health.Since), NextProbe: known(health.NextProbe), Kinds: held,
 			Limits: h.sourceLimits(src.Name, c),
@@ -237,7 +243,9 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
-		s.Kinds[k.Kind] = viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind]}
+		held := viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind]}
+		h.walkHeld(ctx, source, k.Kind, &held)
+		s.Kinds[k.Kind] = held
 	}
 	for _, w := range h.feed.Webhooks() {
 		if w.Source != source {

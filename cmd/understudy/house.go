@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/internal/viewer"
+	"understudy/internal/walk"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
 	"understudy/upstream"
@@ -45,6 +47,7 @@ type blueprint struct {
 	// again reads the settings once more; nil: they are not read again.
 	again func() (*config, error)
 	hup   <-chan os.Signal // asks for that
+	alone bool             // without faces: a command that does its work in the folder
 }
 
 // house is a built one. Close gives back everything build opened.
@@ -60,6 +63,7 @@ type house struct {
 	seals   *viewer.Seals
 	mirror  *mirror.Mirror
 	landed  *landed
+	walker  *walk.Walker
 	jobs    *jobs.Runner
 	feed    *feed.Feed
 	faces   []*face // the viewer's first
@@ -74,6 +78,8 @@ type house struct {
 	tooLarge atomic.Int64
 	noPlace  map[string]*atomic.Int64
 	proxies  atomic.Pointer[map[string]*proxy.Proxy]
+	polling  sync.Mutex
+	kept     map[string][]string // kinds polled because they are kept up, by source
 	log      *slog.Logger
 	closers  []func() error
 }
@@ -113,10 +119,20 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 	if err := h.openMirror(ctx, b); err != nil {
 		return h, err
 	}
+	if err := h.openWalker(); err != nil {
+		return h, err
+	}
 	if err := h.openJobs(); err != nil {
 		return h, err
 	}
-	return h, h.openFaces(ctx, p, b)
+	if b.alone {
+		h.standAlone()
+		return h, h.loadWalks(ctx)
+	}
+	if err := h.openFaces(ctx, p, b); err != nil {
+		return h, err
+	}
+	return h, h.loadWalks(ctx)
 }
 
 // openAccessLog opens the file of the access log, or takes standard error.
@@ -228,7 +244,10 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	if first != nil {
 		faces = append([]*face{first}, faces...)
 	}
-	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.feed.Run}, more...)
+	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run}, more...)
+	if h.feed != nil {
+		tasks = append(tasks, h.feed.Run)
+	}
 	if h.plan.again != nil {
 		tasks = append(tasks, h.reloads)
 	}

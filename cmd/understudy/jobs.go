@@ -38,7 +38,10 @@ func (j *jobsConfig) check() error {
 
 // kinds are all sorts of jobs, each from its room.
 func (h *house) kinds() []jobs.Kind {
-	return []jobs.Kind{h.deliverKind()}
+	if h.plan.alone {
+		return h.walkKinds() // receivers hear of it from the server
+	}
+	return append(h.walkKinds(), h.deliverKind())
 }
 
 // openJobs makes the runner. The folder's lock makes sure that no other
@@ -63,6 +66,7 @@ func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler,
 	mux.Handle("/-/jobs", j)
 	mux.Handle("/-/jobs/", j)
 	h.controlFeed(mux)
+	mux.Handle("/-/sync", h.walker.Handler(h.plan.dir.token))
 	return mux, nil
 }
 

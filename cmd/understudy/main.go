@@ -39,6 +39,7 @@ type commands struct {
 	Purge   purgeCmd   `cmd:"" help:"Forget a page or a record, in a running server or its data folder."`
 	Tail    tailCmd    `cmd:"" help:"Follow what comes, changes and goes."`
 	Hooks   hooksCmd   `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
+	Sync    syncCmd    `cmd:"" help:"Fetch every record of a kind and keep it whole."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -105,13 +105,13 @@ func (h *house) sameSources(cfg *config) error {
 // poll replaces the polls of every source, or of none.
 func (h *house) poll(polls map[string][]string) error {
 	for i, src := range h.sources {
-		err := h.mirror.SetPolls(src.Name, polls[src.Name])
+		err := h.mirror.SetPolls(src.Name, union(polls[src.Name], h.keptToo(src.Name)))
 		if err == nil {
 			continue
 		}
 		for _, done := range h.sources[:i] {
 			was := &understudy.Source{Spec: done.Spec, Polls: h.live.Load().Sources[done.Name].Polls}
-			err = errors.Join(err, checkPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, was.Polls))
+			err = errors.Join(err, checkPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
 		}
 		return err
 	}

@@ -71,6 +71,9 @@ func (c *config) readSources(folder string) ([]*understudy.Source, error) {
 		if err := checkPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
 		}
+		if err := checkSync(src, s); err != nil {
+			return nil, fmt.Errorf("sources.%s.sync: %w", name, err)
+		}
 		if err := checkMedia(src); err != nil {
 			return nil, fmt.Errorf("sources.%s.media: %w", name, err)
 		}

@@ -156,8 +156,18 @@ type Source struct {
 // Kind is how much is held of a kind.
 type Kind struct {
 	Records    int64      `json:"records"`
-	Complete   bool       `json:"complete"`
-	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"` // its newest page was read then
+	Complete   bool       `json:"complete"`               // no record upstream has is missing
+	Why        string     `json:"why,omitempty"`          // why it is not, of a kind that is synced
+	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"` // its newest page was read then; of a kind that is synced: no record before is missing
+	Swept      *time.Time `json:"swept,omitempty"`        // every part of it was walked since
+	Sync       *Sync      `json:"sync,omitempty"`         // of a kind that is synced
+}
+
+// Sync is how far a walk over a whole kind has come, in records.
+type Sync struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`         // 0: not known yet
+	ETA   int64 `json:"eta,omitempty"` // seconds; 0: not known, or none is under way
 }
 
 // Options are what the handlers ask. All functions are called by many requests

@@ -39,11 +39,17 @@ func (t *trip) weigh(ctx context.Context, by int64) error {
 	sum := t.weight
 	t.mu.Unlock()
 	err := t.run.Weigh(ctx, sum)
-	if by <= 0 {
+	if by <= 0 || err == nil {
 		return nil
 	}
-	return err
+	return &heavyError{err}
 }
+
+// heavyError is the end of a run that there is no room for now.
+type heavyError struct{ error }
+
+// Unwrap is what the runner said.
+func (e *heavyError) Unwrap() error { return e.error }
 
 // fetch brings a page and saves its records. What it weighs is given back when
 // the page is done with, which is at the next fetch of the caller at the latest:

@@ -14,7 +14,7 @@ import (
 	"understudy"
 )
 
-// round is how often it is looked what is due.
+// round is how often it is looked what is due, or less when sweeps are frequent.
 const round = 30 * time.Second
 
 // Verbs are the jobs' names less the kind, and what runs them.
@@ -37,7 +37,7 @@ func (w *Walker) Work() map[string]func(context.Context, Run) error {
 // Run follows what lands and promises what is due, until ctx ends. Begin with
 // Load.
 func (w *Walker) Run(ctx context.Context) error {
-	ticker := time.NewTicker(round)
+	ticker := time.NewTicker(min(round, w.o.Sweep/10))
 	defer ticker.Stop()
 	w.heed(ctx, w.due)
 	for {

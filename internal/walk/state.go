@@ -14,6 +14,8 @@ type State struct {
 	Complete bool      // no record that upstream has is missing
 	Why      string    // why it is not; "" when it is, or when nobody wants it to be
 	Failed   bool      // Why is an error a person has to see to
+	Running  bool      // a sync is under way
+	Down     string    // why upstream cannot be asked now; "" when it can
 	CaughtUp time.Time // when its newest records were last known without a gap
 	Swept    time.Time // since when every part of it was walked; zero: not yet
 	Ended    string    // that upstream keeps nothing older, when it said so
@@ -95,7 +97,7 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: m.Records, Failed: m.Failed != ""}
+	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: m.Records, Failed: m.Failed != "", Down: w.o.Down(source)}
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
@@ -106,10 +108,16 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 	p := x.now
 	x.mu.Unlock()
 	if !p.began.IsZero() {
-		s.Done, s.Total = p.done, p.total
+		s.Running, s.Done, s.Total = true, p.done, p.total
 		if gone := p.done - p.first; gone > 0 && p.total > p.done {
 			s.ETA = time.Duration(float64(w.o.Now().Sub(p.began)) * float64(p.total-p.done) / float64(gone)).Round(time.Second)
 		}
+	}
+	if !s.Running && s.Kept && w.o.Count != nil {
+		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
+			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
+		}
+		s.Total = s.Done
 	}
 	if s.Kept {
 		s.Complete, s.Why, err = w.whole(ctx, x)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/kit/folder"
 )
 
 // sweep is the job "sweep KIND": of a stretch of time when the payload names
@@ -19,7 +20,7 @@ func (w *Walker) sweep(ctx context.Context, run Run) error {
 	if err != nil {
 		return err
 	}
-	s := &sweeping{trip: t, x: x, began: w.clock(), seen: &folder{}}
+	s := &sweeping{trip: t, x: x, began: w.clock()}
 	if e.From != 0 || e.To != 0 {
 		s.stretch = &span{From: e.From, To: e.To}
 	}
@@ -33,24 +34,49 @@ type sweeping struct {
 	x       *walked
 	stretch *span // nil: the whole lists
 	began   int64
-	before  *folder // what was held when it began: id and parent
-	seen    *folder // ids
+	before  folder.Folder // what was held when it began: id and parent
+	seen    folder.Folder // ids
 	rows    int64
 }
 
-func (s *sweeping) all(ctx context.Context) error {
-	var err error
-	if s.before, err = s.held(ctx); err != nil {
-		return err
+// entry is one id and the record it lies under.
+type entry struct{ id, parent string }
+
+// perEntry is what a folder takes for an entry besides its bytes.
+const perEntry = 16
+
+// add puts an entry into one of the two folders.
+func (s *sweeping) add(ctx context.Context, f *folder.Folder, ids ...entry) error {
+	weight := 0
+	for _, e := range ids {
+		if err := f.Add([]byte(e.id), []byte(e.parent)); err != nil {
+			return fmt.Errorf("walk: sweep %s: %w; make sync.slice shorter", s.x.name(), err)
+		}
+		weight += len(e.id) + len(e.parent) + perEntry
 	}
-	if err := s.weigh(ctx, s.before.size()); err != nil {
+	return s.weigh(ctx, int64(weight))
+}
+
+// missing is what was held and not seen.
+func (s *sweeping) missing() []entry {
+	var out []entry
+	folder.Merge(&s.before, &s.seen, func(what folder.What, key, parent, _ []byte) bool {
+		if what == folder.Removed {
+			out = append(out, entry{string(key), string(parent)})
+		}
+		return true
+	})
+	return out
+}
+
+func (s *sweeping) all(ctx context.Context) error {
+	if err := s.held(ctx); err != nil {
 		return err
 	}
 	if err := s.walk(ctx); err != nil {
 		return err
 	}
-	missing := s.before.less(s.seen)
-	if err := s.resolve(ctx, missing); err != nil {
+	if err := s.resolve(ctx, s.missing()); err != nil {
 		return err
 	}
 	return s.w.change(ctx, s.x, func(m *memo) {
@@ -92,17 +118,20 @@ func (s *sweeping) windows() []understudy.Window {
 	return out
 }
 
-// held are the records held of what is swept.
-func (s *sweeping) held(ctx context.Context) (*folder, error) {
-	out := &folder{}
+// held notes what is held of what is swept.
+func (s *sweeping) held(ctx context.Context) error {
 	for _, q := range s.windows() {
 		for {
 			rows, err := s.w.o.Store.Rows(ctx, q)
 			if err != nil {
-				return nil, fmt.Errorf("walk: sweep %s: %w", s.x.name(), err)
+				return fmt.Errorf("walk: sweep %s: %w", s.x.name(), err)
 			}
-			for _, row := range rows {
-				out.add(row.ID, row.Parent)
+			ids := make([]entry, len(rows))
+			for i, row := range rows {
+				ids[i] = entry{row.ID, row.Parent}
+			}
+			if err := s.add(ctx, &s.before, ids...); err != nil {
+				return err
 			}
 			if len(rows) < q.Limit {
 				break
@@ -111,25 +140,23 @@ func (s *sweeping) held(ctx context.Context) (*folder, error) {
 			q.Below.Clock, q.Below.Record = last.Clock, last.Record
 		}
 	}
-	out.sort()
-	return out, nil
+	return nil
 }
 
 // walk walks what is swept and notes what it sees.
 func (s *sweeping) walk(ctx context.Context) error {
 	see := func(page *understudy.Page) error {
-		before := s.seen.size()
+		var ids []entry
 		for _, row := range page.Rows {
 			s.rows++
 			if s.stretch == nil && s.x.sliced() && row.Clock != 0 {
 				continue // a stretch looks after it
 			}
-			s.seen.add(row.ID, "")
+			ids = append(ids, entry{id: row.ID})
 		}
 		s.run.Progress(s.rows, 0, "")
-		return s.weigh(ctx, s.seen.size()-before)
+		return s.add(ctx, &s.seen, ids...)
 	}
-	defer s.seen.sort()
 	if s.x.plan.under != nil {
 		return s.beneathAll(ctx, see)
 	}
@@ -196,7 +223,7 @@ func (s *sweeping) resolve(ctx context.Context, missing []entry) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if len(missing) > fewMissing && len(missing)*share > s.before.len() {
+	if len(missing) > fewMissing && len(missing)*share > s.before.Len() {
 		if err := s.sampled(ctx, missing); err != nil {
 			return err
 		}
@@ -285,7 +312,7 @@ func (s *sweeping) sampled(ctx context.Context, missing []entry) error {
 			return err
 		}
 		if page.Status == 200 {
-			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed", s.x.name(), len(missing), s.before.len(), e.id)
+			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed", s.x.name(), len(missing), s.before.Len(), e.id)
 		}
 	}
 	return nil

@@ -104,8 +104,10 @@ func (w *Walker) sync(ctx context.Context, run Run) error {
 // ended notes why a walk ended early, and hands the error on.
 func (w *Walker) ended(ctx context.Context, x *walked, err error) error {
 	x.unpaced()
-	if ctx.Err() != nil {
-		return err
+	var later *understudy.Later
+	var heavy *heavyError
+	if ctx.Err() != nil || errors.As(err, &later) || errors.As(err, &heavy) || err != nil && passing(err) {
+		return err // it comes back by itself
 	}
 	why := ""
 	if err != nil {

@@ -87,7 +87,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Options are what a walker is made of. Polls, Down, Now and Logger may be nil.
+// Options are what a walker is made of. Functions and Logger may be nil.
 type Options struct {
 	Sources []*understudy.Source
 	Mirror  Mirror
@@ -99,6 +99,9 @@ type Options struct {
 	// Polls is told the kinds of a source whose newest page has to be kept
 	// warm, besides those it polls anyway.
 	Polls func(source string, kinds []string) error
+	// Count is how many records are held of a kind; nil: what the last walk saw
+	// is told instead.
+	Count func(ctx context.Context, source, kind string) (int64, error)
 	// Down says why a source cannot be asked now, "" when it can.
 	Down   func(source string) string
 	Now    func() time.Time

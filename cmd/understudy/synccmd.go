@@ -1,0 +1,250 @@
+// Sync: has a kind held whole, by the running server or in its folder.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/walk"
+)
+
+type syncCmd struct {
+	What   string `arg:"" name:"source/kind" help:"A configured source and one of its kinds: twilio/calls."`
+	End    bool   `help:"Keep it up no longer; what is held stays."`
+	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
+	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+}
+
+const (
+	syncEvery = 250 * time.Millisecond // between two looks at how far it is
+	syncAsk   = 20 * time.Second       // for one answer of the server
+	// syncPatience is how long upstream may be down before the command gives up;
+	// the server does not.
+	syncPatience = 2 * time.Minute
+)
+
+// Help is what --help says below the flags.
+func (c *syncCmd) Help() string {
+	return "Fetches every record of a kind and keeps the kind whole from then on: what is new, what changes late, what goes.\n" +
+		"Ends with 0 when the kind is complete and with 1 and the reason when it cannot be. docs/sync.md shows examples."
+}
+
+// Run asks the server that holds the folder, or walks in the folder itself when
+// nobody does.
+func (c *syncCmd) Run(ctx context.Context, p *process) error {
+	source, kind, ok := strings.Cut(c.What, "/")
+	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
+		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example twilio/calls", c.What)}
+	}
+	o := walk.Order{Source: source, Kind: kind, End: c.End}
+	settings := purgeCmd{Config: c.Config, Data: c.Data}
+	data := c.Data
+	if data == "" {
+		cfg, _, err := settings.settings(p)
+		if err != nil {
+			return err
+		}
+		data = cfg.Data
+	}
+	if _, err := os.Stat(data); err != nil && c.Data != "" && c.Config == "" {
+		return fmt.Errorf("data folder: %w; name it with --data", err)
+	}
+	dir, err := openFolder(data, false)
+	var held heldError
+	switch {
+	case errors.As(err, &held) && held.by.Viewer != "":
+		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) { return held.by.sync(ctx, o, first) })
+	case err != nil:
+		return err
+	}
+	return errors.Join(c.alone(ctx, p, &settings, dir, o), dir.close())
+}
+
+// alone walks in a folder no server uses.
+func (c *syncCmd) alone(ctx context.Context, p *process, settings *purgeCmd, dir *folder, o walk.Order) error {
+	if _, err := os.Stat(filepath.Join(dir.path, demoFile)); err == nil {
+		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.path, dir.path)
+	}
+	cfg, folderPath, err := settings.settings(p)
+	if err != nil {
+		return err
+	}
+	cfg.Log.Access = "off"
+	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: fileSecrets(folderPath), dir: dir, by: "config", stderr: p.stderr, alone: true})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- h.serve(ctx, nil, nil) }()
+	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) {
+		if err := h.order(ctx, o, first); err != nil {
+			return walk.Report{}, err
+		}
+		s, err := h.walker.State(ctx, o.Source, o.Kind)
+		return s.Report(), err
+	})
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// order gives the order, the first time.
+func (h *house) order(ctx context.Context, o walk.Order, first bool) error {
+	var err error
+	switch {
+	case !first:
+	case o.End:
+		err = h.walker.Drop(ctx, o.Source, o.Kind)
+	default:
+		err = h.walker.Keep(ctx, o.Source, o.Kind)
+	}
+	if errors.Is(err, understudy.ErrInvalid) {
+		return usageError{err}
+	}
+	return err
+}
+
+// watchSync tells how far it is until the kind is complete or cannot be.
+func watchSync(ctx context.Context, p *process, o walk.Order, ask func(ctx context.Context, first bool) (walk.Report, error)) error {
+	show := newShow(p.stdout)
+	defer show.end()
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	var down time.Time
+	for first := true; ; first = false {
+		r, err := ask(ctx, first)
+		switch {
+		case ctx.Err() != nil:
+			return errors.New("interrupted; the server goes on where it was")
+		case err != nil:
+			return err
+		case o.End:
+			show.end()
+			_, err := fmt.Fprintf(p.stdout, "%s/%s is kept up no longer\n", o.Source, o.Kind)
+			return err
+		case r.Complete:
+			show.end()
+			_, err := fmt.Fprintf(p.stdout, "%s/%s is complete: %s\n", o.Source, o.Kind, countOf(int(r.Progress.Done), "record"))
+			return err
+		case r.Failed:
+			return errors.New(r.Why)
+		case r.Down == "":
+			down = time.Time{}
+		case down.IsZero():
+			down = time.Now()
+		case time.Since(down) > syncPatience:
+			return fmt.Errorf("upstream cannot be asked: %s; the sync goes on when it can", r.Down)
+		}
+		show.line(o, r)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("interrupted; the sync goes on where it was")
+		}
+	}
+}
+
+// show is a line that is written over, on a terminal; elsewhere nothing.
+type show struct {
+	w     io.Writer
+	width int
+}
+
+func newShow(w io.Writer) *show {
+	f, ok := w.(*os.File)
+	if !ok {
+		return &show{}
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return &show{}
+	}
+	return &show{w: w}
+}
+
+func (s *show) line(o walk.Order, r walk.Report) {
+	if s.w == nil {
+		return
+	}
+	text := lineOf(o, r)
+	fmt.Fprintf(s.w, "\r%-*s", s.width, text)
+	s.width = max(s.width, len(text))
+}
+
+func (s *show) end() {
+	if s.w != nil && s.width > 0 {
+		fmt.Fprintf(s.w, "\r%*s\r", s.width, "")
+		s.width = 0
+	}
+}
+
+// lineOf says how far a sync is, in columns that stay where they are.
+func lineOf(o walk.Order, r walk.Report) string {
+	name := o.Source + "/" + o.Kind
+	switch p := r.Progress; {
+	case r.Down != "":
+		return fmt.Sprintf("%-28s waits: %s", name, r.Down)
+	case p == nil || !p.Running:
+		return fmt.Sprintf("%-28s %s", name, r.Why)
+	case p.Total == 0:
+		return fmt.Sprintf("%-28s %9d records", name, p.Done)
+	case p.ETA == 0:
+		return fmt.Sprintf("%-28s %9d of %9d records %3d %%", name, p.Done, p.Total, p.Done*100/p.Total)
+	default:
+		return fmt.Sprintf("%-28s %9d of %9d records %3d %%  %v left", name, p.Done, p.Total, p.Done*100/p.Total, time.Duration(p.ETA)*time.Second)
+	}
+}
+
+// sync asks the running server: to begin or end at first, then how far it is.
+func (r runInfo) sync(ctx context.Context, o walk.Order, first bool) (report walk.Report, err error) {
+	ctx, cancel := context.WithTimeout(ctx, syncAsk)
+	defer cancel()
+	method, target := http.MethodGet, r.Viewer+"/-/sync?"+url.Values{"source": {o.Source}, "kind": {o.Kind}}.Encode()
+	body := []byte(nil)
+	if first {
+		method, target = http.MethodPost, r.Viewer+"/-/sync"
+		if body, err = json.Marshal(o); err != nil {
+			return report, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return report, err
+	}
+	req.Header.Set("Authorization", "Bearer "+r.Token)
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
+	resp, err := client.Do(req)
+	if err != nil {
+		return report, fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		walk.Report
+		Error string `json:"error"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
+		return report, fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return answer.Report, nil
+	case http.StatusBadRequest:
+		return report, usageError{errors.New(answer.Error)}
+	case http.StatusConflict:
+		return report, errors.New(answer.Error)
+	}
+	return report, fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, answer.Error)
+}

@@ -1,0 +1,210 @@
+// Walk: the walker in the house: its settings, its jobs, what it is told.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics"
+	"understudy/internal/jobs"
+	"understudy/internal/viewer"
+	"understudy/internal/walk"
+	"understudy/kit/nearest"
+)
+
+// syncConfig says how whole kinds are kept.
+type syncConfig struct {
+	Horizon duration `yaml:"horizon"` // how far back, default 0: all upstream gives
+	Sweep   duration `yaml:"sweep"`   // what was not walked for so long is not complete, default 24h
+	Window  duration `yaml:"window"`  // how long what is not final is looked at again, default 168h
+	Slice   duration `yaml:"slice"`   // one stretch of a list, default 672h
+	Overlap duration `yaml:"overlap"` // of stretches, default 24h
+	Slices  int      `yaml:"slices"`  // walked beside each other, default 4
+	Page    int      `yaml:"page"`    // records asked for at once, default the most upstream gives
+}
+
+func (s *syncConfig) check() error {
+	switch {
+	case s.Slices < 0:
+		return fmt.Errorf("slices: %d is negative", s.Slices)
+	case s.Page < 0:
+		return fmt.Errorf("page: %d is negative", s.Page)
+	case s.Slice != 0 && s.Slice.std() < time.Hour:
+		return fmt.Errorf("slice: %v is too short; write at least 1h", s.Slice.std())
+	case s.Sweep != 0 && s.Sweep.std() < 10*time.Second:
+		return fmt.Errorf("sweep: %v is too short; write at least 10s", s.Sweep.std())
+	}
+	return nil
+}
+
+// openWalker makes the walker, before the runner that runs its jobs.
+func (h *house) openWalker() (err error) {
+	c := h.cfg.Sync
+	h.walker, err = walk.New(walk.Options{
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf,
+		Settings: walk.Settings{
+			Horizon: c.Horizon.std(), Sweep: c.Sweep.std(), Window: c.Window.std(), Slice: c.Slice.std(), Overlap: c.Overlap.std(),
+			Slices: c.Slices, Page: c.Page,
+		},
+		Now: time.Now, Logger: h.log,
+	})
+	if err == nil {
+		h.landed.Subscribe(func(_ context.Context, l understudy.Landed) error { h.walker.Landed(l); return nil })
+	}
+	return err
+}
+
+// standAlone does for sources what their faces would: what is rewritten to the
+// public address has to read the same.
+func (h *house) standAlone() {
+	for _, src := range h.sources {
+		if src.PublicURL == "" {
+			src.PublicURL = "http://" + h.cfg.Sources[src.Name].Listen
+		}
+	}
+}
+
+// loadWalks has kept up what the settings name and what was kept up before.
+func (h *house) loadWalks(ctx context.Context) error {
+	given := map[string][]string{}
+	for _, src := range h.sources {
+		given[src.Name] = h.cfg.Sources[src.Name].Sync
+	}
+	return h.walker.Load(ctx, given)
+}
+
+// checkSync refuses a kind in sources.*.sync that the spec does not have.
+func checkSync(src *understudy.Source, s *sourceConfig) error {
+	for _, kind := range s.Sync {
+		if src.Spec.Kind(kind) == nil {
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), kindNames(src.Spec)))
+		}
+	}
+	return nil
+}
+
+func kindNames(spec *understudy.Spec) []string {
+	var names []string
+	for _, k := range spec.Kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// enqueuer is the runner, which is made after the walker.
+type enqueuer struct{ h *house }
+
+// Enqueue promises work.
+func (e enqueuer) Enqueue(ctx context.Context, js ...understudy.Job) ([]int64, error) {
+	return e.h.jobs.Enqueue(ctx, js...)
+}
+
+// walkAttempts is how many runs of a walk may begin: upstream's failures do not
+// count, kills do, and no number of them is a reason to give up.
+const walkAttempts = 1000
+
+// walkKinds are the walker's jobs.
+func (h *house) walkKinds() []jobs.Kind {
+	var out []jobs.Kind
+	for name, do := range h.walker.Work() {
+		out = append(out, jobs.Kind{
+			Name: name, Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) },
+			Concurrency: 1, Attempts: walkAttempts, Weight: 8 << 20, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
+		})
+	}
+	return out
+}
+
+// walkPolls has kinds polled that are kept up, besides those of the settings.
+func (h *house) walkPolls(source string, kinds []string) error {
+	h.polling.Lock()
+	defer h.polling.Unlock()
+	if h.kept == nil {
+		h.kept = map[string][]string{}
+	}
+	h.kept[source] = slices.Clone(kinds)
+	for _, src := range h.sources {
+		if src.Name == source {
+			s := h.live.Load().Sources[source]
+			now := &understudy.Source{Spec: src.Spec, Polls: s.Polls}
+			if err := checkPolls(now, s); err != nil {
+				return err
+			}
+			return h.mirror.SetPolls(source, union(now.Polls, kinds))
+		}
+	}
+	return nil
+}
+
+// keptToo are the kinds of a source that are polled because they are kept up.
+func (h *house) keptToo(source string) []string {
+	h.polling.Lock()
+	defer h.polling.Unlock()
+	return slices.Clone(h.kept[source])
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// heldOf is how many records are held of a kind.
+func (h *house) heldOf(ctx context.Context, source, kind string) (int64, error) {
+	kinds, err := h.db.Kinds(ctx, source)
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range kinds {
+		if k.Kind == kind {
+			return k.Records, nil
+		}
+	}
+	return 0, nil
+}
+
+// downWhy says why a source cannot be asked, "" when it can.
+func (h *house) downWhy(source string) string {
+	health := h.clients[source].Health()
+	switch {
+	case health.State == "ok" || health.State == "":
+		return ""
+	case health.Why != "":
+		return health.Why
+	}
+	return health.State
+}
+
+// walkStats adds what is known of a kind's walks to its figures.
+func (h *house) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
+	s, err := h.walker.State(ctx, source, kind)
+	if err != nil || !s.Kept {
+		if walk.Never(err) {
+			err = nil
+		}
+		return err
+	}
+	r := s.Report()
+	k.Complete, k.Why, k.Swept = r.Complete, r.Why, r.Swept
+	if r.CaughtUp != nil {
+		k.CaughtUpTo = r.CaughtUp
+	}
+	k.Sync = &diagnostics.Sync{Done: r.Progress.Done, Total: r.Progress.Total, ETA: r.Progress.ETA}
+	return nil
+}
+
+// walkHeld adds the same to what people see.
+func (h *house) walkHeld(ctx context.Context, source, kind string, held *viewer.Held) {
+	s, err := h.walker.State(ctx, source, kind)
+	if err != nil || !s.Kept {
+		return
+	}
+	held.Complete, held.Why, held.Running, held.Done, held.Total, held.ETA = s.Complete, s.Why, s.Running, s.Done, s.Total, s.ETA
+	if !s.CaughtUp.IsZero() {
+		held.CaughtUp = s.CaughtUp
+	}
+}

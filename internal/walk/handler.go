@@ -1,0 +1,140 @@
+// Handler: /-/sync, for who may tell the server what to do.
+
+package walk
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Order is the body of POST /-/sync: a kind that is to be synced and kept up,
+// or no longer.
+type Order struct {
+	Source string `json:"source"`
+	Kind   string `json:"kind"`
+	End    bool   `json:"end,omitempty"`
+}
+
+// Report is the answer: how complete the kind is. Its names are only added to.
+type Report struct {
+	Kept     bool       `json:"kept"`
+	Complete bool       `json:"complete"`
+	Why      string     `json:"why,omitempty"`
+	Failed   bool       `json:"failed,omitempty"` // Why is an error a person has to see to
+	Down     string     `json:"down,omitempty"`   // why upstream cannot be asked now
+	Ended    string     `json:"ended,omitempty"`
+	CaughtUp *time.Time `json:"caught_up_to,omitempty"`
+	Swept    *time.Time `json:"swept,omitempty"`
+	Progress *Progress  `json:"sync,omitempty"`
+}
+
+// Progress is how far a sync has come, in records.
+type Progress struct {
+	Done    int64 `json:"done"`
+	Total   int64 `json:"total"`         // 0: not known yet
+	ETA     int64 `json:"eta,omitempty"` // seconds; 0: not known, or nothing is under way
+	Running bool  `json:"running,omitempty"`
+}
+
+// Report is a state as JSON.
+func (s State) Report() Report {
+	r := Report{Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Ended: s.Ended, CaughtUp: known(s.CaughtUp), Swept: known(s.Swept)}
+	if s.Kept {
+		r.Progress = &Progress{Done: s.Done, Total: s.Total, ETA: int64(s.ETA / time.Second), Running: s.Running}
+	}
+	return r
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+const maxOrder = 4 << 10 // bytes of a body
+
+// Handler answers /-/sync to who bears the token and asks from this machine:
+// POST with an Order begins or ends, GET with source and kind only looks. The
+// answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
+// that can never be complete.
+func (w *Walker) Handler(token string) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		bears, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case !ownMachine(r):
+			answer(rw, http.StatusForbidden, problem{"only from the machine the server runs on"})
+		case !ok || token == "" || subtle.ConstantTimeCompare([]byte(bears), []byte(token)) != 1:
+			rw.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
+			answer(rw, http.StatusUnauthorized, problem{"the token of run.json is needed"})
+		case r.Method != http.MethodPost && r.Method != http.MethodGet:
+			rw.Header().Set("Allow", "GET, POST")
+			answer(rw, http.StatusMethodNotAllowed, problem{"/-/sync takes GET and POST"})
+		default:
+			w.serve(rw, r)
+		}
+	})
+}
+
+func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
+	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
+	var err error
+	if r.Method == http.MethodPost {
+		in := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxOrder))
+		in.DisallowUnknownFields()
+		if err = in.Decode(&o); err != nil {
+			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, err)
+		} else if o.End {
+			err = w.Drop(r.Context(), o.Source, o.Kind)
+		} else {
+			err = w.Keep(r.Context(), o.Source, o.Kind)
+		}
+	}
+	var s State
+	if err == nil {
+		s, err = w.State(r.Context(), o.Source, o.Kind)
+	}
+	switch {
+	case err == nil:
+		answer(rw, http.StatusOK, s.Report())
+	case Never(err):
+		answer(rw, http.StatusConflict, problem{err.Error()})
+	case errors.Is(err, understudy.ErrInvalid):
+		answer(rw, http.StatusBadRequest, problem{err.Error()})
+	default:
+		w.o.Logger.Error("walk: an order could not be taken", "error", err)
+		answer(rw, http.StatusServiceUnavailable, problem{err.Error()})
+	}
+}
+
+// problem is an answer that says what is wrong.
+type problem struct {
+	Error string `json:"error"`
+}
+
+func answer(rw http.ResponseWriter, status int, body any) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.Header().Set("Cache-Control", "no-store")
+	rw.WriteHeader(status)
+	_ = json.NewEncoder(rw).Encode(body) // an error means that the client left
+}
+
+// ownMachine reports whether a request came from the machine it came to.
+func ownMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return false
+	}
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+}
