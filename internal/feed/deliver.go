@@ -70,6 +70,9 @@ func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 			return f.again(one, err)
 		}
 		if b.until == state.After {
+			one.mu.Lock()
+			one.scanned = max(one.scanned, b.until)
+			one.mu.Unlock()
 			return nil
 		}
 		if b.count > 0 {

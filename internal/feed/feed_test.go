@@ -277,7 +277,7 @@ func TestPolicyEndsStreams(t *testing.T) {
 
 func TestGrantEndsStreams(t *testing.T) {
 	t.Parallel()
-	r := open(t, some(), Options{Policy: Policy{Callers: people{expires: time.Now().Add(50 * time.Millisecond)}}})
+	r := open(t, some(), Options{Policy: Policy{Callers: people{lasts: time.Second}}})
 	l := r.listen(t, "all", "")
 	if b := l.block(t); b != "" {
 		t.Errorf("a stream whose grant ended says %q", b)

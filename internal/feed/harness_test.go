@@ -108,14 +108,18 @@ var roles = access.Roles{
 }
 
 // people name themselves: the user of Basic auth is the role.
-type people struct{ expires time.Time }
+type people struct{ lasts time.Duration }
 
 func (p people) Person(r *http.Request) (understudy.Caller, error) {
 	role, name, ok := r.BasicAuth()
 	if !ok {
 		return understudy.Caller{}, fmt.Errorf("%w: no credential", understudy.ErrUnauthorized)
 	}
-	return understudy.Caller{Name: role + name, Grant: &understudy.Grant{Role: role, Expires: p.expires}}, nil
+	g := &understudy.Grant{Role: role}
+	if p.lasts > 0 {
+		g.Expires = time.Now().Add(p.lasts)
+	}
+	return understudy.Caller{Name: role + name, Grant: g}, nil
 }
 
 func spec(t testing.TB) *understudy.Spec {
@@ -312,3 +316,5 @@ func (l *listener) event(t testing.TB) (id string, m map[string]any) {
 		return strings.TrimSpace(strings.TrimPrefix(head, "id: ")), m
 	}
 }
+
+func unmarshal(body string, a *answer) error { return json.Unmarshal([]byte(body), a) }
