@@ -1,0 +1,249 @@
+// Following: resuming, refusals, gaps, silence.
+
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// script is a server that answers each connection with the next of its lines.
+type script struct {
+	mu    sync.Mutex
+	turns []func(w http.ResponseWriter, r *http.Request)
+	asked []string // Last-Event-ID and query of each
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked = append(s.asked, r.Header.Get("Last-Event-ID")+"?"+r.URL.RawQuery)
+	if len(s.turns) == 0 {
+		s.mu.Unlock()
+		http.Error(w, `{"error":"no more"}`, http.StatusForbidden)
+		return
+	}
+	turn := s.turns[0]
+	s.turns = s.turns[1:]
+	s.mu.Unlock()
+	turn(w, r)
+}
+
+// says answers with a stream.
+func says(body string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func refuses(status int, headers ...string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		http.Error(w, `{"error":"so it is"}`, status)
+	}
+}
+
+// numbered is an event with a number.
+func numbered(n int) string {
+	return fmt.Sprintf("id: %d\ndata: {\"n\":%d,\"kind\":\"calls\",\"id\":\"CA%d\",\"what\":\"came\"}\n\n", n, n, n)
+}
+
+func sealed(cursor string) string {
+	return fmt.Sprintf("id: %s\ndata: {\"kind\":\"calls\",\"id\":\"CA\",\"what\":\"came\",\"cursor\":%q}\n\n", cursor, cursor)
+}
+
+// run follows until the script is over.
+func run(t testing.TB, s *script, o Options, f func(Change) error) ([]string, error) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	defer server.Close()
+	o.URL, o.Least, o.Most, o.HTTP = server.URL, time.Millisecond, 2*time.Millisecond, server.Client()
+	var got []string
+	err := Changes(t.Context(), o, func(ch Change) error {
+		if f != nil {
+			if err := f(ch); err != nil {
+				return err
+			}
+		}
+		got = append(got, ch.Cursor)
+		return nil
+	})
+	return got, err
+}
+
+func TestResumes(t *testing.T) {
+	t.Parallel()
+	s := &script{turns: []func(http.ResponseWriter, *http.Request){
+		says("retry: 1\nid: 7\n\n" + numbered(8) + ":\n\n" + numbered(9) + "id: 10\ndata: {\"n\":10,"),
+		refuses(503), refuses(429, "Retry-After", "0"),
+		says("retry: 1\nid: 9\n\n" + numbered(10)),
+		says(""), // cut before its first word
+		says("id: 10\n\n"),
+	}}
+	got, err := run(t, s, Options{Source: "twilio"}, nil)
+	var refused *StatusError
+	if !errors.As(err, &refused) || refused.Status != 403 || refused.Text != "no more" {
+		t.Errorf("at last: %v", err)
+	}
+	if !slices.Equal(got, []string{"8", "9", "10"}) {
+		t.Errorf("saw %q", got)
+	}
+	want := []string{"?source=twilio", "9?source=twilio", "9?source=twilio", "9?source=twilio", "10?source=twilio", "10?source=twilio", "10?source=twilio"}
+	if !slices.Equal(s.asked, want) {
+		t.Errorf("asked %q, want %q", s.asked, want)
+	}
+}
+
+func TestResumesSealed(t *testing.T) {
+	t.Parallel()
+	s := &script{turns: []func(http.ResponseWriter, *http.Request){
+		says("id: a\n\n" + sealed("b") + sealed("c") + "id: d\n:\n\n"), says("id: d\n\n" + sealed("e")),
+	}}
+	got, _ := run(t, s, Options{After: "a", Kinds: []string{"calls"}}, nil)
+	if !slices.Equal(got, []string{"b", "c", "e"}) || !slices.Equal(s.asked, []string{"a?kind=calls", "d?kind=calls", "e?kind=calls"}) {
+		t.Errorf("saw %q, asked %q", got, s.asked)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		after, kind, stream string
+		want                string // "": fine
+	}{
+		{"3", "", "id: 3\n\n" + numbered(4) + numbered(5), ""},
+		{"3", "", numbered(5), "change 5 came, but 4 is missing"},
+		{"3", "", numbered(3), "change 3 came again, want 4"},
+		{"3", "", "id: 4\n\n", "change 4 came, but"},
+		{"3", "", "id: 2\n\n", "change 2 came again"},
+		{"3", "", numbered(4) + numbered(4), "change 4 came again"},
+		{"", "", "id: 8\n\n" + numbered(10), "but 9 is missing"},
+		{"", "", numbered(8) + numbered(10), "but 9 is missing"},
+		{"3", "calls", numbered(9) + "id: 12\n\n" + numbered(13), ""},
+		{"3", "calls", numbered(9) + numbered(8), "came again"},
+		{"3", "calls", "id: 12\n\n" + numbered(12), "came again"},
+		{"3", "", "id: 5\ndata: {\"n\":4}\n\n", `has the id "5"`},
+		{"3", "", "id: 4\ndata: nonsense\n\n", "no change"},
+	} {
+		o := Options{After: c.after}
+		if c.kind != "" {
+			o.Kinds = []string{c.kind}
+		}
+		_, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){says(c.stream)}}, o, nil)
+		want := c.want
+		if want == "" {
+			want = "no more" // it was followed to the script's end
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %q, %q: %v, want %q", c.after, c.stream, err, want)
+		}
+	}
+}
+
+func TestCallbackMovesThePlace(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("disk full")
+	turns := []func(http.ResponseWriter, *http.Request){says(numbered(1) + numbered(2) + numbered(3))}
+	s := &script{turns: turns}
+	got, err := run(t, s, Options{After: "0"}, func(ch Change) error {
+		if ch.N == 2 {
+			return broken
+		}
+		return nil
+	})
+	if err != broken || !slices.Equal(got, []string{"1"}) {
+		t.Errorf("saw %q, %v", got, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 401, 403, 404, 405} {
+		_, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){refuses(status)}}, Options{}, nil)
+		var refused *StatusError
+		if !errors.As(err, &refused) || refused.Status != status || refused.Text != "so it is" {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+	html := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<p>hello")
+	}
+	if _, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){html}}, Options{}, nil); err == nil || !strings.Contains(err.Error(), "no stream of events") {
+		t.Errorf("a web page: %v", err)
+	}
+	for _, address := range []string{"", "127.0.0.1:4114", "ftp://x", "http://"} {
+		if err := Changes(t.Context(), Options{URL: address}, nil); err == nil {
+			t.Errorf("%q is taken for an address", address)
+		}
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	var got []string
+	s := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		refuses(400)(w, r)
+	})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	for _, o := range []Options{{}, {User: "me", Secret: "secret"}, {Secret: "token"}} {
+		o.URL = server.URL
+		_ = Changes(t.Context(), o, nil)
+	}
+	if want := []string{"", "Basic bWU6c2VjcmV0", "Bearer token"}; !slices.Equal(got, want) {
+		t.Errorf("credentials %q", got)
+	}
+}
+
+// still is a connection over which nothing comes.
+type still struct{ trips int }
+
+func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.trips++
+	in, out := io.Pipe()
+	context.AfterFunc(r.Context(), func() { _ = out.CloseWithError(r.Context().Err()) })
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: in, Request: r}, nil
+}
+
+func TestSilenceAndBackOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		s := &still{}
+		var pauses []time.Duration
+		began := time.Now()
+		err := Changes(ctx, Options{URL: "http://feed.example", HTTP: &http.Client{Transport: s}, Lost: func(err error, pause time.Duration) {
+			if !strings.Contains(err.Error(), "nothing came for 45s") {
+				t.Errorf("lost: %v", err)
+			}
+			pauses = append(pauses, pause)
+		}}, nil)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
+			t.Errorf("it ended with %v after %v", err, time.Since(began))
+		}
+		for i, pause := range pauses {
+			most := min(200*time.Millisecond<<min(i, 10), 30*time.Second)
+			if pause < most/2 || pause > most {
+				t.Errorf("pause %d is %v, want %v to %v", i, pause, most/2, most)
+			}
+		}
+		if len(pauses) < 40 || s.trips != len(pauses) && s.trips != len(pauses)+1 {
+			t.Errorf("%d pauses, %d tries", len(pauses), s.trips)
+		}
+	})
+}
