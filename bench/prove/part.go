@@ -49,6 +49,7 @@ const (
 	races       = "20"
 	checks      = "1000" // rapid's own default is 100
 	kills       = "200"
+	workerKills = "1000"
 	serverKills = "1000"
 	reading     = "10m"
 	answers     = "10000000"
@@ -107,7 +108,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 			case killTest.MatchString(name):
 				kill = append(kill, part{
 					name: "kill " + p.short() + " " + name, usual: 5 * time.Minute, limit: 30 * time.Minute,
-					env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", kills)},
+					env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", killsOf(name))},
 					command: test("-count=1", "-v", "-timeout=30m", "-run=^"+name+"$"), tell: ok,
 				})
 			}
@@ -149,6 +150,15 @@ func find(ctx context.Context, root string) ([]part, error) {
 		tell:    regexp.MustCompile(`(?m)^.*answers in .*$`),
 	}
 	return slices.Concat(kill, []part{killServer}, property, fuzz, race, []part{reader, soak}), nil
+}
+
+// killsOf is how often a kill test kills: workers of jobs are many, short and
+// cheap to replace.
+func killsOf(name string) string {
+	if name == "TestKillWorker" {
+		return workerKills
+	}
+	return kills
 }
 
 // killTest names the tests that end a process with kill -9. They read

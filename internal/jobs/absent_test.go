@@ -302,6 +302,7 @@ func TestIdleRunnersDoNotPoll(t *testing.T) {
 		due := time.Now().Add(40*time.Minute + 7*time.Second)
 		b.add(understudy.Job{Kind: "work", RunAfter: due})
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if d := begun.Sub(due); d < 0 || d > 5*time.Millisecond {
 			t.Errorf("begun %v after it was due", d)
 		}
@@ -400,16 +401,22 @@ func TestBulkLeavesWorkers(t *testing.T) {
 func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := store.NewMemory(store.Options{})
+		var mu sync.Mutex
 		var at []time.Duration
-		begin, slow := time.Now(), time.Duration(0)
+		var slow atomic.Int64
+		begin := time.Now()
 		o := jobs.Options{Kinds: []jobs.Kind{{Name: "tick", Every: time.Minute, Run: func(context.Context, *jobs.Run) error {
+			mu.Lock()
 			at = append(at, time.Since(begin).Round(time.Second))
-			<-time.After(slow)
+			mu.Unlock()
+			<-time.After(time.Duration(slow.Load()))
 			return nil
 		}}}}
 		is := func(want ...time.Duration) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if fmt.Sprint(at) != fmt.Sprint(want) {
 				t.Fatalf("begun at %v, want %v", at, want)
 			}
@@ -428,16 +435,18 @@ func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 		twin := start(t, m, o) // two processes are one schedule
 		time.Sleep(90 * time.Second)
 		is(3770*time.Second, 3830*time.Second)
-		slow = 10 * time.Minute // runs longer than its pace: it does not pile up
+		slow.Store(int64(10 * time.Minute)) // runs longer than its pace: it does not pile up
 		time.Sleep(25 * time.Minute)
 		synctest.Wait()
+		mu.Lock()
 		if len(at) > 3 || len(at) < 2 {
 			t.Errorf("begun at %v", at)
 		}
+		mu.Unlock()
 		if n, err := b.Counts(t.Context()); err != nil || n.Waiting+n.Running > 1 {
 			t.Errorf("%+v, %v", n, err)
 		}
-		slow = 0
+		slow.Store(0)
 		time.Sleep(time.Hour)
 		b.stop()
 		twin.stop()

@@ -91,7 +91,10 @@ func TestBigAndSmall(t *testing.T) {
 			if i == 100 {
 				big = add(200 * mib)
 			}
-			if begun[big].IsZero() {
+			mu.Lock()
+			gathers := begun[big].IsZero()
+			mu.Unlock()
+			if gathers {
 				add(25 * mib)
 			} else if i%5 == 0 {
 				add(10 * mib) // as many as there is room for
@@ -100,6 +103,9 @@ func TestBigAndSmall(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if wait := begun[big].Sub(added[big]); begun[big].IsZero() || wait > 10*time.Second {
 			t.Fatalf("the big one waited %v", wait)
 		}

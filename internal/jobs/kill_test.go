@@ -1,0 +1,314 @@
+// kill -9 of workers at random points: at least once ends, at most once is not
+// begun twice, places are not exceeded, nothing is stuck.
+
+package jobs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+)
+
+const (
+	killedLease   = 2 * time.Second
+	killedWorkers = 3 // processes
+	narrowPlaces  = 2
+)
+
+// killedKinds are what every worker process does: each run says in a file of
+// lines when it begins and ends, so that what really happened is known whatever
+// the store says.
+func killedKinds(folder string) []jobs.Kind {
+	lines, err := os.OpenFile(filepath.Join(folder, "lines"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	say := func(format string, args ...any) error {
+		if err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(lines, format+"\n", args...)
+		return err
+	}
+	run := func(ctx context.Context, r *jobs.Run) error {
+		j := r.Job()
+		if err := say("begin %s %d %d", j.Kind, j.Number, j.Fence); err != nil {
+			return err
+		}
+		for i := range rand.IntN(4) {
+			r.Progress(int64(i), 4, "")
+			if err := r.SetMark(ctx, fmt.Appendf(nil, "%d %d", j.Fence, i)); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Duration(rand.IntN(4000)) * time.Microsecond):
+			}
+		}
+		if rand.IntN(10) == 0 {
+			return errors.New("it went wrong")
+		}
+		return say("end %s %d %d", j.Kind, j.Number, j.Fence)
+	}
+	narrow := func(ctx context.Context, r *jobs.Run) error {
+		// A lock of the file system goes with its process: as many as hold one
+		// are really at work.
+		for i := range narrowPlaces {
+			f, err := os.OpenFile(filepath.Join(folder, fmt.Sprint("place", i)), os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				return run(ctx, r)
+			}
+		}
+		return errors.Join(say("exceeded %s %d %d", r.Job().Kind, r.Job().Number, r.Job().Fence), errors.New("no place"))
+	}
+	quick := 20 * time.Millisecond
+	return []jobs.Kind{
+		{Name: "least", Run: run, Attempts: 1000, Backoff: quick},
+		{Name: "most", Run: run, Once: true},
+		{Name: "narrow", Run: narrow, Attempts: 1000, Backoff: quick, Concurrency: narrowPlaces},
+		{Name: "heavy", Run: run, Attempts: 1000, Backoff: quick, Weight: 100 << 20},
+		{Name: "periodic", Run: run, Attempts: 1000, Backoff: quick, Every: 100 * time.Millisecond},
+	}
+}
+
+// TestWorkerChild is a worker process: it does nothing unless TestKillWorker
+// starts it.
+func TestWorkerChild(t *testing.T) {
+	folder := os.Getenv("UNDERSTUDY_WORKER_CHILD")
+	if folder == "" {
+		return
+	}
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(folder, "understudy.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(folder), Lease: killedLease, Keep: 1_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Fatal(r.Run(t.Context())) // it is only ever killed
+}
+
+// crew are the worker processes.
+type crew struct {
+	*testing.T
+	folder string
+	hands  [killedWorkers]*exec.Cmd
+	said   [killedWorkers]*bytes.Buffer
+}
+
+func (c *crew) hire(i int) {
+	c.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkerChild$")
+	cmd.Env = append(os.Environ(), "UNDERSTUDY_WORKER_CHILD="+c.folder)
+	c.said[i] = &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = c.said[i], c.said[i]
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	c.hands[i] = cmd
+}
+
+func (c *crew) kill(i int) {
+	c.Helper()
+	if c.hands[i] == nil {
+		return
+	}
+	_ = c.hands[i].Process.Kill()
+	var exit *exec.ExitError
+	if err := c.hands[i].Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		c.Errorf("a worker ended by itself: %v\n%s", err, c.said[i])
+	}
+	c.hands[i] = nil
+}
+
+// count reads PROVE_KILLS and the like.
+func count(name string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func TestKillWorker(t *testing.T) {
+	kills, seed := count("PROVE_KILLS", 20), count("PROVE_SEED", uint64(time.Now().UnixNano()))
+	t.Logf("%d kills, PROVE_SEED=%d", kills, seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	c := &crew{T: t, folder: t.TempDir()}
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(c.folder, "understudy.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	// The one who promises does no work itself.
+	desk, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(c.folder)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range killedWorkers {
+		c.hire(i)
+	}
+	defer func() {
+		for i := range killedWorkers {
+			c.kill(i)
+		}
+	}()
+	watch := c.watch(db)
+	for k := range int(kills) {
+		var batch []understudy.Job
+		for n := range 6 {
+			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)], Lane: understudy.Lane(rng.IntN(understudy.Lanes))}
+			if rng.IntN(4) == 0 {
+				j.Key = fmt.Sprint("key ", rng.IntN(5))
+			}
+			if rng.IntN(6) == 0 {
+				j.RunAfter = time.Now().Add(time.Duration(n) * 10 * time.Millisecond)
+			}
+			batch = append(batch, j)
+		}
+		if _, err := desk.Enqueue(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+		pause(time.Duration(rng.IntN(90_000)) * time.Microsecond)
+		i := rng.IntN(killedWorkers)
+		c.kill(i)
+		c.hire(i)
+		if k%10 == 9 { // let a few live long enough to find what was lost
+			pause(300 * time.Millisecond)
+		}
+	}
+	last := time.Now()
+	until(t, func() bool {
+		n, err := live(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
+	t.Logf("all jobs have ended %v after the last kill", time.Since(last).Round(time.Millisecond))
+	if took := time.Since(last); took > killedLease+5*time.Second {
+		t.Errorf("the last jobs ended %v after the last kill", took)
+	}
+	watch()
+	c.compare(db)
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// live counts live jobs but the periodic ones, of which there is always a next.
+func live(ctx context.Context, db *store.DB) (n int, err error) {
+	all, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning}, Limit: understudy.MaxJobs})
+	for _, j := range all {
+		if j.Kind != "periodic" {
+			n++
+		}
+	}
+	return n, err
+}
+
+// watch looks again and again for a job that is stuck, and for two live ones of
+// one key, until the function it returns is called.
+func (c *crew) watch(db *store.DB) (stop func()) {
+	ctx, cancel := context.WithCancel(c.Context())
+	var all sync.WaitGroup
+	looks := 0
+	all.Go(func() {
+		for ctx.Err() == nil {
+			running, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting}, Limit: understudy.MaxJobs})
+			if err != nil && ctx.Err() == nil {
+				c.Error(err)
+			}
+			looks++
+			keys := map[string]int64{}
+			for _, j := range running {
+				if late := time.Since(j.LeaseEnd); j.State == understudy.JobRunning && late > 5*time.Second {
+					c.Errorf("job %d, %s, is stuck: its lease ended %v ago", j.Number, j.Kind, late)
+				}
+				if name := j.Kind + "\n" + j.Key; j.Key != "" && keys[name] != 0 {
+					c.Errorf("jobs %d and %d of %s have the key %s", keys[name], j.Number, j.Kind, j.Key)
+				} else {
+					keys[name] = j.Number
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	return func() { cancel(); all.Wait(); c.Logf("looked %d times for what is stuck", looks) }
+}
+
+// compare holds what the store says against what was really done.
+func (c *crew) compare(db *store.DB) {
+	text, err := os.ReadFile(filepath.Join(c.folder, "lines"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	begun, ended, fence := map[int64]int{}, map[int64]int{}, map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		var word, kind string
+		var number, f int64
+		if _, err := fmt.Sscan(line, &word, &kind, &number, &f); err != nil {
+			c.Fatalf("%q: %v", line, err)
+		}
+		switch word {
+		case "begin":
+			begun[number]++
+			if lease := fmt.Sprint(number, " ", f); fence[lease] {
+				c.Errorf("job %d was begun twice under fence %d", number, f)
+			} else {
+				fence[lease] = true
+			}
+		case "end":
+			ended[number]++
+		case "exceeded":
+			c.Errorf("job %d: more than %d of its kind were at work", number, narrowPlaces)
+		}
+	}
+	counts := map[string]int{}
+	for before := int64(0); ; {
+		all, err := db.Jobs(c.Context(), understudy.JobFilter{Before: before, Limit: understudy.MaxJobs})
+		if err != nil {
+			c.Fatal(err)
+		}
+		for _, j := range all {
+			before = j.Number
+			if j.State > understudy.JobRunning {
+				counts[j.Kind+" "+j.State.String()]++
+			}
+			switch {
+			case j.Once && begun[j.Number] > 1:
+				c.Errorf("job %d is at most once and was begun %d times", j.Number, begun[j.Number])
+			case j.State == understudy.JobDone && ended[j.Number] == 0:
+				c.Errorf("job %d, %s, is done and did not end", j.Number, j.Kind)
+			case !j.Once && j.State == understudy.JobFailed:
+				c.Errorf("job %d, %s, is at least once and failed: %s", j.Number, j.Kind, j.Error)
+			}
+		}
+		if len(all) < understudy.MaxJobs {
+			break
+		}
+	}
+	c.Logf("%v", counts)
+	if counts["least done"] == 0 || counts["most done"] == 0 || counts["most failed"] == 0 || counts["narrow done"] == 0 || counts["periodic done"] == 0 {
+		c.Errorf("too little was seen: %v", counts)
+	}
+}

@@ -1,0 +1,119 @@
+// What the statements of jobs cost does not grow with the number of jobs.
+
+package store
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+// One statement claims, and none of those a runner repeats walks the table.
+func TestOneStatementClaims(t *testing.T) {
+	if text := claimJob.head + claimJob.tail; strings.Count(text, "UPDATE job") != 1 || !strings.Contains(text, "RETURNING") || !strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
+		t.Error("a claim is no longer one UPDATE over a sub-select of candidates")
+	}
+	db, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for name, st := range map[string]*statement{"claim": claimJob, "next": nextJob, "lose": loseLeases, "expire": expireJobs, "beat": beatJob, "mark": markJob,
+		"end": endJob, "live": selectLiveJob, "cancel": cancelJob, "job": selectJob} {
+		text := st.head + st.tuple + st.tail
+		args := make([]driver.Value, 24)
+		for i := range args {
+			args[i] = int64(1)
+		}
+		var plan []string
+		err := db.read(t.Context(), func(c *conn) error {
+			stmt, err := c.raw.Prepare("EXPLAIN QUERY PLAN " + text)
+			if err != nil {
+				return err
+			}
+			defer stmt.Close()
+			return c.rows(stmt, args[:placeholders(text)], func(r []driver.Value) error {
+				plan = append(plan, r[3].(string))
+				return nil
+			})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, step := range plan {
+			walks := strings.HasPrefix(step, "SCAN job") || strings.HasPrefix(step, "SCAN j") || step == "SCAN r"
+			if walks && !strings.Contains(step, "job_running") && !strings.Contains(step, "job_expires") { // which hold few
+				t.Errorf("%s walks the table: %s", name, strings.Join(plan, "; "))
+			}
+		}
+	}
+}
+
+// placeholders counts what a text wants: the ? of a statement without numbers,
+// or its highest number.
+func placeholders(text string) (n int) {
+	for i := 1; i < 24; i++ {
+		if strings.Contains(text, fmt.Sprint("?", i)) {
+			n = i
+		}
+	}
+	if n == 0 {
+		n = strings.Count(text, "?")
+	}
+	return n
+}
+
+// A claim among 20,000 jobs that wait, most of them of a kind that is full or
+// not due, takes about as long as among few.
+func TestClaimsAmongMany(t *testing.T) {
+	db, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	fill := func(n int) {
+		for range n / 500 {
+			var all []understudy.Job
+			for i := range 500 {
+				j := understudy.Job{Kind: "full", Attempts: 3}
+				if i%2 == 0 {
+					j.Kind, j.RunAfter = "open", now.Add(time.Hour)
+				}
+				all = append(all, j)
+			}
+			if _, err := db.AddJobs(t.Context(), now, all...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	claim := func() time.Duration {
+		least := time.Hour
+		for range 20 {
+			if _, err := db.AddJobs(t.Context(), now, understudy.Job{Kind: "open", Attempts: 1}); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			got, err := db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1, Lane: understudy.Bulk, Weight: 1,
+				Kinds: []understudy.ClaimKind{{Name: "full", Most: 0, Lease: time.Minute}, {Name: "open", Most: 1000, Lease: time.Minute}}})
+			if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Kind != "open" {
+				t.Fatal(got, err)
+			}
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	fill(500)
+	few := claim()
+	fill(19_500)
+	many := claim()
+	t.Logf("%v among 500, %v among 20,000", few, many)
+	if many > 5*few+2*time.Millisecond {
+		t.Errorf("%v among 500, %v among 20,000", few, many)
+	}
+}
