@@ -31,6 +31,7 @@ var parts = []part{
 	{"ingest", "a million records into the store, with changes and indexes", ingest},
 	{"folders", "what differs between two listings, beside an object a row", folders},
 	{"events", "telling four subscribers in the process", events},
+	{"feed", "from a change to a thousand subscribers, one of them slow", feedPart},
 	{"reader", "one reader a second on the newest page, through refreshes and a fault", reader},
 }
 

@@ -28,6 +28,7 @@ type set struct {
 	settings []string // of sources.twilio: "rate: 5", "polls: [calls]"
 	mirror   string   // the mirror section: "hot: 25MiB"
 	log      string   // the log section
+	extra    string   // further sections
 }
 
 // rig is a running pair.
@@ -85,7 +86,8 @@ credentials:
   - {name: bench, source: twilio, user: %s, secret: "file:bench.token", role: all}
 mirror: {%s}
 log: {%s}
-`, data, upstream, account, strings.Join(s.settings, "\n    "), account, s.mirror, s.log)
+%s
+`, data, upstream, account, strings.Join(s.settings, "\n    "), account, s.mirror, s.log, s.extra)
 }
 
 // begin starts Understudy on the rig's folder.
