@@ -1,0 +1,6 @@
+// Doors for the tests.
+
+package jobs
+
+// FilterOf reads the query of GET /-/jobs.
+var FilterOf = filterOf
