@@ -112,7 +112,7 @@ func (p policy) feed() feed.Policy {
 func (h *house) openFeed(ctx context.Context, p policy) error {
 	c := h.cfg.Feed
 	f, err := feed.New(ctx, feed.Options{
-		Sources: h.sources, Store: h.db, Policy: p.feed(), Token: h.plan.dir.token, Enqueue: h.jobs.Enqueue, Now: time.Now, Logger: h.log,
+		Sources: h.sources, Store: h.db, Policy: p.feed(), Token: h.plan.dir.token, Enqueue: h.jobs.Enqueue, Seen: h.mirror.Reading, Now: time.Now, Logger: h.log,
 		Limits: feed.Limits{
 			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.std(), Stall: c.Stall.std(),
 			Wait: c.Wait.std(), Look: c.Look.std(), Pause: c.Pause.std(),

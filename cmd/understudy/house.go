@@ -80,6 +80,7 @@ type house struct {
 	proxies  atomic.Pointer[map[string]*proxy.Proxy]
 	polling  sync.Mutex
 	kept     map[string][]string // kinds polled because they are kept up, by source
+	keys     hookKeys
 	log      *slog.Logger
 	closers  []func() error
 }
@@ -200,6 +201,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 				return fmt.Errorf("sources.%s.secret: %w", src.Name, err)
 			}
 		}
+		h.keys.set(src.Name, secret)
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: s.User, Secret: secret,
 			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,

@@ -67,7 +67,7 @@ func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler,
 	mux.Handle("/-/jobs/", j)
 	h.controlFeed(mux)
 	mux.Handle("/-/sync", h.walker.Handler(h.plan.dir.token))
-	return mux, nil
+	return mux, h.controlHook(cfg, mux)
 }
 
 // jobStats is how it is going with jobs.

@@ -129,6 +129,7 @@ func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
 		c.SetQueue(cfg.Limits.Queue)
 		// Also when it is the same: what refused it may have changed its mind.
 		c.SetCredential("", secrets[src.Name])
+		h.keys.set(src.Name, secrets[src.Name])
 	}
 	h.mirror.SetAges(agesOf(&cfg.Mirror))
 	h.mirror.SetLimits(limitsOf(&cfg.Limits))
