@@ -59,7 +59,7 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	f.saving, f.lost = m.now().Sub(begin), err
 	switch {
 	case err == nil:
-		p, f.stored, f.changes = f.fromStore(saved.Page, p), true, saved.Changes
+		p, f.stored, f.changes = m.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
 		if !f.apart {
 			p = m.checked(ctx, f, p, before)
 		}

@@ -20,6 +20,7 @@ type config struct {
 	Limits      limitsConfig                            `yaml:"limits"`
 	Jobs        jobsConfig                              `yaml:"jobs"`
 	Sync        syncConfig                              `yaml:"sync"`
+	Retention   map[string]map[string]duration          `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
 	Log         logConfig                               `yaml:"log"`
 	Feed        feedConfig                              `yaml:"feed"`
 	Webhooks    []*webhookConfig                        `yaml:"webhooks"`
@@ -117,6 +118,8 @@ func (l *limitsConfig) defaults() {
 type storeConfig struct {
 	DSN   string `yaml:"dsn"`   // "" = understudy.db in the data folder
 	Limit size   `yaml:"limit"` // default 10GiB
+
+	EraseAfter duration `yaml:"erase_after"` // what is to be erased is gathered for; default 10s
 
 	Media     size `yaml:"media"`      // of all contents that are kept, default 1GiB
 	MediaFile size `yaml:"media_file"` // of one of them, default 64MiB

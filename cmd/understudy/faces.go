@@ -102,7 +102,7 @@ func (d *dress) Close() error { return d.viewer.Close() }
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, Logger: h.log,
-		Purge: h.purge, Token: h.plan.dir.token,
+		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Token: h.plan.dir.token,
 	})
 	control, err := h.control(cfg, p, diag.Handler())
 	if err != nil {
@@ -214,6 +214,9 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 	}
 	s.Media = h.mediaStats()
+	if s.Erasing, err = h.erasingStats(ctx); err != nil {
+		return s, err
+	}
 	if s.Jobs, err = h.jobStats(ctx); err != nil {
 		return s, err
 	}

@@ -66,6 +66,7 @@ type house struct {
 	walker  *walk.Walker
 	jobs    *jobs.Runner
 	feed    *feed.Feed
+	erasing erasing
 	faces   []*face // the viewer's first
 	worn    *dress
 	access  *accesslog.Log
@@ -88,7 +89,7 @@ type house struct {
 // build opens everything, in the order the rooms need each other. On an error
 // what was opened is closed again.
 func build(ctx context.Context, b blueprint) (h *house, err error) {
-	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	h.live.Store(b.cfg)
 	h.loads.done(time.Now(), nil, nil)
 	defer func() {
@@ -160,7 +161,7 @@ func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*un
 	if path == "" {
 		path = filepath.Join(b.dir.path, storeFile)
 	}
-	db, err := store.Open(ctx, store.Options{Path: path, Specs: specs, Limit: int64(b.cfg.Store.Limit), Now: time.Now, Logger: h.log})
+	db, err := store.Open(ctx, store.Options{Path: path, Specs: specs, Limit: int64(b.cfg.Store.Limit), Retention: b.cfg.retention(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	if first != nil {
 		faces = append([]*face{first}, faces...)
 	}
-	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run}, more...)
+	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run, h.eraseSoon}, more...)
 	if h.feed != nil {
 		tasks = append(tasks, h.feed.Run)
 	}

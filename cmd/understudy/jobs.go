@@ -38,10 +38,11 @@ func (j *jobsConfig) check() error {
 
 // kinds are all sorts of jobs, each from its room.
 func (h *house) kinds() []jobs.Kind {
+	kinds := append(h.walkKinds(), h.eraseKinds()...)
 	if h.plan.alone {
-		return h.walkKinds() // receivers hear of it from the server
+		return kinds // receivers hear of it from the server
 	}
-	return append(h.walkKinds(), h.deliverKind())
+	return append(kinds, h.deliverKind())
 }
 
 // openJobs makes the runner. The folder's lock makes sure that no other

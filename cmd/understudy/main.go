@@ -40,6 +40,7 @@ type commands struct {
 	Tail    tailCmd    `cmd:"" help:"Follow what comes, changes and goes."`
 	Hooks   hooksCmd   `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
 	Sync    syncCmd    `cmd:"" help:"Fetch every record of a kind and keep it whole."`
+	Erase   eraseCmd   `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

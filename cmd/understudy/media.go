@@ -24,7 +24,7 @@ const mediaFolder = "media"
 // addresses in the viewer, which outlive any policy.
 func (h *house) openMedia(b blueprint) (err error) {
 	h.files, err = store.OpenFiles(store.FilesOptions{
-		Dir: filepath.Join(b.dir.path, mediaFolder), Limit: int64(b.cfg.Store.Media), Most: int64(b.cfg.Store.MediaFile), Now: time.Now, Logger: h.log,
+		Dir: filepath.Join(b.dir.path, mediaFolder), Limit: int64(b.cfg.Store.Media), Most: int64(b.cfg.Store.MediaFile), Erased: h.db.Erased, Now: time.Now, Logger: h.log,
 	})
 	if err != nil {
 		return err

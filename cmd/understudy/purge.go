@@ -257,30 +257,36 @@ func (r runInfo) purge(ctx context.Context, p diagnostics.Purge) (done diagnosti
 	if err != nil {
 		return done, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Viewer+"/-/purge", bytes.NewReader(body))
+	return done, r.ask(ctx, http.MethodPost, "/-/purge", body, &done)
+}
+
+// ask sends one request to the running server and reads its answer. What the
+// server says was the caller's mistake is a usageError.
+func (r runInfo) ask(ctx context.Context, method, path string, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, r.Viewer+path, bytes.NewReader(body))
 	if err != nil {
-		return done, err
+		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+r.Token)
 	req.Header.Set("Content-Type", "application/json")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
 	resp, err := client.Do(req)
 	if err != nil {
-		return done, fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
+		return fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		diagnostics.Purged
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+	var failure struct {
 		Error string `json:"error"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
-		return done, fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
+	if err != nil || json.Unmarshal(data, &failure) != nil {
+		return fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
 	}
 	switch {
 	case resp.StatusCode == http.StatusBadRequest:
-		return done, usageError{errors.New(answer.Error)}
-	case resp.StatusCode != http.StatusOK:
-		return done, fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, answer.Error)
+		return usageError{errors.New(failure.Error)}
+	case resp.StatusCode/100 != 2:
+		return fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, failure.Error)
 	}
-	return answer.Purged, nil
+	return json.Unmarshal(data, into)
 }

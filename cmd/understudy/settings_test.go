@@ -148,6 +148,8 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 		switch {
 		case name == "roles":
 			out["roles.NAME.SOURCE"] = true
+		case name == "retention":
+			out["retention.SOURCE.KIND"] = true
 		case ft.Kind() == reflect.Map:
 			settingNames(ft.Elem().Elem(), name+".NAME.", out)
 		case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Pointer:

@@ -82,7 +82,7 @@ func (c *config) readSources(folder string) ([]*understudy.Source, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("sources: nothing is configured; add one (docs/settings.md shows it) or try --demo")
 	}
-	return out, nil
+	return out, c.checkRetention(out)
 }
 
 // checkPolls fills in the default, the kinds most looked at, and refuses what

@@ -35,6 +35,7 @@ type Snapshot struct {
 	Settings  Settings          `json:"settings"`
 	Jobs      Jobs              `json:"jobs"`
 	Webhooks  []Webhook         `json:"webhooks,omitempty"`
+	Erasing   Waiting           `json:"erasing"` // listed and not erased yet
 }
 
 // Jobs counts promised work. Done to Lost count since the process began.
@@ -186,7 +187,12 @@ type Options struct {
 	// Purge forgets; an error that wraps understudy.ErrInvalid says that what
 	// is named is not known.
 	Purge func(context.Context, Purge) (Purged, error)
-	// Token is what who purges has to bear; "": nobody may.
+	// Erase lists for erasing, or only says what it would; errors as of Purge.
+	Erase func(context.Context, Erase) (Erasing, error)
+	// Receipts reads receipts with numbers below before (0: all), the newest
+	// first.
+	Receipts func(ctx context.Context, before int64, limit int) (Receipts, error)
+	// Token is what who purges or erases has to bear; "": nobody may.
 	Token  string
 	Logger *slog.Logger // nil: discard
 }
@@ -211,7 +217,9 @@ func New(o Options) *Diagnostics {
 }
 
 // Routes are the patterns Handler serves.
-func Routes() []string { return []string{"/-/health", "/-/stats", "/-/purge"} }
+func Routes() []string {
+	return []string{"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures"}
+}
 
 // Handler serves all of them; any other path is 404.
 func (d *Diagnostics) Handler() http.Handler {
@@ -219,5 +227,7 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.Handle("GET /-/health", d.Health())
 	mux.HandleFunc("GET /-/stats", d.stats)
 	mux.HandleFunc("POST /-/purge", d.purge)
+	mux.HandleFunc("POST /-/erase", d.erase)
+	mux.HandleFunc("GET /-/erasures", d.receipts)
 	return mux
 }

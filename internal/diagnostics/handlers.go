@@ -78,17 +78,7 @@ func (d *Diagnostics) unread(ctx context.Context, err error) {
 }
 
 func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
-	caller, err := d.o.Person(r)
-	if err == nil && caller.Role() == "" {
-		err = understudy.ErrForbidden
-	}
-	switch {
-	case errors.Is(err, understudy.ErrForbidden):
-		writeJSON(w, http.StatusForbidden, problem{err.Error()})
-		return
-	case err != nil:
-		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
-		writeJSON(w, http.StatusUnauthorized, problem{err.Error()})
+	if !d.known(w, r) {
 		return
 	}
 	s, err := d.o.Snapshot(r.Context())
@@ -98,6 +88,24 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, s)
+}
+
+// known lets in callers with a role; it has answered everybody else.
+func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) bool {
+	caller, err := d.o.Person(r)
+	if err == nil && caller.Role() == "" {
+		err = understudy.ErrForbidden
+	}
+	switch {
+	case errors.Is(err, understudy.ErrForbidden):
+		writeJSON(w, http.StatusForbidden, problem{err.Error()})
+		return false
+	case err != nil:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+		writeJSON(w, http.StatusUnauthorized, problem{err.Error()})
+		return false
+	}
+	return true
 }
 
 type problem struct {

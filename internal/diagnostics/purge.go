@@ -4,12 +4,10 @@ package diagnostics
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"understudy"
@@ -36,14 +34,7 @@ const (
 // purge takes a command from this machine that bears the token of run.json.
 // Answers: 400 for one that names nothing known, 401 and 403 for who may not.
 func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
-	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	switch {
-	case !ownMachine(r):
-		writeJSON(w, http.StatusForbidden, problem{"only from the machine the server runs on"})
-		return
-	case !bears || d.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(d.o.Token)) != 1:
-		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-		writeJSON(w, http.StatusUnauthorized, problem{"the token of run.json is needed"})
+	if !d.ours(w, r) {
 		return
 	}
 	var p Purge

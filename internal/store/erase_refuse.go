@@ -209,3 +209,36 @@ type found struct {
 	kind, id string
 	record   int64
 }
+
+// Erased reports whether a record may not be stored again. kind may be empty:
+// then a record of that id of any kind.
+func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool, err error) {
+	if db.erased.Load() == 0 {
+		return false, nil
+	}
+	leave, err := db.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	var kinds []*kindRow
+	db.catalog.mu.RLock()
+	for name, k := range db.catalog.kinds {
+		if name.source == source && (kind == "" || kind == name.kind) {
+			kinds = append(kinds, k)
+		}
+	}
+	db.catalog.mu.RUnlock()
+	err = db.read(ctx, func(c *conn) error {
+		for _, k := range kinds {
+			found, err := c.one(selectErasedOne, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func([]driver.Value) {})
+			if erased = erased || found; err != nil || erased {
+				return err
+			}
+		}
+		return nil
+	})
+	return erased, failed(false, err, "record %s %s %s", source, kind, id)
+}
+
+var selectErasedOne = &statement{head: "SELECT 1 FROM name WHERE kind = ? AND id = ? AND erased > 0"}

@@ -22,8 +22,8 @@ const (
 // Eraser is what erasing needs beside the database. All may be nil.
 type Eraser struct {
 	Files *Files // where the contents of records are
-	// Gone is told the kinds of which something went, before the file is
-	// cleaned, so that memory forgets it too.
+	// Gone is told the kinds of which something went (none: perhaps all),
+	// before the file is cleaned, so that memory forgets it too.
 	Gone func(ctx context.Context, source string, kinds []string) error
 	// Progress is told how many records of how many are done.
 	Progress func(done, total int64)
@@ -303,6 +303,9 @@ func (b *batch) run(ctx context.Context) error {
 func (b *batch) tell(ctx context.Context) error {
 	if b.o.Gone == nil {
 		return nil
+	}
+	if b.records[0].cause == CauseAsked {
+		return b.o.Gone(ctx, b.name, nil)
 	}
 	var kinds []string
 	for i := range b.records {

@@ -32,10 +32,13 @@ const (
 
 // FilesOptions are the settings of Files; zero values are the defaults named.
 type FilesOptions struct {
-	Dir    string           // made when it is missing; required
-	Limit  int64            // bytes of all contents: 1 GiB
-	Most   int64            // bytes of one content: 64 MiB
-	Open   int              // contents read at once: 256
+	Dir   string // made when it is missing; required
+	Limit int64  // bytes of all contents: 1 GiB
+	Most  int64  // bytes of one content: 64 MiB
+	Open  int    // contents read at once: 256
+	// Erased reports whether a record may not be stored again, so that none of
+	// its contents is kept either; kind may be empty. nil: every record may.
+	Erased func(ctx context.Context, source, kind, id string) (bool, error)
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: discard
 }

@@ -71,6 +71,7 @@ func notKept(err error) error {
 
 var (
 	errLarge     = &fault{reason: "larger than one content may be", saving: true}
+	errErased    = &fault{reason: notErased, saving: true}
 	errForgotten = &fault{reason: "its record was forgotten meanwhile", saving: true}
 )
 
@@ -105,8 +106,29 @@ func (f *Files) put(ctx context.Context, p *putting, c understudy.Content, from 
 	if err := f.still(ctx, p); err != nil {
 		return c, err
 	}
+	if err := f.allowed(ctx, &c); err != nil {
+		return c, err
+	}
 	f.makeRoom(size)
 	return c, f.commit(p.file, c, temp.Name())
+}
+
+// allowed is an error when the content's record, or one it lies within, was
+// erased. The disk is held: an erasure forgets before or after what follows.
+func (f *Files) allowed(ctx context.Context, c *understudy.Content) error {
+	if f.o.Erased == nil {
+		return nil
+	}
+	erased, err := f.o.Erased(ctx, c.Key.Source, c.Kind, c.ID)
+	for _, id := range c.Within {
+		if err == nil && !erased {
+			erased, err = f.o.Erased(ctx, c.Key.Source, "", id)
+		}
+	}
+	if err == nil && erased {
+		err = errErased
+	}
+	return err
 }
 
 // still is an error when the content may no longer be kept. The disk is held,

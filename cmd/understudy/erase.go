@@ -1,0 +1,291 @@
+// Erase: takes a person out of every file, in a running server or its folder.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics"
+	"understudy/internal/store"
+	"understudy/kit/nearest"
+)
+
+type eraseCmd struct {
+	Source string `arg:"" optional:"" help:"A configured source."`
+	What   string `arg:"" optional:"" name:"number" help:"A person's number, in any common way of writing it, or KIND/ID."`
+	Yes    bool   `help:"Erase. Without it nothing is changed: what would go is counted."`
+	List   bool   `help:"Print the receipts instead."`
+	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
+	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+}
+
+const (
+	eraseWait   = time.Hour // for the receipt
+	eraseLook   = 100 * time.Millisecond
+	eraseRounds = 5 // a number that goes on calling is not followed for ever
+)
+
+// Help is what --help says below the flags.
+func (c *eraseCmd) Help() string {
+	return "Takes every record with a number out of the data folder for good, with what lies under it, its history, pages and files, and prints the receipt. It is not stored again, though upstream still has it: delete it there, too. Without --yes it only counts.\n" +
+		"docs/erase.md tells all of it."
+}
+
+// eraser is where the erasing is done: a server, or the folder itself.
+type eraser interface {
+	erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error)
+	receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error)
+}
+
+// Run asks the server that holds the folder, or does it in the folder itself
+// when nobody does.
+func (c *eraseCmd) Run(ctx context.Context, p *process) (err error) {
+	if !c.List && (c.Source == "" || c.What == "") {
+		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
+	}
+	at := purgeCmd{Config: c.Config, Data: c.Data}
+	data := c.Data
+	if data == "" {
+		cfg, _, err := at.settings(p)
+		if err != nil {
+			return err
+		}
+		data = cfg.Data
+	}
+	if _, err := os.Stat(data); err != nil {
+		return fmt.Errorf("data folder: %w; name it with --data", err)
+	}
+	dir, err := openFolder(data, false)
+	var held heldError
+	switch {
+	case errors.As(err, &held) && held.by.Viewer != "":
+		return c.with(ctx, p.stdout, held.by)
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	cfg, folderPath, err := at.settings(p)
+	if err != nil {
+		return err
+	}
+	f, err := openErasing(ctx, cfg, folderPath, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.db.Close()) }()
+	return c.with(ctx, p.stdout, f)
+}
+
+func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
+	if c.List {
+		return printReceipts(ctx, w, by)
+	}
+	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes}
+	for round := range eraseRounds {
+		got, err := by.erase(ctx, e)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(got.Found) == 0 && round > 0:
+			return nil
+		case len(got.Found) == 0:
+			_, err = fmt.Fprintln(w, "nothing is held of it")
+			return err
+		case !c.Yes:
+			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add --yes to do it\n", kindsOf(got.Found))
+			return err
+		}
+		r, err := awaitReceipt(ctx, by, got.Receipt.Number)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "erased %s\nreceipt %s\n", kindsOf(got.Found), receiptLine(r))
+		if round == 0 {
+			fmt.Fprintln(w, "upstream still has them: delete them there as well. What it shows of them passes to readers and is not stored.")
+		}
+	}
+	return fmt.Errorf("records of it keep coming; run the command again")
+}
+
+// awaitReceipt waits until an errand is done.
+func awaitReceipt(ctx context.Context, by eraser, number int64) (diagnostics.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, eraseWait)
+	defer cancel()
+	look := time.NewTicker(eraseLook)
+	defer look.Stop()
+	for {
+		all, err := by.receipts(ctx, number+1, 1)
+		if err != nil {
+			return diagnostics.Receipt{}, err
+		}
+		if len(all.Erasures) == 1 && all.Erasures[0].Number == number && all.Erasures[0].Done != nil {
+			return all.Erasures[0], nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return diagnostics.Receipt{}, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy erase --list", number, ctx.Err())
+		}
+	}
+}
+
+// kindsOf is "2 calls, 1 recordings", in the order of the names.
+func kindsOf(found map[string]int) string {
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(found)) {
+		words = append(words, fmt.Sprintf("%d %s", found[kind], kind))
+	}
+	return strings.Join(words, ", ")
+}
+
+func receiptLine(r diagnostics.Receipt) string {
+	done := "under way"
+	if r.Done != nil {
+		done = r.Done.UTC().Format(time.RFC3339)
+	}
+	line := fmt.Sprintf("%d  %s  %s %s: %s, %s, %s, %s", r.Number, done, r.Source, r.Cause,
+		countOf(int(r.Records), "record"), countOf(int(r.Versions), "version"), countOf(int(r.Pages), "page"), countOf(int(r.Files), "file"))
+	if r.Hash != "" {
+		line += "  " + r.Hash
+	}
+	return line
+}
+
+func printReceipts(ctx context.Context, w io.Writer, by eraser) error {
+	const most = 1000
+	all, err := by.receipts(ctx, 0, most)
+	if err != nil {
+		return err
+	}
+	for _, r := range all.Erasures {
+		fmt.Fprintln(w, receiptLine(r))
+	}
+	if n := all.Waiting.Records; n > 0 {
+		fmt.Fprintf(w, "%s to be erased since %s\n", countOf(int(n), "record"), all.Waiting.Since.UTC().Format(time.RFC3339))
+	} else if len(all.Erasures) == 0 {
+		fmt.Fprintln(w, "nothing was erased yet")
+	}
+	return nil
+}
+
+// eraseFolder erases in a folder no server uses.
+type eraseFolder struct {
+	db      *store.DB
+	files   *store.Files
+	sources []*understudy.Source
+}
+
+func openErasing(ctx context.Context, cfg *config, settings string, dir *folder) (*eraseFolder, error) {
+	sources, err := cfg.readSources(settings)
+	if err != nil {
+		return nil, err
+	}
+	specs := map[string]*understudy.Spec{}
+	for _, src := range sources {
+		specs[src.Name] = src.Spec
+	}
+	path := cfg.Store.DSN
+	if path == "" {
+		path = filepath.Join(dir.path, storeFile)
+	}
+	f := &eraseFolder{sources: sources}
+	if f.db, err = store.Open(ctx, store.Options{Path: path, Specs: specs, Retention: cfg.retention(), Now: time.Now}); err != nil {
+		return nil, err
+	}
+	if f.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(dir.path, mediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
+		return nil, errors.Join(err, f.db.Close())
+	}
+	return f, nil
+}
+
+func (f *eraseFolder) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
+	got, err := eraseIn(ctx, f.db, f.sources, e)
+	if err == nil && got.Receipt != nil {
+		_, err = f.db.CarryOut(ctx, store.Eraser{Files: f.files})
+	}
+	if errors.Is(err, understudy.ErrInvalid) {
+		err = usageError{err}
+	}
+	return got, err
+}
+
+func (f *eraseFolder) receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error) {
+	return receiptsIn(ctx, f.db, before, limit)
+}
+
+// eraseIn lists what belongs to a number, or only looks.
+func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+	var names []string
+	for _, src := range sources {
+		names = append(names, src.Name)
+	}
+	if !slices.Contains(names, e.Source) {
+		return got, invalid("no source is called %q%s; there is %s", clip(e.Source), nearest.Hint(clip(e.Source), names), strings.Join(names, ", "))
+	}
+	kinds, err := db.Kinds(ctx, e.Source)
+	if err != nil || len(kinds) == 0 {
+		return got, err // nothing was ever held
+	}
+	var found store.Found
+	if e.Dry {
+		found, err = db.Find(ctx, e.Source, e.What)
+	} else {
+		var one store.Erasure
+		if one, found, err = db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
+			r := receiptOf(one)
+			got.Receipt = &r
+		}
+	}
+	got.Found = found.Kinds
+	return got, err
+}
+
+func receiptsIn(ctx context.Context, db *store.DB, before int64, limit int) (all diagnostics.Receipts, err error) {
+	w, err := db.Waiting(ctx)
+	if err != nil {
+		return all, err
+	}
+	all.Waiting = diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}
+	list, err := db.Erasures(ctx, before, limit)
+	for _, e := range list {
+		all.Erasures = append(all.Erasures, receiptOf(e))
+	}
+	return all, err
+}
+
+func receiptOf(e store.Erasure) diagnostics.Receipt {
+	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: known(e.Done),
+		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
+}
+
+// erase asks the running server.
+func (r runInfo) erase(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return got, err
+	}
+	return got, r.ask(ctx, http.MethodPost, "/-/erase", body, &got)
+}
+
+func (r runInfo) receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+	path := "/-/erasures?limit=" + strconv.Itoa(limit)
+	if before > 0 {
+		path += "&before=" + strconv.FormatInt(before, 10)
+	}
+	return all, r.ask(ctx, http.MethodGet, path, nil, &all)
+}

@@ -1,0 +1,145 @@
+// Erase: what is to be taken out of every file for good, and the receipts.
+
+package diagnostics
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Erase is the body of POST /-/erase: whose records are to be erased.
+type Erase struct {
+	Source string `json:"source"`
+	What   string `json:"what"` // a number as people write it, or KIND/ID
+	Dry    bool   `json:"dry"`  // only say what would go
+}
+
+// Erasing is the answer: what was found, and the errand that takes it out,
+// none when nothing was or when it was only asked.
+type Erasing struct {
+	Found   map[string]int `json:"found"` // records by kind
+	Receipt *Receipt       `json:"receipt,omitempty"`
+}
+
+// Receipt is one erasure. It names nobody: hash is a keyed hash of the number.
+type Receipt struct {
+	Number   int64      `json:"number"`
+	Source   string     `json:"source"`
+	Cause    string     `json:"cause"` // deleted, redacted, asked, aged
+	Hash     string     `json:"hash,omitempty"`
+	Begun    time.Time  `json:"begun"`
+	Done     *time.Time `json:"done,omitempty"` // none: it is under way
+	Records  int64      `json:"records"`
+	Versions int64      `json:"versions"`
+	Pages    int64      `json:"pages"`
+	Files    int64      `json:"files"`
+}
+
+// Waiting is what was listed and is not erased yet.
+type Waiting struct {
+	Records int64      `json:"records"`
+	Since   *time.Time `json:"since,omitempty"`
+}
+
+// Receipts is the body of GET /-/erasures, the newest first.
+type Receipts struct {
+	Waiting  Waiting   `json:"waiting"`
+	Erasures []Receipt `json:"erasures"`
+}
+
+const (
+	maxErase    = 16 << 10 // bytes of a body
+	eraseTime   = 100 * time.Second
+	receiptTime = 10 * time.Second
+	mostAsked   = 1000
+)
+
+// erase takes the command from this machine that bears the token of run.json.
+// Answers: as of purge; 202 when something was listed.
+func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
+	if !d.ours(w, r) {
+		return
+	}
+	var e Erase
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxErase))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&e); err != nil {
+		writeJSON(w, http.StatusBadRequest, problem{"the body is not what is expected: " + err.Error()})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
+	defer cancel()
+	found, err := d.o.Erase(ctx, e)
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		writeJSON(w, http.StatusBadRequest, problem{err.Error()})
+	case err != nil:
+		d.o.Logger.Error("erase", "source", e.Source, "err", err)
+		writeJSON(w, http.StatusServiceUnavailable, problem{err.Error()})
+	case found.Receipt != nil:
+		d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
+		writeJSON(w, http.StatusAccepted, found)
+	default:
+		writeJSON(w, http.StatusOK, found)
+	}
+}
+
+// ours lets in who is on this machine and bears the token of run.json; it has
+// answered everybody else.
+func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
+	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ownMachine(r):
+		writeJSON(w, http.StatusForbidden, problem{"only from the machine the server runs on"})
+	case !bears || d.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(d.o.Token)) != 1:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
+		writeJSON(w, http.StatusUnauthorized, problem{"the token of run.json is needed"})
+	default:
+		return true
+	}
+	return false
+}
+
+// receipts shows receipts to who may see stats, and to who may erase.
+func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
+		if !d.ours(w, r) {
+			return
+		}
+	} else if !d.known(w, r) {
+		return
+	}
+	before, limit := int64(0), 100
+	for name, to := range map[string]func(int64){"before": func(n int64) { before = n }, "limit": func(n int64) { limit = int(min(n, mostAsked)) }} {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 {
+			writeJSON(w, http.StatusBadRequest, problem{name + " is a number from 1"})
+			return
+		}
+		to(n)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), receiptTime)
+	defer cancel()
+	all, err := d.o.Receipts(ctx, before, limit)
+	if err != nil {
+		d.unread(ctx, err)
+		writeJSON(w, http.StatusServiceUnavailable, problem{"the store cannot be read"})
+		return
+	}
+	if all.Erasures == nil {
+		all.Erasures = []Receipt{}
+	}
+	writeJSON(w, http.StatusOK, all)
+}
