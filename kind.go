@@ -13,6 +13,7 @@ type Kind struct {
 	ID       []string `yaml:"id"`       // the fields that name a record; several are joined by "~"; none: pages only
 	Prefixes []string `yaml:"prefixes"` // what ids begin with: CA
 	Clock    string   `yaml:"clock"`    // the field that orders records in time
+	Order    string   `yaml:"order"`    // the field by whose time a record without a clock stands among the others in lists
 	Final    []State  `yaml:"final"`    // a record is final when one of these holds
 	Failed   []State  `yaml:"failed"`   // a record is marked as failed when one of these holds
 	Own      string   `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)

@@ -93,6 +93,13 @@ func (m *Mirror) listAt(ctx context.Context, history History, s *source, t *unde
 			list.Below(clock, number)
 		}
 	}
+	if list.Strays() {
+		w := list.Window()
+		w.Unclocked, w.Below.Clock, w.Below.Record = true, 0, 0
+		if err := history.RecordsAt(ctx, w, at, list.Stray); err != nil {
+			return nil, err
+		}
+	}
 	if err := history.RecordsAt(ctx, list.Window(), at, list.Take); err != nil {
 		return nil, err
 	}
@@ -108,5 +115,6 @@ func (m *Mirror) placeAt(ctx context.Context, history History, s *source, t *und
 	if err != nil {
 		return 0, 0, err
 	}
-	return compose.Clock(t.Kind, rec.Body), rec.Number, nil
+	clock, _ = compose.Place(t.Kind, rec.Body)
+	return clock, rec.Number, nil
 }

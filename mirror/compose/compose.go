@@ -32,6 +32,7 @@ type List struct {
 	start      string // the record the token names
 	back       bool   // the page ends before it
 
+	loose []stray // records without a clock, in the order they stand in
 	rows  [][]byte
 	ids   []string
 	found []understudy.Row
@@ -166,27 +167,82 @@ func (l *List) Below(clock, number int64) {
 	l.since = true
 }
 
+// stray is a record without a clock.
+type stray struct {
+	rec *understudy.Record
+	at  int64
+}
+
+// before reports whether a record of that time and number stands before another.
+func before(at, number, otherAt, otherNumber int64) bool {
+	return at > otherAt || at == otherAt && number > otherNumber
+}
+
+// Strays reports whether records without a clock may belong to the list: then
+// they are handed to Stray, in any order, before the others are to Take.
+func (l *List) Strays() bool { return l.window.From == 0 && l.window.To == 0 }
+
+// Stray is told a record without a clock. Only as many are kept as may stand on
+// the page; false: there are more than fit into memory.
+func (l *List) Stray(rec *understudy.Record, _ int64) bool {
+	at, _ := Place(l.target.Kind, rec.Body)
+	below := l.window.Below
+	if !l.passes(rec.Body) || below.Record != 0 && !before(below.Clock, below.Record, at, rec.Number) {
+		return true
+	}
+	i, _ := slices.BinarySearchFunc(l.loose, stray{rec, at}, func(a, b stray) int {
+		switch {
+		case before(a.at, a.rec.Number, b.at, b.rec.Number):
+			return -1
+		case a.rec.Number == b.rec.Number && a.at == b.at:
+			return 0
+		}
+		return 1
+	})
+	l.loose = slices.Insert(l.loose, i, stray{rec, at})
+	if most := l.skip + l.size + 1; !l.back && int64(len(l.loose)) > most {
+		l.loose = l.loose[:most]
+	}
+	return len(l.loose) <= maxStrays
+}
+
+// maxStrays bounds the records without a clock that are kept for a page which
+// ends before one of them.
+const maxStrays = 100_000
+
+// passes reports whether a record belongs to the list.
+func (l *List) passes(body []byte) bool {
+	return !slices.ContainsFunc(l.tests, func(t test) bool { return !t(body) })
+}
+
 // Take is told one record after the other, in the window's order. It returns
 // false when it needs no more. The record's body is not kept longer than the
 // page.
 func (l *List) Take(rec *understudy.Record, clock int64) bool {
-	if l.done {
-		return false
-	}
-	if l.back && rec.ID == l.start {
-		l.done, l.more = true, true
-		return false
-	}
-	for _, t := range l.tests {
-		if !t(rec.Body) {
-			return true
+	for len(l.loose) > 0 && before(l.loose[0].at, l.loose[0].rec.Number, clock, rec.Number) {
+		one := l.loose[0]
+		if l.loose = l.loose[1:]; !l.put(one.rec, 0) {
+			return false
 		}
 	}
-	if l.skip > 0 {
+	if l.done || !l.passes(rec.Body) {
+		return !l.done
+	}
+	return l.put(rec, clock)
+}
+
+// put adds a record of the list to the page, if it stands there.
+func (l *List) put(rec *understudy.Record, clock int64) bool {
+	switch {
+	case l.done:
+		return false
+	case l.back && rec.ID == l.start:
+		l.done, l.more = true, true
+		return false
+	case l.skip > 0:
 		l.skip--
 		return true
-	}
-	if l.back && int64(len(l.rows)) == l.size {
+	case l.back && int64(len(l.rows)) == l.size:
 		l.bytes -= int64(len(l.rows[0]))
 		l.rows, l.ids, l.found, l.since = l.rows[1:], l.ids[1:], l.found[1:], true
 	}
@@ -202,6 +258,11 @@ func (l *List) Take(rec *understudy.Record, clock int64) bool {
 
 // Page is the answer. at is how old it says it is.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
+	for _, one := range l.loose {
+		if !l.put(one.rec, 0) {
+			break
+		}
+	}
 	p := &understudy.Page{
 		Key: l.target.Key, Kind: l.target.Kind.Name, Shape: l.target.List.Shape, List: true,
 		Status: 200, ContentType: "application/json", At: at, Rows: l.found,

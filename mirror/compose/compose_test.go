@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,22 +115,27 @@ func (a *api) composed(t *testing.T, target string, records []*understudy.Record
 	if err != nil {
 		return nil, nil, err
 	}
-	id, back := l.Start()
-	begun := id == "" || back
+	if id, back := l.Start(); id != "" && !back {
+		i := slices.IndexFunc(records, func(r *understudy.Record) bool { return r.ID == id })
+		at, _ := compose.Place(aim.Kind, records[i].Body)
+		l.Below(at, records[i].Number)
+	}
+	w := l.Window()
 	for _, r := range records {
-		clock := compose.Clock(aim.Kind, r.Body)
-		if !begun {
-			if begun = r.ID == id; begun {
-				l.Below(clock, r.Number)
-			}
+		if _, clocked := compose.Place(aim.Kind, r.Body); !clocked && l.Strays() && !l.Stray(r, 0) {
+			t.Fatal("too many without a clock")
+		}
+	}
+	for _, r := range records {
+		at, clocked := compose.Place(aim.Kind, r.Body)
+		switch {
+		case !clocked, w.From != 0 && at < w.From, w.To != 0 && at >= w.To:
+			continue
+		case w.Below.Record != 0 && (at > w.Below.Clock || at == w.Below.Clock && r.Number >= w.Below.Record):
 			continue
 		}
-		w := l.Window()
-		inside := (w.From == 0 || clock >= w.From) && (w.To == 0 || clock < w.To)
-		if w.From == 0 && w.To == 0 || inside {
-			if !l.Take(r, clock) {
-				break
-			}
+		if !l.Take(r, at) {
+			break
 		}
 	}
 	p, err := l.Page(time.Time{})

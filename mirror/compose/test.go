@@ -175,13 +175,21 @@ func clip(s string) string {
 	return s
 }
 
-// Clock is a record's time in Unix seconds, by its kind's clock field; 0 when it
-// has none.
-func Clock(k *understudy.Kind, body []byte) int64 {
-	f := k.Field(k.Clock)
+// Place is the time by which a record stands in lists, in Unix seconds: that of
+// its kind's clock or, while it has none, of its kind's order; 0 when it has
+// neither. clocked says which.
+func Place(k *understudy.Kind, body []byte) (at int64, clocked bool) {
+	if at = timeOf(k, k.Clock, body); at != 0 {
+		return at, true
+	}
+	return timeOf(k, k.Order, body), false
+}
+
+func timeOf(k *understudy.Kind, name string, body []byte) int64 {
+	f := k.Field(name)
 	if f == nil {
 		return 0
 	}
-	text, _ := field(body, k.Clock)
+	text, _ := field(body, name)
 	return understudy.Unix(f.Type, []byte(text))
 }
