@@ -1,0 +1,96 @@
+// Syncs through kill -9: nothing is missing and nothing is asked twice but what
+// was under way.
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/e2e/binary"
+)
+
+// TestSyncGoesOnAfterKill kills a server again and again while it fills up a
+// kind in four stretches at once.
+func TestSyncGoesOnAfterKill(t *testing.T) {
+	const (
+		calls   = 1500
+		size    = 20
+		beside  = 4
+		atLeast = 4 // kills
+	)
+	api := startAPI(t, "--latency", "10ms", "--records", strconv.Itoa(calls))
+	up := api.URL("slowapi")
+	dir := t.TempDir()
+	files := map[string]string{"twilio.token": apiToken, "demo.secret": demoToken, "understudy.yml": `data: ./data
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  twilio: {spec: twilio, upstream: "` + up + `", user: ` + account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 200, polls: [], sync: [calls]}
+credentials:
+  - {name: demo, source: twilio, user: ` + account + `, secret: "file:demo.secret", role: all}
+sync: {page: ` + strconv.Itoa(size) + `}
+log: {access: access.log}
+`}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := random(t)
+	kills := 0
+	for {
+		s, err := binary.Start(program, dir, "serve")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := len(sizedTargets(t, up, size))
+		until := began + 5 + rng.IntN(30)
+		done := false
+		await(t, func() string {
+			done = incomplete(t, s.URL("viewer"), time.Time{}, "calls") == ""
+			if done || len(sizedTargets(t, up, size)) >= until {
+				return ""
+			}
+			return "the sync does not go on"
+		})
+		if done {
+			if r := get(t, account+":"+demoToken, s.URL("viewer")+"/-/stats"); !strings.Contains(string(r.body), `"calls":{"records":`+strconv.Itoa(calls)+`,"complete":true`) {
+				t.Errorf("stats: %s", r.body)
+			}
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		s.Kill()
+		kills++
+	}
+	again := 0
+	for _, times := range sizedTargets(t, up, size) {
+		again += times - 1
+	}
+	if kills < atLeast {
+		t.Errorf("only %d kills", kills)
+	}
+	if again > kills*beside {
+		t.Errorf("%d pages were asked for again after %d kills", again, kills)
+	}
+	t.Logf("%d kills, %d pages asked for again", kills, again)
+}
+
+// sizedTargets are the requests for lists of a page size, with how often each
+// was made.
+func sizedTargets(t *testing.T, api string, size int) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for target, times := range statsOf(t, api).ByTarget {
+		if strings.Contains(target, "PageSize="+strconv.Itoa(size)) {
+			out[target] = times
+		}
+	}
+	return out
+}
