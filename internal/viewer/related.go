@@ -60,7 +60,7 @@ func (q *visit) listsUnder(t *understudy.Target, row access.Row) []askedList {
 	var all []askedList
 	for _, k := range q.source.kinds {
 		i := slices.IndexFunc(k.lists, func(l *listPlan) bool { return l.parent.kind == q.kind })
-		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil {
+		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
 			continue
 		}
 		if target := q.under(t, k.lists[i], parts); target != nil {
