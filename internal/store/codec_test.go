@@ -6,6 +6,7 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -32,6 +33,9 @@ func FuzzID(f *testing.F) {
 func FuzzBlock(f *testing.F) {
 	f.Add(appendBlock(nil, nil))
 	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: -5, final: true, body: []byte(`{"sid":"CA1"}`)}, {record: 9, id: "elsewhere", body: []byte("x")}}))
+	parent := "CF2"
+	f.Add(appendBlock(nil, []entry{{record: 7, id: "CA1", clock: 5, parent: "CF1", body: []byte(`{"sid":"CA1","in":"CF1"}`), height: 2},
+		{record: 7, rest: &rest{on: 99, patch: []byte("\x01\x02\x03abc"), clock: -4}}, {record: 8, final: true, rest: &rest{on: 100, patch: []byte("x"), parent: &parent}, height: 1}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		entries, err := parseBlock(data)
 		if err != nil {
@@ -43,9 +47,40 @@ func FuzzBlock(f *testing.F) {
 		}
 		for i := range entries {
 			a, b := entries[i], again[i]
-			if a.record != b.record || a.id != b.id || a.clock != b.clock || a.final != b.final || !bytes.Equal(a.body, b.body) {
+			if a.record != b.record || a.id != b.id || a.clock != b.clock || a.final != b.final || !bytes.Equal(a.body, b.body) || a.parent != b.parent || a.height != b.height {
 				t.Fatalf("%+v came back as %+v", a, b)
 			}
+			if !reflect.DeepEqual(a.rest, b.rest) && !(len(a.rest.patch) == 0 && len(b.rest.patch) == 0) {
+				t.Fatalf("%+v came back as %+v", a.rest, b.rest)
+			}
+		}
+	})
+}
+
+// A patch makes the body it was made of, and one that fits nothing makes an
+// error.
+func FuzzPatch(f *testing.F) {
+	old := `{"sid": "CA1", "status": "queued", "price": null, "duration": "9", "uri": "/Calls/CA1"}`
+	f.Add([]byte(old), []byte(strings.Replace(old, "queued", "completed", 1)))
+	f.Add([]byte(old), []byte(strings.Replace(strings.Replace(old, "null", `"-0.0085"`, 1), `"9"`, `"10"`, 1)))
+	f.Add([]byte(""), []byte("x"))
+	f.Add([]byte(old), []byte(old[:40]))
+	f.Add([]byte("\x01\x02"), []byte("\x00\x00\x05hello"))
+	f.Fuzz(func(t *testing.T, base, body []byte) {
+		patch, ok := appendPatch([]byte("before"), base, body)
+		if string(patch[:6]) != "before" {
+			t.Fatalf("what was there is %q", patch[:6])
+		}
+		if ok {
+			if len(patch)-6 > len(body)/2 {
+				t.Fatalf("a patch of %d bytes for a body of %d", len(patch)-6, len(body))
+			}
+			if back, err := applyPatch(base, patch[6:]); err != nil || !bytes.Equal(back, body) {
+				t.Fatalf("%q became %q by %q, %v; want %q", base, back, patch[6:], err, body)
+			}
+		}
+		if made, err := applyPatch(base, body); err == nil && len(made) > len(base)+len(body) {
+			t.Fatalf("%d bytes were made of %d and %d", len(made), len(base), len(body))
 		}
 	})
 }

@@ -159,12 +159,16 @@ func (s *saving) versions(sights []sighting) error {
 		// Its place among the new ones stands for its version until the block
 		// has a number, so that the same body later in the page finds it.
 		r.Version = -int64(fresh)
-		x.entries = append(x.entries, entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]})
+		e := entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
+		if err := s.rest(g, i, &e); err != nil {
+			return err
+		}
+		x.entries = append(x.entries, e)
+		s.fresh = x.entries
 	}
 	if fresh == 0 {
 		return nil
 	}
-	s.fresh = x.entries
 	numbers, err := s.putBlocks(x.entries)
 	if err != nil {
 		return err
@@ -174,7 +178,7 @@ func (s *saving) versions(sights []sighting) error {
 			r.Version = numbers[-r.Version-1]
 		}
 	}
-	return nil
+	return s.putRests(numbers)
 }
 
 // known is the version that row i's body already has, 0 when it is new.

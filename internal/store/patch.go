@@ -52,7 +52,7 @@ func commonPrefix(a, b []byte) (n int) {
 // apart is how many bytes of a and of b to pass until they go on alike: as few
 // as can be, and all when that is far.
 func apart(a, b []byte) (out, in int) {
-	for apart := 1; apart <= maxApart; apart++ {
+	for apart := 1; apart <= min(maxApart, len(a)+len(b)-2*sameAgain); apart++ {
 		// As many of one as of the other is the usual case: it is tried first.
 		for k := range apart + 1 {
 			out := apart/2 - k/2

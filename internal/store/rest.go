@@ -1,0 +1,65 @@
+// Resting: a version that is replaced is kept as what differs from the one
+// that replaced it.
+//
+//	block 7  [ call 1 whole ][ call 2 whole ] …
+//	                |  call 1 changed
+//	block 7  [ patch, rests on 9.0 ][ call 2 whole ] …
+//	block 9  [ call 1 whole ]
+//
+// The newest version is whole, so that nothing has to be made to read it, and
+// the oldest may go without touching any other. Every maxHeight-th stays whole.
+
+package store
+
+// resting is a replaced version that is to rest on the one that replaces it.
+type resting struct {
+	version int64 // the replaced one
+	place   int   // of the other among the new ones
+	patch   []byte
+	clock   int64 // of the other
+	parent  string
+}
+
+// rest plans that the version row i replaces rests on row i's, whose entry is
+// e, if that is worth it.
+func (s *saving) rest(g *sighting, i int, e *entry) error {
+	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.prior, s.hashes[i], s.at, e.final).late {
+		return nil
+	}
+	old, err := s.before(g.version)
+	if err != nil || old == nil || old.rest != nil || old.height == maxHeight {
+		return err
+	}
+	from := len(s.patches)
+	patch, ok := appendPatch(s.patches, e.body, old.body)
+	if !ok {
+		return nil
+	}
+	s.patches = patch
+	e.height = old.height + 1
+	s.resting = append(s.resting, resting{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)], clock: e.clock, parent: e.parent})
+	return nil
+}
+
+// putRests makes the replaced versions rest on the new ones, which have their
+// numbers now.
+func (s *saving) putRests(numbers []int64) error {
+	for i := range s.resting {
+		r := &s.resting[i]
+		b, err := s.blocks.edit(r.version / perBlock)
+		if err != nil {
+			return err
+		}
+		e, err := s.blocks.entry(r.version)
+		if err != nil {
+			return err
+		}
+		e.rest = &rest{on: numbers[r.place], patch: r.patch, clock: e.clock - r.clock, made: true}
+		if e.parent != r.parent {
+			parent := e.parent
+			e.rest.parent = &parent
+		}
+		b.changed = true
+	}
+	return nil
+}
