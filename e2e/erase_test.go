@@ -1,0 +1,340 @@
+// Erasing: what is deleted, redacted, erased or too old is in no byte of the
+// data folder, packed or not, also when the server is killed meanwhile.
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/e2e/binary"
+	"understudy/internal/diagnostics"
+	"understudy/internal/store"
+	"understudy/upstream"
+)
+
+// eraseSettings erase at once.
+const eraseSettings = "{newest: 1ms, older: 1ms, other: 1ms, final: 1ms, stale: 1ms}\nstore: {erase_after: 50ms}"
+
+// marked is a person with a text of their own: nothing else in the world says
+// either.
+type marked struct {
+	number, text, sid string
+}
+
+// ward is a house whose folder is searched.
+type ward struct {
+	*testing.T
+	up, dir string
+	house   *binary.Server
+	rng     *rand.Rand
+	own     string // a number that may send
+}
+
+func newWard(t *testing.T) *ward {
+	w := &ward{T: t, rng: random(t)}
+	w.up = startAPI(t, "--latency", "2ms", "--records", "400").URL("slowapi")
+	first, dir := startHouse(t, settings{upstream: w.up, mirror: eraseSettings, source: "media: [recordings, media]"})
+	w.dir = dir
+	var page struct {
+		Numbers []struct {
+			Number string `json:"phone_number"`
+		} `json:"incoming_phone_numbers"`
+	}
+	w.decode(w.ask(first, base+"/IncomingPhoneNumbers.json"), &page)
+	if len(page.Numbers) == 0 {
+		t.Fatal("no numbers")
+	}
+	w.own = page.Numbers[0].Number
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	t.Cleanup(func() { w.house.Kill() })
+	return w
+}
+
+func (w *ward) start() {
+	w.Helper()
+	house, err := binary.Start(program, w.dir, "serve")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.house = house
+}
+
+func (w *ward) ask(house *binary.Server, path string) reply {
+	w.Helper()
+	r, err := ask("GET", account+":"+demoToken, house.URL("twilio")+path, "", "Cache-Control", "no-cache")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+func (w *ward) read(path string) reply { w.Helper(); return w.ask(w.house, path) }
+
+func (w *ward) decode(r reply, into any) {
+	w.Helper()
+	if err := json.Unmarshal(r.body, into); err != nil {
+		w.Fatalf("%d %s: %v", r.status, tail(string(r.body), 400), err)
+	}
+}
+
+// letters are text that nothing else in the world has.
+func (w *ward) letters(n int) string {
+	const all = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = all[w.rng.IntN(len(all))]
+	}
+	return string(b)
+}
+
+// send makes a message of a new person, upstream and here.
+func (w *ward) send() marked {
+	w.Helper()
+	m := marked{number: fmt.Sprintf("+1907%07d", 2_000_000+w.rng.IntN(7_000_000)), text: "marker " + w.letters(40)}
+	form := url.Values{"To": {m.number}, "From": {w.own}, "Body": {m.text}}
+	r, err := ask("POST", account+":"+demoToken, w.house.URL("twilio")+base+"/Messages.json", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	if err != nil || r.status != 201 {
+		w.Fatalf("send: %v, %d %s", err, r.status, r.body)
+	}
+	var sent struct {
+		SID string `json:"sid"`
+	}
+	w.decode(r, &sent)
+	m.sid = sent.SID
+	return m
+}
+
+// look has pages of all sorts stored that show, name or echo a person.
+func (w *ward) look(all ...marked) {
+	w.Helper()
+	for _, size := range []int{7, 20, 50} {
+		w.read(base + "/Messages.json?PageSize=" + strconv.Itoa(size))
+	}
+	for _, m := range all {
+		for _, path := range []string{"/Messages.json?To=" + url.QueryEscape(m.number), "/Calls.json?From=" + url.QueryEscape(m.number),
+			"/Messages/" + m.sid + ".json", "/Messages/" + m.sid + "/Media.json"} {
+			if r := w.read(base + path); r.status != 200 {
+				w.Fatalf("%s: %d", path, r.status)
+			}
+		}
+	}
+}
+
+// edit changes a record upstream, where nobody here hears of it.
+func (w *ward) edit(sid, change string) {
+	w.Helper()
+	r, err := ask("POST", "", w.up+"/-/edit", fmt.Sprintf(`{"kind":"messages","records":[{"sid":%q,%s}]}`, sid, change))
+	if err != nil || r.status != 200 {
+		w.Fatalf("edit: %v, %d %s", err, r.status, r.body)
+	}
+}
+
+// receipts waits until nothing is left to be erased.
+func (w *ward) receipts() diagnostics.Receipts {
+	w.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var all diagnostics.Receipts
+		w.decode(get(w, account+":"+demoToken, w.house.URL("viewer")+"/-/erasures"), &all)
+		open := all.Waiting.Records > 0
+		for _, e := range all.Erasures {
+			open = open || e.Done == nil
+		}
+		switch {
+		case !open:
+			return all
+		case time.Now().After(end):
+			w.Fatalf("still waiting: %+v\n%s", all, tail(w.house.Log(), 2000))
+		}
+	}
+}
+
+// bytesHold says which files of the folder hold a text, as it is or in UTF-16.
+func (w *ward) bytesHold(texts ...string) (found []string) {
+	w.Helper()
+	err := filepath.WalkDir(filepath.Join(w.dir, dataFolder), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, text := range texts {
+			if bytes.Contains(data, []byte(text)) || bytes.Contains(data, []byte(strings.TrimPrefix(text, "+"))) {
+				found = append(found, filepath.Base(path)+": "+text)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// packedHold says where the database holds a text, everything unpacked.
+func (w *ward) packedHold(texts ...string) []string {
+	w.Helper()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		w.Fatal(err)
+	}
+	db, err := store.Open(w.Context(), store.Options{Path: filepath.Join(w.dir, dataFolder, "understudy.db"), Specs: map[string]*understudy.Spec{"twilio": spec}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer db.Close()
+	found, err := db.Holds(w.Context(), texts...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// nowhere fails when a text is anywhere.
+func (w *ward) nowhere(when string, texts ...string) {
+	w.Helper()
+	if found := append(w.bytesHold(texts...), w.packedHold(texts...)...); len(found) > 0 {
+		w.Fatalf("%s: %s", when, strings.Join(found, "\n"))
+	}
+}
+
+// somewhere fails when a text is not held: then the search would find nothing.
+func (w *ward) somewhere(texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		if len(w.packedHold(text)) == 0 {
+			w.Fatalf("%s is not held; the search proves nothing", text)
+		}
+	}
+}
+
+func (w *ward) command(args ...string) string {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = w.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("understudy %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func TestErased(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	deleted, redacted, asked, stays := w.send(), w.send(), w.send(), w.send()
+	all := []marked{deleted, redacted, asked, stays}
+	w.look(all...)
+	for _, price := range []string{"-0.01", "-0.02"} { // three versions of each
+		for _, m := range all {
+			w.edit(m.sid, `"price":"`+price+`"`)
+		}
+		w.look(all...)
+	}
+	for _, m := range all {
+		w.somewhere(m.text, m.number)
+	}
+
+	w.edit(deleted.sid, `"delete":true`)
+	if r := w.read(base + "/Messages/" + deleted.sid + ".json"); r.status != 404 {
+		t.Fatalf("the deleted one: %d", r.status)
+	}
+	w.edit(redacted.sid, `"body":""`)
+	w.read(base + "/Messages/" + redacted.sid + ".json")
+	out := w.command("erase", "twilio", asked.number, "--yes", "--data", dataFolder)
+	if !strings.Contains(out, "erased 1 messages") {
+		t.Fatalf("it said:\n%s", out)
+	}
+	causes := map[string]int64{}
+	for _, e := range w.receipts().Erasures {
+		causes[e.Cause] += e.Records
+		if e.Versions < 3 || e.Pages == 0 {
+			t.Errorf("receipt %+v: at least three versions and a page", e)
+		}
+	}
+	if causes["deleted"] != 1 || causes["redacted"] != 1 || causes["asked"] != 1 {
+		t.Errorf("records by cause: %v", causes)
+	}
+	gone := []string{deleted.text, deleted.number, redacted.text, asked.text, asked.number}
+	w.nowhere("while the server runs", gone...)
+	w.somewhere(stays.text, stays.number, redacted.number)
+
+	// Upstream still shows the one a person asked for: it passes.
+	r := w.read(base + "/Messages.json?PageSize=20")
+	if !bytes.Contains(r.body, []byte(asked.text)) || !strings.Contains(r.header.Get("Cache-Status"), "not stored: erased") {
+		t.Errorf("%s", r.header.Get("Cache-Status"))
+	}
+	w.nowhere("after it was read again", asked.text, asked.number)
+	w.house.Kill()
+	w.nowhere("after a kill", gone...)
+	if out := w.command("store", "verify", "--data", dataFolder); !strings.Contains(out, "everything is whole") {
+		t.Errorf("verify: %s", out)
+	}
+	w.start()
+	w.nowhere("after a restart", gone...)
+	w.somewhere(stays.text)
+}
+
+// killErasures is a fiftieth of the full count.
+const killErasures = 6
+
+// TestKillErasing kills the server at random points while it erases; after the
+// restart all that was listed is erased.
+func TestKillErasing(t *testing.T) {
+	t.Parallel()
+	kills := killErasures
+	if n, err := strconv.Atoi(os.Getenv("PROVE_ERASE_KILLS")); err == nil {
+		kills = n
+	}
+	w := newWard(t)
+	for range kills {
+		var all []marked
+		for range 3 {
+			all = append(all, w.send())
+		}
+		w.look(all...)
+		w.edit(all[0].sid, `"delete":true`)
+		w.read(base + "/Messages/" + all[0].sid + ".json") // listed when it is answered
+		listed := []string{all[0].text, all[0].number}
+		ctx, cancel := context.WithCancel(t.Context())
+		cmd := exec.CommandContext(ctx, program, "erase", "twilio", all[1].number, "--yes", "--data", dataFolder)
+		cmd.Dir = w.dir
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(w.rng.IntN(120_000)) * time.Microsecond) // the kill's random point
+		w.house.Kill()
+		cancel()
+		_ = cmd.Wait() // killed, or it could not reach the server
+		w.start()
+		if receipts := w.receipts().Erasures; len(receipts) > 0 && receipts[0].Cause == "asked" {
+			if len(w.packedHold(all[1].text)) == 0 {
+				listed = append(listed, all[1].text, all[1].number)
+			} else if strings.Contains(w.command("erase", "twilio", all[1].number, "--data", dataFolder), "would erase") {
+				continue // it was killed before it was listed; the receipt is an older one
+			}
+		}
+		w.nowhere("after a kill and a restart", listed...)
+		w.somewhere(all[2].text)
+	}
+	if out := w.command("erase", "--list", "--data", dataFolder); !strings.Contains(out, "deleted") {
+		t.Errorf("receipts:\n%s", out)
+	}
+}

@@ -1,0 +1,108 @@
+// Holds: where a text stands, packed or not.
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+)
+
+// Holds looks for texts in everything the database holds: every column of every
+// table as it lies there, and every body, page and dictionary unpacked. It says
+// where each was found ("block 7", "table note"), at most MaxProblems places.
+// It reads the whole database; free places of the file are not its business.
+func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = db.read(ctx, func(c *conn) error {
+		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.blocks(c)}
+		if err := h.tables(); err != nil {
+			return err
+		}
+		err := h.packed()
+		places = h.places
+		return err
+	})
+	return places, failed(false, err, "look for texts in %s", db.path)
+}
+
+// holding is one search.
+type holding struct {
+	db     *DB
+	c      *conn
+	ctx    context.Context
+	texts  []string
+	places []string
+	blocks *opened
+}
+
+func (h *holding) look(data []byte, where string, args ...any) {
+	for _, text := range h.texts {
+		if len(h.places) < MaxProblems && bytes.Contains(data, []byte(text)) {
+			h.places = append(h.places, fmt.Sprintf(where, args...)+": "+text)
+		}
+	}
+}
+
+// tables looks at columns as they are.
+func (h *holding) tables() error {
+	var names []string
+	err := h.c.ask("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", func(r []driver.Value) error {
+		names = append(names, r[0].(string))
+		return nil
+	})
+	for _, name := range names {
+		if err == nil {
+			err = h.c.ask(`SELECT * FROM "`+name+`"`, func(r []driver.Value) error {
+				for _, v := range r {
+					switch v := v.(type) {
+					case string:
+						h.look([]byte(v), "table %s", name)
+					case []byte:
+						h.look(v, "table %s", name)
+					}
+				}
+				return checkContext(h.ctx)
+			})
+		}
+	}
+	return err
+}
+
+// packed looks at what blocks and pages unpack to.
+func (h *holding) packed() error {
+	type block struct{ number, count int64 }
+	var all []block
+	err := h.c.ask("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
+		all = append(all, block{r[0].(int64), r[1].(int64)})
+		return nil
+	})
+	for _, b := range all {
+		for place := range b.count {
+			if err != nil {
+				return err
+			}
+			var e *entry
+			if e, err = h.blocks.entry(b.number*perBlock + place); err == nil {
+				h.look(slices.Concat(e.body, []byte("\n"+e.id+"\n"+e.parent)), "block %d", b.number)
+				err = checkContext(h.ctx)
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return h.c.query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
+		sk, err := h.db.skeleton(h.c, r[3].([]byte), r[1].(int64), r[2].(int64))
+		if err == nil {
+			h.look(slices.Concat([]byte(sk.uri+"\n"+sk.id+"\n"+sk.next+"\n"), sk.outside), "page %d", r[0])
+		}
+		return err
+	})
+}
