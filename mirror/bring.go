@@ -204,6 +204,9 @@ func (m *Mirror) file(b *bringing, medium *understudy.Medium) error {
 		if b.held.Key.Zero() {
 			return nil // perhaps it is only not under this path, or not yet
 		}
+		if rec := m.known(b.ctx, b.source, b.target.Kind, b.target.ID); rec != nil && m.forgotten(b.ctx, b.kind, rec) {
+			return nil // it passes that it is not there, and what is held stays
+		}
 		_, err := m.media.files.Forget(b.source.Name, b.kind.name, b.target.ID)
 		return err
 	}

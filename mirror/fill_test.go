@@ -51,6 +51,7 @@ func TestFillKeepsThePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.fill(t, understudy.Fill{Target: next, Reason: understudy.Check})
+		synctest.Wait() // until both flights have ended
 		want(t, s.get(t, next), understudy.Warm, "")
 		if entries := s.Stats("twilio").HotEntries; entries != 1 {
 			t.Errorf("%d pages in memory; a walk's pages are not for it, the one read is", entries)

@@ -120,9 +120,10 @@ func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bo
 		return true
 	}
 	// A record asked for under another account's path is not there, but it is
-	// not gone.
-	rec, err := m.store.Record(ctx, f.source.Name, f.kind.name, f.target.Shape(), f.target.ID)
-	return err != nil || belongs(f.target, rec.Body)
+	// not gone. Nor is one that upstream forgets by itself: the answer passes, and
+	// what is remembered stays.
+	rec := m.known(ctx, f.source, f.target.Kind, f.target.ID)
+	return rec == nil || belongs(f.target, rec.Body) && !m.forgotten(ctx, f.kind, rec)
 }
 
 // save saves; the caller has the kind's lock. What the store has not been told

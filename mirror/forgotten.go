@@ -1,0 +1,85 @@
+// Forgotten: what upstream forgets by itself is not deleted.
+
+package mirror
+
+import (
+	"context"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// parentAge is how old the last sight of a parent may be to tell whether it has
+// ended.
+const parentAge = 10 * time.Second
+
+// forgotten reports whether a record that upstream says is not there is one that
+// it forgets by itself: its clock is further back than the spec says, or what it
+// lies under is final. When what is known of the parent is too old to tell, the
+// parent is fetched first; when that fails the record is not taken for deleted.
+// A record without a clock, or under nothing that is held, was deleted.
+func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
+	spec := k.source.Spec.Kind(k.name)
+	if spec.Forgets.Days > 0 {
+		clock := understudy.Unix(spec.Field(spec.Clock).Type, []byte(textOf(rec.Body, spec.Clock)))
+		if clock != 0 && m.now().Unix()-clock > int64(spec.Forgets.Days)*24*60*60 {
+			return true
+		}
+	}
+	if !spec.Forgets.WithParent {
+		return false
+	}
+	above := k.source.Spec.Kind(spec.Field(spec.Parent).Link)
+	id := textOf(rec.Body, spec.Parent)
+	if id == "" {
+		return false
+	}
+	parent := m.known(ctx, k.source, above, id)
+	if parent == nil || parent.Final || above.Forgets.WithParent {
+		return parent != nil && parent.Final
+	}
+	if age, sane := m.ages().age(m.now(), parent.Seen); sane && age < parentAge {
+		return false
+	}
+	target, ok := k.source.instanceOf(above, id)
+	if target == nil || !ok {
+		return false
+	}
+	fill := understudy.Fill{Target: target, Reason: understudy.Refresh, RecordsOnly: true}
+	if _, _, err := m.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
+		return true // nobody knows; the next time may tell
+	}
+	parent = m.known(ctx, k.source, above, id)
+	return parent != nil && parent.Final
+}
+
+// known is a record in the shape it was last seen in; nil when it is not held.
+func (m *Mirror) known(ctx context.Context, s *source, k *understudy.Kind, id string) (last *understudy.Record) {
+	seen := map[string]bool{}
+	look := func(shape string) {
+		if seen[shape] {
+			return
+		}
+		seen[shape] = true
+		if rec, err := m.store.Record(ctx, s.Name, k.Name, shape, id); err == nil && (last == nil || rec.Seen.After(last.Seen)) {
+			last = rec
+		}
+	}
+	for _, in := range k.Instances {
+		look(in.Shape)
+	}
+	for _, l := range k.Lists {
+		look(l.Shape)
+	}
+	return last
+}
+
+// textOf is a field's value as text, "" when it is null or absent.
+func textOf(body []byte, name string) string {
+	v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, name)
+	if !ok || v.Kind == jsonspan.Null {
+		return ""
+	}
+	return jsonspan.Text(body, v)
+}
