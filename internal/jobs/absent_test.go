@@ -226,6 +226,39 @@ func TestALateEndIsRefused(t *testing.T) {
 	})
 }
 
+// The same runner may get the job again before its former run has ended; the
+// two are told apart.
+func TestALateEndInTheSameProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, runs, first := newFaulty(), 0, make(chan struct{})
+		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
+			if runs++; runs == 1 {
+				<-first // deaf to its context
+				return errors.New("late")
+			}
+			<-time.After(10 * time.Minute)
+			return nil
+		}}}})
+		defer b.stop()
+		n := b.add(understudy.Job{Kind: "work"})
+		b.is(n, understudy.JobRunning)
+		f.set(errFull, "beat")
+		time.Sleep(50 * time.Second)
+		f.set(nil, "beat")
+		time.Sleep(30 * time.Second)
+		if j := b.is(n, understudy.JobRunning); j.Fence != 2 || runs != 2 {
+			t.Fatalf("%d runs, %+v", runs, j)
+		}
+		close(first)
+		time.Sleep(5 * time.Minute)
+		b.is(n, understudy.JobRunning)
+		time.Sleep(5 * time.Minute)
+		if j := b.is(n, understudy.JobDone); j.Fence != 2 || runs != 2 {
+			t.Errorf("%d runs, %+v", runs, j)
+		}
+	})
+}
+
 // Two runners over one file, as two processes would be; the runs themselves
 // count each other.
 func TestConcurrencyHoldsOverProcesses(t *testing.T) {
@@ -450,6 +483,28 @@ func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.stop()
 		twin.stop()
+	})
+}
+
+// A schedule may have appointments; the first is kept too, over a restart.
+func TestSchedulesHaveAppointments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, runs, first := store.NewMemory(store.Options{}), 0, time.Now().Add(50*time.Minute)
+		o := jobs.Options{Kinds: []jobs.Kind{{Name: "nightly", Run: func(context.Context, *jobs.Run) error { runs++; return nil },
+			Schedule: func(last time.Time) time.Time {
+				if last.IsZero() {
+					return first
+				}
+				return last.Truncate(time.Hour).Add(time.Hour)
+			}}}}
+		for i, want := range []int{0, 2, 2, 3} { // after 30, 60, 90 and 120 minutes and a bit
+			b := start(t, m, o)
+			time.Sleep(30*time.Minute + time.Second/4)
+			synctest.Wait()
+			if b.stop(); runs != want {
+				t.Fatalf("%d runs after %d half hours", runs, i+1)
+			}
+		}
 	})
 }
 

@@ -26,7 +26,7 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	}
 	gathers := !u.working
 	r.mu.Lock()
-	r.runs[j.Number] = u
+	r.runs[lease{j.Number, j.Fence}] = u
 	r.counts.Begun++
 	if gathers {
 		r.gathering++
@@ -103,7 +103,7 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	state, lost := r.write(context.WithoutCancel(ctx), e)
 	r.note(u, e, state, lost)
 	r.mu.Lock()
-	delete(r.runs, u.job.Number)
+	delete(r.runs, lease{e.Number, e.Fence})
 	r.mu.Unlock()
 	r.ended.Add(1)
 	r.ring(true)

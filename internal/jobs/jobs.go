@@ -140,7 +140,7 @@ func New(o Options) (*Runner, error) {
 	if o.Store == nil {
 		return nil, errors.New("jobs: a runner has a store")
 	}
-	r := &Runner{o: o, kinds: map[string]*Kind{}, runs: map[int64]*Run{}, bell: make(chan struct{}, 1), scale: weigh.New(weigh.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone}
+	r := &Runner{o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, bell: make(chan struct{}, 1), scale: weigh.New(weigh.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone}
 	for _, k := range o.Kinds {
 		if err := r.add(k); err != nil {
 			return nil, fmt.Errorf("jobs: kind %q: %w", k.Name, err)

@@ -60,7 +60,7 @@ func (r *Runner) Cancel(ctx context.Context, number int64) error {
 	if j.State == understudy.JobCancelled {
 		r.counts.Cancelled++
 	}
-	if u := r.runs[number]; u != nil {
+	if u := r.runs[lease{number, j.Fence}]; u != nil {
 		u.cancel(errCancelled)
 	}
 	r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *Runner) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range all {
-		if u := r.runs[all[i].Number]; u != nil && u.job.Fence == all[i].Fence && all[i].State == understudy.JobRunning {
+		if u := r.runs[lease{all[i].Number, all[i].Fence}]; u != nil && all[i].State == understudy.JobRunning {
 			all[i].Progress = u.progress(now)
 		}
 	}

@@ -30,8 +30,8 @@ type Runner struct {
 	want   atomic.Bool // something may have become possible to claim
 
 	mu        sync.Mutex
-	runs      map[int64]*Run // by number
-	gathering int            // of these, those that wait for their weight
+	runs      map[lease]*Run
+	gathering int // of these, those that wait for their weight
 	ending    bool
 	counts    Stats
 
@@ -43,6 +43,10 @@ type Runner struct {
 	trouble trouble
 	all     sync.WaitGroup
 }
+
+// lease names a run: a job that was lost may be begun again here before the
+// former run has ended.
+type lease struct{ number, fence int64 }
 
 // Stats count what a runner has done since it was made, and what it does now.
 type Stats struct {
@@ -290,8 +294,8 @@ func (r *Runner) left() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
-	for n, u := range r.runs {
-		errs = append(errs, fmt.Errorf("jobs: job %d, %s, did not end within %v; its lease ends by itself", n, u.kind.Name, r.o.Grace))
+	for l, u := range r.runs {
+		errs = append(errs, fmt.Errorf("jobs: job %d, %s, did not end within %v; its lease ends by itself", l.number, u.kind.Name, r.o.Grace))
 	}
 	return errors.Join(errs...)
 }
