@@ -51,6 +51,7 @@ const (
 	kills       = "200"
 	workerKills = "1000"
 	serverKills = "1000"
+	lateCalls   = "5000"
 	reading     = "10m"
 	answers     = "10000000"
 )
@@ -149,7 +150,13 @@ func find(ctx context.Context, root string) ([]part, error) {
 		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^TestSoak$", "."},
 		tell:    regexp.MustCompile(`(?m)^.*answers in .*$`),
 	}
-	return slices.Concat(kill, []part{killServer}, property, fuzz, race, []part{reader, soak}), nil
+	late := part{
+		name: "late e2e TestLateChanges", dir: "e2e", usual: time.Minute, limit: 10 * time.Minute,
+		env:     []string{"PROVE_LATE=" + or("PROVE_LATE", lateCalls)},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=10m", "-run=^TestLateChanges$", "."},
+		tell:    regexp.MustCompile(`(?m)^.*late changes among .*$`),
+	}
+	return slices.Concat(kill, []part{killServer, late}, property, fuzz, race, []part{reader, soak}), nil
 }
 
 // killsOf is how often a kill test kills: workers of jobs are many, short and
