@@ -45,7 +45,7 @@ func (s *syncConfig) check() error {
 func (h *house) openWalker() (err error) {
 	c := h.cfg.Sync
 	h.walker, err = walk.New(walk.Options{
-		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf,
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Retention: h.cfg.retention(),
 		Settings: walk.Settings{
 			Horizon: c.Horizon.std(), Sweep: c.Sweep.std(), Window: c.Window.std(), Slice: c.Slice.std(), Overlap: c.Overlap.std(),
 			Slices: c.Slices, Page: c.Page,

@@ -4,17 +4,19 @@ package walk
 
 import (
 	"time"
-
-	"understudy"
 )
 
 // maxCells bounds how many there are; with more, each is longer.
 const maxCells = 400
 
-// floor is the clock before which nothing is asked for: the horizon, or what
-// upstream forgets by itself; early when there is no such clock.
-func (w *Walker) floor(k *understudy.Kind, now int64) int64 {
-	far := w.o.Horizon
+// floor is the clock before which nothing is asked for: the horizon, what is
+// too old to be kept, or what upstream forgets by itself; early when there is
+// no such clock.
+func (w *Walker) floor(x *walked, now int64) int64 {
+	far, k := w.o.Horizon, x.kind
+	if keep := w.o.Retention[x.source.Name][k.Name]; keep > 0 && (far == 0 || keep < far) {
+		far = keep
+	}
 	if k.Forgets.Days > 0 {
 		// An hour less, so that what is about to be forgotten is not missed.
 		forgets := time.Duration(k.Forgets.Days)*24*time.Hour - time.Hour

@@ -212,7 +212,7 @@ func (w *Walker) dueSweeps(ctx context.Context, x *walked, m *memo) error {
 	if !x.sliced() {
 		return nil
 	}
-	for _, c := range slices.Backward(w.cells(w.floor(x.kind, now), m.Oldest, now)) {
+	for _, c := range slices.Backward(w.cells(w.floor(x, now), m.Oldest, now)) {
 		part := "/" + strconv.FormatInt(c.From, 10)
 		if !old(m.Spans.oldest(c.From, c.To), part) {
 			continue

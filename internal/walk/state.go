@@ -71,7 +71,7 @@ func (s *syncing) guess() int64 {
 	walked, all := 0, 0
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
-	for _, c := range s.w.cells(s.w.floor(s.x.kind, s.mark.Began), s.mark.Oldest, s.mark.Began) {
+	for _, c := range s.w.cells(s.w.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
 		all++
 		if s.x.memo.Spans.covers(c.From, c.To, s.mark.Began) {
 			walked++
@@ -129,7 +129,7 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 func (w *Walker) swept(x *walked, m *memo) int64 {
 	at := m.Rest
 	if x.sliced() {
-		at = min(at, m.Spans.oldest(w.floor(x.kind, w.clock()), late))
+		at = min(at, m.Spans.oldest(w.floor(x, w.clock()), late))
 	}
 	return max(at, 0)
 }

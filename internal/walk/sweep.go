@@ -91,7 +91,7 @@ func (s *sweeping) all(ctx context.Context) error {
 // windows are the held records the sweep can tell missing.
 func (s *sweeping) windows() []understudy.Window {
 	q := understudy.Window{Source: s.x.source.Name, Kind: s.x.kind.Name, Limit: 10 * batch}
-	floor := s.w.floor(s.x.kind, s.began)
+	floor := s.w.floor(s.x, s.began)
 	if floor != early {
 		q.From = floor
 	}
@@ -178,7 +178,7 @@ func (s *sweeping) one(ctx context.Context, list int, see func(*understudy.Page)
 	if err != nil {
 		return err
 	}
-	floor := s.w.floor(s.x.kind, s.began)
+	floor := s.w.floor(s.x, s.began)
 	return s.along(ctx, s.x.plan, first, place{List: list}, func(page *understudy.Page, _ place) error {
 		if err := see(page); err != nil {
 			return err

@@ -192,7 +192,7 @@ func top(page *understudy.Page) []string {
 
 // slices walks the stretches that this sync has not walked yet.
 func (s *syncing) slices(ctx context.Context) error {
-	floor := s.w.floor(s.x.kind, s.mark.Began)
+	floor := s.w.floor(s.x, s.mark.Began)
 	if !s.mark.Probed {
 		if err := s.probe(ctx, floor); err != nil {
 			return err
@@ -365,7 +365,7 @@ func (s *syncing) rest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		floor := s.w.floor(s.x.kind, s.mark.Began)
+		floor := s.w.floor(s.x, s.mark.Began)
 		err = s.along(ctx, s.x.plan, first, at, func(page *understudy.Page, next place) error {
 			if s.w.past(page, floor) {
 				next.Next = ""
@@ -404,7 +404,7 @@ func (w *Walker) past(page *understudy.Page, floor int64) bool {
 
 // finish makes what was walked count.
 func (s *syncing) finish(ctx context.Context) error {
-	floor := s.w.floor(s.x.kind, s.mark.Began)
+	floor := s.w.floor(s.x, s.mark.Began)
 	return s.w.change(ctx, s.x, func(m *memo) {
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole

@@ -100,7 +100,7 @@ func (s *syncing) group(ctx context.Context, above *walked) error {
 // begin.
 func (w *Walker) parents(ctx context.Context, above *walked, at below) ([]understudy.Row, below, error) {
 	q := understudy.Window{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
-	if floor := w.floor(above.kind, w.clock()); floor != early && !at.Unclocked {
+	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
 		q.From = floor
 	}
 	q.Below.Clock, q.Below.Record = at.Clock, at.Record

@@ -96,6 +96,9 @@ type Options struct {
 	Jobs    Jobs
 	Remover Remover // nil: what has no path of its own is never removed
 	Settings
+	// Retention is how long records are kept, by source and kind: what is older
+	// is not stored, so that no walk goes there.
+	Retention map[string]map[string]time.Duration
 	// Polls is told the kinds of a source whose newest page has to be kept
 	// warm, besides those it polls anyway.
 	Polls func(source string, kinds []string) error
