@@ -26,7 +26,7 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	ctx, cancel := o.bounds(r.Context())
 	defer cancel()
 	err := o.run(ctx)
-	if errors.Is(err, os.ErrDeadlineExceeded) && r.Context().Err() == nil {
+	if errors.Is(err, os.ErrDeadlineExceeded) { // of a write
 		f.stalled.Add(1)
 	} else if err != nil && ctx.Err() == nil {
 		f.o.Logger.Debug("feed: stream", "caller", s.caller.Name, "err", err)
@@ -42,6 +42,7 @@ type outlet struct {
 	place   *place
 	told    int64 // the place the subscriber was told last
 	sent    int
+	owed    int // bytes written since the deadline was set
 }
 
 // bounds end with the grant.
@@ -133,19 +134,25 @@ func (o *outlet) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 	}
 }
 
+// maxOwed is how much is written under one deadline, in bytes: who takes less in
+// that time takes next to nothing.
+const maxOwed = 32 << 10
+
 // write sends bytes; who takes nothing for long is let go.
 func (o *outlet) write(p []byte) error {
-	if err := o.deadline(); err != nil {
-		return err
+	if o.owed == 0 || o.owed > maxOwed {
+		o.owed = 0
+		if err := o.deadline(); err != nil {
+			return err
+		}
 	}
+	o.owed += len(p)
 	_, err := o.w.Write(p)
 	return err
 }
 
 func (o *outlet) flush() error {
-	if err := o.deadline(); err != nil {
-		return err
-	}
+	o.owed = 0
 	return o.control.Flush()
 }
 
