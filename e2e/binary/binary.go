@@ -40,6 +40,7 @@ type Server struct {
 	out, log  *text
 	exited    chan struct{}
 	err       error // of Wait, once exited is closed
+	killed    bool  // by Kill
 }
 
 // Demo are the arguments of a demo on free ports.
@@ -135,7 +136,7 @@ func (s *Server) Stop() error {
 	defer timer.Stop()
 	select {
 	case <-s.exited:
-		if s.err != nil {
+		if s.err != nil && !s.killed {
 			return fmt.Errorf("binary: after SIGTERM: %w", s.err)
 		}
 		return nil
@@ -153,6 +154,7 @@ func (s *Server) Process() int { return s.cmd.Process.Pid }
 
 // Kill ends the server at once and waits for it.
 func (s *Server) Kill() {
+	s.killed = true
 	_ = s.cmd.Process.Kill()
 	<-s.exited
 }
