@@ -103,7 +103,7 @@ func (db *DB) history(c *conn, k *kindRow, id string, limit int) (versions []und
 // record goes in all of them at once: that is one going, until it is seen
 // again in any.
 func merged(all []stretch) []stretch {
-	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Or(-cmp.Compare(a.number, b.number), cmp.Compare(a.held, b.held)) })
+	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Or(-cmp.Compare(a.number, b.number), cmp.Compare(a.since, b.since)) })
 	all = slices.CompactFunc(all, func(a, b stretch) bool { return a.number == b.number && a.version == 0 && b.version == 0 })
 	next := int64(0) // when something was seen after
 	for i := range all {

@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 		{"contexts are honoured", contexts},
 		{"closed is closed", closed},
 		{"any history", anyHistory},
+		{"any past", anyPast},
 	} {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
 			rule.test(t, &suite{T: t, Store: open(t)})
