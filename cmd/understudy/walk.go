@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
@@ -45,7 +46,7 @@ func (s *syncConfig) check() error {
 func (h *house) openWalker() (err error) {
 	c := h.cfg.Sync
 	h.walker, err = walk.New(walk.Options{
-		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Retention: h.cfg.retention(),
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Remover: h.mirror, Retention: h.cfg.retention(),
 		Settings: walk.Settings{
 			Horizon: c.Horizon.std(), Sweep: c.Sweep.std(), Window: c.Window.std(), Slice: c.Slice.std(), Overlap: c.Overlap.std(),
 			Slices: c.Slices, Page: c.Page,
@@ -111,9 +112,13 @@ const walkAttempts = 1000
 func (h *house) walkKinds() []jobs.Kind {
 	var out []jobs.Kind
 	for name, do := range h.walker.Work() {
+		wait := time.Minute
+		if strings.HasPrefix(name, "sweep ") {
+			wait = time.Hour // one that ends with an error has cost a whole walk
+		}
 		out = append(out, jobs.Kind{
 			Name: name, Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) },
-			Concurrency: 1, Attempts: walkAttempts, Weight: 8 << 20, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
+			Concurrency: 1, Attempts: walkAttempts, Weight: 8 << 20, Backoff: 5 * time.Second, MaxBackoff: wait,
 		})
 	}
 	return out

@@ -369,3 +369,24 @@ func TestAStoppedSyncGoesOn(t *testing.T) {
 		t.Errorf("%d pages were asked for again in %d stops", twice, stops)
 	}
 }
+
+// What no path names is taken away by the mirror: once, and as a change.
+func TestRemoveIsAChange(t *testing.T) {
+	h := open(t, slowapi.Options{Records: 20})
+	h.sync("calls")
+	from := h.last()
+	rows, err := h.db.Rows(t.Context(), understudy.Window{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
+	must(t, err)
+	for range 2 {
+		must(t, h.mirror.Remove(t.Context(), "twilio", "calls", rows[0].ID))
+	}
+	if got := h.log("calls", from); !slices.Equal(got, []string{rows[0].ID + " went"}) {
+		t.Errorf("changes %v", got)
+	}
+	if _, err := h.db.Record(t.Context(), "twilio", "calls", "calls", rows[0].ID); !errors.Is(err, understudy.ErrNotFound) {
+		t.Errorf("still held: %v", err)
+	}
+	if err := h.mirror.Remove(t.Context(), "twilio", "none", "x"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("no kind: %v", err)
+	}
+}
