@@ -144,17 +144,20 @@ func (c *child) resident() (int64, error) {
 	return n, nil
 }
 
-// residentOf is a process's resident memory in bytes.
-func residentOf(pid int) (int64, error) {
+// residentOf is a process's resident memory in bytes, peakOf the most it was.
+func residentOf(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
+func peakOf(pid int) (int64, error)     { return statusOf(pid, "VmHWM") }
+
+func statusOf(pid int, name string) (int64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(data)) {
 		var kib int64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kib); n == 1 {
+		if n, _ := fmt.Sscanf(line, name+": %d kB", &kib); n == 1 {
 			return kib << 10, nil
 		}
 	}
-	return 0, fmt.Errorf("/proc/%d/status has no VmRSS", pid)
+	return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
 }

@@ -28,6 +28,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "ingest" {
 		exit(ingester(ctx, os.Args[2:], os.Stdout))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "imports" {
+		exit(importer(ctx, os.Args[2:], os.Stdout))
+	}
 	exit(bench(ctx, os.Args[1:], os.Stdout))
 }
 

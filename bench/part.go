@@ -29,6 +29,8 @@ var parts = []part{
 	{"million", "a million records on disk: start, bytes a record", million},
 	{"overload", "three times as many cold questions as may be answered, beside warm ones", overload},
 	{"ingest", "a million records into the store, with changes and indexes", ingest},
+	{"history", "what a record's past takes on disk", history},
+	{"imports", "64 jobs of 1 to 64 MB under one limit of memory", imports},
 	{"folders", "what differs between two listings, beside an object a row", folders},
 	{"events", "telling four subscribers in the process", events},
 	{"feed", "from a change to a thousand subscribers, one of them slow", feedPart},

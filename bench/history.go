@@ -1,0 +1,87 @@
+// History: what a record's past takes on disk.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/upstream"
+)
+
+// history saves the same calls into two stores: once, and once with five
+// changes of each after that, a day apart. What a store takes is its file once
+// it is closed, everything in it included: pages, indexes, changes, free room.
+func history(ctx context.Context, r *run) error {
+	records, changes := r.times(100_000, 2000), 5
+	rows := [][]string{{fmt.Sprintf("%d calls", records), "MiB", "bytes/record", "versions/record"}}
+	var perRecord [2]float64
+	for i, steps := range []int{0, changes} {
+		size, versions, err := r.pastOf(ctx, fmt.Sprintf("history-%d.db", steps), records, steps)
+		if err != nil {
+			return err
+		}
+		if versions != steps+1 {
+			return fmt.Errorf("a record that changed %d times has %d versions", steps, versions)
+		}
+		perRecord[i] = float64(size) / float64(records)
+		rows = append(rows, []string{fmt.Sprintf("changed %d times", steps), figure(float64(size) / mib), figure(perRecord[i]), fmt.Sprint(versions)})
+	}
+	r.table(rows)
+	r.atMost("a record that changed five times over one version", perRecord[1]/perRecord[0], 2.5, "times")
+	return nil
+}
+
+// pastOf fills a store and gives its size, and how many versions of one record
+// it tells of.
+func (r *run) pastOf(ctx context.Context, name string, records, steps int) (size int64, versions int, err error) {
+	path := filepath.Join(r.dir, name)
+	now := storetest.Epoch
+	open := func() (*store.DB, error) {
+		spec, err := upstream.BuiltIn("twilio")
+		if err != nil {
+			return nil, err
+		}
+		return store.Open(ctx, store.Options{
+			Path: path, Specs: map[string]*understudy.Spec{storetest.Source: spec}, Logger: slog.New(slog.DiscardHandler),
+			Now: func() time.Time { return now },
+		})
+	}
+	db, err := open()
+	if err != nil {
+		return 0, 0, err
+	}
+	w := storetest.NewWorld(9, records)
+	for step := range steps + 1 {
+		if step > 0 {
+			now = now.Add(24 * time.Hour)
+			for i := range records {
+				w.Changed[i] = step
+			}
+		}
+		for n, from := 0, 0; from < records; n++ {
+			p, next := w.List(1000, n, from, now)
+			from = next
+			if _, err := db.Save(ctx, p); err != nil {
+				return 0, 0, errors.Join(err, db.Close())
+			}
+		}
+	}
+	past, err := db.History(ctx, storetest.Source, "calls", w.ID(records/2), 100)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return 0, 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	return info.Size(), len(past), nil
+}
