@@ -9,10 +9,13 @@ import "database/sql/driver"
 const longTrace = 16
 
 var (
-	selectJobTexts = &statement{head: "SELECT number, key, payload, mark, error, note FROM job"}
-	deleteJobText  = &statement{head: "DELETE FROM job WHERE number = ?"}
-	clearJobText   = &statement{head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
-	selectAllNotes = &statement{head: "SELECT name, value FROM note"}
+	selectJobTexts  = &statement{head: "SELECT number, key, payload, mark, error, note FROM job"}
+	deleteJobText   = &statement{head: "DELETE FROM job WHERE number = ?"}
+	clearJobText    = &statement{head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
+	selectAllFields = &statement{head: "SELECT number, names FROM fields"}
+	unsetFields     = &statement{head: "UPDATE change SET fields = 0 WHERE fields = ?"}
+	deleteFields    = &statement{head: "DELETE FROM fields WHERE number = ?"}
+	selectAllNotes  = &statement{head: "SELECT name, value FROM note"}
 )
 
 // beside takes the batch's texts out of jobs and notes, in a transaction. A job
@@ -40,6 +43,9 @@ func (b *batch) beside(c *conn) error {
 			}
 			return nil
 		})
+	}
+	if err == nil {
+		err = b.names(c)
 	}
 	for _, n := range gone {
 		if err == nil {
@@ -69,4 +75,25 @@ func (t *traces) inValue(v driver.Value) bool {
 		text, ok = string(b), true
 	}
 	return ok && text != "" && t.mentioned(text)
+}
+
+// names takes sets of field names out of changes that hold a number or a long
+// text: an API that names fields by people would do that.
+func (b *batch) names(c *conn) error {
+	var sets []int64
+	err := c.query(selectAllFields, 0, nil, func(r []driver.Value) error {
+		if b.traces.inValue(r[1]) {
+			sets = append(sets, r[0].(int64))
+		}
+		return nil
+	})
+	for _, n := range sets {
+		if err == nil {
+			err = c.exec(unsetFields, 0, n)
+		}
+		if err == nil {
+			err = c.exec(deleteFields, 0, n)
+		}
+	}
+	return err
 }

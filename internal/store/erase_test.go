@@ -3,10 +3,16 @@
 package store_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -33,4 +39,180 @@ func TestMemoryErases(t *testing.T) {
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	})
+}
+
+// The contents of what is erased go, and none is kept again; those of another
+// record stay.
+func TestContentsErased(t *testing.T) {
+	o := eraseOptions(t, func() time.Time { return storetest.Epoch })
+	db, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := newShelf(t, func(o *store.FilesOptions) { o.Erased = db.Erased })
+	save := func(kind, id, body string) {
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/" + kind + id}, Kind: kind, Shape: kind, ID: id, Status: 200, Body: []byte(body),
+			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 2 {
+		c := contentOf(n)
+		save("calls", fmt.Sprintf("CA%032d", n), fmt.Sprintf(`{"from": "+1415555010%d"}`, n))
+		save("recordings", c.ID, fmt.Sprintf(`{"call_sid": "CA%032d"}`, n))
+		s.put(n, fmt.Sprint("the voice of ", n))
+	}
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
+		t.Fatal(err)
+	}
+	done, err := db.CarryOut(t.Context(), store.Eraser{Files: s.Files})
+	if err != nil || len(done) != 1 || done[0].Files != 1 || done[0].Records != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, held := s.text(0); held || len(holds(t, s.dir, "the voice of 0")) > 0 {
+		t.Error("its content is still there")
+	}
+	if _, held := s.text(1); !held {
+		t.Error("another's content is not there any more")
+	}
+	if _, err := s.Put(t.Context(), contentOf(0), strings.NewReader("the voice of 0")); !errors.Is(err, understudy.ErrNotStored) {
+		t.Errorf("put again: %v", err)
+	}
+	within := contentOf(7)
+	within.Within = []string{fmt.Sprintf("CA%032d", 0)}
+	if _, err := s.Put(t.Context(), within, strings.NewReader("the voice of 0")); !errors.Is(err, understudy.ErrNotStored) {
+		t.Errorf("put within an erased record: %v", err)
+	}
+	if found := holds(t, s.dir, "the voice of 0"); len(found) > 0 {
+		t.Errorf("it was kept: %v", found)
+	}
+}
+
+// A content that cannot be removed keeps its receipt back until it can.
+func TestContentsThatStay(t *testing.T) {
+	o := eraseOptions(t, func() time.Time { return storetest.Epoch })
+	db, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := newShelf(t)
+	c := s.put(3, "the voice")
+	body := `{"from": "+14155550100"}`
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/r"}, Kind: c.Kind, Shape: c.Kind, ID: c.ID, Status: 200, Body: []byte(body),
+		Rows: []understudy.Row{{ID: c.ID, End: len(body)}}, At: storetest.Epoch}
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", c.Kind+"/"+c.ID); err != nil {
+		t.Fatal(err)
+	}
+	content := filepath.Join(s.dir, "content", fmt.Sprintf("%x", c.Sum[:1]), fmt.Sprintf("%x", c.Sum))
+	if err := os.Remove(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(content, "full"), 0o700); err != nil { // a folder in its place cannot be removed
+		t.Fatal(err)
+	}
+	for range 2 {
+		if done, err := db.CarryOut(context.Background(), store.Eraser{Files: s.Files}); err == nil {
+			t.Fatalf("a receipt for what is still there: %+v", done)
+		}
+	}
+	if err := os.Remove(filepath.Join(content, "full")); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := db.CarryOut(t.Context(), store.Eraser{Files: s.Files}); err != nil || len(done) != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
+
+// Jobs, notes and names of fields hold no texts; if one does it goes, too.
+func TestBesideErased(t *testing.T) {
+	db, err := store.Open(t.Context(), eraseOptions(t, func() time.Time { return storetest.Epoch }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	save := func(uri, body string) {
+		id := "SM00000000000000000000000000000001"
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: uri}, Kind: "messages", Shape: "messages", ID: id, Status: 200, Body: []byte(body),
+			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save("/a", `{"from": "+14155550100", "by": {"+14155550100": 1}, "body": "a text that is long enough"}`)
+	save("/b", `{"from": "+14155550100", "by": {"+14155550100": 2}, "body": "a text that is long enough"}`)
+	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7", "feed/c": "said: a text that is long enough!"} {
+		if err := db.SetNote(t.Context(), name, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	numbers, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls", Payload: []byte(`{"to":"+1 415 555 0100"}`), Attempts: 1},
+		understudy.Job{Kind: "sync calls", Payload: []byte(`{"page":7}`), Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := db.Holds(t.Context(), "4155550100"); err != nil || len(found) < 4 {
+		t.Fatalf("held at first: %v, %v", found, err)
+	}
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.CarryOut(t.Context(), store.Eraser{}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := db.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
+		t.Fatalf("still held: %v, %v", found, err)
+	}
+	notes, err := db.Notes(t.Context(), "")
+	if err != nil || len(notes) != 1 || string(notes["walk/b"]) != "at page 7" {
+		t.Fatalf("notes %q, %v", notes, err)
+	}
+	jobs, err := db.Jobs(t.Context(), understudy.JobFilter{Limit: 10})
+	if err != nil || len(jobs) != 1 || jobs[0].Number != numbers[1] {
+		t.Fatalf("jobs %+v, %v", jobs, err)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Fatalf("verify: %v, %v", r.Problems, err)
+	}
+}
+
+// A dictionary that holds what is erased is retired; all it packed is whole.
+func TestDictionaryRetired(t *testing.T) {
+	path, pages := filled(t)
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	n, err := store.Retire(db)
+	if err != nil || n == 0 {
+		t.Fatalf("%d dictionaries, %v", n, err)
+	}
+	for _, p := range pages {
+		if got, err := db.Page(t.Context(), p.Key); err != nil || string(got.Body) != string(p.Body) {
+			t.Fatalf("page %s: %v", p.Key, err)
+		}
+	}
+	if st, err := db.Stats(t.Context()); err != nil || st.Dictionaries != 0 {
+		t.Fatalf("%d dictionaries are left, %v", st.Dictionaries, err)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Fatalf("verify: %v, %v", r.Problems, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if r, err := again.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Fatalf("verify: %v, %v", r.Problems, err)
+	}
 }

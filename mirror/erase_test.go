@@ -1,0 +1,64 @@
+// Erasing: memory lets go of what the store has, and what upstream still shows
+// passes to readers unstored.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+)
+
+// erase erases one call, as a person who asks for it.
+func (s *stage) erase(t *testing.T, id string) {
+	t.Helper()
+	if _, found, err := s.memory.EraseNumber(t.Context(), "twilio", "calls/"+id); err != nil || found.Records() != 1 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	done, err := s.memory.CarryOut(t.Context(), store.Eraser{Gone: s.Erased})
+	if err != nil || len(done) != 1 {
+		t.Fatalf("receipts %+v, %v", done, err)
+	}
+}
+
+func TestTheErasedPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		list, one, other := s.newest(t), s.call(t, sid(1)), s.call(t, sid(2))
+		want(t, s.get(t, list), understudy.Cold, "")
+		want(t, s.get(t, one), understudy.Composed, "composed")
+		s.erase(t, sid(1))
+		if s.hot.find(list.Key) != nil || s.hot.find(one.Key) != nil {
+			t.Fatal("memory still holds a page that shows it")
+		}
+		for i := range 2 {
+			a := s.get(t, one)
+			if want(t, a, understudy.Cold, "not stored: erased"); a.Stored || a.Page.Status != 200 {
+				t.Fatalf("%+v", a)
+			}
+			if a = s.get(t, list); a.Stored || a.Detail != "not stored: erased" {
+				t.Fatalf("%s, stored %v", a.Detail, a.Stored)
+			}
+			if i == 0 {
+				want(t, s.get(t, other), understudy.Composed, "composed") // the list's other records are kept
+			}
+			time.Sleep(48 * time.Hour) // past every age
+		}
+		if _, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(1)); !errors.Is(err, understudy.ErrNotFound) {
+			t.Fatalf("the record: %v", err)
+		}
+		if err := s.Erased(t.Context(), "unheard", nil); !errors.Is(err, understudy.ErrInvalid) {
+			t.Fatalf("of another source: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Erased(ctx, "twilio", []string{"unheard"}); err != nil {
+			t.Fatalf("of a kind it does not have: %v", err)
+		}
+	})
+}
