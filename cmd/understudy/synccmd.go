@@ -21,7 +21,7 @@ import (
 )
 
 type syncCmd struct {
-	What   string `arg:"" name:"source/kind" help:"A configured source and one of its kinds: twilio/calls."`
+	What   string `arg:"" name:"source/kind" help:"A configured source and one of its kinds."`
 	End    bool   `help:"Keep it up no longer; what is held stays."`
 	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
 	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
@@ -46,7 +46,7 @@ func (c *syncCmd) Help() string {
 func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	source, kind, ok := strings.Cut(c.What, "/")
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
-		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example twilio/calls", c.What)}
+		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
 	o := walk.Order{Source: source, Kind: kind, End: c.End}
 	settings := purgeCmd{Config: c.Config, Data: c.Data}
