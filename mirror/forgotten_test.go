@@ -160,3 +160,36 @@ func TestForgottenWithItsParent(t *testing.T) {
 		})
 	}
 }
+
+// TestForgottenContents: a picture of a message of two years ago is kept though
+// upstream has it no more; one that somebody deletes is not.
+func TestForgottenContents(t *testing.T) {
+	for _, c := range []struct {
+		age  time.Duration
+		kept int64
+	}{{500 * 24 * time.Hour, 1}, {10 * 24 * time.Hour, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, x, files := recorded(t)
+			message, me := "MM"+sid(1)[2:], "ME"+sid(1)[2:]
+			m := &thing{id: me, final: true}
+			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"parent_sid":%q,"date_created":%q}`, me, account, message,
+				time.Now().Add(-c.age).UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+			s.script(func() {
+				s.page = func(f understudy.Fetch) *understudy.Page { return shows(f, "media_list", []*thing{m}) }
+			})
+			path := "Messages/" + message + "/Media"
+			s.fill(t, understudy.Fill{Target: s.target(t, path+".json", ""), RecordsOnly: true})
+			content := understudy.MediaAsk{Target: s.target(t, path+"/"+me, "")}
+			s.hear(t, content)
+			if files.Stats().Files != 1 {
+				t.Fatalf("%v: %+v", c.age, files.Stats())
+			}
+			time.Sleep(25 * time.Hour)
+			x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
+			content.NoCache = true
+			if got, _ := s.hear(t, content); got.Status != 404 || files.Stats().Files != c.kept {
+				t.Errorf("%v: %d, %+v", c.age, got.Status, files.Stats())
+			}
+		})
+	}
+}
