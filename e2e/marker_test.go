@@ -21,6 +21,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
+	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/viewer"
 	"understudy/upstream"
@@ -61,6 +62,7 @@ func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
 		control = append(control, "GET "+path)
 	}
 	control = append(control, feed.Routes()...)
+	control = append(control, jobs.Routes()...)
 	faces := []face{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
 	for _, f := range faces {
 		if len(f.routes) < 2 {
@@ -136,7 +138,7 @@ func (g *garden) triesOf(route string) []try {
 	switch {
 	case method == "POST" && path == "/-/timezone":
 		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
-	case method == "POST" && strings.HasPrefix(path, "/jobs/"): // of a job that is not there: those that are do their work
+	case method == "POST" && strings.HasPrefix(strings.TrimPrefix(path, "/-"), "/jobs/"): // of a job that is not there: those that are do their work
 		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
 	case path == "/-/feed", path == "/-/feed.json":
 		all := []try{{"GET", path + "?nonsense=1", "", nil}, {"GET", path + "?after=999999999", "", nil}}

@@ -92,9 +92,11 @@ type trouble struct {
 	end  time.Time
 }
 
+// A pause is short: what kept the store from being written may only have been
+// another process at work, and one more try costs next to nothing.
 const (
-	firstPause = time.Second
-	maxPause   = 30 * time.Second
+	firstPause = 200 * time.Millisecond
+	maxPause   = 5 * time.Second
 )
 
 // stumble begins a pause, or a longer one; it is logged once.
