@@ -104,6 +104,9 @@ func (v *verifying) blocks() error {
 		case r[6] == nil:
 			v.problem("block %d: no shape %d", number, r[1])
 		default:
+			if len(all.blocks) >= maxOpened {
+				clear(all.blocks)
+			}
 			all.blocks[number] = b
 			for i := range b.entries {
 				version := number*perBlock + int64(i)
