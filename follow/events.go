@@ -76,7 +76,7 @@ func (p *parser) next() (event, error) {
 				p.id, e.hasID = string(value), true
 			}
 		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil && value[0] != '+' {
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
 				e.retry = time.Duration(ms) * time.Millisecond
 			}
 		}

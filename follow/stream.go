@@ -108,8 +108,7 @@ func (c *client) stream(ctx context.Context) error {
 
 // take looks at what came.
 func (c *client) take(e event) error {
-	switch {
-	case e.retry >= 0:
+	if e.retry >= 0 {
 		c.retry = e.retry
 	}
 	switch {

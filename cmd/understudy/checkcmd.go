@@ -40,6 +40,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
 		}
 	}
+	for _, hook := range cfg.Webhooks {
+		if err := checkSecret(ctx, hook.Secret, folder); err != nil {
+			return fmt.Errorf("%s: webhooks: %s: secret: %w", c.Config, hook.Name, err)
+		}
+	}
 	if _, err := access.New(specs, cfg.Roles); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
