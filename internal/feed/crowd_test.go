@@ -112,7 +112,7 @@ func cpu(t testing.TB) time.Duration {
 // The slow are let go, and hold nobody up.
 func TestSlowSubscribers(t *testing.T) {
 	t.Parallel()
-	r := open(t, newTable(), Options{Limits: Limits{Buffer: 16, Stall: 300 * time.Millisecond}})
+	r := open(t, newTable(), Options{Limits: Limits{Buffer: 16, Stall: 4 * time.Second}})
 	var slow []net.Conn
 	for range 8 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(r.server.URL, "http://"))
