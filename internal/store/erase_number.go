@@ -46,6 +46,9 @@ func numberOf(text string) number {
 	if rest, ok := strings.CutPrefix(n.digits, "00"); ok && !n.country {
 		n.digits, n.country = rest, true
 	}
+	if n.country && strings.HasPrefix(n.digits, "0") {
+		return number{} // no country's code begins so
+	}
 	if len(n.digits) < leastNumber || len(n.digits) > mostNumber {
 		return number{}
 	}
