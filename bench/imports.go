@@ -132,7 +132,9 @@ func importer(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	limit := int64(importLimit)
+	// As a server does whose limits.memory that is: jobs weigh half of it.
+	debug.SetMemoryLimit(importLimit)
+	limit := int64(importLimit / 2)
 	if *once > 0 {
 		limit = 1 << 40
 	}

@@ -45,6 +45,9 @@ func (c *config) check() error {
 			bad("limits.%s: %d is negative", l.name, l.n)
 		}
 	}
+	if err := c.checkWall(); err != nil {
+		bad("%w", err)
+	}
 	if err := c.Jobs.check(); err != nil {
 		bad("jobs.%w", err)
 	}

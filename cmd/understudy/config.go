@@ -87,6 +87,7 @@ type mirrorConfig struct {
 // limitsConfig bounds what goes on at once, and how long a request may take to
 // come and to be read.
 type limitsConfig struct {
+	Memory      size     `yaml:"memory"`       // of the whole process, default none or the container's
 	Waiters     int      `yaml:"waiters"`      // readers that wait for upstream, default 1024
 	WaitersEach int      `yaml:"waiters_each"` // of one credential, default 256
 	Flights     int      `yaml:"flights"`      // fetches under way, default 512

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"understudy/internal/diagnostics"
@@ -50,7 +51,7 @@ func (h *house) kinds() []jobs.Kind {
 func (h *house) openJobs() (err error) {
 	c := h.cfg.Jobs
 	h.jobs, err = jobs.New(jobs.Options{
-		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: int64(c.Memory), Lease: c.Lease.std(), Keep: c.Keep, KeepFor: c.KeepFor.std(),
+		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: h.cfg.jobsMemory(h.cfg.wall(os.ReadFile)), Lease: c.Lease.std(), Keep: c.Keep, KeepFor: c.KeepFor.std(),
 		Alone: h.cfg.Store.DSN == "", Now: time.Now, Logger: h.log,
 	})
 	return err

@@ -22,8 +22,9 @@ const (
 
 // pace sets the collector's target once a second until ctx ends. An operator
 // who sets GOGC knows better and is left alone.
-func pace(env func(string) (string, bool)) task {
+func pace(env func(string) (string, bool), wall int64) task {
 	return func(ctx context.Context) error {
+		setWall(wall, env)
 		if _, set := env("GOGC"); set {
 			<-ctx.Done()
 			return nil

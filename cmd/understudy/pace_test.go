@@ -21,7 +21,7 @@ func TestPaceLeavesGOGCAlone(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := pace(func(string) (string, bool) { return "77", true })(ctx); err != nil {
+	if err := pace(func(string) (string, bool) { return "77", true }, 0)(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := debug.SetGCPercent(77); got != 77 {

@@ -50,7 +50,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	}
 	h.printAddresses(p.stdout)
 	printReady(p.stdout)
-	return errors.Join(h.serve(ctx, nil, []task{pace(p.env)}), dir.close())
+	return errors.Join(h.serve(ctx, nil, []task{pace(p.env, cfg.wall(os.ReadFile))}), dir.close())
 }
 
 // settings are those of the file, or the demo's own, with the flags over them.
@@ -155,7 +155,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err 
 	cred := cfg.Credentials[0]
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n", h.faces[1].url(), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
 	printReady(p.stdout)
-	tasks := []task{pace(p.env)}
+	tasks := []task{pace(p.env, cfg.wall(os.ReadFile))}
 	if c.Compare {
 		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p.stdout) })
 	}
