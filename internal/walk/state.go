@@ -30,7 +30,6 @@ type pace struct {
 	began       time.Time // this run
 	first       int64     // done when it began
 	done, total int64
-	now         func() time.Time
 }
 
 // paced begins to measure a sync.
