@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/nearest"
 )
 
 // Mirror is what the walker needs of the mirror room.
@@ -180,7 +181,11 @@ func (w *Walker) find(source, kind string) (*walked, error) {
 		}
 		k := src.Spec.Kind(kind)
 		if k == nil {
-			return nil, fmt.Errorf("%w: %s has no kind %q", understudy.ErrInvalid, src.Spec.Title, kind)
+			var known []string
+			for _, k := range src.Spec.Kinds {
+				known = append(known, k.Name)
+			}
+			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind, nearest.Hint(kind, known))
 		}
 		if _, err := planOf(src, k); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNever, err)
