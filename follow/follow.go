@@ -38,7 +38,7 @@ type Change struct {
 	Cursor string `json:"cursor"`
 }
 
-// Options say what to follow. Only URL is needed.
+// Options say what to follow. Only URL, or Where, is needed.
 type Options struct {
 	// URL is where the viewer is reached ("http://127.0.0.1:4114"), or the
 	// whole address of a feed.
@@ -50,6 +50,12 @@ type Options struct {
 	Secret string
 	Kinds  []string // only these; none: all
 	Fields []string // of what changed, only what changed in one of these; none: all
+	// Where says, before each connection, where the server is now and the secret
+	// it takes, for one that has others after a restart; URL and Secret are not
+	// looked at then, and Lost is told of its error. A server that answers 401 is
+	// asked once more when Where then says another secret. nil: they stay as
+	// they are.
+	Where func(ctx context.Context) (url, secret string, err error)
 	// HTTP sends the requests; nil: a client of its own. It must not have a
 	// Timeout, which would end a stream.
 	HTTP *http.Client
@@ -140,6 +146,8 @@ type client struct {
 	o      Options
 	f      func(Change) error
 	url    string
+	secret string
+	denied *StatusError  // the 401 that secret got, if Where may know another
 	at     string        // the place: a cursor; "" before the server has told one
 	n      int64         // the same as a number
 	known  bool          // n is known

@@ -106,6 +106,48 @@ func TestResumes(t *testing.T) {
 	}
 }
 
+// A server that was started again has another address and another secret.
+func TestAsksWhere(t *testing.T) {
+	t.Parallel()
+	var secrets []string
+	knows := func(secret string, then func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			secrets = append(secrets, r.Header.Get("Authorization"))
+			if r.Header.Get("Authorization") != "Bearer "+secret {
+				then = refuses(401)
+			}
+			then(w, r)
+		}
+	}
+	first := httptest.NewServer(&script{turns: []func(http.ResponseWriter, *http.Request){knows("a", says("id: 7\n\n"+numbered(8))), refuses(503)}})
+	defer first.Close()
+	second := httptest.NewServer(&script{turns: []func(http.ResponseWriter, *http.Request){
+		knows("b", nil), knows("b", says("id: 8\n\n"+numbered(9))), knows("c", nil), knows("c", nil),
+	}})
+	defer second.Close()
+	turns := [][2]string{{first.URL, "a"}, {first.URL, "a"}, {"", ""}, {second.URL, "a"}, {second.URL, "b"}, {second.URL, "b"}, {second.URL, "b"}}
+	var lost, got []string
+	err := Changes(t.Context(), Options{
+		Least: time.Millisecond, Most: 2 * time.Millisecond,
+		Where: func(context.Context) (string, string, error) {
+			turn := turns[0]
+			turns = turns[1:]
+			if turn[0] == "" {
+				return "", "", errors.New("it does not run")
+			}
+			return turn[0], turn[1], nil
+		},
+		Lost: func(err error, _ time.Duration) { lost = append(lost, err.Error()) },
+	}, func(ch Change) error { got = append(got, ch.Cursor); return nil })
+	var refused *StatusError
+	if !errors.As(err, &refused) || refused.Status != 401 || len(turns) != 0 {
+		t.Errorf("a secret that stays wrong: %v, %d turns left", err, len(turns))
+	}
+	if !slices.Equal(got, []string{"8", "9"}) || !slices.Equal(secrets, []string{"Bearer a", "Bearer a", "Bearer b", "Bearer b"}) || !slices.Contains(lost, "it does not run") {
+		t.Errorf("saw %q with %q after %q", got, secrets, lost)
+	}
+}
+
 func TestResumesSealed(t *testing.T) {
 	t.Parallel()
 	s := &script{turns: []func(http.ResponseWriter, *http.Request){

@@ -20,13 +20,6 @@ import (
 const maxProblem = 64 << 10
 
 func newClient(o Options, f func(Change) error) (*client, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("follow: the URL must be http(s)://host")
-	}
-	if strings.Trim(u.Path, "/") == "" {
-		u.Path = "/-/feed"
-	}
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{}
 	}
@@ -38,17 +31,49 @@ func newClient(o Options, f func(Change) error) (*client, error) {
 	or(&o.Silence, 45*time.Second)
 	or(&o.Least, 200*time.Millisecond)
 	or(&o.Most, 30*time.Second)
-	q := u.Query()
-	if o.Source != "" {
-		q.Set("source", o.Source)
-	}
-	q["kind"], q["field"] = o.Kinds, o.Fields
-	u.RawQuery = q.Encode()
-	c := &client{o: o, f: f, url: u.String(), at: o.After, every: len(o.Kinds)+len(o.Fields) == 0}
+	c := &client{o: o, f: f, secret: o.Secret, at: o.After, every: len(o.Kinds)+len(o.Fields) == 0}
 	if n, err := strconv.ParseInt(o.After, 10, 64); err == nil && n >= 0 {
 		c.n, c.known = n, true
 	}
+	if o.Where == nil {
+		return c, c.address(o.URL)
+	}
 	return c, nil
+}
+
+// address takes over where the server is.
+func (c *client) address(at string) error {
+	u, err := url.Parse(at)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("follow: the URL must be http(s)://host")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/-/feed"
+	}
+	q := u.Query()
+	if c.o.Source != "" {
+		q.Set("source", c.o.Source)
+	}
+	q["kind"], q["field"] = c.o.Kinds, c.o.Fields
+	u.RawQuery = q.Encode()
+	c.url = u.String()
+	return nil
+}
+
+// where asks where the server is now.
+func (c *client) where(ctx context.Context) error {
+	if c.o.Where == nil {
+		return nil
+	}
+	at, secret, err := c.o.Where(ctx)
+	switch {
+	case err != nil:
+		return &lostError{err: cause(ctx, err)}
+	case c.denied != nil && secret == c.secret:
+		return c.denied
+	}
+	c.secret, c.denied = secret, nil
+	return c.address(at)
 }
 
 // stream reads one connection to its end. A lostError is worth another try.
@@ -58,6 +83,9 @@ func (c *client) stream(ctx context.Context) error {
 	silent := fmt.Errorf("nothing came for %v", c.o.Silence)
 	watch := time.AfterFunc(c.o.Silence, func() { cancel(silent) })
 	defer watch.Stop()
+	if err := c.where(ctx); err != nil {
+		return err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
@@ -66,9 +94,9 @@ func (c *client) stream(ctx context.Context) error {
 	req.Header.Set("Cache-Control", "no-store")
 	switch {
 	case c.o.User != "":
-		req.SetBasicAuth(c.o.User, c.o.Secret)
-	case c.o.Secret != "":
-		req.Header.Set("Authorization", "Bearer "+c.o.Secret)
+		req.SetBasicAuth(c.o.User, c.secret)
+	case c.secret != "":
+		req.Header.Set("Authorization", "Bearer "+c.secret)
 	}
 	if c.at != "" {
 		req.Header.Set("Last-Event-ID", c.at)
@@ -79,6 +107,11 @@ func (c *client) stream(ctx context.Context) error {
 	}
 	defer resp.Body.Close()
 	if err := refusal(resp); err != nil {
+		var denied *StatusError
+		if c.o.Where != nil && errors.As(err, &denied) && denied.Status == http.StatusUnauthorized {
+			c.denied = denied
+			return &lostError{err: err}
+		}
 		return err
 	}
 	if c.o.Open != nil {

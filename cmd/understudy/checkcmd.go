@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/feed"
 )
 
 type checkCmd struct {
@@ -40,13 +41,14 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
 		}
 	}
-	for _, hook := range cfg.Webhooks {
-		if err := checkSecret(ctx, hook.Secret, folder); err != nil {
-			return fmt.Errorf("%s: webhooks: %s: secret: %w", c.Config, hook.Name, err)
-		}
-	}
-	if _, err := access.New(specs, cfg.Roles); err != nil {
+	gate, err := access.New(specs, cfg.Roles)
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
+	}
+	for _, hook := range cfg.Webhooks {
+		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
+			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, err)
+		}
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SOURCE\tAPI\tUPSTREAM\tDROP-IN\tKINDS\tKEPT WARM")
@@ -63,6 +65,22 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles), cfg.Viewer.Listen, cfg.Data)
 	return err
+}
+
+// checkHook looks at what needs the spec and the roles, and at a secret that is
+// a file.
+func checkHook(ctx context.Context, w *webhookConfig, gate *access.Gate, spec *understudy.Spec, folder string) error {
+	if err := feed.CheckHook(w.hook(), gate, spec); err != nil {
+		return err
+	}
+	if strings.HasPrefix(w.Secret, "cmd:") {
+		return nil
+	}
+	secret, err := readSecret(ctx, w.Secret, folder)
+	if err != nil {
+		return fmt.Errorf("secret: %w", err)
+	}
+	return feed.CheckSecret(secret)
 }
 
 // checkSecret reads a file's secret but runs no command: checking settings has

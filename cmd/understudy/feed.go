@@ -96,11 +96,16 @@ func (c *config) readWebhooks(ctx context.Context, secrets secretsFrom) ([]feed.
 		if err != nil {
 			return nil, fmt.Errorf("webhooks: %s: secret: %w", w.Name, err)
 		}
-		out = append(out, feed.Hook{
-			Name: w.Name, URL: w.URL, Secret: secret, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate,
-		})
+		hook := w.hook()
+		hook.Secret = secret
+		out = append(out, hook)
 	}
 	return out, nil
+}
+
+// hook is the webhook, but for its secret.
+func (w *webhookConfig) hook() feed.Hook {
+	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
 }
 
 func (p policy) feed() feed.Policy {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"understudy/follow"
 )
@@ -56,8 +57,11 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 		return nil
 	}
 	var refused *follow.StatusError
-	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
-		return usageError{err}
+	if errors.As(err, &refused) {
+		refused.Text = printable(refused.Text)
+		if refused.Status == http.StatusBadRequest {
+			return usageError{err}
+		}
 	}
 	return err
 }
@@ -66,7 +70,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 func (c *tailCmd) options(ctx context.Context, p *process) (follow.Options, error) {
 	o := follow.Options{Source: c.Source, Kinds: c.Kind, Fields: c.Field, After: c.After}
 	o.Lost = func(err error, pause time.Duration) {
-		fmt.Fprintf(p.stderr, "understudy: %v; again in %v\n", err, pause.Round(100*time.Millisecond))
+		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", printable(err.Error()), pause.Round(100*time.Millisecond))
 	}
 	if c.URL != "" {
 		if c.Data != "" || c.Config != "" {
@@ -85,14 +89,20 @@ func (c *tailCmd) options(ctx context.Context, p *process) (follow.Options, erro
 	if c.User != "" || c.Secret != "" {
 		return o, usageError{errors.New("--user and --secret need --url")}
 	}
-	run, err := runningServer(p, c.Config, c.Data)
+	run, err := c.running(p)
 	if err != nil {
 		return o, err
 	}
 	o.URL, o.Secret = run.Viewer, run.Token
+	o.Where = func(context.Context) (string, string, error) { // another port and token at every start
+		run, err := c.running(p)
+		return run.Viewer, run.Token, err
+	}
 	o.HTTP = &http.Client{Transport: &http.Transport{}} // no proxy: it is this machine
 	return o, nil
 }
+
+func (c *tailCmd) running(p *process) (runInfo, error) { return runningServer(p, c.Config, c.Data) }
 
 // runningServer is the server that holds a data folder.
 func runningServer(p *process, config, data string) (runInfo, error) {
@@ -115,7 +125,7 @@ func runningServer(p *process, config, data string) (runInfo, error) {
 
 // plainLine is a line for people; columns stand under each other.
 func plainLine(w io.Writer, ch follow.Change) error {
-	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), ch.What, ch.Kind, printable(ch.ID), printable(strings.Join(ch.Fields, ", ")))
+	line := fmt.Sprintf("%s  %-7s  %-20s  %-34s  %s", ch.At.Local().Format(time.DateTime), printable(ch.What), printable(ch.Kind), printable(ch.ID), printable(strings.Join(ch.Fields, ", ")))
 	_, err := fmt.Fprintln(w, strings.TrimRight(line, " "))
 	return err
 }
@@ -123,10 +133,10 @@ func plainLine(w io.Writer, ch follow.Change) error {
 // printable keeps what upstream wrote from steering a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
+		if unicode.IsPrint(r) {
+			return r
 		}
-		return r
+		return '?'
 	}, s)
 }
 

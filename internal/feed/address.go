@@ -39,6 +39,7 @@ var blocks = [...]block{
 	{netip.MustParsePrefix("10.0.0.0/8"), "private", true},
 	{netip.MustParsePrefix("172.16.0.0/12"), "private", true},
 	{netip.MustParsePrefix("192.168.0.0/16"), "private", true},
+	{netip.MustParsePrefix("100.100.100.200/32"), "metadata", false}, // before the carrier's range it is in
 	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier", true},
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network", false},
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local or metadata", false},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/kit/nearest"
 )
 
@@ -119,7 +120,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	if err := f.sourceOf(s); err != nil {
 		return nil, err
 	}
-	if err := f.allowed(s); err != nil {
+	if err := s.allowed(s.regime.Gate, s.caller, f.spec(s.source)); err != nil {
 		return nil, err
 	}
 	return s, f.begin(ctx, s, pages)
@@ -155,31 +156,30 @@ func (f *Feed) sourceOf(s *subscription) error {
 }
 
 // allowed says whether the caller may ask for these kinds and fields.
-func (f *Feed) allowed(s *subscription) error {
-	gate, seen := s.regime.Gate, []string{}
-	spec := f.spec(s.source)
+func (q *query) allowed(gate *access.Gate, c understudy.Caller, spec *understudy.Spec) error {
+	seen := []string{}
 	for _, k := range spec.Kinds {
-		if gate.Sees(s.caller, s.source, k.Name) {
+		if gate.Sees(c, q.source, k.Name) {
 			seen = append(seen, k.Name)
 		}
 	}
 	if len(seen) == 0 {
-		return fmt.Errorf("feed: %w: role %s may see nothing of %s", understudy.ErrForbidden, s.caller.Role(), s.source)
+		return fmt.Errorf("feed: %w: role %s may see nothing of %s", understudy.ErrForbidden, c.Role(), q.source)
 	}
-	for _, kind := range s.kinds {
+	for _, kind := range q.kinds {
 		switch {
 		case spec.Kind(kind) == nil:
-			return invalid("%s has no kind %q%s", s.source, clip(kind), nearest.Hint(clip(kind), seen))
+			return invalid("%s has no kind %q%s", q.source, clip(kind), nearest.Hint(clip(kind), seen))
 		case !slices.Contains(seen, kind):
-			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, s.caller.Role(), kind)
+			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), kind)
 		}
 	}
-	kinds := s.kinds
+	kinds := q.kinds
 	if len(kinds) == 0 {
 		kinds = seen
 	}
-	for _, field := range s.fields {
-		if err := fieldAllowed(s, spec, kinds, field); err != nil {
+	for _, field := range q.fields {
+		if err := q.fieldAllowed(gate, c, spec, kinds, field); err != nil {
 			return err
 		}
 	}
@@ -188,19 +188,19 @@ func (f *Feed) allowed(s *subscription) error {
 
 // fieldAllowed refuses a field that is hidden in one of the kinds that have it,
 // and one that none of them has from who may not see what no spec names.
-func fieldAllowed(s *subscription, spec *understudy.Spec, kinds []string, field string) error {
+func (q *query) fieldAllowed(gate *access.Gate, c understudy.Caller, spec *understudy.Spec, kinds []string, field string) error {
 	named := false
 	for _, kind := range kinds {
 		if spec.Kind(kind).Field(field) == nil {
 			continue
 		}
 		named = true
-		if err := s.regime.Gate.Field(s.caller, s.source, kind, field); err != nil {
+		if err := gate.Field(c, q.source, kind, field); err != nil {
 			return err
 		}
 	}
 	if !named {
-		return s.regime.Gate.Field(s.caller, s.source, kinds[0], field)
+		return gate.Field(c, q.source, kinds[0], field)
 	}
 	return nil
 }

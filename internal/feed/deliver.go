@@ -43,6 +43,9 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if one = f.hooks.get(run.Job().Key); one == nil { // gone while this waited
+		return nil
+	}
 	err := f.deliver(ctx, run, one)
 	one.mu.Lock()
 	defer one.mu.Unlock()
@@ -56,8 +59,13 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 	return nil
 }
 
+// deliver ends when other settings are in force, too: what is left goes where
+// they say.
 func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 	for {
+		if f.hooks.get(one.Name) != one {
+			return f.again(one, nil)
+		}
 		one.mu.Lock()
 		state, moves := one.state, one.moves
 		one.due = false
@@ -109,12 +117,12 @@ type batch struct {
 // batch gathers the next changes: those of a batch that was sent before, or as
 // many as fit.
 func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, error) {
-	a, err := f.audience(f.now.Load(), one.Source, one.Role)
+	a, err := f.audience(one.regime, one.Source, one.Role)
 	if err != nil {
 		return nil, err
 	}
 	b, at := &batch{after: state.After, until: state.After}, f.placeAt(f.readers[one.Source], state.After)
-	for scanned := 0; scanned < maxScan; {
+	for scanned := 0; scanned < maxScan || state.Until > 0; {
 		rows, recent, _, err := at.next(ctx)
 		if err != nil {
 			return nil, err

@@ -126,6 +126,10 @@ type regime struct {
 	audiences map[audienceKey]*audience
 }
 
+func newRegime(p Policy) *regime {
+	return &regime{Policy: p, over: make(chan struct{}), audiences: map[audienceKey]*audience{}}
+}
+
 // slowReads is how many subscribers that are behind read the store at once:
 // others than they need it, too.
 const slowReads = 2
@@ -158,10 +162,11 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		f.names = append(f.names, s.Name)
 	}
 	f.hooks = newHooks(f)
-	if err := f.hooks.set(ctx, o.Policy.Hooks); err != nil {
+	first := newRegime(o.Policy)
+	if err := f.hooks.set(ctx, first); err != nil {
 		return nil, err
 	}
-	f.now.Store(&regime{Policy: o.Policy, over: make(chan struct{}), audiences: map[audienceKey]*audience{}})
+	f.now.Store(first)
 	f.route()
 	return f, nil
 }
@@ -171,11 +176,11 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 func (f *Feed) SetPolicy(ctx context.Context, p Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.hooks.set(ctx, p.Hooks); err != nil {
+	next := newRegime(p)
+	if err := f.hooks.set(ctx, next); err != nil {
 		return err
 	}
-	old := f.now.Swap(&regime{Policy: p, over: make(chan struct{}), audiences: map[audienceKey]*audience{}})
-	old.end()
+	f.now.Swap(next).end()
 	return nil
 }
 
@@ -185,6 +190,16 @@ func (f *Feed) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now.Load().end()
+}
+
+// isOver reports whether another policy is in force, or the feed has ended.
+func (r *regime) isOver() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
 }
 
 func (r *regime) end() {

@@ -51,6 +51,7 @@ type hookState struct {
 // hook is a webhook in force.
 type hook struct {
 	Hook
+	regime *regime // whose gate its changes pass
 	sender *sender
 	query  query
 	*progress
@@ -82,10 +83,10 @@ func noteOf(name string) string { return "feed/webhook/" + name }
 
 // set puts webhooks in force, or none of them when one is wrong. One that is
 // new begins at the newest change; a known one goes on where it is.
-func (h *hooks) set(ctx context.Context, all []Hook) error {
+func (h *hooks) set(ctx context.Context, under *regime) error {
 	next := map[string]*hook{}
-	for _, one := range all {
-		made, err := h.make(ctx, one)
+	for _, one := range under.Hooks {
+		made, err := h.make(ctx, one, under)
 		if err != nil {
 			return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
 		}
@@ -103,16 +104,19 @@ func (h *hooks) set(ctx context.Context, all []Hook) error {
 	return nil
 }
 
-func (h *hooks) make(ctx context.Context, one Hook) (*hook, error) {
+func (h *hooks) make(ctx context.Context, one Hook, under *regime) (*hook, error) {
 	r := h.f.readers[one.Source]
 	if r == nil {
 		return nil, fmt.Errorf("no source is called %q", one.Source)
+	}
+	if err := CheckHook(one, under.Gate, h.f.spec(one.Source)); err != nil {
+		return nil, err
 	}
 	sender, err := newSender(one, h.f.o.Now)
 	if err != nil {
 		return nil, err
 	}
-	made := &hook{Hook: one, sender: sender, query: query{kinds: one.Kinds, fields: one.Fields}}
+	made := &hook{Hook: one, regime: under, sender: sender, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
 	if old := h.get(one.Name); old != nil && old.Source == one.Source {
 		made.progress = old.progress
 		return made, nil
@@ -196,7 +200,7 @@ func (h *hooks) wakes(one *hook, r *reader) bool {
 // news reports whether what came since the last look holds something for the
 // webhook: most pages do not, and need no job.
 func (h *hooks) news(one *hook, r *reader) bool {
-	a, err := h.f.audience(h.f.now.Load(), one.Source, one.Role)
+	a, err := h.f.audience(one.regime, one.Source, one.Role)
 	if err != nil {
 		return true
 	}

@@ -21,7 +21,11 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 	_ = control.SetWriteDeadline(f.o.Now().Add(max(s.wait, 0) + answerTime + f.o.Limits.Stall))
 	var end <-chan time.Time
 	if s.wait > 0 {
-		timer := time.NewTimer(s.wait)
+		wait := s.wait
+		if g := s.caller.Grant; !g.Expires.IsZero() {
+			wait = min(wait, g.Expires.Sub(f.o.Now()))
+		}
+		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		end = timer.C
 		var cancel context.CancelFunc
@@ -40,7 +44,11 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 		if count == 0 && s.wait > 0 {
 			select {
 			case <-moved:
-				continue
+				select {
+				case <-end: // both: the time, or the grant, has ended
+				default:
+					continue
+				}
 			case <-end:
 			case <-s.regime.over:
 			case <-ctx.Done():
@@ -58,14 +66,17 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 	}
 }
 
-// fill writes changes until the page is full or there are no more. last is the
-// place behind them.
+// fill writes changes until the page is full, there are no more, or another
+// policy is in force. last is the place behind them.
 func (f *Feed) fill(ctx context.Context, body *bytes.Buffer, at *place, s *subscription) (count int, last int64, moved <-chan struct{}, err error) {
 	limit := s.limit
 	if limit == 0 {
 		limit = defaultPage
 	}
 	for {
+		if s.regime.isOver() {
+			return count, at.at, nil, nil
+		}
 		rows, recent, moved, err := at.next(ctx)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return count, at.at, nil, nil // a long way with little to see on it: so far

@@ -5,6 +5,7 @@ package feed
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +14,13 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"understudy"
+	"understudy/internal/access"
 )
 
 const (
@@ -54,14 +59,46 @@ func CheckURL(address string, private bool) error {
 	return nil
 }
 
+// leastKey is the shortest key that signs, in bytes; the specification asks for
+// it.
+const leastKey = 24
+
+// errSecret says no part of the secret.
+var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random bytes", leastKey)
+
+// CheckSecret says what is wrong with a webhook's secret.
+func CheckSecret(s understudy.Secret) error {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.Reveal(), "whsec_"))
+	if err != nil || len(key) < leastKey {
+		return errSecret
+	}
+	return nil
+}
+
+// CheckHook says what is wrong with a webhook's address, or with what it asks
+// for as its role: a kind or a field that is unknown or hidden would never come.
+func CheckHook(h Hook, gate *access.Gate, spec *understudy.Spec) error {
+	if err := CheckURL(h.URL, h.AllowPrivate); err != nil {
+		return err
+	}
+	if err := gate.Known(h.Role); err != nil {
+		return err
+	}
+	q := query{source: h.Source, kinds: h.Kinds, fields: h.Fields}
+	return q.allowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, spec)
+}
+
 // newSender checks the address and the secret.
 func newSender(h Hook, now func() time.Time) (*sender, error) {
 	if err := CheckURL(h.URL, h.AllowPrivate); err != nil {
 		return nil, err
 	}
+	if err := CheckSecret(h.Secret); err != nil {
+		return nil, err
+	}
 	signature, err := standardwebhooks.NewWebhook(h.Secret.Reveal())
-	if err != nil || h.Secret.Empty() {
-		return nil, errors.New("secret: want whsec_ and base64") // the cause would repeat it
+	if err != nil {
+		return nil, errSecret // the cause would repeat it
 	}
 	dialer := &net.Dialer{Timeout: dialTime, Control: guard(h.AllowPrivate)}
 	return &sender{url: h.URL, signature: signature, now: now, client: &http.Client{

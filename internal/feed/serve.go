@@ -44,6 +44,11 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
+	if r.ContentLength != 0 { // a body that never comes would hold the connection when the deadline for it is gone
+		head.Set("Connection", "close")
+		f.refuse(w, r, invalid("a question has no body"))
+		return
+	}
 	s, err := f.subscribe(ctx, r, pages)
 	if err != nil {
 		f.refuse(w, r, err)

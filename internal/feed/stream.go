@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// whyOver is what a stream says that ends with the policy it began under.
+const whyOver = "the settings changed or the server ends; come back"
+
 // retry is when a subscriber whose stream ended comes back, in milliseconds.
 const retry = 2000
 
@@ -72,7 +75,10 @@ func (o *outlet) run(ctx context.Context) error {
 	}
 	for {
 		moved, err := o.drain(ctx)
-		if err != nil || o.full() {
+		switch {
+		case errors.Is(err, errOver):
+			return o.last(whyOver)
+		case err != nil || o.full():
 			return err
 		}
 		select {
@@ -84,7 +90,7 @@ func (o *outlet) run(ctx context.Context) error {
 		case <-end:
 			return nil
 		case <-o.s.regime.over:
-			return o.last("the settings changed or the server ends; come back")
+			return o.last(whyOver)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -96,6 +102,9 @@ func (o *outlet) full() bool { return o.s.limit > 0 && o.sent >= o.s.limit }
 // drain sends everything there is; moved is closed when there is more.
 func (o *outlet) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 	for {
+		if err := o.may(ctx); err != nil {
+			return nil, err
+		}
 		rows, recent, moved, err := o.place.next(ctx)
 		if err != nil {
 			return nil, err
@@ -104,6 +113,9 @@ func (o *outlet) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 		for i := range rows {
 			if o.full() {
 				break
+			}
+			if err := o.may(ctx); err != nil {
+				return nil, err
 			}
 			sight := o.s.audience.view(&rows[i], recent)
 			if !sight.shown || !o.s.wants(&sight.seen) {
@@ -123,15 +135,19 @@ func (o *outlet) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 		if len(rows) == 0 || o.full() {
 			return moved, nil
 		}
-		select {
-		case <-o.s.regime.over:
-			return moved, nil
-		default:
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 	}
+}
+
+// errOver: another policy is in force.
+var errOver = errors.New("feed: the policy is over")
+
+// may says whether the subscriber may be told more: not a change under a policy
+// that is over, however many are there, nor one after its grant has ended.
+func (o *outlet) may(ctx context.Context) error {
+	if o.s.regime.isOver() {
+		return errOver
+	}
+	return ctx.Err()
 }
 
 // maxOwed is how much is written under one deadline, in bytes: who takes less in
