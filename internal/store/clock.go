@@ -141,7 +141,13 @@ func (db *DB) fill(ctx context.Context, c *conn) error {
 		return nil
 	}
 	for number := range kinds {
-		if _, err := c.transaction(ctx, beginWrite, func() error { return c.exec(clearClock, 0, number) }); err != nil {
+		_, err := c.transaction(ctx, beginWrite, func() error {
+			if err := c.exec(updateFilled, 0, nil, number); err != nil {
+				return err // it is empty now, whatever it was filled with
+			}
+			return c.exec(clearClock, 0, number)
+		})
+		if err != nil {
 			return err
 		}
 	}

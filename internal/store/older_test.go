@@ -134,3 +134,47 @@ func TestIndexIsFilledAgain(t *testing.T) {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
+
+// A save of former times may have filled many blocks with one run of changes:
+// each of them was made then, not when its records were seen last.
+func TestOlderRunOfBlocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	w := storetest.NewWorld(5, 200)
+	for _, at := range []time.Time{storetest.Epoch, storetest.Epoch.Add(time.Hour)} {
+		p, _ := w.List(200, 0, 0, at)
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	older := raw(t, path)
+	for _, s := range []string{
+		"UPDATE held SET seen = (SELECT max(seen) FROM held)", // of a final one it lags
+		"CREATE TABLE version (held INTEGER NOT NULL, hash INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (held, hash, version)) STRICT, WITHOUT ROWID",
+		"DROP TABLE past", "DROP TABLE made", "DROP TABLE fields", "DROP TABLE parent", "DROP TABLE clock",
+		"ALTER TABLE held DROP COLUMN stretch", "ALTER TABLE held DROP COLUMN since", "ALTER TABLE change DROP COLUMN fields", "ALTER TABLE kind DROP COLUMN parent",
+		"DROP TABLE job", "DROP TABLE job_plan", "DROP TABLE note", "DROP TABLE erasure", "DROP TABLE erasing", "DROP TABLE retired",
+		"ALTER TABLE name DROP COLUMN erased", "ALTER TABLE counter DROP COLUMN erased", "ALTER TABLE counter DROP COLUMN seal",
+		"DELETE FROM goose_db_version WHERE version_id > 2",
+	} {
+		if _, err := older.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	if err := older.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openDB(t, path)
+	for i := range w.N {
+		rec, err := db.RecordAt(t.Context(), storetest.Source, "calls", "calls", w.ID(i), storetest.Epoch.Add(time.Minute))
+		if err != nil || !rec.Since.Equal(storetest.Epoch) {
+			t.Fatalf("call %d a minute after it came: %v, %+v", i, err, rec)
+		}
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}

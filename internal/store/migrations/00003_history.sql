@@ -44,14 +44,16 @@ CREATE TABLE parent (
 
 -- Records in one shape by their clock (Unix seconds; 0: none), once under
 -- parent 0 and once under their parent, if they have one. old: 0 for the clock
--- of the newest version of a record that is present, 1 for others it had.
+-- of the newest version of a record that is present, 1 for others it had. The
+-- order falls, as lists are read and walks save: new rows come last, and pages
+-- of the file get full.
 CREATE TABLE clock (
   shape  INTEGER NOT NULL,
   parent INTEGER NOT NULL,
   old    INTEGER NOT NULL,
   clock  INTEGER NOT NULL,
   record INTEGER NOT NULL,
-  PRIMARY KEY (shape, parent, old, clock, record)
+  PRIMARY KEY (shape, parent, old, clock DESC, record DESC)
 ) STRICT, WITHOUT ROWID;
 
 -- The field that parents were taken from when clock was filled; NULL: it is to
@@ -60,7 +62,11 @@ ALTER TABLE kind ADD COLUMN parent TEXT;
 
 -- What is known of the past: changes say when versions were first seen. Those
 -- that made no change (in a further shape) are known since they were seen last.
-INSERT INTO made (block, at) SELECT version / 64, min(at) FROM change WHERE what <> 3 GROUP BY version / 64;
+-- A run of changes may lie in many blocks.
+WITH RECURSIVE run (block, last, at) AS (
+  SELECT version / 64, (version + count - 1) / 64, at FROM change WHERE what <> 3
+  UNION ALL SELECT block + 1, last, at FROM run WHERE block < last)
+INSERT INTO made (block, at) SELECT block, min(at) FROM run GROUP BY block;
 INSERT OR IGNORE INTO made (block, at) SELECT version / 64, min(seen) FROM held GROUP BY version / 64;
 INSERT OR IGNORE INTO made (block, at) SELECT 0, coalesce(min(at), 0) FROM change;
 
