@@ -76,7 +76,7 @@ func (s *sourceConfig) check(name string) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("spec: the source is empty; it needs at least a spec")
-	case name == "number" || name == "search" || name == "-" || strings.ContainsFunc(name, notNameRune):
+	case name == "number" || name == "search" || name == "jobs" || name == "-" || strings.ContainsFunc(name, notNameRune):
 		return fmt.Errorf("name: %q cannot name a source; use lower-case letters, digits and dashes", name)
 	case s.Spec == "":
 		return fmt.Errorf("spec: write a built-in name or the path of a .yaml")

@@ -101,7 +101,7 @@ func (d *dress) Close() error { return d.viewer.Close() }
 // dress makes the handlers of a policy; it begins nothing.
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
-		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, Logger: h.log,
+		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Sees, Logger: h.log,
 		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Token: h.plan.dir.token,
 	})
 	control, err := h.control(cfg, p, diag.Handler())
@@ -129,6 +129,11 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		d.proxies[src.Name] = px
 	}
 	return d, nil
+}
+
+// seesAll reports whether a caller sees every record of every source.
+func (h *house) seesAll(c understudy.Caller) bool {
+	return c.Role() == understudy.RoleAll && (c.Source == "" || len(h.sources) == 1)
 }
 
 // wear puts handlers on the faces. Requests under way end with the former

@@ -61,7 +61,7 @@ func (h *house) openJobs() (err error) {
 func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", rest)
-	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return nil, err
 	}

@@ -184,6 +184,12 @@ type Options struct {
 	Loads func() Settings
 	// Person names who asks for stats; health needs nobody.
 	Person func(*http.Request) (understudy.Caller, error)
+	// All reports whether a caller sees every record of every source; nil: who
+	// has the role all does.
+	All func(understudy.Caller) bool
+	// Sees reports whether a caller sees anything of a kind; nil: only who sees
+	// all does.
+	Sees func(c understudy.Caller, source, kind string) bool
 	// Purge forgets; an error that wraps understudy.ErrInvalid says that what
 	// is named is not known.
 	Purge func(context.Context, Purge) (Purged, error)
@@ -209,6 +215,12 @@ type Diagnostics struct {
 func New(o Options) *Diagnostics {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.All == nil {
+		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
+	}
+	if o.Sees == nil {
+		o.Sees = func(understudy.Caller, string, string) bool { return false }
 	}
 	if o.Loads == nil {
 		o.Loads = func() Settings { return Settings{} }

@@ -98,6 +98,44 @@ func TestStatsNeedARole(t *testing.T) {
 	}
 }
 
+// Who does not see everything learns no count of what is hidden from it.
+func TestStatsCountNothingHidden(t *testing.T) {
+	kinds := map[string]Kind{"calls": {Records: 5}, "alerts": {Records: 4711}}
+	d := New(Options{
+		Snapshot: func(context.Context) (Snapshot, error) {
+			return Snapshot{
+				Webhooks: []Webhook{{Name: "crm", After: 4711}}, Erasing: Waiting{Records: 4711},
+				Sources: map[string]Source{"web": {State: "ok", Kinds: kinds}, "other": {State: "down", Kinds: map[string]Kind{"calls": {Records: 4711}}}},
+			}, nil
+		},
+		Person: func(r *http.Request) (understudy.Caller, error) {
+			return understudy.Caller{Source: r.Header.Get("Source"), Grant: &understudy.Grant{Role: r.Header.Get("Role")}}, nil
+		},
+		All: func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll && c.Source == "" },
+		Sees: func(c understudy.Caller, source, kind string) bool {
+			return (c.Source == "" || c.Source == source) && source == "web" && kind == "calls"
+		},
+	}).Handler()
+	for _, who := range [][2]string{{"support", ""}, {"support", "web"}, {"all", "web"}, {"all", ""}} {
+		r := httptest.NewRequest(http.MethodGet, "/-/stats", nil)
+		r.Header.Set("Role", who[0])
+		r.Header.Set("Source", who[1])
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		body := w.Body.String()
+		all := who == [2]string{"all", ""}
+		if w.Code != 200 || strings.Contains(body, "4711") != all || strings.Contains(body, "crm") != all || !strings.Contains(body, `"calls":{"records":5`) {
+			t.Errorf("%v: %d %s", who, w.Code, body)
+		}
+		if who[1] != "" && strings.Contains(body, `"other"`) {
+			t.Errorf("%v is told of another source: %s", who, body)
+		}
+	}
+	if len(kinds) != 2 {
+		t.Error("what everybody is told was changed")
+	}
+}
+
 // The names scripts depend on.
 func TestStatsShape(t *testing.T) {
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)

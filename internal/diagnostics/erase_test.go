@@ -21,7 +21,7 @@ func TestErase(t *testing.T) {
 	var asked []Erase
 	var fail error
 	var found Erasing
-	known := true
+	known, role := true, understudy.RoleAll
 	h := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) { return Snapshot{}, nil },
 		Readable: func(context.Context) error { return nil },
@@ -30,7 +30,7 @@ func TestErase(t *testing.T) {
 			if !known {
 				return understudy.Caller{}, understudy.ErrUnauthorized
 			}
-			return understudy.Caller{Grant: &understudy.Grant{Role: "support"}}, nil
+			return understudy.Caller{Grant: &understudy.Grant{Role: role}}, nil
 		},
 		Token: token,
 		Erase: func(_ context.Context, e Erase) (Erasing, error) { asked = append(asked, e); return found, fail },
@@ -38,6 +38,11 @@ func TestErase(t *testing.T) {
 			return Receipts{Erasures: []Receipt{receipt}[:min(limit, 1)], Waiting: Waiting{Records: before}}, fail
 		},
 	}).Handler()
+	role = "support"
+	if w := get(h, "/-/erasures"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "ab") {
+		t.Errorf("receipts, as a role that does not see all: %d %s", w.Code, w.Body)
+	}
+	role = understudy.RoleAll
 	for name, c := range map[string]struct {
 		method, target, from, token, body string
 		found                             Erasing

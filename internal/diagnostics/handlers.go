@@ -78,7 +78,8 @@ func (d *Diagnostics) unread(ctx context.Context, err error) {
 }
 
 func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	caller, ok := d.known(w, r)
+	if !ok {
 		return
 	}
 	s, err := d.o.Snapshot(r.Context())
@@ -87,11 +88,34 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusServiceUnavailable, problem{"the store cannot be read"})
 		return
 	}
+	if !d.o.All(caller) {
+		d.cut(&s, caller)
+	}
 	writeJSON(w, http.StatusOK, s)
 }
 
+// cut takes out what counts records the caller may not see: kinds that are
+// hidden from it, and what numbers the changes and erasures of all kinds.
+func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
+	s.Webhooks, s.Erasing = nil, Waiting{}
+	sources := map[string]Source{}
+	for name, src := range s.Sources {
+		kinds := map[string]Kind{}
+		for kind, k := range src.Kinds {
+			if d.o.Sees(caller, name, kind) {
+				kinds[kind] = k
+			}
+		}
+		src.Kinds = kinds
+		if caller.Source == "" || caller.Source == name {
+			sources[name] = src
+		}
+	}
+	s.Sources = sources
+}
+
 // known lets in callers with a role; it has answered everybody else.
-func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) bool {
+func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller understudy.Caller, ok bool) {
 	caller, err := d.o.Person(r)
 	if err == nil && caller.Role() == "" {
 		err = understudy.ErrForbidden
@@ -99,13 +123,13 @@ func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case errors.Is(err, understudy.ErrForbidden):
 		writeJSON(w, http.StatusForbidden, problem{err.Error()})
-		return false
+		return caller, false
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
 		writeJSON(w, http.StatusUnauthorized, problem{err.Error()})
-		return false
+		return caller, false
 	}
-	return true
+	return caller, true
 }
 
 type problem struct {

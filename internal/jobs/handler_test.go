@@ -261,3 +261,23 @@ func FuzzFilter(f *testing.F) {
 		}
 	})
 }
+
+// A credential of one source sees no jobs where there are others.
+func TestJobsAreForWhoSeesAll(t *testing.T) {
+	h, err := jobs.NewHandler(jobs.HandlerOptions{
+		Person: func(*http.Request) (understudy.Caller, error) {
+			return understudy.Caller{Source: "web", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
+		},
+		All: func(c understudy.Caller) bool { return c.Source == "" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*http.Request{httptest.NewRequest("GET", "/-/jobs", nil), httptest.NewRequest("POST", "/-/jobs/1/cancel", nil)} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", r.Method, w.Code)
+		}
+	}
+}

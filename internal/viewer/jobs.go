@@ -100,7 +100,7 @@ func (q *visit) mayJobs() error {
 }
 
 func (q *visit) seesJobs() bool {
-	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && q.caller.Grant.Live(q.start)
+	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && (q.caller.Source == "" || len(q.v.Sources) == 1) && q.caller.Grant.Live(q.start)
 }
 
 // jobs shows them.

@@ -226,3 +226,20 @@ func TestLiveRows(t *testing.T) {
 		t.Error("a list is live without a feed")
 	}
 }
+
+// A job of one source names records that a credential of another may not know.
+func TestJobsOfOtherSources(t *testing.T) {
+	for sources, want := range map[int]bool{1: true, 2: false} {
+		q := &visit{
+			v: &Viewer{Options: Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, start: noon,
+			caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}},
+		}
+		if got := q.mayJobs() == nil; got != want {
+			t.Errorf("a credential of one of %d sources sees jobs: %v", sources, got)
+		}
+		q.caller.Source = ""
+		if err := q.mayJobs(); err != nil {
+			t.Errorf("who sees all of %d sources: %v", sources, err)
+		}
+	}
+}
