@@ -84,6 +84,32 @@ func TestBrowserLiveRows(t *testing.T) {
 	if open := eval[int](b, `opened.filter(s => s.readyState !== 2).length`); open != 1 {
 		t.Errorf("%d streams are open", open)
 	}
+
+	// A stream that is refused, as one with a place of another role is, begins anew.
+	b.do(chromedp.Evaluate[chromedp.Void](`const wait = setTimeout; window.setTimeout = (f, ms) => wait(f, Math.min(ms, 100));
+		const Right = EventSource; let refused;
+		window.EventSource = function (u) {
+			if (refused) return new Right(u);
+			opened.push(refused = { readyState: 2, close() {} });
+			wait(() => refused.onerror());
+			return refused;
+		}`))
+	sightOf(b, true)
+	sightOf(b, false)
+	await(t, func() string {
+		if open := eval[string](b, `opened.slice(-2).map(s => s.readyState).join()`); open != "2,1" {
+			return "after a refusal the last two streams are " + open
+		}
+		return ""
+	})
+	advance(t, demo.URL("slowapi"), 1)
+	anew(t, demo.URL("twilio"), 53)
+	await(t, func() string {
+		if text := eval[string](b, liveText); !strings.Contains(text, "16 new") {
+			return fmt.Sprintf("after a refusal the list says %q", text)
+		}
+		return ""
+	})
 	before := eval[string](b, `document.querySelector("tbody").innerText`)
 	b.follow(chromedp.Click(chromedp.CSS(`.news a`)))
 	if after := eval[string](b, `document.querySelector("tbody").innerText`); after == before {

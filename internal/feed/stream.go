@@ -45,7 +45,8 @@ type outlet struct {
 	place   *place
 	told    int64 // the place the subscriber was told last
 	sent    int
-	owed    int // bytes written since the deadline was set
+	until   time.Time // the deadline of writes; zero: they have none yet
+	owed    int       // bytes written under it that were not flushed
 }
 
 // bounds end with the grant.
@@ -154,11 +155,14 @@ func (o *outlet) may(ctx context.Context) error {
 // that time takes next to nothing.
 const maxOwed = 32 << 10
 
-// write sends bytes; who takes nothing for long is let go.
+// write sends bytes; who takes nothing for long is let go. Setting a deadline
+// costs as much as all else before the write itself: one that leaves time enough
+// stays.
 func (o *outlet) write(p []byte) error {
-	if o.owed == 0 || o.owed > maxOwed {
+	now := o.f.o.Now()
+	if o.owed > maxOwed || o.until.Sub(now) < o.f.o.Limits.Stall {
 		o.owed = 0
-		if err := o.deadline(); err != nil {
+		if err := o.deadline(now); err != nil {
 			return err
 		}
 	}
@@ -172,8 +176,11 @@ func (o *outlet) flush() error {
 	return o.control.Flush()
 }
 
-func (o *outlet) deadline() error {
-	err := o.control.SetWriteDeadline(o.f.o.Now().Add(o.f.o.Limits.Stall))
+// deadline leaves a quarter more than the time that has to be left.
+func (o *outlet) deadline(now time.Time) error {
+	stall := o.f.o.Limits.Stall
+	o.until = now.Add(stall + stall/4)
+	err := o.control.SetWriteDeadline(o.until)
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil // a writer in memory does not stall
 	}

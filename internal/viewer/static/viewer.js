@@ -73,6 +73,9 @@ if (live) {
     if (feed || document.hidden) return;
     feed = new EventSource(live.dataset.feed + "&after=" + encodeURIComponent(last));
     feed.onmessage = take;
+    feed.onerror = () => { // closed is refused: full, or the place is another role's by now; begin anew in a while
+      if (feed?.readyState === 2) feed = last = null, setTimeout(start, 30000);
+    };
   };
   const start = () => listen().catch(() => { /* no feed, no count */ });
   addEventListener("visibilitychange", start);
