@@ -97,6 +97,9 @@ func (h *house) eraseListed(ctx context.Context, r *jobs.Run) error {
 		Progress: func(done, total int64) { r.Progress(done, total, "") },
 	})
 	for _, e := range done {
+		if h.feed != nil {
+			h.feed.Forget(e.Source)
+		}
 		h.log.Info("erased", "receipt", e.Number, "source", e.Source, "cause", e.Cause.String(), "records", e.Records, "versions", e.Versions, "pages", e.Pages, "files", e.Files)
 	}
 	return err

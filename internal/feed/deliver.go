@@ -175,10 +175,10 @@ func quote(s string) string {
 	return string(text)
 }
 
-// id names a batch, the same at every try. It does not tell numbers.
-func (f *Feed) id(one *hook, b *batch) string {
+// id names a batch, the same at every try of a round. It does not tell numbers.
+func (f *Feed) id(one *hook, b *batch, round int64) string {
 	mac := hmac.New(sha256.New, f.key)
-	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d", one.Name, one.Source, b.after, b.until)
+	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.Name, one.Source, b.after, b.until, round)
 	return "msg_" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
 }
 
@@ -189,7 +189,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 			return f.again(one, err)
 		}
 	}
-	outcome, err := one.sender.send(ctx, f.id(one, b), b.body.Bytes())
+	outcome, err := one.sender.send(ctx, f.id(one, b, state.Round), b.body.Bytes())
 	if err == nil {
 		return nil
 	}

@@ -232,6 +232,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, r := range f.readers {
 		wg.Go(func() { f.follow(ctx, r) })
+		wg.Go(func() { f.tend(ctx, r) })
 	}
 	wg.Wait()
 	return nil
@@ -248,13 +249,38 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 			f.o.Logger.Error("feed: read changes", "source", r.source, "err", err)
 		}
 		failing = err != nil
-		f.hooks.look(ctx, r)
+		select {
+		case r.read <- struct{}{}:
+		default:
+		}
 		select {
 		case <-r.rung:
 		case <-look.C:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// tend sees to a source's webhooks whenever follow has looked. It is another
+// goroutine because asking for a job writes to the store, and who listens must
+// not wait for that.
+func (f *Feed) tend(ctx context.Context, r *reader) {
+	for {
+		select {
+		case <-r.read:
+			f.hooks.look(ctx, r)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Forget lets go of the changes in memory, because the store tells less of them
+// by now: names of fields were erased. Who is behind reads them there again.
+func (f *Feed) Forget(source string) {
+	if r := f.readers[source]; r != nil {
+		r.forget()
 	}
 }
 

@@ -39,7 +39,10 @@ type hookState struct {
 	After  int64  `json:"after"` // everything up to it is delivered, or was not to be
 	// Until is the end of a batch that was sent once, so that another try sends
 	// the same batch under the same id; 0: none.
-	Until     int64     `json:"until,omitempty"`
+	Until int64 `json:"until,omitempty"`
+	// Round counts replays: what is sent again on purpose has ids of its own, for
+	// a receiver drops what it has had.
+	Round     int64     `json:"round,omitempty"`
 	Paused    string    `json:"paused,omitempty"` // why; "": it is not
 	Error     string    `json:"error,omitempty"`  // of the last try, if that failed
 	Failing   time.Time `json:"failing,omitzero"` // since when every try has failed
@@ -245,6 +248,7 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	was := one.state
 	if after != nil {
 		one.state.After, one.state.Until = *after, 0
+		one.state.Round++
 	}
 	one.state.Paused, one.state.Error, one.state.Failing, one.state.NotBefore = "", "", time.Time{}, time.Time{}
 	if err := h.keep(ctx, one); err != nil {

@@ -1,13 +1,15 @@
-// What is over: a policy, a grant, a webhook. Nothing goes out under it.
+// What is over: a policy, a grant, a webhook, what was erased. Nothing goes out of it.
 
 package feed
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,5 +110,79 @@ func TestDeliveryFollowsTheSettings(t *testing.T) {
 	}
 	if err := f.Deliver(t.Context(), task{"crm"}); err != nil || len(to.all()) != 0 || f.stat(t).After != 250 {
 		t.Errorf("as a role that sees no calls it gets %v, %v", to.all(), err)
+	}
+}
+
+// What the store no longer tells of a change is not told from memory.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	r := open(t, newTable(), Options{})
+	r.make(came("calls", "CA1"), changed("calls", "CA1", "sms.+14155550100"))
+	l := r.listen(t, "all", "after=0")
+	l.event(t)
+	if _, m := l.event(t); line(m) != "2 changed calls CA1 sms.+14155550100" {
+		t.Fatalf("before: %s", line(m))
+	}
+	r.mu.Lock()
+	r.rows["twilio"][1].Fields = ""
+	r.mu.Unlock()
+	r.feed.Forget("twilio")
+	r.feed.Forget("nothing")
+	if got := lines(r.page(t, "all", "after=0").Changes); len(got) != 2 || got[1] != "2 changed calls CA1" {
+		t.Errorf("afterwards: %q", got)
+	}
+	r.make(came("calls", "CA2"))
+	if _, m := l.event(t); line(m) != "3 came calls CA2" {
+		t.Errorf("who listens hears %s", line(m))
+	}
+}
+
+// Asking for a job may wait for the store; who listens does not.
+func TestWebhooksHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	stuck, once := make(chan struct{}), sync.Once{}
+	asked := make(chan struct{})
+	hook := Hook{Name: "crm", URL: "https://crm.example/", Source: "twilio", Role: "all", Secret: understudy.NewSecret(hookSecret)}
+	r := open(t, newTable(), Options{
+		Policy: Policy{Hooks: []Hook{hook}},
+		Enqueue: func(ctx context.Context, _ ...understudy.Job) ([]int64, error) {
+			once.Do(func() { close(asked) })
+			select {
+			case <-stuck:
+			case <-ctx.Done():
+			}
+			return nil, nil
+		},
+	})
+	defer close(stuck)
+	l := r.listen(t, "all", "after=now")
+	<-asked
+	for i := range 3 {
+		r.make(came("calls", fmt.Sprint("CA", i)))
+		if _, m := l.event(t); m["id"] != fmt.Sprint("CA", i) {
+			t.Fatalf("heard %v", m)
+		}
+	}
+}
+
+// Another try has the same id, so that a receiver may drop it; a replay has not.
+func TestIDsOfReplays(t *testing.T) {
+	t.Parallel()
+	to := receive(t, 500)
+	f, c := hooked(t, some(), Hook{URL: to.server.URL, Role: "all"})
+	f.from(t, 0)
+	if err := f.Deliver(t.Context(), task{"crm"}); err == nil {
+		t.Fatal("500 is no error")
+	}
+	c.step(time.Minute)
+	for range 2 {
+		if err := f.Deliver(t.Context(), task{"crm"}); err != nil {
+			t.Fatal(err)
+		}
+		f.from(t, 0)
+	}
+	got := to.all()
+	if len(got) != 3 || got[0].id != got[1].id || got[1].id == got[2].id || len(got[2].changes) != len(got[0].changes) {
+		t.Errorf("%v", got)
 	}
 }

@@ -17,6 +17,7 @@ type reader struct {
 	source string
 	store  Store
 	rung   chan struct{}
+	read   chan struct{} // told after each look
 
 	pulling sync.Mutex // one reads the store at a time
 
@@ -38,7 +39,7 @@ func newReader(ctx context.Context, source string, store Store, buffer int) (*re
 		return nil, fmt.Errorf("feed: %w", err)
 	}
 	return &reader{
-		source: source, store: store, rung: make(chan struct{}, 1),
+		source: source, store: store, rung: make(chan struct{}, 1), read: make(chan struct{}, 1),
 		rows: make([]understudy.Change, buffer), head: head, floor: head, moved: make(chan struct{}),
 	}, nil
 }
@@ -91,6 +92,16 @@ func (r *reader) add(rows []understudy.Change) {
 		close(r.moved)
 		r.moved = make(chan struct{})
 	}
+}
+
+// forget empties the ring. It waits for a reading of the store that began before.
+func (r *reader) forget() {
+	r.pulling.Lock()
+	defer r.pulling.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.rows)
+	r.first, r.count, r.floor = 0, 0, r.head
 }
 
 // since copies rows above a number into out, in order. held is false when the
