@@ -51,6 +51,7 @@ const (
 	kills       = "200"
 	workerKills = "1000"
 	serverKills = "1000"
+	eraseKills  = "300"
 	lateCalls   = "5000"
 	reading     = "10m"
 	answers     = "10000000"
@@ -138,6 +139,12 @@ func find(ctx context.Context, root string) ([]part, error) {
 		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestKillServer$", "."},
 		tell:    regexp.MustCompile(`(?m)^.*kills in .*$`),
 	}
+	killErasing := part{
+		name: "kill e2e TestKillErasing", dir: "e2e", usual: 20 * time.Minute, limit: time.Hour,
+		env:     []string{"PROVE_ERASE_KILLS=" + or("PROVE_KILLS", eraseKills)},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestKillErasing$", "."},
+		tell:    regexp.MustCompile(`(?m)^.*(kills while erasing|--- FAIL|panic).*$`),
+	}
 	long := or("PROVE_READER", reading)
 	reader := part{
 		name: "bench reader", dir: "bench", usual: 11 * time.Minute, limit: 30 * time.Minute,
@@ -156,7 +163,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 		command: []string{gotool, "test", "-count=1", "-v", "-timeout=10m", "-run=^TestLateChanges$", "."},
 		tell:    regexp.MustCompile(`(?m)^.*late changes among .*$`),
 	}
-	return slices.Concat(kill, []part{killServer, late}, property, fuzz, race, []part{reader, soak}), nil
+	return slices.Concat(kill, []part{killServer, killErasing, late}, property, fuzz, race, []part{reader, soak}), nil
 }
 
 // killsOf is how often a kill test kills: workers of jobs are many, short and

@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	want := "kill b TestKillNine, kill e2e TestKillServer, late e2e TestLateChanges, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
+	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -69,9 +70,15 @@ func (c *config) checkRetention(sources []*understudy.Source) error {
 }
 
 // erasing rings for the job that erases.
-type erasing struct{ bell chan struct{} }
+type erasing struct {
+	bell chan struct{}
+	runs *atomic.Int64 // begun; in the job's key, so that a bell during a run adds another
+}
 
-func newErasing() erasing { return erasing{bell: make(chan struct{}, 1)} }
+func newErasing() erasing { return erasing{bell: make(chan struct{}, 1), runs: new(atomic.Int64)} }
+
+// key is that of the job which will see what is listed by now.
+func (e erasing) key() string { return fmt.Sprint("listed ", e.runs.Load()) }
 
 // ring never waits: who rings may hold what the job needs.
 func (e erasing) ring() {
@@ -92,6 +99,7 @@ func (h *house) eraseKinds() []jobs.Kind {
 
 // eraseListed is the job that carries out what is listed.
 func (h *house) eraseListed(ctx context.Context, r *jobs.Run) error {
+	h.erasing.runs.Add(1) // what is listed from here on may escape it
 	done, err := h.db.CarryOut(ctx, store.Eraser{
 		Files: h.files, Gone: h.mirror.Erased,
 		Progress: func(done, total int64) { r.Progress(done, total, "") },
@@ -149,7 +157,7 @@ func (h *house) eraseSoon(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: "listed", Lane: understudy.Steady, RunAfter: time.Now().Add(delay)}); err != nil {
+		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Lane: understudy.Steady, RunAfter: time.Now().Add(delay)}); err != nil {
 			h.log.Error("erasing waits for its hour", "err", err)
 		}
 		t := time.NewTimer(delay / 2) // a busy sweep rings often

@@ -1,5 +1,4 @@
-// Find: the records of a person, and what lies under them; records past their
-// retention.
+// Find: the records of a person, and what lies under them.
 
 package store
 
@@ -14,7 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -82,6 +80,9 @@ func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
 	}
 	for round := 0; round < maxRounds; round++ {
 		before := len(f.all)
+		if named && before == 0 {
+			break // there is no such record, so nothing lies under it
+		}
 		err := db.eachBody(ctx, number, func(k *kindRow, name string, e *entry) bool {
 			if !f.known[name+"/"+e.id] && (round == 0 && !named && f.phones(k.spec, e.body) || f.under(k.spec, e.body)) {
 				f.add(k, name, e)
@@ -244,72 +245,6 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 	return nil
 }
 
-// EraseNumber finds what belongs to a number (see Find), lists it for erasing
-// and lets nothing of it be stored again, all in one transaction: after a crash
-// it is listed whole or not at all. Each record that is there goes, which is a
-// change. CarryOut does the rest. With nothing found nothing is listed and
-// there is no receipt. While it looks, what is saved may escape it; who waits
-// for the receipt calls it until nothing more is found.
-func (db *DB) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
-	leave, err := db.enter()
-	if err != nil {
-		return Erasure{}, Found{}, err
-	}
-	defer leave()
-	f, err := db.find(ctx, source, what)
-	if err != nil || len(f.all) == 0 {
-		return Erasure{}, f, failed(false, err, "erase in %s", source)
-	}
-	e, err := db.list(ctx, source, what, f)
-	return e, f, failed(false, err, "erase in %s", source)
-}
-
-func (db *DB) list(ctx context.Context, source, what string, f Found) (e Erasure, err error) {
-	number, _ := db.source(source)
-	byKind := map[string][]found{}
-	for _, one := range f.all {
-		byKind[one.kind] = append(byKind[one.kind], one)
-	}
-	var marked int64
-	err = db.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error {
-			seal, err := c.seal()
-			if err != nil {
-				return err
-			}
-			hash := sealed(seal, source, what)
-			if _, err := c.one(insertErasure, []driver.Value{number, int64(CauseAsked), hash, db.o.Now().UnixNano()}, func(r []driver.Value) { e.Number = r[0].(int64) }); err != nil {
-				return err
-			}
-			marked = 0
-			for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-				m, err := db.newMarking(c, source, kind, e.Number, CauseAsked)
-				if err != nil {
-					return err
-				}
-				for _, one := range byKind[kind] {
-					if err := m.one(one.id, one.record); err != nil {
-						return err
-					}
-				}
-				if err := m.finish(); err != nil {
-					return err
-				}
-				marked += m.marked
-			}
-			all, err := c.erasures(e.Number-1, e.Number, 1)
-			if err == nil && len(all) == 1 {
-				e = all[0]
-			}
-			return err
-		})
-	})
-	if err == nil {
-		db.erased.Add(marked)
-	}
-	return e, err
-}
-
 var (
 	selectSeal = &statement{head: "SELECT seal FROM counter"}
 	updateSeal = &statement{head: "UPDATE counter SET seal = ?"}
@@ -338,79 +273,4 @@ func sealed(key []byte, source, what string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(append(append([]byte(source), 0), bytes.ToLower([]byte(what))...))
 	return mac.Sum(nil)[:16]
-}
-
-const expireBatch = 512 // records listed in one transaction
-
-// Expire lists the records of a kind that are older than its retention
-// (Options.Retention): whose clock is older, or, when it has none, that were
-// first seen earlier. They are counted and found no more, without a change: to
-// upstream nothing has happened. It says how many were listed; CarryOut does
-// the rest. It reads every body of the source once.
-func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
-	leave, err := db.enter()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	listed, err = db.expire(ctx, source, kind)
-	return listed, failed(false, err, "look for %s of %s past their retention", kind, source)
-}
-
-func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
-	horizon, k := db.o.horizon(source, kind), db.kind(source, kind)
-	if horizon == 0 || k == nil {
-		return 0, nil
-	}
-	old, unclocked := map[int64]string{}, map[int64]string{}
-	err = db.eachBody(ctx, k.source, func(of *kindRow, _ string, e *entry) bool {
-		switch {
-		case of != k:
-		case e.clock == 0:
-			unclocked[e.record] = e.id
-		case e.clock < horizon:
-			old[e.record] = e.id
-			delete(unclocked, e.record)
-		default: // bodies come in the order they were seen
-			delete(old, e.record)
-			delete(unclocked, e.record)
-		}
-		return true
-	})
-	if err == nil && len(unclocked) > 0 {
-		err = db.firstSeen(ctx, k, time.Unix(horizon, 0), unclocked, old)
-	}
-	if err != nil {
-		return 0, err
-	}
-	var all []found
-	for record, id := range old {
-		all = append(all, found{kind: kind, id: id, record: record})
-	}
-	slices.SortFunc(all, func(a, b found) int { return int(a.record - b.record) })
-	for part := range slices.Chunk(all, expireBatch) {
-		if err := db.mark(ctx, source, kind, 0, CauseAged, part); err != nil {
-			return listed, err
-		}
-		listed += len(part)
-	}
-	return listed, nil
-}
-
-var selectCame = &statement{head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
-
-// firstSeen moves those of the records without a clock that came before a time
-// to old.
-func (db *DB) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
-	return db.read(ctx, func(c *conn) error {
-		return c.query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
-			for i := range r[1].(int64) {
-				record := r[0].(int64) + i
-				if id, ok := unclocked[record]; ok {
-					old[record] = id
-				}
-			}
-			return nil
-		})
-	})
 }

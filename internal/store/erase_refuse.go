@@ -118,7 +118,7 @@ var (
 	updateErased = &statement{head: "UPDATE counter SET erased = erased + ?"}
 )
 
-// marking is a transaction that lists records for erasing and marks them.
+// marking is a transaction that marks records that are to be erased.
 type marking struct {
 	*saving
 	erasure int64
@@ -134,7 +134,7 @@ func (db *DB) newMarking(c *conn, source string, kind string, erasure int64, cau
 	return m, m.readCounters()
 }
 
-// one lists and marks a record. One a person asked for is said to have gone, so
+// one marks a record that is listed. One a person asked for is said to have gone, so
 // that who keeps copies hears of it; age is nobody's news.
 func (m *marking) one(id string, record int64) error {
 	mark := int64(nameErased)
@@ -167,7 +167,7 @@ func (m *marking) one(id string, record int64) error {
 			m.change(understudy.Went, id, record, version, "")
 		}
 	}
-	return m.c.exec(insertErasing, 0, m.erasure, m.counters.source, m.kind.number, record, int64(m.cause), int64(0), "", m.at)
+	return nil
 }
 
 func (m *marking) finish() error {
@@ -191,6 +191,9 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 			}
 			for _, f := range all {
 				if err := m.one(f.id, f.record); err != nil {
+					return err
+				}
+				if err := c.exec(insertErasing, 0, erasure, m.counters.source, m.kind.number, f.record, int64(cause), int64(0), "", m.at); err != nil {
 					return err
 				}
 			}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	eraseBatch   = 256 // records that share one walk over the pages
-	eraseRecords = 8   // records in one transaction
+	eraseBatch   = 2048 // records that share one walk over the pages
+	eraseRecords = 8    // records in one transaction
 )
 
 // Eraser is what erasing needs beside the database. All may be nil.
@@ -72,7 +72,7 @@ var (
 	insertErasure   = &statement{head: "INSERT INTO erasure (source, cause, hash, begun) VALUES (?, ?, ?, ?) RETURNING number"}
 	adoptErasing    = &statement{head: "UPDATE erasing SET erasure = ? WHERE erasure = 0 AND source = ? AND cause = ?"}
 	selectOpen      = &statement{head: "SELECT number FROM erasure WHERE done = 0 ORDER BY number"}
-	countErasing    = &statement{head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state = 0"}
+	countErasing    = &statement{head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
 )
 
 func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
@@ -81,6 +81,14 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 	}
 	if len(r.open) == 0 {
 		return nil, nil
+	}
+	for _, e := range r.open {
+		if err := r.db.markListed(ctx, e.Number); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.tellTaken(ctx); err != nil {
+		return nil, err
 	}
 	for {
 		b, err := r.next(ctx)
@@ -297,22 +305,6 @@ func (b *batch) run(ctx context.Context) error {
 		}
 	}
 	return b.tell(ctx)
-}
-
-// tell tells memory which kinds something went of.
-func (b *batch) tell(ctx context.Context) error {
-	if b.o.Gone == nil {
-		return nil
-	}
-	if b.records[0].cause == CauseAsked {
-		return b.o.Gone(ctx, b.name, nil)
-	}
-	var kinds []string
-	for i := range b.records {
-		kinds = append(kinds, b.records[i].kindName)
-	}
-	slices.Sort(kinds)
-	return b.o.Gone(ctx, b.name, slices.Compact(kinds))
 }
 
 // files forgets the contents of records.

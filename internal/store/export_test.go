@@ -53,3 +53,12 @@ func Retire(db *DB) (n int, err error) {
 	}
 	return n, err
 }
+
+// List is EraseNumber up to where a crash may end it.
+func List(ctx context.Context, db *DB, source, what string) (Erasure, error) {
+	f, err := db.find(ctx, source, what)
+	if err != nil {
+		return Erasure{}, err
+	}
+	return db.list(ctx, source, what, f.all)
+}

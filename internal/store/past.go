@@ -147,7 +147,9 @@ func (s *saving) putPast(sights []sighting) error {
 
 // went notes that a record is no more in the shapes in which it is present.
 func (s *saving) went(record int64, present []prior) error {
-	s.blocks, s.past = s.db.blocks(s.c), nil
+	if s.past = nil; s.blocks == nil {
+		s.blocks = s.db.blocks(s.c)
+	}
 	for i := range present {
 		p := &present[i]
 		if p.since != never {

@@ -19,7 +19,8 @@ CREATE TABLE erasure (
 -- A record that waits to be erased, written with its cause. erasure is 0 until
 -- somebody takes it on. bound and fields are those of a redaction: versions
 -- before bound in which one of the fields (a name a line) is not empty. state:
--- 0 nothing was done, 1 its texts are out of every row.
+-- 0 it is not stored again, 1 its texts are out of every row, 2 nothing was
+-- done.
 CREATE TABLE erasing (
   number  INTEGER PRIMARY KEY AUTOINCREMENT,
   erasure INTEGER NOT NULL DEFAULT 0,
@@ -32,6 +33,7 @@ CREATE TABLE erasing (
   at      INTEGER NOT NULL,
   state   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX erasing_state ON erasing (state, erasure);
 
 -- Dictionaries that held what was erased: what they pack is packed anew.
 CREATE TABLE retired (dictionary INTEGER PRIMARY KEY) STRICT;

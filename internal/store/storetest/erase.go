@@ -435,5 +435,10 @@ func brokenOff(t *testing.T, s *erasingSuite) {
 	if w, err := s.e.Waiting(t.Context()); err != nil || w.Records == 0 {
 		t.Fatalf("waiting %+v, %v: there is no receipt yet", w, err)
 	}
-	s.carry("asked 40 40 40")
+	// Whether memory has forgotten is not known: it is told again.
+	told = 0
+	done, err := s.e.CarryOut(t.Context(), store.Eraser{Gone: func(context.Context, string, []string) error { told++; return nil }})
+	if err != nil || told == 0 || len(done) != 1 || done[0].Records != 40 || done[0].Versions != 40 || done[0].Pages != 40 || done[0].Done.IsZero() {
+		t.Fatalf("told %d times, %+v, %v", told, done, err)
+	}
 }

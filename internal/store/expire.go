@@ -1,0 +1,193 @@
+// Expire: records past their retention are found by their clock.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+const expireBatch = 512 // records listed in one transaction
+
+// Expire lists the records of a kind that are older than its retention
+// (Options.Retention): whose clock is older, or, when it has none, that were
+// first seen earlier. They are counted and found no more, without a change: to
+// upstream nothing has happened. It says how many were listed; CarryOut does
+// the rest. It looks at what is too old, at what has no clock, and at nothing
+// else.
+func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	listed, err = db.expire(ctx, source, kind)
+	return listed, failed(false, err, "look for %s of %s past their retention", kind, source)
+}
+
+func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
+	horizon, k := db.o.horizon(source, kind), db.kind(source, kind)
+	if horizon == 0 || k == nil {
+		return 0, nil
+	}
+	list := func(all []found) error {
+		if err := db.mark(ctx, source, kind, 0, CauseAged, all); err != nil {
+			return err
+		}
+		listed += len(all)
+		return nil
+	}
+	unclocked := map[int64]string{}
+	for _, s := range db.shapesOf(k) {
+		old := aging{db: db, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
+		if err := old.each(ctx, list); err != nil {
+			return listed, err
+		}
+		none := aging{db: db, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
+		err := none.each(ctx, func(all []found) error {
+			for _, one := range all {
+				unclocked[one.record] = one.id
+			}
+			return nil
+		})
+		if err != nil {
+			return listed, err
+		}
+	}
+	if len(unclocked) == 0 {
+		return listed, nil
+	}
+	old := map[int64]string{}
+	if err := db.firstSeen(ctx, k, time.Unix(horizon, 0), unclocked, old); err != nil {
+		return listed, err
+	}
+	var all []found
+	for _, record := range slices.Sorted(maps.Keys(old)) {
+		all = append(all, found{kind: kind, id: old[record], record: record})
+	}
+	for part := range slices.Chunk(all, expireBatch) {
+		if err := list(part); err != nil {
+			return listed, err
+		}
+	}
+	return listed, nil
+}
+
+// shapesOf are the numbers of a kind's shapes.
+func (db *DB) shapesOf(k *kindRow) (numbers []int64) {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	for _, s := range db.catalog.shapes {
+		if s.kind == k {
+			numbers = append(numbers, s.number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// aging is a look at the records of one shape with clocks from..to-1.
+type aging struct {
+	db        *DB
+	kind      *kindRow
+	name      string
+	shape     int64
+	from, to  int64
+	unclocked bool
+}
+
+// each hands out records, a few at a time and each once, whose newest version
+// has such a clock, whatever those of other shapes have.
+func (a *aging) each(ctx context.Context, do func([]found) error) error {
+	below := spot{math.MaxInt64, math.MaxInt64}
+	flag := int64(0)
+	if a.unclocked {
+		flag = 1
+	}
+	for n := expireBatch; n == expireBatch; {
+		var all []found
+		err := a.db.read(ctx, func(c *conn) error {
+			var spots []spot
+			args := []driver.Value{a.shape, int64(0), int64(0), below.clock, below.record, a.from, a.to, flag, int64(expireBatch)}
+			err := c.query(selectSpots, 0, args, func(r []driver.Value) error {
+				spots = append(spots, spot{r[0].(int64), r[1].(int64)})
+				return nil
+			})
+			if n = len(spots); n > 0 {
+				below = spots[n-1]
+			}
+			s := &saving{db: a.db, c: c}
+			for _, one := range spots {
+				if err != nil {
+					return err
+				}
+				var id string
+				var clock int64
+				if id, clock, err = s.newest(one.record); err == nil && clock >= a.from && clock < a.to && (clock == 0) == a.unclocked {
+					all = append(all, found{kind: a.name, id: id, record: one.record})
+				}
+			}
+			return err
+		})
+		if err == nil && len(all) > 0 {
+			err = do(all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest is a record's id, and the clock of its newest version in any shape
+// that is not forgotten.
+func (s *saving) newest(record int64) (id string, clock int64, err error) {
+	version, forgotten := int64(0), int64(0)
+	err = s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+		if r[4].(int64)&stateForgotten != 0 {
+			forgotten = r[1].(int64)
+			return nil
+		}
+		version = max(version, r[1].(int64))
+		return nil
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	if version == 0 {
+		version = forgotten
+	}
+	if version == 0 {
+		return "", 0, damaged("record %d is not held", record)
+	}
+	if s.blocks == nil {
+		s.blocks = s.db.blocks(s.c)
+	}
+	e, err := s.blocks.entry(version)
+	if err != nil {
+		return "", 0, err
+	}
+	return e.id, e.clock, nil
+}
+
+var selectCame = &statement{head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
+
+// firstSeen moves those of the records without a clock that came before a time
+// to old.
+func (db *DB) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
+	return db.read(ctx, func(c *conn) error {
+		return c.query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
+			for i := range r[1].(int64) {
+				record := r[0].(int64) + i
+				if id, ok := unclocked[record]; ok {
+					old[record] = id
+				}
+			}
+			return nil
+		})
+	})
+}

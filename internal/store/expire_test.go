@@ -1,0 +1,60 @@
+// Many records past their retention.
+
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// Each record that is too old is listed once, be they more than one transaction
+// lists, and those on the other side of the line stay.
+func TestExpireMany(t *testing.T) {
+	const many = 1300
+	now := storetest.Epoch
+	db, err := store.Open(t.Context(), eraseOptions(t, func() time.Time { return now }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: "/messages"}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: now}
+	for n := range many {
+		from := len(p.Body)
+		p.Body = append(p.Body, fmt.Sprintf(`{"sid": "SM%032d"}`, n)...)
+		clock := now.Unix() - int64(n/2) // two of each second
+		if n%10 == 9 {
+			clock = 0 // counts from when it was seen
+		}
+		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032d", n), Clock: clock, Start: from, End: len(p.Body)})
+	}
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(storetest.Keep) // the line is at the newest clock: those of that second stay
+	want := 0
+	for _, r := range p.Rows {
+		if r.Clock != 0 && r.Clock < storetest.Epoch.Unix() {
+			want++
+		}
+	}
+	for _, more := range []int{want, 0} {
+		if n, err := db.Expire(t.Context(), storetest.Source, "messages"); err != nil || n != more {
+			t.Fatalf("%d listed, %v, want %d", n, err, more)
+		}
+	}
+	now = now.Add(time.Second)
+	if n, err := db.Expire(t.Context(), storetest.Source, "messages"); err != nil || n != many-want {
+		t.Fatalf("%d listed a second later, %v, want %d", n, err, many-want)
+	}
+	if done, err := db.CarryOut(t.Context(), store.Eraser{}); err != nil || len(done) != 1 || done[0].Records != many {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}
