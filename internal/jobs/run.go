@@ -31,6 +31,14 @@ func (e *tooHeavy) Error() string {
 	return fmt.Sprintf("there is no room for %s now; it begins again when there is", bytesOf(e.bytes))
 }
 
+// Unwrap is understudy.ErrInvalid when there can never be room.
+func (e *tooHeavy) Unwrap() error {
+	if e.bytes > e.most {
+		return understudy.ErrInvalid
+	}
+	return nil
+}
+
 // Run is one run of a job. Its methods may be called by several goroutines, as
 // long as the kind's function has not returned.
 type Run struct {
@@ -118,7 +126,8 @@ func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 // what it weighed before. Less is always granted. When there is no room for
 // more now it returns an error: the run is to return it, wrapped or not, and
 // the job begins again once there is room for that weight, which is not counted
-// as an attempt the first few times. More than jobs.memory fails the job.
+// as an attempt the first few times. More than jobs.memory fails the job: that
+// error wraps understudy.ErrInvalid.
 func (u *Run) Weigh(_ context.Context, bytes int64) error {
 	bytes = max(bytes, 0)
 	u.mu.Lock()
