@@ -18,11 +18,14 @@ const parentAge = 10 * time.Second
 // it forgets by itself: its clock is further back than the spec says, or what it
 // lies under is final. When what is known of the parent is too old to tell, the
 // parent is fetched first; when that fails the record is not taken for deleted.
-// A record without a clock, or under nothing that is held, was deleted.
+// A record without any time, or under nothing that is held, was deleted.
 func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
 	spec := k.source.Spec.Kind(k.name)
 	if spec.Forgets.Days > 0 {
-		clock := understudy.Unix(spec.Field(spec.Clock).Type, []byte(textOf(rec.Body, spec.Clock)))
+		clock := unixOf(spec, spec.Clock, rec.Body)
+		if clock == 0 {
+			clock = unixOf(spec, spec.Order, rec.Body) // never sent, never started
+		}
 		if clock != 0 && m.now().Unix()-clock > int64(spec.Forgets.Days)*24*60*60 {
 			return true
 		}
@@ -73,6 +76,14 @@ func (m *Mirror) known(ctx context.Context, s *source, k *understudy.Kind, id st
 		look(l.Shape)
 	}
 	return last
+}
+
+// unixOf is the time in a field, 0 when there is none.
+func unixOf(k *understudy.Kind, name string, body []byte) int64 {
+	if f := k.Field(name); f != nil {
+		return understudy.Unix(f.Type, []byte(textOf(body, name)))
+	}
+	return 0
 }
 
 // textOf is a field's value as text, "" when it is null or absent.
