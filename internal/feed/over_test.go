@@ -186,3 +186,19 @@ func TestIDsOfReplays(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A page of another site could read nothing, but keep the feed busy.
+func TestOtherSites(t *testing.T) {
+	t.Parallel()
+	r := open(t, some(), Options{})
+	for site, want := range map[string]int{"cross-site": 403, "same-origin": 200, "same-site": 200, "none": 200, "": 200} {
+		for _, path := range []string{"/-/feed?after=0&limit=1", "/-/feed.json"} {
+			if resp, body := r.get(t, "all", path, "Sec-Fetch-Site", site); resp.StatusCode != want {
+				t.Errorf("%s from %q: %d %s", path, site, resp.StatusCode, body)
+			}
+		}
+	}
+	if resp, _ := r.get(t, "all", "/-/feed.json", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document"); resp.StatusCode != 200 {
+		t.Errorf("a link is answered %d", resp.StatusCode)
+	}
+}

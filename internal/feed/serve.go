@@ -49,6 +49,12 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		f.refuse(w, r, invalid("a question has no body"))
 		return
 	}
+	// It could read nothing, but would take places and keep polls awake. Who
+	// follows a link comes as a document.
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
+		f.refuse(w, r, fmt.Errorf("feed: %w: a page of another site asks", understudy.ErrForbidden))
+		return
+	}
 	s, err := f.subscribe(ctx, r, pages)
 	if err != nil {
 		f.refuse(w, r, err)

@@ -93,6 +93,9 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
 		return http.StatusUnsupportedMediaType
 	}
+	if len(r.Header.Values(s.Spec.Hook.Header)) != 1 {
+		return http.StatusForbidden // not worth a body
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHookBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return http.StatusRequestEntityTooLarge
@@ -117,10 +120,7 @@ func hookForm(body string) (url.Values, bool) {
 // signed reports whether one of the request's signatures is right. There is one,
 // as a rule; which address it was made over is tried out.
 func (h *hook) signed(r *http.Request, s *understudy.Source, form url.Values, secret understudy.Secret) bool {
-	given := r.Header.Values(s.Spec.Hook.Header)
-	if len(given) != 1 {
-		return false
-	}
+	given := r.Header.Get(s.Spec.Hook.Header) // take has seen that there is one
 	target := r.URL.EscapedPath()
 	if strings.HasPrefix(r.RequestURI, "/") {
 		target = r.RequestURI // as it was written, query included
@@ -130,7 +130,7 @@ func (h *hook) signed(r *http.Request, s *understudy.Source, form url.Values, se
 	right := false
 	for _, origin := range h.origins {
 		want := hookSignature(signedText(origin+target, form), secret)
-		if hmac.Equal([]byte(want), []byte(given[0])) {
+		if hmac.Equal([]byte(want), []byte(given)) {
 			right = true
 		}
 	}
