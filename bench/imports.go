@@ -59,7 +59,7 @@ func imports(ctx context.Context, r *run) error {
 	var rules []string
 	for i := range n {
 		// Every page has a size of its own by which it is padded.
-		rules = append(rules, fmt.Sprintf(`{"match":"PageSize=%d","pad_mb":%d}`, 100+i, 1+(i*37)%importJobs))
+		rules = append(rules, fmt.Sprintf(`{"match":"PageSize=%d","pad_mb":%d}`, 100+i, 1+(i*37)%(importJobs-1)))
 	}
 	if err := (&rig{api: api}).faults(ctx, "["+strings.Join(rules, ",")+"]"); err != nil {
 		return err
@@ -123,7 +123,7 @@ func importer(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	client, err := upstream.New(upstream.Options{Source: src, Base: *api, Secret: understudy.NewSecret(apiToken), Rate: 1000, Concurrency: importJobs, MaxBody: 80 * mib, Logger: log})
+	client, err := upstream.New(upstream.Options{Source: src, Base: *api, Secret: understudy.NewSecret(apiToken), Rate: 1000, Concurrency: importJobs, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -28,16 +28,17 @@ type scale struct {
 	read   int64 // from the wire
 	grown  int64 // decoded
 	told   int64 // 0: nothing yet
+	most   int64 // no body may be longer
 }
 
 // heavyError is that of Weigh: it ends the fetch and is no failure of upstream's.
 type heavyError struct{ error }
 
-func newScale(ctx context.Context, weigh func(context.Context, int64) error, resp *http.Response, quiet *alarm, stall time.Duration) *scale {
+func newScale(ctx context.Context, weigh func(context.Context, int64) error, resp *http.Response, quiet *alarm, stall time.Duration, most int64) *scale {
 	if weigh == nil {
 		return nil
 	}
-	return &scale{ctx: ctx, weigh: weigh, quiet: quiet, stall: stall, length: resp.ContentLength}
+	return &scale{ctx: ctx, weigh: weigh, quiet: quiet, stall: stall, length: resp.ContentLength, most: most}
 }
 
 // tell tells a weight. Upstream is not blamed for the time that takes.
@@ -89,7 +90,7 @@ func (s *scale) grew(n int) error {
 	if s.grown += int64(n); s.grown < light || s.grown <= s.told {
 		return nil
 	}
-	return s.tell(s.guess())
+	return s.tell(max(min(s.guess(), s.most), s.grown))
 }
 
 // done corrects the last guess.

@@ -92,7 +92,7 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 	quiet.next(&lateError{"the answer stalled: nothing more", c.o.Stall}, c.o.Stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
 	if wantsBody(resp.StatusCode) {
-		a.body, err = c.read(resp, quiet, newScale(ctx, e.weigh, resp, quiet, c.o.Stall))
+		a.body, err = c.read(resp, quiet, newScale(ctx, e.weigh, resp, quiet, c.o.Stall, c.o.MaxBody))
 	}
 	if heavy := (*heavyError)(nil); errors.As(err, &heavy) {
 		return nil, true, err
