@@ -45,6 +45,13 @@ func (t *trip) weigh(ctx context.Context, by int64) error {
 	return &heavyError{err}
 }
 
+// moved reports whether the trip has brought a page.
+func (t *trip) moved() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pages > 0
+}
+
 // heavyError is the end of a run that there is no room for now.
 type heavyError struct{ error }
 

@@ -30,6 +30,7 @@ type Report struct {
 	Why      string     `json:"why,omitempty"`
 	Failed   bool       `json:"failed,omitempty"` // Why is an error a person has to see to
 	Down     string     `json:"down,omitempty"`   // why upstream cannot be asked now
+	Stuck    *time.Time `json:"stuck,omitempty"`  // since when it comes no further, though it tries
 	Ended    string     `json:"ended,omitempty"`
 	CaughtUp *time.Time `json:"caught_up_to,omitempty"`
 	Swept    *time.Time `json:"swept,omitempty"`
@@ -46,7 +47,7 @@ type Progress struct {
 
 // Report is a state as JSON.
 func (s State) Report() Report {
-	r := Report{Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Ended: s.Ended, CaughtUp: known(s.CaughtUp), Swept: known(s.Swept)}
+	r := Report{Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Stuck: known(s.Stuck), Ended: s.Ended, CaughtUp: known(s.CaughtUp), Swept: known(s.Swept)}
 	if s.Kept {
 		r.Progress = &Progress{Done: s.Done, Total: s.Total, ETA: int64(s.ETA / time.Second), Running: s.Running}
 	}

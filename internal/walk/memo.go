@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"understudy"
 )
@@ -35,16 +38,73 @@ type memo struct {
 	Top      []string `json:"top,omitempty"`
 	CaughtUp int64    `json:"caught_up,omitempty"`
 	Behind   int64    `json:"behind,omitempty"`
+	// Newest is when the newest page that left a gap came.
+	Newest int64 `json:"newest,omitempty"`
 	// After is the last change looked at, of a kind that lies under another.
 	After int64 `json:"after,omitempty"`
 
 	// Missed are records without a path of their own that the last sweep
 	// missed, by id.
 	Missed []string `json:"missed,omitempty"`
-	// Failed is why the last sync or sweep ended before its end.
-	Failed string `json:"failed,omitempty"`
+	// Failures are why walks ended before their ends, one a part, the newest
+	// last.
+	Failures []failure `json:"failures,omitempty"`
 	// Records is how many the last walk saw.
 	Records int64 `json:"records,omitempty"`
+}
+
+// failure is why a walk of one part ended before its end.
+type failure struct {
+	Part int64  `json:"part,omitempty"` // where its stretch ends; whole, tip
+	Why  string `json:"why"`
+	At   int64  `json:"at"`
+}
+
+// Parts that are no stretches.
+const (
+	whole = 0  // the whole lists
+	tip   = -1 // from the newest page to what is known
+)
+
+// Bounds of what is kept of failures.
+const (
+	maxFailures = 16
+	maxWhy      = 1024 // bytes
+)
+
+// fails notes why a part failed; it is so until its next walk ends well.
+func (m *memo) fails(part int64, why string, at int64) {
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part == part })
+	m.Failures = append(m.Failures, failure{part, strings.ToValidUTF8(why[:min(len(why), maxWhy)], ""), at})
+	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
+}
+
+// well notes that a part was walked to its end: c, when it is a stretch.
+func (m *memo) well(part int64, c span) {
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
+		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To // stretches have become longer
+	})
+}
+
+// failed is why a part failed last, "" when none has.
+func (m *memo) failed() string {
+	if n := len(m.Failures); n > 0 {
+		return m.Failures[n-1].Why
+	}
+	return ""
+}
+
+// rests reports whether a part failed so lately that it is not tried yet.
+func (m *memo) rests(part, now int64) bool {
+	return slices.ContainsFunc(m.Failures, func(f failure) bool {
+		return f.Part == part && now >= f.At && now-f.At < int64(failedRest/time.Second)
+	})
+}
+
+// forget drops what is known of what lies before a clock.
+func (m *memo) forget(before int64) {
+	m.Spans = m.Spans.without(before)
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part > 0 && f.Part <= before })
 }
 
 func noteName(name string) string { return "walk/" + name }

@@ -17,6 +17,9 @@ import (
 // round is how often it is looked what is due, or less when sweeps are frequent.
 const round = 30 * time.Second
 
+// failedRest is how long a part is left alone whose job has failed for good.
+const failedRest = 15 * time.Minute
+
 // Verbs are the jobs' names less the kind, and what runs them.
 func (w *Walker) verbs() map[string]func(context.Context, Run) error {
 	return map[string]func(context.Context, Run) error{"sync": w.sync, "catch up": w.catchUp, "sweep": w.sweep, "check": w.check}
@@ -124,10 +127,18 @@ func (w *Walker) keep(ctx context.Context, source, kind string) error {
 		}
 	}
 	m, err := w.read(ctx, x)
-	if err != nil || m.Keep && m.Failed == "" {
+	if err != nil || m.Keep && len(m.Failures) == 0 {
 		return err
 	}
-	return w.change(ctx, x, func(m *memo) { m.Keep, m.Failed = true, "" })
+	return w.change(ctx, x, func(m *memo) {
+		m.Keep, m.Failures = true, slices.Clone(m.Failures)
+		for i := range m.Failures {
+			m.Failures[i].At = 0 // tried now
+		}
+		if m.Rest == 0 {
+			m.Failures = nil // nothing is complete before it was tried again
+		}
+	})
 }
 
 // Drop ends that a kind is kept up; what is held stays. What lies under it is
@@ -168,6 +179,9 @@ func (w *Walker) due(ctx context.Context) error {
 
 func (w *Walker) dueOf(ctx context.Context, x *walked, m *memo) error {
 	if m.Rest == 0 {
+		if m.rests(whole, w.clock()) {
+			return nil
+		}
 		return w.promise(ctx, x, "sync", understudy.Bulk, errand{}, "")
 	}
 	if err := w.dueSweeps(ctx, x, m); err != nil {
@@ -204,7 +218,7 @@ func (w *Walker) dueSweeps(ctx context.Context, x *walked, m *memo) error {
 		after := w.o.Sweep/2 + w.o.Sweep/4*time.Duration(h.Sum32()%100)/100
 		return now-at >= int64(after/time.Second)
 	}
-	if old(m.Rest, "") {
+	if old(m.Rest, "") && !m.rests(whole, now) {
 		if err := w.promise(ctx, x, "sweep", understudy.Steady, errand{}, ""); err != nil {
 			return err
 		}
@@ -213,8 +227,9 @@ func (w *Walker) dueSweeps(ctx context.Context, x *walked, m *memo) error {
 		return nil
 	}
 	for _, c := range slices.Backward(w.cells(w.floor(x, now), m.Oldest, now)) {
-		part := "/" + strconv.FormatInt(c.From, 10)
-		if !old(m.Spans.oldest(c.From, c.To), part) {
+		// Named by its end: the oldest one's beginning moves with the clock.
+		part := "/" + strconv.FormatInt(c.To, 10)
+		if m.rests(c.To, now) || !old(m.Spans.oldest(c.From, c.To), part) {
 			continue
 		}
 		if err := w.promise(ctx, x, "sweep", understudy.Steady, errand{From: c.From, To: c.To}, part); err != nil {

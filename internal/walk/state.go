@@ -16,6 +16,7 @@ type State struct {
 	Failed   bool      // Why is an error a person has to see to
 	Running  bool      // a sync is under way
 	Down     string    // why upstream cannot be asked now; "" when it can
+	Stuck    time.Time // since when its walks come no further, though they try; zero: they do. Why says why
 	CaughtUp time.Time // when its newest records were last known without a gap
 	Swept    time.Time // since when every part of it was walked; zero: not yet
 	Ended    string    // that upstream keeps nothing older, when it said so
@@ -32,6 +33,42 @@ type pace struct {
 	done, total int64
 }
 
+// stop is what keeps a kind's walks from going on for now.
+type stop struct {
+	since time.Time
+	why   string
+}
+
+// stuck notes that a walk has to come back later. One that moved meanwhile is
+// stuck only since now.
+func (x *walked) stuck(now time.Time, why string, moved bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if moved || x.stop.since.IsZero() {
+		x.stop.since = now
+	}
+	x.stop.why = why
+}
+
+// goesOn notes that a walk came to an end.
+func (x *walked) goesOn() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.stop = stop{}
+}
+
+// stopped is what keeps a kind's walks from going on, those of the kind above
+// included: it is waited for.
+func (w *Walker) stopped(x *walked) stop {
+	x.mu.Lock()
+	s := x.stop
+	x.mu.Unlock()
+	if s.since.IsZero() && x.plan.under != nil {
+		return w.stopped(w.walks[x.source.Name+"/"+x.plan.under.Name])
+	}
+	return s
+}
+
 // paced begins to measure a sync.
 func (x *walked) paced(now time.Time, m *mark) {
 	x.mu.Lock()
@@ -45,11 +82,20 @@ func (x *walked) unpaced() {
 	x.now = pace{}
 }
 
+// rowsOf counts the rows of a page of one list. Of several lists the first
+// counts: the others may show the same records again.
+func rowsOf(list int, rows int64) int64 {
+	if list > 0 {
+		return 0
+	}
+	return rows
+}
+
 // progress tells how far the sync is; the mark's lock is held. A kind that is
 // walked twice counts half for each walk.
 func (s *syncing) progress() {
 	done, total := s.mark.Whole, int64(0)
-	if s.x.sliced() && s.mark.Probed {
+	if s.x.sliced() && (s.mark.Probed || !s.mark.Ended) {
 		done = (s.mark.Sliced + s.mark.Whole) / 2
 		total = s.guess()
 	}
@@ -61,28 +107,43 @@ func (s *syncing) progress() {
 	if total == 0 {
 		s.x.now.total = 0
 	}
+	all := s.x.now.total
 	s.x.mu.Unlock()
-	s.run.Progress(done, s.x.now.total, "")
+	s.run.Progress(done, all, "")
 }
 
-// guess is how many records there are, from how many lay in the time walked.
+// sure is the share of the stretches, one in so many, from which the others are
+// guessed: the newest alone, which is cut off and busier, tells little.
+const sure = 4
+
+// guess is how many records there are, from how many lay in the stretches that
+// were walked to their ends; 0: nobody knows yet.
 func (s *syncing) guess() int64 {
-	walked, all := 0, 0
+	if !s.mark.Probed {
+		return 0
+	}
+	walked, all, rows := 0, 0, s.mark.Sliced
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
 	for _, c := range s.w.cells(s.w.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
 		all++
 		if s.x.memo.Spans.covers(c.From, c.To, s.mark.Began) {
 			walked++
+			continue
+		}
+		for _, open := range s.mark.Cells {
+			if open.From == c.From {
+				rows -= open.Rows
+			}
 		}
 	}
 	switch {
-	case walked == 0:
-		return 0
 	case walked == all:
 		return max(s.mark.Sliced, s.mark.Whole)
+	case walked < 2 || walked*sure < all:
+		return 0
 	}
-	return s.mark.Sliced * int64(all) / int64(walked)
+	return rows * int64(all) / int64(walked)
 }
 
 // State is how complete a kind is now. ErrInvalid: no such kind; an error that
@@ -96,7 +157,7 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: m.Records, Failed: m.Failed != "", Down: w.o.Down(source)}
+	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: m.Records, Down: w.o.Down(source)}
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
@@ -119,7 +180,11 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 		s.Total = s.Done
 	}
 	if s.Kept {
-		s.Complete, s.Why, err = w.whole(ctx, x)
+		s.Why, s.Failed, err = w.lacks(ctx, x)
+		s.Complete = s.Why == "" && err == nil
+	}
+	if stop := w.stopped(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
+		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
 	}
 	return s, err
 }
@@ -133,37 +198,44 @@ func (w *Walker) swept(x *walked, m *memo) int64 {
 	return max(at, 0)
 }
 
-// whole derives whether nothing of a kind is missing, and if not, why.
-func (w *Walker) whole(ctx context.Context, x *walked) (bool, string, error) {
+// lacks says why something of a kind is missing, "" when nothing is, and
+// whether a person has to see to it. For the kind above, if there is one, too.
+func (w *Walker) lacks(ctx context.Context, x *walked) (why string, failed bool, err error) {
 	m, err := w.read(ctx, x)
 	if err != nil {
-		return false, "", err
+		return "", false, err
 	}
-	down := w.o.Down(x.source.Name)
-	switch at := w.swept(x, &m); {
-	case m.Failed != "":
-		return false, m.Failed, nil
-	case m.Rest == 0 && down != "":
-		return false, "not synced to its end; upstream: " + down, nil
-	case m.Rest == 0:
-		return false, "not synced to its end", nil
-	case m.Behind != 0:
-		return false, "catching up since " + moment(m.Behind), nil
-	case down == "" && w.clock()-at > int64(w.o.Sweep/time.Second):
-		if at == 0 {
-			return false, "a part was never walked", nil
-		}
-		return false, fmt.Sprintf("a part was not walked since %s", moment(at)), nil
-	}
-	if x.plan.under == nil {
-		return true, "", nil
+	why, failed = w.lacking(x, &m)
+	if x.plan.under == nil || failed {
+		return why, failed, nil
 	}
 	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
-	ok, why, err := w.whole(ctx, above)
-	if !ok && err == nil {
-		why = above.kind.Title + ": " + why
+	first, failed, err := w.lacks(ctx, above)
+	if first != "" && (failed || why == "") {
+		why = above.kind.Title + ": " + first
 	}
-	return ok, why, err
+	return why, failed, err
+}
+
+// lacking is what a kind lacks by itself.
+func (w *Walker) lacking(x *walked, m *memo) (why string, failed bool) {
+	down := w.o.Down(x.source.Name)
+	switch at := w.swept(x, m); {
+	case m.failed() != "":
+		return m.failed(), true
+	case m.Rest == 0 && down != "":
+		return "not synced to its end; upstream: " + down, false
+	case m.Rest == 0:
+		return "not synced to its end", false
+	case m.Behind != 0:
+		return "catching up since " + moment(m.Behind), false
+	case down == "" && w.clock()-at > int64(w.o.Sweep/time.Second):
+		if at == 0 {
+			return "a part was never walked", false
+		}
+		return "a part was not walked since " + moment(at), false
+	}
+	return "", false
 }
 
 func moment(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04:05 UTC") }

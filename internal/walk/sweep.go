@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/kit/folder"
+	"understudy/kit/jsonspan"
 )
 
 // sweep is the job "sweep KIND": of a stretch of time when the payload names
@@ -24,7 +25,11 @@ func (w *Walker) sweep(ctx context.Context, run Run) error {
 	if e.From != 0 || e.To != 0 {
 		s.stretch = &span{From: e.From, To: e.To}
 	}
-	return w.ended(ctx, x, s.all(ctx))
+	part := int64(whole)
+	if s.stretch != nil {
+		part = s.stretch.To
+	}
+	return w.ended(ctx, t, x, part, s.all(ctx))
 }
 
 // sweeping is one run of a sweep. One that broke off begins anew: what it saw
@@ -37,6 +42,7 @@ type sweeping struct {
 	before  folder.Folder // what was held when it began: id and parent
 	seen    folder.Folder // ids
 	rows    int64
+	cut     bool // a list was walked to the floor and not to its end
 }
 
 // entry is one id and the record it lies under.
@@ -80,11 +86,14 @@ func (s *sweeping) all(ctx context.Context) error {
 		return err
 	}
 	return s.w.change(ctx, s.x, func(m *memo) {
+		m.forget(s.w.floor(s.x, s.began))
 		if s.stretch != nil {
 			m.Spans = m.Spans.add(s.stretch.From, s.stretch.To, s.began)
+			m.well(s.stretch.To, *s.stretch)
 			return
 		}
 		m.Rest, m.Records = max(m.Rest, s.began), s.rows
+		m.well(whole, span{})
 	})
 }
 
@@ -184,6 +193,7 @@ func (s *sweeping) one(ctx context.Context, list int, see func(*understudy.Page)
 			return err
 		}
 		if s.w.past(page, floor) {
+			s.cut = true
 			return errEnough
 		}
 		return nil
@@ -263,17 +273,45 @@ func (s *sweeping) still(ctx context.Context, missing []entry) ([]entry, error) 
 		}
 		held := false
 		for _, shape := range s.x.shapes() {
-			_, err := s.w.o.Store.Record(ctx, s.x.source.Name, s.x.kind.Name, shape, e.id)
+			rec, err := s.w.o.Store.Record(ctx, s.x.source.Name, s.x.kind.Name, shape, e.id)
 			if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 				return nil, err
 			}
-			held = held || err == nil
+			held = held || err == nil && !s.beyond(rec)
 		}
 		if held {
 			out = append(out, e)
 		}
 	}
 	return out, nil
+}
+
+// beyond reports whether the walk did not go as far as where a record stands
+// that has no clock. One whose place nobody knows is not judged by a walk that
+// saw part of the list.
+func (s *sweeping) beyond(rec *understudy.Record) bool {
+	if !s.cut || s.stretch != nil {
+		return false
+	}
+	k := s.x.kind
+	if clock := unixOf(k, k.Clock, rec.Body); clock != 0 {
+		return false
+	}
+	at := unixOf(k, k.Order, rec.Body)
+	return at == 0 || at < s.w.floor(s.x, s.began)
+}
+
+// unixOf is the time in a field of a body, 0 when there is none.
+func unixOf(k *understudy.Kind, name string, body []byte) int64 {
+	f := k.Field(name)
+	if f == nil {
+		return 0
+	}
+	v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, name)
+	if !ok || v.Kind == jsonspan.Null {
+		return 0
+	}
+	return understudy.Unix(f.Type, []byte(jsonspan.Text(body, v)))
 }
 
 // over reports whether a record that others lie under is final or gone, so that
@@ -324,8 +362,9 @@ type Remover interface {
 	Remove(ctx context.Context, source, kind, id string) error
 }
 
-// maxMissed bounds what is remembered between two sweeps.
-const maxMissed = 1000
+// maxMissed bounds what is remembered between two sweeps, in bytes of ids: what
+// is known of a kind has to fit into a note.
+const maxMissed = 24 << 10
 
 // unnamed sees to those without a path of their own: missing in two sweeps in a
 // row is gone.
@@ -335,9 +374,12 @@ func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
 		return err
 	}
 	var again []string
+	size := 0
 	for _, id := range ids {
 		if !slices.Contains(m.Missed, id) {
-			again = append(again, id)
+			if size += len(id) + 3; size <= maxMissed {
+				again = append(again, id)
+			}
 			continue
 		}
 		if s.w.o.Remover == nil {
@@ -347,5 +389,5 @@ func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
 			return err
 		}
 	}
-	return s.w.change(ctx, s.x, func(m *memo) { m.Missed = again[:min(len(again), maxMissed)] })
+	return s.w.change(ctx, s.x, func(m *memo) { m.Missed = again })
 }

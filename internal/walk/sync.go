@@ -45,6 +45,7 @@ type mark struct {
 // openCell is a stretch under way.
 type openCell struct {
 	From int64 `json:"from"`
+	Rows int64 `json:"rows,omitempty"` // seen of it
 	place
 }
 
@@ -98,26 +99,34 @@ func (w *Walker) sync(ctx context.Context, run Run) error {
 	}
 	x.paced(w.o.Now(), &s.mark)
 	err = s.all(ctx)
-	return w.ended(ctx, x, err)
+	x.unpaced()
+	return w.ended(ctx, t, x, whole, err)
 }
 
-// ended notes why a walk ended early, and hands the error on.
-func (w *Walker) ended(ctx context.Context, x *walked, err error) error {
-	x.unpaced()
+// ended notes why a walk of a part ended early, and hands the error on. One
+// that ended well has noted that itself.
+func (w *Walker) ended(ctx context.Context, t *trip, x *walked, part int64, err error) error {
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errAbove):
+		return err // somebody ended it, or it is not its turn
+	case err == nil:
+		x.goesOn()
+		return nil
+	case comesBack(err):
+		// A sweep begins anew: what it has brought is no progress.
+		x.stuck(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
+		return err
+	}
+	x.goesOn()
+	return errors.Join(err, w.change(ctx, x, func(m *memo) { m.fails(part, err.Error(), w.clock()) }))
+}
+
+// comesBack reports whether the job begins again where it was, by itself, until
+// what is in its way is over. What can never have the room it needs does not.
+func comesBack(err error) bool {
 	var later *understudy.Later
 	var heavy *heavyError
-	if ctx.Err() != nil || errors.As(err, &later) || errors.As(err, &heavy) || err != nil && passing(err) {
-		return err // it comes back by itself
-	}
-	why := ""
-	if err != nil {
-		why = err.Error()
-	}
-	m, rerr := w.read(ctx, x)
-	if rerr == nil && m.Failed != why {
-		rerr = w.change(ctx, x, func(m *memo) { m.Failed = why })
-	}
-	return errors.Join(err, rerr)
+	return errors.As(err, &later) || passing(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
 }
 
 func (s *syncing) all(ctx context.Context) error {
@@ -129,7 +138,7 @@ func (s *syncing) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.x.sliced() && !s.mark.Ended && s.mark.Whole > 0 {
+	if s.x.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.lists) > 1) {
 		if err := s.slices(ctx); err != nil {
 			return err
 		}
@@ -267,8 +276,9 @@ func (s *syncing) cell(ctx context.Context, c span) error {
 		}
 		err := s.stretch(ctx, s.x.plan, list, c, at, func(page *understudy.Page, next place) error {
 			return s.keep(ctx, func(m *mark) {
-				m.Sliced += within(page, c)
-				m.put(c.From, next)
+				rows := rowsOf(list, within(page, c))
+				m.Sliced += rows
+				m.put(c.From, rows, next)
 			})
 		})
 		if err != nil {
@@ -333,17 +343,18 @@ func (s *syncing) open(from int64) place {
 }
 
 // put notes where a stretch goes on after a page.
-func (m *mark) put(from int64, at place) {
+func (m *mark) put(from, rows int64, at place) {
 	if at.Next == "" {
 		at.List++
 	}
 	for i := range m.Cells {
 		if m.Cells[i].From == from {
 			m.Cells[i].place = at
+			m.Cells[i].Rows += rows
 			return
 		}
 	}
-	m.Cells = append(m.Cells, openCell{from, at})
+	m.Cells = append(m.Cells, openCell{from, rows, at})
 }
 
 // within counts the rows of a page whose clocks lie in a stretch.
@@ -371,7 +382,7 @@ func (s *syncing) rest(ctx context.Context) error {
 				next.Next = ""
 			}
 			err := s.keep(ctx, func(m *mark) {
-				m.Whole += int64(len(page.Rows))
+				m.Whole += rowsOf(at.List, int64(len(page.Rows)))
 				m.Rest, m.Ended = s.x.following(next)
 			})
 			if err == nil && next.Next == "" {
@@ -402,10 +413,37 @@ func (w *Walker) past(page *understudy.Page, floor int64) bool {
 	return clocked && floor != early
 }
 
+// now is the newest page after a sync that took long: what came since it began
+// is known then, or that there is more of it than a page. nil: it took not long.
+func (s *syncing) now(ctx context.Context) (*head, error) {
+	if s.w.clock()-s.mark.Began < int64(soonest/time.Second) {
+		return nil, nil
+	}
+	first, err := s.x.page(0, "", span{early, late, 0}, s.w.o.Page)
+	if err != nil {
+		return nil, err
+	}
+	began := s.w.clock()
+	page, err := s.fetch(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	if page.Status != http.StatusOK {
+		return nil, &refusal{page, s.x.source.Spec}
+	}
+	return &head{ids: every(page), next: page.Next.URI, at: began}, nil
+}
+
 // finish makes what was walked count.
 func (s *syncing) finish(ctx context.Context) error {
 	floor := s.w.floor(s.x, s.mark.Began)
-	return s.w.change(ctx, s.x, func(m *memo) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.w.change(ctx, s.x, func(m *memo) {
+		m.forget(floor)
+		m.Failures = nil
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
 		if s.x.sliced() {
@@ -416,7 +454,14 @@ func (s *syncing) finish(ctx context.Context) error {
 			}
 		}
 		if s.mark.Began >= m.CaughtUp {
-			m.Top, m.CaughtUp, m.Behind = s.mark.Top, s.mark.Began, 0
+			m.Top, m.CaughtUp, m.Behind, m.Newest = s.mark.Top, s.mark.Began, 0, 0
+		}
+		if now != nil && !m.reaches(now) {
+			m.behind(now.at) // before it is called complete
 		}
 	})
+	if err != nil || now == nil {
+		return err
+	}
+	return s.w.tick(ctx, s.x, *now)
 }

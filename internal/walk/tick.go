@@ -87,22 +87,42 @@ func (w *Walker) tick(ctx context.Context, x *walked, h head) error {
 	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
 		return err
 	}
-	if overlaps(h.ids, m.Top) || h.next == "" {
+	if m.reaches(&h) {
 		return w.change(ctx, x, func(m *memo) { m.reach(h.ids, h.at) })
 	}
-	if m.Behind == 0 {
-		if err := w.change(ctx, x, func(m *memo) { m.Behind = h.at }); err != nil {
+	if m.Behind == 0 || h.at > m.Newest {
+		if err := w.change(ctx, x, func(m *memo) { m.behind(h.at) }); err != nil {
 			return err
 		}
+	}
+	if m.rests(tip, w.clock()) {
+		return nil
 	}
 	return w.promise(ctx, x, "catch up", understudy.Steady, errand{Next: h.next, Top: h.ids, At: h.at}, "")
 }
 
-// reach moves the mark up to a page that leaves no gap.
-func (m *memo) reach(ids []string, at int64) {
-	if at >= m.CaughtUp {
-		m.Top, m.CaughtUp, m.Behind = ids, at, 0
+// reaches reports whether a newest page leaves no gap to what is known.
+func (m *memo) reaches(h *head) bool { return overlaps(h.ids, m.Top) || h.next == "" }
+
+// behind notes a newest page that leaves a gap.
+func (m *memo) behind(at int64) {
+	if m.Behind == 0 {
+		m.Behind = at
 	}
+	m.Newest = max(m.Newest, at)
+}
+
+// reach moves the mark up to a page that leaves no gap. One that came later may
+// leave a gap to this one; the next page tells.
+func (m *memo) reach(ids []string, at int64) {
+	if at < m.CaughtUp {
+		return
+	}
+	m.Top, m.CaughtUp = ids[:min(len(ids), maxTop)], at
+	if m.Behind = 0; m.Newest > at {
+		m.Behind = m.Newest
+	}
+	m.well(tip, span{})
 }
 
 // overlaps reports whether a page has a record of those known to be newest.
@@ -127,6 +147,12 @@ func (w *Walker) catchUp(ctx context.Context, run Run) error {
 	if x.plan.under != nil {
 		return w.follow(ctx, t, x)
 	}
+	return w.ended(ctx, t, x, tip, w.fillGap(ctx, t, x, &e))
+}
+
+// fillGap walks from a newest page to what is known.
+func (w *Walker) fillGap(ctx context.Context, t *trip, x *walked, e *errand) error {
+	run := t.run
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 || e.At < m.CaughtUp {
 		return err

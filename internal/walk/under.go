@@ -31,12 +31,12 @@ const batch = 1000
 // nested fills up a kind that lies under another.
 func (s *syncing) nested(ctx context.Context) error {
 	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
-	ready, why, err := s.w.whole(ctx, above)
+	why, _, err := s.w.lacks(ctx, above)
 	if err != nil {
 		return err
 	}
-	if !ready {
-		return &understudy.Later{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s come first: %s", s.x.name(), above.kind.Title, why)}
+	if why != "" {
+		return &understudy.Later{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s %w: %s", s.x.name(), above.kind.Title, errAbove, why)}
 	}
 	if s.mark.Top == nil {
 		after, err := s.w.lastChange(ctx, s.x.source.Name, 0)
@@ -53,10 +53,14 @@ func (s *syncing) nested(ctx context.Context) error {
 		}
 	}
 	return s.w.change(ctx, s.x, func(m *memo) {
+		m.Failures = nil
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
 		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
 	})
 }
+
+// errAbove: the kind above is not complete.
+var errAbove = errors.New("come first")
 
 // aboveWait is how soon a sync looks again whether the kind above is complete.
 const aboveWait = 5 * time.Second

@@ -134,6 +134,7 @@ type walked struct {
 	memo   memo
 	loaded bool
 	now    pace // of the sync under way
+	stop   stop // what keeps its walks from going on
 }
 
 // New makes a walker. Errors: what Options lack.

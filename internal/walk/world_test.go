@@ -31,6 +31,7 @@ kinds:
   - name: letters
     id: [id]
     clock: sent
+    order: made
     lists:
       - path: "/{who}/letters"
         key: letters
@@ -39,7 +40,7 @@ kinds:
           - {name: to, field: sent, op: until, type: epoch}
     instances: [{path: "/{who}/letters/{id}", id: [id]}]
     final: [{field: state, in: [done]}]
-    fields: [{name: id}, {name: sent, type: epoch}, {name: state}, {name: stamps, type: int}]
+    fields: [{name: id}, {name: sent, type: epoch}, {name: state}, {name: stamps, type: int}, {name: made, type: epoch}]
   - name: stamps
     id: [id]
     clock: made
@@ -65,6 +66,7 @@ kinds:
 type thing struct {
 	id, parent string
 	clock      int64
+	made       int64 // its place in the list when it has no clock
 	open       bool
 	stamps     int
 	version    int
@@ -89,6 +91,7 @@ type world struct {
 	jobs    []understudy.Job
 	polls   []string
 	down    string
+	heavy   int64 // bytes every page says it weighs
 }
 
 type held struct {
@@ -131,6 +134,11 @@ func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed,
 	}
 	if err := ctx.Err(); err != nil {
 		return understudy.Landed{}, err
+	}
+	if w.heavy > 0 {
+		if err := f.Weigh(ctx, w.heavy); err != nil {
+			return understudy.Landed{}, fmt.Errorf("fill: %w", err)
+		}
 	}
 	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.Shape(), Status: 200, At: time.Now()}
 	n := len(w.changes)
@@ -263,7 +271,7 @@ func (w *world) Record(_ context.Context, _, kind, _, id string) (*understudy.Re
 	if h == nil {
 		return nil, understudy.ErrNotFound
 	}
-	return &understudy.Record{ID: id, Number: h.number, Since: h.since, Seen: h.seen, Final: !h.open, Body: fmt.Appendf(nil, `{"stamps":"%d"}`, h.stamps)}, nil
+	return &understudy.Record{ID: id, Number: h.number, Since: h.since, Seen: h.seen, Final: !h.open, Body: fmt.Appendf(nil, `{"stamps":"%d","made":%d}`, h.stamps, h.made)}, nil
 }
 
 func (w *world) Changes(_ context.Context, _ string, after int64, limit int) ([]understudy.Change, error) {
@@ -305,6 +313,9 @@ func (w *world) Enqueue(_ context.Context, jobs ...understudy.Job) ([]int64, err
 	return numbers, nil
 }
 
+// room is what a run may weigh.
+const room = 1 << 30
+
 // run is a run of a job in the world.
 type run struct {
 	job    understudy.Job
@@ -318,6 +329,9 @@ func (r *run) Progress(_, _ int64, _ string) {}
 func (r *run) Weigh(_ context.Context, n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n > room {
+		return fmt.Errorf("it weighs %d bytes, more than there are: %w", n, understudy.ErrInvalid)
+	}
 	r.weight, r.most = n, max(r.most, n)
 	return nil
 }
@@ -401,7 +415,7 @@ func letters(n int, every time.Duration, newest time.Time) []thing {
 	out := make([]thing, n)
 	for i := range out {
 		out[i] = thing{id: fmt.Sprintf("L%06d", n-i), clock: newest.Add(-time.Duration(i) * every).Unix()}
-		if i%10 == 3 {
+		if out[i].made = out[i].clock; i%10 == 3 {
 			out[i].clock = 0
 		}
 	}
