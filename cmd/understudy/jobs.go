@@ -22,15 +22,21 @@ type jobsConfig struct {
 	KeepFor duration `yaml:"keep_for"` // how long at most, default 720h
 }
 
+// Limits of what the settings take.
+const (
+	mostWorkers = 256
+	mostKept    = 1_000_000
+)
+
 // leastLease leaves a run time to be heard of three times.
 const leastLease = 3 * time.Second
 
 func (j *jobsConfig) check() error {
 	switch {
-	case j.Workers < 0:
-		return fmt.Errorf("workers: %d is negative", j.Workers)
-	case j.Keep < 0:
-		return fmt.Errorf("keep: %d is negative", j.Keep)
+	case j.Workers < 0 || j.Workers > mostWorkers:
+		return fmt.Errorf("workers: %d; write a number from 1 to %d", j.Workers, mostWorkers)
+	case j.Keep < 0 || j.Keep > mostKept:
+		return fmt.Errorf("keep: %d; write a number from 1 to %d", j.Keep, mostKept)
 	case j.Lease != 0 && j.Lease.std() < leastLease:
 		return fmt.Errorf("lease: %v is too short; write at least %v", j.Lease.std(), leastLease)
 	}

@@ -30,8 +30,8 @@ type syncCmd struct {
 const (
 	syncEvery = 250 * time.Millisecond // between two looks at how far it is
 	syncAsk   = 20 * time.Second       // for one answer of the server
-	// syncPatience is how long upstream may be down before the command gives up;
-	// the server does not.
+	// syncPatience is how long upstream may be down, or the walk come no further,
+	// before the command gives up; the server does not.
 	syncPatience = 2 * time.Minute
 )
 
@@ -89,7 +89,10 @@ func (c *syncCmd) alone(ctx context.Context, p *process, settings *purgeCmd, dir
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- h.serve(ctx, nil, nil) }()
+	go func() {
+		defer stop() // nobody walks any more
+		ended <- h.serve(ctx, nil, nil)
+	}()
 	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) {
 		if err := h.order(ctx, o, first); err != nil {
 			return walk.Report{}, err
@@ -141,6 +144,10 @@ func watchSync(ctx context.Context, p *process, o walk.Order, ask func(ctx conte
 			return err
 		case r.Failed:
 			return errors.New(r.Why)
+		case !r.Kept:
+			return errors.New("somebody ended the sync: it is kept up no longer")
+		case r.Stuck != nil && time.Since(*r.Stuck) > syncPatience:
+			return fmt.Errorf("%s; the sync goes on when it can", r.Why)
 		case r.Down == "":
 			down = time.Time{}
 		case down.IsZero():

@@ -28,10 +28,13 @@ type syncConfig struct {
 	Page    int      `yaml:"page"`    // records asked for at once, default the most upstream gives
 }
 
+// mostSlices bounds what a sync has under way: where each goes on is in one mark.
+const mostSlices = 32
+
 func (s *syncConfig) check() error {
 	switch {
-	case s.Slices < 0:
-		return fmt.Errorf("slices: %d is negative", s.Slices)
+	case s.Slices < 0 || s.Slices > mostSlices:
+		return fmt.Errorf("slices: %d; write a number from 1 to %d", s.Slices, mostSlices)
 	case s.Page < 0:
 		return fmt.Errorf("page: %d is negative", s.Page)
 	case s.Slice != 0 && s.Slice.std() < time.Hour:
