@@ -1,0 +1,70 @@
+// Tests of how the command that syncs ends.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy/internal/walk"
+)
+
+// The command ends with nothing but completeness, or with the reason; whatever
+// the server says, it does not wait for ever.
+func TestASyncEnds(t *testing.T) {
+	progress := &walk.Progress{Done: 7}
+	for name, c := range map[string]struct {
+		says  func(began time.Time) walk.Report
+		after time.Duration // at most
+		text  string        // of the error; "": it ends well
+	}{
+		"complete": {func(time.Time) walk.Report { return walk.Report{Kept: true, Complete: true, Progress: progress} }, 0, ""},
+		"failed":   {func(time.Time) walk.Report { return walk.Report{Kept: true, Failed: true, Why: "it is too heavy"} }, 0, "it is too heavy"},
+		"dropped": {func(began time.Time) walk.Report {
+			return walk.Report{Kept: time.Since(began) < time.Minute, Why: "not synced to its end"}
+		}, 2 * time.Minute, "somebody ended the sync"},
+		"down": {func(time.Time) walk.Report {
+			return walk.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}
+		}, syncPatience + time.Second, "upstream cannot be asked: the credential is refused"},
+		"stuck": {func(began time.Time) walk.Report {
+			return walk.Report{Kept: true, Why: "not synced: a page always fails", Stuck: &began}
+		}, syncPatience + time.Second, "a page always fails"},
+		"stuck for a while, then not": {func(began time.Time) walk.Report {
+			now := time.Now()
+			if now.Sub(began) > time.Hour {
+				return walk.Report{Kept: true, Complete: true, Progress: progress}
+			}
+			return walk.Report{Kept: true, Why: "not synced", Stuck: &now}
+		}, time.Hour + time.Minute, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var out bytes.Buffer
+				err := watchSync(t.Context(), &process{stdout: &out}, walk.Order{Source: "a", Kind: "b"}, func(context.Context, bool) (walk.Report, error) {
+					return c.says(began), nil
+				})
+				if took := time.Since(began); took > c.after {
+					t.Errorf("it ended after %v", took)
+				}
+				switch {
+				case c.text == "" && (err != nil || !strings.Contains(out.String(), "a/b is complete: 7 records")):
+					t.Errorf("%q, %v", out.String(), err)
+				case c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text) || out.Len() > 0):
+					t.Errorf("error %v, %q", err, out.String())
+				}
+			})
+		})
+	}
+	broken := errors.New("no answer")
+	if err := watchSync(t.Context(), &process{stdout: &bytes.Buffer{}}, walk.Order{}, func(context.Context, bool) (walk.Report, error) {
+		return walk.Report{}, broken
+	}); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
