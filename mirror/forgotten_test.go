@@ -54,17 +54,24 @@ func shows(f understudy.Fetch, key string, things []*thing) *understudy.Page {
 func TestForgottenByAge(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration // of the message; 0: it was never sent
+		made time.Duration // how long ago it was made; 0: it does not say
 		kept bool
-	}{{401 * 24 * time.Hour, true}, {400*24*time.Hour + 2*time.Hour, true}, {398 * 24 * time.Hour, false}, {time.Minute, false}, {0, false}} {
+	}{
+		{age: 401 * 24 * time.Hour, kept: true}, {age: 400*24*time.Hour + 2*time.Hour, kept: true}, {age: 398 * 24 * time.Hour}, {age: time.Minute},
+		{}, {made: 401 * 24 * time.Hour, kept: true}, {made: 398 * 24 * time.Hour},
+		{age: 398 * 24 * time.Hour, made: 401 * 24 * time.Hour},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			var heard []understudy.Landed
 			s := open(t, 0, told(&heard))
-			sent := "null"
-			if c.age > 0 {
-				sent = `"` + time.Now().Add(-c.age).UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700") + `"`
+			ago := func(d time.Duration) string {
+				if d == 0 {
+					return "null"
+				}
+				return `"` + time.Now().Add(-d).UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700") + `"`
 			}
 			m := &thing{id: "SM" + sid(1)[2:], final: true}
-			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"date_sent":%s,"body":"hello"}`, m.id, account, sent)
+			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"date_sent":%s,"date_created":%s,"body":"hello"}`, m.id, account, ago(c.age), ago(c.made))
 			s.script(func() {
 				s.page = func(f understudy.Fetch) *understudy.Page { return shows(f, "messages", []*thing{m}) }
 			})
