@@ -196,7 +196,7 @@ var (
 	selectKept  = &statement{head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
 		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
 	selectIsOld = &statement{head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
-	updateBlock = &statement{head: "UPDATE block SET dictionary = ?, size = ?, body = ? WHERE number = ?"}
+	takeBlock   = &statement{head: "DELETE FROM block WHERE number = ? RETURNING shape, count"}
 	deleteBlock = &statement{head: "DELETE FROM block WHERE number = ?"}
 )
 
@@ -407,5 +407,15 @@ func (db *DB) putBlock(c *conn, b *block) error {
 	x.raw = appendBlock(x.raw[:0], b.entries)
 	var dictionary int64
 	x.packed, dictionary = db.packer.pack(x.packed[:0], x.raw, b.dictionary)
-	return c.exec(updateBlock, 0, dictionary, int64(len(x.raw)), x.packed, b.number)
+	// Most blocks shrink when they are written back. An update would leave each
+	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
+	var shape, count int64
+	found, err := c.one(takeBlock, []driver.Value{b.number}, func(r []driver.Value) { shape, count = r[0].(int64), r[1].(int64) })
+	if err == nil && !found {
+		err = damaged("block %d is missing", b.number)
+	}
+	if err != nil {
+		return err
+	}
+	return c.exec(insertBlock, 0, b.number, shape, dictionary, count, int64(len(x.raw)), x.packed)
 }
