@@ -133,12 +133,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// maxKinds is how many kinds the store takes in one claim.
+const maxKinds = 256
+
 // New makes a runner; it runs nothing before Run. Kinds are known by their
 // names: no two have the same, and every one has a Run.
 func New(o Options) (*Runner, error) {
 	o = o.withDefaults()
 	if o.Store == nil {
 		return nil, errors.New("jobs: a runner has a store")
+	}
+	if len(o.Kinds) > maxKinds {
+		return nil, fmt.Errorf("jobs: there are %d kinds, and at most %d can be claimed together", len(o.Kinds), maxKinds)
 	}
 	r := &Runner{o: o, kinds: map[string]*Kind{}, runs: map[lease]*Run{}, bell: make(chan struct{}, 1), scale: weigh.New(weigh.Options{Limit: o.Memory, Refuse: true}), alone: o.Alone}
 	for _, k := range o.Kinds {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -312,8 +313,30 @@ func TestTheArchiveIsTrimmed(t *testing.T) {
 func TestWhatIsNotTaken(t *testing.T) {
 	run := func(context.Context, *jobs.Run) error { return nil }
 	m := store.NewMemory(store.Options{})
+	var many []jobs.Kind
+	for i := range 256 {
+		many = append(many, jobs.Kind{Name: strconv.Itoa(i), Run: run})
+	}
+	// As many as are taken can be claimed, too.
+	most, err := jobs.New(jobs.Options{Store: m, Kinds: many})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := most.Enqueue(t.Context(), understudy.Job{Kind: "255"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- most.Run(ctx) }()
+	until(t, func() bool { return most.Stats().Done == 1 })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	for name, kinds := range map[string][]jobs.Kind{
-		"no name": {{Run: run}}, "no run": {{Name: "a"}}, "twice": {{Name: "a", Run: run}, {Name: "a", Run: run}}, "too heavy": {{Name: "a", Run: run, Weight: 1 << 40}},
+		"too many": append(many, jobs.Kind{Name: "a", Run: run}),
+		"no name":  {{Run: run}}, "no run": {{Name: "a"}}, "twice": {{Name: "a", Run: run}, {Name: "a", Run: run}}, "too heavy": {{Name: "a", Run: run, Weight: 1 << 40}},
 	} {
 		if _, err := jobs.New(jobs.Options{Store: m, Kinds: kinds}); err == nil {
 			t.Errorf("%s: no error", name)
