@@ -16,7 +16,7 @@ import (
 
 const (
 	eraseBatch   = 2048 // records that share one walk over the pages
-	eraseRecords = 8    // records in one transaction
+	eraseRecords = 32   // records in one transaction; those of one block together
 )
 
 // Eraser is what erasing needs beside the database. All may be nil.
@@ -377,9 +377,10 @@ func (b *batch) take(c *conn, part []erasing) error {
 		}
 	}
 	var records, versions, files int64
+	blocks := b.db.blocks(c) // each is packed anew once
 	for i := range part {
 		e := &part[i]
-		gone, err := b.takeOne(c, e)
+		gone, err := b.takeOne(c, blocks, e)
 		if err != nil {
 			return fmt.Errorf("record %d: %w", e.record, err)
 		}
@@ -392,13 +393,15 @@ func (b *batch) take(c *conn, part []erasing) error {
 			return err
 		}
 	}
+	if err := blocks.write(); err != nil {
+		return err
+	}
 	return c.exec(countErasure, 0, records, versions, int64(0), files, b.erasure)
 }
 
-func (b *batch) takeOne(c *conn, e *erasing) (gone int64, err error) {
+func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err error) {
 	rows := []driver.Value{e.record * slots, e.record*slots + slots - 1}
 	slices.SortFunc(e.versions, func(a, b int64) int { return cmp.Compare(a, b) })
-	blocks := b.db.blocks(c)
 	for _, v := range e.versions {
 		var current []int64
 		again := false
@@ -426,8 +429,8 @@ func (b *batch) takeOne(c *conn, e *erasing) (gone int64, err error) {
 			gone++
 		}
 	}
-	if err := blocks.write(); err != nil || e.cause != CauseAsked && e.cause != CauseAged {
-		return gone, err
+	if e.cause != CauseAsked && e.cause != CauseAged {
+		return gone, nil
 	}
 	if err := c.exec(updateForgotten, 0, rows...); err != nil {
 		return gone, err
