@@ -27,6 +27,10 @@ type trip struct {
 	w   *Walker
 	run Run
 
+	// alone is held for reading by each page on its way, and for writing by one
+	// for which there was no room beside the others.
+	alone sync.RWMutex
+
 	mu     sync.Mutex
 	weight int64
 	pages  int64 // brought so far
@@ -87,18 +91,38 @@ func (t *trip) fetch(ctx context.Context, target *understudy.Target) (*understud
 	return nil, &understudy.Later{Wait: 5 * time.Second, Err: err}
 }
 
-// once is one try.
+// once is one try. A page for which there is no room beside those that other
+// walks of the trip bring is brought again when they are done.
 func (t *trip) once(ctx context.Context, target *understudy.Target) (understudy.Landed, error) {
+	landed, crowded, err := t.fill(ctx, target, t.alone.RLocker())
+	var heavy *heavyError
+	if crowded && errors.As(err, &heavy) {
+		landed, _, err = t.fill(ctx, target, &t.alone)
+	}
+	return landed, err
+}
+
+// fill brings a page while it holds a lock, and says whether others had weight
+// too when there was no room for more.
+func (t *trip) fill(ctx context.Context, target *understudy.Target, lock sync.Locker) (landed understudy.Landed, crowded bool, err error) {
+	lock.Lock()
+	defer lock.Unlock()
 	var mu sync.Mutex
 	var mine int64
-	landed, err := t.w.o.Mirror.Fill(ctx, understudy.Fill{
+	landed, err = t.w.o.Mirror.Fill(ctx, understudy.Fill{
 		Target: target, Reason: understudy.Sync, RecordsOnly: target.List != nil,
 		Weigh: func(ctx context.Context, bytes int64) error {
 			mu.Lock()
 			by := bytes*factor - mine
 			mine += by
 			mu.Unlock()
-			return t.weigh(ctx, by)
+			err := t.weigh(ctx, by)
+			if err != nil {
+				mu.Lock()
+				crowded = t.held() > mine
+				mu.Unlock()
+			}
+			return err
 		},
 	})
 	mu.Lock()
@@ -106,7 +130,14 @@ func (t *trip) once(ctx context.Context, target *understudy.Target) (understudy.
 	if mine > 0 {
 		_ = t.weigh(ctx, -mine) // giving back does not fail
 	}
-	return landed, err
+	return landed, crowded, err
+}
+
+// held is what all pages on their way weigh.
+func (t *trip) held() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.weight
 }
 
 // passing reports whether an error goes away by itself.

@@ -262,6 +262,46 @@ func TestWithoutAPathTwoSweepsDecide(t *testing.T) {
 	})
 }
 
+// Very many that nobody can ask for one by one are believed to be gone later.
+func TestAListThatShowsNothingIsNotBelievedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 50 {
+			w.things["tags"] = append(w.things["tags"], thing{id: fmt.Sprint("t", i)})
+		}
+		all := w.things["tags"]
+		x := w.walker(Settings{})
+		if err := x.Keep(t.Context(), "post", "tags"); err != nil {
+			t.Fatal(err)
+		}
+		sweep := func() int {
+			if err := x.due(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.work(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(23 * time.Hour)
+			return len(w.has("tags"))
+		}
+		sweep()
+		w.things["tags"] = nil
+		for n := range 3 {
+			if held := sweep(); held != 50 {
+				t.Fatalf("after %d empty lists %d tags are held", n+1, held)
+			}
+		}
+		w.things["tags"] = all
+		sweep()
+		w.things["tags"] = nil
+		for n, want := range []int{50, 50, 50, 50, 0} {
+			if held := sweep(); held != want {
+				t.Errorf("after %d empty lists in a row %d tags are held, want %d", n+1, held, want)
+			}
+		}
+	})
+}
+
 func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

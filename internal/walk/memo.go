@@ -46,6 +46,9 @@ type memo struct {
 	// Missed are records without a path of their own that the last sweep
 	// missed, by id.
 	Missed []string `json:"missed,omitempty"`
+	// Thinned counts the sweeps in a row in which too many of these were missing
+	// to believe it at once.
+	Thinned int `json:"thinned,omitempty"`
 	// Failures are why walks ended before their ends, one a part, the newest
 	// last.
 	Failures []failure `json:"failures,omitempty"`

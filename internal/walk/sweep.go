@@ -225,12 +225,15 @@ const (
 	fewMissing = 20 // so many may always be
 	share      = 10 // and one in so many
 	sample     = 20
+	// thinned is how many sweeps in a row must miss very many that nobody can
+	// ask for one by one, until that is believed.
+	thinned = 4
 )
 
 // resolve finds out what became of what was held and not seen.
 func (s *sweeping) resolve(ctx context.Context, missing []entry) error {
 	missing, err := s.still(ctx, missing)
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
 	}
 	if len(missing) > fewMissing && len(missing)*share > s.before.Len() {
@@ -370,8 +373,13 @@ const maxMissed = 24 << 10
 // row is gone.
 func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
 	m, err := s.w.read(ctx, s.x)
-	if err != nil || s.stretch != nil || len(ids)+len(m.Missed) == 0 {
+	if err != nil || s.stretch != nil || len(ids)+len(m.Missed)+m.Thinned == 0 {
 		return err
+	}
+	if len(ids) > fewMissing && len(ids)*share > s.before.Len() && m.Thinned+1 < thinned {
+		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list, and none can be asked for by itself; nothing is removed yet",
+			"kind", s.x.name(), "missing", len(ids), "of", s.before.Len(), "seen", m.Thinned+1, "believed", thinned)
+		return s.w.change(ctx, s.x, func(m *memo) { m.Thinned++ })
 	}
 	var again []string
 	size := 0
@@ -389,5 +397,10 @@ func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
 			return err
 		}
 	}
-	return s.w.change(ctx, s.x, func(m *memo) { m.Missed = again })
+	return s.w.change(ctx, s.x, func(m *memo) {
+		m.Missed = again
+		if len(again) == 0 {
+			m.Thinned = 0
+		}
+	})
 }
