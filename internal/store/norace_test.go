@@ -5,3 +5,8 @@
 package store_test
 
 const walked = 10_000
+
+const (
+	crowded = 1
+	changed = 5_000
+)

@@ -6,3 +6,10 @@
 package store_test
 
 const walked = 3_000
+
+// crowded is the share of random histories near a limit, and changed how many
+// calls change in the test of density.
+const (
+	crowded = 4
+	changed = 2_000
+)

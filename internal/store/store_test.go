@@ -3,9 +3,11 @@
 package store_test
 
 import (
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,6 +53,7 @@ func inMemory(t testing.TB) string {
 }
 
 func TestDBWithALimit(t *testing.T) {
+	fewer(t, crowded)
 	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
 		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now})
 		if err != nil {
@@ -67,4 +70,18 @@ func TestMemoryWithALimit(t *testing.T) {
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	})
+}
+
+// fewer lets random tests make fewer checks than asked for, until the test ends.
+func fewer(t *testing.T, share int) {
+	checks := flag.Lookup("rapid.checks")
+	n, err := strconv.Atoi(checks.Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := checks.Value.String()
+	if err := flag.Set("rapid.checks", strconv.Itoa(max(n/share, 1))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", before) })
 }
