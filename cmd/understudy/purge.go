@@ -283,7 +283,7 @@ func (r runInfo) ask(ctx context.Context, method, path string, body []byte, into
 		return fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
 	}
 	switch {
-	case resp.StatusCode == http.StatusBadRequest:
+	case resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound:
 		return usageError{errors.New(failure.Error)}
 	case resp.StatusCode/100 != 2:
 		return fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, failure.Error)

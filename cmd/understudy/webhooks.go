@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,7 +44,7 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 		if err != nil {
 			return err
 		}
-		if err := run.command(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
+		if err := run.ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
 			return err
 		}
 		return printHooks(p.stdout, []feed.HookStats{one})
@@ -53,7 +52,7 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 	var all struct {
 		Webhooks []feed.HookStats `json:"webhooks"`
 	}
-	if err := run.command(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
+	if err := run.ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
 		return err
 	}
 	if len(all.Webhooks) == 0 {
@@ -71,37 +70,4 @@ func printHooks(w io.Writer, all []feed.HookStats) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", s.Name, s.Source, s.State, s.After, s.Behind, s.Delivered, s.Why)
 	}
 	return t.Flush()
-}
-
-// command asks the running server, with its token.
-func (r runInfo) command(ctx context.Context, method, path string, body []byte, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, method, r.Viewer+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+r.Token)
-	req.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode == http.StatusOK {
-		return json.Unmarshal(data, answer)
-	}
-	var problem struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(data, &problem) != nil || problem.Error == "" {
-		problem.Error = resp.Status
-	}
-	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound {
-		return usageError{errors.New(problem.Error)}
-	}
-	return fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, problem.Error)
 }
