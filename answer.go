@@ -21,6 +21,9 @@ type Ask struct {
 	// AsOf, when it is not zero, asks for what was known at that time: an
 	// answer made from history, upstream is not asked.
 	AsOf time.Time
+	// Wish, when it is not nil, asks for an answer composed from records; when
+	// coverage is not known, ErrNotMirrored.
+	Wish *Wish
 
 	// Turn is an opaque tag. Those who wait for upstream with different ones
 	// take turns, so that a flood of one does not starve another. It shapes

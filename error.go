@@ -31,6 +31,9 @@ var (
 	// ErrNotHeld: nothing held is what was asked for, and upstream was not to
 	// be asked.
 	ErrNotHeld = errors.New("not held")
+	// ErrNotMirrored: the answer can only be made from records, and not all that
+	// it takes are known to be held; the text says what is missing.
+	ErrNotMirrored = errors.New("not mirrored yet")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
 	// ErrLost: the lease of a job is not, or no longer, held by who speaks for

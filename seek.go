@@ -1,0 +1,92 @@
+// Seek: which held records are wanted, and in what order they come.
+
+package understudy
+
+// Place is where a record stands among those of its kind, as upstream's lists
+// showed them; the clock places only what no page has shown. A larger place is
+// nearer the top. It is the same for every shape of a record, stays when the
+// record changes or goes, and 0 is none. Places of different kinds can be
+// compared too: a record with a later clock has the larger one.
+type Place int64
+
+// Seek names held records that are present, in the order of their places: the
+// newest first, or the other way with Up. What a role may see is not its
+// business: whoever shows what it finds looks at a view.
+type Seek struct {
+	Source string   // "" = every source
+	Kinds  []string // none = every kind
+	// Shape, with exactly one kind, wants records in that shape only. "" = each
+	// record once, in the shape of its kind's first list or, when it is not held
+	// in that, in another.
+	Shape  string
+	Parent string // only those under it; "" = all
+	// From and To bound the time of a record's place (its clock's or, while it
+	// has none, that of its kind's order): in [From, To), Unix seconds; 0 = open.
+	// It is a coarse bound: what a page showed out of the clock's order may
+	// stand outside it.
+	From, To int64
+	Terms    []Term // all must hold
+	Text     *Text  // nil = any text
+	// Since wants only records that came or changed after the change of this
+	// number; with exactly one source. 0 = all.
+	Since int64
+	// Below goes on after a place (with Up: above it). 0 = from the beginning.
+	Below Place
+	Up    bool
+	Limit int // records at most; 0 = until the receiver has enough
+}
+
+// Term is one exact condition on a field. What a store finds by it may be more
+// than what fulfils it, never less: a receiver that must be exact looks at the
+// body.
+type Term struct {
+	Field string // dotted; with Number it may be "": any field of class phone
+	// Any are the values, decoded, one of which the field has. A boolean is
+	// "true" or "false"; null and the empty text cannot be asked for.
+	Any []string
+	// Number is a phone number in any form, compared by its digits.
+	Number string
+	// From and To, without Any and Number, bound a time: in [From, To), Unix
+	// seconds; 0 = open.
+	From, To int64
+}
+
+// Found is one record of a Seek.
+type Found struct {
+	*Record
+	Clock int64 // of its clock field in Unix seconds; 0 = null or none
+	Place Place
+}
+
+// TextOp says how a Text is made of its parts.
+type TextOp uint8
+
+// The ways.
+const (
+	TextWord   TextOp = iota // the one word in Words
+	TextPrefix               // a word that begins with the one in Words
+	TextPhrase               // the words, one right after the other; the last one a prefix when Prefix is set
+	TextAnd                  // all of Of
+	TextOr                   // one of Of
+	TextNot                  // the first of Of and not the second
+)
+
+// Text is a condition on the words of a record. Words are as somebody typed
+// them: a store cuts and folds them as it does the bodies.
+type Text struct {
+	Op     TextOp
+	Words  []string
+	Prefix bool
+	Of     []*Text
+	// In are the classes of fields that are looked at (ClassBody …; "" = plain
+	// fields), nil = all. Field, when it is set, is the one field meant; a store
+	// may look at all of its class.
+	In    []string
+	Field string
+}
+
+// Count is how many records a Seek finds.
+type Count struct {
+	N       int64
+	AtLeast bool // counting was broken off: there are this many or more
+}

@@ -1,0 +1,22 @@
+// Wish: what is asked of a list beyond what upstream's own parameters can say.
+
+package understudy
+
+import "time"
+
+// Wish is asked of a composed answer; upstream is never asked for it and
+// nothing made by it is kept.
+type Wish struct {
+	Up    bool  // oldest first
+	Since int64 // only what came or changed after the change of this number
+	Text  *Text // only what has these words
+	// Only, when it is set, says which records the asker may find. It is called
+	// before the list is cut into pages, from one goroutine at a time.
+	Only func(*Record) bool
+}
+
+// Coverage says that every record upstream has of a stretch of a list is held.
+type Coverage struct {
+	At  time.Time // when the oldest walk that it rests on began: the answer's age
+	Why string    // when there is none: what is missing, in words for whoever asked
+}
