@@ -132,6 +132,7 @@ func TestWhatIsShown(t *testing.T) {
 		if status, body := a.do("POST", fmt.Sprintf("/-/jobs/%d/cancel", n)); status != 200 || strings.Contains(body, "555") || !strings.Contains(body, `"stopping":true`) {
 			t.Errorf("%d %s", status, body)
 		}
+		synctest.Wait() // the replay ends, too
 		if l := a.list("?state=running"); len(l.Jobs) != 1 || !l.Jobs[0].Stopping {
 			t.Errorf("%+v", l)
 		}

@@ -227,7 +227,7 @@ func TestKillWorker(t *testing.T) {
 	for i := range killedWorkers { // periodic jobs go on, and what is compared must not
 		c.kill(i)
 	}
-	c.compare(db)
+	c.compare(db, kills)
 }
 
 func pause(d time.Duration) { <-time.After(d) }
@@ -277,7 +277,7 @@ func (c *crew) watch(db *store.DB) (stop func()) {
 }
 
 // compare holds what the store says against what was really done.
-func (c *crew) compare(db *store.DB) {
+func (c *crew) compare(db *store.DB, kills uint64) {
 	text, err := os.ReadFile(filepath.Join(c.folder, "lines"))
 	if err != nil {
 		c.Fatal(err)
@@ -328,7 +328,13 @@ func (c *crew) compare(db *store.DB) {
 		}
 	}
 	c.Logf("%v", counts)
-	if counts["least done"] == 0 || counts["most done"] == 0 || counts["most failed"] == 0 || counts["narrow done"] == 0 || counts["periodic done"] == 0 {
-		c.Errorf("too little was seen: %v", counts)
+	want := []string{"least done", "most done", "narrow done", "periodic done"}
+	if kills >= 100 { // a few may all miss the moments in which one of these runs
+		want = append(want, "most failed")
+	}
+	for _, name := range want {
+		if counts[name] == 0 {
+			c.Errorf("too little was seen: no %s in %v", name, counts)
+		}
 	}
 }
