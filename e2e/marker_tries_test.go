@@ -1,0 +1,202 @@
+// Tries: what every route is asked with in the test of markers.
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+var pathVariable = regexp.MustCompile(`\{[^}]+\}`)
+
+// ids are the ids of a kind worth asking for: records, troubles, one that is not there.
+func (g *garden) ids(k *understudy.Kind) []string {
+	if len(k.ID) == 0 {
+		return []string{""}
+	}
+	all := []string{g.id(k, 999)}
+	for n := range 2 * variants {
+		all = append(all, g.id(k, n))
+	}
+	for _, status := range troubles {
+		all = append(all, g.troubleID(k, status))
+	}
+	return all
+}
+
+// queriesOf are the queries a list is asked with. Filters go by the spec's
+// fields, so some are on what support may not see.
+func (g *garden) queriesOf(k *understudy.Kind, l *understudy.List) []string {
+	all := []string{"", "?understudy.as_of=" + time.Now().UTC().Format(time.RFC3339Nano), "?PageSize=50&Page=1&PageToken=PA" + g.id(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
+	for _, f := range l.Filters {
+		values := []string{"1"}
+		if f.Name == "Status" || f.Name == "Origin" {
+			for _, status := range troubles {
+				values = append(values, fmt.Sprint("trouble", status))
+			}
+		}
+		if slices.Contains([]string{understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeDate}, f.Type) {
+			values = append(values, "2026-06-01", "2026-06-01T10:00")
+		}
+		for _, v := range values {
+			all = append(all, "?"+understudy.Query{{Name: f.Name, Value: v}}.String())
+		}
+	}
+	return all
+}
+
+// triesOf is every request a route is asked with; none when nobody has said how.
+func (g *garden) triesOf(route string) []try {
+	method, path, ok := strings.Cut(route, " ")
+	if !ok {
+		method, path = "GET", route
+	}
+	switch {
+	case method == "POST" && path == "/-/timezone":
+		return []try{{method, path, "zone=Europe%2FBerlin&back=%2Ftwilio%2Fcalls", nil}, {method, path, "zone=Nowhere", nil}}
+	case method == "POST" && strings.HasPrefix(strings.TrimPrefix(path, "/-"), "/jobs/"): // of a job that is not there: those that are do their work
+		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
+	case path == "/-/feed", path == "/-/feed.json":
+		all := []try{{"GET", path + "?nonsense=1", "", nil}, {"GET", path + "?after=999999999", "", nil}}
+		for _, query := range []string{"after=0&wait=0s", "after=0&limit=1000&wait=0s", "after=0&wait=0s&kind=calls&field=from", "after=0&wait=0s&kind=messages&field=body", "after=0&wait=0s&field=x_new", "source=twilio&after=now&wait=0s"} {
+			all = append(all, reading(method, path+"?"+query)...)
+		}
+		return all
+	case path == "/-/webhooks/{name}":
+		return []try{{method, "/-/webhooks/none", `{"after":0}`, []string{"Content-Type", "application/json"}}}
+	case strings.HasPrefix(path, "/-/") && !strings.Contains(path, "{"):
+		return reading(method, path)
+	case path == "/-/static/{file}":
+		return reading(method, "/-/static/viewer.css")
+	case strings.HasPrefix(path, version), strings.HasPrefix(path, "/v1/"):
+		return g.dropInTries(method, path)
+	case !strings.Contains(path, "{"):
+		return reading(method, path)
+	case strings.HasPrefix(path, "/search"):
+		var all []try
+		for _, what := range []string{g.id(g.spec.Kind("calls"), 1), g.id(g.spec.Kind("participants"), 1), "%2B15005550006", "CA", "what"} {
+			all = append(all, reading(method, path+what)...)
+		}
+		return all
+	case strings.HasPrefix(path, "/{source}/number/"):
+		at := strings.NewReplacer("{source}", "twilio", "{number}", "+15005550006", "{other}", "+15005550001").Replace(path)
+		return reading(method, at)
+	case path == "/-/media/{token}": // those a page names are asked for besides
+		return reading(method, "/-/media/forged.token")
+	case strings.HasPrefix(path, "/{source}/{kind}"):
+		return g.viewerTries(method, path)
+	}
+	return nil
+}
+
+// reading asks as a program and a browser do: plain, packed, less its body,
+// anew, and by an ETag.
+func reading(method, path string) []try {
+	if method != "GET" {
+		return []try{{method, path, "", nil}}
+	}
+	return []try{
+		{"GET", path, "", nil},
+		{"GET", path, "", []string{"Accept-Encoding", "gzip", "Accept", "text/html"}},
+		{"HEAD", path, "", nil},
+		{"GET", path, "", []string{"Cache-Control", "no-cache", "Range", "bytes=0-99"}},
+	}
+}
+
+func (g *garden) viewerTries(method, path string) []try {
+	var all []try
+	for _, k := range g.spec.Kinds {
+		at := strings.NewReplacer("{source}", "twilio", "{kind}", k.Name).Replace(path)
+		switch {
+		case strings.Contains(at, "{id}"):
+			for _, id := range g.ids(k) {
+				one := strings.ReplaceAll(at, "{id}", id)
+				all = append(all, reading(method, one)...)
+				if len(k.ID) > 0 { // what is known of it, now and at once
+					moment := time.Now().UTC().Format(time.RFC3339Nano)
+					all = append(all, try{method, one + "?understudy.as_of=" + moment, "", nil}, try{method, one + "?compare=2150-01-01T00:00:00Z..2151-01-01T00:00:00Z", "", nil})
+				}
+			}
+		default:
+			for i, l := range k.Lists {
+				slug := ""
+				if i > 0 {
+					slug = "understudy.list=" + strings.ReplaceAll(strings.ToLower(l.Title), " ", "-")
+				}
+				for _, v := range pathVariable.FindAllString(l.Path, -1) {
+					if name := strings.Trim(v, "{}"); g.spec.Vars[name] == "" {
+						slug = strings.TrimPrefix(slug+"&"+name+"="+g.variable(name), "&")
+					}
+				}
+				for _, query := range g.queriesOf(k, l) {
+					if slug != "" {
+						query = "?" + slug + strings.Replace(query, "?", "&", 1)
+					}
+					all = append(all, reading(method, at+query)...)
+				}
+			}
+		}
+	}
+	if pathVariable.MatchString(all[0].path) {
+		return nil
+	}
+	return all
+}
+
+// dropInTries asks a path of the spec in every way.
+func (g *garden) dropInTries(method, path string) []try {
+	var all []try
+	for _, k := range g.spec.Kinds {
+		for _, l := range k.Lists {
+			if l.Path == path {
+				for _, query := range g.queriesOf(k, l) {
+					all = append(all, reading(method, g.fill(path, nil, "")+query)...)
+				}
+			}
+		}
+		for _, in := range k.Instances {
+			if in.Path == path {
+				for _, id := range g.ids(k) {
+					all = append(all, reading(method, g.fill(path, in.ID, id))...)
+				}
+			}
+		}
+		for _, m := range k.Media {
+			if m.Path == path {
+				for _, id := range g.ids(k) {
+					all = append(all, reading(method, g.fill(path, m.ID, id))...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// beside are requests to no route of any table.
+func beside(f face) []try {
+	all := []try{
+		{"GET", "/nowhere", "", nil}, {"GET", "/twilio/nothing", "", nil}, {"GET", "/elsewhere/calls", "", nil}, {"GET", "/-/nothing", "", nil},
+		{"GET", base + "/Balance.json", "", nil}, {"GET", base + "/Calls", "", nil}, {"GET", base + "/Calls.csv", "", nil}, {"GET", base + "/Calls.json/", "", nil},
+		{"OPTIONS", base + "/Calls.json", "", nil}, {"PUT", base + "/Calls.json", "", nil}, {"DELETE", base + "/Messages/SM00.json", "", nil},
+		{"POST", base + "/Calls.json", "To=1&From=2", nil}, {"POST", "/twilio/calls", "a=b", nil},
+	}
+	return append(all, try{"GET", "/", "", []string{"Host", "elsewhere.example"}}, try{"TRACE", "/", "", nil})
+}
+
+// sight is what one credential saw.
+type sight struct {
+	seen  map[string]marker // markers in what was sent
+	tags  map[string]string // ETags by face and path
+	count map[string]int    // answers by status
+	done  map[string]int    // answers by route
+	good  map[string]bool   // requests answered with a success
+	media map[string]string // contents a page named, and the cookie that opens them
+}
+
+// mediaLink is the address of a content as a page names it.
+var mediaLink = regexp.MustCompile(`/-/media/[^"' ?<>\\]+`)
