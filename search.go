@@ -1,0 +1,128 @@
+// Search: what is asked of every record at once by words, and what is found.
+
+package understudy
+
+import (
+	"fmt"
+	"time"
+)
+
+// SearchAsk is a search: a query's text and how its answer is wanted. The zero
+// value of every field but Text is a good one.
+type SearchAsk struct {
+	// Text is the query, in the grammar of docs/search.md; "" finds everything
+	// the caller sees.
+	Text   string
+	Source string   // "" = every source the caller may ask
+	Kinds  []string // none = every kind the caller sees; one it does not see is ErrForbidden
+	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best
+	// first), or a field by its name, a minus before it for the largest first.
+	// All but the first two look at the newest matches alone (see
+	// SearchResult.Window).
+	Sort   string
+	Facets bool   // count the matches by kind, status, direction and time, too
+	Cursor string // SearchResult.Next of an answer to the same ask by the same role; "" = from the beginning
+	Limit  int    // hits at most; 0 = DefaultHits, above MostHits is ErrInvalid
+}
+
+// How many hits an answer has.
+const (
+	DefaultHits = 50
+	MostHits    = 500
+)
+
+// SearchResult is the answer to a search, as its caller may see it: what the
+// caller's role hides was not matched, counted, sorted by or shown.
+type SearchResult struct {
+	Query string // the query as it was understood, in its full form
+	Hits  []SearchHit
+	Next  string // the cursor of what comes after; "" = that was all
+	// Partial says that time or a limit ended the search before Limit hits were
+	// found; Next goes on from there.
+	Partial bool
+	// Window, when it is not 0, is how many of the newest matches were put in
+	// order; More says that there are older ones, which were not.
+	Window int
+	More   bool
+	Notes  []string // what the caller should be told, in sentences
+	// Total and Facets are there when they were asked for.
+	Total  *Count
+	Facets []SearchFacet
+	// Meant is the one record whose id, or the one number ("+1555…"), the whole
+	// text is; both empty when it is neither. A record in it exists and is seen.
+	Meant SearchMeant
+}
+
+// SearchMeant is what a text names that is nothing but a name.
+type SearchMeant struct {
+	Source, Kind, ID string
+	Number           string // as typed, its marks taken out: + and digits
+}
+
+// SearchHit is one record found, as the caller sees it.
+type SearchHit struct {
+	Source, Kind, Shape string
+	ID                  string // "" when the role does not see the fields it is made of
+	URL                 string // the viewer's page of it, a path; "" without an ID
+	// Body is the record as the role sees it: hidden values are null, masked
+	// ones masked. It must not be changed.
+	Body     []byte
+	Clock    int64 // Unix seconds; 0 = none, or the role does not see it
+	Exact    bool  // its id is the text itself: it stands before all others
+	Snippets []SearchSnippet
+}
+
+// SearchSnippet is a piece of a field in which words were found.
+type SearchSnippet struct {
+	Field string // dotted
+	Text  string
+	// Marks are the places of the words in Text, in bytes: from each [0] to
+	// before [1], in order, none overlapping.
+	Marks [][2]int
+	// Before and After say that the field goes on there.
+	Before, After bool
+}
+
+// SearchFacet counts the matches by the values of a field.
+type SearchFacet struct {
+	// Name is what the values are of: "kind", the name of a field ("status"),
+	// "day" or "month" (of the clock, in UTC).
+	Name   string
+	Values []SearchValue // the most frequent first; days and months in order, the newest first
+	More   bool          // there are values that are not listed
+}
+
+// SearchValue is one value of a facet.
+type SearchValue struct {
+	Value string
+	Count Count
+	Term  string // what to add to the query to see these alone: "status:failed"
+}
+
+// SavedSearch is a query kept under a name: text and parameters, never an
+// answer. Whoever opens it searches as itself.
+type SavedSearch struct {
+	Name   string // 1 to 60 characters, unique among its owner's
+	Owner  string // the caller's name
+	Shared bool   // everyone who may search sees it; only its owner changes it
+	Ask    SearchAsk
+	At     time.Time
+}
+
+// SyntaxError is a query that cannot be understood, or a name in it that the
+// caller may not use. It wraps ErrInvalid or ErrForbidden.
+type SyntaxError struct {
+	Text      string // the query
+	At, End   int    // where in it, in bytes
+	Character int    // At in characters
+	Why       string // what is wrong there and what to do, a sentence
+	Kind      error  // ErrInvalid or ErrForbidden
+}
+
+// Error says where and why in one line.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("search: %v: character %d: %s", e.Kind, e.Character+1, e.Why)
+}
+
+// Unwrap is the kind of error.
+func (e *SyntaxError) Unwrap() error { return e.Kind }
