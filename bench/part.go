@@ -32,6 +32,7 @@ var parts = []part{
 	{"history", "what a record's past takes on disk", history},
 	{"imports", "64 jobs of 1 to 64 MB under one limit of memory", imports},
 	{"folders", "what differs between two listings, beside an object a row", folders},
+	{"xml", "a document of a hundred fields as XML, beside encoding/xml", xmlDocuments},
 	{"events", "telling four subscribers in the process", events},
 	{"feed", "from a change to a thousand subscribers, one of them slow", feedPart},
 	{"reader", "one reader a second on the newest page, through refreshes and a fault", reader},

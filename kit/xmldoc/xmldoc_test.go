@@ -1,0 +1,232 @@
+// The writer: structure, escaping, streams, errors; encoding/xml reads it back.
+
+package xmldoc
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestDocument(t *testing.T) {
+	var out bytes.Buffer
+	w := New(&out, Options{})
+	w.Declare()
+	w.Open("a")
+	w.Attr("x", "1 < 2 & \"3\"\t\n\r")
+	w.Attr("y.z-0", "")
+	w.Open("b")
+	w.Close()
+	w.Text("")
+	w.Text("]]> <é & 日本 🎉>\n\t\r\"'")
+	w.Element("c", "")
+	w.Element("c", "x")
+	w.Open("d")
+	w.Text("y")
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	const want = `<?xml version="1.0" encoding="UTF-8"?><a x="1 &lt; 2 &amp; &quot;3&quot;&#x9;&#xA;&#xD;" y.z-0=""><b/>` +
+		"]]&gt; &lt;é &amp; 日本 🎉&gt;\n\t&#xD;\"'<c/><c>x</c><d>y</d></a>"
+	if out.String() != want {
+		t.Errorf("got  %q\nwant %q", out.String(), want)
+	}
+	if w.Illegal() != 0 {
+		t.Errorf("%d illegal", w.Illegal())
+	}
+}
+
+func TestIllegalCharacters(t *testing.T) {
+	for _, c := range []struct {
+		text, replaced, dropped string
+		n                       int64
+	}{
+		{"a\x00b\x1fc\x7fd", "a\uFFFDb\uFFFDc\x7fd", "abc\x7fd", 2},
+		{"\uFFFE\uFFFF\uFFFD\U0001FFFE\uD7FF\uE000", "\uFFFD\uFFFD\uFFFD\U0001FFFE\uD7FF\uE000", "\uFFFD\U0001FFFE\uD7FF\uE000", 2},
+		{"\xed\xa0\x80é\xff", "\uFFFD\uFFFD\uFFFDé\uFFFD", "é", 4}, // a surrogate, a stray byte
+		{"\xc0\x80\xf4\x90\x80\x80\xe2\x82", strings.Repeat("\uFFFD", 8), "", 8},
+	} {
+		for illegal, want := range map[Illegal]string{Replace: c.replaced, Drop: c.dropped} {
+			w := New(nil, Options{Illegal: illegal})
+			w.Open("a")
+			w.Attr("b", c.text)
+			w.Text(c.text)
+			if err := w.End(); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(w.Bytes()); got != `<a b="`+want+`">`+want+`</a>` && want != "" || w.Illegal() != 2*c.n {
+				t.Errorf("%q: %q, %d illegal", c.text, got, w.Illegal())
+			}
+		}
+	}
+}
+
+// Whatever is called in the wrong place is an error that stays, and nothing is
+// written from then on.
+func TestMisuse(t *testing.T) {
+	for name, do := range map[string]func(w *Writer){
+		"end too many":         func(w *Writer) { w.Element("a", ""); w.Close() },
+		"second root":          func(w *Writer) { w.Element("a", ""); w.Open("b") },
+		"text before root":     func(w *Writer) { w.Text(" ") },
+		"text after root":      func(w *Writer) { w.Element("a", ""); w.Text("x") },
+		"late attribute":       func(w *Writer) { w.Open("a"); w.Text("x"); w.Attr("b", "") },
+		"attribute of nothing": func(w *Writer) { w.Attr("b", "") },
+		"attribute after end":  func(w *Writer) { w.Open("a"); w.Open("b"); w.Close(); w.Attr("b", "") },
+		"attribute twice":      func(w *Writer) { w.Open("a"); w.Attr("b", "1"); w.Attr("c", "1"); w.Attr("b", "2") },
+		"late declaration":     func(w *Writer) { w.Open("a"); w.Declare() },
+		"second declaration":   func(w *Writer) { w.Declare(); w.Declare() },
+		"no root":              func(w *Writer) { w.Declare() },
+		"empty name":           func(w *Writer) { w.Open("") },
+		"name with a bracket":  func(w *Writer) { w.Open("a><b") },
+		"name with a digit":    func(w *Writer) { w.Open("1a") },
+		"name with a colon":    func(w *Writer) { w.Open("a:b") },
+		"name beyond ASCII":    func(w *Writer) { w.Open("é") },
+		"attribute's name":     func(w *Writer) { w.Open("a"); w.Attr(`b="" c`, "") },
+		"long name":            func(w *Writer) { w.Open(strings.Repeat("a", MaxName+1)) },
+		"too deep": func(w *Writer) {
+			for range MaxDepth + 1 {
+				w.Open("a")
+			}
+		},
+		"too many attributes": func(w *Writer) {
+			w.Open("a")
+			for i := range MaxAttributes + 1 {
+				w.Attr(fmt.Sprint("b", i), "")
+			}
+		},
+	} {
+		w := New(nil, Options{})
+		do(w)
+		err := w.End()
+		before := string(w.Bytes())
+		if !errors.Is(err, ErrStructure) || !errors.Is(w.Err(), ErrStructure) {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.Open("z")
+		w.Attr("z", "")
+		w.Text("z")
+		w.Close()
+		w.Declare()
+		if w.Flush() != err || w.End() != err || string(w.Bytes()) != before {
+			t.Errorf("%s: the error does not stay: %v, %q", name, w.Err(), w.Bytes())
+		}
+	}
+}
+
+func TestAtTheLimits(t *testing.T) {
+	w := New(nil, Options{})
+	for range MaxDepth {
+		w.Open(strings.Repeat("a", MaxName))
+		for i := range MaxAttributes {
+			w.Attr(fmt.Sprint("b", i), "")
+		}
+	}
+	if err := w.End(); err != nil {
+		t.Error(err)
+	}
+}
+
+// slow takes a few bytes, then no more.
+type slow struct {
+	left, writes, largest int
+	short                 bool
+}
+
+var errFull = errors.New("full")
+
+func (s *slow) Write(p []byte) (int, error) {
+	s.writes++
+	s.largest = max(s.largest, len(p))
+	if s.left -= len(p); s.left >= 0 {
+		return len(p), nil
+	}
+	if s.short {
+		return len(p) - 1, nil
+	}
+	return 0, errFull
+}
+
+func TestWriteErrorsStay(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		out := &slow{left: 10_000, short: short}
+		w := New(out, Options{Buffer: 1}) // the least there is
+		w.Open("a")
+		for range 100 {
+			w.Text(strings.Repeat("x", 1000))
+		}
+		err, want := w.End(), errFull
+		if short {
+			want = io.ErrShortWrite
+		}
+		if !errors.Is(err, want) || !strings.HasPrefix(err.Error(), "xmldoc: ") {
+			t.Errorf("%v, want %v", err, want)
+		}
+		if writes := out.writes; w.Flush() != err || out.writes != writes || writes > 5 {
+			t.Errorf("written to %d times", out.writes)
+		}
+	}
+}
+
+// However long a text and however much escaping makes of it, a writer holds
+// twice its buffer at most, and the text is whole.
+func TestLongTexts(t *testing.T) {
+	for _, part := range []string{`"`, "é", "日", "🎉", "\xff", "a🎉", "\x80\x80\x80\x80\x80"} {
+		text := strings.Repeat(part, 100_000/len(part))
+		var doc bytes.Buffer
+		size := &slow{left: 1 << 30}
+		w := New(io.MultiWriter(&doc, size), Options{Buffer: 4096})
+		w.Open("a")
+		w.Attr("b", text)
+		w.Text(text)
+		if err := w.End(); err != nil || cap(w.buf) != 2*4096 || size.largest > 2*4096 {
+			t.Errorf("%q: %v, buffer %d, largest write %d", part, err, cap(w.buf), size.largest)
+		}
+		var a struct {
+			B    string `xml:"b,attr"`
+			Text string `xml:",chardata"`
+		}
+		if err := xml.Unmarshal(doc.Bytes(), &a); err != nil || a.Text != legal(text, Replace) || a.B != a.Text {
+			t.Errorf("%q: %v, %d bytes of text, %d of attribute", part, err, len(a.Text), len(a.B))
+		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	var out bytes.Buffer
+	w := New(&out, Options{Illegal: Drop})
+	w.Open("lost")
+	w.Attr("b", "\x00")
+	w.Close()
+	w.Close()
+	w.Reset(&out)
+	w.Open("a")
+	w.Attr("b", "\x00")
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	w.Attr("c", "2")
+	if err := w.End(); err != nil || out.String() != `<a b="" c="2"/>` || w.Illegal() != 1 {
+		t.Errorf("%v: %q, %d illegal", err, out.String(), w.Illegal())
+	}
+}
+
+// legal is what is to be read back of a text, found without the tables.
+func legal(text string, illegal Illegal) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		text = text[n:]
+		ok := r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r != 0xFFFE && r != 0xFFFF && (r != utf8.RuneError || n > 1)
+		if ok {
+			b.WriteRune(r)
+		} else if illegal == Replace {
+			b.WriteRune(utf8.RuneError)
+		}
+	}
+	return b.String()
+}
