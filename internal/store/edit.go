@@ -1,0 +1,43 @@
+// Edits: what a transaction does to the indexes of terms and words.
+
+package store
+
+import (
+	"cmp"
+	"slices"
+)
+
+// edit is what becomes of one record in one shape in the indexes. It is made
+// whenever a body comes to be the newest of a record that is present, or ceases
+// to be it, and when a record moves.
+type edit struct {
+	kind  *kindRow
+	shape int64 // its number
+	// was and is are its spots before and after; they differ when it moved.
+	was, is int64
+	// old is what is in the indexes under was, new what is to be there under is;
+	// nil: nothing. Their bodies and parents are of interest; old may be new.
+	old, new *entry
+}
+
+// write is one row of an index that is to be written or taken out.
+type write struct {
+	spot int64
+	out  bool // taken out
+	text string
+}
+
+// inRising puts writes in the order an index takes them in: FTS5 empties its
+// buffer into the file whenever rows do not rise, or are taken out after one of
+// the same number was written.
+func inRising(writes []write) {
+	slices.SortStableFunc(writes, func(a, b write) int {
+		if a.spot == b.spot && a.out != b.out {
+			if a.out {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.spot, b.spot)
+	})
+}

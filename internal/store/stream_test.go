@@ -1,0 +1,57 @@
+// Streams joined are what sets are.
+
+package store
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestStreams joins random streams and compares them with sets.
+func TestStreams(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		up := rapid.Bool().Draw(t, "up")
+		spots := rapid.SliceOfDistinct(rapid.Int64Range(-50, 50), func(n int64) int64 { return n })
+		a, b, c := spots.Draw(t, "a"), spots.Draw(t, "b"), spots.Draw(t, "c")
+		of := func(s []int64) stream {
+			s = slices.Clone(s)
+			slices.SortFunc(s, inOrder(up))
+			return &listed{up: up, spots: s}
+		}
+		in := func(s []int64, n int64) bool { return slices.Contains(s, n) }
+		for name, one := range map[string]struct {
+			s    stream
+			want func(n int64) bool
+		}{
+			"all":    {allIn(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
+			"any":    {anyIn(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
+			"except": {except(up, of(a), of(b)), func(n int64) bool { return in(a, n) && !in(b, n) }},
+			"mixed":  {allIn(up, anyIn(up, of(a), of(b)), except(up, of(c), of(a))), func(n int64) bool { return in(b, n) && in(c, n) && !in(a, n) }},
+		} {
+			var want, got []int64
+			for n := int64(-50); n <= 50; n++ {
+				if one.want(n) {
+					want = append(want, n)
+				}
+			}
+			slices.SortFunc(want, inOrder(up))
+			from := beginning(up)
+			if rapid.Bool().Draw(t, "later") {
+				from = rapid.Int64Range(-50, 50).Draw(t, "from")
+				want = slices.DeleteFunc(want, func(n int64) bool { return before(n, from, up) })
+			}
+			for spot, ok, err := one.s.seek(from); ok; spot, ok, err = one.s.seek(from) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, spot)
+				from, _ = past(spot, up)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s, up %v:\n got %v\nwant %v", name, up, got, want)
+			}
+		}
+	})
+}
