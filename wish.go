@@ -17,6 +17,12 @@ type Wish struct {
 
 // Coverage says that every record upstream has of a stretch of a list is held.
 type Coverage struct {
-	At  time.Time // when the oldest walk that it rests on began: the answer's age
-	Why string    // when there is none: what is missing, in words for whoever asked
+	At     time.Time // when the oldest walk that it rests on began: the answer's age
+	Newest time.Time // when the newest page was last known to leave no gap; zero: the stretch does not reach the newest records
+	// From, when it is not 0, is the clock before which nothing is covered: of
+	// the list or, with Above, of the records of that kind it lies under.
+	From   int64
+	Above  string   // the kind of the records the list lies under; "" = none
+	Shapes []string // in which the records are held; not to be changed
+	Why    string   // when there is none: what is missing, in words for whoever asked
 }

@@ -20,6 +20,7 @@ import (
 	"understudy"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
+	"understudy/internal/walk"
 	"understudy/kit/nearest"
 	"understudy/mirror"
 )
@@ -208,6 +209,9 @@ func (h *house) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pur
 		if files, err = h.files.Forget(a.source.Name, a.kind, a.id); err != nil {
 			return diagnostics.Purged{}, err
 		}
+		if err := h.walker.Forgot(ctx, a.source.Name, a.kind); err != nil {
+			return diagnostics.Purged{}, err
+		}
 	}
 	if a.target != nil {
 		found, err = h.mirror.Forget(ctx, a.target)
@@ -241,6 +245,9 @@ func purgeFolder(ctx context.Context, cfg *config, dir *folder, a aim) (done dia
 		}
 	}
 	if done.Files, err = purgeMedia(dir, a); err != nil {
+		return done, err
+	}
+	if err := walk.Forgot(ctx, db, a.source.Name, a.kind, time.Now()); err != nil {
 		return done, err
 	}
 	pages, versions, err := db.ForgetRecord(ctx, a.source.Name, a.kind, a.id)

@@ -52,6 +52,9 @@ type memo struct {
 	// Failures are why walks ended before their ends, one a part, the newest
 	// last.
 	Failures []failure `json:"failures,omitempty"`
+	// Lost is when records were last forgotten that upstream still has: what was
+	// walked before may lack them.
+	Lost int64 `json:"lost,omitempty"`
 	// Records is how many the last walk saw.
 	Records int64 `json:"records,omitempty"`
 }
@@ -106,8 +109,20 @@ func (m *memo) rests(part, now int64) bool {
 
 // forget drops what is known of what lies before a clock.
 func (m *memo) forget(before int64) {
-	m.Spans = m.Spans.without(before)
+	m.Spans = m.Spans.without(earlier(before, edge))
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part > 0 && f.Part <= before })
+}
+
+// edge is by how much longer what was walked is remembered than it is walked,
+// in seconds: upstream still has what it is about to forget.
+const edge = 2 * 60 * 60
+
+// earlier is a clock less some seconds; early stays.
+func earlier(clock, by int64) int64 {
+	if clock == early {
+		return early
+	}
+	return clock - by
 }
 
 func noteName(name string) string { return "walk/" + name }
@@ -128,6 +143,7 @@ func (w *Walker) load(ctx context.Context, x *walked) error {
 	}
 	m.V = memoVersion
 	x.memo, x.loaded = m, true
+	x.seen.Store(&m)
 	return nil
 }
 
@@ -159,5 +175,6 @@ func (w *Walker) change(ctx context.Context, x *walked, how func(*memo)) error {
 		return fmt.Errorf("walk: %s: %w", x.name(), err)
 	}
 	x.memo = m
+	x.seen.Store(&m)
 	return nil
 }

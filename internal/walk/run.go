@@ -73,6 +73,11 @@ func (w *Walker) Load(ctx context.Context, given map[string][]string) error {
 			}
 		}
 	}
+	for _, name := range w.names {
+		if err := w.recall(ctx, w.walks[name]); err != nil {
+			return err
+		}
+	}
 	return w.polls(ctx)
 }
 
@@ -153,7 +158,12 @@ func (w *Walker) Drop(ctx context.Context, source, kind string) error {
 		if y != x && (y.source != x.source || y.plan.under != x.kind) {
 			continue
 		}
-		if err := w.change(ctx, y, func(m *memo) { m.Keep = false }); err != nil {
+		err := w.change(ctx, y, func(m *memo) {
+			if m.Keep = false; m.Rest != 0 {
+				m.behind(w.clock()) // nobody looks from now on
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -216,7 +226,7 @@ func (w *Walker) dueSweeps(ctx context.Context, x *walked, m *memo) error {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(x.name() + part))
 		after := w.o.Sweep/2 + w.o.Sweep/4*time.Duration(h.Sum32()%100)/100
-		return now-at >= int64(after/time.Second)
+		return at <= m.Lost && m.Lost != 0 || now-at >= int64(after/time.Second)
 	}
 	if old(m.Rest, "") && !m.rests(whole, now) {
 		if err := w.promise(ctx, x, "sweep", understudy.Steady, errand{}, ""); err != nil {

@@ -229,6 +229,8 @@ func (w *Walker) lacking(x *walked, m *memo) (why string, failed bool) {
 		return "not synced to its end", false
 	case m.Behind != 0:
 		return "catching up since " + moment(m.Behind), false
+	case m.Lost != 0 && at <= m.Lost:
+		return "some were forgotten here, and not all was walked again since", false
 	case down == "" && w.clock()-at > int64(w.o.Sweep/time.Second):
 		if at == 0 {
 			return "a part was never walked", false

@@ -447,8 +447,9 @@ func (s *syncing) finish(ctx context.Context) error {
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
 		if s.x.sliced() {
-			// The walk over the whole lists saw every stretch, too.
-			m.Spans = m.Spans.add(floor, late, s.mark.Began)
+			// The walk over the whole lists saw every stretch, too, and a little
+			// of what lies before them.
+			m.Spans = m.Spans.add(earlier(floor, min(edge, int64(s.w.o.Overlap/time.Second))), late, s.mark.Began)
 			if m.Oldest = s.mark.Oldest; !s.mark.Probed {
 				m.Oldest = s.mark.Began
 			}
@@ -463,5 +464,5 @@ func (s *syncing) finish(ctx context.Context) error {
 	if err != nil || now == nil {
 		return err
 	}
-	return s.w.tick(ctx, s.x, *now)
+	return s.w.tick(ctx, s.x, now)
 }

@@ -36,9 +36,16 @@ func (w *Walker) Landed(l understudy.Landed) {
 	if !newest && !stirs {
 		return
 	}
+	for _, y := range x.below {
+		y.stirs(l.Changes)
+	}
 	w.mu.Lock()
 	if newest {
-		w.landed[name] = head{ids: top(l.Page), next: l.Page.Next.URI, at: l.Page.At.Unix()}
+		h := &head{ids: top(l.Page), next: l.Page.Next.URI, at: l.Page.At.Unix()}
+		if m := x.seen.Load(); x.gap.Load() != nil || m == nil || !m.reaches(h) {
+			x.gap.Store(h) // until it was looked at
+		}
+		w.landed[name] = h
 	}
 	if stirs {
 		w.stirs[name] = true
@@ -54,7 +61,7 @@ func (w *Walker) Landed(l understudy.Landed) {
 func (w *Walker) look(ctx context.Context) error {
 	w.mu.Lock()
 	heads, stirs := w.landed, w.stirs
-	w.landed, w.stirs = map[string]head{}, map[string]bool{}
+	w.landed, w.stirs = map[string]*head{}, map[string]bool{}
 	w.mu.Unlock()
 	for name, h := range heads {
 		if err := w.tick(ctx, w.walks[name], h); err != nil {
@@ -82,12 +89,17 @@ func (w *Walker) look(ctx context.Context) error {
 // tick compares a newest page with what is known. The mark moves when they
 // overlap, else at the end of the walk that fills the gap, so that a kill in
 // between loses nothing: the next page finds the same gap.
-func (w *Walker) tick(ctx context.Context, x *walked, h head) error {
+func (w *Walker) tick(ctx context.Context, x *walked, h *head) (err error) {
+	defer func() {
+		if err == nil {
+			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
+		}
+	}()
 	m, err := w.read(ctx, x)
 	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
 		return err
 	}
-	if m.reaches(&h) {
+	if m.reaches(h) {
 		return w.change(ctx, x, func(m *memo) { m.reach(h.ids, h.at) })
 	}
 	if m.Behind == 0 || h.at > m.Newest {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -121,14 +122,23 @@ type Walker struct {
 	wake  chan struct{}
 
 	mu     sync.Mutex
-	landed map[string]head // newest pages that nobody has looked at yet
-	stirs  map[string]bool // kinds under which something may have changed
+	landed map[string]*head // newest pages that nobody has looked at yet
+	stirs  map[string]bool  // kinds under which something may have changed
 }
 
 // walked is one kind that can be walked.
 type walked struct {
 	*plan
-	tip understudy.Key // of its newest page as it is polled
+	tip   understudy.Key // of its newest page as it is polled
+	shown []string       // the shapes its lists show
+	below []*walked      // kinds that lie under it
+
+	// What Covered looks at: the memo as it was last read or kept, never
+	// changed; a newest page that leaves a gap and was not looked at yet; the
+	// last change of the kind above.
+	seen    atomic.Pointer[memo]
+	gap     atomic.Pointer[head]
+	stirred atomic.Int64
 
 	mu     sync.Mutex
 	memo   memo
@@ -152,19 +162,25 @@ func New(o Options) (*Walker, error) {
 		o.Down = func(string) string { return "" }
 	}
 	o.Settings = o.Settings.withDefaults()
-	w := &Walker{o: o, walks: map[string]*walked{}, wake: make(chan struct{}, 1), landed: map[string]head{}, stirs: map[string]bool{}}
+	w := &Walker{o: o, walks: map[string]*walked{}, wake: make(chan struct{}, 1), landed: map[string]*head{}, stirs: map[string]bool{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			p, err := planOf(src, k)
 			if err != nil {
 				continue // Keep says why
 			}
-			x := &walked{plan: p}
+			x := &walked{plan: p, shown: p.shapes()}
 			if t, err := p.newest(); err == nil {
 				x.tip = t.Key
 			}
 			w.walks[p.name()] = x
 			w.names = append(w.names, p.name())
+		}
+	}
+	for _, x := range w.walks {
+		if x.plan.under != nil {
+			above := w.walks[x.source.Name+"/"+x.plan.under.Name]
+			above.below = append(above.below, x)
 		}
 	}
 	return w, nil
