@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -41,7 +43,8 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
 		}
 	}
-	gate, err := access.New(specs, cfg.Roles)
+	roles, rows := cfg.policy()
+	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
@@ -59,6 +62,18 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			base = src.Spec.Hosts[0].URL
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", src.Name, src.Spec.Title, base, s.Listen, len(src.Spec.Kinds), strings.Join(src.Polls, ", "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, role := range slices.Sorted(maps.Keys(rows)) {
+		for _, source := range slices.Sorted(maps.Keys(rows[role])) {
+			fmt.Fprintf(w, "role %s may find of %s\t\n", role, source)
+			for _, line := range gate.Words(role, source) {
+				kind, what, _ := strings.Cut(line, ": ")
+				fmt.Fprintf(w, "  %s\t%s\n", kind, what)
+			}
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err

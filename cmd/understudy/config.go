@@ -10,20 +10,20 @@ import (
 // config is understudy.yml. A missing setting has a good zero value; names and
 // defaults are in docs/settings.md, which a test compares with these tags.
 type config struct {
-	Data        string                                  `yaml:"data"`
-	Viewer      viewerConfig                            `yaml:"viewer"`
-	Sources     map[string]*sourceConfig                `yaml:"sources"`
-	Credentials []*credentialConfig                     `yaml:"credentials"`
-	Roles       map[string]map[string]map[string]string `yaml:"roles"`
-	Mirror      mirrorConfig                            `yaml:"mirror"`
-	Store       storeConfig                             `yaml:"store"`
-	Limits      limitsConfig                            `yaml:"limits"`
-	Jobs        jobsConfig                              `yaml:"jobs"`
-	Sync        syncConfig                              `yaml:"sync"`
-	Retention   map[string]map[string]duration          `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
-	Log         logConfig                               `yaml:"log"`
-	Feed        feedConfig                              `yaml:"feed"`
-	Webhooks    []*webhookConfig                        `yaml:"webhooks"`
+	Data        string                           `yaml:"data"`
+	Viewer      viewerConfig                     `yaml:"viewer"`
+	Sources     map[string]*sourceConfig         `yaml:"sources"`
+	Credentials []*credentialConfig              `yaml:"credentials"`
+	Roles       map[string]map[string]roleConfig `yaml:"roles"`
+	Mirror      mirrorConfig                     `yaml:"mirror"`
+	Store       storeConfig                      `yaml:"store"`
+	Limits      limitsConfig                     `yaml:"limits"`
+	Jobs        jobsConfig                       `yaml:"jobs"`
+	Sync        syncConfig                       `yaml:"sync"`
+	Retention   map[string]map[string]duration   `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
+	Log         logConfig                        `yaml:"log"`
+	Feed        feedConfig                       `yaml:"feed"`
+	Webhooks    []*webhookConfig                 `yaml:"webhooks"`
 }
 
 type viewerConfig struct {

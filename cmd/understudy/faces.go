@@ -68,7 +68,10 @@ func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy,
 	for _, src := range h.sources {
 		specs[src.Name] = src.Spec
 	}
-	gate, err := access.New(specs, cfg.Roles)
+	roles, rows := cfg.policy()
+	gate, err := access.NewWith(access.Options{
+		Specs: specs, Roles: roles, Rows: rows, Own: h.owned.is, Newest: h.newest, Last: h.last, Now: time.Now,
+	})
 	if err != nil {
 		return policy{}, fmt.Errorf("roles: %w", err)
 	}
@@ -101,7 +104,7 @@ func (d *dress) Close() error { return d.viewer.Close() }
 // dress makes the handlers of a policy; it begins nothing.
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
-		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Sees, Logger: h.log,
+		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
 		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Token: h.plan.dir.token,
 	})
 	control, err := h.control(cfg, p, diag.Handler())

@@ -67,6 +67,7 @@ type house struct {
 	jobs    *jobs.Runner
 	feed    *feed.Feed
 	erasing erasing
+	owned   owned
 	faces   []*face // the viewer's first
 	worn    *dress
 	access  *accesslog.Log
@@ -89,7 +90,7 @@ type house struct {
 // build opens everything, in the order the rooms need each other. On an error
 // what was opened is closed again.
 func build(ctx context.Context, b blueprint) (h *house, err error) {
-	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), owned: newOwned(), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	h.live.Store(b.cfg)
 	h.loads.done(time.Now(), nil, nil)
 	defer func() {
@@ -119,6 +120,9 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 		return h, err
 	}
 	if err := h.openMirror(ctx, b); err != nil {
+		return h, err
+	}
+	if err := h.openOwned(ctx); err != nil {
 		return h, err
 	}
 	if err := h.openWalker(); err != nil {
@@ -247,7 +251,7 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	if first != nil {
 		faces = append([]*face{first}, faces...)
 	}
-	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run, h.eraseSoon}, more...)
+	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run, h.eraseSoon, h.keepOwned}, more...)
 	if h.feed != nil {
 		tasks = append(tasks, h.feed.Run)
 	}

@@ -80,7 +80,9 @@ func strict(n *yaml.Node, t reflect.Type) error {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return nil
-	case t.Kind() == reflect.Struct && !implementsUnmarshal(t):
+	case implementsUnmarshal(t):
+		return nil // it reads its node itself, as strictly
+	case t.Kind() == reflect.Struct:
 		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: want a block of settings", n.Line)
 		}

@@ -16,7 +16,9 @@ import (
 // are derived from them; a masked field may be named. Who does not see every
 // record (Whole) gets neither the change's number nor the record's and the
 // version's, because they count what is hidden; and a record that changed in
-// hidden fields alone, or nobody knows in which, has not changed for it.
+// hidden fields alone, or nobody knows in which, has not changed for it. Where
+// row rules bind the caller, it is told of records it may find by what they are
+// now: never that one went.
 func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Change, bool) {
 	p, all, err := g.plan(c, ch.Source, ch.Kind)
 	switch {
@@ -42,6 +44,9 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 	if g.Whole(c, ch.Source) {
 		return ch, true
 	}
+	if !g.Finds(c, ch.Source, ch.Kind, ch.ID) {
+		return understudy.Change{}, false
+	}
 	ch.N, ch.Record, ch.Version = 0, 0, 0
 	return ch, ch.What != understudy.Changed || ch.Fields != ""
 }
@@ -63,6 +68,9 @@ func (g *Gate) Whole(c understudy.Caller, source string) bool {
 	_, all, err := g.plan(c, source, "")
 	if err != nil || all {
 		return err == nil
+	}
+	if g.Ruled(c, source) {
+		return false
 	}
 	for _, p := range g.roles[c.Role()][source].kinds {
 		if !p.sees() || !p.whole {

@@ -22,6 +22,18 @@ import (
 type Options struct {
 	Specs map[string]*understudy.Spec // compiled, by source name
 	Roles Roles
+	// Rows are the roles' row rules, by role and source; a role they name must be
+	// among Roles.
+	Rows map[string]map[string]RowRules
+	// Own reports whether a number, in the form Number gives it, is one of a
+	// source's own; nil: none is. Newest is the newest held version of a record,
+	// nil when it is not held or gone; nil: none is. Both are asked many times
+	// for one answer, from many goroutines, and must be quick.
+	Own    func(source, number string) bool
+	Newest func(source, kind, id string) *understudy.Record
+	// Last is like Newest, of records that are gone the last version; a page
+	// token may name one. nil: Newest.
+	Last  func(source, kind, id string) *understudy.Record
 	Cache int64            // bytes of views kept in memory; 0 = DefaultCache, less than 0 = none
 	Now   func() time.Time // nil: time.Now
 }
@@ -38,12 +50,17 @@ type Gate struct {
 	policy string
 	errors map[*understudy.Spec]errorShape
 	views  *recent.Cache[viewKey, *kept]
+	own    func(source, number string) bool
+	newest func(source, kind, id string) *understudy.Record
+	last   func(source, kind, id string) *understudy.Record
+	asked  *recent.Cache[askedKey, time.Time]
 }
 
 // grants are a role's plans for one source, by kind, and for unnamed paths.
 type grants struct {
 	kinds   map[string]*plan
 	unnamed *plan
+	rows    map[string]*finder // the row rules; nil: every record is found
 }
 
 // New is NewWith the given specs (by source name) and roles.
@@ -54,13 +71,17 @@ func New(specs map[string]*understudy.Spec, roles Roles) (*Gate, error) {
 // NewWith makes a gate. A role, source, subject or level that is not known is
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
-	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*understudy.Spec]errorShape{}}
+	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*understudy.Spec]errorShape{}, own: o.Own, newest: o.Newest, last: o.Last}
 	if g.now == nil {
 		g.now = time.Now
+	}
+	if g.last == nil {
+		g.last = g.newest
 	}
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
 	}
+	g.asked = recent.New[askedKey, time.Time](maxAsked)
 	g.views = recent.New[viewKey, *kept](max(o.Cache, 0))
 	for _, s := range g.specs {
 		g.errors[s] = newErrorShape(s)
@@ -73,7 +94,15 @@ func NewWith(o Options) (*Gate, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := g.addRows(role, plans, o.Rows[role]); err != nil {
+			return nil, err
+		}
 		g.roles[role] = plans
+	}
+	for role := range o.Rows {
+		if _, ok := o.Roles[role]; !ok {
+			return nil, fmt.Errorf("access: roles: %q has row rules and is no role", clip(role))
+		}
 	}
 	g.policy = fingerprint(o)
 	return g, nil
@@ -98,6 +127,27 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 	return plans, nil
 }
 
+// addRows adds a role's row rules to its plans. A kind of which it finds nothing
+// is hidden whole.
+func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]RowRules) error {
+	for _, source := range slices.Sorted(maps.Keys(rows)) {
+		r := plans[source]
+		if r == nil {
+			return fmt.Errorf("access: roles.%s.%s: it has row rules and nothing it may see", role, clip(source))
+		}
+		var err error
+		if r.rows, err = g.compileRows("roles."+role+"."+source, source, g.specs[source], rows[source]); err != nil {
+			return err
+		}
+		for kind, f := range r.rows {
+			if f.never {
+				r.kinds[kind] = &plan{spec: g.specs[source], kind: g.specs[source].Kind(kind), record: &node{}}
+			}
+		}
+	}
+	return nil
+}
+
 // fingerprint names a policy: equal roles over equal fields, equal names.
 func fingerprint(o Options) string {
 	type field struct{ Name, Class, From string }
@@ -117,8 +167,9 @@ func fingerprint(o Options) string {
 	}
 	text, err := json.Marshal(struct {
 		Roles Roles
+		Rows  map[string]map[string]RowRules
 		Specs map[string][]kind
-	}{o.Roles, specs})
+	}{o.Roles, o.Rows, specs})
 	if err != nil {
 		panic("access: strings and maps of them always marshal: " + err.Error())
 	}
@@ -214,6 +265,8 @@ func (g *Gate) Read(c understudy.Caller, t *understudy.Target) error {
 		return err
 	case kind == "" && !allowed(c, "GET", t):
 		return refuse("credential %s may not ask for this path", c.Name)
+	case kind == "" && g.Ruled(c, t.Key.Source):
+		return refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
 	case kind == "" || all:
 		return nil
 	}

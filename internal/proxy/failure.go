@@ -18,6 +18,9 @@ import (
 // retryAfter is what a 503 says when upstream said nothing.
 const retryAfter = 2 * time.Second
 
+// mirrorAfter is when it is worth asking again for what is not mirrored yet.
+const mirrorAfter = 30 * time.Second
+
 // statusGone is logged for a caller who left before the answer (as nginx does).
 const statusGone = 499
 
@@ -49,7 +52,11 @@ func (v *visit) fail(err error) {
 	case http.StatusMethodNotAllowed:
 		h["Allow"] = []string{v.allowed()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h["Retry-After"] = []string{wholeSeconds(upstreamWait(upstream))}
+		wait := upstreamWait(upstream)
+		if errors.Is(err, understudy.ErrNotMirrored) {
+			wait = mirrorAfter
+		}
+		h["Retry-After"] = []string{wholeSeconds(wait)}
 	}
 	v.send(f.Status, body)
 }
@@ -98,6 +105,12 @@ func (v *visit) failure(err error) access.Failure {
 	case errors.As(err, &expectationError{}):
 		f.Word, f.Status = access.Invalid, http.StatusExpectationFailed
 		f.Message = "the only expectation known is 100-continue"
+	case errors.Is(err, understudy.ErrNotMirrored):
+		f.Word, f.Status = access.Server, http.StatusServiceUnavailable
+		f.Message = understudy.ErrNotMirrored.Error()
+		if why := after(err, understudy.ErrNotMirrored); why != f.Message {
+			f.Message += ": " + why
+		}
 	case errors.Is(err, understudy.ErrNotHeld):
 		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
 		f.Message = "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"

@@ -30,6 +30,9 @@ func (v *visit) medium() error {
 	if v.media == nil {
 		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
 	}
+	if err := v.gate.Find(v.r.Context(), v.caller, v.target, v.mirror.Page); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())
 	defer cancel(nil)
 	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {

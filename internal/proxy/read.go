@@ -35,7 +35,7 @@ func (v *visit) get() error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	a, err := v.mirror.Page(ctx, ask)
+	a, err := v.gate.Page(ctx, v.caller, ask, v.mirror.Page)
 	if err != nil {
 		return err
 	}

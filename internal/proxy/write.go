@@ -29,6 +29,9 @@ func (v *visit) write() error {
 	if err := v.gate.Write(v.caller, v.target, v.r.Method); err != nil {
 		return v.unknown(err)
 	}
+	if err := v.gate.Find(v.r.Context(), v.caller, v.target, v.mirror.Page); err != nil {
+		return err
+	}
 	if v.r.ContentLength > v.maxBody {
 		return &http.MaxBytesError{Limit: v.maxBody}
 	}
@@ -38,6 +41,9 @@ func (v *visit) write() error {
 	}
 	passed := *a
 	passed.How, passed.Fwd = understudy.Cold, fwdMethod
+	if !v.gate.Shows(v.caller, v.source.Name, a.Page.Kind, a.Page) {
+		return v.unseen(&passed, nil)
+	}
 	view, err := v.gate.View(v.caller, a.Page)
 	if err != nil {
 		return v.unseen(&passed, err)

@@ -1,0 +1,163 @@
+// Roles: what a role may see and which records it may find, as the settings
+// write it.
+
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy/internal/access"
+)
+
+// rowsKey stands beside a role's subjects and says which records it may find.
+const rowsKey = "rows"
+
+// roleConfig is a role under one source: how much is shown, by subject, and the
+// row rules.
+type roleConfig struct {
+	levels map[string]string
+	rows   map[string]rowConfig
+}
+
+// UnmarshalYAML reads subjects and levels and, under rows, the row rules.
+func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: want a block of subjects and levels", n.Line)
+	}
+	r.levels = map[string]string{}
+	return eachPair(n, func(k, v *yaml.Node) error {
+		if k.Value == rowsKey && v.Kind != yaml.ScalarNode {
+			if err := strict(v, reflect.TypeFor[map[string]rowConfig]()); err != nil {
+				return err
+			}
+			return v.Decode(&r.rows)
+		}
+		if v.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: %s: want see, last4 or hide", v.Line, clip(k.Value))
+		}
+		r.levels[k.Value] = v.Value
+		return nil
+	})
+}
+
+// rowConfig says which records of a kind a role may find: a word for a whole
+// rule, or conditions that must all hold.
+type rowConfig struct {
+	word string
+	rowConditions
+}
+
+type rowConditions struct {
+	Age    age                    `yaml:"age"`    // younger than
+	Number words                  `yaml:"number"` // one of its phone fields is one of these; own: of our own numbers
+	Where  map[string]matchConfig `yaml:"where"`  // values by field
+}
+
+// UnmarshalYAML reads a word or conditions.
+func (r *rowConfig) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		r.word = n.Value
+		return nil
+	}
+	if err := strict(n, reflect.TypeFor[rowConditions]()); err != nil {
+		return err
+	}
+	return n.Decode(&r.rowConditions)
+}
+
+// matchConfig is a condition on a field: a value, a list of values, or a block
+// of is, in or prefix.
+type matchConfig struct {
+	matchBlock
+}
+
+type matchBlock struct {
+	Is     words  `yaml:"is"`
+	In     words  `yaml:"in"`
+	Prefix string `yaml:"prefix"`
+}
+
+// UnmarshalYAML reads the short and the long way of writing it.
+func (m *matchConfig) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return m.In.UnmarshalYAML(n)
+	}
+	if err := strict(n, reflect.TypeFor[matchBlock]()); err != nil {
+		return err
+	}
+	return n.Decode(&m.matchBlock)
+}
+
+// words are one or several texts.
+type words []string
+
+// UnmarshalYAML reads a scalar or a list of scalars.
+func (w *words) UnmarshalYAML(n *yaml.Node) error {
+	items := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		items = n.Content
+	}
+	for _, item := range items {
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			return fmt.Errorf("line %d: want a value or a list of values", item.Line)
+		}
+		*w = append(*w, item.Value)
+	}
+	return nil
+}
+
+// age is a length of time that may be in days: 30d, 12h.
+type age time.Duration
+
+// UnmarshalYAML reads days or a Go duration, more than none.
+func (a *age) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if days, ok := strings.CutSuffix(n.Value, "d"); ok {
+		var whole uint64
+		whole, err = strconv.ParseUint(days, 10, 16) // up to 179 years
+		v = time.Duration(whole) * 24 * time.Hour
+	}
+	if err != nil || v <= 0 {
+		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, clip(n.Value))
+	}
+	*a = age(v)
+	return nil
+}
+
+// policy are the roles as the gate takes them.
+func (c *config) policy() (access.Roles, map[string]map[string]access.RowRules) {
+	roles, rows := access.Roles{}, map[string]map[string]access.RowRules{}
+	for role, sources := range c.Roles {
+		roles[role] = map[string]map[string]string{}
+		for source, r := range sources {
+			roles[role][source] = r.levels
+			for subject, rule := range r.rows {
+				if rows[role] == nil {
+					rows[role] = map[string]access.RowRules{}
+				}
+				if rows[role][source] == nil {
+					rows[role][source] = access.RowRules{}
+				}
+				rows[role][source][subject] = rule.rule()
+			}
+		}
+	}
+	return roles, rows
+}
+
+func (r *rowConfig) rule() access.RowRule {
+	out := access.RowRule{Word: r.word, Age: time.Duration(r.Age), Numbers: r.Number}
+	for field, m := range r.Where {
+		if out.Where == nil {
+			out.Where = map[string]access.Match{}
+		}
+		out.Where[field] = access.Match{In: append(m.Is, m.In...), Prefix: m.Prefix}
+	}
+	return out
+}

@@ -1,0 +1,326 @@
+// Ask: a question to the mirror by a caller who may not find every record.
+//
+// Such a caller learns of no record it may not find, and not that there is one:
+// what it may not find and what never was are one answer, which took the same
+// way.
+
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// Asker answers questions: the mirror's Page.
+type Asker func(context.Context, understudy.Ask) (*understudy.Answer, error)
+
+// Page asks for a caller. Without row rules it is ask itself.
+//
+// With them a list comes from records, those the caller may find, or it is
+// ErrNotMirrored; never from a page of upstream's. An instance it may not find
+// is ErrNotFound, and so is everything under it: like one that was never there,
+// it costs a request to upstream when it has not been asked for within a
+// second, and where upstream does not answer both are ErrUnavailable. What was
+// known at an earlier time is told of records it may find by their newest
+// version.
+func (g *Gate) Page(ctx context.Context, c understudy.Caller, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+	r := g.ruled(c, a.Target.Key.Source)
+	if r == nil {
+		return ask(ctx, a)
+	}
+	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
+		return nil, err
+	}
+	t := a.Target
+	if t.Kind == nil {
+		return nil, refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
+	}
+	f := r.rows[t.Kind.Name]
+	switch {
+	case f == nil:
+		return ask(ctx, a)
+	case f.never:
+		return nil, refuse("role %s may not see %s", c.Grant.Role, t.Kind.Name)
+	case t.List != nil:
+		return g.list(ctx, f, a, ask)
+	case len(t.Kind.ID) == 0:
+		if len(g.aboveOf(r, t)) == 0 {
+			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
+		}
+		return ask(ctx, a)
+	}
+	return g.instance(ctx, c, f, a, ask)
+}
+
+// Find is nil when a caller may find the record a target names, by an instance
+// or a media path, and those the path lies under; paths the spec does not name
+// lie under records, too. It is ErrNotFound when it may not, ErrUnavailable when
+// it cannot be told. ask is asked only for what is not held or may not be found.
+func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *understudy.Target, ask Asker) error {
+	r := g.ruled(c, t.Key.Source)
+	if r == nil {
+		return nil
+	}
+	a := understudy.Ask{Target: t, Turn: c.Turn}
+	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
+		return err
+	}
+	if t.Kind == nil || t.ID == "" || r.rows[t.Kind.Name] == nil {
+		return nil
+	}
+	f := r.rows[t.Kind.Name]
+	if f.held(t.ID, g.now(), 0) {
+		return nil
+	}
+	at := g.instanceOf(t)
+	if at == nil || f.never {
+		return fmt.Errorf("access: %w", understudy.ErrNotFound)
+	}
+	a.Target = at
+	_, err := g.seek(ctx, c, f, a, ask)
+	return err
+}
+
+// Shows reports whether a caller may see the one record of an answer: it may
+// find it. An answer that is no success holds none.
+func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Page) bool {
+	r := g.ruled(c, source)
+	switch {
+	case r == nil || p.Status >= http.StatusMultipleChoices || len(p.Body) == 0:
+		return true
+	case kind == "":
+		return false
+	}
+	f := r.rows[kind]
+	return f == nil || f.finds(p.Body, g.now(), 0)
+}
+
+// instanceOf is a path that shows the record a target names: its own, or of a
+// media path one that needs no more than it gives.
+func (g *Gate) instanceOf(t *understudy.Target) *understudy.Target {
+	if t.Instance != nil && len(t.Query) == 0 {
+		return t
+	}
+	for _, in := range t.Kind.Instances {
+		path, ok := expand(in.Path, t.Var)
+		if !ok {
+			continue
+		}
+		if at, err := t.Spec.Target(t.Key.Source, path, ""); err == nil && at.Instance == in && at.ID == t.ID {
+			return at
+		}
+	}
+	return nil
+}
+
+// findOver finds the records a path lies under.
+func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *understudy.Ask, ask Asker) error {
+	for _, up := range g.aboveOf(r, a.Target) {
+		if up.f.held(up.target.ID, g.now(), 0) {
+			continue
+		}
+		if up.f.never {
+			return fmt.Errorf("access: %w", understudy.ErrNotFound)
+		}
+		of := *a
+		of.Target, of.Wish = up.target, nil
+		if _, err := g.seek(ctx, c, up.f, of, ask); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Gate) aboveOf(r *grants, t *understudy.Target) []named {
+	return r.over(g.specs[t.Key.Source], t)
+}
+
+// list asks for a list of a ruled kind.
+func (g *Gate) list(ctx context.Context, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+	settled := f.settled(a.Target)
+	if len(f.kind.ID) == 0 && !settled {
+		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
+	}
+	now := g.now()
+	if !settled {
+		if err := f.token(a.Target, now); err != nil {
+			return nil, err
+		}
+		w := understudy.Wish{}
+		if a.Wish != nil {
+			w = *a.Wish
+		}
+		w.Only = f.only(now, !a.AsOf.IsZero(), w.Only)
+		a.Wish = &w
+	}
+	answer, err := ask(ctx, a)
+	switch {
+	case err != nil:
+		return nil, err
+	case !settled && answer.How != understudy.Composed, len(f.kind.ID) > 0 && !f.fits(answer.Page, now, !a.AsOf.IsZero()):
+		return nil, fmt.Errorf("access: %w: %s are not held whole, and the role finds some of them alone", understudy.ErrNotMirrored, f.kind.Name)
+	}
+	return answer, nil
+}
+
+// only is the rule for records of a list: by the newest version of each when the
+// list is of an earlier time.
+func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bool) func(*understudy.Record) bool {
+	return func(r *understudy.Record) bool {
+		switch {
+		case r == nil || also != nil && !also(r):
+			return false
+		case then:
+			return f.held(r.ID, now, 0)
+		}
+		return f.finds(r.Body, now, 0)
+	}
+}
+
+// settled reports whether all records of a list may be found because the record
+// it lies under may be.
+func (f *finder) settled(t *understudy.Target) bool {
+	over := listAbove(t.Spec, t.List)
+	if len(f.kind.ID) == 0 {
+		return len(over) > 0
+	}
+	if f.age > 0 || len(f.where) > 0 || len(f.phones) > 0 {
+		return false
+	}
+	var of *understudy.Kind
+	for _, a := range f.above {
+		switch {
+		case a.kind == nil, of != nil && f.rows[a.kind.Name] != nil:
+			return false
+		case f.rows[a.kind.Name] != nil:
+			of = a.kind
+		}
+	}
+	for _, k := range over {
+		if k == of {
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether every record of a list may be found: whatever made it,
+// nothing else is shown.
+func (f *finder) fits(p *understudy.Page, now time.Time, then bool) bool {
+	if p.Status != http.StatusOK {
+		return true
+	}
+	doc, err := jsonspan.Document(p.Body)
+	if err != nil {
+		return false
+	}
+	fits, some := true, false
+	for _, l := range f.kind.Lists {
+		rows, ok := jsonspan.Find(p.Body, doc, l.Key)
+		if !ok || rows.Kind != jsonspan.Array {
+			continue
+		}
+		some = true
+		jsonspan.Elements(p.Body, rows, func(e jsonspan.Value) bool {
+			if body := e.Of(p.Body); then {
+				fits = f.held(f.idOf(body), now, 0)
+			} else {
+				fits = f.finds(body, now, 0)
+			}
+			return fits
+		})
+		break // lists of a kind whose records stand elsewhere are of another body
+	}
+	return some && fits
+}
+
+// idOf is the id in a record's body.
+func (f *finder) idOf(body []byte) string {
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return ""
+	}
+	parts := make([]string, len(f.kind.ID))
+	for i, name := range f.kind.ID {
+		if v, ok := jsonspan.Find(body, doc, name); ok {
+			parts[i] = jsonspan.Text(body, v)
+		}
+	}
+	return f.kind.IDOf(parts)
+}
+
+// instance asks for a record of a ruled kind.
+func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+	if !f.held(a.Target.ID, g.now(), 0) {
+		return g.seek(ctx, c, f, a, ask)
+	}
+	answer, err := ask(ctx, a)
+	if err != nil || !a.AsOf.IsZero() {
+		return answer, err
+	}
+	return g.verdict(f, answer)
+}
+
+// verdict lets through a record that may be found, and what says nothing of
+// one.
+func (g *Gate) verdict(f *finder, answer *understudy.Answer) (*understudy.Answer, error) {
+	switch status := answer.Page.Status; {
+	case status == http.StatusNotFound, status == http.StatusGone, status == http.StatusOK && !f.finds(answer.Page.Body, g.now(), 0):
+		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
+	}
+	return answer, nil
+}
+
+// seek asks upstream for a record that is not held, or may not be found as it is
+// held: the same way for both, with the same end for one that is hidden and one
+// that never was.
+func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+	switch {
+	case !a.AsOf.IsZero():
+		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
+	case a.HeldOnly:
+		return nil, fmt.Errorf("access: %w", understudy.ErrNotHeld)
+	}
+	a.NoCache, a.MaxAge, a.MinFresh, a.PastFresh = true, nil, nil, nil
+	a.JoinOnly = !g.again(c.Name, a.Target.Key)
+	answer, err := ask(ctx, a)
+	switch {
+	case errors.Is(err, understudy.ErrNotFound):
+		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
+	case err != nil && ctx.Err() == context.Canceled:
+		return nil, err
+	case err != nil, answer.How != understudy.Cold && (answer.How != understudy.Warm || answer.Age > justNow):
+		return nil, fmt.Errorf("access: %w", understudy.ErrUnavailable)
+	}
+	return g.verdict(f, answer)
+}
+
+// justNow is the age up to which an answer counts as one that upstream has just
+// given; once in half of it a caller may have upstream asked for one record that
+// it may not find.
+const justNow = 2 * time.Second
+
+// maxAsked bounds how many of such questions are remembered.
+const maxAsked = 10_000
+
+type askedKey struct {
+	caller string
+	key    understudy.Key
+}
+
+// again reports whether a caller may have upstream asked for a key once more.
+func (g *Gate) again(caller string, key understudy.Key) bool {
+	now := g.now()
+	k := askedKey{caller, key}
+	if last, ok := g.asked.Get(k); ok && now.Sub(last) < justNow/2 {
+		return false
+	}
+	g.asked.Put(k, now, 1)
+	return true
+}

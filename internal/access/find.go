@@ -1,0 +1,235 @@
+// Find: whether a record is one a role may find.
+
+package access
+
+import (
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// deepest bounds how far up it is looked whether a record lies under one that
+// may be found.
+const deepest = 4
+
+// Only says which records of a kind a caller may find; nil: all of those it
+// may see. It looks at the body that it is given, at the time of the call of
+// Only, and at the newest held body of what the record lies under; it is safe
+// for concurrent use. A caller that may see nothing of the kind finds nothing.
+func (g *Gate) Only(c understudy.Caller, source, kind string) func(*understudy.Record) bool {
+	f, err := g.finder(c, source, kind)
+	switch {
+	case err != nil:
+		return func(*understudy.Record) bool { return false }
+	case f == nil:
+		return nil
+	}
+	now := g.now()
+	return func(r *understudy.Record) bool { return r != nil && f.finds(r.Body, now, 0) }
+}
+
+// Finds reports whether a caller may find a record by its newest held version.
+// One that is not held, or gone, nobody with a row rule finds.
+func (g *Gate) Finds(c understudy.Caller, source, kind, id string) bool {
+	f, err := g.finder(c, source, kind)
+	return err == nil && (f == nil || f.held(id, g.now(), 0))
+}
+
+// Counts reports whether a caller may know how many records of a kind there
+// are: it sees the kind, and finds every record of it.
+func (g *Gate) Counts(c understudy.Caller, source, kind string) bool {
+	f, err := g.finder(c, source, kind)
+	return err == nil && f == nil && g.Sees(c, source, kind)
+}
+
+// Ruled reports whether row rules bind a caller anywhere in a source.
+func (g *Gate) Ruled(c understudy.Caller, source string) bool {
+	return g.ruled(c, source) != nil
+}
+
+// ruled are the grants of a caller whom row rules bind, else nil.
+func (g *Gate) ruled(c understudy.Caller, source string) *grants {
+	if c.Grant == nil || c.Grant.Role == understudy.RoleAll {
+		return nil
+	}
+	if r := g.roles[c.Grant.Role][source]; r != nil && r.rows != nil {
+		return r
+	}
+	return nil
+}
+
+// finder is a caller's row rule for a kind, nil when there is none. The error
+// says that the caller sees nothing of the kind.
+func (g *Gate) finder(c understudy.Caller, source, kind string) (*finder, error) {
+	_, all, err := g.plan(c, source, kind)
+	if err != nil || all {
+		return nil, err
+	}
+	return g.roles[c.Grant.Role][source].rows[kind], nil
+}
+
+// held looks at a record's newest held version.
+func (f *finder) held(id string, now time.Time, depth int) bool {
+	if f.never || f.gate.newest == nil || id == "" {
+		return false
+	}
+	rec := f.gate.newest(f.source, f.kind.Name, id)
+	return rec != nil && f.finds(rec.Body, now, depth)
+}
+
+// finds looks at one body of a record.
+func (f *finder) finds(body []byte, now time.Time, depth int) bool {
+	if f.never {
+		return false
+	}
+	doc, err := jsonspan.Document(body)
+	if err != nil || doc.Kind != jsonspan.Object {
+		return false
+	}
+	var room [16]jsonspan.Value
+	values := room[:0]
+	for range f.fields {
+		values = append(values, jsonspan.Value{})
+	}
+	f.gather(body, doc, values)
+	text := func(i int) (string, bool) {
+		v := values[i]
+		if v.Kind == jsonspan.None || v.Kind == jsonspan.Null {
+			return "", false
+		}
+		return jsonspan.Text(body, v), true
+	}
+	if f.age > 0 && !f.young(text, now) {
+		return false
+	}
+	for _, c := range f.where {
+		if value, ok := text(c.field); !ok || !c.holds(value) {
+			return false
+		}
+	}
+	return f.numbered(text) && f.under(text, now, depth)
+}
+
+// gather finds the values of the fields that are looked at, in one walk; of a
+// name there twice the last counts, as everywhere.
+func (f *finder) gather(body []byte, doc jsonspan.Value, values []jsonspan.Value) {
+	jsonspan.Members(body, doc, func(raw []byte, v jsonspan.Value) bool {
+		for i, name := range f.fields {
+			if jsonspan.NameIs(raw, name) {
+				values[i] = v
+			}
+		}
+		return true
+	})
+	for i, name := range f.fields {
+		if strings.Contains(name, ".") {
+			values[i], _ = jsonspan.Find(body, doc, name)
+		}
+	}
+}
+
+// young reports whether the record's clock, or what stands for it, is younger
+// than the rule wants.
+func (f *finder) young(text func(int) (string, bool), now time.Time) bool {
+	for _, i := range f.clocks {
+		if value, ok := text(i); ok {
+			at := understudy.Unix(f.kind.Field(f.fields[i]).Type, []byte(value))
+			return at != 0 && now.Sub(time.Unix(at, 0)) < f.age
+		}
+	}
+	return false
+}
+
+func (m Match) holds(value string) bool {
+	if m.Prefix != "" {
+		return strings.HasPrefix(value, m.Prefix)
+	}
+	for _, want := range m.In {
+		if value == want {
+			return true
+		}
+	}
+	return false
+}
+
+// numbered reports whether a phone field holds a number the rule wants.
+func (f *finder) numbered(text func(int) (string, bool)) bool {
+	if len(f.phones) == 0 {
+		return true
+	}
+	for _, i := range f.phones {
+		value, ok := text(i)
+		if !ok || value == "" {
+			continue
+		}
+		n := number(value)
+		if f.nums[n] || f.own && f.gate.own != nil && f.gate.own(f.source, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// under reports whether every record that this one lies under may be found,
+// and whether there is one when there must be.
+func (f *finder) under(text func(int) (string, bool), now time.Time, depth int) bool {
+	found := false
+	for _, a := range f.above {
+		id, ok := text(a.at)
+		if !ok || id == "" {
+			continue
+		}
+		k := a.kind
+		if k == nil {
+			k = f.kindOf(id)
+		}
+		if k == nil {
+			continue // it names nothing there are records of
+		}
+		if up := f.rows[k.Name]; up != nil && (depth == deepest || !up.held(id, now, depth+1)) {
+			return false
+		}
+		found = true
+	}
+	return found || !f.need
+}
+
+// kindOf is the kind an id is of by its prefix; of several the one with a rule.
+func (f *finder) kindOf(id string) (found *understudy.Kind) {
+	for _, k := range f.gate.specs[f.source].Kinds {
+		if len(k.ID) == 1 && k.HasPrefix(id) && (found == nil || f.rows[k.Name] != nil) {
+			found = k
+		}
+	}
+	return found
+}
+
+// number is a phone number's digits, whatever stands between them and whatever
+// channel ("whatsapp:") it is of; a text that is no number stays as it is.
+func number(text string) string {
+	rest := text
+	if i := strings.IndexByte(text, ':'); i > 0 {
+		rest = text[i+1:]
+	}
+	var buf [24]byte
+	digits := buf[:0]
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case '0' <= c && c <= '9':
+			digits = append(digits, c)
+		case c == '+' && i == 0, c == ' ', c == '-', c == '.', c == '(', c == ')', c == '/':
+		default:
+			return text
+		}
+	}
+	if len(digits) == 0 {
+		return text
+	}
+	return string(digits)
+}
+
+// Number is the form in which Options.Own is asked for a phone number: its
+// digits, or a text that is no number as it is.
+func Number(text string) string { return number(text) }
