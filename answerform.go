@@ -3,6 +3,7 @@
 package understudy
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,11 +52,35 @@ func (p *Paging) checkAnswer() error {
 		case !found && !rows:
 			return fmt.Errorf("answer: want {rows} in it")
 		case !found:
-			return nil
+			return p.tryAnswer()
 		case !slices.Contains(AnswerWords(), word):
 			return fmt.Errorf("answer: {%s} is not known; there is {%s}", word, strings.Join(AnswerWords(), "}, {"))
 		}
 		rows = rows || word == "rows"
 		rest = after
+	}
+}
+
+// tryAnswer makes sure that an answer form makes JSON.
+func (p *Paging) tryAnswer() error {
+	if p.Answer == "" {
+		return nil
+	}
+	var body []byte
+	for rest := p.Answer; ; {
+		before, word, after, found := CutWord(rest)
+		body = append(body, before...)
+		switch rest = after; {
+		case !found && !json.Valid(body):
+			return fmt.Errorf("answer: it makes no JSON: %s", clip(string(body)))
+		case !found:
+			return nil
+		case word == "rows":
+			body = append(body, "[]"...)
+		case word == "start" || word == "end" || word == "page" || word == "size":
+			body = append(body, '0')
+		default:
+			body = append(body, `""`...)
+		}
 	}
 }

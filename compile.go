@@ -4,6 +4,7 @@ package understudy
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,6 +53,9 @@ func (s *Spec) check() error {
 		return fmt.Errorf("auth.style %q: want basic, bearer or none", s.Auth.Style)
 	}
 	if err := s.Hook.check(); err != nil {
+		return err
+	}
+	if err := s.Odd.check(); err != nil {
 		return err
 	}
 	if err := s.Paging.check("paging"); err != nil {
@@ -190,8 +194,12 @@ func (k *Kind) checkNames() error {
 			if f.Op == "" {
 				f.Op = "is"
 			}
+			if err := f.check(); err != nil {
+				return err
+			}
 			names = append(names, f.Field)
 		}
+		names = slices.AppendSeq(names, maps.Keys(l.Only))
 	}
 	for _, name := range append(names, k.Clock, k.Own, k.Rollup, k.Parent) {
 		if name != "" && k.fields[name] == nil {
@@ -264,6 +272,11 @@ func (s *Spec) addRoute(path string, r route) error {
 // checkLinks makes sure links lead to kinds, once all kinds are known, and
 // orders routes so that the one with fewer variables in a segment wins.
 func (s *Spec) checkLinks() error {
+	for variable, field := range s.Shown {
+		if !slices.ContainsFunc(s.Kinds, func(k *Kind) bool { return k.fields[field] != nil }) {
+			return fmt.Errorf("spec %s: shown.%s: no kind has a field %q", s.Name, variable, field)
+		}
+	}
 	for _, k := range s.Kinds {
 		for _, f := range k.Fields {
 			if f.Link != "" && f.Link != AnyKind && s.kinds[f.Link] == nil {

@@ -229,8 +229,8 @@ func (r *route) resembles(folded []string) bool {
 
 // canonical orders a query: the list's filters as the spec names them, then
 // what the spec does not name by name, then size, page and tokens. The default
-// size is written out; the first page's number is left out. Parameters of one
-// name keep their order.
+// size is written out; the first page's number is left out, unless another
+// number is given too. Parameters of one name keep their order.
 func (s *Spec) canonical(t *Target, q Query) Query {
 	if t.List == nil {
 		slices.SortStableFunc(q, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
@@ -238,13 +238,18 @@ func (s *Spec) canonical(t *Target, q Query) Query {
 	}
 	p := s.PagingOf(t.List)
 	t.First = true
-	hasSize, moved := p.Size == "" || p.Default == 0, false
+	hasSize, moved, pages := p.Size == "" || p.Default == 0, false, 0
 	for _, param := range q {
+		if param.Name == p.Page {
+			pages++
+		}
 		hasSize = hasSize || param.Name == p.Size
 		moved = moved || slices.Contains(p.Tokens, param.Name)
 	}
 	first := strconv.Itoa(p.First)
-	q = q.Without(func(x Param) bool { return p.Page != "" && !moved && x.Name == p.Page && x.Value == first })
+	q = q.Without(func(x Param) bool {
+		return p.Page != "" && !moved && pages == 1 && x.Name == p.Page && x.Value == first
+	})
 	if !hasSize {
 		q = append(q, Param{Name: p.Size, Value: strconv.Itoa(p.Default)})
 	}

@@ -18,9 +18,14 @@ type Spec struct {
 	Errors  Errors             `yaml:"errors"`
 	// Vars says what fills a path variable when nobody gave one: "user" is the
 	// source's user.
-	Vars  map[string]string `yaml:"vars"`
-	Kinds []*Kind           `yaml:"kinds"`
-	Hook  Hook              `yaml:"hook"`
+	Vars map[string]string `yaml:"vars"`
+	// Shown says which field of a record shows a path variable, for kinds that
+	// have such a field; the field's link says what the variable names.
+	Shown map[string]string `yaml:"shown"`
+	// Odd is what becomes of list requests that are not quite right.
+	Odd   Odd     `yaml:"odd"`
+	Kinds []*Kind `yaml:"kinds"`
+	Hook  Hook    `yaml:"hook"`
 
 	routes []route
 	kinds  map[string]*Kind
@@ -69,7 +74,7 @@ type Paging struct {
 type Errors struct {
 	ContentType string            `yaml:"content_type"`
 	Template    string            `yaml:"template"`
-	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server
+	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server; or one of a parameter (see OddWords)
 	Messages    map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
 	// Link is where an error code is explained, {code} in it; Meanings says a
 	// code in few words. Both are for people.
@@ -129,7 +134,7 @@ type Field struct {
 type Filter struct {
 	Name  string `yaml:"name"`  // as upstream spells it, operator included: StartTime>
 	Field string `yaml:"field"` // what it looks at; "" when no field shows it
-	Op    string `yaml:"op"`    // is (default), day, since, until, before, contains, digits
+	Op    string `yaml:"op"`    // one of FilterOps; default is
 	Type  string `yaml:"type"`  // input type: text, rfc2822, date, bool, select, int
 	// Values are the choices of a select.
 	Values []string `yaml:"values"`
@@ -137,6 +142,13 @@ type Filter struct {
 	// Whole: with op until a day, month or year counts up to its end, not to
 	// its beginning.
 	Whole bool `yaml:"whole"`
+	// Open: with op since or until the edge itself is not meant.
+	Open bool `yaml:"open"`
+	// Back is how many days back from now a time may be asked for, and Longest,
+	// with op since, how many days may lie between it and the list's until on the
+	// same field, or now without that; more is refused. 0 = any.
+	Back    int `yaml:"back"`
+	Longest int `yaml:"longest"`
 }
 
 // List is one path that lists records of a kind.

@@ -3,58 +3,83 @@
 package compose
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"understudy"
 	"understudy/kit/jsonspan"
 )
 
-// write makes the page's body and notes where its rows lie.
-func (l *List) write(p *understudy.Page) error {
-	body := make([]byte, 0, 1024+l.bytes+int64(len(l.rows)))
-	for rest := l.paging.Answer; ; {
-		before, word, after, found := understudy.CutWord(rest)
-		body = append(body, before...)
-		if !found {
-			break
-		}
-		if word == "rows" {
-			body = l.appendRows(body, p)
-		} else {
-			body = l.appendWord(body, word)
-		}
-		rest = after
+// Page is the answer. at is how old it says it is. ErrInvalid: the page goes
+// on, and what upstream would call the next one is not known.
+func (l *List) Page(at time.Time) (*understudy.Page, error) {
+	if l.more && len(l.rows) > 0 && (l.paging.Style == "none" || len(l.paging.Tokens) == 0) {
+		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
-	if _, err := jsonspan.Document(body); err != nil {
-		return fmt.Errorf("the spec's answer makes no JSON: %w", err)
+	links := l.links()
+	if l.ours && !l.o.OwnTokens && links.next+links.previous != "" {
+		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
 	}
-	p.Body = body
-	if l.more && len(l.ids) > 0 {
-		t, err := l.target.Spec.Follow(l.src.Name, l.next())
+	p := &understudy.Page{
+		Key: l.target.Key, Kind: l.target.Kind.Name, Shape: l.target.List.Shape, List: true,
+		Status: 200, ContentType: "application/json", At: at, Rows: make([]understudy.Row, len(l.rows)),
+	}
+	for i, f := range l.rows {
+		p.Rows[i] = understudy.Row{ID: f.ID, Clock: f.Clock, Parent: l.seek.Parent, Final: f.Final, Record: f.Number, Version: f.Version}
+	}
+	l.write(p, links)
+	if links.next != "" {
+		t, err := l.target.Spec.Follow(l.src.Name, links.next)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p.Next = t.Key
 	}
-	return nil
+	p.Sum = sum(p.Body)
+	return p, nil
+}
+
+func sum(body []byte) [16]byte {
+	whole := sha256.Sum256(body)
+	return [16]byte(whole[:16])
+}
+
+// write makes the page's body and notes where its rows lie.
+func (l *List) write(p *understudy.Page, links links) {
+	body := make([]byte, 0, int64(512+len(l.paging.Answer)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
+	for rest := l.paging.Answer; ; {
+		before, word, after, found := understudy.CutWord(rest)
+		body = append(body, before...)
+		switch {
+		case !found:
+			p.Body = body
+			return
+		case word == "rows":
+			body = l.appendRows(body, p)
+		default:
+			body = l.appendWord(body, word, links)
+		}
+		rest = after
+	}
 }
 
 func (l *List) appendRows(body []byte, p *understudy.Page) []byte {
 	body = append(body, '[')
-	for i, row := range l.rows {
+	for i := range l.rows {
 		if i > 0 {
 			body = append(body, ',')
 		}
 		p.Rows[i].Start = len(body)
-		body = append(body, row...)
+		body = append(body, l.rows[i].Body...)
 		p.Rows[i].End = len(body)
 	}
 	return append(body, ']')
 }
 
-func (l *List) appendWord(body []byte, word string) []byte {
+func (l *List) appendWord(body []byte, word string, links links) []byte {
 	start, end := int64(0), int64(0)
 	if n := int64(len(l.rows)); n > 0 {
 		start = l.page * l.size
@@ -64,6 +89,7 @@ func (l *List) appendWord(body []byte, word string) []byte {
 	if word == "url" {
 		name, absolute = "uri", true
 	}
+	link := ""
 	switch name {
 	case "start":
 		return strconv.AppendInt(body, start, 10)
@@ -76,17 +102,14 @@ func (l *List) appendWord(body []byte, word string) []byte {
 	case "key":
 		key := l.target.List.Key
 		return jsonspan.Quote(body, key[strings.LastIndexByte(key, '.')+1:])
-	}
-	link := ""
-	switch name {
 	case "uri":
-		link = l.own()
+		link = links.own
 	case "first":
-		link = l.link(0, "")
+		link = links.first
 	case "next":
-		link = l.next()
+		link = links.next
 	case "previous":
-		link = l.previous()
+		link = links.previous
 	}
 	if link == "" {
 		return append(body, "null"...)
@@ -97,42 +120,52 @@ func (l *List) appendWord(body []byte, word string) []byte {
 	return jsonspan.Quote(body, link)
 }
 
-func (l *List) own() string {
-	if l.page == 0 {
-		return l.link(0, "")
+// links are where this page and those around it stand; "": there is none.
+type links struct{ own, first, next, previous string }
+
+func (l *List) links() links {
+	base := l.base()
+	out := links{first: l.link(base, 0, "")}
+	out.own = out.first
+	if l.page > 0 {
+		out.own = l.link(base, l.page, l.token)
 	}
-	return l.link(l.page, l.token)
+	if len(l.rows) == 0 {
+		return out
+	}
+	after, before, tail := l.form()
+	if l.more {
+		out.next = l.link(base, l.page+1, after+l.rows[len(l.rows)-1].ID+tail)
+	}
+	if l.page > 0 {
+		out.previous = l.link(base, l.page-1, before+l.rows[0].ID+tail)
+	}
+	return out
 }
 
-// next is where the page after this one stands, "" when this is the last.
-func (l *List) next() string {
-	if !l.more || len(l.ids) == 0 {
-		return ""
-	}
-	return l.link(l.page+1, strings.Replace(l.paging.Token, "{id}", l.ids[len(l.ids)-1], 1))
-}
-
-func (l *List) previous() string {
-	if !l.since || len(l.ids) == 0 || l.page == 0 {
-		return ""
-	}
-	head, tail, _ := strings.Cut(l.paging.Token, "{id}")
-	return l.link(l.page-1, backward(head)+l.ids[0]+tail)
-}
-
-// link is a page of this list: path, filters, size, number, token, and what is
-// asked of us alone.
-func (l *List) link(page int64, token string) string {
-	path, _, _ := strings.Cut(l.target.Key.URI, "?")
-	q := make(understudy.Query, 0, len(l.target.Query)+len(l.target.Own)+3)
-	for _, p := range l.target.Query {
-		if l.target.List.Filter(p.Name) != nil {
+// base is what all pages of the list have in common: path, filters as they were
+// given, in the spec's order, and size.
+func (l *List) base() string {
+	q := make(understudy.Query, 0, len(l.target.Query)+1)
+	for _, f := range l.target.List.Filters {
+		if p, there := l.given(f.Name); there {
 			q = append(q, p)
 		}
 	}
 	if l.paging.Size != "" && l.paging.Style != "none" {
 		q = append(q, understudy.Param{Name: l.paging.Size, Value: strconv.FormatInt(l.size, 10)})
 	}
+	base := append([]byte(l.target.Key.Path()), '?')
+	if base = q.AppendTo(base); len(q) > 0 {
+		base = append(base, '&')
+	}
+	return string(base)
+}
+
+// link is a page of the list: its number, its token, and what is asked of us
+// alone.
+func (l *List) link(base string, page int64, token string) string {
+	q := make(understudy.Query, 0, 2+len(l.target.Own))
 	if l.paging.Page != "" && l.paging.Style != "none" {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})
 	}
@@ -140,8 +173,19 @@ func (l *List) link(page int64, token string) string {
 		q = append(q, understudy.Param{Name: l.paging.Tokens[0], Value: token})
 	}
 	q = append(q, l.target.Own...)
+	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))
 	if len(q) == 0 {
-		return path
+		out = out[:len(base)-1] // the & or the ? before what is not there
 	}
-	return path + "?" + strings.ReplaceAll(q.String(), "+", "%20")
+	return spaces(string(out))
+}
+
+// spaces are %20 in links, where our own keys have a plus; one that was meant is
+// written as %2B. A path may hold one that stays.
+func spaces(link string) string {
+	path, query, found := strings.Cut(link, "?")
+	if !found || !strings.Contains(query, "+") {
+		return link
+	}
+	return path + "?" + strings.ReplaceAll(query, "+", "%20")
 }

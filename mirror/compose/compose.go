@@ -3,274 +3,253 @@
 // Package compose makes list answers from records, in upstream's own envelope.
 //
 // The question says which records belong to the list and where its page
-// begins; whoever has the records hands them in, newest first; the page is
-// what upstream would have answered. Nothing here asks anybody anything.
+// begins; whoever has the records hands them in, in the order of their places;
+// the page is what upstream would have answered, byte for byte. What upstream
+// does where it leaves things open is said by the spec (docs/specs.md). Nothing
+// here asks upstream anything.
 package compose
 
 import (
-	"crypto/sha256"
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"understudy"
 )
+
+// Options are what composing needs to know besides the request. The zero value
+// works: then nothing is held.
+type Options struct {
+	// Now is the time, for what upstream refuses by it; nil: lists whose answer
+	// depends on it are not composed.
+	Now func() time.Time
+	// Wish is asked beyond what upstream's own parameters say; nil: nothing.
+	Wish *understudy.Wish
+	// Held is the record of a kind that is present, in any shape, or nil. A list
+	// under a record (or under another account) is composed only when that
+	// record is held: upstream says 404 where it is not. It is called a few
+	// times at most, during New. nil: nothing is held.
+	Held func(kind, id string) *understudy.Record
+	// Sole says that whatever is held of the kind lies under the path asked for,
+	// where its records do not show that themselves (a key does not tell its
+	// account). Without it such lists are not composed.
+	Sole bool
+	// OwnTokens allows page tokens of our own form where the spec gives no rule.
+	// Upstream refuses them: a list that has them must be composed to its end.
+	OwnTokens bool
+	// Downward says that records can only be handed in newest first.
+	Downward bool
+}
 
 // List is one page of a list on its way. It is used by one goroutine.
 type List struct {
 	src    *understudy.Source
 	target *understudy.Target
 	paging *understudy.Paging
+	o      Options
+	fields []wanted
 	tests  []test
-	window understudy.Window
+	seek   understudy.Seek
 
 	size, page int64
 	skip       int64  // rows of earlier pages, when they are named by a number alone
 	token      string // as the request gave it
 	start      string // the record the token names
 	back       bool   // the page ends before it
+	ours       bool   // tokens are of our own form
+	stop       understudy.Place
 
-	loose []stray // records without a clock, in the order they stand in
-	rows  [][]byte
-	ids   []string
-	found []understudy.Row
-	bytes int64
-	more  bool // rows come after the last one
-	since bool // rows stand before the first one
-	done  bool
+	none   bool // upstream shows nothing here
+	rows   []understudy.Found
+	bytes  int64
+	more   bool // rows come after the last one
+	done   bool
+	asking pass
 }
+
+// pass is what the records handed in are for.
+type pass uint8
+
+const (
+	forRows pass = iota
+	forMore      // whether any comes after the last row of a page read backwards
+)
 
 // MaxBytes bounds the rows of one page.
 const MaxBytes = 64 << 20
 
-// New reads what a list's path and query ask for. ErrInvalid, in words for who
-// asked: a kind without records, a parameter the spec does not name, a value
-// that means nothing.
-func New(src *understudy.Source, t *understudy.Target) (*List, error) {
+// New reads what a list's path and query ask for. A *Refusal: upstream itself
+// refuses the request, with that answer. ErrInvalid: the list is not composed,
+// with the reason in words: a kind without records, a parameter the spec does
+// not name, a value or a parent of which it is not known what upstream says.
+func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error) {
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}
-	l := &List{src: src, target: t, paging: t.Spec.PagingOf(t.List), size: int64(t.PageSize)}
-	l.window = understudy.Window{Source: src.Name, Kind: t.Kind.Name, Shape: t.List.Shape}
+	l := &List{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}
 	if l.paging.Answer == "" {
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
-	for _, v := range t.Vars {
-		l.within(v)
+	l.ours = l.paging.Token == "" || len(t.Kind.ID) > 1
+	l.seek = understudy.Seek{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: t.List.Shape}
+	if w := o.Wish; w != nil {
+		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
+		if w.Up && o.Downward {
+			return nil, fmt.Errorf("%w: this list can only be read newest first", understudy.ErrInvalid)
+		}
 	}
-	for name, value := range t.List.Only {
-		l.tests = append(l.tests, only(t.Kind.Field(name), name, value))
+	if err := l.known(); err != nil {
+		return nil, err
 	}
-	for _, p := range t.Query {
-		if err := l.read(p); err != nil {
+	for i := range t.Vars {
+		if err := l.under(i); err != nil {
 			return nil, err
 		}
 	}
-	return l, l.checkPage()
-}
-
-// within narrows the list to what a path variable names.
-func (l *List) within(v understudy.Param) {
-	k := l.target.Kind
-	if _, own := l.target.Spec.Vars[v.Name]; !own && k.Parent != "" {
-		l.window.Parent = v.Value
-		return
-	}
-	l.tests = append(l.tests, mentions(v.Value))
-}
-
-// read takes one parameter in.
-func (l *List) read(p understudy.Param) error {
-	paging := l.paging
-	switch {
-	case p.Name == paging.Size && paging.Size != "":
-		n, err := strconv.ParseInt(p.Value, 10, 32)
-		if err != nil || n < 1 || paging.Max > 0 && n > int64(paging.Max) {
-			return fmt.Errorf("%w: %s must be a number from 1 to %d", understudy.ErrInvalid, p.Name, paging.Max)
+	for _, f := range t.Kind.Fields { // in a fixed order, which a map has not
+		if value, ok := t.List.Only[f.Name]; ok {
+			l.is(f.Name, value)
 		}
-		l.size = n
-		return nil
-	case p.Name == paging.Page && paging.Page != "":
-		n, err := strconv.ParseInt(p.Value, 10, 32)
-		if err != nil || n < int64(paging.First) {
-			return fmt.Errorf("%w: %s must be a number from %d on", understudy.ErrInvalid, p.Name, paging.First)
+	}
+	for _, f := range t.List.Filters {
+		if err := l.filter(f); err != nil {
+			return nil, err
 		}
-		l.page = n - int64(paging.First)
-		return nil
-	case slices.Contains(paging.Tokens, p.Name):
-		return l.readToken(p.Value)
 	}
-	f := l.target.List.Filter(p.Name)
-	if f == nil {
-		return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, p.Name)
+	if err := l.readPlace(); err != nil {
+		return nil, err
 	}
-	if p.Bare || p.Value == "" {
-		return nil
-	}
-	return l.filter(f, p.Value)
+	l.begin()
+	return l, nil
 }
 
-// readToken finds the record a token names. The page after a record is named
-// by the spec's form; with its first A as a B it is the page before one, as
-// upstreams of that form write it.
-func (l *List) readToken(value string) error {
-	if value == "" {
+// begin makes ready for the first record.
+func (l *List) begin() {
+	if l.back && !l.o.Downward {
+		l.seek.Up = !l.seek.Up
+	}
+	if len(l.tests) == 0 && l.only() == nil && !l.o.Downward {
+		l.seek.Limit = int(min(l.skip+l.size+1, math.MaxInt32))
+	}
+	l.done = l.none
+	if !l.none {
+		l.rows = make([]understudy.Found, 0, min(l.size, 64))
+	}
+}
+
+func (l *List) only() func(*understudy.Record) bool {
+	if l.o.Wish == nil {
 		return nil
 	}
-	head, tail, _ := strings.Cut(l.paging.Token, "{id}")
-	id, ok := strings.CutPrefix(value, head)
-	if !ok {
-		id, ok = strings.CutPrefix(value, backward(head))
-		l.back = ok
-	}
-	if ok {
-		id, ok = strings.CutSuffix(id, tail)
-	}
-	if !ok || id == "" || l.paging.Token == "" {
-		return fmt.Errorf("%w: the page token is not one of this list", understudy.ErrInvalid)
-	}
-	l.start, l.token = id, value
-	return nil
+	return l.o.Wish.Only
 }
 
-// backward is the head of tokens of pages before a record.
-func backward(head string) string { return strings.Replace(head, "A", "B", 1) }
-
-func (l *List) checkPage() error {
-	if l.size <= 0 {
-		l.size = 1000
-	}
-	if l.paging.Size == "" || l.paging.Style == "none" {
-		l.size = int64(max(l.paging.Max, 1000))
-	}
-	if l.start == "" {
-		l.skip = l.page * l.size
-		l.since = l.page > 0
-	}
-	if l.skip > 10_000_000 {
-		return fmt.Errorf("%w: there are not so many pages", understudy.ErrInvalid)
-	}
-	return nil
-}
-
-// Window is what records the list is made of, as narrow as it can be said.
-func (l *List) Window() understudy.Window { return l.window }
+// Seek is what records to hand in, as narrow as it can be said; more of them do
+// no harm.
+func (l *List) Seek() understudy.Seek { return l.seek }
 
 // Start is the record the page begins after (back: ends before), "" for none.
+// Its place must be told to Below before the first Take.
 func (l *List) Start() (id string, back bool) { return l.start, l.back }
 
-// Below begins the page after a place: that of the record Start names.
-func (l *List) Below(clock, number int64) {
-	l.window.Below.Clock, l.window.Below.Record = clock, number
-	l.since = true
-}
-
-// stray is a record without a clock.
-type stray struct {
-	rec *understudy.Record
-	at  int64
-}
-
-// before reports whether a record of that time and number stands before another.
-func before(at, number, otherAt, otherNumber int64) bool {
-	return at > otherAt || at == otherAt && number > otherNumber
-}
-
-// Strays reports whether records without a clock may belong to the list: then
-// they are handed to Stray, in any order, before the others are to Take.
-func (l *List) Strays() bool { return l.window.From == 0 && l.window.To == 0 }
-
-// Stray is told a record without a clock. Only as many are kept as may stand on
-// the page; false: there are more than fit into memory.
-func (l *List) Stray(rec *understudy.Record, _ int64) bool {
-	at, _ := Place(l.target.Kind, rec.Body)
-	below := l.window.Below
-	if !l.passes(rec.Body) || below.Record != 0 && !before(below.Clock, below.Record, at, rec.Number) {
-		return true
+// Below tells the place of the record that Start names, present or gone.
+func (l *List) Below(p understudy.Place) {
+	if l.back && l.o.Downward {
+		l.stop = p
+		return
 	}
-	i, _ := slices.BinarySearchFunc(l.loose, stray{rec, at}, func(a, b stray) int {
-		switch {
-		case before(a.at, a.rec.Number, b.at, b.rec.Number):
-			return -1
-		case a.rec.Number == b.rec.Number && a.at == b.at:
-			return 0
-		}
-		return 1
-	})
-	l.loose = slices.Insert(l.loose, i, stray{rec, at})
-	if most := l.skip + l.size + 1; !l.back && int64(len(l.loose)) > most {
-		l.loose = l.loose[:most]
-	}
-	return len(l.loose) <= maxStrays
+	l.seek.Below = p
 }
 
-// maxStrays bounds the records without a clock that are kept for a page which
-// ends before one of them.
-const maxStrays = 100_000
+// Belongs reports whether a record is one of the list's, wherever it stands.
+func (l *List) Belongs(f understudy.Found) bool { return !l.none && l.passes(f) }
 
-// passes reports whether a record belongs to the list.
-func (l *List) passes(body []byte) bool {
-	return !slices.ContainsFunc(l.tests, func(t test) bool { return !t(body) })
+// Most is how many of the list's records decide what the page is, counted from
+// where Seek begins; 0: as many as there are.
+func (l *List) Most() int64 {
+	if l.stop != 0 {
+		return 0
+	}
+	return l.skip + l.size + 1
 }
 
-// Take is told one record after the other, in the window's order. It returns
-// false when it needs no more. The record's body is not kept longer than the
-// page.
-func (l *List) Take(rec *understudy.Record, clock int64) bool {
-	for len(l.loose) > 0 && before(l.loose[0].at, l.loose[0].rec.Number, clock, rec.Number) {
-		one := l.loose[0]
-		if l.loose = l.loose[1:]; !l.put(one.rec, 0) {
-			return false
-		}
-	}
-	if l.done || !l.passes(rec.Body) {
+// Take is told one record after the other, in the order of Seek. It returns
+// false when it needs no more. Bodies are not kept longer than the list.
+func (l *List) Take(f understudy.Found) bool {
+	if l.done || !l.passes(f) {
 		return !l.done
 	}
-	return l.put(rec, clock)
-}
-
-// put adds a record of the list to the page, if it stands there.
-func (l *List) put(rec *understudy.Record, clock int64) bool {
 	switch {
-	case l.done:
-		return false
-	case l.back && rec.ID == l.start:
+	case l.asking == forMore, l.stop != 0 && f.Place <= l.stop:
 		l.done, l.more = true, true
 		return false
 	case l.skip > 0:
 		l.skip--
 		return true
-	case l.back && int64(len(l.rows)) == l.size:
-		l.bytes -= int64(len(l.rows[0]))
-		l.rows, l.ids, l.found, l.since = l.rows[1:], l.ids[1:], l.found[1:], true
+	case l.stop != 0 && int64(len(l.rows)) == l.size: // downwards to a token: the last ones count
+		l.bytes -= int64(len(l.rows[0].Body))
+		l.rows = slices.Delete(l.rows, 0, 1)
 	}
-	if int64(len(l.rows)) == l.size || l.bytes+int64(len(rec.Body)) > MaxBytes {
+	if int64(len(l.rows)) == l.size || l.bytes+int64(len(f.Body)) > MaxBytes {
 		l.done, l.more = true, true
 		return false
 	}
-	l.rows, l.ids = append(l.rows, rec.Body), append(l.ids, rec.ID)
-	l.found = append(l.found, understudy.Row{ID: rec.ID, Clock: clock, Final: rec.Final, Record: rec.Number, Version: rec.Version})
-	l.bytes += int64(len(rec.Body))
+	l.rows = append(l.rows, f)
+	l.bytes += int64(len(f.Body))
 	return true
 }
 
-// Page is the answer. at is how old it says it is.
-func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	for _, one := range l.loose {
-		if !l.put(one.rec, 0) {
-			break
+// Again reports whether Seek asks something else now that all of it was handed
+// in: a page before a token is read backwards, and then whether any record
+// comes after it must be found out.
+func (l *List) Again() bool {
+	if !l.back || l.o.Downward || l.asking == forMore || l.none {
+		return false
+	}
+	slices.Reverse(l.rows)
+	l.asking, l.done, l.more = forMore, false, false
+	l.seek.Up = !l.seek.Up
+	if len(l.rows) == 0 {
+		return false
+	}
+	l.seek.Below = l.rows[len(l.rows)-1].Place
+	l.seek.Limit = min(l.seek.Limit, 1)
+	return true
+}
+
+// Store is where records are.
+type Store interface {
+	// Seek hands out records in the order of their places until yield returns
+	// false.
+	Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error
+	// PlaceOf is the place of a record, also of one that is gone; ErrNotFound:
+	// it was never seen.
+	PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error)
+}
+
+// Fill reads the page's records from a store. ErrInvalid: the token names a
+// record that nobody has seen, so that upstream must be asked (see Astray).
+func (l *List) Fill(ctx context.Context, s Store) error {
+	if l.none {
+		return nil
+	}
+	if l.start != "" {
+		place, err := s.PlaceOf(ctx, l.src.Name, l.target.Kind.Name, l.start)
+		switch {
+		case errors.Is(err, understudy.ErrNotFound):
+			return fmt.Errorf("%w: the page token names a record that nobody has seen", understudy.ErrInvalid)
+		case err != nil:
+			return err
+		}
+		l.Below(place)
+	}
+	for ok := true; ok; ok = l.Again() {
+		if err := s.Seek(ctx, l.seek, l.Take); err != nil {
+			return err
 		}
 	}
-	p := &understudy.Page{
-		Key: l.target.Key, Kind: l.target.Kind.Name, Shape: l.target.List.Shape, List: true,
-		Status: 200, ContentType: "application/json", At: at, Rows: l.found,
-	}
-	if err := l.write(p); err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(p.Body)
-	p.Sum = [16]byte(sum[:16])
-	return p, nil
+	return nil
 }

@@ -1,0 +1,94 @@
+// Date: the forms in which a time is asked for.
+
+package compose
+
+import (
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// span is the time a date covers, in Unix seconds: a second, a day, a month or
+// a year.
+type span struct{ from, until int64 }
+
+// parseSpan reads a date in one of the forms providers take: a day, a month, a
+// year, and a second in RFC 3339 and near it, or as Americans write it. A
+// fraction of a second is dropped. Without a zone it is UTC; behind a second
+// the usual abbreviations may stand.
+func parseSpan(value string) (span, bool) {
+	switch len(value) {
+	case len("2006"):
+		return wide(value, "2006", 1, 0, 0)
+	case len("2006-01"):
+		return wide(value, "2006-01", 0, 1, 0)
+	case len(time.DateOnly):
+		return wide(value, time.DateOnly, 0, 0, 1)
+	}
+	east := int64(0)
+	if text, zone, ok := cutZone(value); ok {
+		value, east = text, zone
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
+		if t, err := time.Parse(form, value); err == nil {
+			return second(t.Unix())
+		}
+	}
+	for _, form := range []string{"2006-01-02T15:04:05", time.DateTime, "01/02/2006 15:04:05"} {
+		if t, err := time.Parse(form, value); err == nil {
+			return second(t.Unix() - east)
+		}
+	}
+	return span{}, false
+}
+
+func wide(value, form string, years, months, days int) (span, bool) {
+	t, err := time.Parse(form, value)
+	return span{t.Unix(), t.AddDate(years, months, days).Unix()}, err == nil
+}
+
+func second(at int64) (span, bool) { return span{at, at + 1}, true }
+
+// cutZone takes an abbreviation of a zone off the end.
+func cutZone(value string) (rest string, east int64, ok bool) {
+	at := strings.LastIndexByte(value, ' ')
+	if at < 1 {
+		return value, 0, false
+	}
+	hours := int64(0)
+	switch value[at+1:] {
+	case "UTC", "GMT", "Z":
+	case "EDT":
+		hours = -4
+	case "EST", "CDT":
+		hours = -5
+	case "CST", "MDT":
+		hours = -6
+	case "MST", "PDT":
+		hours = -7
+	case "PST":
+		hours = -8
+	default:
+		return value, 0, false
+	}
+	return value[:at], hours * 3600, true
+}
+
+// Place is the time by which a record stands in lists while no page has shown
+// where, in Unix seconds: that of its kind's clock or, while it has none, of
+// its kind's order; 0 when it has neither. clocked says which.
+func Place(k *understudy.Kind, body []byte) (at int64, clocked bool) {
+	if at = timeOf(k, k.Clock, body); at != 0 {
+		return at, true
+	}
+	return timeOf(k, k.Order, body), false
+}
+
+func timeOf(k *understudy.Kind, name string, body []byte) int64 {
+	f := k.Field(name)
+	if f == nil {
+		return 0
+	}
+	return unix(f.Type, body, find(body, name))
+}

@@ -1,0 +1,204 @@
+// Filter: which records belong to a list.
+
+package compose
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"understudy"
+)
+
+// filter takes one of the list's filters in, if it was given. One that is bare
+// or empty narrows nothing.
+func (l *List) filter(f *understudy.Filter) error {
+	p, _ := l.given(f.Name)
+	if p.Value == "" {
+		return nil
+	}
+	if f.Op == "widen" {
+		return l.widen(f, p.Value)
+	}
+	if f.Field == "" {
+		return fmt.Errorf("%w: no field of a record shows what %s looks at", understudy.ErrInvalid, f.Name)
+	}
+	switch f.Op {
+	case "is":
+		return l.filterIs(f, p.Value)
+	case "day", "since", "until", "before":
+		return l.clock(f, p.Value)
+	case "contains":
+		l.test(f.Field, text(func(have string) bool { return strings.Contains(have, p.Value) }))
+	case "digits":
+		l.test(f.Field, text(func(have string) bool { return containsPattern(have, p.Value) }))
+	default:
+		return fmt.Errorf("%w: %s cannot be asked of records", understudy.ErrInvalid, f.Name)
+	}
+	return nil
+}
+
+// is asks for one value of a field.
+func (l *List) is(name, value string) {
+	l.seek.Terms = append(l.seek.Terms, understudy.Term{Field: name, Any: []string{value}})
+	l.test(name, same(value))
+}
+
+func (l *List) filterIs(f *understudy.Filter, value string) error {
+	if f.Type == understudy.TypeBool {
+		asked, ok := truth(value)
+		if !ok {
+			return l.refuse("bool")
+		}
+		value = strconv.FormatBool(asked)
+	}
+	l.is(f.Field, value)
+	return nil
+}
+
+func truth(value string) (is, ok bool) {
+	is = strings.EqualFold(value, "true")
+	return is, is || strings.EqualFold(value, "false")
+}
+
+// widen is a filter that makes upstream show what its lists leave out. Nobody
+// holds that.
+func (l *List) widen(f *understudy.Filter, value string) error {
+	asked, ok := truth(value)
+	switch {
+	case !ok:
+		return l.refuse("bool")
+	case asked:
+		return fmt.Errorf("%w: what %s adds is not held", understudy.ErrInvalid, f.Name)
+	}
+	return nil
+}
+
+const day = 86400
+
+// clock adds the test of a time.
+func (l *List) clock(f *understudy.Filter, value string) error {
+	if err := l.longest(f, value); err != nil {
+		return err
+	}
+	if value[0] == '<' || value[0] == '>' {
+		if l.target.Spec.Odd.Operator == understudy.OddIgnored {
+			return nil
+		}
+		return l.refuse("date")
+	}
+	asked, ok := parseSpan(value)
+	if !ok {
+		return l.refuse("date")
+	}
+	if f.Back > 0 {
+		now, err := l.now(f)
+		if err != nil {
+			return err
+		}
+		if asked.from < now-int64(f.Back)*day {
+			return l.refuse("retention")
+		}
+	}
+	l.between(f.Field, edges(f, asked))
+	return nil
+}
+
+// longest refuses a stretch of time that is longer than upstream allows.
+func (l *List) longest(f *understudy.Filter, value string) error {
+	if f.Longest == 0 {
+		return nil
+	}
+	asked, ok := parseSpan(value)
+	if !ok {
+		return nil
+	}
+	for _, other := range l.target.List.Filters {
+		if other.Field != f.Field || other.Op != "until" && other.Op != "before" {
+			continue
+		}
+		p, _ := l.given(other.Name)
+		if end, ok := parseSpan(p.Value); ok {
+			return l.notLonger(f, asked.from, end.from)
+		}
+	}
+	now, err := l.now(f)
+	if err != nil {
+		return err
+	}
+	return l.notLonger(f, asked.from, now)
+}
+
+func (l *List) notLonger(f *understudy.Filter, from, to int64) error {
+	if to/day-from/day > int64(f.Longest) {
+		return l.refuse("range")
+	}
+	return nil
+}
+
+func (l *List) now(f *understudy.Filter) (int64, error) {
+	if l.o.Now == nil {
+		return 0, fmt.Errorf("%w: what upstream says to %s depends on the time", understudy.ErrInvalid, f.Name)
+	}
+	return l.o.Now().Unix(), nil
+}
+
+// edges are the first and the last second that a filter means.
+func edges(f *understudy.Filter, asked span) (e [2]int64) {
+	first, last := int64(math.MinInt64), int64(math.MaxInt64)
+	switch {
+	case f.Op == "day":
+		first, last = asked.from, asked.until-1
+	case f.Op == "since" && f.Open:
+		first = asked.from + 1
+	case f.Op == "since":
+		first = asked.from
+	case f.Op == "before" || f.Open:
+		last = asked.from - 1
+	case f.Whole:
+		last = asked.until - 1
+	default:
+		last = asked.from
+	}
+	return [2]int64{first, last}
+}
+
+// between asks for a time of a field. Places are of no use here: a record keeps
+// its own while its clock may still move.
+func (l *List) between(name string, e [2]int64) {
+	f := l.target.Kind.Field(name)
+	if f == nil {
+		f = &understudy.Field{Name: name, Type: understudy.TypeText}
+	}
+	term := understudy.Term{Field: name}
+	if e[0] > 0 {
+		term.From = e[0]
+	}
+	if e[1] != math.MaxInt64 {
+		term.To = max(e[1]+1, 1)
+	}
+	if term.From != 0 || term.To != 0 {
+		l.seek.Terms = append(l.seek.Terms, term)
+	}
+	l.test(name, within(f.Type, e[0], e[1]))
+}
+
+// containsPattern reports whether pattern stands in text; a star is any digit.
+func containsPattern(text, pattern string) bool {
+	for at := 0; at+len(pattern) <= len(text); at++ {
+		if matchesHere(text[at:], pattern) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchesHere(text, pattern string) bool {
+	for i := range len(pattern) {
+		if c := text[i]; pattern[i] != c && (pattern[i] != '*' || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,244 @@
+// Read: what a list request's path and paging parameters ask for.
+
+package compose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"understudy"
+)
+
+// known refuses parameters that the spec does not name: what upstream makes of
+// them nobody knows.
+func (l *List) known() error {
+	p := l.paging
+	for _, one := range l.target.Query {
+		if one.Name == "" || one.Name != p.Size && one.Name != p.Page && !slices.Contains(p.Tokens, one.Name) && l.target.List.Filter(one.Name) == nil {
+			return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, clip(one.Name))
+		}
+	}
+	return nil
+}
+
+// given is the parameter of that name; of several the last counts.
+func (l *List) given(name string) (p understudy.Param, there bool) {
+	for _, one := range l.target.Query {
+		if one.Name == name && name != "" {
+			p, there = one, true
+		}
+	}
+	return p, there
+}
+
+// under narrows the list to what one of the path's variables names.
+func (l *List) under(i int) error {
+	t, v := l.target, l.target.Vars[i]
+	name := t.Spec.Shown[v.Name]
+	_, own := t.Spec.Vars[v.Name]
+	user := own && v.Value == l.src.User
+	f := t.Kind.Field(name)
+	switch {
+	case f != nil && user:
+		l.test(f.Name, same(v.Value)) // nearly all that is held: no use in looking it up
+	case f != nil:
+		l.is(f.Name, v.Value)
+	case i+1 < len(t.Vars): // the record that the next variable names tells
+	case !user || !l.o.Sole:
+		return fmt.Errorf("%w: records of this list do not tell their %s", understudy.ErrInvalid, v.Name)
+	}
+	if f != nil && f.Name == t.Kind.Parent {
+		l.seek.Parent = v.Value
+	}
+	if user {
+		return nil
+	}
+	return l.above(i, f)
+}
+
+// above makes sure that the record a variable names is there, and lies under
+// those that the variables before it name.
+func (l *List) above(i int, f *understudy.Field) error {
+	t, v := l.target, l.target.Vars[i]
+	kind := l.parentKind(v.Name, f)
+	if kind == nil {
+		return fmt.Errorf("%w: the spec does not say what %s names", understudy.ErrInvalid, v.Name)
+	}
+	var rec *understudy.Record
+	if l.o.Held != nil {
+		rec = l.o.Held(kind.Name, v.Value)
+	}
+	if rec == nil {
+		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, clip(v.Value))
+	}
+	for _, before := range t.Vars[:i] {
+		name := t.Spec.Shown[before.Name]
+		if kind.Field(name) == nil || !same(before.Value)(rec.Body, find(rec.Body, name)) {
+			return fmt.Errorf("%w: %s does not tell that it lies under %s", understudy.ErrInvalid, clip(v.Value), clip(before.Value))
+		}
+	}
+	// What goes with its parent is still held when that has ended.
+	if t.Kind.Forgets.WithParent && rec.Final && f != nil && f.Name == t.Kind.Parent {
+		l.none = true
+	}
+	return nil
+}
+
+// parentKind is the kind of the record that a variable names: what the field
+// that shows it links to, in this kind or another.
+func (l *List) parentKind(variable string, f *understudy.Field) *understudy.Kind {
+	spec := l.target.Spec
+	if f == nil {
+		for _, k := range spec.Kinds {
+			if f = k.Field(spec.Shown[variable]); f != nil && f.Link != "" {
+				break
+			}
+		}
+	}
+	if f == nil {
+		return nil
+	}
+	return spec.Kind(f.Link)
+}
+
+// readPlace reads where in the list the page stands.
+func (l *List) readPlace() error {
+	p := l.paging
+	if p.Style == "none" || p.Size == "" {
+		l.size = int64(max(p.Max, 1000))
+	} else if err := l.readSize(); err != nil {
+		return err
+	}
+	if one, there := l.given(p.Page); there && p.Style != "none" {
+		n, ok := number(one.Value)
+		if !ok || n < int64(p.First) {
+			return l.refuse("page")
+		}
+		l.page = n - int64(p.First)
+	}
+	for _, name := range p.Tokens {
+		if one, _ := l.given(name); one.Value != "" && l.token == "" {
+			l.token = one.Value
+		}
+	}
+	if l.token != "" {
+		return l.readToken()
+	}
+	if l.target.Spec.Odd.Alone == understudy.OddCounts {
+		l.skip = l.page * l.size
+	}
+	return nil
+}
+
+func (l *List) readSize() error {
+	p, odd := l.paging, &l.target.Spec.Odd
+	if l.size = int64(p.Default); l.size <= 0 {
+		l.size = 1000
+	}
+	one, there := l.given(p.Size)
+	if !there {
+		return nil
+	}
+	n, ok := number(one.Value)
+	switch {
+	case (!ok || n == 0) && odd.Size == understudy.OddDefault:
+		return nil
+	case !ok || n == 0:
+		return l.refuse("size")
+	case p.Max > 0 && n > int64(p.Max):
+		if odd.Above == understudy.OddRefused {
+			return l.refuse("size_above")
+		}
+		n = int64(p.Max)
+	}
+	l.size = n
+	return nil
+}
+
+// number reads decimal digits; what is larger than 31 bits is as large as they
+// get.
+func number(text string) (int64, bool) {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		n = math.MaxInt32
+	}
+	return n, true
+}
+
+// Tokens of our own form, where the spec gives no rule.
+const (
+	ownAfter  = "after~"
+	ownBefore = "before~"
+)
+
+// readToken finds the record a token names. The page after a record is named
+// by the spec's form; with its first A as a B it is the page before one, as
+// upstreams of that form write it.
+func (l *List) readToken() error {
+	after, before, tail := l.form()
+	id, ok := strings.CutPrefix(l.token, after)
+	if !ok {
+		id, ok = strings.CutPrefix(l.token, before)
+		l.back = ok
+	}
+	if ok {
+		id, ok = strings.CutSuffix(id, tail)
+	}
+	switch k := l.target.Kind; {
+	case l.ours && (!ok || id == ""):
+		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)
+	case !ok, id == "", len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasPrefix(id):
+		return l.refuse("token")
+	}
+	l.start = id
+	return l.startsHere()
+}
+
+// startsHere refuses a token whose record is known to lie under another account.
+func (l *List) startsHere() error {
+	t := l.target
+	var rec *understudy.Record
+	for _, v := range t.Vars {
+		name := t.Spec.Shown[v.Name]
+		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.o.Held == nil {
+			continue
+		}
+		if rec == nil {
+			if rec = l.o.Held(t.Kind.Name, l.start); rec == nil {
+				return nil
+			}
+		}
+		if !same(v.Value)(rec.Body, find(rec.Body, name)) {
+			return l.refuse("token")
+		}
+	}
+	return nil
+}
+
+// form is what stands around the id in tokens.
+func (l *List) form() (after, before, tail string) {
+	if l.ours {
+		return ownAfter, ownBefore, ""
+	}
+	head, tail, _ := strings.Cut(l.paging.Token, "{id}")
+	return head, strings.Replace(head, "A", "B", 1), tail
+}
+
+// Astray is what upstream says of a token that names no record of the list: for
+// who knows that it never had the record Start names. ErrInvalid when the spec
+// does not tell.
+func (l *List) Astray() error { return l.refuse("token") }
+
+func clip(s string) string {
+	const most = 40
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,57 @@
+// Refusal: what upstream itself says no to.
+
+package compose
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// Refusal is upstream's own answer to a request that it refuses.
+type Refusal struct {
+	Status      int
+	ContentType string
+	Body        []byte // as upstream writes it; JSON when the spec's template is
+	Message     string // what it says, for people
+}
+
+// Error is "upstream refuses this (400): Invalid date value."
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("upstream refuses this (%d): %s", r.Status, r.Message)
+}
+
+// Page is the refusal as the answer to a request. at is how old it says it is.
+func (r *Refusal) Page(t *understudy.Target, at time.Time) *understudy.Page {
+	p := &understudy.Page{Key: t.Key, Status: r.Status, ContentType: r.ContentType, Body: r.Body, At: at, Sum: sum(r.Body)}
+	if t.Kind != nil {
+		p.Kind, p.Shape, p.List = t.Kind.Name, t.Shape(), t.List != nil
+	}
+	return p
+}
+
+// refuse is the refusal under one of the words of understudy.OddWords. What it
+// says must be known: else the list is not composed.
+func (l *List) refuse(word string) error {
+	e := &l.target.Spec.Errors
+	message, ok := e.Messages[word]
+	if !ok || e.Template == "" {
+		return fmt.Errorf("%w: the spec does not say what upstream answers to a bad %s", understudy.ErrInvalid, strings.ReplaceAll(word, "_", " "))
+	}
+	code, ok := e.Codes[word]
+	if !ok {
+		code = e.Codes["invalid"]
+	}
+	message = strings.ReplaceAll(message, "{path}", l.target.Key.Path())
+	body := strings.NewReplacer(
+		"{code}", strconv.Itoa(code),
+		"{status}", strconv.Itoa(http.StatusBadRequest),
+		"{message}", string(jsonspan.Quote(nil, message)),
+	).Replace(e.Template)
+	return &Refusal{Status: http.StatusBadRequest, ContentType: e.ContentType, Body: []byte(body), Message: message}
+}

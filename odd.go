@@ -1,0 +1,79 @@
+// Odd: what an API does with list requests that are not quite right.
+
+package understudy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Odd says what becomes of list requests that are not quite right. What is
+// refused is said by the errors' messages: one without a text is not known.
+type Odd struct {
+	Operator string `yaml:"operator"`   // a time that begins with < or >: ignored (default), refused
+	Size     string `yaml:"size"`       // a page size that is no number above 0: refused (default), default
+	Above    string `yaml:"size_above"` // a page size above the largest: largest (default), refused
+	Alone    string `yaml:"page_alone"` // a page number without a token: counts (default), ignored
+}
+
+// The ways of Odd.
+const (
+	OddIgnored = "ignored"
+	OddRefused = "refused"
+	OddDefault = "default"
+	OddLargest = "largest"
+	OddCounts  = "counts"
+)
+
+// OddWords are the words under which the errors' codes and messages tell how
+// upstream refuses a parameter: a date or a truth value that is none, a time
+// from before what is kept, too long a range, and paging. The status is 400,
+// and the code that of invalid when the word has none of its own.
+func OddWords() []string {
+	return []string{"date", "bool", "retention", "range", "size", "size_above", "page", "token"}
+}
+
+// FilterOps are the ways a filter looks at its field: it is the value; a time
+// lies within the day (month, year, second) given, at its beginning or later,
+// up to it, before it; a text contains the value; the same, a star being any
+// digit; and widen: true makes the list show what it otherwise leaves out.
+func FilterOps() []string {
+	return []string{"is", "day", "since", "until", "before", "contains", "digits", "widen"}
+}
+
+// check fills in what is not said and refuses what means nothing.
+func (o *Odd) check() error {
+	for _, one := range []struct {
+		name  string
+		value *string
+		ways  []string
+	}{
+		{"operator", &o.Operator, []string{OddIgnored, OddRefused}},
+		{"size", &o.Size, []string{OddRefused, OddDefault}},
+		{"size_above", &o.Above, []string{OddLargest, OddRefused}},
+		{"page_alone", &o.Alone, []string{OddCounts, OddIgnored}},
+	} {
+		if *one.value == "" {
+			*one.value = one.ways[0]
+		}
+		if !slices.Contains(one.ways, *one.value) {
+			return fmt.Errorf("odd.%s %q: want %s or %s", one.name, *one.value, one.ways[0], one.ways[1])
+		}
+	}
+	return nil
+}
+
+// check makes sure that a filter means something.
+func (f *Filter) check() error {
+	switch edge := f.Op == "since" || f.Op == "until"; {
+	case !slices.Contains(FilterOps(), f.Op):
+		return fmt.Errorf("filter %s: op %q: want one of %v", f.Name, f.Op, FilterOps())
+	case f.Open && !edge:
+		return fmt.Errorf("filter %s: open: the op must be since or until", f.Name)
+	case f.Back < 0 || f.Longest < 0:
+		return fmt.Errorf("filter %s: back and longest are days, 0 or more", f.Name)
+	case f.Longest > 0 && f.Op != "since":
+		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
+	}
+	return nil
+}
