@@ -31,6 +31,9 @@ func (c *config) check() error {
 	if s := c.Viewer.SignIn; s != "" && s != "none" {
 		bad("viewer.sign_in: %q is not known; write none", s)
 	}
+	if c.Viewer.ExportRows < 0 || c.Viewer.ExportTime < 0 {
+		bad("viewer.export_rows, viewer.export_time: less than nothing")
+	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}

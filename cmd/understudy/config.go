@@ -27,10 +27,12 @@ type config struct {
 }
 
 type viewerConfig struct {
-	Listen    string `yaml:"listen"`     // default 127.0.0.1:4114
-	PublicURL string `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
-	SignIn    string `yaml:"sign_in"`    // none
-	Role      string `yaml:"role"`       // role of loopback callers without credentials
+	Listen     string   `yaml:"listen"`     // default 127.0.0.1:4114
+	PublicURL  string   `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
+	SignIn     string   `yaml:"sign_in"`    // none
+	ExportRows int      `yaml:"export_rows"`
+	ExportTime duration `yaml:"export_time"`
+	Role       string   `yaml:"role"` // role of loopback callers without credentials
 }
 
 type sourceConfig struct {

@@ -35,6 +35,9 @@ func (k *kindPlan) planColumns() {
 		k.byField[f.Name] = c
 		if f.Type != understudy.TypeMedia { // in no body
 			all = append(all, c)
+			if f.Type != understudy.TypeMap {
+				k.every = append(k.every, c)
+			}
 		}
 	}
 	for _, name := range k.Columns {

@@ -99,7 +99,7 @@ func (v *Viewer) conversation(q *visit) error {
 	p.Size = int64(len(turns))
 	p.Days = q.days(turns)
 	q.turnConversation(p, a+"/"+b, before, older, back)
-	if q.json {
+	if q.data != "" {
 		return q.conversationData(p, turns)
 	}
 	return q.render(http.StatusOK, "conversation", p.A.Shown+" and "+p.B.Shown, p)

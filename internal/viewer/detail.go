@@ -81,7 +81,7 @@ func (v *Viewer) detail(q *visit) error {
 // instanceTarget is the record the address names.
 func (q *visit) instanceTarget() (*understudy.Target, error) {
 	id := q.r.PathValue("id")
-	if q.json {
+	if q.data != "" {
 		id = strings.TrimSuffix(id, dataSuffix)
 	}
 	var parts []string
@@ -134,7 +134,7 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 // names to those that are known.
 func (q *visit) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
-	if err := q.readAsOf(params); err != nil || q.json {
+	if err := q.readAsOf(params); err != nil || q.data != "" {
 		return known, err
 	}
 	var err error

@@ -121,7 +121,7 @@ func (q *visit) fail(err error) {
 	case http.StatusInternalServerError:
 		q.v.Logger.ErrorContext(q.ctx, "viewer: request failed", "path", q.r.URL.Path, "error", err)
 	}
-	if q.json {
+	if q.data != "" {
 		body, _ := json.Marshal(map[string]any{"status": status, "message": f.Title, "hint": f.Hint, "known": f.Known})
 		q.send(status, "application/json", append(body, '\n'))
 		return

@@ -200,7 +200,7 @@ func (p past) shapes(first string) []string {
 // seen, and the way there.
 func (q *visit) gone(t *understudy.Target, err error) error {
 	var p *problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.json {
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" {
 		return err
 	}
 	past, worse := q.readPast(t.ID, fewVersions)

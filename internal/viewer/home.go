@@ -112,7 +112,7 @@ func (v *Viewer) home(q *visit) error {
 		name, _, _ := strings.Cut(q.r.URL.RawQuery, "=")
 		return badRequest("There is no parameter “"+clip(name)+"” here", "The home page takes none.", nil)
 	}
-	if q.json {
+	if q.data != "" {
 		return q.homeData()
 	}
 	var p homePage

@@ -29,10 +29,32 @@ type listPage struct {
 	Newer   string
 	Older   string
 	NoOlder string // why there is no way on, when there are older records
-	Data    string
+	Columns columnForm
+	Exports []download
 	AsOf    *when
 	Then    bool   // the page shows an earlier moment
 	Live    string // the feed of the kind's changes
+}
+
+// download is one form of the list as data.
+type download struct{ Href, Text, Hint string }
+
+// exports are the forms a list can be had in: all of it as it is arranged, and
+// the page as upstream wrote it.
+func (q *visit) exports(ask *question) []download {
+	whole := *ask
+	whole.columns = q.chosen(ask)
+	filters := ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) })
+	at := func(form string) string { return whole.address(q.kind, form, filters, nil) }
+	all := []download{
+		{at(csvSuffix), "CSV", "for spreadsheets"}, {at(dataSuffix), "JSON", "one document"}, {at(linesSuffix), "JSON lines", "a record a line"},
+	}
+	if ask.searched() {
+		return all
+	}
+	plain := *ask
+	plain.columns = nil
+	return append(all, download{plain.address(q.kind, dataSuffix, ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
 }
 
 // link is an address and its words.
@@ -50,24 +72,23 @@ func (q *visit) listTarget() (*question, error) {
 
 // list shows one page of a kind.
 func (v *Viewer) list(q *visit) error {
-	if q.kind.single() {
+	if q.kind.single() && (q.data == "" || q.data == dataSuffix) {
 		return v.detail(q)
 	}
 	ask, err := q.listTarget()
 	if err != nil {
 		return err
 	}
-	if !ask.tidy {
-		suffix := ""
-		if q.json {
-			suffix = dataSuffix
-		}
+	if recalled := q.recall(ask); recalled || !ask.tidy {
 		q.w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.w, q.r, ask.address(q.kind, suffix, ask.query, ask.back), http.StatusSeeOther)
+		http.Redirect(q.w, q.r, ask.address(q.kind, q.data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
-	if ask.target == nil {
+	switch {
+	case ask.target == nil:
 		return q.lacking(ask)
+	case q.data == csvSuffix, q.data == linesSuffix, q.data == dataSuffix && len(ask.columns) > 0:
+		return q.exportList(ask)
 	}
 	view, own, done, err := q.open(ask.target)
 	if err != nil || done {
@@ -87,7 +108,7 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 	if q.kind.Clock != "" {
 		caption += ", newest first"
 	}
-	p.Table = q.table(s, caption, q.columnsOf(q.kind), rows)
+	p.Table = q.table(s, caption, q.chosen(ask), rows)
 	p.Live = q.live(ask)
 	if ask.target.First && q.asOf.at.IsZero() {
 		p.Rollup = q.rollup(ask, s, rows)
@@ -108,7 +129,7 @@ func (q *visit) live(ask *question) string {
 // listFrame is what a list's page has around its rows.
 func (q *visit) listFrame(ask *question) *listPage {
 	p := &listPage{
-		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Data: ask.address(q.kind, dataSuffix, ask.query, nil),
+		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(ask), Exports: q.exports(ask),
 	}
 	of := ask.list.parent
 	if id := of.id(ask.value(q.source)); id != "" && q.seesKind(of.kind) {
@@ -123,7 +144,7 @@ func (q *visit) lacking(ask *question) error {
 		return err
 	}
 	names := strings.Join(ask.lacks, " and ")
-	if q.json {
+	if q.data != "" {
 		return badRequest("This list needs "+names, "Add it to the address.", ask.lacks)
 	}
 	p := q.listFrame(ask)
@@ -147,7 +168,7 @@ func (q *visit) tabs(ask *question) []link {
 			tabs = append(tabs, link{Href: ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
 		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(ask.vars, name) }):
 			vars := ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
-			tabs = append(tabs, link{Href: (&question{list: l, vars: vars, asOf: ask.asOf}).address(q.kind, "", nil, nil), Text: l.title})
+			tabs = append(tabs, link{Href: (&question{list: l, vars: vars, asOf: ask.asOf, arrangement: arrangement{columns: ask.columns}}).address(q.kind, "", nil, nil), Text: l.title})
 		}
 	}
 	if len(tabs) < 2 {

@@ -88,7 +88,7 @@ func (v *Viewer) number(q *visit) error {
 	}
 	q.readParts(all)
 	p := q.numberPage(number, panes, owns, watched)
-	if q.json {
+	if q.data != "" {
 		return q.numberData(p, panes)
 	}
 	return q.render(http.StatusOK, "number", p.Shown, p)
@@ -110,7 +110,7 @@ func (q *visit) numbered(name string) (string, error) {
 		}
 	}
 	text := q.r.PathValue(name)
-	if q.json {
+	if q.data != "" {
 		text = strings.TrimSuffix(text, dataSuffix)
 	}
 	if !isNumber(text) {

@@ -51,7 +51,7 @@ type marks []*flight
 // begin asks for the numbers the caller may know of.
 func (n *numbers) begin(q *visit) marks {
 	var all marks
-	if q.json {
+	if q.data != "" {
 		return nil
 	}
 	for _, k := range q.source.own {

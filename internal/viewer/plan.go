@@ -27,7 +27,8 @@ type kindPlan struct {
 	source    *sourcePlan
 	lists     []*listPlan // those whose path variables the source can fill come first
 	instances []*instancePlan
-	columns   []*column
+	columns   []*column // those a table shows when nobody chose
+	every     []*column // those it can show
 	byField   map[string]*column
 	parts     []group
 	href      string               // "/twilio/calls"

@@ -33,6 +33,7 @@ type question struct {
 	target *understudy.Target
 	asOf   asOf
 	tidy   bool // the address was already in the form address gives
+	arrangement
 }
 
 // question reads the request's address; an unknown parameter is a problem that
@@ -56,7 +57,7 @@ func (q *visit) question() (*question, error) {
 			return nil, err
 		}
 	}
-	if !q.json {
+	if q.data == "" {
 		q.turnDay(ask)
 	}
 	for _, name := range ask.list.needs {
@@ -139,6 +140,9 @@ func (q *visit) noList(slug string) error {
 func (q *visit) param(ask *question, p understudy.Param) error {
 	paging := ask.list.paging
 	f := ask.list.Filter(p.Name)
+	if taken, err := q.arrange(ask, p); taken {
+		return err
+	}
 	switch {
 	case p.Name == ownList, p.Name == understudy.OwnAsOf:
 		return nil
@@ -230,7 +234,7 @@ func (q *visit) unknownParam(ask *question, name string) error {
 			known = append(known, n)
 		}
 	}
-	return unknownWord("parameter", name, append(known, understudy.OwnAsOf), nil)
+	return unknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownSort, ownText), nil)
 }
 
 // offers reports whether the caller may use a list's filter.
@@ -294,7 +298,7 @@ func (ask *question) address(k *kindPlan, suffix string, query understudy.Query,
 	if len(back) > maxBack {
 		back = back[len(back)-maxBack:]
 	}
-	all = append(all, ask.asOf.param()...)
+	all = append(append(all, ask.arrangement.params()...), ask.asOf.param()...)
 	for _, b := range back {
 		all = append(all, understudy.Param{Name: ownBack, Value: b})
 	}

@@ -31,10 +31,27 @@ type reading struct {
 
 // read asks for one target. A refusal asks for nothing.
 func (q *visit) read(ctx context.Context, t *understudy.Target) reading {
-	if err := q.v.Gate.Read(q.caller, t); err != nil {
+	return q.ask(ctx, understudy.Ask{Target: t, NoCache: forced(q.r)})
+}
+
+// readOn asks for a page of a list that is read from its beginning to its end.
+// whole: it must be composed from records. Pages after the first cost no upstream
+// request, whatever is held of them.
+func (q *visit) readOn(ctx context.Context, t *understudy.Target, whole, first bool) reading {
+	a := understudy.Ask{Target: t, HeldOnly: whole || !first}
+	if whole {
+		a.Wish = &understudy.Wish{}
+	}
+	return q.ask(ctx, a)
+}
+
+// ask asks the mirror as the caller, through the gate there and back. Everything
+// that the viewer reads of upstream's pages is asked here.
+func (q *visit) ask(ctx context.Context, a understudy.Ask) reading {
+	if err := q.v.Gate.Read(q.caller, a.Target); err != nil {
 		return reading{err: err}
 	}
-	a := understudy.Ask{Target: t, NoCache: forced(q.r), AsOf: q.asOf.at, Turn: q.caller.Turn}
+	a.AsOf, a.Turn = q.asOf.at, q.caller.Turn
 	if q.caller.Grant != nil {
 		a.MaxStale = q.caller.Grant.MaxStale
 	}
@@ -133,7 +150,7 @@ func (q *visit) open(t *understudy.Target) (view *access.View, own marks, done b
 	}
 	q.answer = r.answer
 	switch {
-	case q.json:
+	case q.data == dataSuffix:
 		q.send(r.answer.Page.Status, r.view.ContentType, r.view.Body)
 		return nil, nil, true, nil
 	case r.answer.Page.Status != http.StatusOK:

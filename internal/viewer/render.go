@@ -61,6 +61,8 @@ type frame struct {
 	Title   string
 	CSS     string
 	JS      string
+	Keys    string
+	Jumps   []jump
 	Icon    string
 	Where   string // which page this is: "home", "list"
 	Source  *sourcePlan
@@ -119,7 +121,7 @@ func (q *visit) render(status int, page, title string, main any) error {
 	began := q.v.Now()
 	f := frame{
 		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Then: q.then(), Notice: q.notice(), Version: q.v.Version,
-		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Icon: p.files.address["icon.svg"],
+		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Keys: p.files.address["keys.js"], Jumps: q.jumps(), Icon: p.files.address["icon.svg"],
 		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
 		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
 	}

@@ -33,7 +33,7 @@ func (v *Viewer) routes() []struct {
 		{"GET /search.json", v.search, []string{"GET /search.json?q="}},
 		{"GET /{source}/" + numberWord + "/{number}", v.number, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
 		{"GET /{source}/" + numberWord + "/{number}/{other}", v.conversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
-		{"GET /{source}/{kind}", v.list, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json"}},
+		{"GET /{source}/{kind}", v.list, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl"}},
 		{"GET /{source}/{kind}/{id}", v.detail, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
 		{"GET /" + jobsWord, v.jobs, []string{"GET /jobs"}},
 		{"POST /" + jobsWord + "/{number}/cancel", v.cancelJob, []string{"POST /jobs/{number}/cancel"}},
@@ -42,13 +42,14 @@ func (v *Viewer) routes() []struct {
 	}
 }
 
-// ownRoutes are the viewer's paths under /-/. The files and the form say nothing
+// ownRoutes are the viewer's paths under /-/. The files and the forms say nothing
 // of any record and are open to everyone; media asks who asks.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
 		"GET /-/media/{token}": http.HandlerFunc(v.serveMedia),
 		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
+		"POST /-/columns":      v.forms.Handler(http.HandlerFunc(v.setColumns)),
 	}
 }
 
@@ -59,7 +60,7 @@ func (v *Viewer) Routes() []string {
 	for _, r := range v.routes() {
 		all = append(all, r.forms...)
 	}
-	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "POST /-/timezone")
+	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "POST /-/timezone", "POST /-/columns")
 }
 
 func (v *Viewer) route() {

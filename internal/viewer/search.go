@@ -44,7 +44,7 @@ func (v *Viewer) search(q *visit) error {
 	}
 	q.typed = typed
 	matches := q.matches(typed)
-	if q.json {
+	if q.data != "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`

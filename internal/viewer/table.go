@@ -102,16 +102,8 @@ func (k *kindPlan) recordHref(row access.Row, id string, vars understudy.Query) 
 	return k.href + "/" + url.PathEscape(id) + withQuery(query)
 }
 
-// columnsOf are those of a kind that the caller's role shows.
-func (q *visit) columnsOf(k *kindPlan) []*column {
-	var shown []*column
-	for _, c := range k.columns {
-		if q.v.Gate.Level(q.caller, k.source.Name, k.Name, c.Name) != access.Hide {
-			shown = append(shown, c)
-		}
-	}
-	return shown
-}
+// columnsOf are those of a kind's own columns that the caller's role shows.
+func (q *visit) columnsOf(k *kindPlan) []*column { return q.visible(k, k.columns) }
 
 // sheet gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.

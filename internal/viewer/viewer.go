@@ -67,6 +67,9 @@ type Options struct {
 	Zone *time.Location
 	// Deadline bounds one request; 0: 30 s.
 	Deadline time.Duration
+	// ExportRows and ExportTime bound one export; 0: 1,000,000 rows, 10 min.
+	ExportRows int
+	ExportTime time.Duration
 	// Version is shown in the footer.
 	Version string
 	Logger  *slog.Logger     // nil: discard
@@ -86,6 +89,7 @@ type Viewer struct {
 	numbers   *numbers
 	snapshots snapshots
 	forms     *http.CrossOriginProtection
+	exporting chan struct{} // a place for each export under way
 }
 
 // New checks the options, plans the pages of every kind and reads the
@@ -106,10 +110,16 @@ func New(o Options) (*Viewer, error) {
 	if o.Deadline == 0 {
 		o.Deadline = 30 * time.Second
 	}
+	if o.ExportRows == 0 {
+		o.ExportRows = mostExported
+	}
+	if o.ExportTime == 0 {
+		o.ExportTime = exportTime
+	}
 	if o.Version == "" {
 		o.Version = "development"
 	}
-	v := &Viewer{Options: o, byName: map[string]*sourcePlan{}, zones: newZones(o.Zone)}
+	v := &Viewer{Options: o, byName: map[string]*sourcePlan{}, zones: newZones(o.Zone), exporting: make(chan struct{}, mostExporting)}
 	for _, src := range o.Sources {
 		p, err := planSource(src)
 		if err != nil {

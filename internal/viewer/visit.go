@@ -22,8 +22,9 @@ type visit struct {
 	ctx      context.Context
 	start    time.Time
 	zone     *time.Location
-	zoned    bool // the browser has said its zone
-	json     bool // data is wanted, not a page
+	zoned    bool   // the browser has said its zone
+	data     string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
+	sent     bool   // the answer has begun to go out
 	caller   understudy.Caller
 	known    bool // caller has been named
 	source   *sourcePlan
@@ -51,6 +52,10 @@ func (v *Viewer) visit(w http.ResponseWriter, r *http.Request, run visitor) {
 	if err == nil {
 		return
 	}
+	if q.sent { // half an answer must not look like a whole one
+		v.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
+		panic(http.ErrAbortHandler)
+	}
 	if worse := contain(func() error { q.fail(err); return nil }); worse != nil {
 		v.Logger.ErrorContext(ctx, "viewer: no page for an error", "error", err, "worse", worse)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
@@ -70,7 +75,7 @@ func contain(f func() error) (err error) {
 
 // enter finds who asks, and for what.
 func (q *visit) enter() (err error) {
-	q.json = strings.HasSuffix(q.r.URL.Path, dataSuffix)
+	q.data = formOf(q.r.URL.Path)
 	if q.caller, err = q.v.Callers.Person(q.r); err != nil {
 		return err
 	}
@@ -96,8 +101,8 @@ func (q *visit) enter() (err error) {
 }
 
 func (q *visit) enterKind(name string) error {
-	if q.json && q.r.PathValue("id") == "" {
-		name = strings.TrimSuffix(name, dataSuffix)
+	if q.r.PathValue("id") == "" {
+		name = strings.TrimSuffix(name, q.data)
 	}
 	if q.kind = q.source.byName[name]; q.kind != nil {
 		return nil
@@ -111,8 +116,23 @@ func (q *visit) enterKind(name string) error {
 	return unknownWord("kind of "+q.source.Spec.Title+" record", name, known, func(s string) string { return "/" + q.source.Name + "/" + s })
 }
 
-// dataSuffix ends the address of a page's data.
-const dataSuffix = ".json"
+// The forms of data, as they end an address.
+const (
+	dataSuffix  = ".json"
+	csvSuffix   = ".csv"
+	linesSuffix = ".jsonl"
+)
+
+// formOf is the form of data a path asks for. Lists and searches have all of
+// them, every other page has .json alone.
+func formOf(path string) string {
+	for _, form := range []string{dataSuffix, csvSuffix, linesSuffix} {
+		if strings.HasSuffix(path, form) && (form == dataSuffix || strings.Count(path, "/") < 3) {
+			return form
+		}
+	}
+	return ""
+}
 
 // sees reports whether the caller may ask a source at all.
 func (q *visit) sees(s *sourcePlan) bool {

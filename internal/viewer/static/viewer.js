@@ -39,14 +39,6 @@ for (const at of document.querySelectorAll("a[data-image]")) {
   }, { once: true });
 }
 
-// / goes to the search box, [ and ] turn pages, unless somebody is typing.
-addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea")) return;
-  if (e.key === "/") e.preventDefault(), document.querySelector("#q")?.select();
-  const rel = { "[": "prev", "]": "next" }[e.key];
-  if (rel) document.querySelector(`a[rel=${rel}]`)?.click();
-});
-
 // While a kind's newest page is in sight, the changes of the feed are counted;
 // the link loads the page again. The browser itself comes back after a fault.
 const live = document.querySelector("[data-feed]");

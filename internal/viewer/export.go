@@ -1,0 +1,241 @@
+// Export: every record of a list or a search, as CSV, JSON or JSON lines, sent
+// while it is read: memory holds one page of it at a time.
+
+package viewer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// The bounds of an export where Options set none.
+const (
+	mostExported  = 1_000_000        // rows
+	exportTime    = 10 * time.Minute // all in all
+	mostExporting = 4                // at a time
+	readerTime    = 30 * time.Second // for the reader to take one piece
+)
+
+// piece is how much of an export is sent at once, in bytes.
+const piece = 64 << 10
+
+// supply gives the records of an export one after another. rest says why there
+// are more than it gave, "" when there are none.
+type supply func(ctx context.Context, take func(*kindPlan, access.Row) error) (rest string, err error)
+
+// writing is how an export is written: what comes first, each row, and what
+// comes last; rest is not empty when rows are missing.
+type writing interface {
+	begin(dst []byte) []byte
+	row(dst []byte, k *kindPlan, row access.Row) []byte
+	end(dst []byte, rows int, rest string) []byte
+}
+
+// errEnough ends a supply whose rows are as many as an export may have.
+var errEnough = errors.New("viewer: the export is full")
+
+// export is one export under way.
+type export struct {
+	q    *visit
+	w    writing
+	mime string
+	name string // of the file
+	buf  []byte
+	zip  *gzip.Writer
+	rows int
+}
+
+// writingOf is how a form of data is written. columns are those of a list; of a
+// search of several kinds there are none, and each row is whole.
+func (q *visit) writingOf(columns []*column, kinds bool) (w writing, mime string) {
+	switch q.data {
+	case csvSuffix:
+		return &csvWriting{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
+	case linesSuffix:
+		return &linesWriting{columns: columns, kinds: kinds}, "application/jsonl; charset=utf-8"
+	}
+	return &jsonWriting{linesWriting: linesWriting{columns: columns, kinds: kinds}}, "application/json"
+}
+
+// export sends everything a supply gives. As long as nothing has gone out an
+// error is an error page; afterwards it is a mark at the end of the file.
+func (q *visit) export(name string, w writing, mime string, from supply) error {
+	select {
+	case q.v.exporting <- struct{}{}:
+		defer func() { <-q.v.exporting }()
+	default:
+		return &problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
+	}
+	e := &export{q: q, w: w, mime: mime, name: name}
+	if q.r.Method == http.MethodHead {
+		e.head()
+		q.w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(q.r.Context(), q.v.ExportTime)
+	defer cancel()
+	e.buf = w.begin(make([]byte, 0, piece+piece/4))
+	rest, err := from(ctx, e.take)
+	switch {
+	case err == errEnough:
+		rest = fmt.Sprintf("an export has %s rows at most", thousands(int64(q.v.ExportRows)))
+	case err != nil && !q.sent:
+		return err
+	case err != nil:
+		q.v.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.r.URL.Path, "rows", e.rows, "error", err)
+		rest = "reading on failed"
+	}
+	e.buf = w.end(e.buf, e.rows, rest)
+	return e.finish()
+}
+
+func (e *export) take(k *kindPlan, row access.Row) error {
+	if e.rows == e.q.v.ExportRows {
+		return errEnough
+	}
+	e.rows++
+	if e.buf = e.w.row(e.buf, k, row); len(e.buf) >= piece {
+		return e.flush()
+	}
+	return nil
+}
+
+// head sets what goes before the first byte.
+func (e *export) head() {
+	h := e.q.w.Header()
+	h.Set("Content-Type", e.mime)
+	h.Set("Content-Disposition", `attachment; filename="`+e.name+`"`)
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
+	if acceptsGzip(e.q.r) {
+		h.Set("Content-Encoding", "gzip")
+	}
+}
+
+// flush sends what is written so far. A reader that does not take it in time
+// ends the export.
+func (e *export) flush() error {
+	if !e.q.sent {
+		e.head()
+		if acceptsGzip(e.q.r) {
+			zw, err := gzip.NewWriterLevel(e.q.w, gzip.BestSpeed)
+			if err != nil {
+				return fmt.Errorf("viewer: export: %w", err)
+			}
+			e.zip = zw
+		}
+		e.q.sent = true
+		e.q.w.WriteHeader(http.StatusOK)
+	}
+	// A writer that knows no deadline has the server's.
+	_ = http.NewResponseController(e.q.w).SetWriteDeadline(e.q.v.Now().Add(readerTime))
+	err := error(nil)
+	if e.zip != nil {
+		_, err = e.zip.Write(e.buf)
+	} else {
+		_, err = e.q.w.Write(e.buf)
+	}
+	e.buf = e.buf[:0]
+	if err != nil {
+		return fmt.Errorf("viewer: export: %w", err)
+	}
+	return nil
+}
+
+func (e *export) finish() error {
+	if err := e.flush(); err != nil {
+		return nil // the reader has gone; nobody is left to tell
+	}
+	if e.zip != nil {
+		if err := e.zip.Close(); err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// fileName is an export's name: what it is of, and of when.
+func (q *visit) fileName(parts ...string) string {
+	at := q.start
+	if !q.asOf.at.IsZero() {
+		at = q.asOf.at
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, strings.Join(parts, "-"))
+	return name + "-" + at.UTC().Format("20060102T150405Z") + q.data
+}
+
+// exportList sends a list of upstream's. What is composed from records is sent
+// whole; else the page the address means, and those after it that are held:
+// upstream is asked for no more than a page of the viewer asks for.
+func (q *visit) exportList(ask *question) error {
+	columns := q.chosen(ask)
+	w, mime := q.writingOf(columns, false)
+	return q.export(q.fileName(q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(*kindPlan, access.Row) error) (string, error) {
+		if err := q.v.Gate.Read(q.caller, ask.target); err != nil {
+			return "", err
+		}
+		position := func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) }
+		first, err := q.source.Spec.Target(q.source.Name, ask.target.Key.Path(), ask.query.Without(position).String())
+		if err != nil {
+			return "", err
+		}
+		return q.walk(ctx, first, take)
+	})
+}
+
+// walk reads a list from its newest page on.
+func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(*kindPlan, access.Row) error) (rest string, err error) {
+	whole := q.asOf.at.IsZero()
+	for first := true; ; first = false {
+		r := q.readOn(ctx, t, whole, first)
+		if whole && first && (errors.Is(r.err, understudy.ErrNotMirrored) || errors.Is(r.err, understudy.ErrNotHeld)) { // of a list that cannot be composed what is held is sent
+			whole = false
+			r = q.readOn(ctx, t, whole, first)
+		}
+		switch {
+		case r.err != nil && first && !q.asOf.at.IsZero():
+			return "", q.refusedThen(r.err)
+		case r.err != nil && first:
+			return "", r.err
+		case errors.Is(r.err, understudy.ErrNotHeld):
+			return "older records are not held here and upstream is not asked for all of a list; sync the kind to have them", nil
+		case r.err != nil:
+			return "", r.err
+		case r.answer.Page.Status != http.StatusOK && first:
+			q.answer = r.answer
+			return "", q.refused(r.view.Body)
+		case r.answer.Page.Status != http.StatusOK:
+			return "", fmt.Errorf("viewer: export: upstream answered %d", r.answer.Page.Status)
+		}
+		for _, row := range r.view.Rows() {
+			if err := take(q.kind, row); err != nil {
+				return "", err
+			}
+		}
+		next := r.answer.Page.Next
+		if next.Zero() {
+			return "", nil
+		}
+		former := t.Key
+		if t, err = q.source.Spec.Target(q.source.Name, next.Path(), next.Query()); err != nil {
+			return "", err
+		}
+		if t.Key == former {
+			return "", fmt.Errorf("viewer: export: %s is followed by itself", former)
+		}
+	}
+}

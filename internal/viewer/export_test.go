@@ -1,0 +1,287 @@
+// Export: all rows of a view, in every form, whatever happens on the way.
+
+package viewer
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+// composed makes the mirror compose whatever is wished for.
+func (h *house) composed() {
+	h.mirror.mu.Lock()
+	defer h.mirror.mu.Unlock()
+	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+		if a.Wish == nil {
+			return nil, errors.New("not wished for")
+		}
+		return answer, nil
+	}
+}
+
+// onlyHeld makes the mirror compose nothing and keep the first pages of lists.
+func (h *house) onlyHeld(pages int) {
+	h.mirror.mu.Lock()
+	defer h.mirror.mu.Unlock()
+	n := 0
+	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+		switch {
+		case a.Wish != nil:
+			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
+		case n == pages:
+			return nil, understudy.ErrNotHeld
+		case a.HeldOnly != (n > 0):
+			return nil, errors.New("upstream would be asked for more than the first page")
+		}
+		n++
+		return answer, nil
+	}
+}
+
+func TestExport(t *testing.T) {
+	h := open(t)
+	h.composed()
+	const view = "?PageSize=5&Status=busy&understudy.columns=sid%2Cstart_time%2Cto%2Cprice"
+	status, body, head := h.get("/twilio/calls.csv"+view, all)
+	records, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+	must(t, err)
+	if status != 200 || !slices.Equal(records[0], []string{"sid", "start_time", "to", "price"}) || len(records) < 12 {
+		t.Fatalf("%d, %d records, %q", status, len(records), records[0])
+	}
+	if head.Get("Content-Type") != "text/csv; charset=utf-8; header=present" || head.Get("Content-Disposition") != `attachment; filename="twilio-calls-20260601T120500Z.csv"` {
+		t.Errorf("%v", head)
+	}
+	seen := map[string]bool{}
+	for _, r := range records[1:] {
+		if seen[r[0]] || !strings.HasPrefix(r[0], "CA") || !strings.HasSuffix(r[1], "Z") || !strings.HasPrefix(r[2], "+") {
+			t.Errorf("%q", r)
+		}
+		seen[r[0]] = true
+	}
+	// The same view in the other forms has the same rows.
+	_, body, head = h.get("/twilio/calls.jsonl"+view, all)
+	lines := 0
+	for s := bufio.NewScanner(strings.NewReader(body)); s.Scan(); lines++ {
+		var one map[string]any
+		if err := json.Unmarshal(s.Bytes(), &one); err != nil || len(one) != 4 || one["sid"] != records[lines+1][0] {
+			t.Fatalf("line %d: %s (%v)", lines, s.Text(), err)
+		}
+	}
+	var doc struct {
+		Rows     []map[string]any
+		Count    int
+		Complete bool
+	}
+	_, body, _ = h.get("/twilio/calls.json"+view, all)
+	must(t, json.Unmarshal([]byte(body), &doc))
+	if lines != len(records)-1 || len(doc.Rows) != lines || doc.Count != lines || !doc.Complete || head.Get("Content-Type") != "application/jsonl; charset=utf-8" {
+		t.Errorf("%d lines, %d of %d rows, %d records", lines, len(doc.Rows), doc.Count, len(records)-1)
+	}
+	// The position is left out: an export begins at the newest.
+	older := href(h.plain("/twilio/calls?PageSize=5&Status=busy"), "Older")
+	h.composed()
+	if _, again, _ := h.get(strings.Replace(older, "/calls?", "/calls.csv?understudy.columns=sid&", 1), all); strings.Count(again, "\r\n") != len(records) {
+		t.Errorf("from an older page there are %d lines, want %d", strings.Count(again, "\r\n"), len(records))
+	}
+	// Masked for who sees masks, refused for who may not filter.
+	_, masked, _ := h.get("/twilio/messages.csv?understudy.columns=from%2Cbody%2Csid", as{token: "supporttoken"})
+	if !strings.HasPrefix(masked, "from,sid\r\n********") || strings.Contains(masked, "+1") {
+		t.Errorf("%.200s", masked)
+	}
+	if status, body, head := h.get("/twilio/calls.csv?From=%2B1", as{token: "supporttoken"}); status != 403 || head.Get("Content-Type") != "application/json" {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body, head := h.do("HEAD", "/twilio/calls.csv", "", all); status != 200 || body != "" || head.Get("Content-Disposition") == "" {
+		t.Errorf("HEAD: %d %q", status, body)
+	}
+}
+
+// plain is a page with a mirror that does nothing strange.
+func (h *house) plain(path string) string {
+	h.mirror.mu.Lock()
+	h.mirror.change = nil
+	h.mirror.mu.Unlock()
+	return h.page(path, all)
+}
+
+// Of a list that cannot be composed the held pages are sent, and the file says
+// that they are not all; upstream is asked for the first at most.
+func TestExportOfWhatIsHeld(t *testing.T) {
+	h := open(t)
+	for path, check := range map[string]func(string) bool{
+		"/twilio/calls.csv?PageSize=20": func(b string) bool {
+			return strings.Count(b, "\r\n") == 42 && strings.Contains(b, "\r\n# not complete after 40 rows: older records are not held")
+		},
+		"/twilio/calls.jsonl?PageSize=20": func(b string) bool {
+			lines := strings.Split(strings.TrimSpace(b), "\n")
+			return len(lines) == 41 && strings.HasPrefix(lines[40], `{"understudy.incomplete":"older records`) && strings.HasSuffix(lines[40], `"understudy.rows":40}`)
+		},
+		"/twilio/calls.json?PageSize=20&understudy.columns=sid": func(b string) bool {
+			return json.Valid([]byte(b)) && strings.Contains(b, `"count":40,"complete":false,"why":"older records`)
+		},
+	} {
+		h.onlyHeld(2)
+		if status, body, _ := h.get(path, all); status != 200 || !check(body) {
+			t.Errorf("%s: %d, ends %.300s", path, status, body[max(0, len(body)-300):])
+		}
+	}
+}
+
+// What fails in the middle ends with a mark, what fails at once is an error.
+func TestExportBrokenOff(t *testing.T) {
+	h := open(t)
+	h.down()
+	if status, body, head := h.get("/twilio/calls.csv", all); status != 503 || head.Get("Content-Type") != "application/json" || !strings.Contains(body, `"status":503`) {
+		t.Errorf("%d %s", status, body)
+	}
+	h = open(t)
+	h.mirror.mu.Lock()
+	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+		if strings.Contains(a.Target.Key.URI, "Page=20") {
+			return nil, errors.New("mirror: secret=abc: broken")
+		}
+		return answer, nil
+	}
+	h.mirror.mu.Unlock()
+	_, body, _ := h.get("/twilio/messages.csv?PageSize=20", all)
+	if !strings.HasSuffix(body, ": reading on failed\r\n") || strings.Contains(body, "secret") {
+		t.Errorf("ends %q", body[max(0, len(body)-100):])
+	}
+	h = open(t, func(o *Options) { o.ExportRows = 30 })
+	if _, body, _ := h.get("/twilio/messages.csv?PageSize=20", all); !strings.HasSuffix(body, "# not complete after 30 rows: an export has 30 rows at most\r\n") || strings.Count(body, "\r\n") != 32 {
+		t.Errorf("ends %q", body[max(0, len(body)-100):])
+	}
+}
+
+// A place for each export, and no more.
+func TestExportsAtOnce(t *testing.T) {
+	h := open(t)
+	for range mostExporting {
+		h.viewer.exporting <- struct{}{}
+	}
+	if status, body, head := h.get("/twilio/calls.csv", all); status != 503 || head.Get("Retry-After") == "" || !strings.Contains(body, "Too many exports") {
+		t.Errorf("%d %s", status, body)
+	}
+	<-h.viewer.exporting
+	if status, _, _ := h.get("/twilio/calls.csv", all); status != 200 {
+		t.Errorf("%d", status)
+	}
+}
+
+// counting is a writer that holds nothing; broken fails after some bytes.
+type counting struct {
+	head   http.Header
+	n, top int // bytes, and the largest piece
+	broken int
+}
+
+func (c *counting) Header() http.Header { return c.head }
+func (c *counting) WriteHeader(int)     {}
+func (c *counting) Write(b []byte) (int, error) {
+	c.n += len(b)
+	c.top = max(c.top, len(b))
+	if c.broken > 0 && c.n > c.broken {
+		return 0, errors.New("gone")
+	}
+	return len(b), nil
+}
+
+// An export goes out in small pieces, and ends with its reader.
+func TestExportIsStreamed(t *testing.T) {
+	h := open(t)
+	const pages = 200
+	h.mirror.fetch = h.endless(h.mirror.fetch, pages)
+	r := httptest.NewRequest("GET", "/twilio/messages.jsonl?PageSize=1000", nil)
+	r.SetBasicAuth(account, "alltoken")
+	w := &counting{head: http.Header{}}
+	h.viewer.ServeHTTP(w, r)
+	if w.n < 3<<20 || w.top > 2*piece {
+		t.Errorf("%d bytes, the largest piece %d", w.n, w.top)
+	}
+	before := h.mirror.count()
+	w = &counting{head: http.Header{}, broken: 1 << 20}
+	func() {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				panic(p)
+			}
+		}()
+		h.viewer.ServeHTTP(w, r)
+	}()
+	if n := h.mirror.count() - before; n > pages/2 {
+		t.Errorf("%d pages were read for a reader that had gone", n)
+	}
+}
+
+// endless repeats the first page of messages, each followed by another.
+func (h *house) endless(fetch func(context.Context, understudy.Fetch) (*understudy.Page, error), pages int) func(context.Context, understudy.Fetch) (*understudy.Page, error) {
+	n := 0
+	return func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+		if f.Target.Kind == nil || f.Target.Kind.Name != "messages" {
+			return fetch(ctx, f)
+		}
+		first, err := h.spec.Target("twilio", f.Target.Key.Path(), "PageSize=50")
+		if err != nil {
+			return nil, err
+		}
+		p, err := fetch(ctx, understudy.Fetch{Target: first, Reason: understudy.Waiting})
+		if err != nil {
+			return nil, err
+		}
+		q := *p
+		q.Next = understudy.Key{}
+		if n++; n < pages {
+			next, err := h.spec.Target("twilio", f.Target.Key.Path(), fmt.Sprintf("PageSize=1000&Page=%d&PageToken=PA%d", n, n))
+			if err != nil {
+				return nil, err
+			}
+			q.Next = next.Key
+		}
+		return &q, nil
+	}
+}
+
+// No cell of a CSV is a formula; what is only a number stays one.
+func TestHarmless(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "hello": "hello", "+15551234567": "+15551234567", "-0.0075": "-0.0075", "-": "'-", "+": "'+", "-1-1": "'-1-1", "+1+1": "'+1+1", "1.2.3": "1.2.3", "-1.2.3": "'-1.2.3",
+		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", " =1": "' =1", "\r=1": "'\r=1", "\n=1": "'\n=1", "＝1": "'＝1", "|cmd": "'|cmd", "%0A": "'%0A", "+1 555": "'+1 555", "a=1": "a=1", "\u00a0=1": "'\u00a0=1",
+		"********1234": "********1234", "\x00=1": "'\x00=1", "\ufeff=1": "'\ufeff=1",
+	} {
+		if got := harmless(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzRecord: whatever the cells, a reader finds them again, and none of them
+// begins like a formula.
+func FuzzRecord(f *testing.F) {
+	for _, s := range []string{"", "=1", "a,b", "\"", "a\r\nb", " x ", "+1", "\x00", "'="} {
+		f.Add(s, "x")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		cells := []string{harmless(a), harmless(b)}
+		for _, c := range cells {
+			if s := strings.TrimLeft(c, " \t\r\n"); s != "" && strings.ContainsRune("=@", rune(s[0])) {
+				t.Fatalf("%q", c)
+			}
+		}
+		got, err := csv.NewReader(strings.NewReader(string(appendRecord(nil, cells)))).Read()
+		norm := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") } // as the reader has it
+		if err != nil || len(got) != 2 || got[0] != norm(cells[0]) || got[1] != norm(cells[1]) {
+			t.Fatalf("%q became %q: %v", cells, got, err)
+		}
+	})
+}

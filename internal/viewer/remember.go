@@ -1,0 +1,151 @@
+// Remember: the columns a browser chose for each kind, kept in a cookie. The
+// address always wins, and always says what is shown: a list without columns in
+// its address is answered with one that has those remembered.
+
+package viewer
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+const (
+	columnsCookie = "understudy_columns"
+	// mostRemembered bounds the cookie, in bytes: browsers keep 4096 with its name.
+	mostRemembered = 3500
+)
+
+// remembered is the cookie: by "source/kind", columns by commas, the kind that
+// was chosen last at its end.
+func rememberedColumns(r *http.Request) understudy.Query {
+	c, err := r.Cookie(columnsCookie)
+	if err != nil || len(c.Value) > mostRemembered {
+		return nil
+	}
+	all, err := understudy.ParseQuery(c.Value)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// recall gives a question without columns those its browser chose; it reports
+// whether there are any.
+func (q *visit) recall(ask *question) bool {
+	if len(ask.columns) > 0 || q.data != "" {
+		return false
+	}
+	text, ok := rememberedColumns(q.r).Get(q.source.Name + "/" + q.kind.Name)
+	if !ok {
+		return false
+	}
+	columns, err := q.kind.columnsNamed(text)
+	if err != nil || len(columns) == 0 || slices.Equal(columns, q.kind.columns) {
+		return false // of a spec that has changed, or what is shown anyway
+	}
+	ask.columns = columns
+	return true
+}
+
+// setColumns keeps the columns of the form in the cookie and goes back to the
+// list it came from, which then shows them. Its buttons move one column, or
+// forget them all.
+func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	var k *kindPlan
+	if s := v.byName[r.PostFormValue("source")]; s != nil {
+		k = s.byName[r.PostFormValue("kind")]
+	}
+	if k == nil {
+		v.visit(w, r, func(*visit) error {
+			return badRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
+		})
+		return
+	}
+	columns, err := k.columnsNamed(strings.Join(r.PostForm["column"], ","))
+	if err != nil {
+		v.visit(w, r, func(*visit) error { return err })
+		return
+	}
+	columns = moved(columns, r.PostFormValue("earlier"), -1)
+	columns = moved(columns, r.PostFormValue("later"), 1)
+	if r.PostForm.Has("reset") || slices.Equal(columns, k.columns) {
+		columns = nil
+	}
+	keepColumns(w, r, k, columns)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, withColumns(localPath(r.PostFormValue("back")), columns), http.StatusSeeOther)
+}
+
+// moved is a list of columns with one of them a place further.
+func moved(columns []*column, name string, by int) []*column {
+	i := slices.IndexFunc(columns, func(c *column) bool { return c.Name == name })
+	if to := i + by; i >= 0 && to >= 0 && to < len(columns) {
+		columns[i], columns[to] = columns[to], columns[i]
+	}
+	return columns
+}
+
+// keepColumns writes the cookie anew; what was chosen longest ago gives way.
+func keepColumns(w http.ResponseWriter, r *http.Request, k *kindPlan, columns []*column) {
+	name := k.source.Name + "/" + k.Name
+	all := rememberedColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
+	if len(columns) > 0 {
+		all = append(all, understudy.Param{Name: name, Value: columnNames(columns)})
+	}
+	for len(all) > 1 && len(all.String()) > mostRemembered {
+		all = all[1:]
+	}
+	c := &http.Cookie{
+		Name: columnsCookie, Value: all.String(), Path: "/", MaxAge: zoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+	}
+	if len(all) == 0 {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}
+
+// withColumns is an address of a list with other columns; none are the kind's.
+func withColumns(address string, columns []*column) string {
+	path, raw, _ := strings.Cut(address, "?")
+	params, err := understudy.ParseQuery(raw)
+	if err != nil {
+		return path
+	}
+	params = params.Without(func(p understudy.Param) bool { return p.Name == ownColumns })
+	if len(columns) > 0 {
+		params = append(params, understudy.Param{Name: ownColumns, Value: columnNames(columns)})
+	}
+	return path + withQuery(params)
+}
+
+// columnForm is the form that chooses columns.
+type columnForm struct {
+	Source, Kind, Back string
+	Choices            []columnChoice
+	Chosen             bool // they are not the kind's own
+	Count              int
+}
+
+type columnChoice struct {
+	ID, Name, Label string
+	Shown           bool
+}
+
+// columnForm offers every column the role shows: those of the page in their
+// order, then the others.
+func (q *visit) columnForm(ask *question) columnForm {
+	at := ask.address(q.kind, "", ask.query, ask.back)
+	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, Back: withColumns(at, nil), Chosen: len(ask.columns) > 0}
+	shown := q.chosen(ask)
+	f.Count = len(shown)
+	for _, c := range append(slices.Clone(shown), q.visible(q.kind, q.kind.every)...) {
+		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
+			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.heading, i < len(shown)})
+		}
+	}
+	return f
+}

@@ -1,0 +1,190 @@
+// Spread: records as CSV, JSON and JSON lines.
+
+package viewer
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy/internal/access"
+	"understudy/kit/jsonspan"
+)
+
+// csvWriting writes RFC 4180 with a header of field names. Moments are RFC 3339
+// in the reader's timezone, everything else is as the view has it.
+type csvWriting struct {
+	q       *visit
+	columns []*column
+	kinds   bool // rows say their source and kind
+}
+
+func (w *csvWriting) begin(dst []byte) []byte {
+	var names []string
+	if w.kinds {
+		names = append(names, "source", "kind")
+	}
+	for _, c := range w.columns {
+		names = append(names, c.Name)
+	}
+	return appendRecord(dst, names)
+}
+
+func (w *csvWriting) row(dst []byte, k *kindPlan, row access.Row) []byte {
+	cells := make([]string, 0, len(w.columns)+2)
+	if w.kinds {
+		cells = append(cells, k.source.Name, k.Name)
+	}
+	for _, c := range w.columns {
+		cells = append(cells, w.text(c, row.Field(c.Name)))
+	}
+	return appendRecord(dst, cells)
+}
+
+func (w *csvWriting) text(c *column, v access.Value) string {
+	if v.State != access.Seen && v.State != access.Masked {
+		return ""
+	}
+	if c.shape == moment && v.State == access.Seen {
+		if t, dateOnly, ok := parseDate(c.Type, v.Text); ok && !dateOnly {
+			return t.In(w.q.zone).Format(time.RFC3339)
+		}
+	}
+	return harmless(v.Text)
+}
+
+func (w *csvWriting) end(dst []byte, rows int, rest string) []byte {
+	if rest == "" {
+		return dst
+	}
+	return appendRecord(dst, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
+}
+
+// appendRecord appends one line of CSV.
+func appendRecord(dst []byte, cells []string) []byte {
+	for i, cell := range cells {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if !strings.ContainsAny(cell, ",\"\r\n") && strings.TrimSpace(cell) == cell && (cell != "" || len(cells) > 1) {
+			dst = append(dst, cell...)
+			continue
+		}
+		dst = append(dst, '"')
+		dst = append(dst, strings.ReplaceAll(cell, `"`, `""`)...)
+		dst = append(dst, '"')
+	}
+	return append(dst, "\r\n"...)
+}
+
+// harmless is a text that no spreadsheet takes for a formula: one that begins
+// like one, after any white space, gets an apostrophe before it, which they show
+// as text. A sign before nothing but digits is a number (+15551234567, -0.0075)
+// and stays.
+func harmless(text string) string {
+	start := strings.TrimLeftFunc(text, func(r rune) bool { return r <= ' ' || r == 0xa0 || r == 0xfeff })
+	if start == "" {
+		if strings.ContainsAny(text, "\t\r\n") {
+			return "'" + text
+		}
+		return text
+	}
+	switch r := []rune(start[:min(len(start), 4)])[0]; {
+	case (r == '+' || r == '-') && len(start) == len(text) && isPlainNumber(text[1:]):
+		return text
+	case strings.ContainsRune("=+-@|%＝＋－＠", r), len(start) != len(text) && text[0] < ' ':
+		return "'" + text
+	}
+	return text
+}
+
+func isPlainNumber(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789.") == "" && strings.Count(text, ".") <= 1 && text != "."
+}
+
+// linesWriting writes each record as one JSON object on a line of its own: the
+// columns under the names of their fields, each value as the view has it.
+type linesWriting struct {
+	columns []*column
+	kinds   bool
+}
+
+func (w *linesWriting) begin(dst []byte) []byte { return dst }
+
+func (w *linesWriting) row(dst []byte, k *kindPlan, row access.Row) []byte {
+	return append(w.object(dst, k, row), '\n')
+}
+
+func (w *linesWriting) object(dst []byte, k *kindPlan, row access.Row) []byte {
+	dst = append(dst, '{')
+	if w.kinds {
+		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.source.Name)
+		dst = jsonspan.Quote(append(dst, `,"understudy.kind":`...), k.Name)
+	}
+	columns := w.columns
+	if w.kinds {
+		columns = k.every
+	}
+	raw := row.Raw()
+	doc, err := jsonspan.Document(raw)
+	for _, c := range columns {
+		value := []byte("null")
+		if v, ok := jsonspan.Find(raw, doc, c.Name); err == nil && ok {
+			value = flat(raw[v.Start:v.End])
+		} else if w.kinds {
+			continue
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonspan.Quote(dst, c.Name), ':')
+		dst = append(dst, value...)
+	}
+	return append(dst, '}')
+}
+
+// end says in a last line of its own that rows are missing.
+func (w *linesWriting) end(dst []byte, rows int, rest string) []byte {
+	if rest == "" {
+		return dst
+	}
+	dst = jsonspan.Quote(append(dst, `{"understudy.incomplete":`...), rest)
+	dst = strconv.AppendInt(append(dst, `,"understudy.rows":`...), int64(rows), 10)
+	return append(dst, "}\n"...)
+}
+
+// jsonWriting writes one object: the records, how many they are, and whether
+// they are all.
+type jsonWriting struct {
+	linesWriting
+	some bool // a record is written
+}
+
+func (w *jsonWriting) begin(dst []byte) []byte { return append(dst, `{"rows":[`...) }
+
+func (w *jsonWriting) row(dst []byte, k *kindPlan, row access.Row) []byte {
+	if w.some {
+		dst = append(dst, ',')
+	}
+	w.some = true
+	return w.object(append(dst, '\n'), k, row)
+}
+
+func (w *jsonWriting) end(dst []byte, rows int, rest string) []byte {
+	dst = strconv.AppendInt(append(dst, "\n],\"count\":"...), int64(rows), 10)
+	dst = strconv.AppendBool(append(dst, `,"complete":`...), rest == "")
+	if rest != "" {
+		dst = jsonspan.Quote(append(dst, `,"why":`...), rest)
+	}
+	return append(dst, "}\n"...)
+}
+
+// flat is a JSON value on one line: white space between its parts may hold line
+// ends, a string cannot.
+func flat(value []byte) []byte {
+	if !slices.ContainsFunc(value, func(c byte) bool { return c == '\n' || c == '\r' }) {
+		return value
+	}
+	return slices.DeleteFunc(slices.Clone(value), func(c byte) bool { return c == '\n' || c == '\r' })
+}
