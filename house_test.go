@@ -75,7 +75,7 @@ func standard(imp string) bool {
 var faces = []string{"internal/proxy", "internal/viewer", "internal/feed"}
 
 // testSupport packages exist for tests alone and may be imported by tests of any room.
-var testSupport = []string{"internal/store/storetest"}
+var testSupport = []string{"internal/store/storetest", "mirror/compose/composetest"}
 
 func TestRoomsKnowTheNounsNotEachOther(t *testing.T) {
 	for _, f := range goFiles(t) {

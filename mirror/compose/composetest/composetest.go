@@ -1,0 +1,254 @@
+// Composetest: every list of an API, walked, and random requests for them.
+
+// Package composetest draws list requests of every sort an API's spec allows,
+// and many it does not, for tests that compare what is answered from records
+// with what upstream answers.
+package composetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// Ask is a GET of upstream's: a path with its query, and what it answers.
+type Ask func(target string) (status int, body []byte, err error)
+
+// World is what walks of every list without filters found, as a mirror would
+// hold it. It is used by one goroutine.
+type World struct {
+	src  *understudy.Source
+	ask  Ask
+	most int
+
+	lists []*list
+	kinds map[string]*held // by name
+}
+
+// list is one path that lists records.
+type list struct {
+	path string
+	kind *understudy.Kind
+	list *understudy.List
+	rows []*understudy.Record
+}
+
+// held is what is known of one kind.
+type held struct {
+	kind  *understudy.Kind
+	order []string // ids, the newest first, those that are gone too
+	now   map[string]map[string]*understudy.Record
+}
+
+// New walks every list of the source's API: those of the user's account and of
+// the accounts below it, and those under at most so many records of each
+// parent (0: all of them).
+func New(src *understudy.Source, parents int, ask Ask) (*World, error) {
+	w := &World{src: src, ask: ask, most: parents, kinds: map[string]*held{}}
+	for _, k := range src.Spec.Kinds {
+		w.kinds[k.Name] = &held{kind: k}
+	}
+	return w, w.Walk()
+}
+
+// Walk walks again, as after changes. Records that are no longer shown are
+// gone, but those that go with their parent: nobody says that they went.
+func (w *World) Walk() error {
+	w.lists = nil
+	for _, h := range w.kinds {
+		if !h.kind.Forgets.WithParent || h.now == nil {
+			h.now = map[string]map[string]*understudy.Record{}
+		}
+	}
+	var later []*understudy.Kind
+	for _, k := range w.src.Spec.Kinds {
+		if len(k.ID) == 0 || k.Name == "" {
+			continue
+		}
+		if err := w.walkKind(k, false); err != nil {
+			return err
+		}
+		later = append(later, k)
+	}
+	for _, k := range later { // under records, once those are known
+		if err := w.walkKind(k, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) walkKind(k *understudy.Kind, under bool) error {
+	for _, l := range k.Lists {
+		if w.src.Spec.PagingOf(l).Answer == "" {
+			continue
+		}
+		for _, path := range w.paths(l, under) {
+			if err := w.walk(&list{path: path, kind: k, list: l}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// paths are the concrete paths of a list.
+func (w *World) paths(l *understudy.List, under bool) []string {
+	vars := strings.Count(l.Path, "{")
+	switch {
+	case under != (vars > 1):
+		return nil
+	case vars == 0:
+		return []string{l.Path}
+	}
+	var out []string
+	for _, account := range w.accounts() {
+		path := fill(l.Path, account)
+		if vars == 1 {
+			out = append(out, path)
+			continue
+		}
+		for _, id := range w.Parents(l.Path) {
+			if rec := w.Held(w.parent(l.Path).Name, id); rec != nil && strings.Contains(string(rec.Body), account) {
+				out = append(out, fill(path, id))
+			}
+		}
+	}
+	return out
+}
+
+// accounts are the user's account and those below it.
+func (w *World) accounts() []string {
+	out := []string{w.src.User}
+	for _, h := range w.kinds {
+		if len(h.kind.Lists) > 0 && !strings.Contains(h.kind.Lists[0].Path, "{") && slices.Contains(h.order, w.src.User) {
+			for _, id := range h.order {
+				if id != w.src.User && h.now[id] != nil {
+					out = append(out, id)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// fill puts a value in the place of the first variable.
+func fill(path, value string) string {
+	head, rest, _ := strings.Cut(path, "{")
+	_, tail, _ := strings.Cut(rest, "}")
+	return head + value + tail
+}
+
+// parent is the kind under whose records a list lies.
+func (w *World) parent(path string) *understudy.Kind {
+	name := path[strings.LastIndexByte(path, '{')+1:]
+	field := w.src.Spec.Shown[name[:strings.IndexByte(name, '}')]]
+	for _, k := range w.src.Spec.Kinds {
+		if f := k.Field(field); f != nil && f.Link != "" {
+			return w.src.Spec.Kind(f.Link)
+		}
+	}
+	return nil
+}
+
+// Parents are the records under which a list template may lie.
+func (w *World) Parents(path string) []string {
+	k := w.parent(path)
+	if k == nil {
+		return nil
+	}
+	var out []string
+	for _, id := range w.kinds[k.Name].order {
+		if w.kinds[k.Name].now[id] != nil {
+			out = append(out, id)
+		}
+	}
+	if w.most > 0 && len(out) > w.most {
+		some := make([]string, w.most)
+		for i := range some {
+			some[i] = out[i*len(out)/w.most]
+		}
+		out = some
+	}
+	return out
+}
+
+// walk reads a list to its end.
+func (w *World) walk(l *list) error {
+	paging := w.src.Spec.PagingOf(l.list)
+	h := w.kinds[l.kind.Name]
+	var ids []string
+	for next := fmt.Sprintf("%s?%s=%d", l.path, paging.Size, paging.Max); next != ""; {
+		status, body, err := w.ask(next)
+		if err != nil || status != 200 {
+			return fmt.Errorf("composetest: %s: status %d, %w", next, status, err)
+		}
+		doc, err := jsonspan.Document(body)
+		if err != nil {
+			return fmt.Errorf("composetest: %s: %w", next, err)
+		}
+		rows, _ := jsonspan.Find(body, doc, l.list.Key)
+		jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
+			rec := &understudy.Record{Source: w.src.Name, Kind: l.kind.Name, Shape: l.list.Shape, Body: v.Of(body)}
+			parts := make([]string, len(l.kind.ID))
+			for i, name := range l.kind.ID {
+				parts[i] = Text(rec.Body, name)
+			}
+			rec.ID, rec.Final = l.kind.IDOf(parts), final(l.kind, rec.Body)
+			if h.now[rec.ID] == nil {
+				h.now[rec.ID] = map[string]*understudy.Record{}
+			}
+			h.now[rec.ID][l.list.Shape] = rec
+			l.rows, ids = append(l.rows, rec), append(ids, rec.ID)
+			return true
+		})
+		next = Text(body, paging.Next)
+		if _, rest, absolute := strings.Cut(next, "://"); absolute && !strings.HasPrefix(next, "/") {
+			next = rest[strings.IndexByte(rest, '/'):]
+		}
+	}
+	h.order = merge(h.order, ids)
+	w.lists = append(w.lists, l)
+	return nil
+}
+
+// merge puts what was not known before into an order, each before what followed
+// it.
+func merge(order, seen []string) []string {
+	known := make(map[string]bool, len(order))
+	for _, id := range order {
+		known[id] = true
+	}
+	at := len(order)
+	for _, id := range slices.Backward(seen) {
+		if known[id] {
+			if i := slices.Index(order, id); i < at {
+				at = i
+			}
+			continue
+		}
+		order, known[id] = slices.Insert(order, at, id), true
+	}
+	return order
+}
+
+func final(k *understudy.Kind, body []byte) bool {
+	return slices.ContainsFunc(k.Final, func(s understudy.State) bool {
+		if value := Text(body, s.Field); s.Field != "" && (len(s.In) > 0 && !slices.Contains(s.In, value) || value == "") {
+			return false
+		}
+		return !slices.ContainsFunc(s.Set, func(name string) bool { return Text(body, name) == "" })
+	})
+}
+
+// Text is a field of a body as text; null and absent are the empty one.
+func Text(body []byte, name string) string {
+	v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, name)
+	if !ok || v.Kind == jsonspan.Null {
+		return ""
+	}
+	return jsonspan.Text(body, v)
+}

@@ -1,0 +1,211 @@
+// Random list requests, composed and asked.
+
+package compose_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/slowapi"
+	"understudy/kit/jsonspan"
+	"understudy/mirror/compose"
+	"understudy/mirror/compose/composetest"
+	"understudy/upstream"
+)
+
+// requests is how many are compared in all: UNDERSTUDY_PROVE asks for the full
+// count.
+func requests() int {
+	if os.Getenv("UNDERSTUDY_PROVE") != "" {
+		return 20_000
+	}
+	return 400
+}
+
+// rig is a still slowapi, and what is held of it.
+type rig struct {
+	t     *testing.T
+	slow  *slowapi.Server
+	src   *understudy.Source
+	world *composetest.World
+	draw  *composetest.Generator
+	now   time.Time
+
+	asked, composed, refused, unsure, rows int
+	kinds                                  map[string]int
+}
+
+func newRig(t *testing.T, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
+	t.Helper()
+	slow, err := slowapi.New(slowapi.Options{Records: 300, Seed: seed%5 + 1, Account: account, Epoch: epoch, Quirks: quirks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slow.Close() })
+	if spec == nil {
+		if spec, err = upstream.BuiltIn("twilio"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &rig{t: t, slow: slow, now: epoch, kinds: map[string]int{}}
+	r.src = &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}
+	if r.world, err = composetest.New(r.src, 0, r.ask); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seed %d", seed)
+	r.draw = composetest.NewGenerator(r.world, seed)
+	return r
+}
+
+// ask is what slowapi answers.
+func (r *rig) ask(target string) (int, []byte, error) {
+	status, body := r.send("GET", target, "")
+	return status, body, nil
+}
+
+func (r *rig) send(method, target, body string) (int, []byte) {
+	req := httptest.NewRequest(method, "http://slow.test"+target, strings.NewReader(body))
+	req.SetBasicAuth(account, "slowapitoken")
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	w := httptest.NewRecorder()
+	r.slow.ServeHTTP(w, req)
+	return w.Code, w.Body.Bytes()
+}
+
+// store is what the records come from: sometimes one that gives more than it is
+// asked for.
+func (r *rig) store() compose.Store {
+	if r.asked%2 == 0 {
+		return r.world.Loose()
+	}
+	return r.world
+}
+
+// compose answers from records.
+func (r *rig) compose(target string) (int, []byte, error) {
+	aim, err := r.src.Spec.Follow("twilio", target)
+	if err != nil {
+		r.t.Fatalf("%s: %v", target, err)
+	}
+	o := compose.Options{Now: func() time.Time { return r.now }, Held: r.world.Held, Sole: len(aim.Vars) > 0 && aim.Vars[0].Value == account}
+	l, err := compose.New(r.src, aim, o)
+	if err == nil {
+		err = l.Fill(context.Background(), r.store())
+	}
+	var refused *compose.Refusal
+	if errors.As(err, &refused) {
+		r.refused++
+		return refused.Status, refused.Page(aim, epoch).Body, nil
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	p, err := l.Page(epoch)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, row := range p.Rows {
+		if !json(p.Body[row.Start:row.End]) {
+			r.t.Fatalf("%s: row %s is not where it is said to be", target, row.ID)
+		}
+	}
+	r.rows += len(p.Rows)
+	return p.Status, p.Body, nil
+}
+
+func json(data []byte) bool {
+	v, err := jsonspan.Document(data)
+	return err == nil && v.Kind == jsonspan.Object
+}
+
+// same compares one request, and returns upstream's answer to it.
+func (r *rig) same(req composetest.Request) []byte {
+	r.t.Helper()
+	r.asked++
+	aim, err := r.src.Spec.Follow("twilio", req.Target)
+	if err != nil {
+		r.t.Fatalf("%s: %v", req.Target, err)
+	}
+	wantStatus, want, _ := r.ask(req.Target)
+	if status, body, _ := r.ask(aim.Key.URI); status != wantStatus || !bytes.Equal(body, want) {
+		r.t.Fatalf("%s and its key %s are answered differently\n%.900s\n%.900s", req.Target, aim.Key.URI, want, body)
+	}
+	status, got, err := r.compose(req.Target)
+	switch {
+	case errors.Is(err, understudy.ErrInvalid) && (req.Unsure != "" || len(req.Kind.ID) > 1 && bytes.Contains(want, []byte("PageToken="))):
+		r.unsure++
+		return want
+	case err != nil:
+		r.t.Fatalf("%s: %v (%s)\nupstream %d %.900s", req.Target, err, req.Unsure, wantStatus, want)
+	case status != wantStatus || !bytes.Equal(got, want):
+		r.t.Fatalf("%s (%s)\ncomposed %d %.1500s\nupstream %d %.1500s", req.Target, req.Unsure, status, got, wantStatus, want)
+	}
+	r.composed++
+	r.kinds[req.Kind.Name]++
+	return want
+}
+
+// run compares so many requests; half of them go on by their links, most
+// forwards and some backwards.
+func (r *rig) run(n int) {
+	r.t.Helper()
+	for end := r.asked + n; r.asked < end; {
+		req := r.draw.Request()
+		body := r.same(req)
+		for step := 0; step < 12 && r.asked < end && (r.asked%2 == 0 || step > 0); step++ {
+			link := "next_page_"
+			if step%4 == 3 {
+				link = "previous_page_"
+			}
+			target := composetest.Text(body, link+"uri") + composetest.Text(body, "meta."+link+"url")
+			if target == "" {
+				break
+			}
+			body = r.same(composetest.Request{Target: strings.TrimPrefix(target, "http://slow.test"), Kind: req.Kind, Unsure: req.Unsure})
+		}
+	}
+}
+
+func (r *rig) tell() {
+	r.t.Helper()
+	r.t.Logf("%d requests: %d composed (%d of them refusals) with %d rows, %d for upstream alone", r.asked, r.composed, r.refused, r.rows, r.unsure)
+	if r.composed*10 < r.asked*8 {
+		r.t.Errorf("only %d of %d requests were compared", r.composed, r.asked)
+	}
+}
+
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	if text := os.Getenv("UNDERSTUDY_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return uint64(time.Now().UnixNano())
+}
+
+func TestRandomRequests(t *testing.T) {
+	r := newRig(t, seed(t), nil)
+	r.run(requests() / 2)
+	r.tell()
+	for _, k := range r.src.Spec.Kinds {
+		if len(k.ID) > 0 && len(k.Lists) > 0 && r.kinds[k.Name] == 0 {
+			t.Errorf("no list of %s was compared", k.Name)
+		}
+	}
+	fmt.Fprintln(t.Output(), r.kinds)
+}
