@@ -25,6 +25,7 @@ type Memory struct {
 	closed  bool
 	sources map[string]*memorySource
 	record  int64 // numbers given last
+	kind    int64
 	version int64
 	stretch int64
 	space   Space // File is kept by used
@@ -34,6 +35,8 @@ type Memory struct {
 }
 
 type memorySource struct {
+	kindNumber *int64 // given last, of all sources
+
 	world   string
 	page    int64 // number of the last page body
 	kinds   map[string]*memoryKind
@@ -42,8 +45,11 @@ type memorySource struct {
 }
 
 type memoryKind struct {
+	number  int64
+	ground  memoryGround
 	state   KindState
 	records map[string]*memoryRecord
+	shapes  []string // in the order they were seen
 }
 
 type memoryPage struct {
@@ -53,12 +59,16 @@ type memoryPage struct {
 
 // memoryRecord is a record in each shape it was seen in.
 type memoryRecord struct {
+	id       string
 	number   int64
 	held     map[string]*memoryHeld
 	versions map[[2]string]int64 // by shape and body
 	clocks   map[int64]int64     // of versions
 	erased   int64               // as name.erased
 	past     []memoryStretch     // in order, those that last included
+
+	stands int64 // its position
+	shown  bool  // a page has shown it there
 }
 
 type memoryHeld struct {
@@ -88,7 +98,7 @@ func (m *Memory) enter(ctx context.Context) error {
 func (m *Memory) source(name string) *memorySource {
 	s := m.sources[name]
 	if s == nil {
-		s = &memorySource{kinds: map[string]*memoryKind{}, pages: map[string]*memoryPage{}}
+		s = &memorySource{kindNumber: &m.kind, kinds: map[string]*memoryKind{}, pages: map[string]*memoryPage{}}
 		m.sources[name] = s
 	}
 	return s
@@ -97,7 +107,8 @@ func (m *Memory) source(name string) *memorySource {
 func (s *memorySource) kind(name string) *memoryKind {
 	k := s.kinds[name]
 	if k == nil {
-		k = &memoryKind{state: KindState{Kind: name}, records: map[string]*memoryRecord{}}
+		*s.kindNumber++
+		k = &memoryKind{number: *s.kindNumber, state: KindState{Kind: name}, records: map[string]*memoryRecord{}, ground: memoryGround{of: map[int64]*memoryRecord{}}}
 		s.kinds[name] = k
 	}
 	return k
@@ -144,8 +155,8 @@ func (m *Memory) save(p *understudy.Page) (understudy.Saved, error) {
 		if rec := m.remove(s, p, at); rec != nil {
 			m.list(p.Key.Source, p.Kind, p.ID, CauseDeleted, rec, at, 0, nil, 0)
 		}
-	} else {
-		m.observe(s, &page, at)
+	} else if err := m.observe(s, &page, at); err != nil {
+		return understudy.Saved{}, err
 	}
 	if refused != "" {
 		page.Rows, page.NotStored = recordsOf(p), refused
@@ -189,7 +200,13 @@ func (r *memoryRecord) prior(shape string) prior {
 }
 
 // observe saves the records of the page.
-func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
+func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) error {
+	if len(page.Rows) == 0 {
+		return nil
+	}
+	if k := s.kind(page.Kind); !slices.Contains(k.shapes, page.Shape) {
+		k.shapes = append(k.shapes, page.Shape)
+	}
 	last := map[string]int{}
 	var order []string
 	for i := range page.Rows {
@@ -206,6 +223,9 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
 		}
 		r.Record, r.Version = rec.number, rec.versions[name]
 		rec.clocks[r.Version] = r.Clock
+	}
+	if err := m.place(s, page); err != nil {
+		return err
 	}
 	for _, id := range order {
 		r := &page.Rows[last[id]]
@@ -235,6 +255,7 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) {
 			s.note(page, v.what, id, r.Record, r.Version, at, fields)
 		}
 	}
+	return nil
 }
 
 // named is the record of that id, made when it is new.
@@ -242,7 +263,7 @@ func (m *Memory) named(k *memoryKind, id string) *memoryRecord {
 	rec := k.records[id]
 	if rec == nil {
 		m.record++
-		rec = &memoryRecord{number: m.record, held: map[string]*memoryHeld{}, versions: map[[2]string]int64{}, clocks: map[int64]int64{}}
+		rec = &memoryRecord{id: id, number: m.record, stands: noPosition, held: map[string]*memoryHeld{}, versions: map[[2]string]int64{}, clocks: map[int64]int64{}}
 		k.records[id] = rec
 	}
 	return rec

@@ -1,0 +1,153 @@
+// Places: where a record stands among those of its kind. Both stores obey these
+// rules, which know neither SQL nor maps.
+//
+// A place is a position with the number of the record's kind in its low bits,
+// so that no two records of a store have the same. A position is a second, that
+// of the record's time when it was first seen, and a place within:
+//
+//	second << 20 | within
+//
+// Records without any time stand far below all that have one.
+
+package store
+
+import (
+	"math"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+const (
+	// withinBits is how many bits of a position are the place within a second.
+	withinBits = 20
+	// within is how many positions a second has.
+	within = 1 << withinBits
+	// apartFrom is how far apart records are placed that have the same second,
+	// or none: others can be placed between them.
+	apartFrom = 1 << 12
+
+	leastSecond = -1 << 31 // times before and after these are none
+	mostSecond  = 1 << 32
+
+	// timeless is the position of the first record without a time: 10^7 more
+	// have room above it and below it.
+	timeless = -1 << 52
+
+	noPosition = math.MinInt64
+	noSecond   = math.MinInt64
+)
+
+// placeOf is the place of a record of a kind that stands at a position.
+func placeOf(position, kind int64) understudy.Place {
+	return understudy.Place(position<<shapeBits | kind)
+}
+
+// secondOf is the second of a position.
+func secondOf(position int64) int64 { return position >> withinBits }
+
+// secondBounds are the first and the last position of a second.
+func secondBounds(second int64) (first, last int64) {
+	return second << withinBits, second<<withinBits + within - 1
+}
+
+// naturalSecond is the second of a record's place while no page has shown one:
+// that of its clock or, while it has none, of its kind's order.
+func naturalSecond(kind *understudy.Kind, clock int64, body []byte) int64 {
+	if clock == 0 && kind != nil && kind.Order != "" {
+		clock = timeIn(kind, kind.Order, body)
+	}
+	if clock == 0 || clock < leastSecond || clock > mostSecond {
+		return noSecond
+	}
+	return clock
+}
+
+// timeIn is the time a field of a body tells, in Unix seconds; 0: none.
+func timeIn(kind *understudy.Kind, field string, body []byte) int64 {
+	f := kind.Field(field)
+	doc, err := jsonspan.Document(body)
+	if f == nil || err != nil || doc.Kind != jsonspan.Object {
+		return 0
+	}
+	v, ok := jsonspan.Find(body, doc, field)
+	if !ok {
+		return 0
+	}
+	return timeOfValue(f.Type, body, v)
+}
+
+// timeOfValue is the time a value of a type tells; 0: none.
+func timeOfValue(typ string, body []byte, v jsonspan.Value) int64 {
+	text := v.Of(body)
+	switch {
+	case v.Kind == jsonspan.String:
+		text = text[1 : len(text)-1]
+	case v.Kind != jsonspan.Number || typ != understudy.TypeEpoch:
+		return 0
+	}
+	return understudy.Unix(typ, text)
+}
+
+// follows says where in its list a page begins: after a record (above it, when
+// up), or at the top. after without id: after one that is not known.
+type follows struct {
+	id    string
+	up    bool
+	after bool
+}
+
+// followed reads the token of a page's key.
+func followed(spec *understudy.Spec, key understudy.Key) (f follows) {
+	query := key.Query()
+	if spec == nil || query == "" {
+		return f
+	}
+	params, err := understudy.ParseQuery(query)
+	if err != nil {
+		return f
+	}
+	if f = followedBy(&spec.Paging, params); f.id != "" {
+		return f
+	}
+	for _, p := range spec.Pagings {
+		if other := followedBy(p, params); other.id != "" {
+			return other
+		} else if other.after {
+			f = other
+		}
+	}
+	return f
+}
+
+func followedBy(p *understudy.Paging, params understudy.Query) (f follows) {
+	form := p.Token
+	if form == "" && p.Style == "cursor" {
+		form = "{id}"
+	}
+	for _, name := range p.Tokens {
+		token, ok := params.Get(name)
+		if !ok || token == "" {
+			continue
+		}
+		f.after = true
+		if f.id = idIn(form, token); f.id == "" && form != "{id}" {
+			f.id = idIn(strings.Replace(form, "A", "B", 1), token)
+			f.up = f.id != ""
+		}
+		if f.id != "" {
+			return f
+		}
+	}
+	return f
+}
+
+// idIn is the id in a token of a form, "" when it has another one.
+func idIn(form, token string) string {
+	head, tail, ok := strings.Cut(form, "{id}")
+	if !ok || len(token) < len(head)+len(tail) || !strings.HasPrefix(token, head) || !strings.HasSuffix(token, tail) {
+		return ""
+	}
+	return token[len(head) : len(token)-len(tail)]
+}

@@ -1,0 +1,18 @@
+// Both stores against the rules of places.
+
+package store_test
+
+import (
+	"testing"
+
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+func TestSeekInMemory(t *testing.T) {
+	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker {
+		m := store.NewMemory(store.Options{Specs: specs(t)})
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	})
+}

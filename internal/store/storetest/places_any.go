@@ -1,0 +1,336 @@
+// Places and terms under random histories, compared with a list.
+
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"understudy"
+)
+
+func terms(_ *testing.T, s *seeker) {
+	a, b, c := second(1, 50), second(2, 40), second(3, 86_400*40)
+	a.status, b.status, c.status = "busy", "completed", "completed"
+	a.to, b.to, c.to = "+491711234567", "client:Anna", "+4915550100"
+	b.parent, c.parent = sid(1), sid(2)
+	s.save(placedPage(at(0), nil, true, c, a, b))
+	ask := func(t ...understudy.Term) understudy.Seek {
+		return understudy.Seek{Source: Source, Kinds: []string{"calls"}, Terms: t}
+	}
+	for _, q := range []struct {
+		understudy.Seek
+		want string
+	}{
+		{ask(understudy.Term{Field: "status", Any: []string{"completed"}}), "3 2"},
+		{ask(understudy.Term{Field: "status", Any: []string{"completed", "busy"}}), "3 1 2"},
+		{ask(understudy.Term{Field: "status", Any: []string{"failed"}}), ""},
+		{ask(understudy.Term{Field: "status", Any: []string{"completed"}}, understudy.Term{Field: "parent_call_sid", Any: []string{sid(1)}}), "2"},
+		{ask(understudy.Term{Field: "to", Any: []string{"+491711234567"}}), "1"},
+		{ask(understudy.Term{Field: "to", Any: []string{"0171 1234567"}}), ""},
+		{ask(understudy.Term{Field: "to", Number: "0171 1234567"}), "1"},
+		{ask(understudy.Term{Number: "0049 171 123-4567"}), "1"},
+		{ask(understudy.Term{Number: "(415) 555-0100"}), "3 1 2"},
+		{ask(understudy.Term{Field: "to", Number: "CLIENT:anna"}), "2"},
+		{ask(understudy.Term{Field: "start_time", From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
+		{ask(understudy.Term{Field: "end_time", From: Epoch.Unix() + 86_400}), "3"},
+		{ask(understudy.Term{Field: "end_time", To: Epoch.Unix() + 50}), "2"},
+		{ask(understudy.Term{Field: "end_time", To: Epoch.Unix() + 51}), "1 2"},
+		{ask(understudy.Term{Field: "nothing", Any: []string{"x"}}), ""},
+		{ask(understudy.Term{Field: "sid", Any: []string{sid(2)}}), "2"},
+	} {
+		for _, up := range []bool{false, true} {
+			q.Up = up
+			want := strings.Fields(q.want)
+			if up {
+				slices.Reverse(want)
+			}
+			if got := numbers(s.seek(q.Seek)); got != strings.Join(want, " ") {
+				s.Errorf("seek %+v: %s, want %s", q.Seek, got, want)
+			}
+		}
+		if n, err := s.Count(s.Context(), q.Seek, 0, time.Time{}); err != nil || n.N != int64(len(strings.Fields(q.want))) {
+			s.Errorf("count %+v: %+v, %v, want %s", q.Seek, n, err, q.want)
+		}
+	}
+	// What changes, goes and comes again is found by what it says now.
+	status := func(word string) understudy.Seek {
+		return ask(understudy.Term{Field: "status", Any: []string{word}})
+	}
+	b.status = "busy"
+	s.save(placedOne(at(10), b))
+	s.wantOf(status("busy"), 1, 2)
+	s.wantOf(status("completed"), 3)
+	s.save(gone("/i", at(20), b.id(), 404))
+	s.wantOf(status("busy"), 1)
+	b.status = "failed"
+	s.save(placedOne(at(30), b))
+	s.wantOf(status("busy"), 1)
+	s.wantOf(status("failed"), 2)
+	last, err := s.LastChange(s.Context(), Source)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.wantOf(understudy.Seek{Source: Source, Since: last})
+	s.wantOf(understudy.Seek{Source: Source, Since: last - 1}, 2)
+	a.status = "failed"
+	s.save(placedOne(at(40), a))
+	s.wantOf(understudy.Seek{Source: Source, Since: last}, 1)
+	s.wantOf(understudy.Seek{Source: Source, Since: last - 1, Terms: status("failed").Terms}, 1, 2)
+}
+
+func walkWhileChanging(_ *testing.T, s *seeker) {
+	const n = 700
+	var rows []placed
+	for i := range n {
+		rows = append(rows, second(i+1, int64(-i)))
+	}
+	for from := 0; from < n; from += 100 {
+		s.save(placedPage(at(0), before(rows, from), true, rows[from:from+100]...))
+	}
+	now := 0
+	for _, up := range []bool{false, true} {
+		seen, i := map[string]bool{}, 0
+		err := s.Seek(s.Context(), understudy.Seek{Source: Source, Up: up}, func(f understudy.Found) bool {
+			if seen[f.ID] {
+				s.Errorf("%s comes twice", f.ID)
+			}
+			seen[f.ID] = true
+			if i++; i%50 == 0 && i < 2*n {
+				now++ // others change, behind and ahead
+				for _, one := range []int{i / 3, min(i, n-1), min(i+40, n-1), max(n-1-i/2, 0)} {
+					rows[one].status = fmt.Sprint("s", now)
+					s.save(placedOne(at(now), rows[one]))
+				}
+				s.save(placedOne(at(now), second(n+i, int64(i))))
+			}
+			return true
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+		for i := range rows {
+			if !seen[rows[i].id()] {
+				s.Errorf("call %d is missing", i)
+			}
+		}
+	}
+}
+
+func before(rows []placed, i int) *placed {
+	if i == 0 {
+		return nil
+	}
+	return &rows[i-1]
+}
+
+func kindsMerge(_ *testing.T, s *seeker) {
+	for n := range 60 {
+		r := second(n+1, int64(-n/4))
+		p := placedOne(at(0), r)
+		p.Kind, p.Shape = [...]string{"calls", "messages", "unheard"}[n%3], [...]string{"calls", "messages", "unheard"}[n%3]
+		if n%5 == 0 {
+			p.Key.Source = "another"
+		}
+		s.save(p)
+	}
+	if got := len(s.seek(understudy.Seek{})); got != 60 {
+		s.Errorf("%d of all", got)
+	}
+	if got := len(s.seek(understudy.Seek{Source: Source})); got != 48 {
+		s.Errorf("%d of a source", got)
+	}
+	if got := len(s.seek(understudy.Seek{Kinds: []string{"messages", "unheard"}, Up: true})); got != 40 {
+		s.Errorf("%d of two kinds", got)
+	}
+	all := s.seek(understudy.Seek{})
+	var parts []understudy.Found
+	for q := (understudy.Seek{Limit: 7}); ; {
+		some := s.seek(q)
+		if len(some) == 0 {
+			break
+		}
+		parts = append(parts, some...)
+		q.Below = some[len(some)-1].Place
+	}
+	if numbers(parts) != numbers(all) {
+		s.Errorf("in parts %s, at once %s", numbers(parts), numbers(all))
+	}
+}
+
+func manyInOneSecond(_ *testing.T, s *seeker) {
+	// Each between the first and the one that came before it.
+	rows := []placed{second(1, 0), second(2, 0)}
+	s.save(placedPage(at(0), nil, true, rows...))
+	for n := range 60 {
+		rows = slices.Insert(rows, 1, second(n+3, 0))
+		s.save(placedPage(at(n), nil, true, rows[:3]...))
+	}
+	var want []int
+	for _, r := range rows {
+		want = append(want, r.n)
+	}
+	s.want(want...)
+}
+
+// anyList saves pages of a list that grows and changes in random order, and
+// compares what is found with the list.
+func anyList(t *testing.T, s *seeker) {
+	rapid.Check(t, func(rt *rapid.T) {
+		one := s.open(t)
+		defer one.Close()
+		w := &listing{s: one, t: rt, rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))}
+		w.arrive(1 + w.rng.IntN(40))
+		for range 1 + w.rng.IntN(25) {
+			w.step()
+		}
+		w.walk(w.rng.IntN(3) == 0)
+		w.compare()
+	})
+}
+
+// listing is a list of upstream's, the newest first, and what was saved of it.
+type listing struct {
+	s     Seeker
+	t     *rapid.T
+	rng   *rand.Rand
+	rows  []placed
+	n     int
+	clock int64
+	saves int
+}
+
+func (w *listing) ctx() context.Context { return context.Background() }
+
+func (w *listing) arrive(n int) {
+	for range n {
+		if w.rng.IntN(3) > 0 {
+			w.clock += int64(w.rng.IntN(3))
+		}
+		w.n++
+		r := second(w.n, w.clock)
+		r.status = [...]string{"queued", "busy", "completed"}[w.rng.IntN(3)]
+		r.to = [...]string{"+14155550111", "+14155550112", "client:anna"}[w.rng.IntN(3)]
+		switch w.rng.IntN(12) {
+		case 0:
+			r.start = 0
+		case 1:
+			r.start, r.created = 0, 0
+		case 2:
+			r.start += int64(w.rng.IntN(2_000_000)) - 1_000_000
+		}
+		w.rows = slices.Insert(w.rows, 0, r)
+	}
+}
+
+func (w *listing) save(p *understudy.Page) {
+	w.saves++
+	p.At = at(w.saves)
+	if _, err := w.s.Save(w.ctx(), p); err != nil {
+		w.t.Fatalf("save %s: %v", p.Key, err)
+	}
+}
+
+// page saves the page of a size after some rows, and says how many it has.
+func (w *listing) page(from, size int) int {
+	rows := w.rows[from:min(from+size, len(w.rows))]
+	if len(rows) > 0 {
+		w.save(placedPage(at(0), before(w.rows, from), from+size < len(w.rows), rows...))
+	}
+	return len(rows)
+}
+
+func (w *listing) step() {
+	if len(w.rows) == 0 {
+		w.arrive(1)
+	}
+	one := w.rng.IntN(len(w.rows))
+	switch w.rng.IntN(6) {
+	case 0:
+		w.arrive(1 + w.rng.IntN(5))
+	case 1, 2:
+		w.page(one, 1+w.rng.IntN(10))
+	case 3:
+		w.save(placedOne(at(0), w.rows[one]))
+	case 4:
+		r := &w.rows[one]
+		r.status = fmt.Sprint("s", w.rng.IntN(3))
+		if r.start == 0 && w.rng.IntN(2) == 0 {
+			r.start = Epoch.Unix() + w.clock
+		}
+		w.save(placedOne(at(0), *r))
+	case 5:
+		p := gone("/i/"+w.rows[one].id(), at(0), w.rows[one].id(), 404)
+		w.rows = slices.Delete(w.rows, one, one+1)
+		w.save(p)
+	}
+}
+
+// walk saves all pages, from the top down, while some arrive.
+func (w *listing) walk(arrivals bool) {
+	for from := 0; from < len(w.rows); {
+		from += w.page(from, 1+w.rng.IntN(12))
+		if arrivals && w.rng.IntN(4) == 0 {
+			n := 1 + w.rng.IntN(3)
+			w.arrive(n)
+			from += n
+		}
+	}
+	if arrivals {
+		w.page(0, len(w.rows))
+	}
+}
+
+func (w *listing) compare() {
+	var all, busy, anna []int
+	for _, r := range w.rows {
+		all = append(all, r.n)
+		if r.status == "s1" || r.status == "busy" {
+			busy = append(busy, r.n)
+		}
+		if r.to == "client:anna" {
+			anna = append(anna, r.n)
+		}
+	}
+	w.want(all)
+	w.want(busy, understudy.Term{Field: "status", Any: []string{"s1", "busy"}})
+	w.want(anna, understudy.Term{Field: "to", Any: []string{"client:anna"}})
+}
+
+func (w *listing) want(rows []int, terms ...understudy.Term) {
+	up := w.rng.IntN(2) == 0
+	rows = slices.Clone(rows)
+	if up {
+		slices.Reverse(rows)
+	}
+	q := understudy.Seek{Source: Source, Terms: terms, Up: up}
+	var got []int
+	for {
+		q.Limit = 1 + w.rng.IntN(20)
+		n := 0
+		err := w.s.Seek(w.ctx(), q, func(f understudy.Found) bool {
+			n++
+			var id int
+			fmt.Sscanf(f.ID[2:], "%x", &id)
+			got = append(got, id/7919)
+			q.Below = f.Place
+			return true
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if n < q.Limit {
+			break
+		}
+	}
+	if !slices.Equal(got, rows) {
+		w.t.Fatalf("terms %v, up %v:\n got %v\nwant %v", terms, up, got, rows)
+	}
+}
