@@ -396,6 +396,9 @@ func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
 			return nil
 		}
 		if ceiling == most {
+			if !slices.Contains(g.all, below) {
+				below = nil // it moves, and is not told
+			}
 			return g.under(rows, &placing{at: most}, below, noSecond)
 		}
 		floor = ceiling
