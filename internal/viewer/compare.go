@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -82,6 +83,12 @@ func (q *visit) compare(t *understudy.Target) error {
 		return nil
 	}
 	if err := q.v.Gate.Read(q.caller, t); err != nil {
+		return err
+	}
+	switch err := q.v.Gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
+	case errors.Is(err, understudy.ErrNotFound):
+		return q.noSuch()
+	case err != nil:
 		return err
 	}
 	past, err := q.readPast(t.ID, mostVersions)

@@ -44,7 +44,7 @@ type past struct {
 // one more or no older version: a page that led on to none would tell that
 // something hidden had changed.
 func (q *visit) readPast(id string, limit int) (past, error) {
-	if q.v.History == nil || !q.kind.remembered() || id == "" {
+	if q.v.History == nil || !q.kind.remembered() || id == "" || !q.v.Gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
 		return past{}, nil
 	}
 	ctx, cancel := context.WithTimeout(q.ctx, glance)
@@ -200,7 +200,7 @@ func (p past) shapes(first string) []string {
 // seen, and the way there.
 func (q *visit) gone(t *understudy.Target, err error) error {
 	var p *problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" {
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" || !q.v.Gate.Counts(q.caller, q.source.Name, q.kind.Name) {
 		return err
 	}
 	past, worse := q.readPast(t.ID, fewVersions)

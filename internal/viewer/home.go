@@ -91,6 +91,7 @@ type kindView struct {
 	Sync        *bar // of the walk that runs
 	CaughtUp    *when
 	Pages       bool // kept as pages, not records: there is nothing to count
+	Uncounted   bool // the caller finds some of them alone: how many are held is not told
 }
 
 // kindViews are kinds under a heading; "" are the main ones.
@@ -180,6 +181,11 @@ func (q *visit) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
 			v := kindView{
 				Href: k.href, Title: upperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
 			}
+			if !q.counts(k) {
+				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
+				out.Kinds = append(out.Kinds, v)
+				continue
+			}
 			if !held.Complete {
 				v.Why = held.Why
 			}
@@ -191,6 +197,12 @@ func (q *visit) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
 		all = append(all, out)
 	}
 	return all
+}
+
+// counts reports whether the caller may know how many records of a kind there
+// are.
+func (q *visit) counts(k *kindPlan) bool {
+	return q.v.Gate.Counts(q.caller, k.source.Name, k.Name)
 }
 
 func (q *visit) moment(t time.Time) *when {
@@ -233,7 +245,7 @@ func (q *visit) homeData() error {
 		Name     string     `json:"name"`
 		Title    string     `json:"title"`
 		Href     string     `json:"href"`
-		Records  int64      `json:"records"`
+		Records  *int64     `json:"records"` // null where the role finds some alone
 		Complete bool       `json:"complete"`
 		Why      string     `json:"why"`
 		Sync     *syncData  `json:"sync"`
@@ -259,7 +271,11 @@ func (q *visit) homeData() error {
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]
-			kd := kindData{k.Name, upperFirst(k.Title), k.href, held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
+			if !q.counts(k) {
+				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: upperFirst(k.Title), Href: k.href})
+				continue
+			}
+			kd := kindData{k.Name, upperFirst(k.Title), k.href, &held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
 			if held.Running {
 				kd.Sync = &syncData{held.Done, held.Total, int64(held.ETA / time.Second)}
 			}

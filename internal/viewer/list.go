@@ -234,3 +234,22 @@ func (q *visit) refused(body []byte) error {
 	}
 	return p
 }
+
+// noSuch says that there is no such record: it was never seen, or it is hidden
+// from the caller.
+func (q *visit) noSuch() error {
+	return &problem{
+		Title: "There is no such " + q.kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
+		Href: q.kind.href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
+	}
+}
+
+// notMirrored says that a list cannot be shown to a caller that may find some
+// of its records alone.
+func (q *visit) notMirrored(err error) error {
+	return &problem{
+		Title: upperFirst(q.kind.Title) + " are not mirrored yet",
+		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + sentence(err),
+		kind:  understudy.ErrNotMirrored,
+	}
+}

@@ -177,6 +177,12 @@ func (q *visit) media() (err error) {
 	if err := q.v.Gate.Media(q.caller, t); err != nil {
 		return err
 	}
+	switch err := q.v.Gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
+	case errors.Is(err, understudy.ErrNotFound):
+		return errMediaGone
+	case err != nil:
+		return err
+	}
 	m, err := q.v.Media.Open(q.ctx, q.mediaAsk(t))
 	if err != nil {
 		return err

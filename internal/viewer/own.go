@@ -55,8 +55,8 @@ func (n *numbers) begin(q *visit) marks {
 		return nil
 	}
 	for _, k := range q.source.own {
-		if !q.ownVisible(k) {
-			continue
+		if !q.ownVisible(k) || !q.v.Gate.Counts(q.caller, k.source.Name, k.Name) {
+			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
 			all = append(all, f)

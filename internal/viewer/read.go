@@ -55,7 +55,7 @@ func (q *visit) ask(ctx context.Context, a understudy.Ask) reading {
 	if q.caller.Grant != nil {
 		a.MaxStale = q.caller.Grant.MaxStale
 	}
-	answer, err := q.v.Mirror.Page(ctx, a)
+	answer, err := q.v.Gate.Page(ctx, q.caller, a, q.v.Mirror.Page)
 	if err != nil {
 		return reading{err: err}
 	}
@@ -122,6 +122,8 @@ func (q *visit) missing(r reading) string {
 		return ""
 	case errors.Is(r.err, understudy.ErrForbidden):
 		return "Your role does not show this."
+	case errors.Is(r.err, understudy.ErrNotMirrored):
+		return "your role finds some of these alone, and they are not mirrored yet."
 	case !q.asOf.at.IsZero() && !errors.Is(r.err, understudy.ErrForbidden):
 		return "what was known of this then cannot be shown."
 	case errors.As(r.err, &up):
@@ -142,8 +144,13 @@ func (q *visit) open(t *understudy.Target) (view *access.View, own marks, done b
 	}
 	own = q.v.numbers.begin(q)
 	r := q.read(q.ctx, t)
-	if r.err != nil && !q.asOf.at.IsZero() {
+	switch {
+	case errors.Is(r.err, understudy.ErrNotMirrored):
+		return nil, nil, false, q.notMirrored(r.err)
+	case r.err != nil && !q.asOf.at.IsZero():
 		return nil, nil, false, q.refusedThen(r.err)
+	case errors.Is(r.err, understudy.ErrNotFound):
+		return nil, nil, false, q.noSuch()
 	}
 	if r.err != nil {
 		return nil, nil, false, r.err

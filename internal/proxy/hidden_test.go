@@ -1,0 +1,227 @@
+// Hidden: callers who may find some records alone learn of no other, and not
+// that there is one.
+
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access/accesstest"
+	"understudy/internal/proxy"
+	"understudy/upstream"
+)
+
+// asRole names a caller by its role.
+type asRole struct{ role string }
+
+func (a asRole) Caller(*http.Request, string) (understudy.Caller, error) {
+	var allow []understudy.Allow
+	for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+		for n := 3; n < 9; n++ {
+			allow = append(allow, understudy.Allow{Method: method, Path: "/2010-04-01" + strings.Repeat("/*", n)})
+		}
+	}
+	return understudy.Caller{Name: a.role, Source: "twilio", Grant: &understudy.Grant{Role: a.role, Allow: allow}}, nil
+}
+
+// hiddenWorld is a proxy over a world of marked records.
+func hiddenWorld(t *testing.T, role string, held bool) (*accesstest.World, http.Handler) {
+	t.Helper()
+	spec, err := upstream.BuiltIn("twilio")
+	check(t, err)
+	w := &accesstest.World{
+		Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Held: held,
+	}
+	gate, err := w.Gate(accesstest.Rules())
+	check(t, err)
+	p, err := proxy.New(proxy.Options{Source: w.Source, Mirror: w, Media: w, Gate: gate, Callers: asRole{role}, Now: func() time.Time { return w.Now }})
+	check(t, err)
+	return w, p
+}
+
+// said is an answer less what differs from request to request.
+func said(h http.Handler, method, target string, headers ...string) (status int, head http.Header, body string) {
+	r := httptest.NewRequest(method, target, strings.NewReader(""))
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	head = rec.Header().Clone()
+	head.Del("X-Request-Id")
+	return rec.Code, head, rec.Body.String()
+}
+
+// Whatever is asked, no mark of a hidden record comes back, and for one that
+// is hidden and one that never was the answers are the same to the byte.
+func TestHiddenRecordsAreNotThere(t *testing.T) {
+	asks := [][]string{nil, {"Cache-Control", "no-cache"}, {"Cache-Control", "only-if-cached"}, {"Cache-Control", "max-age=0"}, {"If-None-Match", "*"}, {"Prefer", "wait=1"}, {"Range", "bytes=0-3"}}
+	for role := range accesstest.Rules() {
+		for _, held := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, held %v", role, held), func(t *testing.T) {
+				w, face := hiddenWorld(t, role, held)
+				value := func(f *understudy.Filter) string { return accesstest.Mark }
+				hidden := proxy.Examples(w.Source, w.Hidden, value)
+				never := proxy.Examples(w.Source, w.Never, value)
+				for i, target := range hidden {
+					for _, query := range []string{"", "understudy.as_of=2026-05-31"} {
+						for _, method := range []string{"GET", "HEAD", "POST", "DELETE"} {
+							for _, headers := range asks {
+								if (method != "GET" || query != "" || role != "age") && headers != nil {
+									continue
+								}
+								a, b := with(target, query), with(never[i], query)
+								status, head, body := said(face, method, a, headers...)
+								if m := accesstest.Marked(fmt.Sprint(head, body), asked(w, w.Hidden)...); m != "" {
+									t.Fatalf("%s %s %v tells: %s", method, a, headers, m)
+								}
+								if a == b {
+									continue // it names no record
+								}
+								statusB, headB, bodyB := said(face, method, b, headers...)
+								if status != statusB || fmt.Sprint(head) != fmt.Sprint(headB) || strings.ReplaceAll(body, strings.Repeat("9", 32), strings.Repeat("0", 32)) != bodyB {
+									t.Fatalf("%s %s %v: hidden %d %v %s\nnever %d %v %s", method, a, headers, status, head, body, statusB, headB, bodyB)
+								}
+							}
+						}
+					}
+				}
+				for _, s := range w.Sent { // countries are no records
+					if !strings.Contains(s.Target.Key.URI, "AvailablePhoneNumbers") && strings.Contains(s.Target.Key.URI, strings.Repeat("9", 32)) {
+						t.Errorf("a write to a hidden record was sent: %s %s", s.Method, s.Target.Key.URI)
+					}
+				}
+			})
+		}
+	}
+}
+
+func with(target, query string) string {
+	switch {
+	case query == "":
+		return target
+	case strings.Contains(target, "?"):
+		return target + "&" + query
+	}
+	return target + "?" + query
+}
+
+// asked are the ids an answer may repeat, because the request named them.
+func asked(w *accesstest.World, id func(string) string) (all []string) {
+	for _, k := range w.Source.Spec.Kinds {
+		if len(k.ID) > 0 {
+			all = append(all, strings.Split(id(k.Name), understudy.IDSeparator)...)
+		}
+	}
+	return append(all, url.QueryEscape(accesstest.Mark)+"=")
+}
+
+// What a role may find it gets, byte for byte, with all that lies under it.
+func TestFoundRecordsAreThere(t *testing.T) {
+	for role, kinds := range map[string][]string{
+		"age": {"calls", "messages", "recordings", "participants", "media", "alerts", "incoming_phone_numbers"}, "number": {"calls", "messages", "media", "incoming_phone_numbers"},
+		"given": {"calls"}, "sub": {"calls", "messages", "conferences", "alerts"}, "prefix": {"calls", "participants"}, "both": {"messages", "media"},
+	} {
+		t.Run(role, func(t *testing.T) {
+			w, face := hiddenWorld(t, role, true)
+			for _, target := range proxy.Examples(w.Source, w.Shown, func(*understudy.Filter) string { return "plain" }) {
+				tg, err := w.Source.Spec.Target("twilio", path(target), query(target))
+				if err != nil || tg.Kind == nil || len(tg.Kind.ID) == 0 || len(tg.Query) > 1 || strings.Contains(target, "NobodyKnows") {
+					continue
+				}
+				status, _, body := said(face, "GET", target)
+				for _, kind := range kinds {
+					if tg.Kind.Name != kind {
+						continue
+					}
+					want := string(w.Body(kind, w.Shown(kind)))
+					if tg.Media != nil {
+						want = "content"
+					}
+					if status != 200 || !strings.Contains(body, want) {
+						t.Errorf("%s: %d %.300s", target, status, body)
+					}
+				}
+			}
+		})
+	}
+}
+
+func path(target string) string  { p, _, _ := strings.Cut(target, "?"); return p }
+func query(target string) string { _, q, _ := strings.Cut(target, "?"); return q }
+
+// A list comes from records alone: a mirror that answers with upstream's page
+// all the same is not believed.
+func TestNeverAPageWithRowsCutOut(t *testing.T) {
+	w, _ := hiddenWorld(t, "age", true)
+	gate, err := w.Gate(accesstest.Rules())
+	check(t, err)
+	for name, m := range map[string]proxy.Mirror{"upstream's page": deaf{w}, "a page that says it is composed": liar{w}} {
+		face, err := proxy.New(proxy.Options{Source: w.Source, Mirror: m, Gate: gate, Callers: asRole{"age"}, Now: func() time.Time { return w.Now }})
+		check(t, err)
+		status, head, body := said(face, "GET", root+"/Calls.json")
+		if status != 503 || !strings.Contains(body, `"message":"not mirrored yet: calls are not held whole, and the role finds some of them alone"`) || head.Get("Retry-After") != "30" || accesstest.Marked(body) != "" {
+			t.Errorf("%s: %d %v %s", name, status, head, body)
+		}
+	}
+}
+
+// deaf answers without the wish.
+type deaf struct{ *accesstest.World }
+
+func (d deaf) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	a.Wish = nil
+	return d.World.Page(ctx, a)
+}
+
+// liar calls it composed.
+type liar struct{ *accesstest.World }
+
+func (l liar) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	answer, err := deaf{l.World}.Page(ctx, a)
+	answer.How = understudy.Composed
+	return answer, err
+}
+
+// In an outage hidden and never-seen are one answer, too.
+func TestHiddenRecordsInAnOutage(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		w, _ := hiddenWorld(t, "age", held)
+		gate, err := w.Gate(accesstest.Rules())
+		check(t, err)
+		face, err := proxy.New(proxy.Options{Source: w.Source, Mirror: cut{w}, Gate: gate, Callers: asRole{"age"}, Now: func() time.Time { return w.Now }})
+		check(t, err)
+		for _, at := range []string{"/Calls/%s.json", "/Calls/%s/Recordings.json", "/Calls/%s/Nobody/Knows.json"} {
+			for range 2 {
+				a, headA, bodyA := said(face, "GET", root+fmt.Sprintf(at, w.Hidden("calls")))
+				b, headB, bodyB := said(face, "GET", root+fmt.Sprintf(at, w.Never("calls")))
+				if a != b || a != 503 && a != 403 || fmt.Sprint(headA) != fmt.Sprint(headB) || bodyA != bodyB || accesstest.Marked(bodyA) != "" {
+					t.Errorf("%s: hidden %d %v %s, never %d %v %s", at, a, headA, bodyA, b, headB, bodyB)
+				}
+			}
+		}
+		if status, _, body := said(face, "GET", root+"/Calls/"+w.Shown("calls")+".json"); status != 200 || body != string(w.Body("calls", w.Shown("calls"))) {
+			t.Errorf("what it may find: %d %s", status, body)
+		}
+	}
+}
+
+// cut is a mirror whose upstream is down: what is held goes out stale.
+type cut struct{ *accesstest.World }
+
+func (c cut) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+	answer, err := c.World.Page(ctx, a)
+	if a.Target.Kind == nil || c.Newest("", a.Target.Kind.Name, a.Target.ID) == nil {
+		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502, RetryAfter: 7 * time.Second, Page: &understudy.Page{Status: 502, Kind: "calls", Body: []byte(`{"message":"` + accesstest.Mark + `"}`)}}
+	}
+	answer.How, answer.Detail, answer.Age = understudy.Stale, "stale: upstream 502", time.Hour
+	return answer, err
+}
