@@ -1,0 +1,287 @@
+// Leaf: words, phrases, numbers and conditions on fields, as they are typed.
+
+package search
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// numberName is the name of the condition on a phone number in any field.
+const numberName = "number"
+
+// leaf reads one word, phrase or condition; p.pos stands on its first
+// character, which is no white space.
+func (p *parser) leaf() *node {
+	at := p.pos
+	if p.text[at] == '"' {
+		text, ok := p.quoted()
+		if !ok {
+			return nil
+		}
+		n := &node{op: opWords, text: text, prefix: p.star(), at: at}
+		n.end = p.pos
+		return n
+	}
+	if name, rel, ok := p.name(); ok {
+		return p.condition(at, name, rel)
+	}
+	if p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]) {
+		text := p.number()
+		return &node{op: opField, name: numberName, values: []value{{text: text, at: at, end: p.pos}}, at: at, end: p.pos}
+	}
+	run, prefix := p.run("")
+	if run == "" {
+		p.fail(at, p.pos, "a star stands behind the beginning of a word; write one before it")
+		return nil
+	}
+	return &node{op: opWords, text: run, prefix: prefix, at: at, end: p.pos}
+}
+
+// name goes over a field's name and the sign behind it.
+func (p *parser) name() (name string, rel relation, ok bool) {
+	i := p.pos
+	for i < len(p.text) && (letter(p.text[i]) || digit(p.text[i]) && i > p.pos || p.text[i] == '.' && i > p.pos) {
+		i++
+	}
+	if name = p.text[p.pos:i]; name == "" {
+		return "", 0, false
+	}
+	for _, r := range []relation{relAtMost, relAtLeast, relLess, relMore, relSame, relIs} {
+		if strings.HasPrefix(p.text[i:], r.sign()) {
+			p.pos = i + len(r.sign())
+			return name, r, true
+		}
+	}
+	return "", 0, false
+}
+
+// condition reads what stands behind a field's name and sign.
+func (p *parser) condition(at int, name string, rel relation) *node {
+	n := &node{op: opField, name: name, rel: rel, at: at}
+	for {
+		if !p.value(n) {
+			return nil
+		}
+		n.end = p.pos
+		if p.pos >= len(p.text) || p.text[p.pos] != ',' || n.rel == relRange {
+			break
+		}
+		p.pos++
+	}
+	switch {
+	case len(n.values) > maxValues:
+		p.fail(at, n.end, "a condition has at most %d values; leave some out", maxValues)
+	case len(n.values) > 1 && rel != relIs && rel != relSame:
+		p.fail(n.values[1].at, n.end, "only : and = take several values; compare with one")
+	case n.rel == relRange && len(n.values) != 2:
+		p.fail(n.values[len(n.values)-2].at, n.end, "a range stands alone; take the other values out")
+	}
+	return n
+}
+
+// value reads one value of a condition, or the two ends of a range.
+func (p *parser) value(n *node) bool {
+	at := p.pos
+	switch {
+	case at == len(p.text) || p.text[at] == ')' || p.text[at] == ',' || spaceAt(p.text, at):
+		p.fail(n.at, at, "%s has no value; write it right behind the sign, or put it all in quotes to look for that text", n.name)
+		return false
+	case p.text[at] == '"':
+		text, ok := p.quoted()
+		if !ok {
+			return false
+		}
+		if text == "" {
+			p.fail(at, p.pos, "the value is empty; to find records without one write no:%s", n.name)
+			return false
+		}
+		prefix := p.star()
+		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
+		return p.ended(n.name)
+	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.rel == relIs || n.rel == relSame) && p.looksDialled():
+		n.values = append(n.values, value{text: p.number(), at: at, end: p.pos})
+		return p.ended(n.name)
+	case p.text[at] == '(':
+		p.fail(at, at+1, "a value cannot stand in parentheses; write several with commas between them: %s:one,other", n.name)
+		return false
+	}
+	run, prefix := p.run(",")
+	from, to, isRange := strings.Cut(run, "..")
+	switch {
+	case isRange && n.rel == relIs && strings.Contains(to, ".."):
+		p.fail(at, p.pos, "a range has two ends: from..to")
+		return false
+	case isRange && n.rel == relIs && from+to == "":
+		p.fail(at, p.pos, "a range needs an end: from..to, from.. or ..to")
+		return false
+	case isRange && n.rel == relIs && prefix:
+		p.fail(p.pos-1, p.pos, "a range takes no star; take it out")
+		return false
+	case isRange && n.rel == relIs:
+		n.rel = relRange
+		n.values = append(n.values, value{text: from, at: at, end: at + len(from)}, value{text: to, at: at + len(from) + 2, end: p.pos})
+		return true
+	}
+	n.values = append(n.values, value{text: run, prefix: prefix, at: at, end: p.pos})
+	return true
+}
+
+// ended sees that nothing is glued to a value in quotes, or to a number.
+func (p *parser) ended(name string) bool {
+	if p.pos < len(p.text) && p.text[p.pos] != ')' && p.text[p.pos] != ',' && !spaceAt(p.text, p.pos) {
+		p.fail(p.pos, p.pos+1, "something is glued to the value of %s; write a space before it", name)
+		return false
+	}
+	return true
+}
+
+// quoted reads a text in quotes; \" and \\ stand for what they hold.
+func (p *parser) quoted() (string, bool) {
+	at := p.pos
+	var b strings.Builder
+	for i := at + 1; i < len(p.text); i++ {
+		switch c := p.text[i]; {
+		case c == '"':
+			p.pos = i + 1
+			return b.String(), true
+		case c == '\\' && i+1 < len(p.text) && (p.text[i+1] == '"' || p.text[i+1] == '\\'):
+			i++
+			b.WriteByte(p.text[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	p.fail(at, len(p.text), "this quotation mark is not closed; write another where the phrase ends")
+	return "", false
+}
+
+// star goes over a star.
+func (p *parser) star() bool {
+	if p.pos < len(p.text) && p.text[p.pos] == '*' {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+// run reads up to white space, a parenthesis, a quotation mark or one of the
+// given characters, and whether a star ended it.
+func (p *parser) run(ends string) (text string, prefix bool) {
+	at := p.pos
+	for p.pos < len(p.text) {
+		r, size := utf8.DecodeRuneInString(p.text[p.pos:])
+		if unicode.IsSpace(r) || r == '(' || r == ')' || r == '"' || strings.ContainsRune(ends, r) {
+			break
+		}
+		p.pos += size
+	}
+	text, prefix = strings.CutSuffix(p.text[at:p.pos], "*")
+	if i := strings.IndexByte(text, '*'); i >= 0 {
+		p.fail(at+i, at+i+1, "a star can only end a word; write what comes after it as a word of its own")
+	}
+	return text, prefix
+}
+
+// Digits of a phone number: the most there are, and from how many on a piece
+// is taken for a whole one.
+const (
+	mostDigits  = 15
+	wholeDigits = 7
+)
+
+// number reads a phone number as people write it. One that begins in small
+// pieces goes on over spaces: +1 555 010 0123.
+func (p *parser) number() string {
+	at, digits, open := p.pos, 0, 0
+	spaced := false
+	for p.pos < len(p.text) {
+		r, size := utf8.DecodeRuneInString(p.text[p.pos:])
+		switch {
+		case r >= '0' && r <= '9':
+			digits++
+		case r == '+' && p.pos == at, strings.ContainsRune("-./\u2011", r) && r != 0:
+		case r == '(':
+			open++
+		case r == ')' && open > 0:
+			open--
+		case r == ' ' || r == '\u00a0':
+			if digits >= wholeDigits && !spaced || !p.goesOn(p.pos+size, digits) {
+				return p.text[at:p.pos]
+			}
+			spaced = true
+		default:
+			return p.text[at:p.pos]
+		}
+		p.pos += size
+	}
+	return p.text[at:p.pos]
+}
+
+// goesOn says whether a piece of a number comes next that still fits.
+func (p *parser) goesOn(i, digits int) bool {
+	piece := p.text[i:]
+	if end := strings.IndexFunc(piece, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == ',' }); end >= 0 {
+		piece = piece[:end]
+	}
+	n, open := 0, 0
+	for _, r := range piece {
+		switch {
+		case r >= '0' && r <= '9':
+			n++
+		case r == '(':
+			open++
+		case r == ')':
+			if open--; open < 0 {
+				return n > 0 && digits+n <= mostDigits
+			}
+		case strings.ContainsRune("-./\u2011", r):
+		default:
+			return false
+		}
+	}
+	return n > 0 && digits+n <= mostDigits
+}
+
+// looksDialled says whether the parenthesis here opens an area code.
+func (p *parser) looksDialled() bool {
+	inside, _, closed := strings.Cut(p.text[p.pos+1:], ")")
+	return closed && inside != "" && strings.Trim(inside, "0123456789") == ""
+}
+
+// wholeNumber is the tree of a text that is a phone number and nothing else:
+// the number, or, when it is digits alone, also the word.
+func (p *parser) wholeNumber() *node {
+	text := strings.TrimSpace(p.text)
+	digits := 0
+	for i, r := range text {
+		switch {
+		case r >= '0' && r <= '9':
+			digits++
+		case r == '+' && i == 0, strings.ContainsRune(" -./()\u00a0\u2011", r) && i > 0, r == '(':
+		default:
+			return nil
+		}
+	}
+	if digits < wholeDigits || digits > mostDigits+2 {
+		return nil
+	}
+	at := strings.Index(p.text, text)
+	n := &node{op: opField, name: numberName, values: []value{{text: text, at: at, end: at + len(text)}}, at: at, end: at + len(text)}
+	if len(text) != digits {
+		return n
+	}
+	return join(opOr, []*node{n, {op: opWords, text: text, at: n.at, end: n.end}})
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func letter(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+func spaceAt(text string, i int) bool {
+	r, _ := utf8.DecodeRuneInString(text[i:])
+	return unicode.IsSpace(r)
+}

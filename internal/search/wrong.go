@@ -1,0 +1,39 @@
+// Wrong: errors that point at the character.
+
+package search
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+// wrong is a query nobody understands.
+func wrong(text string, at, end int, format string, args ...any) *understudy.SyntaxError {
+	at = min(max(at, 0), len(text))
+	end = min(max(end, at), len(text))
+	return &understudy.SyntaxError{
+		Text: text, At: at, End: end, Character: utf8.RuneCountInString(text[:at]), Why: fmt.Sprintf(format, args...), Kind: understudy.ErrInvalid,
+	}
+}
+
+// refused is a query with a name in it that the caller may not use.
+func refused(text string, at, end int, format string, args ...any) *understudy.SyntaxError {
+	e := wrong(text, at, end, format, args...)
+	e.Kind = understudy.ErrForbidden
+	return e
+}
+
+// hint names the nearest known name.
+func hint(name string, known []string) string { return nearest.Hint(clip(name), known) }
+
+// clip bounds what an error says of somebody's text.
+func clip(s string) string {
+	if len(s) <= 60 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:60], "") + "…"
+}
