@@ -1,0 +1,300 @@
+// Bind: from names in a tree to the fields of kinds, for one caller.
+
+package search
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/words"
+)
+
+// Names that are no fields. A field of a spec by the same name goes before the
+// last four.
+const (
+	kindName = "kind"
+	inName   = "in"
+	hasName  = "has"
+	noName   = "no"
+	dateName = "date"
+	ageName  = "age"
+	idName   = "id"
+)
+
+// cond is a condition with its names resolved. It is not changed once made.
+type cond struct {
+	op   op
+	of   []*cond
+	leaf *leaf // opWords and opField
+}
+
+// leaf is a condition that is not made of others.
+type leaf struct {
+	node *node
+	// words, when it is not empty, is looked for in every text, or in the field
+	// of in.
+	words words.Pattern
+	// in are the fields meant, by kind; a kind that is not there has none, and
+	// nothing of it fulfils the condition. nil: no field is meant.
+	in   map[*sight]string
+	test func(c *candidate, field string) bool // nil: words decide
+	// What a store can be asked for it; the zero values: nothing.
+	term     *understudy.Term // its Field is put in when all kinds call it the same
+	clock    bool             // from and to bound the time of the kind's clock
+	from, to int64            // [from, to) in Unix seconds, 0 = open
+}
+
+// query is a tree bound to what a caller sees.
+type query struct {
+	text   string
+	tree   *node
+	cond   *cond
+	sights []*sight // the kinds something can be found of
+	now    time.Time
+}
+
+// binder resolves the names of one query.
+type binder struct {
+	text   string
+	now    time.Time
+	sights []*sight                                // every kind asked for that the caller sees
+	hidden func(yield func(*understudy.Kind) bool) // every kind there is
+	exact  map[string]bool                         // names some seen kind has a field of
+	err    *understudy.SyntaxError
+}
+
+// bind resolves a tree's names. The error is a *understudy.SyntaxError.
+func bind(text string, tree *node, sights []*sight, every func(yield func(*understudy.Kind) bool), now time.Time) (*query, error) {
+	b := &binder{text: text, now: now, sights: sights, hidden: every, exact: map[string]bool{}}
+	for _, s := range sights {
+		for _, f := range s.kind.Fields {
+			b.exact[f.Name] = true
+		}
+	}
+	c := b.node(tree, sights)
+	if b.err != nil {
+		return nil, b.err
+	}
+	q := &query{text: text, tree: tree, cond: c, now: now}
+	for _, s := range sights {
+		if c.possible(s) {
+			q.sights = append(q.sights, s)
+		}
+	}
+	return q, nil
+}
+
+func (b *binder) fail(e *understudy.SyntaxError) *cond {
+	if b.err == nil {
+		b.err = e
+	}
+	return nil
+}
+
+// node binds a node; scope are the kinds that what stands beside it leaves.
+func (b *binder) node(n *node, scope []*sight) *cond {
+	switch n.op {
+	case opWords:
+		p := words.Phrase(n.prefix, n.text)
+		if p.Empty() {
+			return b.fail(wrong(b.text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", clip(n.text)))
+		}
+		return &cond{op: opWords, leaf: &leaf{node: n, words: p}}
+	case opField:
+		l := b.field(n, scope)
+		if b.err != nil {
+			return nil
+		}
+		return &cond{op: opField, leaf: l}
+	case opAnd:
+		scope = slices.DeleteFunc(slices.Clone(scope), func(s *sight) bool { return !b.mayBe(n, s) })
+	}
+	c := &cond{op: n.op}
+	for _, o := range n.of {
+		c.of = append(c.of, b.node(o, scope))
+		if b.err != nil {
+			return nil
+		}
+	}
+	return c
+}
+
+// mayBe says whether the conditions on kinds alone let a kind through.
+func (b *binder) mayBe(n *node, s *sight) bool {
+	switch n.op {
+	case opAnd:
+		return !slices.ContainsFunc(n.of, func(o *node) bool { return !b.mayBe(o, s) })
+	case opOr:
+		return slices.ContainsFunc(n.of, func(o *node) bool { return b.mayBe(o, s) })
+	case opNot:
+		if n.of[0].op == opField && isKind(n.of[0].name) {
+			return !b.mayBe(n.of[0], s)
+		}
+	case opField:
+		if isKind(n.name) {
+			return slices.ContainsFunc(n.values, func(v value) bool { return called(s.kind, v.text) })
+		}
+	}
+	return true
+}
+
+func isKind(name string) bool { return name == kindName || name == inName }
+
+// called says whether a kind is what somebody calls it.
+func called(k *understudy.Kind, name string) bool {
+	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.One) || strings.EqualFold(name, k.Title)
+}
+
+// field binds a condition on a field.
+func (b *binder) field(n *node, scope []*sight) *leaf {
+	switch name := n.name; {
+	case isKind(name):
+		return b.kind(n)
+	case name == hasName || name == noName:
+		return b.presence(n, scope)
+	case b.exact[name]:
+	case name == dateName || name == ageName:
+		return b.date(n, scope)
+	case name == numberName:
+		return b.number(n, scope)
+	case name == idName:
+		return b.id(n)
+	}
+	in, fields := b.fields(n.name, n.at, n.at+len(n.name), scope)
+	if b.err != nil {
+		return nil
+	}
+	return b.typed(n, in, fields)
+}
+
+// fields finds the fields a name means in the kinds of a scope. A field that is
+// not fully seen in one of them may not be named.
+func (b *binder) fields(name string, at, end int, scope []*sight) (map[*sight]string, []*understudy.Field) {
+	in := map[*sight]string{}
+	var fields []*understudy.Field
+	for _, s := range scope {
+		f, ambiguous := s.field(name)
+		switch {
+		case len(ambiguous) > 0:
+			b.fail(wrong(b.text, at, end, "%s of %s may be %s; write one of them in full", clip(name), s.kind.Name, strings.Join(ambiguous, " or ")))
+			return nil, nil
+		case f == nil:
+			continue
+		case f.Type == understudy.TypeMedia:
+			b.fail(wrong(b.text, at, end, "%s of %s is a content; it cannot be searched", f.Name, s.kind.Name))
+			return nil, nil
+		}
+		if _, ok := s.fields[f.Name]; !ok {
+			b.fail(refused(b.text, at, end, "your role does not fully see %s of %s; take it out%s", f.Name, s.kind.Name, b.elsewhere(name, scope)))
+			return nil, nil
+		}
+		in[s] = f.Name
+		fields = append(fields, f)
+	}
+	if len(fields) == 0 {
+		b.fail(b.unknown(name, at, end, scope))
+	}
+	return in, fields
+}
+
+// elsewhere names a kind in which a field may be asked for.
+func (b *binder) elsewhere(name string, scope []*sight) string {
+	for _, s := range scope {
+		if f, _ := s.field(name); f != nil {
+			if _, ok := s.fields[f.Name]; ok {
+				return ", or look in " + s.kind.Name + " alone with kind:" + s.kind.Name
+			}
+		}
+	}
+	return ""
+}
+
+// unknown is the error of a name that no field in scope has.
+func (b *binder) unknown(name string, at, end int, scope []*sight) *understudy.SyntaxError {
+	var kinds []string
+	for _, s := range b.sights {
+		if f, _ := s.field(name); f != nil {
+			kinds = append(kinds, s.kind.Name)
+		}
+	}
+	if len(kinds) > 0 {
+		return wrong(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
+	}
+	hidden := false
+	for k := range b.hidden {
+		for _, f := range k.Fields {
+			hidden = hidden || f.Name == name || strings.HasSuffix(f.Name, "."+name)
+		}
+	}
+	if hidden {
+		return refused(b.text, at, end, "%s is a field of what your role does not see, or of a kind that is not looked in; take it out", clip(name))
+	}
+	known := []string{kindName, inName, hasName, noName, dateName, ageName, idName, numberName}
+	for _, s := range scope {
+		for f := range s.fields {
+			known = append(known, f)
+		}
+	}
+	slices.Sort(known)
+	return wrong(b.text, at, end, "no field is called %s%s; to look for that text put it in quotes", clip(name), hint(name, slices.Compact(known)))
+}
+
+// possible says whether something of a kind can fulfil a condition.
+func (c *cond) possible(s *sight) bool {
+	switch c.op {
+	case opAnd:
+		return !slices.ContainsFunc(c.of, func(o *cond) bool { return !o.possible(s) })
+	case opOr:
+		return slices.ContainsFunc(c.of, func(o *cond) bool { return o.possible(s) })
+	case opNot:
+		l := c.of[0].leaf
+		return l == nil || !isKind(l.node.name) || l.in[s] == ""
+	}
+	if c.leaf.in == nil {
+		return true
+	}
+	return c.leaf.in[s] != ""
+}
+
+// holds says whether a record fulfils a condition.
+func (c *cond) holds(r *candidate) bool {
+	switch c.op {
+	case opAnd:
+		for _, o := range c.of {
+			if !o.holds(r) {
+				return false
+			}
+		}
+		return true
+	case opOr:
+		for _, o := range c.of {
+			if o.holds(r) {
+				return true
+			}
+		}
+		return false
+	case opNot:
+		return !c.of[0].holds(r)
+	}
+	return c.leaf.holds(r)
+}
+
+func (l *leaf) holds(r *candidate) bool {
+	field := ""
+	if l.in != nil {
+		if field = l.in[r.sight]; field == "" {
+			return false
+		}
+	}
+	if l.test != nil {
+		return l.test(r, field)
+	}
+	for _, t := range r.text() {
+		if (field == "" || t.Name == field) && l.words.In(t.Text) {
+			return true
+		}
+	}
+	return false
+}

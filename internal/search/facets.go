@@ -1,0 +1,218 @@
+// Facets: how many matches there are, by kind, choice and time.
+
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+const (
+	maxFacets   = 12
+	maxListed   = 20   // values of a facet
+	maxCounted  = 1000 // values of a facet that are counted
+	maxFacetted = 100  // bytes of a value that is counted
+)
+
+// tally counts matches by the values of one field.
+type tally struct {
+	name string
+	n    map[string]int64
+	more bool
+}
+
+func (t *tally) add(value string) {
+	if _, ok := t.n[value]; !ok && (len(t.n) == maxCounted || len(value) > maxFacetted) {
+		t.more = true
+		return
+	}
+	t.n[value]++
+}
+
+// count fills in total and facets: by looking at matches for as long as a count
+// may take; then, where the store can count what is left without looking, by
+// that.
+func (v *visit) count(ctx context.Context) error {
+	end := v.s.o.Now().Add(v.s.o.Limits.Facets)
+	looking, cancel := context.WithTimeout(ctx, v.s.o.Limits.Count)
+	defer cancel()
+	kinds := &tally{name: kindName, n: map[string]int64{}}
+	days, months := &tally{name: "day", n: map[string]int64{}}, &tally{name: "month", n: map[string]int64{}}
+	fields := map[string]*tally{}
+	total := int64(0)
+	if v.meant != nil {
+		meant := v.meant
+		v.meant = nil // it is one of those counted
+		defer func() { v.meant = meant }()
+	}
+	up := v.order.up
+	v.order.up = false
+	defer func() { v.order.up = up }()
+	err := v.each(looking, 0, func(_ found, c *candidate) bool {
+		if c == nil {
+			return true
+		}
+		total++
+		kinds.add(c.Kind)
+		if _, ok := c.sight.fields[c.sight.kind.Clock]; ok {
+			if t := c.clockAlone(); t != 0 {
+				day := time.Unix(t, 0).UTC().Format(time.DateOnly)
+				days.add(day)
+				months.add(day[:len("2006-01")])
+			}
+		}
+		for _, f := range c.sight.counted {
+			if text, ok := c.value(f); ok {
+				if fields[f] == nil {
+					fields[f] = &tally{name: f, n: map[string]int64{}}
+				}
+				fields[f].add(text)
+			}
+		}
+		return true
+	})
+	broken := err != nil || looking.Err() != nil
+	if broken && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	v.out.Total = &understudy.Count{N: total, AtLeast: broken}
+	all := []*tally{kinds}
+	for _, name := range slices.Sorted(keys(fields)) {
+		all = append(all, fields[name])
+	}
+	for _, t := range append(all[:min(len(all), maxFacets)], months, days) {
+		v.out.Facets = append(v.out.Facets, t.facet(broken))
+	}
+	if broken {
+		return v.countInStore(ctx, end)
+	}
+	return nil
+}
+
+func keys[V any](m map[string]V) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// facet lists the values.
+func (t *tally) facet(broken bool) understudy.SearchFacet {
+	f := understudy.SearchFacet{Name: t.name, Values: []understudy.SearchValue{}, More: t.more}
+	times := t.name == "day" || t.name == "month"
+	for value, n := range t.n {
+		f.Values = append(f.Values, understudy.SearchValue{Value: value, Count: understudy.Count{N: n, AtLeast: broken}, Term: term(t.name, value)})
+	}
+	slices.SortFunc(f.Values, func(a, b understudy.SearchValue) int {
+		if times {
+			return strings.Compare(b.Value, a.Value)
+		}
+		return cmp.Or(cmp.Compare(b.Count.N, a.Count.N), strings.Compare(a.Value, b.Value))
+	})
+	if len(f.Values) > maxListed {
+		f.Values, f.More = f.Values[:maxListed], true
+	}
+	return f
+}
+
+// term is the condition that leaves one value of a facet.
+func term(name, text string) string {
+	n := &node{op: opField, name: name, rel: relSame, values: []value{{text: text}}}
+	switch name {
+	case kindName:
+		n.rel = relIs
+	case "day", "month":
+		n.name, n.rel = dateName, relIs
+	}
+	return n.String()
+}
+
+// countInStore replaces what was counted in part by what the store counts, when
+// it can count exactly what the caller sees.
+func (v *visit) countInStore(ctx context.Context, end time.Time) error {
+	plan := v.q.plan()
+	if len(plan) != 1 || !v.countable() {
+		return nil
+	}
+	one := func(q understudy.Seek, at *understudy.Count) error {
+		left := end.Sub(v.s.o.Now())
+		if left <= 0 {
+			return nil
+		}
+		n, err := v.s.o.Store.Count(ctx, q, mostCounted, v.s.o.Now().Add(min(left, v.s.o.Limits.Count)))
+		if err != nil {
+			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+				return nil
+			}
+			return err
+		}
+		if n.N >= at.N {
+			*at = n
+		}
+		return nil
+	}
+	if err := one(plan[0].Seek, v.out.Total); err != nil {
+		return err
+	}
+	for i := range v.out.Facets {
+		f := &v.out.Facets[i]
+		for j := range f.Values {
+			q := plan[0].Seek
+			switch f.Name {
+			case "day", "month":
+				continue
+			case kindName:
+				q.Kinds = []string{f.Values[j].Value}
+			default:
+				q.Terms = append(slices.Clone(q.Terms), understudy.Term{Field: f.Name, Any: []string{f.Values[j].Value}})
+			}
+			if err := one(q, &f.Values[j].Count); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mostCounted bounds a count.
+const mostCounted = 1_000_000_000
+
+// countable says whether what the store finds is just what the query means to
+// this caller: nothing is hidden, and every condition is one the store decides.
+func (v *visit) countable() bool {
+	if !v.whole() {
+		return false
+	}
+	parts := []*cond{v.q.cond}
+	if v.q.cond.op == opAnd {
+		parts = v.q.cond.of
+	}
+	for _, p := range parts {
+		switch {
+		case p.words():
+			for _, l := range p.wanted(nil) {
+				if l.in != nil || l.words.Loose() {
+					return false
+				}
+			}
+		case p.leaf == nil:
+			return false
+		case isKind(p.leaf.node.name):
+		case p.leaf.term == nil || len(p.leaf.term.Any) == 0 || p.leaf.asked(v.q.sights) == nil:
+			return false
+		}
+	}
+	return true
+}

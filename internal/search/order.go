@@ -1,0 +1,233 @@
+// Order: what hits are put in order by, and the newest matches in that order.
+
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"understudy"
+)
+
+// The orders that are no fields.
+const (
+	newest = "newest"
+	oldest = "oldest"
+	rank   = "rank"
+)
+
+// order says how hits are put in order. The zero value is newest first.
+type order struct {
+	up     bool // oldest first
+	window bool // of the newest matches only
+	rank   bool
+	down   bool // by a field, the largest first
+	in     map[*sight]string
+	sorts  map[*sight]sort
+}
+
+// order reads the name of an order. A field in it must be fully seen wherever
+// it is.
+func (q *query) order(name string) (o order, err error) {
+	switch name {
+	case "", newest:
+		return o, nil
+	case oldest:
+		return order{up: true}, nil
+	case rank:
+		return order{window: true, rank: true}, nil
+	}
+	field, down := strings.CutPrefix(name, "-")
+	if field == dateName && !down {
+		return order{up: true}, nil
+	} else if field == dateName {
+		return o, nil
+	}
+	b := &binder{text: name, now: q.now, sights: q.sights, hidden: func(func(*understudy.Kind) bool) {}}
+	in, _ := b.fields(field, len(name)-len(field), len(name), q.sights)
+	if b.err != nil {
+		if len(q.sights) == 0 {
+			return order{window: true}, nil
+		}
+		return o, fmt.Errorf("search: %w: sort=%s: %s", b.err.Kind, clip(name), b.err.Why)
+	}
+	o = order{window: true, down: down, in: in, sorts: map[*sight]sort{}}
+	for s, name := range in {
+		o.sorts[s] = sortOf(s.kind, s.kind.Field(name))
+	}
+	return o, nil
+}
+
+// entry is a match in a window.
+type entry struct {
+	mark
+	record candidate
+}
+
+// key says where in the order a match stands.
+func (o *order) key(q *query, c *candidate, m *mark) {
+	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
+	if o.rank {
+		put(binary.BigEndian.AppendUint64(nil, q.score(c)))
+		return
+	}
+	m.Missing = true
+	field := o.in[c.sight]
+	if field == "" {
+		return
+	}
+	text, ok := c.value(field)
+	if !ok {
+		return
+	}
+	switch o.sorts[c.sight] {
+	case sortNumber:
+		d, ok := parseDecimal(text)
+		if !ok {
+			return
+		}
+		put(d.key())
+	case sortTime:
+		t := understudy.Unix(c.sight.kind.Field(field).Type, []byte(text))
+		put(binary.BigEndian.AppendUint64(nil, uint64(t)^1<<63))
+	default:
+		put([]byte(strings.ToLower(text[:min(len(text), 4*keyBytes)])))
+	}
+	m.Missing = false
+}
+
+// key is bytes that compare as the decimals do.
+func (d decimal) key() []byte {
+	key := append([]byte{1, byte(len(d.whole))}, d.whole...)
+	key = append(key, d.part...)
+	if !d.negative {
+		return key
+	}
+	key[0] = 0xff
+	for i := range key {
+		key[i] = ^key[i]
+	}
+	return append(key[:min(len(key), keyBytes-1)], 0xff)
+}
+
+// compare is negative when a stands before b.
+func (o *order) compare(a, b *mark) int {
+	if a.Missing != b.Missing {
+		if a.Missing {
+			return 1
+		}
+		return -1
+	}
+	by := bytes.Compare(a.Key[:a.Used], b.Key[:b.Used])
+	if o.rank || o.down {
+		by = -by
+	}
+	if by != 0 {
+		return by
+	}
+	return cmp.Compare(b.Place, a.Place) // the newest first
+}
+
+// best keeps the first few of many matches: the last of them is on top.
+type best struct {
+	order *order
+	all   []*entry
+}
+
+func (b *best) Len() int           { return len(b.all) }
+func (b *best) Less(i, j int) bool { return b.order.compare(&b.all[i].mark, &b.all[j].mark) > 0 }
+func (b *best) Swap(i, j int)      { b.all[i], b.all[j] = b.all[j], b.all[i] }
+func (b *best) Push(x any)         { b.all = append(b.all, x.(*entry)) }
+func (b *best) Pop() any {
+	last := b.all[len(b.all)-1]
+	b.all = b.all[:len(b.all)-1]
+	return last
+}
+
+// offer takes a match in when it is among the first n.
+func (b *best) offer(e *entry, n int) {
+	if len(b.all) < n {
+		heap.Push(b, e)
+		return
+	}
+	if b.order.compare(&e.mark, &b.all[0].mark) < 0 {
+		b.all[0] = e
+		heap.Fix(b, 0)
+	}
+}
+
+// sorted empties it, the first one first.
+func (b *best) sorted() []*entry {
+	all := make([]*entry, len(b.all))
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i] = heap.Pop(b).(*entry)
+	}
+	return all
+}
+
+// Weights of a match: by how it was found, and in what.
+const (
+	weighPhrase, weighWord, weighPrefix = 6, 4, 1
+	weighWhole                          = 4 // times more when it is the whole text
+	mostOften                           = 8 // times a word counts in one text
+)
+
+// score is how well a record fits the words of a query: how often they stand in
+// what the role sees, how short that is, and whether they are all of it. It is
+// of this record alone, so that it stays when others come.
+func (q *query) score(c *candidate) uint64 {
+	var all uint64
+	for _, l := range q.cond.wanted(nil) {
+		n := len(l.words.Words())
+		weight := uint64(weighWord * n)
+		switch {
+		case l.words.Prefix():
+			weight = uint64(weighPrefix + weighWord*(n-1))
+		case n > 1:
+			weight = uint64(weighPhrase * n)
+		}
+		for _, t := range c.text() {
+			if field := l.in[c.sight]; l.in != nil && field != t.Name {
+				continue
+			}
+			often, covered := uint64(0), 0
+			for start, end := range l.words.Find(t.Text) {
+				often++
+				covered += end - start
+				if often == mostOften {
+					break
+				}
+			}
+			if often == 0 {
+				continue
+			}
+			part := weight * often * 1000 / uint64(8+len(t.Text)/8)
+			if covered >= len(t.Text) {
+				part *= weighWhole
+			}
+			all += part
+		}
+	}
+	return all
+}
+
+// wanted are the words of a condition that speak for a record.
+func (c *cond) wanted(into []*leaf) []*leaf {
+	switch c.op {
+	case opNot:
+		return into
+	case opAnd, opOr:
+		for _, o := range c.of {
+			into = o.wanted(into)
+		}
+		return into
+	}
+	if c.leaf.words.Empty() {
+		return into
+	}
+	return append(into, c.leaf)
+}

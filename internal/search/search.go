@@ -1,0 +1,253 @@
+// Searcher: what it is made of, and what a caller may look in.
+
+package search
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Store finds records. store.DB and store.Memory do.
+type Store interface {
+	// Seek calls yield with the records of a question in the order of their
+	// places; what it finds may be more than what fulfils the question.
+	Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error
+	// Count counts them, most at most and not beyond a time.
+	Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (understudy.Count, error)
+}
+
+// Notes keeps small values under names. store.DB does.
+type Notes interface {
+	Note(ctx context.Context, name string) ([]byte, error)
+	SetNote(ctx context.Context, name string, value []byte) error
+	Notes(ctx context.Context, prefix string) (map[string][]byte, error)
+}
+
+// Limits bound searching; zero values are the defaults.
+type Limits struct {
+	Time      time.Duration // of one answer, default 5s; what was found until then is given out
+	Look      int           // records looked at for one answer, default 50000
+	Window    int           // of the newest matches that are put in order by rank or a field, default 10000
+	Count     time.Duration // of one count, default 50ms; then it is "at least"
+	Facets    time.Duration // of all counts of an answer, default 300ms
+	AtOnce    int           // searches at once, default 32
+	Exports   int           // exports at once, default 4
+	Silence   time.Duration // an export that comes no further for so long ends, default 30s
+	Saved     int           // saved searches, default 1000
+	SavedEach int           // of one owner, default 100
+}
+
+func (l Limits) withDefaults() Limits {
+	number := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	length := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	length(&l.Time, 5*time.Second)
+	number(&l.Look, 50_000)
+	number(&l.Window, 10_000)
+	length(&l.Count, 50*time.Millisecond)
+	length(&l.Facets, 300*time.Millisecond)
+	number(&l.AtOnce, 32)
+	number(&l.Exports, 4)
+	length(&l.Silence, 30*time.Second)
+	number(&l.Saved, 1000)
+	number(&l.SavedEach, 100)
+	return l
+}
+
+// Options are what a Searcher is made of.
+type Options struct {
+	Sources []*understudy.Source
+	Store   Store
+	Gate    Gate
+	Notes   Notes  // for saved searches; nil: there are none
+	Key     []byte // cursors are sealed with keys made of it; see Key
+	Limits  Limits
+	Now     func() time.Time // nil: time.Now
+	Logger  *slog.Logger     // nil: discard
+}
+
+// Searcher answers searches under one policy. It is safe for concurrent use.
+type Searcher struct {
+	o       Options
+	texts   map[*understudy.Kind]textRule
+	running chan struct{}
+	exports chan struct{}
+	saving  chan struct{} // one saved search changes at a time
+}
+
+// New makes a Searcher; it begins nothing.
+func New(o Options) (*Searcher, error) {
+	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != keySize {
+		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.withDefaults()
+	s := &Searcher{
+		o: o, texts: map[*understudy.Kind]textRule{}, running: make(chan struct{}, o.Limits.AtOnce),
+		exports: make(chan struct{}, o.Limits.Exports), saving: make(chan struct{}, 1),
+	}
+	for _, src := range o.Sources {
+		for _, k := range src.Spec.Kinds {
+			s.texts[k] = textRuleOf(k)
+		}
+	}
+	return s, nil
+}
+
+// kinds are all kinds with records of their own, of the sources a caller may
+// ask and, if one is named, of that source.
+func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*understudy.Source, *understudy.Kind) bool) {
+	return func(yield func(*understudy.Source, *understudy.Kind) bool) {
+		for _, src := range s.o.Sources {
+			if c.Source != "" && c.Source != src.Name || source != "" && source != src.Name {
+				continue
+			}
+			for _, k := range src.Spec.Kinds {
+				if len(k.ID) > 0 && !yield(src, k) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sights are the kinds a caller asks for and sees.
+func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([]*sight, error) {
+	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *understudy.Source) bool { return src.Name == source }) {
+		var known []string
+		for _, src := range s.o.Sources {
+			known = append(known, src.Name)
+		}
+		return nil, invalid("no source is called %q%s", clip(source), hint(source, known))
+	}
+	var all []*sight
+	seen, named := map[string]bool{}, map[string]bool{}
+	for src, k := range s.kinds(c, source) {
+		named[k.Name] = true
+		if !s.o.Gate.Sees(c, src.Name, k.Name) {
+			continue
+		}
+		seen[k.Name] = true
+		if len(kinds) == 0 || slices.Contains(kinds, k.Name) {
+			all = append(all, newSight(s.o.Gate, c, src.Name, k, s.texts[k]))
+		}
+	}
+	for _, name := range kinds {
+		switch {
+		case !named[name]:
+			known := make([]string, 0, len(seen))
+			for k := range seen {
+				known = append(known, k)
+			}
+			slices.Sort(known)
+			return nil, invalid("there is no kind %q%s", clip(name), hint(name, known))
+		case !seen[name]:
+			return nil, fmt.Errorf("search: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), name)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("search: %w: %s may see nothing there", understudy.ErrForbidden, who(c))
+	}
+	return all, nil
+}
+
+func who(c understudy.Caller) string {
+	if c.Role() == "" {
+		return c.Name + ", who has no role,"
+	}
+	return "role " + c.Role()
+}
+
+// Bounds of an ask beside its text.
+const (
+	maxKinds = 50
+	maxName  = 100 // bytes of a kind, source or sort
+)
+
+// read checks an ask and binds its text; now is when it was first asked.
+func (s *Searcher) read(c understudy.Caller, a *understudy.SearchAsk, now time.Time) (*query, error) {
+	switch {
+	case a.Limit < 0 || a.Limit > understudy.MostHits:
+		return nil, invalid("limit=%d: want 1 to %d", a.Limit, understudy.MostHits)
+	case len(a.Kinds) > maxKinds:
+		return nil, invalid("more than %d kinds", maxKinds)
+	case len(a.Sort) > maxName || len(a.Source) > maxName:
+		return nil, invalid("sort or source is too long")
+	}
+	tree, err := parse(a.Text)
+	if err != nil {
+		return nil, err
+	}
+	sights, err := s.sights(c, a.Source, a.Kinds)
+	if err != nil {
+		return nil, err
+	}
+	every := func(yield func(*understudy.Kind) bool) {
+		for _, k := range s.kinds(c, "") {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+	return bind(a.Text, tree, sights, every, now)
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("search: %w: %w", understudy.ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// Check reads an ask as Find does, and finds nothing. Errors: as Find.
+func (s *Searcher) Check(c understudy.Caller, a understudy.SearchAsk) error {
+	q, err := s.read(c, &a, s.o.Now())
+	if err == nil {
+		_, err = q.order(a.Sort)
+	}
+	return err
+}
+
+// Text is a query on the records of one kind: what a store's index can be asked
+// for it (nil: nothing) and what tests a record. Names in it are of that kind.
+// Errors: a *understudy.SyntaxError, ErrInvalid, ErrForbidden.
+func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
+	q, err := s.read(c, &understudy.SearchAsk{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(q.sights) == 0 {
+		return nil, func(*understudy.Record) bool { return false }, nil
+	}
+	in := q.sights[0]
+	test := func(r *understudy.Record) bool {
+		var c candidate
+		return in.see(&c, r) && q.cond.holds(&c)
+	}
+	return q.cond.text(q.sights), test, nil
+}
+
+// sourceTitle is what a source is called for people.
+func (s *Searcher) sourceOf(name string) *understudy.Source {
+	for _, src := range s.o.Sources {
+		if strings.EqualFold(src.Name, name) {
+			return src
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+// Sight: what one caller sees of one kind, as far as searching goes.
+
+package search
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+	"understudy/kit/words"
+)
+
+// Gate says what a caller may see. access.Gate does, by cmd's hand.
+type Gate interface {
+	// Sees reports whether a caller sees anything of a kind.
+	Sees(c understudy.Caller, source, kind string) bool
+	// Fully reports whether a caller sees a field of a kind as it is; of what
+	// the spec does not name only the role all does, and of a secret nobody.
+	Fully(c understudy.Caller, source, kind, field string) bool
+	// View is a record's body as a caller sees it.
+	View(c understudy.Caller, r *understudy.Record) ([]byte, error)
+	// Only says which records of a kind a caller may find; nil: all.
+	Only(c understudy.Caller, source, kind string) func(*understudy.Record) bool
+}
+
+// sight is what a caller sees of a kind. What is not fully seen is not there.
+type sight struct {
+	source  string
+	kind    *understudy.Kind
+	all     bool              // what the spec does not name is seen, too
+	fields  map[string]string // the fields fully seen, each with its class
+	whole   bool              // every field is
+	classes []string          // of the fields that are; sorted
+	only    func(*understudy.Record) bool
+	texts   textRule
+	counted []string // the fields whose values are counted: choices, codes, what is true or false
+}
+
+func newSight(g Gate, c understudy.Caller, source string, k *understudy.Kind, texts textRule) *sight {
+	s := &sight{source: source, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, only: g.Only(c, source, k.Name)}
+	for _, f := range k.Fields {
+		switch {
+		case f.Type == understudy.TypeMedia:
+		case g.Fully(c, source, k.Name, f.Name):
+			s.fields[f.Name] = f.Class
+			switch f.Type {
+			case understudy.TypeSelect, understudy.TypeBool, understudy.TypeCode:
+				s.counted = append(s.counted, f.Name)
+			}
+			if !slices.Contains(s.classes, f.Class) {
+				s.classes = append(s.classes, f.Class)
+			}
+		case f.Class != understudy.ClassSecret:
+			s.whole = false
+		}
+	}
+	slices.Sort(s.classes)
+	return s
+}
+
+// sees says whether a field is fully seen.
+func (s *sight) sees(name []byte) bool {
+	if _, ok := s.fields[string(name)]; ok || !s.all {
+		return ok
+	}
+	for outer := name; ; {
+		if f := s.kind.Field(string(outer)); f != nil {
+			return f.Class != understudy.ClassSecret
+		}
+		i := bytes.LastIndexByte(outer, '.')
+		if i < 0 {
+			return true
+		}
+		outer = outer[:i]
+	}
+}
+
+// field is the kind's field of a name: the whole dotted one, or, when one field
+// alone ends so, its last part. Several is ambiguous.
+func (s *sight) field(name string) (f *understudy.Field, ambiguous []string) {
+	if f = s.kind.Field(name); f != nil {
+		return f, nil
+	}
+	for _, other := range s.kind.Fields {
+		if strings.HasSuffix(other.Name, "."+name) {
+			f = other
+			ambiguous = append(ambiguous, other.Name)
+		}
+	}
+	if len(ambiguous) > 1 {
+		return nil, ambiguous
+	}
+	return f, nil
+}
+
+// candidate is a record that may be one of those looked for.
+type candidate struct {
+	*understudy.Record
+	sight *sight
+	place understudy.Place
+	doc   jsonspan.Value
+	read  bool
+	held  []words.Field // its texts, once they were asked for
+}
+
+// see makes a candidate of a record; false when its body is no document or a
+// row rule keeps it from the caller.
+func (s *sight) see(c *candidate, r *understudy.Record) bool {
+	doc, err := jsonspan.Document(r.Body)
+	if err != nil || doc.Kind != jsonspan.Object || s.only != nil && !s.only(r) {
+		return false
+	}
+	*c = candidate{Record: r, sight: s, doc: doc, held: c.held[:0]}
+	return true
+}
+
+// value is the text of a field that is fully seen; false when it is absent,
+// null, or empty.
+func (c *candidate) value(name string) (string, bool) {
+	v, ok := jsonspan.Find(c.Body, c.doc, name)
+	if !ok || v.Kind == jsonspan.Null {
+		return "", false
+	}
+	text := jsonspan.Text(c.Body, v)
+	switch v.Kind {
+	case jsonspan.Object, jsonspan.Array:
+		empty := strings.Trim(text[1:len(text)-1], " \t\r\n") == ""
+		return text, !empty
+	}
+	return text, text != ""
+}

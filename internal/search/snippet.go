@@ -1,0 +1,93 @@
+// Snippet: the words that were found, with what stands around them.
+
+package search
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/kit/words"
+)
+
+const (
+	maxSnippets = 3
+	maxSnippet  = 240 // bytes
+	before      = 60  // bytes shown before the first word
+)
+
+// snippets are the pieces of a record in which the query's words were found,
+// what people wrote first.
+func (q *query) snippets(c *candidate) []understudy.SearchSnippet {
+	wanted := q.cond.wanted(nil)
+	if len(wanted) == 0 {
+		return nil
+	}
+	texts := slices.Clone(c.text())
+	slices.SortStableFunc(texts, func(a, b words.Field) int { return cmp.Compare(telling(a.Class), telling(b.Class)) })
+	var all []understudy.SearchSnippet
+	for _, t := range texts {
+		var marks [][2]int
+		for _, l := range wanted {
+			if field := l.in[c.sight]; l.in != nil && field != t.Name {
+				continue
+			}
+			for start, end := range l.words.Find(t.Text) {
+				marks = append(marks, [2]int{start, end})
+				if len(marks) == 200 {
+					break
+				}
+			}
+		}
+		if len(marks) == 0 {
+			continue
+		}
+		if all = append(all, cut(t.Name, t.Text, marks)); len(all) == maxSnippets {
+			break
+		}
+	}
+	return all
+}
+
+// telling orders classes: what people wrote, then names, then the rest.
+func telling(class string) int {
+	switch class {
+	case understudy.ClassBody:
+		return 0
+	case understudy.ClassName:
+		return 1
+	}
+	return 2
+}
+
+// cut takes the piece around the first marks out of a text.
+func cut(field, text string, marks [][2]int) understudy.SearchSnippet {
+	slices.SortFunc(marks, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	from, to := 0, len(text)
+	if len(text) > maxSnippet {
+		from = max(0, marks[0][0]-before)
+		if to = from + maxSnippet; to >= len(text) {
+			from, to = max(0, len(text)-maxSnippet), len(text)
+		}
+		for from > 0 && !utf8.RuneStart(text[from]) {
+			from--
+		}
+		for to < len(text) && to > from && !utf8.RuneStart(text[to]) {
+			to--
+		}
+	}
+	s := understudy.SearchSnippet{Field: field, Text: text[from:to], Before: from > 0, After: to < len(text)}
+	for _, m := range marks {
+		start, end := max(m[0]-from, 0), min(m[1], to)-from
+		if end <= start {
+			continue
+		}
+		if n := len(s.Marks); n > 0 && start <= s.Marks[n-1][1] {
+			s.Marks[n-1][1] = max(s.Marks[n-1][1], end)
+			continue
+		}
+		s.Marks = append(s.Marks, [2]int{start, end})
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+// Stream: the records of several questions as one, in the order of places.
+
+package search
+
+import (
+	"context"
+	"iter"
+
+	"understudy"
+)
+
+// source of records: one question's, as they are pulled.
+type found struct {
+	understudy.Found
+	sight *sight
+}
+
+// stream yields what a plan finds, newest first or with up oldest first, each
+// record once, from behind a place.
+func (s *Searcher) stream(ctx context.Context, plan []question, below understudy.Place, up bool, yield func(found) bool) error {
+	for i := range plan {
+		plan[i].Below, plan[i].Up = below, up
+	}
+	if len(plan) == 1 {
+		return s.o.Store.Seek(ctx, plan[0].Seek, func(f understudy.Found) bool {
+			in := plan[0].sights[f.Kind]
+			return in == nil || yield(found{f, in})
+		})
+	}
+	return s.merge(ctx, plan, up, yield)
+}
+
+// merge is stream for several questions.
+func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield func(found) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type branch struct {
+		head found
+		next func() (found, bool)
+	}
+	var failed error
+	var open []*branch
+	for _, q := range plan {
+		next, stop := iter.Pull(func(yield func(found) bool) {
+			err := s.o.Store.Seek(ctx, q.Seek, func(f understudy.Found) bool {
+				in := q.sights[f.Kind]
+				return in == nil || yield(found{f, in})
+			})
+			if err != nil && failed == nil {
+				failed = err
+			}
+		})
+		defer stop()
+		b := &branch{next: next}
+		var ok bool
+		if b.head, ok = next(); ok {
+			open = append(open, b)
+		}
+	}
+	last, begun := understudy.Place(0), false
+	for len(open) > 0 && failed == nil {
+		first := 0
+		for i, b := range open[1:] {
+			if p := open[first].head.Place; b.head.Place > p != up && b.head.Place != p {
+				first = i + 1
+			}
+		}
+		f := open[first].head
+		var ok bool
+		if open[first].head, ok = open[first].next(); !ok {
+			open = append(open[:first], open[first+1:]...)
+		}
+		if begun && f.Place == last {
+			continue // found by another question, too
+		}
+		last, begun = f.Place, true
+		if !yield(f) {
+			return nil
+		}
+	}
+	return failed
+}

@@ -1,0 +1,111 @@
+// Texts: what of a record is text, in which words are looked for.
+
+package search
+
+import (
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+	"understudy/kit/words"
+)
+
+// noText is the class of what is no text.
+const noText = "-"
+
+// textRule is the class of every field the spec names of a kind, or noText. It
+// says the same as the store's index of words: text is what people read,
+// neither ids, links, secrets and what is derived from another field, nor
+// times, numbers and what is true or false. Those are asked for by their field.
+type textRule map[string]string
+
+func textRuleOf(k *understudy.Kind) textRule {
+	rule := textRule{}
+	for _, f := range k.Fields {
+		rule[f.Name] = noText
+		if f.From != "" || f.Link != "" || f.Absolute || f.Name == k.Parent || slices.Contains(k.ID, f.Name) || f.Class == understudy.ClassSecret {
+			continue
+		}
+		switch f.Type {
+		case "", understudy.TypeText, understudy.TypeSelect, understudy.TypeCode, understudy.TypeMap:
+			rule[f.Name] = f.Class
+		}
+	}
+	return rule
+}
+
+// text are the texts of a record the caller fully sees.
+func (c *candidate) text() []words.Field {
+	if !c.read {
+		c.read = true
+		cur := jsonspan.At(c.Body, c.doc)
+		var name [64]byte
+		c.gather(&cur, name[:0], "")
+	}
+	return c.held
+}
+
+// gather adds the texts in the value to come; class is that of what the spec
+// does not name in it.
+func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
+	switch cur.Kind() {
+	case jsonspan.Object:
+		cur.Enter()
+		for cur.More() {
+			inner := name
+			if len(name) > 0 {
+				inner = append(inner, '.')
+			}
+			inner = append(inner, jsonspan.Name(cur.Name())...)
+			of, named := c.sight.texts[string(inner)]
+			switch {
+			case !named && !c.sight.all, of == noText:
+				cur.Skip()
+			case named:
+				c.gather(cur, inner, of)
+			default:
+				c.gather(cur, inner, class)
+			}
+		}
+	case jsonspan.Array:
+		cur.Enter()
+		for cur.More() {
+			c.gather(cur, name, class)
+		}
+	case jsonspan.String, jsonspan.Number:
+		v := cur.Skip()
+		if v.End-v.Start > 2 || v.Kind == jsonspan.Number {
+			c.add(name, class, v)
+		}
+	default:
+		cur.Skip()
+	}
+}
+
+func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
+	if !c.sight.sees(name) {
+		return
+	}
+	text := jsonspan.Text(c.Body, v)
+	if v.Kind == jsonspan.String && class == "" && isTime(text) {
+		return
+	}
+	c.held = append(c.held, words.Field{Class: class, Name: string(name), Text: text})
+}
+
+// isTime reports whether a text is a date or a time as programs write them.
+func isTime(text string) bool {
+	if len(text) < 10 || len(text) > 40 {
+		return false
+	}
+	if text[4] == '-' && text[7] == '-' {
+		_, err := time.Parse(time.DateOnly, text[:10])
+		return err == nil && (len(text) == 10 || text[10] == 'T' || text[10] == ' ')
+	}
+	if text[3] == ',' {
+		_, err := time.Parse(time.RFC1123Z, text)
+		return err == nil
+	}
+	return false
+}

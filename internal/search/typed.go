@@ -1,0 +1,258 @@
+// Typed: what a condition means for the type of its field.
+
+package search
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/words"
+)
+
+// sort of a field, as far as comparing goes.
+type sort uint8
+
+const (
+	sortText   sort = iota // words
+	sortExact              // an id, a choice: the value itself
+	sortNumber             // digits, perhaps with a point
+	sortTime
+	sortBool
+	sortPhone // a number, or words
+	sortMap   // nothing but being there
+)
+
+// sortOf is the sort of a kind's field.
+func sortOf(k *understudy.Kind, f *understudy.Field) sort {
+	switch f.Type {
+	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeCode:
+		return sortNumber
+	case understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate:
+		return sortTime
+	case understudy.TypeBool:
+		return sortBool
+	case understudy.TypeSelect:
+		return sortExact
+	case understudy.TypeMap:
+		return sortMap
+	}
+	switch {
+	case f.Class == understudy.ClassPhone:
+		return sortPhone
+	case f.Link != "" || slices.Contains(k.ID, f.Name):
+		return sortExact
+	}
+	return sortText
+}
+
+// typed binds a condition on fields that are there; they are of one sort, or
+// the condition is none they share.
+func (b *binder) typed(n *node, in map[*sight]string, fields []*understudy.Field) *leaf {
+	var of sort
+	first := true
+	for s, name := range in {
+		f := s.kind.Field(name)
+		is := sortOf(s.kind, f)
+		if !first && is != of {
+			// A choice in one kind may be any text in another: what is typed has to
+			// be the value.
+			if textual(is) && textual(of) {
+				is = sortExact
+			} else {
+				b.fail(wrong(b.text, n.at, n.end, "%s is not the same sort of field in every kind; look in one with kind:", n.name))
+				return nil
+			}
+		}
+		of, first = is, false
+	}
+	if textual(of) || of == sortBool || of == sortMap {
+		if n.rel != relIs && n.rel != relSame {
+			b.fail(wrong(b.text, n.at, n.end, "%s is not ordered; write %s:VALUE, or several with commas", n.name, n.name))
+			return nil
+		}
+		for _, v := range n.values {
+			if v.text == "" && !v.prefix {
+				b.fail(wrong(b.text, v.at, v.end, "the value is empty"))
+				return nil
+			}
+		}
+	}
+	l := &leaf{node: n, in: in}
+	if len(n.values) == 1 && n.values[0].text == "" && n.values[0].prefix { // field:*
+		l.test = func(c *candidate, field string) bool { _, ok := c.value(field); return ok }
+		return l
+	}
+	switch of {
+	case sortNumber:
+		b.numeric(l)
+	case sortTime:
+		b.timed(l, in)
+	case sortBool:
+		b.boolean(l)
+	case sortExact:
+		b.same(l)
+	case sortMap:
+		b.fail(wrong(b.text, n.at, n.end, "%s holds other fields; write has:%s, no:%s, or name one of them", n.name, n.name, n.name))
+	case sortPhone:
+		b.phone(l)
+	default:
+		if n.rel == relSame {
+			b.same(l)
+		} else {
+			b.textual(l)
+		}
+	}
+	return l
+}
+
+func textual(s sort) bool { return s == sortText || s == sortExact || s == sortPhone }
+
+// same wants the value itself, or its beginning.
+func (b *binder) same(l *leaf) {
+	values := l.node.values
+	l.test = func(c *candidate, field string) bool {
+		text, ok := c.value(field)
+		return ok && slices.ContainsFunc(values, func(v value) bool {
+			return text == v.text || v.prefix && strings.HasPrefix(text, v.text)
+		})
+	}
+	l.term = exactly(values)
+}
+
+// exactly is the term for one of some values; nil when one of them is a
+// beginning only.
+func exactly(values []value) *understudy.Term {
+	t := &understudy.Term{}
+	for _, v := range values {
+		if v.prefix || v.text == "" {
+			return nil
+		}
+		t.Any = append(t.Any, v.text)
+	}
+	return t
+}
+
+// textual wants words in the field.
+func (b *binder) textual(l *leaf) {
+	var any []words.Pattern
+	for _, v := range l.node.values {
+		p := words.Phrase(v.prefix, v.text)
+		if p.Empty() {
+			b.fail(wrong(b.text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", clip(v.text), l.node.name))
+			return
+		}
+		any = append(any, p)
+	}
+	if len(any) == 1 {
+		l.words = any[0]
+		return
+	}
+	l.test = func(c *candidate, field string) bool {
+		for _, t := range c.text() {
+			if t.Name == field && slices.ContainsFunc(any, func(p words.Pattern) bool { return p.In(t.Text) }) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func (b *binder) boolean(l *leaf) {
+	t := &understudy.Term{}
+	for _, v := range l.node.values {
+		switch strings.ToLower(v.text) {
+		case "true", "yes":
+			t.Any = append(t.Any, "true")
+		case "false", "no":
+			t.Any = append(t.Any, "false")
+		default:
+			b.fail(wrong(b.text, v.at, v.end, "%s is true or false", l.node.name))
+			return
+		}
+	}
+	l.term = t
+	l.test = func(c *candidate, field string) bool {
+		text, ok := c.value(field)
+		return ok && slices.Contains(t.Any, text)
+	}
+}
+
+func (b *binder) numeric(l *leaf) {
+	n := l.node
+	want := make([]decimal, len(n.values))
+	for i, v := range n.values {
+		if n.rel == relRange && v.text == "" {
+			continue
+		}
+		var ok bool
+		if want[i], ok = parseDecimal(v.text); !ok || v.prefix {
+			b.fail(wrong(b.text, v.at, v.end, "%s is a number; write one, like %s", n.name, example(n)))
+			return
+		}
+	}
+	l.test = func(c *candidate, field string) bool {
+		text, ok := c.value(field)
+		if !ok {
+			return false
+		}
+		have, ok := parseDecimal(text)
+		return ok && n.compare(len(want), func(i int) int { return have.compare(want[i]) })
+	}
+}
+
+func example(n *node) string {
+	if n.rel == relRange {
+		return n.name + ":10..60"
+	}
+	return n.name + n.rel.sign() + "60"
+}
+
+// compare applies the relation; by compares what is held with value i.
+func (n *node) compare(values int, by func(i int) int) bool {
+	switch n.rel {
+	case relLess:
+		return by(0) < 0
+	case relAtMost:
+		return by(0) <= 0
+	case relMore:
+		return by(0) > 0
+	case relAtLeast:
+		return by(0) >= 0
+	case relRange:
+		return (n.values[0].text == "" || by(0) >= 0) && (n.values[1].text == "" || by(1) <= 0)
+	}
+	for i := range values {
+		if by(i) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// phone wants a number in any form, or, when what is typed is none, words.
+func (b *binder) phone(l *leaf) {
+	values := l.node.values
+	dialled := 0
+	for _, v := range values {
+		if _, ok := readNumber(v.text); ok && !v.prefix {
+			dialled++
+		}
+	}
+	switch {
+	case l.node.rel == relSame:
+		b.same(l)
+	case dialled == 0:
+		b.textual(l)
+	case dialled < len(values):
+		b.fail(wrong(b.text, values[0].at, l.node.end, "some of these are phone numbers and some are not; write two conditions with OR between them"))
+	default:
+		l.test = func(c *candidate, field string) bool {
+			text, ok := c.value(field)
+			return ok && slices.ContainsFunc(values, func(v value) bool { return sameNumber(text, v.text) })
+		}
+		if len(values) == 1 {
+			l.term = &understudy.Term{Number: values[0].text}
+		}
+	}
+}
