@@ -101,7 +101,11 @@ func (b *binder) node(n *node, scope []*sight) *cond {
 		if p.Empty() {
 			return b.fail(wrong(b.text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", clip(n.text)))
 		}
-		return &cond{op: opWords, leaf: &leaf{node: n, words: p}}
+		c := &cond{op: opWords, leaf: &leaf{node: n, words: p}}
+		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
+			return &cond{op: opOr, of: append([]*cond{c}, ids...)}
+		}
+		return c
 	case opField:
 		l := b.field(n, scope)
 		if b.err != nil {
@@ -119,6 +123,52 @@ func (b *binder) node(n *node, scope []*sight) *cond {
 		}
 	}
 	return c
+}
+
+// leastID is how long a word must be to be looked for as an id, in bytes.
+const leastID = 10
+
+// ids are the conditions on every field that names a record, when a word has
+// the form of an id: ids are no text.
+func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
+	id := n.text
+	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool { return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-' }) {
+		return nil
+	}
+	known := slices.ContainsFunc(b.sights, func(s *sight) bool { return s.kind.HasPrefix(id) })
+	if !known {
+		return nil
+	}
+	byName := map[string]*leaf{}
+	for _, s := range scope {
+		for _, f := range s.kind.Fields {
+			if _, ok := s.fields[f.Name]; !ok || sortOf(s.kind, f) != sortExact || f.Type == understudy.TypeSelect {
+				continue
+			}
+			l := byName[f.Name]
+			if l == nil {
+				l = &leaf{node: n, in: map[*sight]string{}}
+				l.test, l.term = is(id), &understudy.Term{Any: []string{id}}
+				byName[f.Name] = l
+				all = append(all, &cond{op: opField, leaf: l})
+			}
+			l.in[s] = f.Name
+		}
+		if parts := strings.Split(id, understudy.IDSeparator); len(parts) > 1 && len(parts) == len(s.kind.ID) && s.seesID() {
+			whole := &leaf{node: n, in: map[*sight]string{s: s.kind.ID[0]}, term: &understudy.Term{Any: parts[:1]}}
+			whole.test = func(c *candidate, _ string) bool { return c.ID == id }
+			all = append(all, &cond{op: opField, leaf: whole})
+		}
+	}
+	return all
+}
+
+// is wants a field to be a text.
+func is(want string) func(*candidate, string) bool {
+	return func(c *candidate, field string) bool {
+		text, ok := c.value(field)
+		return ok && text == want
+	}
 }
 
 // mayBe says whether the conditions on kinds alone let a kind through.

@@ -75,56 +75,87 @@ func (d decimal) compare(o decimal) int {
 	return by
 }
 
-// dialledNumber is a phone number without its marks.
-type dialledNumber struct {
-	digits   string
-	national bool // no country code comes first; a zero in front is gone
+// Bounds of the digits of a phone number, and how many one without a country's
+// code must have to be found among those that have one.
+const (
+	leastNumber   = 7
+	mostNumber    = 15
+	leastShort    = 3
+	leastNational = 9
+)
+
+// phone is a phone number: its digits, and whether they begin with the code of
+// a country.
+type phone struct {
+	digits  string
+	country bool
 }
 
-// readNumber reads a phone number as people write it: any marks between the
-// digits, a plus or 00 before the country code. False for anything else.
-func readNumber(text string) (dialledNumber, bool) {
-	var b strings.Builder
-	plus := false
-	for i, r := range text {
+// phoneOf reads a number as people and programs write it: +1 (415) 555-0100,
+// 0014155550100, 415.555.0100, whatsapp:+14155550100. Of anything else there
+// are no digits. It reads as the store's index of numbers does.
+func phoneOf(text string) phone {
+	text = strings.TrimSpace(text)
+	if i := strings.IndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[:i], "0123456789+") {
+		text = text[i+1:]
+	}
+	text, _, _ = strings.Cut(text, "@")
+	text, _, _ = strings.Cut(text, ";")
+	var p phone
+	var digits []byte
+	for _, c := range text {
 		switch {
-		case i > 40:
-			return dialledNumber{}, false
-		case r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case r == '+' && b.Len() == 0 && !plus:
-			plus = true
-		case strings.ContainsRune(" -./()\u00a0\u2011", r):
-		default:
-			return dialledNumber{}, false
+		case c >= '0' && c <= '9':
+			if digits = append(digits, byte(c)); len(digits) > mostNumber+2 {
+				return phone{}
+			}
+		case c == '+' && len(digits) == 0:
+			p.country = true
+		case !strings.ContainsRune(" ().-/", c):
+			return phone{}
 		}
 	}
-	digits := b.String()
-	if rest, international := strings.CutPrefix(digits, "00"); international && !plus {
-		digits, plus = rest, true
+	p.digits = string(digits)
+	if rest, ok := strings.CutPrefix(p.digits, "00"); ok && !p.country {
+		p.digits, p.country = rest, true
 	}
-	if !plus && len(digits) >= wholeDigits {
-		return dialledNumber{strings.TrimLeft(digits, "0"), true}, len(digits) <= mostDigits+2
+	if p.country && strings.HasPrefix(p.digits, "0") || len(p.digits) < leastNumber || len(p.digits) > mostNumber {
+		return phone{}
 	}
-	return dialledNumber{digits, false}, len(digits) >= 3 && len(digits) <= mostDigits+2
+	return p
 }
 
-// sameNumber says whether a held text is the number somebody typed. One typed
-// without a country code is the same as any whose last digits it is.
-func sameNumber(held, typed string) bool {
-	want, ok := readNumber(typed)
-	if !ok {
-		return false
-	}
-	if i := strings.IndexByte(held, ':'); i > 0 {
-		held = held[i+1:] // the channel it is of
-	}
-	have, ok := readNumber(held)
+// same reports whether two numbers are one: the same digits, or, when one has
+// no country's code, the same but for up to three digits of a code and a
+// leading zero.
+func (p phone) same(o phone) bool {
 	switch {
-	case !ok || want.digits == "":
+	case p.digits == "" || o.digits == "":
 		return false
-	case want.national:
-		return strings.HasSuffix(have.digits, want.digits)
+	case p.digits == o.digits:
+		return true
+	case p.country == o.country:
+		return false
+	case o.country:
+		return o.same(p)
 	}
-	return have.digits == want.digits
+	national := strings.TrimPrefix(o.digits, "0")
+	code := len(p.digits) - len(national)
+	return len(national) >= leastNational && code >= 1 && code <= 3 && strings.HasSuffix(p.digits, national)
+}
+
+// spaced puts plain marks for those a keyboard does not have.
+var spaced = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
+
+// isNumber says whether a text is a phone number or a short code.
+func isNumber(text string) bool {
+	return phoneOf(text).digits != "" || len(text) >= leastShort && len(text) < leastNumber && allDigits(text)
+}
+
+// sameNumber says whether a held text is the number somebody typed.
+func sameNumber(held, typed string) bool {
+	if p := phoneOf(typed); p.digits != "" {
+		return p.same(phoneOf(held))
+	}
+	return strings.EqualFold(held, typed)
 }

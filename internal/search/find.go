@@ -129,9 +129,11 @@ func (v *visit) run(ctx context.Context) error {
 			v.add(c)
 		}
 		last = f.Place
-		if looked == v.s.o.Limits.Look && len(v.out.Hits) < v.limit {
+		if looked >= v.s.o.Limits.Look {
 			more = true
-			_ = v.part(looked, "that is the most for one answer")
+			if len(v.out.Hits) < v.limit {
+				_ = v.part(looked, "that is the most for one answer")
+			}
 			return false
 		}
 		return true
@@ -141,13 +143,10 @@ func (v *visit) run(ctx context.Context) error {
 	if err != nil && !late {
 		return err
 	}
-	if more || late && looked > 0 {
+	if more || late {
 		return errors.Join(v.next(), err)
 	}
-	if late { // not one record in all the time
-		v.out.Next = v.ask.Cursor
-	}
-	return err
+	return nil
 }
 
 func (v *visit) next() (err error) {
@@ -290,11 +289,10 @@ func (v *visit) exact(ctx context.Context) error {
 		if n.op == opOr {
 			n = n.of[0]
 		}
-		if d, ok := readNumber(n.values[0].text); ok {
-			v.out.Meant.Number = "+" + d.digits
-			if d.national {
-				v.out.Meant.Number = d.digits
-			}
+		if p := phoneOf(n.values[0].text); p.country {
+			v.out.Meant.Number = "+" + p.digits
+		} else {
+			v.out.Meant.Number = p.digits
 		}
 		return nil
 	}

@@ -28,7 +28,7 @@ func (p *parser) leaf() *node {
 		return p.condition(at, name, rel)
 	}
 	if p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]) {
-		text := p.number()
+		text := spaced.Replace(p.number())
 		return &node{op: opField, name: numberName, values: []value{{text: text, at: at, end: p.pos}}, at: at, end: p.pos}
 	}
 	run, prefix := p.run("")
@@ -101,7 +101,7 @@ func (p *parser) value(n *node) bool {
 		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.name)
 	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.rel == relIs || n.rel == relSame) && p.looksDialled():
-		n.values = append(n.values, value{text: p.number(), at: at, end: p.pos})
+		n.values = append(n.values, value{text: spaced.Replace(p.number()), at: at, end: p.pos})
 		return p.ended(n.name)
 	case p.text[at] == '(':
 		p.fail(at, at+1, "a value cannot stand in parentheses; write several with commas between them: %s:one,other", n.name)
@@ -268,7 +268,7 @@ func (p *parser) wholeNumber() *node {
 		return nil
 	}
 	at := strings.Index(p.text, text)
-	n := &node{op: opField, name: numberName, values: []value{{text: text, at: at, end: at + len(text)}}, at: at, end: at + len(text)}
+	n := &node{op: opField, name: numberName, values: []value{{text: spaced.Replace(text), at: at, end: at + len(text)}}, at: at, end: at + len(text)}
 	if len(text) != digits {
 		return n
 	}

@@ -15,7 +15,7 @@ import (
 const slack = 2 * 86400
 
 // maxBranches bounds the questions one OR is divided into.
-const maxBranches = 8
+const maxBranches = 24
 
 // question is one Seek and the kinds it is about.
 type question struct {

@@ -89,7 +89,7 @@ func (b *binder) number(n *node, scope []*sight) *leaf {
 		return nil
 	}
 	for _, v := range n.values {
-		if _, ok := readNumber(v.text); !ok || v.prefix {
+		if !isNumber(v.text) || v.prefix {
 			b.fail(wrong(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
 			return nil
 		}

@@ -144,17 +144,17 @@ func (b *binder) textual(l *leaf) {
 		}
 		any = append(any, p)
 	}
-	if len(any) == 1 {
+	indexed := true
+	for s, name := range l.in {
+		indexed = indexed && s.texts[name] != noText
+	}
+	if len(any) == 1 && indexed {
 		l.words = any[0]
 		return
 	}
 	l.test = func(c *candidate, field string) bool {
-		for _, t := range c.text() {
-			if t.Name == field && slices.ContainsFunc(any, func(p words.Pattern) bool { return p.In(t.Text) }) {
-				return true
-			}
-		}
-		return false
+		text, ok := c.value(field)
+		return ok && slices.ContainsFunc(any, func(p words.Pattern) bool { return p.In(text) })
 	}
 }
 
@@ -235,7 +235,7 @@ func (b *binder) phone(l *leaf) {
 	values := l.node.values
 	dialled := 0
 	for _, v := range values {
-		if _, ok := readNumber(v.text); ok && !v.prefix {
+		if isNumber(v.text) && !v.prefix {
 			dialled++
 		}
 	}
