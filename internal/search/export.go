@@ -1,0 +1,86 @@
+// Export: every match, as it is found, in memory that does not grow.
+
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// errStalled: the store came no further.
+var errStalled = errors.New("nothing more could be read for too long")
+
+// Export calls each with every match as the caller sees it, newest first or,
+// with the sort "oldest", oldest first; other orders are ErrInvalid. A hit is
+// valid until each returns; an error of each ends the export and is its error.
+// idle is called now and then while nothing is found. There is no bound on how
+// long it takes, but one on how long it may come no further. n is how many there
+// were.
+func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy.SearchAsk, each func(*understudy.SearchHit) error, idle func() error) (n int64, err error) {
+	q, o, err := s.exportable(c, &a)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case s.exports <- struct{}{}:
+		defer func() { <-s.exports }()
+	default:
+		return 0, errBusy
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
+	defer watch.Stop()
+	v := &visit{s: s, c: c, ask: &a, q: q, order: o}
+	var told error
+	looked := 0
+	err = v.each(ctx, 0, func(_ found, c *candidate) bool {
+		watch.Reset(s.o.Limits.Silence)
+		if looked++; c == nil {
+			if looked%idleEvery == 0 {
+				told = idle()
+			}
+			return told == nil
+		}
+		h, ok := s.hit(v.c, q, c)
+		if !ok {
+			return true
+		}
+		if told = each(&h); told == nil {
+			n++
+		}
+		return told == nil
+	})
+	switch {
+	case told != nil:
+		return n, told
+	case ctx.Err() != nil:
+		return n, fmt.Errorf("search: export: %w", context.Cause(ctx))
+	case err != nil:
+		return n, fmt.Errorf("search: export: %w", err)
+	}
+	return n, nil
+}
+
+// idleEvery is after how many records looked at an export says that it is alive.
+const idleEvery = 1000
+
+// exportable reads what is to be exported.
+func (s *Searcher) exportable(c understudy.Caller, a *understudy.SearchAsk) (*query, order, error) {
+	if a.Cursor != "" || a.Limit != 0 || a.Facets {
+		return nil, order{}, invalid("an export is of all matches; leave cursor, limit and facets out")
+	}
+	q, err := s.read(c, a, s.o.Now())
+	if err != nil {
+		return nil, order{}, err
+	}
+	o, err := q.order(a.Sort)
+	if err == nil && o.window {
+		err = invalid("sort=%s: an export comes newest or oldest first", clip(a.Sort))
+	}
+	return q, o, err
+}

@@ -1,0 +1,165 @@
+// Saved: searches kept under names.
+
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"understudy"
+)
+
+const (
+	savedPrefix   = "search/saved/"
+	maxSavedName  = 60 // characters
+	maxNoteName   = 512
+	errNoSavedFor = "search: %w: there is no saved search %q; understudy search --saved lists them"
+)
+
+// kept is a saved search as a note holds it.
+type kept struct {
+	Name   string   `json:"name"`
+	Owner  string   `json:"owner"`
+	Shared bool     `json:"shared,omitempty"`
+	Text   string   `json:"q"`
+	Source string   `json:"source,omitempty"`
+	Kinds  []string `json:"kinds,omitempty"`
+	Sort   string   `json:"sort,omitempty"`
+	At     int64    `json:"at"`
+}
+
+func noteName(owner, name string) string {
+	return savedPrefix + url.QueryEscape(owner) + "/" + url.QueryEscape(name)
+}
+
+// Save keeps a search under a name of the caller's, in place of the one that
+// had it. Its text must be one the caller may search by. Errors: as Find, and
+// ErrInvalid for a name nobody can read or when there are too many.
+func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n understudy.SavedSearch) error {
+	if s.o.Notes == nil {
+		return invalid("searches cannot be saved here")
+	}
+	if err := checkName(n.Name); err != nil {
+		return err
+	}
+	n.Ask.Cursor, n.Ask.Limit, n.Ask.Facets = "", 0, false
+	if err := s.Check(c, n.Ask); err != nil {
+		return err
+	}
+	k := kept{n.Name, c.Name, n.Shared, n.Ask.Text, n.Ask.Source, n.Ask.Kinds, n.Ask.Sort, s.o.Now().Unix()}
+	note := noteName(k.Owner, k.Name)
+	if len(note) > maxNoteName {
+		return invalid("the name is too long; use at most %d letters", maxSavedName)
+	}
+	value, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("search: save %q: %w", k.Name, err)
+	}
+	select {
+	case s.saving <- struct{}{}:
+		defer func() { <-s.saving }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	all, err := s.o.Notes.Notes(ctx, savedPrefix)
+	if err != nil {
+		return fmt.Errorf("search: read saved searches: %w", err)
+	}
+	if _, there := all[note]; !there {
+		own := 0
+		for name := range all {
+			if strings.HasPrefix(name, noteName(k.Owner, "")) {
+				own++
+			}
+		}
+		if own >= s.o.Limits.SavedEach || len(all) >= s.o.Limits.Saved {
+			return invalid("there are %d saved searches, %d of them yours, and no more are kept; delete one first", len(all), own)
+		}
+	}
+	if err := s.o.Notes.SetNote(ctx, note, value); err != nil {
+		return fmt.Errorf("search: save %q: %w", k.Name, err)
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	switch n := utf8.RuneCountInString(name); {
+	case name == "" || n > maxSavedName || !utf8.ValidString(name):
+		return invalid("a name has 1 to %d characters", maxSavedName)
+	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return invalid("name %q: write letters, digits and marks, without spaces around them", clip(name))
+	}
+	return nil
+}
+
+// Saved are the searches a caller may open, its own first, by name: it sees
+// those only whose text names nothing that is hidden from it.
+func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]understudy.SavedSearch, error) {
+	all := []understudy.SavedSearch{}
+	if s.o.Notes == nil {
+		return all, nil
+	}
+	notes, err := s.o.Notes.Notes(ctx, savedPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("search: read saved searches: %w", err)
+	}
+	for note, value := range notes {
+		var k kept
+		if err := json.Unmarshal(value, &k); err != nil || noteName(k.Owner, k.Name) != note {
+			s.o.Logger.Error("search: a saved search cannot be read", "note", note, "err", err)
+			continue
+		}
+		if k.Owner != c.Name && !k.Shared {
+			continue
+		}
+		n := k.search()
+		if k.Owner != c.Name && errors.Is(s.Check(c, n.Ask), understudy.ErrForbidden) {
+			continue
+		}
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b understudy.SavedSearch) int {
+		if (a.Owner == c.Name) != (b.Owner == c.Name) {
+			if a.Owner == c.Name {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Owner, b.Owner))
+	})
+	return all, nil
+}
+
+func (k *kept) search() understudy.SavedSearch {
+	return understudy.SavedSearch{
+		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unix(k.At),
+		Ask: understudy.SearchAsk{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
+	}
+}
+
+// Forget deletes a saved search of the caller's; ErrNotFound when it has none
+// of that name. The role all may delete a shared one of anybody's.
+func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string) error {
+	all, err := s.Saved(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		if n.Name != name || n.Owner != c.Name && c.Role() != understudy.RoleAll {
+			continue
+		}
+		if err := s.o.Notes.SetNote(ctx, noteName(n.Owner, n.Name), nil); err != nil {
+			return fmt.Errorf("search: delete %q: %w", name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, clip(name))
+}

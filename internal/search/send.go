@@ -1,0 +1,198 @@
+// Send: an export on its way over HTTP, as JSON lines or XML.
+
+package search
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+	"understudy/kit/xmldoc"
+)
+
+// endTrailer says behind an export whether that was all.
+const endTrailer = "Understudy-Export"
+
+// writer writes hits in one form.
+type writer interface {
+	hit(h *understudy.SearchHit) error
+	idle() error // a sign of life
+	flush() error
+	end() error
+	broken(why string) // the clear mark of an export that is not whole
+}
+
+// export streams every match. What is wrong with the question is told before
+// anything is sent; what happens later, behind it.
+func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a understudy.SearchAsk, form string) {
+	if _, _, err := h.s.exportable(c, &a); err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	head := w.Header()
+	head.Set("Trailer", endTrailer)
+	out := newWriter(w, form)
+	head.Set("Content-Type", contentType(form))
+	if r.Method == http.MethodHead {
+		return
+	}
+	control := http.NewResponseController(w)
+	begun, sent := false, h.s.o.Now()
+	alive := func() error { // whoever takes nothing for that long has gone
+		begun = true
+		return control.SetWriteDeadline(h.s.o.Now().Add(h.s.o.Limits.Silence))
+	}
+	n, err := h.s.Export(r.Context(), c, a, func(one *understudy.SearchHit) error {
+		if err := alive(); err != nil {
+			return err
+		}
+		if now := h.s.o.Now(); now.Sub(sent) > time.Second {
+			sent = now
+			if err := pushed(out, control); err != nil {
+				return err
+			}
+		}
+		return out.hit(one)
+	}, func() error {
+		if now := h.s.o.Now(); now.Sub(sent) > lifeEvery {
+			sent = now
+			if err := alive(); err != nil {
+				return err
+			}
+			if err := out.idle(); err != nil {
+				return err
+			}
+			return pushed(out, control)
+		}
+		return nil
+	})
+	_ = alive()
+	switch {
+	case err != nil && !begun && n == 0 && errors.Is(err, errBusy):
+		head.Del("Trailer")
+		h.refuse(w, r, err)
+	case err != nil:
+		if r.Context().Err() == nil {
+			h.Logger.Warn("search: an export was broken off", "records", n, "err", err)
+		}
+		out.broken("broken off")
+		_ = out.flush()
+		head.Set(endTrailer, fmt.Sprintf("broken off; %d records", n))
+	default:
+		if err = out.end(); err == nil {
+			head.Set(endTrailer, fmt.Sprintf("complete; %d records", n))
+		}
+	}
+}
+
+// lifeEvery is how often an export that finds nothing shows that it is alive.
+const lifeEvery = 5 * time.Second
+
+func pushed(out writer, control *http.ResponseController) error {
+	if err := out.flush(); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
+func contentType(form string) string {
+	if form == formXML {
+		return "application/xml"
+	}
+	return "application/x-ndjson"
+}
+
+func newWriter(w http.ResponseWriter, form string) writer {
+	if form == formXML {
+		return &xmlWriter{out: w, doc: xmldoc.NewUpdate(w, xmldoc.Options{})}
+	}
+	return &lineWriter{bufio.NewWriterSize(w, 32<<10)}
+}
+
+// lineWriter writes one JSON object a line.
+type lineWriter struct{ out *bufio.Writer }
+
+func (l *lineWriter) hit(h *understudy.SearchHit) error {
+	one := shownHit(h)
+	one.Snippets = nil
+	var line bytes.Buffer
+	in := json.NewEncoder(&line)
+	in.SetEscapeHTML(false)
+	if err := in.Encode(one); err != nil {
+		return fmt.Errorf("search: export: %w", err)
+	}
+	_, err := l.out.Write(line.Bytes())
+	return err
+}
+
+func (l *lineWriter) idle() error  { return l.out.WriteByte('\n') }
+func (l *lineWriter) flush() error { return l.out.Flush() }
+func (l *lineWriter) end() error   { return l.out.Flush() }
+
+// broken writes a last line that is no record.
+func (l *lineWriter) broken(why string) {
+	_, _ = fmt.Fprintf(l.out, "{\"error\":%q}\n", why) // whoever is left to read it
+}
+
+// xmlWriter writes the update document of a search engine.
+type xmlWriter struct {
+	out interface{ Write([]byte) (int, error) }
+	doc *xmldoc.Update
+}
+
+func (x *xmlWriter) hit(h *understudy.SearchHit) error {
+	x.doc.Doc()
+	if h.ID != "" {
+		x.doc.Field("id", h.Source+"/"+h.Kind+"/"+h.ID)
+	}
+	x.doc.Field("source", h.Source)
+	x.doc.Field("kind", h.Kind)
+	if h.Clock != 0 {
+		x.doc.Field("at", unix(h.Clock).Format(time.RFC3339))
+	}
+	if root, err := jsonspan.Document(h.Body); err == nil {
+		x.values(h.Body, root, "record")
+	}
+	return x.doc.Err()
+}
+
+// values writes every value there is as a field under its dotted name behind
+// "record.", which keeps it apart from what is said of it; what an array holds as several of one name.
+func (x *xmlWriter) values(body []byte, v jsonspan.Value, name string) {
+	switch v.Kind {
+	case jsonspan.Object:
+		jsonspan.Members(body, v, func(raw []byte, v jsonspan.Value) bool {
+			x.values(body, v, name+"."+jsonspan.Name(raw))
+			return true
+		})
+	case jsonspan.Array:
+		jsonspan.Elements(body, v, func(v jsonspan.Value) bool { x.values(body, v, name); return true })
+	case jsonspan.Null:
+	default:
+		x.doc.Field(name, jsonspan.Text(body, v))
+	}
+}
+
+func (x *xmlWriter) idle() error {
+	if err := x.doc.Flush(); err != nil {
+		return err
+	}
+	_, err := x.out.Write([]byte("\n"))
+	return err
+}
+
+func (x *xmlWriter) flush() error { return x.doc.Flush() }
+func (x *xmlWriter) end() error   { return x.doc.End() }
+
+// broken leaves the document without its end, so that no parser takes it for a
+// whole one, and says why.
+func (x *xmlWriter) broken(why string) {
+	_ = x.doc.Flush()
+	_, _ = x.out.Write([]byte("<!-- " + why + " -->"))
+}

@@ -1,0 +1,301 @@
+// Serve: /-/search for programs, and what errors look like.
+
+package search
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Callers says who asks. callers.Book does.
+type Callers interface {
+	Person(r *http.Request) (understudy.Caller, error)
+}
+
+// HandlerOptions are what a handler is made of.
+type HandlerOptions struct {
+	Searcher *Searcher
+	Callers  Callers
+	// Token lets who bears it, on this machine, see everything; "": nobody.
+	Token     string
+	PublicURL string // the origin browsers know the viewer by, "" for its own
+	Logger    *slog.Logger
+}
+
+// Routes are the methods and paths a handler serves.
+func Routes() []string {
+	return []string{"GET /-/search", "GET /-/search/saved", "POST /-/search/saved", "DELETE /-/search/saved/{name}"}
+}
+
+type handler struct {
+	HandlerOptions
+	s *Searcher
+}
+
+// NewHandler makes the handler of Routes. What a page of another site sends is
+// refused.
+func NewHandler(o HandlerOptions) (http.Handler, error) {
+	if o.Searcher == nil || o.Callers == nil {
+		return nil, errors.New("search: a handler needs a searcher and callers")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	forms := http.NewCrossOriginProtection()
+	if o.PublicURL != "" {
+		if err := forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
+			return nil, fmt.Errorf("search: public_url: %w", err)
+		}
+	}
+	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusForbidden, problem{Error: "search: a page of another site asks"})
+	}))
+	h := &handler{o, o.Searcher}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /-/search", h.search)
+	mux.HandleFunc("GET /-/search/saved", h.answer(h.saved))
+	mux.Handle("POST /-/search/saved", forms.Handler(h.answer(h.save)))
+	mux.Handle("DELETE /-/search/saved/{name}", forms.Handler(h.answer(h.forget)))
+	return mux, nil
+}
+
+const (
+	maxQuery = 16 << 10 // bytes of a request's query
+	maxBody  = 16 << 10
+)
+
+// search answers one search, or streams an export.
+func (h *handler) search(w http.ResponseWriter, r *http.Request) {
+	prepare(w)
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		h.refuse(w, r, invalid("a search has no body"))
+		return
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
+		h.refuse(w, r, fmt.Errorf("search: %w: a page of another site asks", understudy.ErrForbidden))
+		return
+	}
+	c, err := h.who(r)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	a, form, err := readAsk(r)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	if form != formJSON {
+		h.export(w, r, c, a, form)
+		return
+	}
+	result, err := h.s.Find(r.Context(), c, a)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, shownResult(result))
+}
+
+func prepare(w http.ResponseWriter) {
+	head := w.Header()
+	head.Set("Cache-Control", "private, no-store")
+	head.Set("Vary", "Authorization, Accept")
+	head.Set("X-Content-Type-Options", "nosniff")
+}
+
+// The forms of an answer.
+const (
+	formJSON  = "json"
+	formLines = "jsonl"
+	formXML   = "xml"
+)
+
+// readAsk reads the parameters of a search. Errors are ErrInvalid.
+func readAsk(r *http.Request) (a understudy.SearchAsk, form string, err error) {
+	if len(r.URL.RawQuery) > maxQuery {
+		return a, "", invalid("the query is longer than %d bytes", maxQuery)
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return a, "", invalid("the query cannot be read: %w", err)
+	}
+	known := []string{"q", "kind", "source", "sort", "facets", "cursor", "limit", "format"}
+	for name, all := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return a, "", invalid("unknown parameter %q%s", clip(name), hint(name, known))
+		case name != "kind" && len(all) > 1:
+			return a, "", invalid("%s is there %d times", name, len(all))
+		case name != "q" && slices.Contains(all, ""):
+			return a, "", invalid("%s is empty; leave it out", name)
+		}
+	}
+	a = understudy.SearchAsk{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
+	if text := values.Get("facets"); text != "" {
+		if a.Facets, err = strconv.ParseBool(text); err != nil {
+			return a, "", invalid("facets=%s: write true or false", clip(text))
+		}
+	}
+	if text := values.Get("limit"); text != "" {
+		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > understudy.MostHits {
+			return a, "", invalid("limit=%s: want 1 to %d", clip(text), understudy.MostHits)
+		}
+	}
+	form = values.Get("format")
+	switch form {
+	case formJSON, formLines, formXML:
+	case "":
+		form = accepted(r.Header["Accept"])
+	default:
+		return a, "", invalid("format=%s: write json, jsonl or xml", clip(form))
+	}
+	return a, form, nil
+}
+
+// accepted is the form an Accept header names first among those there are.
+func accepted(accept []string) string {
+	for _, field := range accept {
+		for part := range strings.SplitSeq(field, ",") {
+			name, _, _ := strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "application/json", "*/*", "application/*", "text/html":
+				return formJSON
+			case "application/x-ndjson", "application/jsonl", "application/jsonlines":
+				return formLines
+			case "application/xml", "text/xml":
+				return formXML
+			}
+		}
+	}
+	return formJSON
+}
+
+// who is the caller: a person, or who bears the token.
+func (h *handler) who(r *http.Request) (understudy.Caller, error) {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && h.Token != "" &&
+		subtle.ConstantTimeCompare([]byte(token), []byte(h.Token)) == 1 && ownMachine(r) {
+		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
+	}
+	c, err := h.Callers.Person(r)
+	if err == nil && c.Role() == "" {
+		err = fmt.Errorf("search: %w: %s has no role", understudy.ErrForbidden, c.Name)
+	}
+	return c, err
+}
+
+// ownMachine reports whether a request came from the machine it came to.
+func ownMachine(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return false
+	}
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+}
+
+// answer is a handler of something that fits in one answer.
+func (h *handler) answer(do func(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		prepare(w)
+		c, err := h.who(r)
+		if err != nil {
+			h.refuse(w, r, err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), h.s.o.Limits.Time)
+		defer cancel()
+		code, v, err := do(ctx, c, r)
+		if err != nil {
+			h.refuse(w, r, err)
+			return
+		}
+		if v == nil {
+			w.WriteHeader(code)
+			return
+		}
+		writeJSON(w, code, v)
+	}
+}
+
+// problem is an error in JSON. Where a query is wrong it says where.
+type problem struct {
+	Error     string `json:"error"`
+	At        *int   `json:"at,omitempty"`  // in the query, in bytes
+	End       *int   `json:"end,omitempty"` // up to there
+	Character *int   `json:"character,omitempty"`
+}
+
+// busyWait is when who found no place should come again, in seconds.
+const busyWait = "1"
+
+func status(err error) int {
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, understudy.ErrUnauthorized):
+		return http.StatusUnauthorized
+	case errors.Is(err, understudy.ErrForbidden):
+		return http.StatusForbidden
+	case errors.Is(err, understudy.ErrNotFound):
+		return http.StatusNotFound
+	}
+	return http.StatusServiceUnavailable
+}
+
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	code, p := status(err), problem{Error: err.Error()}
+	var wrong *understudy.SyntaxError
+	switch {
+	case errors.As(err, &wrong):
+		p.Error, p.At, p.End, p.Character = wrong.Why, &wrong.At, &wrong.End, &wrong.Character
+	case code == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+	case code == http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", busyWait)
+		if !errors.Is(err, errBusy) {
+			if r.Context().Err() == nil {
+				h.Logger.Error("search", "err", err)
+			}
+			p.Error = "search: the records cannot be read now"
+		}
+	}
+	writeJSON(w, code, p)
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	var body strings.Builder
+	out := json.NewEncoder(&body)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(v); err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(body.String())) // who asked has left
+}
+
+// unix is nil-safe time of Unix seconds; zero stays zero.
+func unix(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(at, 0).UTC()
+}

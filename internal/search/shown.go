@@ -1,0 +1,161 @@
+// Shown: answers as JSON.
+
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"time"
+
+	"understudy"
+)
+
+type result struct {
+	Query   string   `json:"query"`
+	Meant   *meant   `json:"meant,omitempty"`
+	Hits    []hit    `json:"hits"`
+	Next    string   `json:"next,omitempty"`
+	Partial bool     `json:"partial,omitempty"`
+	Window  int      `json:"window,omitempty"`
+	More    bool     `json:"more,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	Total   *count   `json:"total,omitempty"`
+	Facets  []facet  `json:"facets,omitempty"`
+}
+
+type meant struct {
+	Source string `json:"source,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Number string `json:"number,omitempty"`
+}
+
+type hit struct {
+	Source   string          `json:"source"`
+	Kind     string          `json:"kind"`
+	ID       string          `json:"id,omitempty"`
+	URL      string          `json:"url,omitempty"`
+	Exact    bool            `json:"exact,omitempty"`
+	At       *time.Time      `json:"at,omitempty"`
+	Record   json.RawMessage `json:"record"`
+	Snippets []snippet       `json:"snippets,omitempty"`
+}
+
+type snippet struct {
+	Field  string   `json:"field"`
+	Text   string   `json:"text"`
+	Marks  [][2]int `json:"marks"` // in bytes of text
+	Before bool     `json:"before,omitempty"`
+	After  bool     `json:"after,omitempty"`
+}
+
+type count struct {
+	N       int64 `json:"n"`
+	AtLeast bool  `json:"at_least,omitempty"`
+}
+
+type facet struct {
+	Name   string       `json:"name"`
+	Values []facetValue `json:"values"`
+	More   bool         `json:"more,omitempty"`
+}
+
+type facetValue struct {
+	Value string `json:"value"`
+	count
+	Term string `json:"term"`
+}
+
+func shownResult(r *understudy.SearchResult) result {
+	out := result{Query: r.Query, Hits: []hit{}, Next: r.Next, Partial: r.Partial, Window: r.Window, More: r.More, Notes: r.Notes}
+	if r.Meant != (understudy.SearchMeant{}) {
+		out.Meant = &meant{r.Meant.Source, r.Meant.Kind, r.Meant.ID, r.Meant.Number}
+	}
+	for i := range r.Hits {
+		out.Hits = append(out.Hits, shownHit(&r.Hits[i]))
+	}
+	if r.Total != nil {
+		out.Total = &count{r.Total.N, r.Total.AtLeast}
+	}
+	for _, f := range r.Facets {
+		to := facet{Name: f.Name, Values: []facetValue{}, More: f.More}
+		for _, v := range f.Values {
+			to.Values = append(to.Values, facetValue{v.Value, count{v.Count.N, v.Count.AtLeast}, v.Term})
+		}
+		out.Facets = append(out.Facets, to)
+	}
+	return out
+}
+
+func shownHit(h *understudy.SearchHit) hit {
+	out := hit{Source: h.Source, Kind: h.Kind, ID: h.ID, URL: h.URL, Exact: h.Exact, Record: h.Body}
+	if h.Clock != 0 {
+		at := unix(h.Clock)
+		out.At = &at
+	}
+	for _, s := range h.Snippets {
+		out.Snippets = append(out.Snippets, snippet(s))
+	}
+	return out
+}
+
+// savedSearch is a saved search in JSON.
+type savedSearch struct {
+	Name   string    `json:"name"`
+	Owner  string    `json:"owner"`
+	Shared bool      `json:"shared"`
+	Query  string    `json:"q"`
+	Source string    `json:"source,omitempty"`
+	Kinds  []string  `json:"kinds,omitempty"`
+	Sort   string    `json:"sort,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+func (h *handler) saved(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
+	if r.URL.RawQuery != "" {
+		return 0, nil, invalid("saved searches take no parameters")
+	}
+	all, err := h.s.Saved(ctx, c)
+	if err != nil {
+		return 0, nil, err
+	}
+	out := struct {
+		Saved []savedSearch `json:"saved"`
+	}{[]savedSearch{}}
+	for _, n := range all {
+		out.Saved = append(out.Saved, savedSearch{n.Name, n.Owner, n.Shared, n.Ask.Text, n.Ask.Source, n.Ask.Kinds, n.Ask.Sort, n.At})
+	}
+	return http.StatusOK, out, nil
+}
+
+// save keeps a search: {"name":"…","q":"…","kinds":[…],"shared":true}.
+func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
+	// A form of another site cannot send this type without asking first.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return 0, nil, invalid("the body must be application/json")
+	}
+	var in struct {
+		Name   string   `json:"name"`
+		Query  string   `json:"q"`
+		Source string   `json:"source"`
+		Kinds  []string `json:"kinds"`
+		Sort   string   `json:"sort"`
+		Shared bool     `json:"shared"`
+	}
+	body := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody))
+	body.DisallowUnknownFields()
+	if err := body.Decode(&in); err != nil {
+		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, err)
+	}
+	n := understudy.SavedSearch{Name: in.Name, Shared: in.Shared, Ask: understudy.SearchAsk{Text: in.Query, Source: in.Source, Kinds: in.Kinds, Sort: in.Sort}}
+	if err := h.s.Save(ctx, c, n); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusNoContent, nil, nil
+}
+
+func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
+	return http.StatusNoContent, nil, h.s.Forget(ctx, c, r.PathValue("name"))
+}
