@@ -45,7 +45,7 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 	var p *understudy.Page
 	var err error
 	if a.Target.List != nil {
-		p, err = m.listAt(ctx, history, s, a.Target, at)
+		p, err = m.listAt(ctx, history, s, a.Target, a.Wish, at)
 	} else {
 		p, err = m.instanceAt(ctx, history, k, a.Target, at)
 	}
@@ -81,10 +81,11 @@ func (m *Mirror) instanceAt(ctx context.Context, history History, k *kind, t *un
 }
 
 // listAt is a page of a list as it looked.
-func (m *Mirror) listAt(ctx context.Context, history History, s *source, t *understudy.Target, at time.Time) (*understudy.Page, error) {
+func (m *Mirror) listAt(ctx context.Context, history History, s *source, t *understudy.Target, wish *understudy.Wish, at time.Time) (*understudy.Page, error) {
 	p := past{ctx: ctx, history: history, source: s.Source.Source, spec: t.Spec, at: at}
 	list, err := compose.New(p.source, t, compose.Options{
 		Now: func() time.Time { return at }, Held: p.held, Sole: true, OwnTokens: true, Downward: true,
+		Wish: wish,
 	})
 	var refused *compose.Refusal
 	if errors.As(err, &refused) {

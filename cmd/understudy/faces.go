@@ -64,13 +64,13 @@ type policy struct {
 
 // policyOf reads a policy, with the secrets of its credentials.
 func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy, error) {
-	specs := map[string]*understudy.Spec{}
+	specs, users := map[string]*understudy.Spec{}, map[string]string{}
 	for _, src := range h.sources {
-		specs[src.Name] = src.Spec
+		specs[src.Name], users[src.Name] = src.Spec, src.User
 	}
 	roles, rows := cfg.policy()
 	gate, err := access.NewWith(access.Options{
-		Specs: specs, Roles: roles, Rows: rows, Own: h.owned.is, Newest: h.newest, Last: h.last, Now: time.Now,
+		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.owned.is, Newest: h.newest, Last: h.last, Now: time.Now,
 	})
 	if err != nil {
 		return policy{}, fmt.Errorf("roles: %w", err)

@@ -138,7 +138,7 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 }
 
 func (g *Gate) aboveOf(r *grants, t *understudy.Target) []named {
-	return r.over(g.specs[t.Key.Source], t)
+	return r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])
 }
 
 // list asks for a list of a ruled kind.

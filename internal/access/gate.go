@@ -25,6 +25,9 @@ type Options struct {
 	// Rows are the roles' row rules, by role and source; a role they name must be
 	// among Roles.
 	Rows map[string]map[string]RowRules
+	// Users are the accounts that sources ask as: a path names one whatever it
+	// is about.
+	Users map[string]string
 	// Own reports whether a number, in the form Number gives it, is one of a
 	// source's own; nil: none is. Newest is the newest held version of a record,
 	// nil when it is not held or gone; nil: none is. Both are asked many times
@@ -50,6 +53,7 @@ type Gate struct {
 	policy string
 	errors map[*understudy.Spec]errorShape
 	views  *recent.Cache[viewKey, *kept]
+	users  map[string]string
 	own    func(source, number string) bool
 	newest func(source, kind, id string) *understudy.Record
 	last   func(source, kind, id string) *understudy.Record
@@ -71,7 +75,7 @@ func New(specs map[string]*understudy.Spec, roles Roles) (*Gate, error) {
 // NewWith makes a gate. A role, source, subject or level that is not known is
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
-	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*understudy.Spec]errorShape{}, own: o.Own, newest: o.Newest, last: o.Last}
+	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*understudy.Spec]errorShape{}, users: maps.Clone(o.Users), own: o.Own, newest: o.Newest, last: o.Last}
 	if g.now == nil {
 		g.now = time.Now
 	}

@@ -106,8 +106,8 @@ type named struct {
 }
 
 // over are the records of ruled kinds a path lies under, the outermost first:
-// of paths the spec does not name, too.
-func (r *grants) over(s *understudy.Spec, t *understudy.Target) (all []named) {
+// of paths the spec does not name, too. Our own account, user, is none.
+func (r *grants) over(s *understudy.Spec, t *understudy.Target, user string) (all []named) {
 	have := strings.Split(t.Key.Path(), "/")
 	for _, k := range s.Kinds {
 		f := r.rows[k.Name]
@@ -115,12 +115,16 @@ func (r *grants) over(s *understudy.Spec, t *understudy.Target) (all []named) {
 			continue
 		}
 		for _, in := range k.Instances {
-			if path, ok := fillPath(in.Path, have); ok && len(have) > strings.Count(in.Path, "/")+1 && !ownAccount(s, in) {
-				if up, err := s.Target(t.Key.Source, path, ""); err == nil && up.Instance == in && up.ID != "" {
-					all = append(all, named{f, up})
-					break
-				}
+			path, ok := fillPath(in.Path, have)
+			if !ok || len(have) <= strings.Count(in.Path, "/")+1 {
+				continue
 			}
+			up, err := s.Target(t.Key.Source, path, "")
+			if err != nil || up.Instance != in || up.ID == "" || ownAccount(s, in) && up.ID == user {
+				continue
+			}
+			all = append(all, named{f, up})
+			break
 		}
 	}
 	slices.SortStableFunc(all, func(a, b named) int { return len(a.target.Key.URI) - len(b.target.Key.URI) })

@@ -177,11 +177,12 @@ func (f *finder) fill(s *understudy.Spec, rule RowRule, said bool) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rule.Where)) {
-		if k.Field(name) == nil || len(k.ID) == 0 {
+		of := fieldFor(s, k, name)
+		if of == "" {
 			f.need = true
 			continue
 		}
-		f.where = append(f.where, condition{f.look(name), rule.Where[name]})
+		f.where = append(f.where, condition{f.look(of), rule.Where[name]})
 	}
 	for i := range f.above {
 		f.above[i].at = f.look(f.above[i].field)
@@ -191,6 +192,24 @@ func (f *finder) fill(s *understudy.Spec, rule RowRule, said bool) {
 		f.need, under = true, len(pathsAbove(s, k)) > 0
 	}
 	f.never = f.never || f.need && !under
+}
+
+// fieldFor is the field of a kind that a condition looks at: the one named or,
+// where that names a record of the kind itself (account_sid of an account), its
+// id; "" when it has neither.
+func fieldFor(s *understudy.Spec, k *understudy.Kind, name string) string {
+	if len(k.ID) == 0 {
+		return ""
+	}
+	if k.Field(name) != nil {
+		return name
+	}
+	for _, other := range s.Kinds {
+		if f := other.Field(name); f != nil && f.Link == k.Name && len(k.ID) == 1 {
+			return k.ID[0]
+		}
+	}
+	return ""
 }
 
 // look is the place of a field among those looked at.

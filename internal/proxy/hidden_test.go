@@ -191,6 +191,25 @@ func (l liar) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, e
 	return answer, err
 }
 
+// Another account is a record like any other: a path under one that is hidden is
+// one under none.
+func TestPathsUnderHiddenAccounts(t *testing.T) {
+	for _, role := range []string{"age", "sub", "none"} {
+		w, face := hiddenWorld(t, role, true)
+		for _, at := range []string{"/Calls.json", "/Calls/" + w.Shown("calls") + ".json", "/Keys.json", "/Nothing.json"} {
+			_, headA, a := said(face, "GET", "/2010-04-01/Accounts/"+w.Hidden("accounts")+at)
+			_, headB, b := said(face, "GET", "/2010-04-01/Accounts/"+w.Never("accounts")+at)
+			if strings.ReplaceAll(a, w.Hidden("accounts"), w.Never("accounts")) != b || fmt.Sprint(headA) != fmt.Sprint(headB) || !strings.Contains(a, `"status":40`) {
+				t.Errorf("%s, %s: hidden %v %s\nnever %v %s", role, at, headA, a, headB, b)
+			}
+		}
+	}
+	w, face := hiddenWorld(t, "sub", true)
+	if status, _, body := said(face, "GET", "/2010-04-01/Accounts/"+account+"/Calls.json"); status != 200 || !strings.Contains(body, w.Shown("calls")) {
+		t.Errorf("its own account: %d %s", status, body)
+	}
+}
+
 // In an outage hidden and never-seen are one answer, too.
 func TestHiddenRecordsInAnOutage(t *testing.T) {
 	for _, held := range []bool{true, false} {

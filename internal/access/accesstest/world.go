@@ -179,7 +179,7 @@ func (w *World) Own(_, number string) bool { return number == access.Number(OwnN
 func (w *World) Gate(rules map[string]access.RowRules) (*access.Gate, error) {
 	o := access.Options{
 		Specs: map[string]*understudy.Spec{w.Source.Name: w.Source.Spec}, Roles: access.Roles{}, Rows: map[string]map[string]access.RowRules{},
-		Own: w.Own, Newest: w.Newest, Now: func() time.Time { return w.Now },
+		Users: map[string]string{w.Source.Name: w.Source.User}, Own: w.Own, Newest: w.Newest, Now: func() time.Time { return w.Now },
 	}
 	for role, r := range rules {
 		o.Roles[role] = map[string]map[string]string{w.Source.Name: {access.Everything: "see"}}
@@ -212,6 +212,9 @@ func (w *World) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, e
 	answer := &understudy.Answer{Page: p, How: understudy.Warm, Age: 12 * time.Second, TTL: 5 * time.Second}
 	if a.NoCache && !a.JoinOnly {
 		answer = &understudy.Answer{Page: p, How: understudy.Cold, Fwd: "request", Stored: true, Upstream: 800 * time.Millisecond}
+	}
+	if a.JoinOnly { // it was fetched just now
+		answer.Age = time.Second / 2
 	}
 	if t.Kind != nil {
 		p.Kind = t.Kind.Name
