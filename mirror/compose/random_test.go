@@ -130,6 +130,18 @@ func json(data []byte) bool {
 	return err == nil && v.Kind == jsonspan.Object
 }
 
+// differs reports whether one of so many requests is answered differently.
+func (r *rig) differs(n int) bool {
+	for range n {
+		req := r.draw.Request()
+		wantStatus, want, _ := r.ask(req.Target)
+		if status, got, err := r.compose(req.Target); err == nil && (status != wantStatus || !bytes.Equal(got, want)) {
+			return true
+		}
+	}
+	return false
+}
+
 // same compares one request, and returns upstream's answer to it.
 func (r *rig) same(req composetest.Request) []byte {
 	r.t.Helper()
@@ -203,7 +215,7 @@ func TestRandomRequests(t *testing.T) {
 	r.run(requests() / 2)
 	r.tell()
 	for _, k := range r.src.Spec.Kinds {
-		if len(k.ID) > 0 && len(k.Lists) > 0 && r.kinds[k.Name] == 0 {
+		if len(k.ID) > 0 && len(k.Lists) > 0 && r.kinds[k.Name] == 0 && r.asked > 5000 {
 			t.Errorf("no list of %s was compared", k.Name)
 		}
 	}

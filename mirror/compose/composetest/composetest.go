@@ -41,6 +41,7 @@ type held struct {
 	kind  *understudy.Kind
 	order []string // ids, the newest first, those that are gone too
 	now   map[string]map[string]*understudy.Record
+	was   map[string]*understudy.Record // as each was last seen
 }
 
 // New walks every list of the source's API: those of the user's account and of
@@ -49,13 +50,13 @@ type held struct {
 func New(src *understudy.Source, parents int, ask Ask) (*World, error) {
 	w := &World{src: src, ask: ask, most: parents, kinds: map[string]*held{}}
 	for _, k := range src.Spec.Kinds {
-		w.kinds[k.Name] = &held{kind: k}
+		w.kinds[k.Name] = &held{kind: k, was: map[string]*understudy.Record{}}
 	}
 	return w, w.Walk()
 }
 
 // Walk walks again, as after changes. Records that are no longer shown are
-// gone, but those that go with their parent: nobody says that they went.
+// gone, but those that went with a parent that ended: nobody says so of each.
 func (w *World) Walk() error {
 	w.lists = nil
 	for _, h := range w.kinds {
@@ -74,11 +75,28 @@ func (w *World) Walk() error {
 		later = append(later, k)
 	}
 	for _, k := range later { // under records, once those are known
+		w.leave(k)
 		if err := w.walkKind(k, true); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// leave takes out what lies under a record that has not ended: what is still
+// there of it the walk finds again.
+func (w *World) leave(k *understudy.Kind) {
+	if !k.Forgets.WithParent {
+		return
+	}
+	h := w.kinds[k.Name]
+	for id, shapes := range h.now {
+		for _, rec := range shapes {
+			if parent := w.Held(k.Field(k.Parent).Link, Text(rec.Body, k.Parent)); parent == nil || !parent.Final {
+				delete(h.now, id)
+			}
+		}
+	}
 }
 
 func (w *World) walkKind(k *understudy.Kind, under bool) error {
@@ -135,6 +153,22 @@ func (w *World) accounts() []string {
 	return out
 }
 
+// near reports whether a record lies under the same account as a list.
+func (w *World) near(l *list, rec *understudy.Record) bool {
+	for _, account := range w.accounts() {
+		if strings.Contains(l.path, account) {
+			return strings.Contains(string(rec.Body), account)
+		}
+	}
+	return true
+}
+
+// beside reports whether a record was seen in one order with those of a list:
+// what is only listed under other records was not, unless they are the same.
+func (w *World) beside(l *list, rec *understudy.Record) bool {
+	return l.kind.Parent == "" || strings.Contains(l.path, Text(rec.Body, l.kind.Parent))
+}
+
 // fill puts a value in the place of the first variable.
 func fill(path, value string) string {
 	head, rest, _ := strings.Cut(path, "{")
@@ -160,12 +194,7 @@ func (w *World) Parents(path string) []string {
 	if k == nil {
 		return nil
 	}
-	var out []string
-	for _, id := range w.kinds[k.Name].order {
-		if w.kinds[k.Name].now[id] != nil {
-			out = append(out, id)
-		}
-	}
+	out := w.Present(k.Name)
 	if w.most > 0 && len(out) > w.most {
 		some := make([]string, w.most)
 		for i := range some {
@@ -201,7 +230,7 @@ func (w *World) walk(l *list) error {
 			if h.now[rec.ID] == nil {
 				h.now[rec.ID] = map[string]*understudy.Record{}
 			}
-			h.now[rec.ID][l.list.Shape] = rec
+			h.now[rec.ID][l.list.Shape], h.was[rec.ID] = rec, rec
 			l.rows, ids = append(l.rows, rec), append(ids, rec.ID)
 			return true
 		})
@@ -210,29 +239,53 @@ func (w *World) walk(l *list) error {
 			next = rest[strings.IndexByte(rest, '/'):]
 		}
 	}
-	h.order = merge(h.order, ids)
+	h.merge(ids)
 	w.lists = append(w.lists, l)
 	return nil
 }
 
-// merge puts what was not known before into an order, each before what followed
-// it.
-func merge(order, seen []string) []string {
-	known := make(map[string]bool, len(order))
-	for _, id := range order {
-		known[id] = true
+// merge puts what was not known before into the order, each before what followed
+// it. Between what is gone it is the time that decides.
+func (h *held) merge(seen []string) {
+	at := make(map[string]int, len(h.order))
+	for i, id := range h.order {
+		at[id] = i
 	}
-	at := len(order)
+	shows := make(map[string]bool, len(seen))
+	for _, id := range seen {
+		shows[id] = true
+	}
+	out := make([]string, 0, len(h.order)+len(seen))
+	rest := h.order // what was known, its last ones not yet taken over
 	for _, id := range slices.Backward(seen) {
-		if known[id] {
-			if i := slices.Index(order, id); i < at {
-				at = i
+		if i, known := at[id]; known {
+			for len(rest) > i {
+				out, rest = append(out, rest[len(rest)-1]), rest[:len(rest)-1]
 			}
 			continue
 		}
-		order, known[id] = slices.Insert(order, at, id), true
+		for len(rest) > 0 && !shows[rest[len(rest)-1]] && h.time(rest[len(rest)-1]) <= h.time(id) {
+			out, rest = append(out, rest[len(rest)-1]), rest[:len(rest)-1]
+		}
+		out = append(out, id)
 	}
-	return order
+	for len(rest) > 0 {
+		out, rest = append(out, rest[len(rest)-1]), rest[:len(rest)-1]
+	}
+	slices.Reverse(out)
+	h.order = out
+}
+
+// time is when a record was made, as far as it tells.
+func (h *held) time(id string) int64 {
+	name := h.kind.Order
+	if name == "" {
+		name = h.kind.Clock
+	}
+	if f := h.kind.Field(name); f != nil {
+		return understudy.Unix(f.Type, []byte(Text(h.was[id].Body, name)))
+	}
+	return 0
 }
 
 func final(k *understudy.Kind, body []byte) bool {

@@ -104,6 +104,11 @@ func (g *Generator) list() *list {
 			templates = append(templates, l.list)
 		}
 	}
+	for _, l := range templates { // one with many filters has more to ask for
+		for range len(l.Filters) / 2 {
+			templates = append(templates, l)
+		}
+	}
 	template := pick(g, templates...)
 	var all, full []*list
 	for _, l := range g.w.lists {
@@ -119,6 +124,8 @@ func (g *Generator) list() *list {
 	return pick(g, all...)
 }
 
+const elsewhere = "a parent that is not there"
+
 // path is the list's own, or once in a while one of a parent that is not there,
 // or not under this account.
 func (g *Generator) path(l *list) string {
@@ -131,7 +138,7 @@ func (g *Generator) path(l *list) string {
 		if !strings.HasPrefix(template[i], "{") || g.oneIn(2) {
 			continue
 		}
-		g.why = "a parent that is not there"
+		g.why = elsewhere
 		if accounts := g.w.accounts(); parts[i] == accounts[0] && len(accounts) > 1 && g.oneIn(2) {
 			parts[i] = accounts[1]
 			continue
@@ -206,7 +213,7 @@ func (g *Generator) token(l *list) string {
 		}
 	}
 	order := g.w.kinds[l.kind.Name].order
-	if len(order) == 0 || g.oneIn(20) {
+	if len(order) == 0 || g.oneIn(20) || g.why == elsewhere {
 		g.unknown()
 		prefix := pick(g, append(l.kind.Prefixes, "ZZ")...)
 		return head + prefix + fmt.Sprintf("%016x%016x", g.rng.Uint64(), g.rng.Uint64())
@@ -214,7 +221,12 @@ func (g *Generator) token(l *list) string {
 	if len(l.rows) > 0 && !g.oneIn(5) {
 		return head + l.rows[g.rng.IntN(len(l.rows))].ID
 	}
-	return head + order[g.rng.IntN(len(order))] // of any list, or gone
+	id := order[g.rng.IntN(len(order))] // of any list, or gone
+	if h := g.w.kinds[l.kind.Name]; h.now[id] == nil && !g.w.near(l, h.was[id]) || !g.w.beside(l, h.was[id]) {
+		g.unknown() // whose it was, or where it stands, nobody knows for sure
+		return head + strings.Repeat("0", 34)
+	}
+	return head + id
 }
 
 // unknown notes that the request may name what nobody has seen.

@@ -31,6 +31,12 @@ func (w *World) Held(kind, id string) *understudy.Record {
 	return nil
 }
 
+// Present are the ids of a kind's records that are present, the newest first.
+func (w *World) Present(kind string) []string {
+	h := w.kinds[kind]
+	return slices.DeleteFunc(slices.Clone(h.order), func(id string) bool { return h.now[id] == nil })
+}
+
 // Seek hands out the records of one kind in one shape that are asked for, and no
 // others.
 func (w *World) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
