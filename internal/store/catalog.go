@@ -16,6 +16,7 @@ type kindRow struct {
 	number, source int64
 	prefix         string
 	spec           *understudy.Kind // nil when the specs do not name it
+	text           textRule         // of spec
 }
 
 // shapeRow is a shape as the database numbers it.
@@ -68,7 +69,7 @@ func (db *DB) readCatalog(c *conn) error {
 	err = c.query(selectKinds, 0, nil, func(r []driver.Value) error {
 		name := kindName{r[4].(string), r[2].(string)}
 		if cat.kinds[name] == nil {
-			cat.kinds[name] = &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name)}
+			cat.kinds[name] = &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), text: textRuleOf(db.kindSpec(name))}
 		}
 		return nil
 	})

@@ -16,6 +16,7 @@ type memorySeek struct {
 	q     *understudy.Seek
 	below understudy.Place // the last one looked at
 	since map[string]bool  // "kind/id" of what came or changed
+	text  *memoryText      // nil: any
 }
 
 // memorySpot is a record where it stands.
@@ -26,10 +27,22 @@ type memorySpot struct {
 	of           *memoryKind
 }
 
+// seek makes a question ready.
+func (m *Memory) seek(q *understudy.Seek) (*memorySeek, error) {
+	s := &memorySeek{m: m, q: q, below: q.Below}
+	if err := checkSeek(q); err != nil {
+		return nil, err
+	}
+	plan, asked, err := m.o.askedText(q)
+	if asked && err == nil {
+		s.text = &memoryText{holds: plan.condition()}
+	}
+	return s, err
+}
+
 // Seek is as DB.Seek.
 func (m *Memory) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
-	err := checkSeek(&q)
-	s := &memorySeek{m: m, q: &q, below: q.Below}
+	s, err := m.seek(&q)
 	for given, more := 0, true; err == nil && more; {
 		var found []understudy.Found
 		if err = m.enter(ctx); err != nil {
@@ -51,14 +64,14 @@ func (m *Memory) Seek(ctx context.Context, q understudy.Seek, yield func(underst
 
 // Count is as DB.Count.
 func (m *Memory) Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (n understudy.Count, err error) {
-	if err = checkSeek(&q); err == nil {
+	s, err := m.seek(&q)
+	if err == nil {
 		err = m.enter(ctx)
 	}
 	if err != nil {
 		return n, failed(false, err, "count in %s", q.Source)
 	}
 	defer m.mu.Unlock()
-	s := &memorySeek{m: m, q: &q, below: q.Below}
 	for more := true; more; {
 		if !by.IsZero() && !m.o.Now().Before(by) {
 			n.AtLeast = true
@@ -157,7 +170,7 @@ func (s *memorySeek) found(one *memorySpot) (f understudy.Found, ok bool) {
 	if parent == "" && spec != nil {
 		parent = parentOf(spec.Parent, h.body)
 	}
-	if !fulfils(s.q, spec, parent, h.body) {
+	if !fulfils(s.q, spec, parent, h.body) || s.text != nil && !s.text.says(one, spec, s.q.Shape) {
 		return f, false
 	}
 	return understudy.Found{Clock: last.clock, Place: one.place, Record: &understudy.Record{Source: one.source, Kind: one.kind, Shape: shape, ID: one.rec.id,

@@ -16,3 +16,11 @@ func TestSeekInMemory(t *testing.T) {
 		return m
 	})
 }
+
+func TestTextInMemory(t *testing.T) {
+	storetest.RunText(t, func(t testing.TB) storetest.Seeker {
+		m := store.NewMemory(store.Options{Specs: specs(t)})
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	})
+}

@@ -72,6 +72,8 @@ func classOf(r rune) class {
 		switch {
 		case to == "":
 			return silent
+		case len(to) == 1: // a letter or digit of ASCII, wherever it is from
+			return letter
 		case within(r, spaceless):
 			return single
 		}

@@ -1,0 +1,399 @@
+// The rules of words: which records a text finds.
+
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"understudy"
+	"understudy/kit/words"
+)
+
+// RunText runs the rules of words; open is as that of RunSeek.
+func RunText(t *testing.T, open func(t testing.TB) Seeker) {
+	for _, rule := range []struct {
+		name string
+		test func(t *testing.T, s *seeker)
+	}{
+		{"scripts", textScripts},
+		{"fields", textFields},
+		{"shapes", textShapes},
+		{"texts that mean nothing", noTexts},
+		{"limits", textLimits},
+		{"any text", anyText},
+	} {
+		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
+			rule.test(t, &seeker{TB: t, Seeker: open(t), open: open})
+		})
+	}
+}
+
+// letter is a message as the tests of words have it: its fields but for ids and
+// times.
+type letter map[string]any
+
+// letterPage is the answer that shows a message in a shape.
+func letterPage(n int, shape string, when time.Time, l letter) *understudy.Page {
+	all := maps.Clone(l)
+	all["sid"] = letterID(n)
+	all["date_sent"] = Epoch.Add(time.Duration(n) * time.Second).Format(time.RFC1123Z)
+	body, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	p := instance(fmt.Sprint("/m/", shape, n), when, row{id: letterID(n), body: string(body)})
+	p.Kind, p.Shape = "messages", shape
+	p.Rows[0].Clock = Epoch.Unix() + int64(n)
+	return p
+}
+
+func letterID(n int) string { return fmt.Sprintf("SM%032x", n) }
+
+func letterGone(n int, when time.Time) *understudy.Page {
+	p := gone(fmt.Sprint("/m/", n), when, letterID(n), 404)
+	p.Kind, p.Shape = "messages", "messages"
+	return p
+}
+
+func (s *seeker) letters(shape string, all ...letter) {
+	s.Helper()
+	for i, l := range all {
+		s.save(letterPage(i+1, shape, at(i), l))
+	}
+}
+
+// findText is the numbers of the messages a text finds, the newest first, and
+// makes sure that they are as many as are counted.
+func findText(s Seeker, text *understudy.Text) (found []int, err error) {
+	q := understudy.Seek{Source: Source, Kinds: []string{"messages"}, Text: text}
+	err = s.Seek(context.Background(), q, func(f understudy.Found) bool {
+		n := 0
+		if _, err := fmt.Sscanf(f.ID, "SM%x", &n); err != nil {
+			panic(err)
+		}
+		found = append(found, n)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.Count(context.Background(), q, 0, time.Time{})
+	if err == nil && (n.N != int64(len(found)) || n.AtLeast) {
+		err = fmt.Errorf("%d are found, counted %+v", len(found), n)
+	}
+	return found, err
+}
+
+func (s *seeker) wantText(text *understudy.Text, want ...int) {
+	s.Helper()
+	if got, err := findText(s.Seeker, text); err != nil || !slices.Equal(got, want) {
+		shown, _ := json.Marshal(text)
+		s.Errorf("%s: %v, %v, want %v", shown, got, err, want)
+	}
+}
+
+func word(texts ...string) *understudy.Text { return &understudy.Text{Words: texts} }
+func begins(text string) *understudy.Text {
+	return &understudy.Text{Op: understudy.TextPrefix, Words: []string{text}}
+}
+func phrase(texts ...string) *understudy.Text {
+	return &understudy.Text{Op: understudy.TextPhrase, Words: texts}
+}
+func joined(op understudy.TextOp, of ...*understudy.Text) *understudy.Text {
+	return &understudy.Text{Op: op, Of: of}
+}
+func inClasses(t *understudy.Text, classes ...string) *understudy.Text {
+	t.In = append([]string{}, classes...)
+	return t
+}
+
+func textScripts(_ *testing.T, s *seeker) {
+	bodies := []string{
+		1: "Your parcel #4711 (no-reply@example.com) is at https://example.com/t?id=a-b",
+		2: "Straße in İstanbul, ein Éclair",
+		3: "東京都に住んでいます",
+		4: "مُحَمَّد وأحمد",
+		5: "Привет, ёлка! שָׁלוֹם",
+		6: "नमस्ते दुनिया ๑๒ สวัสดีครับ",
+		7: "well done 👍🏽👩‍💻 '; DROP TABLE words; -- \" OR NEAR(a b) *",
+		8: "안녕하세요",
+	}
+	for n, body := range bodies {
+		if n > 0 {
+			s.save(letterPage(n, "messages", at(n), letter{"body": body}))
+		}
+	}
+	for _, c := range []struct {
+		text *understudy.Text
+		want []int
+	}{
+		{word("PARCEL"), []int{1}}, {word("#4711"), []int{1}}, {begins("47"), []int{1}}, {word("47"), nil},
+		{word("no-reply@example.com"), []int{1}}, {word("reply"), []int{1}}, {word("example.com"), []int{1}}, {phrase("id", "a-b"), []int{1}},
+		{word("strasse"), []int{2}}, {word("istanbul"), []int{2}}, {word("ISTANBUL"), []int{2}}, {word("eclair"), []int{2}},
+		{word("京"), []int{3}}, {word("京都に"), []int{3}}, {word("都京"), nil}, {begins("住ん"), []int{3}},
+		{word("محمد"), []int{4}}, {begins("واحم"), []int{4}},
+		{word("ПРИВЕТ"), []int{5}}, {word("елка"), []int{5}}, {word("שלום"), []int{5}},
+		{word("नमस्ते"), []int{6}}, {word("12"), []int{6}}, {word("วัสดี"), []int{6}},
+		{word("👍"), []int{7}}, {word("👩‍💻"), []int{7}}, {word("👍👩‍💻"), []int{7}}, {word("drop table words"), []int{7}},
+		{word("\" OR near(a"), []int{7}}, {word("' OR 1=1"), nil}, {word("*"), nil}, {word(""), nil},
+		{word("녕하"), []int{8}},
+	} {
+		s.wantText(c.text, c.want...)
+	}
+}
+
+func textFields(_ *testing.T, s *seeker) {
+	s.letters("messages",
+		letter{"body": "hello one", "from": "+14155550100", "to": "+14155550101", "status": "delivered", "direction": "outbound-api", "error_message": "carrier said no"},
+		letter{"body": "hello two", "status": "failed", "error_code": 30003, "num_segments": "77", "unheard": map[string]any{"of": []any{"unknown words", 12}}},
+		letter{"body": "delivered", "messaging_service_sid": nil, "uri": "/hidden", "api_version": "2010-04-01"})
+	for _, c := range []struct {
+		text *understudy.Text
+		want []int
+	}{
+		{word("hello"), []int{2, 1}},
+		{word("delivered"), []int{3, 1}},
+		{inClasses(word("delivered"), understudy.ClassBody), []int{3}},
+		{inClasses(word("delivered"), ""), []int{1}},
+		{inClasses(word("delivered"), "", understudy.ClassBody), []int{3, 1}},
+		{inClasses(word("delivered"), understudy.ClassName), nil},
+		{inClasses(word("delivered")), nil},
+		{phrase("delivered outbound"), nil},
+		{phrase("outbound", "api"), []int{1}},
+		{phrase("carrier", "said"), []int{1}},
+		{phrase("no", "outbound"), nil},
+		{begins("1415"), []int{1}},
+		{inClasses(word("14155550101"), understudy.ClassPhone), []int{1}},
+		{word("30003"), []int{2}}, {word("77"), nil}, {word("hidden"), nil}, {word("2010"), nil},
+		{word("unknown words"), []int{2}}, {inClasses(word("unknown"), ""), nil}, {word("12"), []int{2}},
+		{joined(understudy.TextAnd, word("hello"), word("failed")), []int{2}},
+		{joined(understudy.TextOr, word("failed"), word("carrier")), []int{2, 1}},
+		{joined(understudy.TextNot, word("delivered"), word("carrier")), []int{3}},
+		{joined(understudy.TextNot, word("hello"), word("!")), []int{2, 1}},
+		{joined(understudy.TextAnd, word("hello"), word("!")), nil},
+		{inClasses(joined(understudy.TextOr, word("two"), word("failed")), ""), []int{2}},
+		{&understudy.Text{Words: []string{"delivered"}, Field: "status"}, []int{1}},
+		{&understudy.Text{Words: []string{"delivered"}, Field: "date_sent"}, nil},
+		// What a field says is found with its class: what is taken away must not be.
+		{joined(understudy.TextNot, word("delivered"), &understudy.Text{Words: []string{"outbound"}, Field: "status"}), []int{3, 1}},
+	} {
+		s.wantText(c.text, c.want...)
+	}
+}
+
+// A record is found by what it says in any shape, once.
+func textShapes(_ *testing.T, s *seeker) {
+	s.save(letterPage(1, "messages", at(0), letter{"body": "in both, here"}))
+	s.save(letterPage(1, "detail", at(1), letter{"body": "in both, there"}))
+	s.wantText(word("both"), 1)
+	s.wantText(word("there"), 1)
+	s.wantText(joined(understudy.TextNot, word("both"), word("here")), 1)
+	n := 0
+	q := understudy.Seek{Source: Source, Kinds: []string{"messages"}, Shape: "detail", Text: word("here")}
+	if err := s.Seek(s.Context(), q, func(understudy.Found) bool { n++; return true }); err != nil || n > 0 {
+		s.Errorf("%d of the other shape, %v", n, err)
+	}
+	s.save(letterPage(1, "detail", at(2), letter{"body": "changed"}))
+	s.wantText(word("there"))
+	s.save(letterGone(1, at(3)))
+	s.wantText(word("here"))
+	s.wantText(word("changed"))
+}
+
+func noTexts(_ *testing.T, s *seeker) {
+	deep := word("a")
+	for range 40 {
+		deep = joined(understudy.TextAnd, deep)
+	}
+	var many []*understudy.Text
+	for range 100 {
+		many = append(many, word("a"))
+	}
+	for _, text := range []*understudy.Text{{Op: 17}, {Op: understudy.TextAnd}, {Op: understudy.TextNot, Of: many[:1]}, {Op: understudy.TextOr, Of: []*understudy.Text{nil}}, deep, joined(understudy.TextOr, many...)} {
+		if _, err := findText(s.Seeker, text); !errors.Is(err, understudy.ErrInvalid) {
+			s.Errorf("%+v: %v", text, err)
+		}
+	}
+}
+
+func textLimits(_ *testing.T, s *seeker) {
+	long := strings.Repeat("x", 1000)
+	var body strings.Builder
+	for n := range 6000 {
+		fmt.Fprintf(&body, "w%d ", n)
+	}
+	s.letters("messages", letter{"body": long + " after"}, letter{"body": body.String()})
+	s.wantText(word(long), 1)
+	s.wantText(begins(long[:500]), 1)
+	s.wantText(joined(understudy.TextNot, word("after"), word(long+"y")), 1)
+	s.wantText(phrase(long, "after"), 1)
+	s.wantText(word("w4000"), 2)
+	s.wantText(word("w5999"))
+	s.wantText(&understudy.Text{Op: understudy.TextPhrase, Prefix: true, Words: []string{body.String()[:160]}}, 2)
+}
+
+// anyText saves messages in many scripts, changes them and takes them away, and
+// compares what random texts find with what each message says.
+func anyText(t *testing.T, s *seeker) {
+	rapid.Check(t, func(rt *rapid.T) {
+		one := s.open(t)
+		defer one.Close()
+		w := &letters{s: one, t: rt, rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), said: map[int]map[string]letter{}}
+		for range 5 + w.rng.IntN(40) {
+			w.step()
+		}
+		for range 30 {
+			w.compare()
+		}
+	})
+}
+
+var alphabets = [][]string{
+	{"hello", "Hello", "world", "wörld", "help", "4711", "hell", "a"}, {"straße", "STRASSE", "éclair", "e\u0301clair"},
+	{"東京", "京都", "都", "に", "ﾄﾞ", "ド"}, {"محمد", "مُحَمَّد", "أحمد", "احمد"}, {"Привет", "привет", "ёлка"},
+	{"สวัสดี", "ดี"}, {"नमस्ते", "क़लम", "कलम"}, {"👍", "👍🏽", "👩‍💻", "🇩🇪"}, {"한국", "국어"}, {"\u200b", "\"", "'", "--", "*", "\xff", ""},
+}
+
+// letters is what messages say, by number and shape.
+type letters struct {
+	s    Seeker
+	t    *rapid.T
+	rng  *rand.Rand
+	said map[int]map[string]letter
+	at   int
+}
+
+func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
+
+func (w *letters) words(most int) string {
+	var all []string
+	for range w.rng.IntN(most + 1) {
+		all = append(all, strings.ToValidUTF8(pick(w.rng, pick(w.rng, alphabets)), ""))
+	}
+	return strings.Join(all, pick(w.rng, []string{" ", " ", "-", ", ", ""}))
+}
+
+func (w *letters) letter() letter {
+	l := letter{"body": w.words(8)}
+	for _, name := range []string{"status", "direction", "error_message", "api_version", "from", "to", "unheard", "uri"} {
+		if w.rng.IntN(3) == 0 {
+			l[name] = w.words(3)
+		}
+	}
+	return l
+}
+
+func (w *letters) step() {
+	w.at++
+	n, shape := 1+w.rng.IntN(12), pick(w.rng, []string{"messages", "messages", "detail"})
+	if w.rng.IntN(6) == 0 {
+		if _, err := w.s.Save(context.Background(), letterGone(n, at(w.at))); err != nil {
+			w.t.Fatal(err)
+		}
+		delete(w.said, n)
+		return
+	}
+	l := w.letter()
+	if held := w.said[n][shape]; held != nil && w.rng.IntN(2) == 0 {
+		l = maps.Clone(held) // one field changes
+		l[pick(w.rng, []string{"body", "status", "unheard"})] = w.words(4)
+	}
+	if _, err := w.s.Save(context.Background(), letterPage(n, shape, at(w.at), l)); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.said[n] == nil {
+		w.said[n] = map[string]letter{}
+	}
+	w.said[n][shape] = l
+}
+
+var letterClasses = map[string]string{"body": understudy.ClassBody, "from": understudy.ClassPhone, "to": understudy.ClassPhone, "unheard": "*", "uri": "-"}
+
+func (w *letters) text(depth int) *understudy.Text {
+	t := &understudy.Text{Op: understudy.TextOp(w.rng.IntN(6))}
+	if depth == 0 {
+		t.Op %= understudy.TextAnd
+	}
+	switch t.Op {
+	case understudy.TextWord, understudy.TextPrefix:
+		text := []rune(strings.ToValidUTF8(pick(w.rng, pick(w.rng, alphabets)), ""))
+		if t.Op == understudy.TextPrefix && len(text) > 1 {
+			text = text[:1+w.rng.IntN(len(text)-1)]
+		}
+		t.Words = []string{string(text)}
+	case understudy.TextPhrase:
+		t.Words, t.Prefix = []string{w.words(2), w.words(2)}, w.rng.IntN(2) == 0
+	case understudy.TextNot:
+		t.Of = []*understudy.Text{w.text(depth - 1), w.text(depth - 1)}
+	default:
+		for range 1 + w.rng.IntN(3) {
+			t.Of = append(t.Of, w.text(depth-1))
+		}
+	}
+	if w.rng.IntN(4) == 0 {
+		t.In = []string{}
+		for range w.rng.IntN(3) {
+			t.In = append(t.In, pick(w.rng, []string{"", understudy.ClassBody, understudy.ClassPhone, understudy.ClassName}))
+		}
+	}
+	return t
+}
+
+// condition is a text for what messages say.
+func condition(t *understudy.Text) *words.Condition {
+	var of []*words.Condition
+	for _, part := range t.Of {
+		of = append(of, condition(part))
+	}
+	var c *words.Condition
+	switch t.Op {
+	case understudy.TextAnd:
+		c = words.All(of...)
+	case understudy.TextOr:
+		c = words.Any(of...)
+	case understudy.TextNot:
+		c = words.But(of[0], of[1])
+	default:
+		c = words.Has(words.Phrase(t.Op == understudy.TextPrefix || t.Prefix, t.Words...))
+	}
+	if t.In == nil {
+		return c
+	}
+	return c.Where(func(f words.Field) bool { return slices.Contains(t.In, f.Class) })
+}
+
+func (w *letters) compare() {
+	text := w.text(3)
+	holds := condition(text)
+	var want []int
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(w.said))) {
+		for _, l := range w.said[n] {
+			var fields []words.Field
+			for name, value := range l {
+				if class := letterClasses[name]; class != "-" {
+					fields = append(fields, words.Field{Class: class, Name: name, Text: value.(string)})
+				}
+			}
+			if holds.Match(slices.Values(fields)) {
+				want = append(want, n)
+				break
+			}
+		}
+	}
+	got, err := findText(w.s, text)
+	if err != nil || !slices.Equal(got, want) {
+		shown, _ := json.Marshal(text)
+		w.t.Fatalf("%s:\n got %v, %v\nwant %v", shown, got, err, want)
+	}
+}

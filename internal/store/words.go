@@ -1,0 +1,262 @@
+// Words: what of a body is its text, by the spec, and how an index takes it.
+
+package store
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+	"understudy/kit/words"
+)
+
+// column is a column of the index of words: a class of fields, or a further
+// value of one, since a value in a column of its own costs less than a border
+// between two. Their order is part of the format; words of the first cost least.
+type column uint8
+
+const (
+	columnBody column = iota
+	columnPlain
+	columnPlain2
+	columnPlain3
+	columnPhone
+	columnPhone2
+	columnName
+	columnURL
+	columnOther // fields the spec does not name
+	columns
+	columnNone = columns // no text
+)
+
+// columnNames are the columns as a question names them; columnsOf is how many a
+// class has, by its first.
+var (
+	columnNames = [columns]string{"body", "plain", "plain2", "plain3", "phone", "phone2", "name", "url", "other"}
+	columnsOf   = [columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
+)
+
+// has reports whether a class whose first column c is has that column.
+func (c column) has(name string) bool {
+	return slices.Contains(columnNames[c:c+columnsOf[c]], name)
+}
+
+// columnOf is the first column of a class. Prices and their currencies are no
+// text: a word in every record that tells none from another costs ten bytes in
+// each.
+func columnOf(class string) column {
+	switch class {
+	case understudy.ClassBody:
+		return columnBody
+	case understudy.ClassPhone:
+		return columnPhone
+	case understudy.ClassName:
+		return columnName
+	case understudy.ClassURL:
+		return columnURL
+	case "":
+		return columnPlain
+	}
+	return columnNone
+}
+
+const (
+	// maxWords is how many words of a record in one shape are found; what
+	// follows them is not.
+	maxWords = 4096
+	// border stands between two values of a column, so that no phrase reaches
+	// from one into the other. It is no word of any text.
+	border = "\ue000"
+)
+
+// textRule says which fields of a kind are text. It is made once for a kind and
+// then only read.
+type textRule map[string]column
+
+// textRuleOf reads it off a spec. Text is what people read: neither ids, links,
+// secrets and what is derived from another field, nor times, numbers and what
+// is true or false, which are asked for in other ways. Of a kind the spec does
+// not know every field is one it does not name.
+func textRuleOf(k *understudy.Kind) textRule {
+	rule := textRule{}
+	if k == nil {
+		return rule
+	}
+	for _, f := range k.Fields {
+		rule[f.Name] = fieldColumn(k, f)
+	}
+	return rule
+}
+
+func fieldColumn(k *understudy.Kind, f *understudy.Field) column {
+	switch {
+	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name):
+		return columnNone
+	}
+	switch f.Type {
+	case "", understudy.TypeText, understudy.TypeSelect, understudy.TypeCode, understudy.TypeMap:
+		return columnOf(f.Class)
+	}
+	return columnNone
+}
+
+// texts is the text of a body, value by value in the order they stand there.
+// It keeps its memory for the next body.
+type texts struct {
+	rule  textRule
+	yield func(c column, text string) bool
+	name  []byte
+	ended bool
+}
+
+// each calls yield with every text, until that returns false.
+func (t *texts) each(rule textRule, body []byte, yield func(c column, text string) bool) {
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return
+	}
+	t.rule, t.yield, t.name, t.ended = rule, yield, t.name[:0], false
+	t.value(body, doc, columnOther)
+}
+
+// value goes through a value whose name is t.name; inner is the column of what
+// has no name of its own in it.
+func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
+	switch v.Kind {
+	case jsonspan.Object:
+		length := len(t.name)
+		jsonspan.Members(body, v, func(name []byte, v jsonspan.Value) bool {
+			if length > 0 {
+				t.name = append(t.name, '.')
+			}
+			if bytes.IndexByte(name, '\\') < 0 {
+				t.name = append(t.name, name...)
+			} else {
+				t.name = append(t.name, jsonspan.Name(name)...)
+			}
+			c, ok := t.rule[string(t.name)]
+			if !ok {
+				c = inner
+			}
+			if c != columnNone {
+				t.value(body, v, c)
+			}
+			t.name = t.name[:length]
+			return !t.ended
+		})
+	case jsonspan.Array:
+		jsonspan.Elements(body, v, func(v jsonspan.Value) bool {
+			t.value(body, v, inner)
+			return !t.ended
+		})
+	case jsonspan.String:
+		if text := jsonspan.Text(body, v); !isTime(inner, text) {
+			t.ended = !t.yield(inner, text)
+		}
+	case jsonspan.Number:
+		t.ended = !t.yield(inner, string(v.Of(body)))
+	}
+}
+
+// isTime reports whether a text is a date or a time as programs write them.
+func isTime(c column, text string) bool {
+	if c != columnPlain && c != columnOther || len(text) < 10 || len(text) > 40 {
+		return false
+	}
+	if text[4] == '-' && text[7] == '-' {
+		_, err := time.Parse(time.DateOnly, text[:10])
+		return err == nil && (len(text) == 10 || text[10] == 'T' || text[10] == ' ')
+	}
+	if text[3] == ',' {
+		_, err := time.Parse(time.RFC1123Z, text)
+		return err == nil
+	}
+	return false
+}
+
+// wordRow is the words of a record in one shape: each column's, cut and folded,
+// with a space between them.
+type wordRow [columns]string
+
+// cutting makes word rows. One goroutine at a time uses it.
+type cutting struct {
+	texts  texts
+	cutter words.Cutter
+	parts  [columns][]byte
+}
+
+// row is the words of a body.
+func (x *cutting) row(rule textRule, body []byte) (row wordRow) {
+	for c := range x.parts {
+		x.parts[c] = x.parts[c][:0]
+	}
+	n := 0
+	x.texts.each(rule, body, func(c column, text string) bool {
+		last := c + columnsOf[c] - 1
+		for c < last && len(x.parts[c]) > 0 {
+			c++
+		}
+		x.cutter.Reset(text)
+		part, first := x.parts[c], true
+		for n < maxWords && x.cutter.Next() {
+			n++
+			if len(part) > 0 {
+				part = append(part, ' ')
+				if first {
+					part = append(append(part, border...), ' ')
+				}
+			}
+			first = false
+			part = append(part, x.cutter.Folded...)
+		}
+		x.parts[c] = part
+		return n < maxWords
+	})
+	for c := range row {
+		row[c] = string(x.parts[c])
+	}
+	return row
+}
+
+// empty reports that there is no word.
+func (r *wordRow) empty() bool { return *r == wordRow{} }
+
+// fields are the words again, value by value, for a condition on them: the
+// name is the column's.
+func (r *wordRow) fields() iter.Seq[words.Field] {
+	return func(yield func(words.Field) bool) {
+		for c := range r {
+			for text := range strings.SplitSeq(r[c], border) {
+				if text != "" && !yield(words.Field{Name: columnNames[c], Text: text}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// wordsForm is raised whenever the same body would be cut into other words.
+const wordsForm = 1
+
+// form names a rule and the way of cutting: words made by another form are to be
+// made anew.
+func (r textRule) form() string {
+	var b bytes.Buffer
+	b.WriteByte('0' + wordsForm)
+	names := make([]string, 0, len(r))
+	for name := range r {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b.WriteByte(' ')
+		b.WriteString(name)
+		b.WriteByte('=')
+		b.WriteByte('0' + byte(r[name]))
+	}
+	return shortSum(b.Bytes())
+}

@@ -1,0 +1,144 @@
+// The index of words: rows written and taken out with what they are the words
+// of, and read as a stream of spots.
+
+package store
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// shortSum names some bytes.
+func shortSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+var (
+	insertWords = &statement{head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	deleteWords = &statement{head: "INSERT INTO words (words, rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) VALUES ", tuple: "('delete', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+)
+
+// wordWrite is one row that is to be written or taken out.
+type wordWrite struct {
+	spot int64
+	out  bool
+	row  wordRow
+}
+
+// wordWrites are what edits come to. What stays as it is is not written.
+func wordWrites(x *cutting, edits []edit) (writes []wordWrite) {
+	for i := range edits {
+		e := &edits[i]
+		rule := e.kind.text
+		var old, new wordRow
+		if e.old != nil {
+			old = x.row(rule, e.old.body)
+		}
+		if e.new == e.old {
+			new = old
+		} else if e.new != nil {
+			new = x.row(rule, e.new.body)
+		}
+		if old == new && e.was == e.is {
+			continue
+		}
+		if !old.empty() {
+			writes = append(writes, wordWrite{e.was, true, old})
+		}
+		if !new.empty() {
+			writes = append(writes, wordWrite{e.is, false, new})
+		}
+	}
+	slices.SortStableFunc(writes, func(a, b wordWrite) int {
+		if c := cmp.Compare(a.spot, b.spot); c != 0 || a.out == b.out {
+			return c
+		}
+		if a.out {
+			return -1
+		}
+		return 1
+	})
+	return writes
+}
+
+// putWords brings the index in line with edits, in a transaction.
+func (c *conn) putWords(x *cutting, edits []edit) error {
+	writes := wordWrites(x, edits)
+	var args []driver.Value
+	for i := 0; i < len(writes); {
+		args = args[:0]
+		st, n := insertWords, i
+		if writes[i].out {
+			st = deleteWords
+		}
+		for ; n < len(writes) && writes[n].out == writes[i].out; n++ {
+			args = append(args, writes[n].spot)
+			for _, text := range writes[n].row {
+				args = append(args, text)
+			}
+		}
+		if err := c.many(st, 1+int(columns), args); err != nil {
+			return err
+		}
+		i = n
+	}
+	return nil
+}
+
+var (
+	selectWordsDown = &statement{head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
+	selectWordsUp   = &statement{head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?"}
+)
+
+// wordSpots are the spots of what a text plan finds.
+func (c *conn) wordSpots(p *textPlan, up bool) (stream, error) {
+	if p == nil {
+		return &listed{up: up}, nil
+	}
+	match, err := p.match(c.beginning)
+	if err != nil {
+		return nil, err
+	}
+	st := selectWordsDown
+	if up {
+		st = selectWordsUp
+	}
+	return &reading{c: c, st: st, args: []driver.Value{match}, up: up}, nil
+}
+
+// maxBeginning is how many words that begin in a way are looked for one by one.
+const maxBeginning = 64
+
+var selectWord = &statement{head: "SELECT term FROM word WHERE term >= ? LIMIT 1"}
+
+// nextWord is the first word in the index that is not before one; "" when
+// there is none.
+func (c *conn) nextWord(from string) (word string, err error) {
+	_, err = c.one(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
+	return word, err
+}
+
+// beginning are the words in the index that begin with one, and that one; none
+// when they are too many.
+func (c *conn) beginning(prefix string) (all []string, err error) {
+	all = append(all, prefix)
+	for from := prefix; len(all) < maxBeginning; {
+		word, err := c.nextWord(from)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(word, prefix) {
+			return all, nil
+		}
+		if word != prefix {
+			all = append(all, word)
+		}
+		from = word + "\x01" // words have no such character
+	}
+	return nil, nil
+}

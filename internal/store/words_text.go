@@ -1,0 +1,247 @@
+// Text: a condition on words, as memory evaluates it and as FTS5 reads it.
+
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/kit/words"
+)
+
+const (
+	maxTextParts = 64 // words and phrases of one question
+	maxTextDepth = 16 // and parts within parts
+)
+
+// textPlan is a Text made ready: its words cut and folded, its fields turned
+// into columns. nil finds nothing.
+type textPlan struct {
+	op      understudy.TextOp // TextPhrase for all words
+	pattern words.Pattern
+	in      []column // nil: all
+	of      []*textPlan
+}
+
+// planText makes a Text ready. kinds are those it is asked of: they say of which
+// class its fields are.
+func planText(t *understudy.Text, kinds []*understudy.Kind) (*textPlan, error) {
+	p := &planning{kinds: kinds}
+	plan := p.part(t, false, 0)
+	if p.err != nil {
+		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, p.err)
+	}
+	return plan, nil
+}
+
+type planning struct {
+	kinds []*understudy.Kind
+	parts int
+	err   error
+}
+
+// part plans a part; not says that what it finds is taken away: then it must
+// not find more than it was asked for.
+func (p *planning) part(t *understudy.Text, not bool, depth int) *textPlan {
+	switch {
+	case t == nil:
+		return p.fail("a part of the text is missing")
+	case depth > maxTextDepth:
+		return p.fail("the text has more than %d parts within one another", maxTextDepth)
+	}
+	plan := p.joined(t, not, depth)
+	if plan == nil || t.In == nil && t.Field == "" {
+		return plan
+	}
+	in, exact := p.columns(t)
+	if not && !exact || len(in) == 0 {
+		return nil
+	}
+	return plan.within(in)
+}
+
+func (p *planning) fail(format string, args ...any) *textPlan {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+	return nil
+}
+
+// joined plans a part but for where it looks.
+func (p *planning) joined(t *understudy.Text, not bool, depth int) *textPlan {
+	switch t.Op {
+	case understudy.TextWord, understudy.TextPrefix, understudy.TextPhrase:
+		if p.parts++; p.parts > maxTextParts {
+			return p.fail("the text has more than %d words and phrases", maxTextParts)
+		}
+		pattern := words.Phrase(t.Op == understudy.TextPrefix || t.Op == understudy.TextPhrase && t.Prefix, t.Words...)
+		if pattern.Empty() || not && pattern.Loose() {
+			return nil
+		}
+		return &textPlan{op: understudy.TextPhrase, pattern: pattern}
+	case understudy.TextAnd, understudy.TextOr:
+		if len(t.Of) == 0 {
+			return p.fail("a part of the text joins nothing")
+		}
+		plan := &textPlan{op: t.Op}
+		for _, of := range t.Of {
+			switch part := p.part(of, not, depth+1); {
+			case part != nil:
+				plan.of = append(plan.of, part)
+			case t.Op == understudy.TextAnd:
+				return nil
+			}
+		}
+		if len(plan.of) == 0 {
+			return nil
+		}
+		return plan
+	case understudy.TextNot:
+		if len(t.Of) != 2 {
+			return p.fail("a part of the text without another has %d parts", len(t.Of))
+		}
+		this, without := p.part(t.Of[0], not, depth+1), p.part(t.Of[1], !not, depth+1)
+		if this == nil || without == nil {
+			return this
+		}
+		return &textPlan{op: t.Op, of: []*textPlan{this, without}}
+	}
+	return p.fail("there is no text of sort %d", t.Op)
+}
+
+// columns are where a Text looks; exact is false when it may be more than was
+// asked for.
+func (p *planning) columns(t *understudy.Text) (in []column, exact bool) {
+	for _, class := range t.In {
+		if c := columnOf(class); c != columnNone && !slices.Contains(in, c) {
+			in = append(in, c)
+		}
+	}
+	slices.Sort(in)
+	if t.Field == "" {
+		return in, true
+	}
+	var of []column
+	for _, k := range p.kinds {
+		c := columnOther
+		if k != nil && k.Field(t.Field) != nil {
+			c = fieldColumn(k, k.Field(t.Field))
+		}
+		if c != columnNone && !slices.Contains(of, c) && (t.In == nil || slices.Contains(in, c)) {
+			of = append(of, c)
+		}
+	}
+	slices.Sort(of)
+	return of, false
+}
+
+// within is a plan bounded to columns.
+func (p *textPlan) within(in []column) *textPlan {
+	return &textPlan{op: understudy.TextAnd, in: in, of: []*textPlan{p}}
+}
+
+// condition is the plan for words in memory.
+func (p *textPlan) condition() *words.Condition {
+	if p == nil {
+		return words.Any()
+	}
+	var of []*words.Condition
+	for _, part := range p.of {
+		of = append(of, part.condition())
+	}
+	var c *words.Condition
+	switch p.op {
+	case understudy.TextAnd:
+		c = words.All(of...)
+	case understudy.TextOr:
+		c = words.Any(of...)
+	case understudy.TextNot:
+		c = words.But(of[0], of[1])
+	default:
+		c = words.Has(p.pattern)
+	}
+	if p.in == nil {
+		return c
+	}
+	return c.Where(func(f words.Field) bool {
+		return slices.ContainsFunc(p.in, func(c column) bool { return c.has(f.Name) })
+	})
+}
+
+// match is the plan as FTS5 reads it. Folded words have no quotes, so that
+// between quotes nothing ends them. begin gives the words that begin in a way,
+// or none to leave looking for them to FTS5.
+func (p *textPlan) match(begin func(prefix string) ([]string, error)) (string, error) {
+	w := matching{begin: begin}
+	w.write(p)
+	return w.String(), w.err
+}
+
+type matching struct {
+	strings.Builder
+	begin func(prefix string) ([]string, error)
+	err   error
+}
+
+func (w *matching) write(p *textPlan) {
+	if p.in != nil {
+		w.WriteString("{")
+		for i, c := range p.in {
+			if i > 0 {
+				w.WriteByte(' ')
+			}
+			w.WriteString(strings.Join(columnNames[c:c+columnsOf[c]], " "))
+		}
+		w.WriteString("} : ")
+	}
+	if p.op == understudy.TextPhrase {
+		w.phrase(p.pattern)
+		return
+	}
+	w.WriteByte('(')
+	for i, part := range p.of {
+		if i > 0 {
+			w.WriteString([...]string{understudy.TextAnd: " AND ", understudy.TextOr: " OR ", understudy.TextNot: " NOT "}[p.op])
+		}
+		w.write(part)
+	}
+	w.WriteByte(')')
+}
+
+// phrase writes a phrase. FTS5 puts all records with a word that begins in some
+// way in order before it gives the first; phrases of the words that do are
+// read no further than they are needed.
+func (w *matching) phrase(p words.Pattern) {
+	all := p.Words()
+	last := len(all) - 1
+	if !p.Prefix() {
+		w.quote(all)
+		return
+	}
+	ends, err := w.begin(all[last])
+	switch {
+	case err != nil:
+		w.err = err
+	case len(ends) == 0:
+		w.quote(all)
+		w.WriteString(" *")
+		return
+	}
+	w.WriteByte('(')
+	for i, end := range ends {
+		if i > 0 {
+			w.WriteString(" OR ")
+		}
+		all[last] = end
+		w.quote(all)
+	}
+	w.WriteByte(')')
+}
+
+func (w *matching) quote(all []string) {
+	w.WriteByte('"')
+	w.WriteString(strings.Join(all, " "))
+	w.WriteByte('"')
+}
