@@ -18,6 +18,7 @@ type Ages struct {
 	Final    time.Duration // of a record in a final state; 24 h
 	Other    time.Duration // of any other record; 30 s
 	NotFound time.Duration // of a 404, 410 and any other refusal; 10 s
+	Records  time.Duration // of a list made from records, counted from the oldest walk it rests on; 24 h
 	Stale    time.Duration // past fresh, still answered at once; 5 min
 	Hard     time.Duration // nothing older is ever answered; 30 days
 	Wait     time.Duration // what a reader waits when something is held; 8 s
@@ -34,6 +35,7 @@ func (a Ages) withDefaults() Ages {
 		{&a.Final, 24 * time.Hour},
 		{&a.Other, 30 * time.Second},
 		{&a.NotFound, 10 * time.Second},
+		{&a.Records, 24 * time.Hour},
 		{&a.Stale, 5 * time.Minute},
 		{&a.Hard, 30 * 24 * time.Hour},
 		{&a.Wait, 8 * time.Second},

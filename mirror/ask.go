@@ -19,12 +19,13 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Answer, error
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
+	m.spareFor(ctx, r)
 	f, joined, err := m.joinFor(ctx, r)
 	if err != nil {
 		return m.unjoined(ctx, r, err)
 	}
 	a, err := m.wait(ctx, r, f, joined)
-	if joined && f.landed() && f.err != nil && r.held.page == nil && (errors.As(err, new(*heavyError)) || (!f.patient || !f.by.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
+	if joined && f.landed() && f.err != nil && !r.seconds() && (errors.As(err, new(*heavyError)) || (!f.patient || !f.by.IsZero()) && errors.Is(err, understudy.ErrUnavailable)) {
 		// What was joined was begun with less patience than this reader has, or
 		// ended by whoever had to weigh it.
 		if f, joined, err = m.joinFor(ctx, r); err != nil {
@@ -45,8 +46,8 @@ func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*understu
 	switch {
 	case errors.Is(err, errLanded):
 		return m.searchAgain(ctx, r)
-	case errors.As(err, &busy) && r.held.page != nil:
-		return m.secondChoice(r, busy), nil
+	case errors.As(err, &busy) && r.seconds():
+		return m.second(ctx, r, busy, err)
 	}
 	r.source.counts.failed.Add(1)
 	return nil, err
@@ -55,7 +56,7 @@ func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*understu
 func (m *Mirror) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was landed for those who waited for it, and nobody else.
 	direct := within(&r.Ask) == 0 || r.kind.name == ""
-	want := errand{reason: understudy.Waiting, patient: r.held.page == nil, direct: direct, turn: r.Turn}
+	want := errand{reason: understudy.Waiting, patient: !r.seconds(), direct: direct, turn: r.Turn}
 	want.by, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
@@ -74,7 +75,7 @@ func (m *Mirror) searchAgain(ctx context.Context, r *reading) (*understudy.Answe
 func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (*understudy.Answer, error) {
 	var tried <-chan struct{}
 	var late <-chan time.Time
-	if r.held.page != nil {
+	if r.seconds() {
 		timer := time.NewTimer(m.ages().Wait)
 		defer timer.Stop()
 		tried, late = f.tried, timer.C
@@ -83,38 +84,41 @@ func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (
 	defer func() { m.part(f, r.Turn, keep) }()
 	select {
 	case <-f.done:
-		return m.landedFor(r, f, joined)
+		return m.landedFor(ctx, r, f, joined)
 	case <-tried:
 		keep = true
-		return m.secondChoice(r, f.failure), nil
+		return m.second(ctx, r, f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure))
 	case <-late:
 		keep = true
-		return m.secondChoice(r, nil), nil
+		return m.second(ctx, r, nil, errSlow)
 	case <-ctx.Done():
 	}
 	switch {
 	case f.landed():
-		return m.landedFor(r, f, joined)
-	case r.held.page != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return m.landedFor(ctx, r, f, joined)
+	case r.seconds() && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		keep = true
-		return m.secondChoice(r, nil), nil
+		return m.second(ctx, r, nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err()))
 	}
 	return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
 }
 
+// errSlow: upstream has not answered in time, and what there was instead is gone.
+var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
+
 // landedFor answers from a flight that has landed.
-func (m *Mirror) landedFor(r *reading, f *flight, joined bool) (*understudy.Answer, error) {
+func (m *Mirror) landedFor(ctx context.Context, r *reading, f *flight, joined bool) (*understudy.Answer, error) {
 	switch {
 	case f.err == nil:
 		return m.fetched(r, f, joined), nil
-	case r.held.page == nil || errors.Is(f.err, understudy.ErrClosed):
+	case !r.seconds() || errors.Is(f.err, understudy.ErrClosed):
 		return nil, f.err
 	}
 	var why *understudy.UpstreamError
 	if !errors.As(f.err, &why) {
 		why = &understudy.UpstreamError{Why: understudy.FailUnusable}
 	}
-	return m.secondChoice(r, why), nil
+	return m.second(ctx, r, why, f.err)
 }
 
 // fetched is the answer upstream gave.
@@ -124,7 +128,7 @@ func (m *Mirror) fetched(r *reading, f *flight, joined bool) *understudy.Answer 
 	if joined {
 		counts.coalesced.Add(1)
 	}
-	if !f.followed.Swap(true) {
+	if l := r.source.listing(r.Target); !f.followed.Swap(true) && (l == nil || !l.first()) {
 		m.hope(f.page, r.source, nil)
 	}
 	age, _ := m.ages().age(m.now(), f.page.At)

@@ -84,6 +84,7 @@ type flight struct {
 	changes []understudy.Change
 	detail  string
 	saving  time.Duration // what the store took
+	saved   int64         // the kind's counter of changes right after it was saved; 0: something else changed meanwhile, or it was not
 }
 
 // errand is what somebody wants of a flight.
@@ -277,6 +278,7 @@ func (m *Mirror) fly(f *flight) {
 		return
 	}
 	m.fill(f, p)
+	m.sampled(f)
 }
 
 func (m *Mirror) errandOf(f *flight) understudy.Fetch {

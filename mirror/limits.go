@@ -15,13 +15,14 @@ type Limits struct {
 	Flights int // fetches under way, whoever wants them; 512
 	Behind  int // of these, those nobody need wait for; 256
 	Hints   int // records lately hinted at; 1024
+	Lists   int // lists being made from records; 32, as it was given to New
 }
 
 func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *int
 		usual int
-	}{{&l.Waiters, 1024}, {&l.Each, 256}, {&l.Flights, 512}, {&l.Behind, 256}, {&l.Hints, 1024}} {
+	}{{&l.Waiters, 1024}, {&l.Each, 256}, {&l.Flights, 512}, {&l.Behind, 256}, {&l.Hints, 1024}, {&l.Lists, 32}} {
 		if *d.limit <= 0 {
 			*d.limit = d.usual
 		}
@@ -75,7 +76,7 @@ type Load struct {
 }
 
 // Loads are all of them.
-type Loads struct{ Waiters, Each, Flights, Behind, Hints Load }
+type Loads struct{ Waiters, Each, Flights, Behind, Hints, Lists Load }
 
 // Loads are the limits and what is in use of them now; of Each that of the
 // turn with most waiters.
@@ -97,5 +98,6 @@ func (m *Mirror) Loads() Loads {
 		Flights: Load{l.Flights, len(m.flights.running), r.flights},
 		Behind:  Load{l.Behind, m.flights.behind, r.behind},
 		Hints:   hints,
+		Lists:   Load{Limit: cap(m.composing), Now: len(m.composing)},
 	}
 }

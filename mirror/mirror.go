@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/mirror/compose"
 )
 
 // Store is what the mirror needs of the store room. All methods are called
@@ -51,18 +52,30 @@ type Source struct {
 	Generations map[string]int64
 	// Rate is how many requests a second it takes; 0 = 10.
 	Rate float64
+	// Answers says what its lists are answered from, by kind; "" is for kinds
+	// that are not named.
+	Answers map[string]Answers
+	// Checks is how many lists made from records may be asked upstream, too, to
+	// compare them, a minute; 0 = 6.
+	Checks float64
 }
 
 // Options are the mirror's settings. Sources and Store must be set.
 type Options struct {
 	Sources []Source
 	Store   Store
-	Files   Files            // nil: no contents are kept
-	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
-	Ages    Ages             // zero fields take the defaults
-	Limits  Limits           // the same
-	Now     func() time.Time // the clock; nil = time.Now
-	Logger  *slog.Logger     // nil = silence
+	Files   Files // nil: no contents are kept
+	// Coverage says which lists can be made from records; nil: none. The store
+	// must then have Seek and PlaceOf, too.
+	Coverage Coverage
+	// Notes keep between two runs how far lists made from records were equal to
+	// upstream's; nil: nothing is kept.
+	Notes  Notes
+	Hot    int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
+	Ages   Ages             // zero fields take the defaults
+	Limits Limits           // the same
+	Now    func() time.Time // the clock; nil = time.Now
+	Logger *slog.Logger     // nil = silence
 	// Landed is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: nobody is.
@@ -88,11 +101,17 @@ type Mirror struct {
 	hot     *hot
 	start   time.Time // the clock's zero for what is kept in one word
 
-	flights  flights
-	hints    hints
-	media    media
-	saving   saving
-	prefetch chan hope
+	flights   flights
+	hints     hints
+	media     media
+	coverage  Coverage      // nil: nothing is covered
+	records   compose.Store // nil: the store has no order of records
+	makings   makings
+	composing chan struct{} // a place for each list being made
+	samples   chan sample
+	notes     Notes
+	saving    saving
+	prefetch  chan hope
 
 	unread  atomic.Bool  // the store could not be read, and the log knows
 	said    atomic.Int64 // until when it is not told again
@@ -135,6 +154,9 @@ func New(o Options) (*Mirror, error) {
 	}
 	m.SetAges(o.Ages)
 	m.SetLimits(o.Limits)
+	m.coverage, m.notes = o.Coverage, o.Notes
+	m.records, _ = o.Store.(compose.Store)
+	m.makings.running, m.composing, m.samples = map[shared]*makingOf{}, make(chan struct{}, m.limits.Load().Lists), make(chan sample, maxSamples)
 	m.media.files, m.media.errands, m.media.whys = o.Files, map[understudy.Key]*bringing{}, map[understudy.Key]why{}
 	m.flights.running = map[understudy.Key]*flight{}
 	m.hints.known, m.hints.running = map[hinted]*hint{}, make(chan struct{}, hinters)
@@ -160,7 +182,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	for _, s := range m.sources {
 		s.lastRead.Store(m.word(m.now()))
 	}
+	m.recallScores(ctx)
 	m.startPolls()
+	m.work.Go(m.sampler)
 	for range prefetchers {
 		m.work.Go(m.prefetcher)
 	}

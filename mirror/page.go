@@ -37,7 +37,12 @@ func justPast(limit time.Duration) time.Duration {
 // or takes too long the held answer goes out as long as it is younger than
 // Ages.Hard.
 //
-// Errors: ErrNotHeld, ErrUnavailable (nearly always an *understudy.UpstreamError, whose
+// A list of a kind that is walked can be made from records (see Answers): first,
+// when that has proven to be what upstream says, or when upstream fails and the
+// records are younger than the page held. With Ask.Wish it is made from them or
+// it is ErrNotMirrored.
+//
+// Errors: ErrNotHeld, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose
 // Page may be passed on), the context's error when it ended first and nothing
 // was held, ErrInvalid, ErrClosed.
 func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
@@ -55,6 +60,9 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	}
 	if !a.AsOf.IsZero() {
 		return m.asOf(ctx, s, k, &a)
+	}
+	if a.Wish != nil {
+		return m.wished(ctx, &reading{Ask: a, source: s, kind: k, now: now})
 	}
 	if k.name == "" {
 		return m.ahead(ctx, &reading{Ask: a, source: s, kind: k, now: now})
@@ -79,6 +87,11 @@ type reading struct {
 	held   held // what to answer if upstream fails; page nil: nothing
 	forced bool // what is held is fresh, but not enough for the request
 	again  bool // it looks for the second time
+
+	// What to answer besides: the list made from records, or upstream's own
+	// refusal.
+	spare   *plan
+	refusal *understudy.Page
 }
 
 // search looks through everything held, then decides.
@@ -87,13 +100,20 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return m.ahead(ctx, r)
+	v, age := spent, time.Duration(0)
+	if ok {
+		v, age = m.ages().judge(&h, m.ages().bounds(&r.Ask), r.now)
 	}
-	v, age := m.ages().judge(&h, m.ages().bounds(&r.Ask), r.now)
-	switch v {
-	case fresh:
+	if v == fresh {
 		return m.hit(&h, &r.Ask, r.source, age, r.now), nil
+	}
+	if l := r.source.listing(r.Target); l != nil && (l.first() || r.HeldOnly && v != stale) {
+		if a := m.before(ctx, r); a != nil {
+			m.check(l, r)
+			return a, nil
+		}
+	}
+	switch v {
 	case stale:
 		if !r.HeldOnly {
 			m.behind(r.Target, r.source, r.kind, understudy.Refresh)
@@ -136,8 +156,8 @@ func (m *Mirror) hit(h *held, ask *understudy.Ask, s *source, age time.Duration,
 		a.Detail = notStored(h.page)
 		s.counts.warm.Add(1)
 	}
-	if ask.HeldOnly {
-		return a
+	if l := s.listing(ask.Target); ask.HeldOnly || l != nil && l.first() {
+		return a // upstream is not asked, or only now and then
 	}
 	if h.entry != nil {
 		m.renew(h, ask.Target, s, age, now)

@@ -67,6 +67,9 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 			before++
 		}
 		m.landed(p, saved.Changes, f.reason)
+		if before == f.counter || len(saved.Changes) > 0 && before == f.counter+1 {
+			f.saved = f.kind.changes.Load() + 1
+		}
 	case errors.Is(err, understudy.ErrOutdated) && f.overtaken():
 		f.land(p, nil)
 		return

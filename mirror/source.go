@@ -23,6 +23,8 @@ type source struct {
 	lastRead atomic.Int64 // a word of time
 	share    share
 	counts   counts
+	lists    map[*understudy.List]*listing
+	checks   checks
 }
 
 // kind is one kind of one source.
@@ -46,6 +48,8 @@ type kind struct {
 	// keeping is the right to save or touch; one goroutine has it at a time.
 	keeping chan struct{}
 
+	wrote wrote
+
 	mu    sync.Mutex
 	owed  map[string]int64 // the generation of writes the store has not been told of, by id; "" = only lists
 	forms map[string]*form
@@ -61,7 +65,8 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}}
+	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}, lists: map[*understudy.List]*listing{}}
+	s.checks.set(given.Checks)
 	s.media, _ = given.Upstream.(Media)
 	s.share.set(given.Rate)
 	for _, name := range given.Media {
@@ -76,6 +81,14 @@ func (m *Mirror) addSource(given Source) error {
 		added := s.addKind(k.Name)
 		added.generation.Store(given.Generations[k.Name])
 		added.known.Store(given.Generations[k.Name])
+		for _, l := range k.Lists {
+			if len(k.ID) > 0 {
+				s.lists[l] = &listing{kind: added, list: l}
+			}
+		}
+	}
+	if err := s.setAnswers(given.Answers); err != nil {
+		return err
 	}
 	polls, err := s.pollsOf(given.Polls)
 	if err != nil {

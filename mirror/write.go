@@ -47,6 +47,7 @@ func (m *Mirror) Write(ctx context.Context, w understudy.Write) (*understudy.Ans
 		return written(p), nil
 	}
 	a := written(p)
+	k.wrote.note(m.now(), w.Target.ID)
 	generation := k.generation.Add(1) // first: from here on no fetch begun before may fill
 	if k.name != "" {
 		a.Stored, a.Detail, a.Store = m.invalidate(ctx, k, w, p, generation)

@@ -42,7 +42,7 @@ func (c *config) check() error {
 		n    int
 	}{
 		{"waiters", c.Limits.Waiters}, {"waiters_each", c.Limits.WaitersEach}, {"flights", c.Limits.Flights},
-		{"behind", c.Limits.Behind}, {"hints", c.Limits.Hints}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes}, {"connections", c.Limits.Connections},
+		{"behind", c.Limits.Behind}, {"hints", c.Limits.Hints}, {"lists", c.Limits.Lists}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes}, {"connections", c.Limits.Connections},
 	} {
 		if l.n < 0 {
 			bad("limits.%s: %d is negative", l.name, l.n)
@@ -85,6 +85,8 @@ func (s *sourceConfig) check(name string) error {
 		return fmt.Errorf("spec: write a built-in name or the path of a .yaml")
 	case s.Rate < 0:
 		return fmt.Errorf("rate: %v is negative", s.Rate)
+	case s.Checks < 0:
+		return fmt.Errorf("checks: %v is negative", s.Checks)
 	case s.Concurrency < 0:
 		return fmt.Errorf("concurrency: %d is negative", s.Concurrency)
 	}

@@ -50,6 +50,9 @@ type sourceConfig struct {
 	Media       []string `yaml:"media"`       // kinds whose contents are kept; default none
 	MaxMedia    size     `yaml:"max_media"`   // a content's size, default 1GiB
 
+	Answers answersConfig `yaml:"answers"` // what lists are answered from first: auto, upstream, records; also by kind
+	Checks  float64       `yaml:"checks"`  // lists made from records that are asked upstream, too, a minute; default 6
+
 	Timeouts timeoutsConfig `yaml:"timeouts"`
 }
 
@@ -82,6 +85,7 @@ type mirrorConfig struct {
 
 	Other    duration `yaml:"other"`     // default 30s
 	NotFound duration `yaml:"not_found"` // default 10s
+	Records  duration `yaml:"records"`   // default 24h
 	Wait     duration `yaml:"wait"`      // default 8s
 	Try      duration `yaml:"try"`       // default 30s
 }
@@ -95,6 +99,7 @@ type limitsConfig struct {
 	Flights     int      `yaml:"flights"`      // fetches under way, default 512
 	Behind      int      `yaml:"behind"`       // of these, with no reader waiting, default 256
 	Hints       int      `yaml:"hints"`        // records lately hinted at, default 1024
+	Lists       int      `yaml:"lists"`        // lists being made from records, default 32
 	Queue       int      `yaml:"queue"`        // waiting for one source's budget, default 1000
 	Writes      int      `yaml:"writes"`       // under way to one source, half of them of one credential, default 64
 	Connections int      `yaml:"connections"`  // of one port, default 4096

@@ -211,7 +211,9 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			kind.Records = k.Records
 			held[k.Kind] = kind
 		}
+		lists := h.mirror.Fidelity(src.Name)
 		for name, kind := range held {
+			kind.Lists = listFigures(lists, name)
 			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
 				return s, err
 			}
@@ -248,6 +250,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		Warm:  m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
 		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.address(source),
 	}
+	lists := h.mirror.Fidelity(source)
 	kinds, err := h.db.Kinds(ctx, source)
 	if err != nil && !h.uncounted.Swap(true) {
 		h.log.Error("home page: counts", "err", err)
@@ -255,7 +258,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
-		held := viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind]}
+		held := viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: viewerLists(lists, k.Kind)}
 		h.walkHeld(ctx, source, k.Kind, &held)
 		s.Kinds[k.Kind] = held
 	}

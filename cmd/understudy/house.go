@@ -195,7 +195,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	o := mirror.Options{
 		Landed: h.tell,
 		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits),
+		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits), Coverage: walked{h}, Notes: h.db,
 	}
 	for _, src := range h.sources {
 		s := b.cfg.Sources[src.Name]
@@ -226,7 +226,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		for _, k := range kinds {
 			generations[k.Kind] = k.Generation
 		}
-		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate})
+		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers, Checks: s.Checks})
 	}
 	m2, err := mirror.New(o)
 	h.mirror = m2

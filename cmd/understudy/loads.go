@@ -20,7 +20,7 @@ func (h *house) limits() map[string]diagnostics.Limit {
 	l := h.mirror.Loads()
 	return map[string]diagnostics.Limit{
 		"waiters": limitOf(l.Waiters), "waiters_each": limitOf(l.Each),
-		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind), "hints": limitOf(l.Hints),
+		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind), "hints": limitOf(l.Hints), "lists": limitOf(l.Lists),
 		"feed_subscribers": h.feedLoad(),
 		"request_body":     {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
 	}

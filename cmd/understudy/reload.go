@@ -126,6 +126,9 @@ func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
 		if err := h.mirror.SetRate(src.Name, s.Rate); err != nil {
 			h.log.Error("settings: rate", "source", src.Name, "err", err)
 		}
+		if err := errors.Join(h.mirror.SetAnswers(src.Name, s.Answers), h.mirror.SetChecks(src.Name, s.Checks)); err != nil {
+			h.log.Error("settings: answers", "source", src.Name, "err", err)
+		}
 		c.SetQueue(cfg.Limits.Queue)
 		// Also when it is the same: what refused it may have changed its mind.
 		c.SetCredential("", secrets[src.Name])
@@ -141,21 +144,21 @@ func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
 
 func agesOf(m *mirrorConfig) mirror.Ages {
 	return mirror.Ages{
-		Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(),
+		Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(), Records: m.Records.std(),
 		Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
 	}
 }
 
 func limitsOf(l *limitsConfig) mirror.Limits {
-	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind, Hints: l.Hints}
+	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind, Hints: l.Hints, Lists: l.Lists}
 }
 
 // live are the settings that hold as soon as they are read again, and all
 // below them; NAME stands for any name. Everything else needs a restart.
 var live = []string{
 	"credentials", "roles", "webhooks", "viewer.role", "viewer.public_url",
-	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls",
-	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
+	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers", "sources.NAME.checks",
+	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
 	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.hints", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",
 }
 

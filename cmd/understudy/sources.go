@@ -74,6 +74,9 @@ func (c *config) readSources(folder string) ([]*understudy.Source, error) {
 		if err := checkSync(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.sync: %w", name, err)
 		}
+		if err := s.Answers.check(src); err != nil {
+			return nil, fmt.Errorf("sources.%s.answers: %w", name, err)
+		}
 		if err := checkMedia(src); err != nil {
 			return nil, fmt.Errorf("sources.%s.media: %w", name, err)
 		}

@@ -162,6 +162,22 @@ type Kind struct {
 	CaughtUpTo *time.Time `json:"caught_up_to,omitempty"` // its newest page was read then; of a kind that is synced: no record before is missing
 	Swept      *time.Time `json:"swept,omitempty"`        // every part of it was walked since
 	Sync       *Sync      `json:"sync,omitempty"`         // of a kind that is synced
+	Lists      []List     `json:"lists,omitempty"`        // those of which it is known how well records tell what upstream says
+}
+
+// List is how one list is answered, and how well records tell what upstream
+// says.
+type List struct {
+	Path       string     `json:"path"`                  // as the spec has it
+	Answers    string     `json:"answers"`               // as it is set: auto, upstream, records
+	First      string     `json:"first"`                 // who is asked first now: upstream, records
+	Equal      int64      `json:"equal"`                 // samples in a row without a difference
+	Enough     int64      `json:"enough"`                // so many of them make it records first
+	Samples    int64      `json:"samples"`               // all
+	Differing  int64      `json:"differing"`             // of these
+	Field      string     `json:"field,omitempty"`       // that differed last
+	Where      string     `json:"where,omitempty"`       // it stood
+	DifferedAt *time.Time `json:"differed_at,omitempty"` // it did
 }
 
 // Sync is how far a walk over a whole kind has come, in records.

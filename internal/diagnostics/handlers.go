@@ -103,6 +103,10 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 		kinds := map[string]Kind{}
 		for kind, k := range src.Kinds {
 			if d.o.Sees(caller, name, kind) {
+				k.Lists = slices.Clone(k.Lists)
+				for i := range k.Lists {
+					k.Lists[i].Field, k.Lists[i].Where = "", "" // they name a field and a record
+				}
 				kinds[kind] = k
 			}
 		}

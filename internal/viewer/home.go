@@ -38,6 +38,21 @@ type Held struct {
 	Running     bool
 	Done, Total int64
 	ETA         time.Duration // how long it may still take; 0 = not known
+	Lists       []HeldList    // those of which it is known how well records tell what upstream says
+}
+
+// HeldList is how one list of a kind is answered, and how well records tell what
+// upstream says.
+type HeldList struct {
+	Path, Title string // as the spec has them
+	Records     bool   // it is made from records before upstream is asked
+	Pinned      bool   // the settings say so, or that it is not
+	// Equal samples in a row were without a difference; with Enough of them it
+	// turns to records first.
+	Equal, Enough      int64
+	Samples, Differing int64
+	Field, Where       string    // what differed last, and where; "" = nothing ever did
+	Differed           time.Time // when
 }
 
 // Webhook is one receiver of changes.

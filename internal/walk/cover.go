@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -242,6 +243,55 @@ func (w *Walker) recallStirs(ctx context.Context, x *walked, after int64) error 
 	}
 	x.stirred.Store(math.MaxInt64)
 	return nil
+}
+
+const (
+	maxDoubts  = 16  // stretches of a kind; beyond them the whole lists are walked
+	doubtAgain = 600 // seconds after a walk in which it is not doubted
+)
+
+// Doubt says that records with a clock in [from, to) (Unix seconds, 0 and 0: any,
+// or none) may not be what was walked. What was not walked within ten minutes is
+// walked again. It returns at once; what is covered stays so.
+func (w *Walker) Doubt(source, kind string, from, to int64) {
+	name := source + "/" + kind
+	if w.walks[name] == nil {
+		return
+	}
+	w.mu.Lock()
+	if len(w.doubts[name]) >= maxDoubts {
+		w.doubts[name], from, to = nil, 0, 0
+	}
+	w.doubts[name] = append(w.doubts[name], span{From: from, To: to})
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lookAgainAt promises sweeps of what is doubted.
+func (w *Walker) lookAgainAt(ctx context.Context, x *walked, all spans) error {
+	m, err := w.read(ctx, x)
+	if err != nil || !m.Keep || m.Rest == 0 {
+		return err
+	}
+	now := w.clock()
+	for _, doubt := range all {
+		if doubt.From == 0 && doubt.To == 0 || !x.sliced() {
+			if now-m.Rest >= doubtAgain && !m.rests(whole, now) {
+				err = errors.Join(err, w.promise(ctx, x, "sweep", understudy.Steady, errand{}, ""))
+			}
+			continue
+		}
+		for _, c := range w.cells(w.floor(x, now), m.Oldest, now) {
+			if c.To <= doubt.From || c.From >= unbound(doubt.To, late) || now-m.Spans.oldest(c.From, c.To) < doubtAgain || m.rests(c.To, now) {
+				continue
+			}
+			err = errors.Join(err, w.promise(ctx, x, "sweep", understudy.Steady, errand{From: c.From, To: c.To}, "/"+strconv.FormatInt(c.To, 10)))
+		}
+	}
+	return err
 }
 
 // Forgot says that records of a kind are forgotten though upstream has them:

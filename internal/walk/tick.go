@@ -62,7 +62,14 @@ func (w *Walker) look(ctx context.Context) error {
 	w.mu.Lock()
 	heads, stirs := w.landed, w.stirs
 	w.landed, w.stirs = map[string]*head{}, map[string]bool{}
+	doubts := w.doubts
+	w.doubts = map[string]spans{}
 	w.mu.Unlock()
+	for name, all := range doubts {
+		if err := w.lookAgainAt(ctx, w.walks[name], all); err != nil {
+			return err
+		}
+	}
 	for name, h := range heads {
 		if err := w.tick(ctx, w.walks[name], h); err != nil {
 			return err

@@ -124,6 +124,7 @@ type Walker struct {
 	mu     sync.Mutex
 	landed map[string]*head // newest pages that nobody has looked at yet
 	stirs  map[string]bool  // kinds under which something may have changed
+	doubts map[string]spans // stretches that are walked again at once; From 0: the whole lists
 }
 
 // walked is one kind that can be walked.
@@ -162,7 +163,7 @@ func New(o Options) (*Walker, error) {
 		o.Down = func(string) string { return "" }
 	}
 	o.Settings = o.Settings.withDefaults()
-	w := &Walker{o: o, walks: map[string]*walked{}, wake: make(chan struct{}, 1), landed: map[string]*head{}, stirs: map[string]bool{}}
+	w := &Walker{o: o, walks: map[string]*walked{}, wake: make(chan struct{}, 1), landed: map[string]*head{}, stirs: map[string]bool{}, doubts: map[string]spans{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			p, err := planOf(src, k)

@@ -1,0 +1,49 @@
+// What the settings say of how lists are answered.
+
+package main
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"understudy/mirror"
+)
+
+func TestAnswersInTheSettings(t *testing.T) {
+	source := func(answers string) string {
+		return "sources:\n  twilio:\n    spec: twilio\n    user: AC00000000000000000000000000000001\n    secret: \"file:x\"\n    answers: " + answers + "\n"
+	}
+	for text, want := range map[string]answersConfig{
+		"records": {"": "records"}, "auto": {"": "auto"},
+		`{calls: records, "*": upstream}`: {"calls": "records", "": "upstream"},
+	} {
+		c, err := parseConfig([]byte(source(text)), nil)
+		if err != nil || !maps.Equal(c.Sources["twilio"].Answers, want) {
+			t.Errorf("%s: %v, %v", text, c, err)
+			continue
+		}
+		if _, err := c.readSources(""); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"record":                        `line 6: "record" is none of auto, upstream and records; did you mean "records"?`,
+		"[auto]":                        "line 6: want auto, upstream or records",
+		"{calls: }":                     "line 6",
+		"{calls: upstram}":              "upstream",
+		"{calls: records, calls: auto}": "there twice",
+		"{cals: records}":               `no kind "cals"`,
+	} {
+		c, err := parseConfig([]byte(source(text)), nil)
+		if err == nil {
+			_, err = c.readSources("")
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if mirror.AnswersAuto.Check() != nil {
+		t.Error("auto is refused")
+	}
+}

@@ -1,0 +1,320 @@
+// Composed: a list made from records instead of being fetched.
+//
+//	plan: what is asked for, and whether the records that answer it are held
+//	make: the records in order, one page of them, and a second look whether
+//	      they were all there
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/mirror/compose"
+)
+
+// Coverage is what the mirror needs of whoever walks the lists.
+type Coverage interface {
+	// Covered says whether every record upstream has of a kind with a clock in
+	// [from, to), 0 = open, is held, under one record or (parent "") under any.
+	// It is called for every list that may be composed and must be cheap.
+	Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool)
+}
+
+// uncoveredError says why a list cannot be made from records now.
+type uncoveredError struct{ why string }
+
+// Error is "not mirrored yet: " and what is missing.
+func (e *uncoveredError) Error() string { return understudy.ErrNotMirrored.Error() + ": " + e.why }
+
+// Unwrap makes it ErrNotMirrored.
+func (e *uncoveredError) Unwrap() error { return understudy.ErrNotMirrored }
+
+// plan is one page of a list that can be made from records. It is made once.
+type plan struct {
+	source   *source
+	kind     *kind
+	target   *understudy.Target
+	wish     *understudy.Wish
+	list     *compose.List
+	coverage understudy.Coverage
+	outdated bool // a write touched the kind, and what it changed is not known yet
+}
+
+// made is the page of a plan.
+type made struct {
+	page     *understudy.Page
+	coverage understudy.Coverage
+	outdated bool
+	took     time.Duration
+}
+
+// plan finds out whether a list can be made from records. Errors: a
+// *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
+// records are known to be held; ErrInvalid: it is never made from records.
+func (m *Mirror) plan(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *understudy.Wish) (*plan, error) {
+	switch {
+	case m.coverage == nil || m.records == nil:
+		return nil, &uncoveredError{"nothing is walked here"}
+	case t.List == nil || k.name == "":
+		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
+	}
+	for _, v := range t.Vars {
+		if _, own := t.Spec.Vars[v.Name]; own && v.Value != s.User {
+			return nil, &uncoveredError{"only the records of " + s.User + " are walked"}
+		}
+	}
+	if wish == nil && len(t.Own) > 0 { // nothing of ours stands in upstream's links
+		bare := *t
+		bare.Own = nil
+		t = &bare
+	}
+	p := &plan{source: s, kind: k, target: t, wish: wish}
+	var above *understudy.Record
+	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Held: func(kind, id string) *understudy.Record {
+		of := s.Spec.Kind(kind)
+		if of == nil {
+			return nil
+		}
+		rec := m.known(ctx, s, of, id)
+		if of.Name != t.Kind.Name {
+			above = rec
+		}
+		return rec
+	}})
+	if err != nil {
+		return nil, err
+	}
+	p.list = list
+	if p.coverage, err = m.covers(p); err != nil {
+		return nil, err
+	}
+	if c := &p.coverage; c.Above != "" && c.From != 0 && above != nil {
+		of := s.Spec.Kind(c.Above)
+		if clock := unixOf(of, of.Clock, above.Body); clock != 0 && clock < c.From {
+			return nil, &uncoveredError{c.Above + " are kept from " + day(c.From) + " on"}
+		}
+	}
+	p.outdated = m.wroteSince(ctx, k, &p.coverage)
+	return p, nil
+}
+
+// day is a clock for people.
+func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
+
+// covers asks whether the records of a plan are held.
+func (m *Mirror) covers(p *plan) (understudy.Coverage, error) {
+	q := p.list.Seek()
+	from, to := clocks(&q, p.target.Kind.Clock)
+	c, ok := m.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
+	switch {
+	case !ok && (c.From == 0 || c.Above != "" || q.Up):
+		return c, &uncoveredError{p.kind.name + ": " + c.Why}
+	case !slices.Contains(c.Shapes, p.target.List.Shape):
+		return c, &uncoveredError{p.kind.name + ": they are not held as this list shows them"}
+	}
+	return c, nil
+}
+
+// clocks are the bounds that a question sets to a kind's clock, 0 = open.
+func clocks(q *understudy.Seek, clock string) (from, to int64) {
+	from, to = q.From, q.To
+	for _, t := range q.Terms {
+		if clock == "" || t.Field != clock || len(t.Any) > 0 || t.Number != "" {
+			continue
+		}
+		from = max(from, t.From)
+		if t.To != 0 && (to == 0 || t.To < to) {
+			to = t.To
+		}
+	}
+	return from, to
+}
+
+// make reads the records and makes the page. It ends by itself in good time,
+// whoever waits for it.
+func (m *Mirror) make(p *plan) (*made, error) {
+	ctx, cancel := context.WithTimeout(m.ctx, m.ages().Wait)
+	defer cancel()
+	select {
+	case m.composing <- struct{}{}:
+		defer func() { <-m.composing }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
+	}
+	begin := m.now()
+	w := &looking{Store: m.records, plan: p}
+	if days := p.target.Kind.Forgets.Days; days > 0 {
+		w.none = begin.Unix() - int64(days)*24*60*60
+	}
+	if p.coverage.Above == "" {
+		w.from = p.coverage.From
+	}
+	err := p.list.Fill(ctx, w)
+	if err == nil {
+		err = m.settled(ctx, p)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("mirror: compose %s: %w: that is too much to look through; narrow it by a filter", p.target.Key, understudy.ErrInvalid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
+	}
+	page, err := p.list.Page(p.coverage.At)
+	if err != nil {
+		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
+	}
+	if w.from != 0 && (w.short || page.Next.Zero()) {
+		return nil, &uncoveredError{p.kind.name + " are kept from " + day(w.from) + " on"}
+	}
+	return &made{page: page, coverage: p.coverage, outdated: p.outdated || w.invalid, took: m.now().Sub(begin)}, nil
+}
+
+// settled looks once more whether all is covered, after whatever was being
+// saved while the records were read has been told to whoever walks: a newest
+// page may have left a gap.
+func (m *Mirror) settled(ctx context.Context, p *plan) error {
+	for _, k := range []*kind{p.kind, p.source.kinds[p.coverage.Above]} {
+		if k == nil || len(k.keeping) == 0 {
+			continue
+		}
+		if err := k.lock(ctx); err != nil {
+			return err
+		}
+		k.unlock()
+	}
+	c, err := m.covers(p)
+	if err == nil && c.At.Before(p.coverage.At) {
+		p.coverage = c
+	}
+	return err
+}
+
+// looking hands on records and looks at them.
+type looking struct {
+	compose.Store
+	plan    *plan
+	from    int64 // what is older is not covered; 0 = all is
+	none    int64 // what is older upstream has forgotten; 0 = never
+	short   bool  // something older was reached
+	invalid bool  // a write touched one of them
+}
+
+// Seek is the store's less what upstream no longer has.
+func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	if w.none != 0 {
+		q.Limit = 0 // some do not count
+	}
+	k := w.plan.target.Kind
+	return w.Store.Seek(ctx, q, func(f understudy.Found) bool {
+		if w.none != 0 || w.from != 0 {
+			at := f.Clock
+			if at == 0 {
+				at = unixOf(k, k.Order, f.Body)
+			}
+			switch {
+			case at != 0 && at < w.none:
+				return true
+			case at != 0 && at < w.from:
+				w.short = true
+				return false
+			}
+		}
+		w.invalid = w.invalid || f.Invalid
+		return yield(f)
+	})
+}
+
+// makings are the lists being made that others may share.
+type makings struct {
+	sync.Mutex
+	running map[shared]*makingOf
+}
+
+// shared names a list that is the same for everybody who asks for it now.
+type shared struct {
+	key        understudy.Key
+	generation int64
+	changes    int64
+}
+
+type makingOf struct {
+	done chan struct{}
+	made *made
+	err  error
+}
+
+// makeOnce is make, shared with whoever asks for the same at the same time.
+func (m *Mirror) makeOnce(ctx context.Context, p *plan) (*made, error) {
+	if p.wish != nil {
+		return m.make(p)
+	}
+	name := shared{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load()}
+	m.makings.Lock()
+	one, joined := m.makings.running[name]
+	if !joined {
+		one = &makingOf{done: make(chan struct{})}
+		m.makings.running[name] = one
+	}
+	m.makings.Unlock()
+	if joined {
+		select {
+		case <-one.done:
+			return one.made, one.err
+		case <-ctx.Done():
+			return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, ctx.Err())
+		}
+	}
+	one.err = errors.New("mirror: compose: panic")
+	defer func() {
+		m.makings.Lock()
+		delete(m.makings.running, name)
+		m.makings.Unlock()
+		close(one.done)
+	}()
+	one.made, one.err = m.make(p)
+	return one.made, one.err
+}
+
+// held is the page as something that is held, to be judged by its age: that of
+// the oldest walk it rests on.
+func (x *made) held(a *Ages) held {
+	h := held{page: x.page, fresh: a.Records, composed: true, stored: true, took: x.took}
+	if x.outdated {
+		h.state = outdated
+	}
+	return h
+}
+
+// composedAnswer is the answer made from records.
+func (m *Mirror) composedAnswer(s *source, x *made, detail string) *understudy.Answer {
+	s.counts.composed.Add(1)
+	age, _ := m.ages().age(m.now(), x.coverage.At)
+	return &understudy.Answer{Page: x.page, How: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
+}
+
+// refusalOf is upstream's own refusal, known without asking; nil when err is
+// none.
+func refusalOf(t *understudy.Target, err error, now time.Time) *understudy.Page {
+	var r *compose.Refusal
+	if !errors.As(err, &r) {
+		return nil
+	}
+	return r.Page(t, now)
+}
+
+// refused is the answer to a request that upstream refuses; nil when err says
+// nothing of that.
+func (m *Mirror) refused(s *source, t *understudy.Target, err error) *understudy.Answer {
+	p := refusalOf(t, err, m.now())
+	if p == nil {
+		return nil
+	}
+	s.counts.composed.Add(1)
+	return &understudy.Answer{Page: p, How: understudy.Composed, TTL: m.ages().NotFound, Detail: "composed"}
+}

@@ -1,0 +1,137 @@
+// First: which lists are made from records before upstream is asked, after it
+// failed, or only.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"understudy"
+)
+
+// wished answers what upstream cannot be asked: from records, or not at all.
+func (m *Mirror) wished(ctx context.Context, r *reading) (*understudy.Answer, error) {
+	a, err := m.fromRecords(ctx, r)
+	if err != nil {
+		r.source.counts.failed.Add(1)
+		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	}
+	return a, nil
+}
+
+func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Answer, error) {
+	p, err := m.plan(ctx, r.source, r.kind, r.Target, r.Wish)
+	if a := m.refused(r.source, r.Target, err); a != nil {
+		return a, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	x, err := m.makeOnce(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	ask := r.Ask
+	ask.MaxStale = nil // nobody can have a newer one
+	h := x.held(m.ages())
+	switch v, _ := m.ages().judge(&h, m.ages().bounds(&ask), r.now); {
+	case v == spent:
+		return nil, &uncoveredError{r.kind.name + ": they were walked too long ago"}
+	case v == wait && r.HeldOnly && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
+		return nil, understudy.ErrNotHeld
+	}
+	return m.composedAnswer(r.source, x, "composed"), nil
+}
+
+// tipAge is how old the newest page may be that a list made from records rests
+// on, while upstream is well: what readers of newest pages are used to.
+func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
+
+// before answers from records before upstream is asked, nil when it has to be
+// asked: what is held is not known to be all, or is too old for who asks.
+func (m *Mirror) before(ctx context.Context, r *reading) *understudy.Answer {
+	p, err := m.plan(ctx, r.source, r.kind, r.Target, nil)
+	if a := m.refused(r.source, r.Target, err); a != nil {
+		return a
+	}
+	if err != nil || !m.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+		return nil
+	}
+	x, err := m.makeOnce(ctx, p)
+	if err != nil {
+		return nil
+	}
+	h := x.held(m.ages())
+	if !m.good(r, &h, &x.coverage) {
+		return nil
+	}
+	return m.composedAnswer(r.source, x, "composed")
+}
+
+func stateOf(old bool) state {
+	if old {
+		return outdated
+	}
+	return current
+}
+
+// good reports whether who asks would have a list of that age.
+func (m *Mirror) good(r *reading, h *held, c *understudy.Coverage) bool {
+	ages := m.ages()
+	h.fresh = ages.Records
+	if !c.Newest.IsZero() {
+		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.tipAge() {
+			return false
+		}
+	}
+	v, _ := ages.judge(h, ages.bounds(&r.Ask), r.now)
+	return v == fresh || v == stale
+}
+
+// spareFor finds out whether records can answer if upstream does not.
+func (m *Mirror) spareFor(ctx context.Context, r *reading) {
+	if r.Target.List == nil || m.coverage == nil || r.kind.name == "" {
+		return
+	}
+	p, err := m.plan(ctx, r.source, r.kind, r.Target, nil)
+	if r.refusal = refusalOf(r.Target, err, r.now); err != nil {
+		return
+	}
+	if age, sane := m.ages().age(r.now, p.coverage.At); sane && age < m.ages().Hard {
+		r.spare = p
+	}
+}
+
+// seconds reports whether there is an answer if upstream gives none.
+func (r *reading) seconds() bool { return r.held.page != nil || r.spare != nil || r.refusal != nil }
+
+// second is the answer when upstream failed, or was too slow when why is nil:
+// what is held or what records tell, whichever is younger. err is what whoever
+// asks is told when there is neither.
+func (m *Mirror) second(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*understudy.Answer, error) {
+	detail := "upstream slow"
+	if why != nil {
+		detail = why.Short()
+	}
+	switch p := r.spare; {
+	case r.refusal != nil && r.held.page == nil:
+		r.source.counts.composed.Add(1)
+		return &understudy.Answer{Page: r.refusal, How: understudy.Composed, Detail: "composed: " + detail}, nil
+	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
+		r.spare = nil // a plan is made once
+		x, bad := m.makeOnce(context.WithoutCancel(ctx), p)
+		if bad == nil {
+			return m.composedAnswer(r.source, x, "composed: "+detail), nil
+		}
+		if errors.Is(bad, understudy.ErrClosed) {
+			return nil, bad
+		}
+	}
+	if r.held.page == nil {
+		return nil, err
+	}
+	return m.secondChoice(r, why), nil
+}
