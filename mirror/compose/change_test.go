@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"understudy"
+	"understudy/internal/store"
+	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
 )
 
@@ -26,8 +29,19 @@ func (r *rig) must(method, target, body string) []byte {
 // walk takes in what has changed.
 func (r *rig) walk() {
 	r.t.Helper()
+	before := map[string][]string{}
+	for _, k := range r.src.Spec.Kinds {
+		before[k.Name] = r.world.Present(k.Name)
+	}
 	if err := r.world.Walk(); err != nil {
 		r.t.Fatal(err)
+	}
+	for kind, ids := range before {
+		for _, id := range ids {
+			if r.from != nil && r.world.Held(kind, id) == nil {
+				r.gone(kind, id)
+			}
+		}
 	}
 }
 
@@ -45,9 +59,19 @@ const root = "/2010-04-01/Accounts/" + account
 
 func TestRandomRequestsAfterChanges(t *testing.T) {
 	seed := seed(t)
-	r := newRig(t, seed, nil)
-	rng := rand.New(rand.NewPCG(seed, 2))
-	each := max(requests()/40, 20)
+	newRig(t, seed, nil).live(rand.New(rand.NewPCG(seed, 2)), requests()/40)
+}
+
+// The same with records that a store keeps, as pages of twenty brought them.
+func TestRandomRequestsOverAStore(t *testing.T) {
+	seed := seed(t)
+	newRigOver(t, memory, seed, nil).live(rand.New(rand.NewPCG(seed, 3)), requests()/40)
+}
+
+// live goes through changes and compares after each.
+func (r *rig) live(rng *rand.Rand, each int) {
+	r.t.Helper()
+	each = max(each, 20)
 	for round := range 5 {
 		r.advance(fmt.Sprintf(`{"calls":%d,"messages":%d,"conferences":2,"alerts":3,"seconds":%d}`, rng.IntN(30), rng.IntN(30), rng.IntN(3)*rng.IntN(100_000)))
 		r.walk()
@@ -63,6 +87,36 @@ func TestRandomRequestsAfterChanges(t *testing.T) {
 		r.run(each)
 	}
 	r.tell()
+}
+
+// memory is a store that has the world's pages.
+func memory(r *rig) compose.Store {
+	m := store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": r.src.Spec}, Now: r.tick})
+	r.t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// tick is a clock of its own for each thing that is saved.
+func (r *rig) tick() time.Time {
+	r.ticks++
+	return epoch.Add(time.Duration(r.ticks) * time.Second)
+}
+
+// save keeps a page that a walk read.
+func (r *rig) save(p *understudy.Page) error {
+	p.At = r.tick()
+	_, err := r.from.(*store.Memory).Save(r.t.Context(), p)
+	return err
+}
+
+// gone keeps what upstream says of a record that went.
+func (r *rig) gone(kind, id string) {
+	r.t.Helper()
+	k := r.src.Spec.Kind(kind)
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone/" + id}, Kind: kind, Shape: k.Lists[0].Shape, ID: id, Status: 404, ContentType: "application/json", Body: []byte("{}")}
+	if err := r.save(p); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // deletions takes some records of several kinds away.

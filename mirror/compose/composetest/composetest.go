@@ -6,6 +6,7 @@
 package composetest
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,12 @@ type Ask func(target string) (status int, body []byte, err error)
 // World is what walks of every list without filters found, as a mirror would
 // hold it. It is used by one goroutine.
 type World struct {
+	// Landed, when it is set, is told each page that a walk reads, as somebody
+	// who saves it wants it; its time is not set.
+	Landed func(*understudy.Page) error
+	// Size is the page size of walks; 0: the largest there is.
+	Size int
+
 	src  *understudy.Source
 	ask  Ask
 	most int
@@ -48,14 +55,20 @@ type held struct {
 // the accounts below it, and those under at most so many records of each
 // parent (0: all of them).
 func New(src *understudy.Source, parents int, ask Ask) (*World, error) {
+	w := Empty(src, parents, ask)
+	return w, w.Walk()
+}
+
+// Empty is as New, before any walk.
+func Empty(src *understudy.Source, parents int, ask Ask) *World {
 	w := &World{src: src, ask: ask, most: parents, kinds: map[string]*held{}}
 	for _, k := range src.Spec.Kinds {
 		w.kinds[k.Name] = &held{kind: k, was: map[string]*understudy.Record{}}
 	}
-	return w, w.Walk()
+	return w
 }
 
-// Walk walks again, as after changes. Records that are no longer shown are
+// Walk walks, and again, as after changes. Records that are no longer shown are
 // gone, but those that went with a parent that ended: nobody says so of each.
 func (w *World) Walk() error {
 	w.lists = nil
@@ -210,7 +223,11 @@ func (w *World) walk(l *list) error {
 	paging := w.src.Spec.PagingOf(l.list)
 	h := w.kinds[l.kind.Name]
 	var ids []string
-	for next := fmt.Sprintf("%s?%s=%d", l.path, paging.Size, paging.Max); next != ""; {
+	size := paging.Max
+	if w.Size > 0 {
+		size = w.Size
+	}
+	for next := fmt.Sprintf("%s?%s=%d", l.path, paging.Size, size); next != ""; {
 		status, body, err := w.ask(next)
 		if err != nil || status != 200 {
 			return fmt.Errorf("composetest: %s: status %d, %w", next, status, err)
@@ -218,6 +235,10 @@ func (w *World) walk(l *list) error {
 		doc, err := jsonspan.Document(body)
 		if err != nil {
 			return fmt.Errorf("composetest: %s: %w", next, err)
+		}
+		page, err := w.page(l, next, body)
+		if err != nil {
+			return err
 		}
 		rows, _ := jsonspan.Find(body, doc, l.list.Key)
 		jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
@@ -232,8 +253,14 @@ func (w *World) walk(l *list) error {
 			}
 			h.now[rec.ID][l.list.Shape], h.was[rec.ID] = rec, rec
 			l.rows, ids = append(l.rows, rec), append(ids, rec.ID)
+			page.Rows = append(page.Rows, understudy.Row{ID: rec.ID, Start: v.Start, End: v.End, Clock: clock(l.kind, rec.Body), Parent: Text(rec.Body, l.kind.Parent), Final: rec.Final})
 			return true
 		})
+		if w.Landed != nil {
+			if err := w.Landed(page); err != nil {
+				return err
+			}
+		}
 		next = Text(body, paging.Next)
 		if _, rest, absolute := strings.Cut(next, "://"); absolute && !strings.HasPrefix(next, "/") {
 			next = rest[strings.IndexByte(rest, '/'):]
@@ -242,6 +269,27 @@ func (w *World) walk(l *list) error {
 	h.merge(ids)
 	w.lists = append(w.lists, l)
 	return nil
+}
+
+// page is an answer without its rows.
+func (w *World) page(l *list, target string, body []byte) (*understudy.Page, error) {
+	t, err := w.src.Spec.Follow(w.src.Name, target)
+	if err != nil {
+		return nil, err
+	}
+	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: l.list.Shape, List: true, Status: 200, ContentType: "application/json", Body: body, Sum: half(body)}, nil
+}
+
+func half(body []byte) [16]byte {
+	sum := sha256.Sum256(body)
+	return [16]byte(sum[:16])
+}
+
+func clock(k *understudy.Kind, body []byte) int64 {
+	if f := k.Field(k.Clock); f != nil {
+		return understudy.Unix(f.Type, []byte(Text(body, k.Clock)))
+	}
+	return 0
 }
 
 // merge puts what was not known before into the order, each before what followed
@@ -299,6 +347,9 @@ func final(k *understudy.Kind, body []byte) bool {
 
 // Text is a field of a body as text; null and absent are the empty one.
 func Text(body []byte, name string) string {
+	if name == "" {
+		return ""
+	}
 	v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, name)
 	if !ok || v.Kind == jsonspan.Null {
 		return ""
