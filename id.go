@@ -1,52 +1,132 @@
-// ID: a provider's id as a prefix and 16 bytes.
+// ID: an id of one sort, which no id of another sort is taken for.
 
 package understudy
 
-import "encoding/hex"
+import (
+	"bytes"
+	"fmt"
+)
 
-// ID is an id of the form two letters and 32 lower-case hex digits
-// (CA0123…), in 18 bytes. Ids of any other form stay text.
-type ID struct {
-	Prefix [2]byte
-	Raw    [16]byte
+// Sort is a sort of ids. It is an empty type of whoever makes or reads them:
+//
+//	type session struct{}
+//
+//	func (session) Prefix() string { return "ses_" }
+type Sort interface {
+	// Prefix is what their texts begin with: always the same, ASCII, possibly "".
+	Prefix() string
 }
 
-// ParseID reads an ID; ok is false when the text has another form, so that
-// AppendText always gives back exactly what was read. It does not allocate.
-func ParseID(text string) (id ID, ok bool) {
-	if len(text) != 34 || !letter(text[0]) || !letter(text[1]) {
-		return ID{}, false
+// ID is an id of sort S: 16 bytes, and a prefix that only its texts have. IDs
+// of different sorts are different types, so mixing them does not compile. The
+// ids that bodies speak of, whose sort is known at run time alone, are AnyID.
+//
+// There are two texts: the prefix with 32 lower-case hex digits, which is how
+// providers write theirs, and the prefix with 22 characters of base64url (RFC
+// 4648, 5) for where length counts. Each id has exactly one of either; reading
+// takes both and nothing else. An ID can be compared with ==; the zero value is
+// the id of 16 zero bytes. Nothing that appends allocates when dst has room.
+type ID[S Sort] struct {
+	_   [0]*S // sorts that are converted into each other do not compile, either
+	Raw [16]byte
+}
+
+// ParseID reads either text; ok is false for any other. It does not allocate.
+func ParseID[S Sort](text string) (id ID[S], ok bool) {
+	prefix := id.prefix()
+	if len(text) < len(prefix) || text[:len(prefix)] != prefix {
+		return ID[S]{}, false
 	}
-	id.Prefix = [2]byte{text[0], text[1]}
-	for i := range id.Raw {
-		hi, lo := lowerUnhex(text[2+2*i]), lowerUnhex(text[3+2*i])
-		if hi > 15 || lo > 15 {
-			return ID{}, false
-		}
-		id.Raw[i] = hi<<4 | lo
-	}
-	return id, true
+	id.Raw, ok = readRaw(text[len(prefix):])
+	return id, ok
 }
 
-// AppendText appends the 34 characters to dst. It does not allocate when dst
-// has room.
-func (id ID) AppendText(dst []byte) ([]byte, error) {
-	dst = append(dst, id.Prefix[0], id.Prefix[1])
-	return hex.AppendEncode(dst, id.Raw[:]), nil
+func (ID[S]) prefix() string {
+	var s S
+	return s.Prefix()
 }
 
-// String is the 34 characters.
-func (id ID) String() string {
-	var buf [34]byte
+// AppendText appends the prefix and the 32 hex digits to dst; the error is nil.
+func (id ID[S]) AppendText(dst []byte) ([]byte, error) {
+	return appendHex(append(dst, id.prefix()...), &id.Raw), nil
+}
+
+// AppendShort appends the prefix and the 22 characters of base64url to dst.
+func (id ID[S]) AppendShort(dst []byte) []byte {
+	return appendShort(append(dst, id.prefix()...), &id.Raw)
+}
+
+// AppendBinary appends the 16 bytes to dst; the error is nil.
+func (id ID[S]) AppendBinary(dst []byte) ([]byte, error) { return append(dst, id.Raw[:]...), nil }
+
+// MarshalText is AppendText to nothing, and what JSON holds.
+func (id ID[S]) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// MarshalBinary is the 16 bytes, which is also what to give a database: there
+// is no Value method, because its type is one of package driver, which only
+// the store imports.
+func (id ID[S]) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// String is the text of hex digits.
+func (id ID[S]) String() string {
+	var buf [64]byte
 	b, _ := id.AppendText(buf[:0])
 	return string(b)
 }
 
-func letter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }
+// Short is the text of base64url.
+func (id ID[S]) Short() string {
+	var buf [64]byte
+	return string(id.AppendShort(buf[:0]))
+}
 
-func lowerUnhex(c byte) byte {
-	if 'A' <= c && c <= 'F' {
-		return 255
+// Compare orders ids by their bytes, which is the order of their hex digits.
+func (id ID[S]) Compare(other ID[S]) int { return bytes.Compare(id.Raw[:], other.Raw[:]) }
+
+// IsZero reports whether all bytes are zero.
+func (id ID[S]) IsZero() bool { return id == ID[S]{} }
+
+// UnmarshalText reads either text. The error is ErrInvalid.
+func (id *ID[S]) UnmarshalText(text []byte) error {
+	read, ok := ParseID[S](string(text))
+	if !ok {
+		return fmt.Errorf("%w: %q is no id of the form %s… with 32 hex digits or 22 of base64url", ErrInvalid, clip(string(text)), id.prefix())
 	}
-	return unhex(c)
+	*id = read
+	return nil
+}
+
+// UnmarshalBinary reads the 16 bytes. The error is ErrInvalid.
+func (id *ID[S]) UnmarshalBinary(data []byte) error {
+	if len(data) != len(id.Raw) {
+		return fmt.Errorf("%w: an id of %d bytes, want %d", ErrInvalid, len(data), len(id.Raw))
+	}
+	id.Raw = [16]byte(data)
+	return nil
+}
+
+// Scan reads what a database holds (it is an sql.Scanner): 16 bytes, those of
+// an AnyID with this prefix, either text, and a text without the prefix or as
+// a UUID. NULL and anything else is ErrInvalid; a column that may be NULL is
+// scanned into a pointer to a pointer.
+func (id *ID[S]) Scan(from any) error {
+	text, raw, err := column(from)
+	if err != nil {
+		return err
+	}
+	if len(raw) == len(id.Raw) {
+		return id.UnmarshalBinary(raw)
+	}
+	prefix := id.prefix()
+	if len(raw) == AnyIDSize && len(prefix) == AnyIDSize-len(id.Raw) && string(raw[:len(prefix)]) == prefix {
+		return id.UnmarshalBinary(raw[len(prefix):])
+	}
+	if err = id.UnmarshalText([]byte(text)); err == nil {
+		return nil
+	}
+	if bare, ok := readBare(text); ok {
+		id.Raw = bare
+		return nil
+	}
+	return err
 }

@@ -66,9 +66,9 @@ func appendRows(dst []byte, rows []understudy.Row) (head, ids []byte) {
 		dst = binary.AppendUvarint(dst, uint64(rows[i].End-rows[i].Start))
 	}
 	for i := range rows {
-		if id, ok := understudy.ParseID(rows[i].ID); ok {
+		if id, ok := understudy.ParseAnyID(rows[i].ID); ok {
 			dst = append(dst, 0)
-			ids = append(append(ids, id.Prefix[0], id.Prefix[1]), id.Raw[:]...)
+			ids, _ = id.AppendBinary(ids)
 			continue
 		}
 		dst = appendText(append(dst, 1), rows[i].ID)
@@ -276,16 +276,16 @@ func (r *reader) rows(rows []understudy.Row, ids []byte) {
 
 // ids makes one string of all ids and cuts it.
 func (r *reader) ids(rows []understudy.Row, ids []byte) {
-	const short, long = 18, 34
+	const short, long = understudy.AnyIDSize, understudy.AnyIDText
 	all := make([]byte, 0, len(ids)/short*long)
+	var id understudy.AnyID
 	for i := range rows {
 		switch {
 		case r.bytes(1)[0] == 1:
 			rows[i].ID = r.text()
-		case len(ids) < short:
+		case len(ids) < short || id.UnmarshalBinary(ids[:short]) != nil || id.IsZero():
 			r.bad = true
 		default:
-			id := understudy.ID{Prefix: [2]byte(ids[:2]), Raw: [16]byte(ids[2:short])}
 			all, _ = id.AppendText(all)
 			rows[i].End, ids = -rows[i].End-1, ids[short:] // remembers that its id is in all
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -175,11 +174,17 @@ func quote(s string) string {
 	return string(text)
 }
 
+// batches is the sort of their ids.
+type batches struct{}
+
+// Prefix is that of the examples in the Standard Webhooks specification.
+func (batches) Prefix() string { return "msg_" }
+
 // id names a batch, the same at every try of a round. It does not tell numbers.
-func (f *Feed) id(one *hook, b *batch, round int64) string {
+func (f *Feed) id(one *hook, b *batch, round int64) understudy.ID[batches] {
 	mac := hmac.New(sha256.New, f.key)
 	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.Name, one.Source, b.after, b.until, round)
-	return "msg_" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
+	return understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}
 }
 
 // send sends a batch. Its end is kept first: another try sends the same one.
@@ -189,7 +194,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 			return f.again(one, err)
 		}
 	}
-	outcome, err := one.sender.send(ctx, f.id(one, b, state.Round), b.body.Bytes())
+	outcome, err := one.sender.send(ctx, f.id(one, b, state.Round).Short(), b.body.Bytes())
 	if err == nil {
 		return nil
 	}

@@ -19,17 +19,17 @@ const (
 // appendID appends the stored form of an id. Different ids have different
 // forms, and textID gives back exactly what went in.
 func appendID(dst []byte, prefix, id string) []byte {
-	if one, ok := understudy.ParseID(id); ok && string(one.Prefix[:]) == prefix {
+	if one, ok := understudy.ParseAnyID(id); ok && string(one.Prefix[:]) == prefix {
 		return append(append(dst, idUsual), one.Raw[:]...)
 	}
 	start := len(dst)
 	dst = append(dst, idPrefix)
 	for part := range strings.SplitSeq(id, understudy.IDSeparator) {
-		one, ok := understudy.ParseID(part)
+		one, ok := understudy.ParseAnyID(part)
 		if !ok {
 			return append(append(dst[:start], idText), id...)
 		}
-		dst = append(append(dst, one.Prefix[:]...), one.Raw[:]...)
+		dst, _ = one.AppendBinary(dst)
 	}
 	return dst
 }
@@ -43,14 +43,18 @@ func textID(prefix string, stored []byte) (string, error) {
 	case form == idText:
 		return string(rest), nil
 	case form == idUsual && len(rest) == 16 && len(prefix) == 2:
-		return understudy.ID{Prefix: [2]byte{prefix[0], prefix[1]}, Raw: [16]byte(rest)}.String(), nil
-	case form == idPrefix && len(rest) > 0 && len(rest)%18 == 0:
+		return understudy.AnyID{Prefix: [2]byte{prefix[0], prefix[1]}, Raw: [16]byte(rest)}.String(), nil
+	case form == idPrefix && len(rest) > 0 && len(rest)%understudy.AnyIDSize == 0:
 		var text []byte
-		for ; len(rest) > 0; rest = rest[18:] {
+		for ; len(rest) > 0; rest = rest[understudy.AnyIDSize:] {
 			if len(text) > 0 {
 				text = append(text, understudy.IDSeparator...)
 			}
-			text, _ = understudy.ID{Prefix: [2]byte(rest), Raw: [16]byte(rest[2:])}.AppendText(text)
+			var one understudy.AnyID
+			if err := one.UnmarshalBinary(rest[:understudy.AnyIDSize]); err != nil {
+				return "", err
+			}
+			text, _ = one.AppendText(text)
 		}
 		return string(text), nil
 	}

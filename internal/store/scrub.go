@@ -15,7 +15,7 @@ type scrubber struct {
 	rng  *rand.Rand
 	kind *understudy.Kind
 	dst  []byte
-	same map[understudy.ID]understudy.ID // an id that stands twice is replaced by one id
+	same map[understudy.AnyID]understudy.AnyID // an id that stands twice is replaced by one id
 }
 
 // scrub returns body with every value replaced that the spec gives a class,
@@ -24,7 +24,7 @@ type scrubber struct {
 // replaced inside the values that stay. A body that is no JSON object is
 // replaced throughout.
 func scrub(rng *rand.Rand, kind *understudy.Kind, body []byte) []byte {
-	s := &scrubber{rng: rng, kind: kind, dst: make([]byte, 0, len(body)+16), same: map[understudy.ID]understudy.ID{}}
+	s := &scrubber{rng: rng, kind: kind, dst: make([]byte, 0, len(body)+16), same: map[understudy.AnyID]understudy.AnyID{}}
 	v, err := jsonspan.Document(body)
 	if err != nil {
 		s.random(body)
@@ -149,11 +149,11 @@ func (s *scrubber) ids(text []byte) {
 // id appends a random id when text begins with one, and says how long it is.
 // Only the prefix stays, which says what sort of id it is.
 func (s *scrubber) id(text []byte) int {
-	const length = 34
+	const length = understudy.AnyIDText
 	if len(text) < length {
 		return 0
 	}
-	id, ok := understudy.ParseID(string(text[:length]))
+	id, ok := understudy.ParseAnyID(string(text[:length]))
 	if !ok {
 		return 0
 	}
@@ -224,7 +224,7 @@ func (s *scrubber) like(c byte) byte {
 // document: every string before a colon is a name and stays, one that begins
 // with a slash or with http is a link and keeps its path, any other is random.
 func scrubOutside(rng *rand.Rand, outside []byte) []byte {
-	s := &scrubber{rng: rng, dst: make([]byte, 0, len(outside)), same: map[understudy.ID]understudy.ID{}}
+	s := &scrubber{rng: rng, dst: make([]byte, 0, len(outside)), same: map[understudy.AnyID]understudy.AnyID{}}
 	for i := 0; i < len(outside); {
 		if outside[i] != '"' {
 			from := i

@@ -198,7 +198,7 @@ func (s *sheet) recordLink(c *column, row access.Row, raw string) string {
 
 // formedID keeps words that happen to begin like an id from being links.
 func formedID(text string) bool {
-	_, ok := understudy.ParseID(text)
+	_, ok := understudy.ParseAnyID(text)
 	return ok
 }
 

@@ -52,29 +52,37 @@ func mediaURL(q *visit, t *understudy.Target) string {
 	if q.v.Media == nil || q.v.Gate.Media(q.caller, t) != nil {
 		return ""
 	}
-	session := sessionOf(q.r)
-	if session == "" {
-		session = rand.Text()
+	own := sessionOf(q.r)
+	if own.IsZero() {
+		_, _ = rand.Read(own.Raw[:]) // it never fails
 		c := &http.Cookie{
-			Name: sessionCookie, Value: session, Path: "/", HttpOnly: true,
+			Name: sessionCookie, Value: own.Short(), Path: "/", HttpOnly: true,
 			SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.v.PublicURL, "https:"),
 		}
 		http.SetCookie(q.w, c)
 		q.r.AddCookie(c) // the next address of this page is of the same session
 	}
-	return mediaPrefix + q.v.Seals.seal(session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
+	return mediaPrefix + q.v.Seals.seal(own, q.caller.Name, t.Key, bucketOf(q.v.Now()))
 }
 
 func bucketOf(now time.Time) int64 { return now.Unix() / int64(mediaBucket/time.Second) }
 
-// sessionOf is the session a browser says it has, "" when it is none of ours.
-// A session is no credential: it opens nothing that its caller may not have.
-func sessionOf(r *http.Request) string {
-	c, err := r.Cookie(sessionCookie)
-	if err != nil || len(c.Value) != len(rand.Text()) || strings.Trim(c.Value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
-		return ""
+// session names what one browser has open. It is no credential: it opens
+// nothing that its caller may not have.
+type session = understudy.ID[sessions]
+
+// sessions is the sort of their ids.
+type sessions struct{}
+
+// Prefix is none: they stand in a cookie that has a name.
+func (sessions) Prefix() string { return "" }
+
+// sessionOf is the session a browser says it has, zero when it is none of ours.
+func sessionOf(r *http.Request) (s session) {
+	if c, err := r.Cookie(sessionCookie); err == nil {
+		s, _ = understudy.ParseID[sessions](c.Value)
 	}
-	return c.Value
+	return s
 }
 
 // Seals makes and opens the tokens of media addresses. Its keys are random and
@@ -105,9 +113,9 @@ const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
 // as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
 // same input makes the same token. It is encrypted because an address stands in
 // logs and histories, and the ids in it may be hidden from the caller.
-func (s *Seals) seal(session, caller string, key understudy.Key, bucket int64) string {
+func (s *Seals) seal(of session, caller string, key understudy.Key, bucket int64) string {
 	text := append(append([]byte(key.Source), 0), key.URI...)
-	tag := s.tag(session, caller, text, bucket)
+	tag := s.tag(of, caller, text, bucket)
 	out := append(tag, text...)
 	cipher.NewCTR(s.stream, tag).XORKeyStream(out[tagSize:], text)
 	return base64.RawURLEncoding.EncodeToString(out)
@@ -116,7 +124,7 @@ func (s *Seals) seal(session, caller string, key understudy.Key, bucket int64) s
 // open is the key a token was made for, and the bucket it was made in. ok is
 // false for what was not made here, not for this session and caller, or longer
 // ago than the bucket before now's; nobody learns which.
-func (s *Seals) open(token, session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
+func (s *Seals) open(token string, of session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
 	if len(token) > maxToken {
 		return key, 0, false
 	}
@@ -127,7 +135,7 @@ func (s *Seals) open(token, session, caller string, now int64) (key understudy.K
 	text := make([]byte, len(data)-tagSize)
 	cipher.NewCTR(s.stream, data[:tagSize]).XORKeyStream(text, data[tagSize:])
 	for bucket = now; bucket >= now-1; bucket-- {
-		if hmac.Equal(data[:tagSize], s.tag(session, caller, text, bucket)) {
+		if hmac.Equal(data[:tagSize], s.tag(of, caller, text, bucket)) {
 			source, uri, _ := bytes.Cut(text, []byte{0})
 			return understudy.Key{Source: string(source), URI: string(uri)}, bucket, true
 		}
@@ -135,9 +143,9 @@ func (s *Seals) open(token, session, caller string, now int64) (key understudy.K
 	return key, 0, false
 }
 
-func (s *Seals) tag(session, caller string, text []byte, bucket int64) []byte {
+func (s *Seals) tag(of session, caller string, text []byte, bucket int64) []byte {
 	h := hmac.New(sha256.New, s.mac[:])
-	for _, part := range [][]byte{[]byte(session), []byte(caller), binary.BigEndian.AppendUint64(nil, uint64(bucket)), text} {
+	for _, part := range [][]byte{of.Raw[:], []byte(caller), binary.BigEndian.AppendUint64(nil, uint64(bucket)), text} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		h.Write(part)
 	}
