@@ -34,6 +34,9 @@ var (
 	// ErrNotMirrored: the answer can only be made from records, and not all that
 	// it takes are known to be held; the text says what is missing.
 	ErrNotMirrored = errors.New("not mirrored yet")
+	// ErrIndexing: the records are there, but an index that the question needs is
+	// still being built; the text says how far it is.
+	ErrIndexing = errors.New("the index is being built")
 	// ErrNotStored: the answer is good but could not be saved; the text says why.
 	ErrNotStored = errors.New("not stored")
 	// ErrLost: the lease of a job is not, or no longer, held by who speaks for

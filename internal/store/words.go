@@ -154,7 +154,7 @@ func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 			return !t.ended
 		})
 	case jsonspan.String:
-		if text := jsonspan.Text(body, v); !isTime(inner, text) {
+		if text := jsonspan.Text(body, v); !tellsTime(inner, text) {
 			t.ended = !t.yield(inner, text)
 		}
 	case jsonspan.Number:
@@ -162,8 +162,8 @@ func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 	}
 }
 
-// isTime reports whether a text is a date or a time as programs write them.
-func isTime(c column, text string) bool {
+// tellsTime reports whether a text is a date or a time as programs write them.
+func tellsTime(c column, text string) bool {
 	if c != columnPlain && c != columnOther || len(text) < 10 || len(text) > 40 {
 		return false
 	}
