@@ -246,6 +246,7 @@ func (w *World) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, e
 func (w *World) list(p *understudy.Page, a understudy.Ask) {
 	t := a.Target
 	var rows [][]byte
+	last := ""
 	add := func(hidden bool, id string) {
 		body := []byte(`{"everything":"` + Mark + `"}`)
 		if !hidden {
@@ -257,7 +258,7 @@ func (w *World) list(p *understudy.Page, a understudy.Ask) {
 		if a.Wish != nil && !a.Wish.Only(&understudy.Record{Source: t.Key.Source, Kind: t.Kind.Name, Shape: t.List.Shape, ID: id, Body: body}) {
 			return
 		}
-		rows = append(rows, body)
+		rows, last = append(rows, body), id
 	}
 	path := t.Key.Path()
 	under := func(digit string) bool { return strings.Contains(path, strings.Repeat(digit, 32)) }
@@ -276,7 +277,7 @@ func (w *World) list(p *understudy.Page, a understudy.Ask) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `{%q:[%s]`, t.List.Key, bytes.Join(rows, []byte(",")))
 	if a.Wish == nil { // upstream's page names the next one by its last record
-		fmt.Fprintf(&out, `,"next_page_uri":"%s?PageToken=PA%s","total":%d`, path, id("9"), digits)
+		fmt.Fprintf(&out, `,"next_page_uri":"%s?PageToken=PA%s","total":%d`, path, last, digits)
 	}
 	out.WriteString("}")
 	p.Body = out.Bytes()
@@ -320,4 +321,22 @@ func Marked(text string, asked ...string) string {
 		}
 	}
 	return ""
+}
+
+// History is what was seen of a record that is held: two versions.
+func (w *World) History(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
+	rec := w.Newest(source, kind, id)
+	if rec == nil {
+		return nil, fmt.Errorf("accesstest: %w", understudy.ErrNotFound)
+	}
+	shape := kind
+	if lists := w.Source.Spec.Kind(kind).Lists; len(lists) > 0 {
+		shape = lists[0].Shape
+	}
+	then := bytes.Replace(rec.Body, []byte(`"plain"`), []byte(`"former"`), 1)
+	all := []understudy.Version{
+		{Number: 2, Shape: shape, Body: rec.Body, From: w.Now.Add(-time.Hour)},
+		{Number: 1, Shape: shape, Body: then, From: w.Now.Add(-2 * time.Hour), Until: w.Now.Add(-time.Hour)},
+	}
+	return all[:min(limit, len(all))], nil
 }
