@@ -23,6 +23,7 @@ type audience struct {
 	caller understudy.Caller
 	source string
 	whole  bool  // sees every record: cursors are plain numbers
+	ruled  bool  // finds some records alone, which may be others from one moment to the next
 	seal   *seal // of the cursors otherwise; opened for who sees all, too
 	slots  []atomic.Pointer[sight]
 }
@@ -65,14 +66,16 @@ func (f *Feed) audience(r *regime, source, role string) (*audience, error) {
 		gate: r.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
 		seal: s, slots: make([]atomic.Pointer[sight], f.o.Limits.Buffer),
 	}
-	a.whole = a.gate.Whole(a.caller, source)
+	a.whole, a.ruled = a.gate.Whole(a.caller, source), a.gate.Ruled(a.caller, source)
 	r.audiences[key] = a
 	return a, nil
 }
 
 // view is what the audience sees of a change. What is recent is kept for the
-// others; two who make it at once make the same but for its cursor.
+// others; two who make it at once make the same but for its cursor. Where row
+// rules hold nothing is kept: a record that was found may be hidden by now.
 func (a *audience) view(ch *understudy.Change, recent bool) *sight {
+	recent = recent && !a.ruled
 	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
 	if recent {
 		if s := slot.Load(); s != nil && s.n == ch.N {

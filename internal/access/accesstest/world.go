@@ -177,9 +177,14 @@ func (w *World) Own(_, number string) bool { return number == access.Number(OwnN
 // Gate is a gate over the world with roles that find some records alone, by the
 // rule's name. All see every field.
 func (w *World) Gate(rules map[string]access.RowRules) (*access.Gate, error) {
+	return w.GateAt(rules, func() time.Time { return w.Now })
+}
+
+// GateAt is Gate with a clock of its own.
+func (w *World) GateAt(rules map[string]access.RowRules, now func() time.Time) (*access.Gate, error) {
 	o := access.Options{
 		Specs: map[string]*understudy.Spec{w.Source.Name: w.Source.Spec}, Roles: access.Roles{}, Rows: map[string]map[string]access.RowRules{},
-		Users: map[string]string{w.Source.Name: w.Source.User}, Own: w.Own, Newest: w.Newest, Now: func() time.Time { return w.Now },
+		Users: map[string]string{w.Source.Name: w.Source.User}, Own: w.Own, Newest: w.Newest, Now: now,
 	}
 	for role, r := range rules {
 		o.Roles[role] = map[string]map[string]string{w.Source.Name: {access.Everything: "see"}}

@@ -1,0 +1,150 @@
+// Roles: how row rules are written, and where the settings say they are wrong.
+
+package main
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/upstream"
+)
+
+const rowsBefore = "sources: {twilio: {spec: twilio}}\nroles:\n  support:\n    twilio:\n      \"*\": see\n      rows:\n"
+
+func TestRowRulesAreRead(t *testing.T) {
+	c, err := parseConfig([]byte(rowsBefore+`        "*": {age: 30d, number: own}
+        calls: {age: 36h, number: [own, "+15551234567"]}
+        messages: {where: {status: sent, to: [a, b], from: {prefix: "+4"}, sid: {is: "${SID}"}, body: {in: [1, true]}}}
+        keys: all
+`), func(string) (string, bool) { return "SM1", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, rows := c.policy()
+	if want := (access.Roles{"support": {"twilio": {"*": "see"}}}); !reflect.DeepEqual(roles, want) {
+		t.Errorf("roles %v", roles)
+	}
+	want := access.RowRules{
+		"*":     {Age: 720 * time.Hour, Numbers: []string{"own"}},
+		"calls": {Age: 36 * time.Hour, Numbers: []string{"own", "+15551234567"}},
+		"messages": {Where: map[string]access.Match{
+			"status": {In: []string{"sent"}}, "to": {In: []string{"a", "b"}}, "from": {Prefix: "+4"}, "sid": {In: []string{"SM1"}}, "body": {In: []string{"1", "true"}},
+		}},
+		"keys": {Word: "all"},
+	}
+	if got := rows["support"]["twilio"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("rows\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		`        calls: {aeg: 30d}`:                              `line 7: unknown setting "aeg"; did you mean "age"?`,
+		`        calls: {age: 30x}`:                              `line 7: "30x" is no age; write 30d or 12h`,
+		`        calls: {age: 0d}`:                               `is no age`,
+		`        calls: {age: 99999999999d}`:                     `is no age`,
+		`        calls: {age: [1d]}`:                             `is no age`,
+		`        calls: {where: [a]}`:                            `line 7: want a block of names`,
+		`        calls: {where: {to: {prefx: a}}}`:               `line 7: unknown setting "prefx"; did you mean "prefix"?`,
+		`        calls: {where: {to: [[a]]}}`:                    `line 7: want a value or a list of values`,
+		`        calls: {number: {own: true}}`:                   `line 7: want a value or a list of values`,
+		`        calls: [all]`:                                   `line 7: want a block of settings`,
+		`        calls: &a {age: 1d}` + "\n        messages: *a": `line 8: aliases (*a) are not read here`,
+		"        calls: all\n        calls: none":                `line 8: "calls" is there twice, first in line 7`,
+		"        - calls":                                        `line 7: want a block of names`,
+	} {
+		if _, err := parseConfig([]byte(rowsBefore+text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"roles: {a: {twilio: see}}":          `line 1: want a block of subjects and levels`,
+		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4 or hide`,
+		"roles: {a: {twilio: {x: a, x: b}}}": `"x" is there twice`,
+	} {
+		if _, err := parseConfig([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A file with rules that are wrong for the API is found by check, too.
+func TestTheDocumentedRowRules(t *testing.T) {
+	text, err := os.ReadFile("../../docs/access.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "## Which records")
+	_, example, _ := strings.Cut(after, "```yaml\n")
+	example, _, ok := strings.Cut(example, "```")
+	if !ok {
+		t.Fatal("docs/access.md has no example of row rules")
+	}
+	c, err := parseConfig([]byte("sources: {twilio: {spec: twilio}}\n"+example), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := rowsGate(t, c); len(g.Words("support", "twilio")) < 20 {
+		t.Error("it has no row rules")
+	}
+}
+
+func rowsGate(t testing.TB, c *config) *access.Gate {
+	t.Helper()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, rows := c.policy()
+	g, err := access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: roles, Rows: rows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Whatever stands under rows, it is read or refused; what is read means
+// something or is refused by the gate, and a rule that is taken never finds
+// more than no rule.
+func FuzzRowRules(f *testing.F) {
+	for _, seed := range []string{
+		`{calls: {age: 30d, number: own}}`, `{"*": {where: {to: {prefix: "+4"}}}}`, `{calls: all, messages: parent, media: none}`, `{calls: {number: [own, 5, "+1"]}}`,
+		`[]`, `x`, `{calls: {where: {subresource_uris.events: [a, {b: c}]}}}`, `{usage_records: parent, alerts: {age: 1h}}`, `{calls: {age: -1d}}`, `{? [a] : b}`,
+	} {
+		f.Add(seed, `{"from":"+4","start_time":"Sun, 31 May 2026 12:00:00 +0000","call_sid":"CA1"}`)
+	}
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, rules, body string) {
+		c, err := parseConfig([]byte("sources: {twilio: {spec: twilio}}\nroles:\n  r:\n    twilio:\n      \"*\": see\n      rows: "+rules+"\n"), noEnv)
+		if err != nil || c.Roles["r"]["twilio"].rows == nil {
+			return
+		}
+		roles, rows := c.policy()
+		g, err := access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: roles, Rows: rows})
+		if err != nil {
+			return
+		}
+		who := understudy.Caller{Grant: &understudy.Grant{Role: "r"}}
+		for i, k := range spec.Kinds {
+			only := g.Only(who, "twilio", k.Name)
+			if word := g.Words("r", "twilio"); word != nil && (only == nil) != strings.HasSuffix(word[i], ": all") {
+				t.Fatalf("%s: %q, and a rule: %v", k.Name, word[i], only != nil)
+			}
+			if only == nil {
+				continue
+			}
+			found := only(&understudy.Record{Kind: k.Name, Body: []byte(body)})
+			if found && (!strings.HasPrefix(strings.TrimSpace(body), "{") || !g.Sees(who, "twilio", k.Name)) {
+				t.Fatalf("%s: %s is found", k.Name, body)
+			}
+		}
+	})
+}
