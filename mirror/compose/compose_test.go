@@ -34,7 +34,7 @@ type api struct {
 	src *understudy.Source
 }
 
-func start(t *testing.T) *api {
+func slow(t *testing.T) *api {
 	t.Helper()
 	s, err := slowapi.New(slowapi.Options{Records: 300, Seed: 7, Account: account, Token: "slowapitoken", Epoch: epoch})
 	if err != nil {
@@ -181,7 +181,7 @@ var lists = []list{
 var fields = map[string]string{"To": "to", "From": "from", "FriendlyName": "friendly_name", "CallSid": "call_sid", "PhoneNumber": "phone_number"}
 
 func TestComposedAnswersAreUpstreams(t *testing.T) {
-	a := start(t)
+	a := slow(t)
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
@@ -241,7 +241,7 @@ func (l *list) query(rng *rand.Rand, t *understudy.Target, records []*understudy
 }
 
 func TestMonitorListsNameUsAbsolutely(t *testing.T) {
-	a := start(t)
+	a := slow(t)
 	records := a.records("/v1/Alerts")
 	for _, query := range []string{"PageSize=3", "LogLevel=error&PageSize=2", "StartDate=2026-05-20&PageSize=50", "EndDate=2026-05-31&PageSize=2&Page=1"} {
 		_, want := a.ask("/v1/Alerts?" + query)
@@ -253,7 +253,7 @@ func TestMonitorListsNameUsAbsolutely(t *testing.T) {
 }
 
 func TestWhatCannotBeComposed(t *testing.T) {
-	a := start(t)
+	a := slow(t)
 	root := "/2010-04-01/Accounts/" + account
 	for target, want := range map[string]string{
 		"/Calls.json?Nonsense=1":                         `"Nonsense" is not a filter`,
@@ -274,7 +274,7 @@ func TestWhatCannotBeComposed(t *testing.T) {
 }
 
 func TestAPageEndsBeforeWhatItsTokenSays(t *testing.T) {
-	a := start(t)
+	a := slow(t)
 	path := "/2010-04-01/Accounts/" + account + "/Calls.json"
 	records := a.records(path)
 	for _, at := range []int{5, 10, 47} {

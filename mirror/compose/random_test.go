@@ -34,7 +34,7 @@ func requests() int {
 
 // rig is a still slowapi, and what is held of it.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	slow  *slowapi.Server
 	src   *understudy.Source
 	world *composetest.World
@@ -48,13 +48,13 @@ type rig struct {
 	kinds                                  map[string]int
 }
 
-func newRig(t *testing.T, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
+func newRig(t testing.TB, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
 	t.Helper()
 	return newRigOver(t, nil, seed, spec, quirks...)
 }
 
 // newRigOver is newRig over a store that keeps what walks read.
-func newRigOver(t *testing.T, held func(*rig) compose.Store, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
+func newRigOver(t testing.TB, held func(*rig) compose.Store, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
 	t.Helper()
 	slow, err := slowapi.New(slowapi.Options{Records: 300, Seed: seed%5 + 1, Account: account, Epoch: epoch, Quirks: quirks})
 	if err != nil {

@@ -1,0 +1,101 @@
+// Fuzz: raw queries, and tokens and values of filters alone.
+
+package compose_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+	"understudy/mirror/compose"
+	"understudy/upstream"
+)
+
+// paths are lists of several sorts: by number of filters, under a record, with
+// absolute links, of records whose id has two parts.
+var paths = []string{
+	root + "/Calls.json", root + "/Messages.json", "/v1/Alerts", "/v1/Events", root + "/Recordings.json", root + "/IncomingPhoneNumbers/Local.json",
+	root + "/Calls/CA1/Recordings.json", root + "/Conferences/CF1/Participants.json", root + "/Addresses.json", root + "/Keys.json", "/2010-04-01/Accounts.json",
+}
+
+// bodies are records of a shape that all lists can look at.
+var bodies = []string{
+	`{"sid":"CA2","account_sid":"` + account + `","to":"+15005550006","from":"a\"b\\","status":"completed","start_time":"Mon, 01 Jun 2026 12:00:00 +0000","date_created":"Mon, 01 Jun 2026 11:00:00 +0000","muted":true,"conference_sid":"CF1","call_sid":"CA1"}`,
+	`{"sid":"CA3","account_sid":"` + account + `","to":null,"from":7,"status":{},"start_time":null,"beta":false,"phone_number":"+1*5"}`,
+}
+
+// FuzzNew composes whatever a query asks for: it never panics, refusals and
+// answers are JSON, and an answer's links lead to lists that can be composed.
+func FuzzNew(f *testing.F) {
+	for i, q := range []string{
+		"", "PageSize=2&Page=1&PageToken=PACA2", "StartTime%3E=2026-05-01&StartTime<=2026&To=%2B1", "PageToken=PBCA3&PageSize=1", "Page=99999999999",
+		"PageSize=0", "DateSent=>=2024", "Beta=falſe", "LogLevel=error&StartDate=2026-05-20", "To&From=&To=x", "PageToken=after~a~b", "PageToken=PA", "understudy.order=asc",
+		"IncludeSoftDeleted=false", "PhoneNumber=1**", "x=%00", "EndDate=2026-05-20T10:00:00.5-0700", "CallSid=CA1&DateCreated<=05/20/2026 10:00:00 MST",
+	} {
+		f.Add(uint8(i), q)
+	}
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		f.Fatal(err)
+	}
+	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}
+	held := func(kind, id string) *understudy.Record {
+		return &understudy.Record{Kind: kind, ID: id, Body: []byte(bodies[0])}
+	}
+	var found []understudy.Found
+	for i, body := range bodies {
+		found = append(found, understudy.Found{Record: &understudy.Record{ID: "CA" + string(rune('2'+i)), Body: []byte(body)}, Place: understudy.Place(1000 - i)})
+	}
+	f.Fuzz(func(t *testing.T, path uint8, query string) {
+		aim, err := spec.Target("twilio", paths[int(path)%len(paths)], query)
+		if err != nil {
+			return
+		}
+		for range 2 {
+			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, Sole: true, OwnTokens: true})
+			var refused *compose.Refusal
+			if errors.As(err, &refused) {
+				if _, err := jsonspan.Document(refused.Body); err != nil || refused.Status != 400 || refused.Message == "" {
+					t.Fatalf("%s: refused with %d %s", aim.Key, refused.Status, refused.Body)
+				}
+				return
+			}
+			if err != nil {
+				if !errors.Is(err, understudy.ErrInvalid) {
+					t.Fatalf("%s: %v", aim.Key, err)
+				}
+				return
+			}
+			for ok := true; ok; ok = l.Again() {
+				for _, one := range found {
+					if !l.Take(one) {
+						break
+					}
+				}
+			}
+			p, err := l.Page(epoch)
+			if err != nil {
+				t.Fatalf("%s: %v", aim.Key, err)
+			}
+			if _, err := jsonspan.Document(p.Body); err != nil || jsonspan.Faithful(p.Body) != nil {
+				t.Fatalf("%s: %s", aim.Key, p.Body)
+			}
+			if p.Next.Zero() {
+				return
+			}
+			if aim, err = spec.Follow("twilio", p.Next.URI); err != nil {
+				t.Fatalf("%s: %v", p.Next, err)
+			}
+			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, Sole: true, OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {
+				t.Fatalf("%s: the next page %s: %v", p.Key, p.Next, err)
+			}
+		}
+	})
+}
+
+func start(l *compose.List) string {
+	id, _ := l.Start()
+	return id
+}
