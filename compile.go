@@ -221,6 +221,8 @@ func (k *Kind) checkForgets() error {
 		return fmt.Errorf("forgets.days: %d", f.Days)
 	case f.Days > 0 && k.Clock == "":
 		return fmt.Errorf("forgets.days: the kind needs a clock")
+	case f.Unlisted && f.Days == 0:
+		return fmt.Errorf("forgets.unlisted: it is about days")
 	case f.WithParent && k.Parent == "":
 		return fmt.Errorf("forgets.with_parent: the kind needs a parent")
 	case f.WithParent && (k.fields[k.Parent].Link == "" || k.fields[k.Parent].Link == AnyKind):

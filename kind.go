@@ -35,6 +35,7 @@ type Kind struct {
 type Forgets struct {
 	Days       int  `yaml:"days"`        // those whose clock is older; 0 = never
 	WithParent bool `yaml:"with_parent"` // those under a parent that is final
+	Unlisted   bool `yaml:"unlisted"`    // by Days: lists no longer show them either
 }
 
 // State is a condition on a record: Field's value is among In (or, when In is

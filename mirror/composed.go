@@ -149,7 +149,7 @@ func (m *Mirror) make(p *plan) (*made, error) {
 	}
 	begin := m.now()
 	w := &looking{Store: m.records, plan: p}
-	if days := p.target.Kind.Forgets.Days; days > 0 {
+	if days := p.target.Kind.Forgets.Days; p.target.Kind.Forgets.Unlisted {
 		w.none = begin.Unix() - int64(days)*24*60*60
 	}
 	if p.coverage.Above == "" {
