@@ -16,6 +16,8 @@ const (
 	ownColumns = understudy.OwnPrefix + "columns" // fields, in order, by commas
 	ownSort    = understudy.OwnPrefix + "sort"    // a field; "-" before it: the largest first
 	ownText    = understudy.OwnPrefix + "q"       // a condition in the words of the search
+	ownNarrow  = understudy.OwnPrefix + "narrow"  // a value of a facet, as a condition; may come several times
+	ownFacets  = understudy.OwnPrefix + "facets"  // "1": the page waits for its counts
 	ownCursor  = understudy.OwnPrefix + "cursor"  // where a searched list goes on
 )
 
@@ -28,14 +30,19 @@ type arrangement struct {
 	sort    *column   // nil = upstream's order
 	down    bool      // the largest first
 	text    string
+	narrow  []string // conditions that facets added
 	cursor  string
+	counted bool // counts are waited for; in no address of ours
 }
+
+// mostNarrow bounds how many conditions facets add.
+const mostNarrow = 20
 
 // searched reports whether upstream has no such list: it is found by searching
 // the records that are held.
-func (a arrangement) searched() bool { return a.sort != nil || a.text != "" }
+func (a arrangement) searched() bool { return a.sort != nil || a.text != "" || len(a.narrow) > 0 }
 
-// params are an arrangement in an address, its place in the list left out.
+// params are an arrangement in an address.
 func (a arrangement) params() understudy.Query {
 	var all understudy.Query
 	if len(a.columns) > 0 {
@@ -44,8 +51,14 @@ func (a arrangement) params() understudy.Query {
 	if a.text != "" {
 		all = append(all, understudy.Param{Name: ownText, Value: a.text})
 	}
+	for _, n := range a.narrow {
+		all = append(all, understudy.Param{Name: ownNarrow, Value: n})
+	}
 	if a.sort != nil {
 		all = append(all, understudy.Param{Name: ownSort, Value: a.order()})
+	}
+	if a.cursor != "" && a.searched() {
+		all = append(all, understudy.Param{Name: ownCursor, Value: a.cursor})
 	}
 	return all
 }
@@ -90,16 +103,24 @@ func (q *visit) arrange(ask *question, p understudy.Param) (taken bool, err erro
 		return true, q.arrangeOrder(ask, p.Value)
 	case ownText:
 		text := strings.TrimSpace(p.Value)
-		ask.tidy = ask.tidy && text == p.Value && text != ""
-		if a.text != "" && text != "" { // what a form adds narrows what was there
-			text, ask.tidy = a.text+" "+text, false
-		}
-		if text != "" {
+		ask.tidy = ask.tidy && text == p.Value && text != "" && a.text == ""
+		if a.text == "" {
 			a.text = text
 		}
+	case ownNarrow:
+		fresh := p.Value != "" && !slices.Contains(a.narrow, p.Value)
+		ask.tidy = ask.tidy && fresh
+		if fresh && len(a.narrow) == mostNarrow {
+			return true, badRequest("That are too many conditions", "Take some of them away.", nil)
+		}
+		if fresh {
+			a.narrow = append(a.narrow, p.Value)
+		}
+	case ownFacets:
+		a.counted = p.Value == "1"
 	case ownCursor:
+		ask.tidy = ask.tidy && p.Value != "" && a.cursor == ""
 		a.cursor = p.Value
-		ask.tidy = ask.tidy && p.Value != ""
 	default:
 		return false, nil
 	}
@@ -154,8 +175,50 @@ func (q *visit) arrangeOrder(ask *question, text string) error {
 		}
 	}
 	ask.tidy = ask.tidy && ask.sort == nil
+	if down && name == q.kind.Clock { // as it is anyway
+		ask.tidy = false
+		return nil
+	}
 	ask.sort, ask.down = c, down
 	return nil
+}
+
+// sortable makes the headings of a list's table lead to its order by them: the
+// largest first of numbers and moments, A first of text; then the other way;
+// then upstream's own.
+func (q *visit) sortable(ask *question, t *table) {
+	if _, ok := q.conditions(ask); !ok || !q.findable() || !q.asOf.at.IsZero() {
+		return
+	}
+	for i := range t.Heads {
+		h := &t.Heads[i]
+		if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, h.column.Name) != access.See {
+			continue
+		}
+		clock := h.column.Name == q.kind.Clock
+		to := *ask
+		to.cursor = ""
+		switch {
+		case ask.sort == nil && clock:
+			h.Order, to.sort, to.down = "descending", h.column, false
+		case ask.sort != h.column:
+			to.sort, to.down = h.column, h.column.digits || h.column.shape == moment
+			if clock {
+				to.sort = nil
+			}
+		default:
+			h.Order = "ascending"
+			if ask.down {
+				h.Order = "descending"
+			}
+			if first := h.column.digits || h.column.shape == moment; ask.down == first && !clock {
+				to.down = !ask.down
+			} else {
+				to.sort = nil
+			}
+		}
+		h.Href = to.address(q.kind, "", ask.filters(), nil)
+	}
 }
 
 // chosen are the columns of a list: those that were chosen or else the kind's,

@@ -30,13 +30,20 @@ const piece = 64 << 10
 
 // supply gives the records of an export one after another. rest says why there
 // are more than it gave, "" when there are none.
-type supply func(ctx context.Context, take func(*kindPlan, access.Row) error) (rest string, err error)
+type supply func(ctx context.Context, take func(exported) error) (rest string, err error)
+
+// exported is one record of an export.
+type exported struct {
+	kind *kindPlan
+	row  access.Row
+	hit  *understudy.SearchHit // nil: it was not searched for
+}
 
 // writing is how an export is written: what comes first, each row, and what
 // comes last; rest is not empty when rows are missing.
 type writing interface {
 	begin(dst []byte) []byte
-	row(dst []byte, k *kindPlan, row access.Row) []byte
+	row(dst []byte, one exported) []byte
 	end(dst []byte, rows int, rest string) []byte
 }
 
@@ -98,12 +105,12 @@ func (q *visit) export(name string, w writing, mime string, from supply) error {
 	return e.finish()
 }
 
-func (e *export) take(k *kindPlan, row access.Row) error {
+func (e *export) take(one exported) error {
 	if e.rows == e.q.v.ExportRows {
 		return errEnough
 	}
 	e.rows++
-	if e.buf = e.w.row(e.buf, k, row); len(e.buf) >= piece {
+	if e.buf = e.w.row(e.buf, one); len(e.buf) >= piece {
 		return e.flush()
 	}
 	return nil
@@ -184,7 +191,7 @@ func (q *visit) fileName(parts ...string) string {
 func (q *visit) exportList(ask *question) error {
 	columns := q.chosen(ask)
 	w, mime := q.writingOf(columns, false)
-	return q.export(q.fileName(q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(*kindPlan, access.Row) error) (string, error) {
+	return q.export(q.fileName(q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		if err := q.v.Gate.Read(q.caller, ask.target); err != nil {
 			return "", err
 		}
@@ -198,7 +205,7 @@ func (q *visit) exportList(ask *question) error {
 }
 
 // walk reads a list from its newest page on.
-func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(*kindPlan, access.Row) error) (rest string, err error) {
+func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
 	whole := q.asOf.at.IsZero()
 	for first := true; ; first = false {
 		r := q.readOn(ctx, t, whole, first)
@@ -222,7 +229,7 @@ func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(*kindP
 			return "", fmt.Errorf("viewer: export: upstream answered %d", r.answer.Page.Status)
 		}
 		for _, row := range r.view.Rows() {
-			if err := take(q.kind, row); err != nil {
+			if err := take(exported{q.kind, row, nil}); err != nil {
 				return "", err
 			}
 		}
@@ -238,4 +245,38 @@ func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(*kindP
 			return "", fmt.Errorf("viewer: export: %s is followed by itself", former)
 		}
 	}
+}
+
+// exportFound sends everything a search finds, page by page. columns are those of
+// a list; without them rows say of which kind they are.
+func (q *visit) exportFound(name string, search understudy.SearchAsk, columns []*column) error {
+	w, mime := q.writingOf(columns, columns == nil)
+	return q.export(name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
+		search.Limit, search.Facets = understudy.MostHits, false
+		window, rest := 0, ""
+		for {
+			r, err := q.v.Search.Find(ctx, q.caller, search)
+			if err != nil {
+				return "", err
+			}
+			if r.Window > 0 && r.More {
+				window = r.Window
+			}
+			for _, h := range q.hits(r) {
+				if err := take(exported{h.kind, h.row, h.SearchHit}); err != nil {
+					return "", err
+				}
+			}
+			switch {
+			case r.Next == "" && window > 0:
+				rest = "only the newest " + thousands(int64(window)) + " matches can be had in this order"
+				return rest, nil
+			case r.Next == "":
+				return "", nil
+			case r.Next == search.Cursor:
+				return "", fmt.Errorf("viewer: export: a search is followed by itself")
+			}
+			search.Cursor = r.Next
+		}
+	})
 }

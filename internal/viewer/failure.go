@@ -25,6 +25,7 @@ type problem struct {
 	Known []string // the words that would have been right, nearest first
 	Href  string   // where to go; "" = home
 	Link  string   // the text of that link
+	Wrong *pointer // the place in what was asked, when there is one
 	kind  error
 }
 

@@ -21,6 +21,7 @@ type form struct {
 	Chips  []chip
 	Zone   string // what the moments in it mean
 	Clear  string
+	Sorted bool // by a column
 }
 
 // input is one labelled control.
@@ -42,14 +43,19 @@ type option struct {
 // chip is a filter that is set, with the address that unsets it.
 type chip struct{ Label, Text, Remove string }
 
-func (q *visit) form(ask *question) form {
-	paging := ask.list.paging
-	filters := ask.query.Without(func(p understudy.Param) bool { return isPosition(paging, p.Name) })
-	f := form{Action: q.kind.href, Zone: q.zone.String()}
+func (q *visit) form(asked *question) form {
+	ask, paging := new(question), asked.list.paging
+	*ask = *asked
+	ask.cursor = ""
+	filters := ask.filters()
+	f := form{Action: q.kind.href, Zone: q.zone.String(), Sorted: ask.sort != nil}
 	if q.kind.pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: ownList, Value: ask.list.slug})
 	}
 	f.Hidden = append(f.Hidden, ownVars(ask.vars)...)
+	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
+	f.Hidden = append(f.Hidden, ask.asOf.param()...)
+	q.formText(ask, &f)
 	for i, name := range ask.list.needs {
 		f.Inputs = append(f.Inputs, ask.needInput(i, name))
 	}
@@ -70,14 +76,40 @@ func (q *visit) form(ask *question) form {
 		size, _ := filters.Get(paging.Size)
 		f.Inputs = append(f.Inputs, sizes(paging, size))
 	}
-	if q.kind.remembered() {
-		f.Inputs = append(f.Inputs, q.asOfInput())
-	}
 	if len(f.Chips) > 0 {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
-		f.Clear = ask.address(q.kind, "", rest, nil)
+		plain := *ask
+		plain.arrangement = arrangement{columns: ask.columns}
+		f.Clear = plain.address(q.kind, "", rest, nil)
 	}
 	return f
+}
+
+// formText is the box for what upstream has no filter for, and the chips of what
+// is in it.
+func (q *visit) formText(ask *question, f *form) {
+	if !q.findable() || !q.kind.remembered() || !q.asOf.at.IsZero() {
+		return
+	}
+	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text, Hint: "late duration>60"})
+	less := func(change func(a *arrangement)) string {
+		at := *ask
+		change(&at.arrangement)
+		return at.address(q.kind, "", ask.filters(), nil)
+	}
+	if ask.text != "" {
+		f.Chips = append(f.Chips, chip{"Has", ask.text, less(func(a *arrangement) { a.text = "" })})
+	}
+	for i, n := range ask.narrow {
+		f.Chips = append(f.Chips, chip{"Only", n, less(func(a *arrangement) { a.narrow = slices.Delete(slices.Clone(a.narrow), i, i+1) })})
+	}
+	if ask.sort != nil {
+		order := ask.sort.title + ", smallest first"
+		if ask.down {
+			order = ask.sort.title + ", largest first"
+		}
+		f.Chips = append(f.Chips, chip{"Sorted by", order, less(func(a *arrangement) { a.sort = nil })})
+	}
 }
 
 // needInput asks for what names the record the list lies under.

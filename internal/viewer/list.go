@@ -25,15 +25,21 @@ type listPage struct {
 	Form    form
 	Rollup  *rollup
 	Table   table
-	Newest  string
-	Newer   string
-	Older   string
-	NoOlder string // why there is no way on, when there are older records
+	turning
 	Columns columnForm
 	Exports []download
+	Moment  *momentForm // nil: the kind has no past
+	Counts  counts
+	Found   []string // what to know of records that were searched for
 	AsOf    *when
 	Then    bool   // the page shows an earlier moment
 	Live    string // the feed of the kind's changes
+}
+
+// turning is where the pages of a list lead.
+type turning struct {
+	Newest, Newer, Older string
+	NoOlder              string // why there is no way on, when there are older records
 }
 
 // download is one form of the list as data.
@@ -43,9 +49,8 @@ type download struct{ Href, Text, Hint string }
 // the page as upstream wrote it.
 func (q *visit) exports(ask *question) []download {
 	whole := *ask
-	whole.columns = q.chosen(ask)
-	filters := ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) })
-	at := func(form string) string { return whole.address(q.kind, form, filters, nil) }
+	whole.columns, whole.cursor = q.chosen(ask), ""
+	at := func(form string) string { return whole.address(q.kind, form, ask.filters(), nil) }
 	all := []download{
 		{at(csvSuffix), "CSV", "for spreadsheets"}, {at(dataSuffix), "JSON", "one document"}, {at(linesSuffix), "JSON lines", "a record a line"},
 	}
@@ -87,14 +92,20 @@ func (v *Viewer) list(q *visit) error {
 	switch {
 	case ask.target == nil:
 		return q.lacking(ask)
+	case ask.searched():
+		return q.foundList(ask)
 	case q.data == csvSuffix, q.data == linesSuffix, q.data == dataSuffix && len(ask.columns) > 0:
 		return q.exportList(ask)
 	}
+	counted, end := q.listCounting(ask)
+	defer end()
 	view, own, done, err := q.open(ask.target)
 	if err != nil || done {
 		return err
 	}
-	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), q.listPage(ask, view, own.wait(q)))
+	p := q.listPage(ask, view, own.wait(q))
+	p.Counts = counted()
+	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 
 func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
@@ -109,6 +120,7 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 		caption += ", newest first"
 	}
 	p.Table = q.table(s, caption, q.chosen(ask), rows)
+	q.sortable(ask, &p.Table)
 	p.Live = q.live(ask)
 	if ask.target.First && q.asOf.at.IsZero() {
 		p.Rollup = q.rollup(ask, s, rows)
@@ -129,7 +141,7 @@ func (q *visit) live(ask *question) string {
 // listFrame is what a list's page has around its rows.
 func (q *visit) listFrame(ask *question) *listPage {
 	p := &listPage{
-		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(ask), Exports: q.exports(ask),
+		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(ask), Exports: q.exports(ask), Moment: q.momentForm(ask),
 	}
 	of := ask.list.parent
 	if id := of.id(ask.value(q.source)); id != "" && q.seesKind(of.kind) {

@@ -312,9 +312,3 @@ func errorDocs(template string) string {
 
 // Href is the address of the kind's page.
 func (k *kindPlan) Href() string { return k.href }
-
-// Look is the class of the column's cells.
-func (c *column) Look() string { return c.class }
-
-// Heading is the column's title as it begins a line.
-func (c *column) Heading() string { return c.heading }

@@ -211,7 +211,7 @@ func (q *visit) checkBack(ask *question) error {
 		return err
 	}
 	for _, p := range params {
-		if !isPosition(ask.list.paging, p.Name) {
+		if !isPosition(ask.list.paging, p.Name) && p.Name != ownCursor {
 			return badRequest(ownBack+" holds "+clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
 		}
 	}
@@ -234,7 +234,7 @@ func (q *visit) unknownParam(ask *question, name string) error {
 			known = append(known, n)
 		}
 	}
-	return unknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownSort, ownText), nil)
+	return unknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownText, ownNarrow, ownSort), nil)
 }
 
 // offers reports whether the caller may use a list's filter.

@@ -35,7 +35,7 @@ const keepBuffer = 1 << 20
 func readPages(fs *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: fs}
 	funcs := template.FuncMap{"upper": upperFirst, "count": thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html", "templates/timeline.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html")
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +69,7 @@ type frame struct {
 	Nav     nav
 	Banners []banner
 	Typed   string // what the search box holds
+	Finds   bool   // it takes words, too
 	Zone    zoneMenu
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
@@ -120,7 +121,7 @@ func (q *visit) render(status int, page, title string, main any) error {
 	}()
 	began := q.v.Now()
 	f := frame{
-		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Then: q.then(), Notice: q.notice(), Version: q.v.Version,
+		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Then: q.then(), Notice: q.notice(), Version: q.v.Version,
 		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Keys: p.files.address["keys.js"], Jumps: q.jumps(), Icon: p.files.address["icon.svg"],
 		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
 		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
@@ -191,6 +192,9 @@ func (q *visit) write(status int, contentType string, body []byte) {
 
 // how says how an answer came, in words.
 func (q *visit) how() string {
+	if q.found {
+		return "found in held records"
+	}
 	if q.answer == nil {
 		return ""
 	}

@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"slices"
@@ -16,6 +17,13 @@ type searchPage struct {
 	Typed   string
 	Matches []link
 	Sources []searchable
+	Finds   bool     // words are searched for, too
+	Kinds   []option // to look in
+	Orders  []option
+	Narrow  []string
+	Wrong   *pointer   // a mistake in what was typed
+	Found   *foundPage // nil: nothing was searched for
+	Shelf   *shelf
 }
 
 // searchable is what can be typed of one source.
@@ -27,24 +35,69 @@ type searchable struct {
 
 type prefixHelp struct{ Prefix, Kind, Href string }
 
-// maxTyped bounds what may be typed, in bytes.
-const maxTyped = 200
+// maxTyped and maxSought bound what may be typed, in bytes: a name alone, and
+// words where they are searched for.
+const maxTyped, maxSought = 200, 2000
 
 func searchHref(text string) string {
 	return "/search?" + understudy.Query{{Name: "q", Value: text}}.String()
 }
 
-// search moves on to the one page that was meant, shows those that may have
-// been, or says what can be typed. It looks at what was typed and at nothing
-// held, but for ids two kinds could have.
+// search moves on to the one page that was meant, or shows those that may have
+// been, what was found, or what can be typed. To find a page it looks at what was
+// typed and at nothing held, but for ids two kinds could have.
 func (v *Viewer) search(q *visit) error {
-	typed := strings.TrimSpace(q.r.URL.Query().Get("q"))
-	if len(typed) > maxTyped {
-		return badRequest("That is too long to be an id or a number", "Paste the id alone.", nil)
+	s, err := q.seeking()
+	if err != nil {
+		return err
 	}
-	q.typed = typed
-	matches := q.matches(typed)
+	most := maxTyped
+	if v.Search != nil {
+		most = maxSought
+	}
+	if len(s.text) > most {
+		return badRequest("That is too long to search for", "Paste an id alone, or take the words that matter.", nil)
+	}
+	q.typed = s.text
+	var matches []link
+	if s.plain() && len(s.text) <= maxTyped {
+		matches = q.matches(s.text)
+	}
 	if q.data != "" {
+		return q.searchData(s, matches)
+	}
+	if len(matches) == 1 {
+		q.goBack(matches[0].Href)
+		q.w.Header().Set("Cache-Control", "private, no-store")
+		return nil
+	}
+	p := searchPage{Typed: s.text, Matches: matches, Sources: q.searchables(), Finds: v.Search != nil, Narrow: s.narrow}
+	status, title := http.StatusOK, "Search"
+	if p.Finds {
+		p.Kinds, p.Orders = q.kindOptions(s), orderOptions(s)
+		if query := s.query(); query != "" || len(s.kinds) > 0 {
+			if p.Found, p.Wrong, err = q.find(s); err != nil {
+				return err
+			}
+			title = clip(query) + " · Search"
+		}
+		if p.Shelf, err = q.shelf(s, p.Found != nil); err != nil {
+			return err
+		}
+	}
+	if p.Wrong != nil {
+		status = http.StatusBadRequest
+	}
+	return q.render(status, "search", title, p)
+}
+
+// searchData is a search as data: the pages that may be meant, else all that is
+// found.
+func (q *visit) searchData(s *seeking, matches []link) error {
+	if q.v.Search == nil && q.data != dataSuffix {
+		return notFound("Nothing can be searched here", "This server keeps no index.", "")
+	}
+	if q.v.Search == nil || len(matches) > 0 && q.data == dataSuffix || s.query() == "" && len(s.kinds) == 0 {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
@@ -55,12 +108,36 @@ func (v *Viewer) search(q *visit) error {
 		}
 		return q.sendJSON(map[string]any{"matches": all})
 	}
-	if len(matches) == 1 {
-		q.w.Header().Set("Cache-Control", "private, no-store")
-		http.Redirect(q.w, q.r, matches[0].Href, http.StatusSeeOther)
-		return nil
+	first := s.first()
+	err := q.exportFound(q.fileName("search"), first.ask(), nil)
+	if wrong := syntaxOf(err); wrong != nil {
+		return &problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why), kind: wrong.Kind}
 	}
-	return q.render(http.StatusOK, "search", "Open", searchPage{typed, matches, q.searchables()})
+	return err
+}
+
+// kindOptions are the kinds to look in that the caller sees.
+func (q *visit) kindOptions(s *seeking) []option {
+	all := []option{{"", "everything", len(s.kinds) == 0}}
+	for _, src := range q.v.sources {
+		if !q.sees(src) {
+			continue
+		}
+		for _, k := range src.kinds {
+			if k.remembered() && q.seesKind(k) && !slices.ContainsFunc(all, func(o option) bool { return o.Value == k.Name }) {
+				all = append(all, option{k.Name, upperFirst(k.Title), slices.Contains(s.kinds, k.Name)})
+			}
+		}
+	}
+	return all
+}
+
+func orderOptions(s *seeking) []option {
+	all := slices.Clone(orders)
+	for i := range all {
+		all[i].Selected = all[i].Value == s.sort
+	}
+	return all
 }
 
 // matches are the pages a text may mean, of every source the caller may ask.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/jsonspan"
 )
@@ -23,7 +24,7 @@ type csvWriting struct {
 func (w *csvWriting) begin(dst []byte) []byte {
 	var names []string
 	if w.kinds {
-		names = append(names, "source", "kind")
+		names = append(names, "source", "kind", "id", "time", "found")
 	}
 	for _, c := range w.columns {
 		names = append(names, c.Name)
@@ -31,15 +32,31 @@ func (w *csvWriting) begin(dst []byte) []byte {
 	return appendRecord(dst, names)
 }
 
-func (w *csvWriting) row(dst []byte, k *kindPlan, row access.Row) []byte {
-	cells := make([]string, 0, len(w.columns)+2)
+func (w *csvWriting) row(dst []byte, one exported) []byte {
+	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
-		cells = append(cells, k.source.Name, k.Name)
+		cells = append(cells, one.kind.source.Name, one.kind.Name, one.row.ID)
+		at := ""
+		if c := one.kind.byField[one.kind.Clock]; c != nil {
+			at = w.text(c, one.row.Field(c.Name))
+		}
+		cells = append(cells, at, harmless(foundText(one.hit)))
 	}
 	for _, c := range w.columns {
-		cells = append(cells, w.text(c, row.Field(c.Name)))
+		cells = append(cells, w.text(c, one.row.Field(c.Name)))
 	}
 	return appendRecord(dst, cells)
+}
+
+// foundText is where the words of a search were found.
+func foundText(h *understudy.SearchHit) string {
+	var all []string
+	if h != nil {
+		for _, s := range h.Snippets {
+			all = append(all, s.Text)
+		}
+	}
+	return strings.Join(all, " … ")
 }
 
 func (w *csvWriting) text(c *column, v access.Value) string {
@@ -112,8 +129,8 @@ type linesWriting struct {
 
 func (w *linesWriting) begin(dst []byte) []byte { return dst }
 
-func (w *linesWriting) row(dst []byte, k *kindPlan, row access.Row) []byte {
-	return append(w.object(dst, k, row), '\n')
+func (w *linesWriting) row(dst []byte, one exported) []byte {
+	return append(w.object(dst, one.kind, one.row), '\n')
 }
 
 func (w *linesWriting) object(dst []byte, k *kindPlan, row access.Row) []byte {
@@ -161,14 +178,20 @@ type jsonWriting struct {
 	some bool // a record is written
 }
 
-func (w *jsonWriting) begin(dst []byte) []byte { return append(dst, `{"rows":[`...) }
+func (w *jsonWriting) begin(dst []byte) []byte {
+	if w.kinds { // programs that open pages look here
+		dst = append(dst, `{"matches":[],"rows":[`...)
+		return dst
+	}
+	return append(dst, `{"rows":[`...)
+}
 
-func (w *jsonWriting) row(dst []byte, k *kindPlan, row access.Row) []byte {
+func (w *jsonWriting) row(dst []byte, one exported) []byte {
 	if w.some {
 		dst = append(dst, ',')
 	}
 	w.some = true
-	return w.object(append(dst, '\n'), k, row)
+	return w.object(append(dst, '\n'), one.kind, one.row)
 }
 
 func (w *jsonWriting) end(dst []byte, rows int, rest string) []byte {

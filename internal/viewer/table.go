@@ -14,10 +14,24 @@ import (
 type table struct {
 	Caption string
 	Columns []*column
+	Heads   []heading
 	Rows    []listRow
 	Wide    bool // more columns than fit any screen; the table scrolls in its box
 	Many    bool // more than fit a middling one; cells may take two lines there
 }
+
+// heading is the head of a column.
+type heading struct {
+	column *column
+	Order  string // of aria-sort; "" = the table is not in its order
+	Href   string // the table in another order by it
+}
+
+// Look is the class of the column's cells.
+func (h heading) Look() string { return h.column.class }
+
+// Text is what the column is called.
+func (h heading) Text() string { return h.column.heading }
 
 type listRow struct {
 	Failed bool
@@ -30,6 +44,10 @@ const manyFrom, wideFrom = 9, 11
 // table draws records of a sheet's kind.
 func (q *visit) table(s *sheet, caption string, columns []*column, rows []access.Row) table {
 	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
+	t.Heads = make([]heading, len(columns))
+	for i, c := range columns {
+		t.Heads[i].column = c
+	}
 	t.Rows = make([]listRow, len(rows))
 	cells := make([]cell, len(rows)*len(columns))
 	for i, row := range rows {

@@ -51,9 +51,11 @@ type Options struct {
 	Jobs    Jobs    // promised work; nil: no page of it
 	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
 	// newest page says how many records came since. "": it does not.
-	Feed  string
-	Media Media  // contents of records; nil: none is played or shown
-	Seals *Seals // of their addresses; nil: new ones, as with every New
+	Feed   string
+	Search Search // finds records by words and conditions; nil: search opens ids and numbers alone
+	Shelf  Shelf  // keeps searches under names; nil: none is kept
+	Media  Media  // contents of records; nil: none is played or shown
+	Seals  *Seals // of their addresses; nil: new ones, as with every New
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot

@@ -30,6 +30,7 @@ type visit struct {
 	source   *sourcePlan
 	kind     *kindPlan
 	answer   *understudy.Answer // what the mirror said, for the footer
+	found    bool               // the page shows what a search found
 	typed    string             // what was put in the search box
 	compared comparison         // the moments whose versions are compared
 	versions int                // how many versions a timeline shows; 0 = a few

@@ -74,3 +74,14 @@ if (live) {
   addEventListener("pagehide", () => feed?.close());
   start();
 }
+
+// Counts that were not there in time are fetched after the page and put in their place.
+for (const at of document.querySelectorAll("[data-late]")) {
+  fetch(at.dataset.late).then((r) => r.ok ? r.text() : Promise.reject()).then((text) => {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    for (const id of [at.id, "total"]) {
+      const came = page.getElementById(id);
+      if (came && !came.dataset.late) document.getElementById(id)?.replaceWith(came);
+    }
+  }).catch(() => { /* the link is still there */ });
+}

@@ -1,0 +1,256 @@
+// Find: records by words and conditions, from those that are held: what a list
+// asks of the search, and the rows of what it finds.
+
+package viewer
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// Search finds records by words and conditions; search.Searcher fills it.
+type Search interface {
+	// Find answers a search as its caller may see it. Errors: a
+	// *understudy.SyntaxError, ErrInvalid, ErrForbidden, and those of the store.
+	Find(ctx context.Context, c understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error)
+}
+
+// conditions are a list's path, filters and own condition as one query of the
+// search. ok is false when the search has no words for one of them.
+func (q *visit) conditions(ask *question) (text string, ok bool) {
+	if ask.target == nil || !q.kind.remembered() {
+		return "", false
+	}
+	var parts []string
+	if ask.text != "" {
+		parts = append(parts, grouped(ask.text))
+	}
+	parts = append(parts, ask.narrow...)
+	for _, v := range ask.target.Vars {
+		part, known := q.underCondition(ask, v.Name, v.Value)
+		if !known {
+			return "", false
+		}
+		parts = append(parts, part)
+	}
+	for field, value := range ask.list.Only {
+		parts = append(parts, field+"="+quote(value))
+	}
+	slices.Sort(parts[len(parts)-len(ask.list.Only):])
+	for _, p := range ask.query {
+		f := ask.list.Filter(p.Name)
+		switch {
+		case f != nil:
+			part := condition(q.kind.Field(f.Field), f, p.Value)
+			if part == "" {
+				return "", false
+			}
+			parts = append(parts, part)
+		case p.Name != ask.list.paging.Size && !isPosition(ask.list.paging, p.Name):
+			return "", false
+		}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " "), true
+}
+
+// underCondition is what a variable of the list's path asks of its records: the
+// field of that name holds it. "" when nothing has to be asked: what the source
+// fills for everyone, and the role does not see.
+func (q *visit) underCondition(ask *question, name, value string) (text string, ok bool) {
+	f := q.kind.Field(words(name))
+	seen := f != nil && q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, f.Name) == access.See
+	if fill, own := q.source.fill(name); own && fill == value && !seen {
+		return "", true
+	}
+	if !seen {
+		return "", false
+	}
+	return f.Name + "=" + quote(value), true
+}
+
+// condition is a filter of upstream's in the words of the search, "" when there
+// are none.
+func condition(field *understudy.Field, f *understudy.Filter, value string) string {
+	if field == nil {
+		return ""
+	}
+	sign := map[string]string{"": "=", "is": "=", "day": ":", "since": ">=", "before": "<", "until": "<=", "contains": ":"}[f.Op]
+	switch {
+	case sign == "":
+		return ""
+	case f.Op == "until" && f.Whole:
+		return "" // up to the end of a day, month or year: not what <= says
+	case sign == "=" && field.Class == understudy.ClassPhone:
+		sign = ":"
+	case f.Op == "contains":
+		return field.Name + ":" + quote(value) + "*"
+	}
+	return field.Name + sign + quote(value)
+}
+
+// quote is a value in the words of the search.
+func quote(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+}
+
+// grouped is a condition that others can be put beside: either-or is put in
+// parentheses.
+func grouped(text string) string {
+	if strings.Contains(text, " OR ") {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+// findable reports whether lists can be searched at all.
+func (q *visit) findable() bool { return q.v.Search != nil }
+
+// searchAsk is a list as a search; a problem when it cannot be one.
+func (q *visit) searchAsk(ask *question) (understudy.SearchAsk, error) {
+	var none understudy.SearchAsk
+	switch {
+	case !q.findable():
+		return none, badRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
+	case !q.asOf.at.IsZero():
+		return none, &problem{
+			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
+			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
+		}
+	}
+	if err := q.v.Gate.Read(q.caller, ask.target); err != nil {
+		return none, err
+	}
+	text, ok := q.conditions(ask)
+	if !ok {
+		return none, badRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
+	}
+	return understudy.SearchAsk{Text: text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Sort: ask.searchOrder(q.kind)}, nil
+}
+
+// searchOrder is the order in the words of the search.
+func (a arrangement) searchOrder(k *kindPlan) string {
+	if a.sort != nil && a.sort.Name == k.Clock && !a.down {
+		return "oldest"
+	}
+	return a.order()
+}
+
+// hit is one record found, as a row.
+type hit struct {
+	*understudy.SearchHit
+	kind *kindPlan
+	row  access.Row
+}
+
+// hits are the rows of what was found; what the gate does not let through any
+// more is left out.
+func (q *visit) hits(r *understudy.SearchResult) []hit {
+	all := make([]hit, 0, len(r.Hits))
+	for i := range r.Hits {
+		h := &r.Hits[i]
+		s := q.v.byName[h.Source]
+		if s == nil || s.byName[h.Kind] == nil || !q.sees(s) {
+			continue
+		}
+		row, err := q.v.Gate.Seen(q.caller, h.Source, h.Kind, h.Body)
+		if err != nil {
+			q.v.Logger.WarnContext(q.ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
+			continue
+		}
+		all = append(all, hit{h, s.byName[h.Kind], row})
+	}
+	return all
+}
+
+// foundList is a list that upstream has no such form of.
+func (q *visit) foundList(ask *question) error {
+	search, err := q.searchAsk(ask)
+	if err != nil {
+		return err
+	}
+	if q.data != "" {
+		return q.exportFound(q.fileName(q.source.Name, q.kind.Name), search, q.chosen(ask))
+	}
+	counted, end := q.listCounting(ask)
+	defer end()
+	search.Cursor, search.Limit = ask.cursor, min(ask.pageSize(), understudy.MostHits)
+	own := q.v.numbers.begin(q)
+	result, err := q.v.Search.Find(q.ctx, q.caller, search)
+	if err != nil {
+		return q.refusedSearch(ask, err)
+	}
+	q.found = true
+	p := q.listFrame(ask)
+	s := q.sheet(q.kind, ask.vars, own.wait(q))
+	s.filters = q.phoneFilters(ask.list)
+	var rows []access.Row
+	for _, h := range q.hits(result) {
+		rows = append(rows, h.row)
+	}
+	p.Table = q.table(s, p.Heading, q.chosen(ask), rows)
+	q.sortable(ask, &p.Table)
+	p.Found, p.Counts = q.foundNotes(result, q.source, q.kind), counted()
+	q.turnFound(ask, p, result)
+	return q.render(200, "list", upperFirst(q.kind.Title), p)
+}
+
+// pageSize is how many rows the list's page has.
+func (ask *question) pageSize() int {
+	size, _ := ask.query.Get(ask.list.paging.Size)
+	n := 0
+	for _, c := range size {
+		if c < '0' || c > '9' || n > understudy.MostHits {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	if n == 0 {
+		n = ask.list.paging.Default
+	}
+	return max(n, 1)
+}
+
+// turnFound works out where the pages of a search lead.
+func (q *visit) turnFound(ask *question, p *listPage, r *understudy.SearchResult) {
+	at := *ask
+	to := func(cursor string, back []string) string {
+		at.cursor = cursor
+		return at.address(q.kind, "", ask.filters(), back)
+	}
+	if ask.cursor != "" {
+		p.Newest = to("", nil)
+	}
+	if n := len(ask.back); n > 0 {
+		newer, err := understudy.ParseQuery(ask.back[n-1])
+		cursor, _ := newer.Get(ownCursor)
+		if err == nil {
+			p.Newer = to(cursor, ask.back[:n-1])
+		}
+	}
+	if r.Next != "" {
+		here := ""
+		if ask.cursor != "" {
+			here = understudy.Query{{Name: ownCursor, Value: ask.cursor}}.String()
+		}
+		p.Older = to(r.Next, append(slices.Clone(ask.back), here))
+	}
+}
+
+// refusedSearch is an error of the search's about a list: its condition cannot
+// be understood, or says more than the role sees.
+func (q *visit) refusedSearch(ask *question, err error) error {
+	wrong := syntaxOf(err)
+	if wrong == nil {
+		return err
+	}
+	plain := *ask
+	plain.arrangement = arrangement{columns: ask.columns}
+	return &problem{
+		Title: "This cannot be searched for", Hint: upperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
+		Href: plain.address(q.kind, "", ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
+	}
+}

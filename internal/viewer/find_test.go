@@ -1,0 +1,396 @@
+// Find: searches, facets, orders and saved searches, by the real searcher over
+// records of slowapi.
+
+package viewer
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/search"
+	"understudy/internal/store"
+)
+
+// seer is the gate as the searcher has it.
+type seer struct{ *access.Gate }
+
+func (s seer) Fully(c understudy.Caller, source, kind, field string) bool {
+	return s.Level(c, source, kind, field) == access.See
+}
+
+func (s seer) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	v, err := s.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Shape: r.Shape, Status: 200, Body: r.Body})
+	if err != nil {
+		return nil, err
+	}
+	return v.Body, nil
+}
+
+// searched lets a viewer search some pages of slowapi's.
+func searched(t testing.TB) func(*Options) {
+	return func(o *Options) {
+		mem := store.NewMemory(store.Options{Now: func() time.Time { return noon }})
+		src := o.Sources[0]
+		for _, path := range []string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"} {
+			for next := "/2010-04-01/Accounts/" + account + path + "?PageSize=100"; next != ""; {
+				at, query, _ := strings.Cut(next, "?")
+				target, err := src.Spec.Target("twilio", at, query)
+				must(t, err)
+				page, err := o.Mirror.(*keeper).fetch(t.Context(), understudy.Fetch{Target: target, Reason: understudy.Waiting})
+				must(t, err)
+				_, err = mem.Save(t.Context(), page)
+				must(t, err)
+				next = ""
+				if !page.Next.Zero() {
+					next = page.Next.URI
+				}
+			}
+		}
+		found, err := search.New(search.Options{
+			Sources: o.Sources, Store: mem, Gate: seer{o.Gate}, Notes: mem, Key: bytes.Repeat([]byte{7}, 32), Now: func() time.Time { return noon },
+		})
+		must(t, err)
+		o.Search, o.Shelf = found, found
+		t.Cleanup(func() { must(t, mem.Close()) })
+	}
+}
+
+// column is the texts of one column of a page's first table.
+func columnOf(page, heading string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?s)<td[^>]* data-t="`+heading+`"[^>]*>(.*?)</td>`).FindAllStringSubmatch(page, -1) {
+		all = append(all, html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")))
+	}
+	return all
+}
+
+func TestSortedList(t *testing.T) {
+	h := open(t, searched(t))
+	page := h.page("/twilio/calls", all)
+	if !strings.Contains(page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=start_time">Started</a>`) {
+		t.Error("the list does not say that it is newest first, or how to turn it round")
+	}
+	to := href(page, "Duration")
+	if to != "/twilio/calls?understudy.sort=-duration" {
+		t.Fatalf("sorting by duration is %q", to)
+	}
+	numbers := func(page string) []int {
+		var all []int
+		for _, text := range columnOf(page, "Duration") {
+			if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
+				all = append(all, n)
+			}
+		}
+		return all
+	}
+	page = h.page(to, all)
+	wellFormed(t, to, page)
+	down := numbers(page)
+	if len(down) < 40 || !slices.IsSortedFunc(down, func(a, b int) int { return b - a }) || !strings.Contains(page, `aria-sort="descending"><a href="/twilio/calls?understudy.sort=duration">`) || !strings.Contains(page, "found in held records") {
+		t.Errorf("largest first: %v", down)
+	}
+	next := h.page(href(page, "Older"), all)
+	if more := numbers(next); len(more) == 0 || more[0] > down[len(down)-1] || more[0] == down[0] {
+		t.Errorf("the next page begins with %v after %v", more, down)
+	}
+	if back := numbers(h.page(href(next, "Newer"), all)); !slices.Equal(back, down) {
+		t.Errorf("back leads to %v", back)
+	}
+	up := numbers(h.page(href(page, "Duration"), all))
+	if !slices.IsSorted(up) || slices.Equal(up, down) {
+		t.Errorf("smallest first: %v", up)
+	}
+	if third := href(h.page(href(page, "Duration"), all), "Duration"); third != "/twilio/calls" {
+		t.Errorf("a third time leads to %q", third)
+	}
+	for path, moved := range map[string]string{"/twilio/calls?understudy.sort=-start_time": "/twilio/calls", "/twilio/calls?understudy.sort=": "/twilio/calls", "/twilio/calls?understudy.q=+&understudy.narrow=": "/twilio/calls"} {
+		if _, _, head := h.get(path, all); head.Get("Location") != moved {
+			t.Errorf("%s moves to %q", path, head.Get("Location"))
+		}
+	}
+	// With upstream's own filters beside it, and within the page's size.
+	page = h.page("/twilio/calls?Status=completed&PageSize=20&understudy.sort=duration", all)
+	if states := columnOf(page, "Status"); len(states) != 20 || slices.ContainsFunc(states, func(s string) bool { return s != "completed" }) {
+		t.Errorf("%q", states)
+	}
+}
+
+// What a role does not fully see sorts nothing, and has no way to.
+func TestSortingTellsNothing(t *testing.T) {
+	h := open(t, searched(t))
+	support := as{token: "supporttoken"}
+	page := h.page("/twilio/calls", support)
+	if href(page, "From") != "" && strings.Contains(href(page, "From"), ownSort) || href(page, "Duration") == "" {
+		t.Error("a masked column can be sorted by")
+	}
+	for _, path := range []string{"/twilio/calls?understudy.sort=from", "/twilio/messages?understudy.sort=-body", "/twilio/messages.csv?understudy.sort=-body", "/twilio/messages?understudy.q=body:hello", "/search?q=body:hello", "/search.csv?q=body:hello"} {
+		if status, body, _ := h.get(path, support); status != 403 && !strings.Contains(body, "role") {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	for _, path := range []string{"/twilio/calls?understudy.sort=duration&understudy.as_of=2026-06-01T12:00:00Z", "/twilio/incoming_phone_numbers?PhoneNumber=555&understudy.sort=sid", "/twilio/calls?understudy.sort=nothing"} {
+		if status, _, _ := h.get(path, all); status != 400 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	plain := open(t)
+	if status, _, _ := plain.get("/twilio/calls?understudy.sort=duration", all); status != 400 {
+		t.Errorf("without a search: %d", status)
+	}
+	if page := plain.page("/twilio/calls", all); strings.Contains(page, ownSort) || strings.Contains(page, `class="facets`) || strings.Contains(page, ownText) {
+		t.Error("without a search there is a way to it")
+	}
+}
+
+// Counts narrow a list by upstream's own filter where it has one, else by a
+// condition; a chip takes either back.
+func TestListFacets(t *testing.T) {
+	h := open(t, searched(t))
+	page := h.page("/twilio/calls?understudy.facets=1", all)
+	wellFormed(t, "facets", page)
+	value := regexp.MustCompile(`<a href="([^"]*)"><bdi>([^<]*)</bdi> <span class="n">([^<]*)</span>`)
+	counts := map[string][2]string{}
+	for _, m := range value.FindAllStringSubmatch(page, -1) {
+		counts[m[2]] = [2]string{html.UnescapeString(m[1]), m[3]}
+	}
+	if counts["busy"][0] != "/twilio/calls?Status=busy" || counts["inbound"][0] != "/twilio/calls?understudy.narrow=direction%3Dinbound" {
+		t.Fatalf("%v", counts)
+	}
+	busy := h.page("/twilio/calls?Status=busy&PageSize=1000", all)
+	if n := strings.Count(busy, `class="pill bad">busy`) + strings.Count(busy, `class="pill">busy`); strconv.Itoa(n) != counts["busy"][1] {
+		t.Errorf("%d calls are busy, the count says %s", n, counts["busy"][1])
+	}
+	inbound := h.page(counts["inbound"][0], all)
+	if directions := columnOf(inbound, "Direction"); len(directions) == 0 || slices.ContainsFunc(directions, func(s string) bool { return s != "inbound" }) {
+		t.Errorf("narrowed by direction: %q", directions)
+	}
+	chip := regexp.MustCompile(`<a href="([^"]*)" aria-label="Remove the filter Only direction=inbound"`).FindStringSubmatch(inbound)
+	if chip == nil || chip[1] != "/twilio/calls" {
+		t.Errorf("the chip leads to %q", chip)
+	}
+	if on := h.page(counts["inbound"][0]+"&understudy.facets=1", all); !strings.Contains(on, `<a href="/twilio/calls" aria-current="true"><bdi>inbound</bdi>`) {
+		t.Error("what is picked is not marked")
+	}
+	// A page that is asked for normally does not wait for its counts.
+	slow := &slowly{Search: h.viewer.Search, release: make(chan struct{})}
+	h.viewer.Search = slow
+	page = h.page("/twilio/calls", all)
+	if !strings.Contains(page, `data-late="/twilio/calls?understudy.facets=1"`) || strings.Contains(page, "<bdi>busy</bdi>") {
+		t.Error("the page says nothing of counts that are late")
+	}
+}
+
+// slowly counts until it is told to end.
+type slowly struct {
+	Search
+	release chan struct{}
+}
+
+func (s *slowly) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
+	if a.Facets {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Search.Find(ctx, c, a)
+}
+
+func TestFound(t *testing.T) {
+	h := open(t, searched(t))
+	word := h.word(t)
+	page := h.page("/search?q="+word+"&facets=1", all)
+	wellFormed(t, "found", page)
+	if !regexp.MustCompile(`(?i)<mark>` + word + `</mark>`).MatchString(page) {
+		t.Errorf("no %q is marked", word)
+	}
+	if !strings.Contains(page, `href="/twilio/messages/SM`) || !strings.Contains(page, "newest first") || !strings.Contains(page, "<h2>Kind</h2>") {
+		t.Error("a hit leads nowhere, or there is no order or facet")
+	}
+	if got := href(page, "Messages"); got == "" {
+		t.Error("no kind to narrow by")
+	}
+	// Its table is a list of that kind.
+	if table := h.page("/twilio/messages?understudy.q="+word, all); len(columnOf(table, "Status")) == 0 || !strings.Contains(table, "Remove the filter Has "+word) {
+		t.Error("the same as a table has no rows, or no chip")
+	}
+	// Paging by cursors, and back.
+	first := h.page("/search?q=status:completed", all)
+	ids := func(page string) []string { return regexp.MustCompile(`<span class="code"><a href="/twilio/[a-z_]+/[A-Z]{2}[0-9a-f]{32}`).FindAllString(page, -1) }
+	second := h.page(href(first, "Older"), all)
+	if len(ids(first)) != 50 || len(ids(second)) == 0 || slices.Contains(ids(second), ids(first)[0]) {
+		t.Errorf("%d and %d hits", len(ids(first)), len(ids(second)))
+	}
+	if back := h.page(href(second, "Newer"), all); !slices.Equal(ids(back), ids(first)) {
+		t.Error("Newer does not lead back")
+	}
+	// Ids and numbers still open their pages, in quotes they are looked for.
+	call := h.firstID("/twilio/calls", `CA[0-9a-f]{32}`)
+	if status, _, head := h.get("/search?q="+call, all); status != 303 || head.Get("Location") != "/twilio/calls/"+call {
+		t.Errorf("%d %s", status, head.Get("Location"))
+	}
+	if page := h.page("/search?q=%22"+call+"%22", all); !strings.Contains(page, "/twilio/calls/"+call) {
+		t.Error("an id in quotes is not found")
+	}
+	if page := h.page("/search?q=zzzzqqqq", all); !strings.Contains(page, "Nothing found.") || !strings.Contains(page, "deliv*") {
+		t.Error("nothing found does not help")
+	}
+	for _, path := range []string{"/search?q=a&nonsense=1", "/search?q=a&sort=size", "/search?q=" + strings.Repeat("a", 3000), "/search?q=a&cursor=x", "/search?%zz"} {
+		if status, _, _ := h.get(path, all); status != 400 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// word is one that some messages have.
+func (h *house) word(t *testing.T) string {
+	for _, body := range columnOf(h.page("/twilio/messages?PageSize=100", all), "Body") {
+		for _, w := range strings.Fields(body) {
+			if len(w) > 4 && strings.Trim(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz") == "" {
+				return strings.ToLower(w)
+			}
+		}
+	}
+	t.Fatal("no message has a plain word")
+	return ""
+}
+
+// A mistake is pointed at, and nothing of what was typed is HTML.
+func TestMistakesArePointedAt(t *testing.T) {
+	h := open(t, searched(t))
+	status, page, _ := h.get("/search?q="+url.QueryEscape(`late (lost <b>`), all)
+	if status != 400 || !strings.Contains(page, `<mark>`) || !strings.Contains(page, `aria-describedby="wrong help"`) || !strings.Contains(page, `aria-invalid="true"`) || strings.Contains(page, "<b>`") || !strings.Contains(page, "&lt;b&gt;") {
+		t.Errorf("%d %s", status, regexp.MustCompile(`(?s)<main.*</main>`).FindString(page))
+	}
+	wellFormed(t, "mistake", page)
+	status, page, _ = h.get("/twilio/calls?understudy.q=staus:busy", all)
+	if status != 400 || !strings.Contains(page, "<mark>staus") {
+		t.Errorf("a list: %d %s", status, regexp.MustCompile(`(?s)<main.*</main>`).FindString(page))
+	}
+	status, body, _ := h.get("/search.jsonl?q=staus:busy", all)
+	if status != 400 || !strings.Contains(body, "Character 1") {
+		t.Errorf("data: %d %s", status, body)
+	}
+}
+
+func TestSavedSearches(t *testing.T) {
+	h := open(t, searched(t))
+	save := "q=status%3Abusy&narrow=kind%3Acalls&name=Busy+calls"
+	status, body, head := h.do("POST", "/search/save", save, all)
+	if status != 303 || !strings.HasPrefix(head.Get("Location"), "/search?q=status%3Abusy&narrow=") {
+		t.Fatalf("%d %s %s", status, head.Get("Location"), body)
+	}
+	page := h.page("/search", all)
+	to := href(page, "Busy calls")
+	if to == "" || !strings.Contains(h.page(to, all), "/twilio/calls/CA") {
+		t.Errorf("the saved search leads to %q", to)
+	}
+	if strings.Contains(h.page("/search", as{token: "watchertoken"}), "Busy calls") {
+		t.Error("another sees what is not shared")
+	}
+	h.do("POST", "/search/save", save+"&shared=1", all)
+	shared := h.page("/search", as{token: "watchertoken"})
+	if !strings.Contains(shared, "Busy calls") || !strings.Contains(shared, "by everything") || strings.Contains(shared, "Delete the saved search") {
+		t.Error("another does not see what is shared, or may delete it")
+	}
+	for form, want := range map[string]int{"q=a&name=": 400, "q=a&name=" + strings.Repeat("x", 61): 400, "q=%28&name=x": 400} {
+		if status, _, _ := h.do("POST", "/search/save", form, all); status != want {
+			t.Errorf("%q: %d", form, status)
+		}
+	}
+	foreign := as{token: "alltoken", headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
+	for _, path := range []string{"/search/save", "/search/forget"} {
+		if status, _, _ := h.do("POST", path, save, foreign); status != 403 {
+			t.Errorf("%s from another site: %d", path, status)
+		}
+		if status, _, _ := h.do("POST", path, save, as{}); status != 401 {
+			t.Errorf("%s by a stranger: %d", path, status)
+		}
+	}
+	if status, _, _ := h.do("POST", "/search/forget", "name=Busy+calls&back=%2Fsearch", as{token: "watchertoken"}); status != 404 {
+		t.Errorf("another's is forgotten: %d", status)
+	}
+	if status, _, head := h.do("POST", "/search/forget", "name=Busy+calls&back=%2F%2Felsewhere", all); status != 303 || head.Get("Location") != "/" {
+		t.Errorf("%d %s", status, head.Get("Location"))
+	}
+	if strings.Contains(h.page("/search", all), "Busy calls") {
+		t.Error("it is still there")
+	}
+	plain := open(t)
+	if status, _, _ := plain.do("POST", "/search/save", save, all); status != 404 {
+		t.Errorf("without a shelf: %d", status)
+	}
+}
+
+// Searches are exported as found, with the mark of what is missing.
+func TestExportFound(t *testing.T) {
+	h := open(t, searched(t))
+	_, body, head := h.get("/search.csv?q=status%3Abusy", all)
+	records, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+	must(t, err)
+	if !slices.Equal(records[0], []string{"source", "kind", "id", "time", "found"}) || len(records) < 10 || records[1][0] != "twilio" || !strings.HasPrefix(head.Get("Content-Disposition"), `attachment; filename="search-2026`) {
+		t.Errorf("%q, %v", records[0], head)
+	}
+	_, body, _ = h.get("/search.json?q=status%3Abusy", all)
+	var doc struct {
+		Matches  []any
+		Rows     []map[string]any
+		Count    int
+		Complete bool
+	}
+	must(t, json.Unmarshal([]byte(body), &doc))
+	if doc.Count != len(records)-1 || !doc.Complete || doc.Rows[0]["understudy.kind"] != "calls" || doc.Rows[0]["status"] != "busy" {
+		t.Errorf("%d of %d rows: %v", len(doc.Rows), doc.Count, doc.Rows[0])
+	}
+	_, body, _ = h.get("/search.jsonl?q=status%3Abusy", as{token: "supporttoken"})
+	if strings.Count(body, "\n") != doc.Count || regexp.MustCompile(`"\+\d`).MatchString(body) || !strings.Contains(body, `"********`) {
+		t.Errorf("%.300s", body)
+	}
+	// A sorted list with columns, and all of its rows.
+	_, body, _ = h.get("/twilio/calls.csv?Status=busy&understudy.columns=duration%2Csid&understudy.sort=-duration", all)
+	if records, err = csv.NewReader(strings.NewReader(body)).ReadAll(); err != nil || len(records)-1 != doc.Count || !slices.Equal(records[0], []string{"duration", "sid"}) {
+		t.Errorf("%d records, %v", len(records), err)
+	}
+	h.viewer.Search = failing{h.viewer.Search}
+	_, body, _ = h.get("/search.jsonl?q=kind%3Amessages", all)
+	if !strings.Contains(body, `{"understudy.incomplete":"reading on failed","understudy.rows":500}`) {
+		t.Errorf("ends %q", body[max(0, len(body)-100):])
+	}
+}
+
+// failing finds the first page alone.
+type failing struct{ Search }
+
+func (f failing) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
+	if a.Cursor != "" {
+		return nil, context.DeadlineExceeded
+	}
+	return f.Search.Find(ctx, c, a)
+}
+
+// Marks keep to their text, whatever they say, and everything is escaped.
+func FuzzMarked(f *testing.F) {
+	f.Add("a <b> & c", 2, 5, 6, 7)
+	f.Add("äöü", 1, 2, 3, 4)
+	f.Fuzz(func(t *testing.T, text string, a, b, c, d int) {
+		got := string(marked(understudy.SearchSnippet{Text: text, Marks: [][2]int{{a, b}, {c, d}}}))
+		plain := strings.NewReplacer("<mark>", "", "</mark>", "").Replace(got)
+		if strings.ContainsAny(plain, "<>\"'") || strings.Count(got, "<mark>") != strings.Count(got, "</mark>") {
+			t.Fatalf("%q: %q", text, got)
+		}
+		if want := strings.ReplaceAll(text, "\x00", "\uFFFD"); html.UnescapeString(plain) != html.UnescapeString(htmlOf(want)) {
+			t.Fatalf("%q became %q", text, plain)
+		}
+	})
+}
+

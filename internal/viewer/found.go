@@ -1,0 +1,343 @@
+// Found: what a search found: hits with their words marked, counts that narrow
+// it down, and the way on.
+
+package viewer
+
+import (
+	"errors"
+	"html/template"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// Parameters of the page of searches.
+const (
+	searchText   = "q"
+	searchKind   = "kind"   // a kind to look in; may come several times
+	searchNarrow = "narrow" // a condition that a facet added; may come several times
+	searchSort   = "sort"   // newest (default), oldest, rank
+	searchCursor = "cursor"
+	searchFacets = "facets" // "1": the page waits for its counts
+	searchBack   = "back"   // cursors of the pages on the way here, "" the first
+)
+
+// seeking is the address of a search, read.
+type seeking struct {
+	text   string
+	kinds  []string
+	narrow []string
+	sort   string
+	cursor string
+	back   []string
+	counts bool // wait for them
+}
+
+// orders are those of a search, by their word.
+var orders = []option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
+
+// seeking reads a search's address; empty parameters of a form are left out.
+func (q *visit) seeking() (*seeking, error) {
+	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	s := &seeking{}
+	for _, p := range params {
+		switch p.Name {
+		case searchText:
+			s.text = strings.TrimSpace(p.Value)
+		case searchKind:
+			s.kinds = appendNew(s.kinds, p.Value)
+		case searchNarrow:
+			s.narrow = appendNew(s.narrow, p.Value)
+		case searchSort:
+			s.sort = p.Value
+		case searchCursor:
+			s.cursor = p.Value
+		case searchFacets:
+			s.counts = p.Value == "1"
+		case searchBack:
+			s.back = append(s.back, p.Value)
+		default:
+			return nil, unknownWord("parameter", p.Name, []string{searchText, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
+		}
+	}
+	if s.sort == "newest" {
+		s.sort = ""
+	}
+	if !slices.ContainsFunc(orders, func(o option) bool { return o.Value == s.sort }) {
+		return nil, unknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
+	}
+	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
+		return nil, badRequest("That are too many conditions", "Take some of them away.", nil)
+	}
+	if len(s.back) > maxBack {
+		s.back = s.back[len(s.back)-maxBack:]
+	}
+	return s, nil
+}
+
+func appendNew(all []string, one string) []string {
+	if one == "" || slices.Contains(all, one) {
+		return all
+	}
+	return append(all, one)
+}
+
+// plain reports whether nothing but a text is asked: it may name one page.
+func (s *seeking) plain() bool { return len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == "" }
+
+// query is everything that is asked, as one text of the search.
+func (s *seeking) query() string {
+	parts := slices.Clone(s.narrow)
+	switch {
+	case s.text != "" && len(parts) > 0:
+		parts = slices.Insert(parts, 0, grouped(s.text))
+	case s.text != "":
+		return s.text
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s *seeking) ask() understudy.SearchAsk {
+	return understudy.SearchAsk{Text: s.query(), Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
+}
+
+// address is the page of a search, or of its data.
+func (s *seeking) address(form string) string {
+	var all understudy.Query
+	add := func(name string, values ...string) {
+		for _, v := range values {
+			all = append(all, understudy.Param{Name: name, Value: v})
+		}
+	}
+	add(searchText, s.text)
+	add(searchKind, s.kinds...)
+	add(searchNarrow, s.narrow...)
+	if s.sort != "" {
+		add(searchSort, s.sort)
+	}
+	if s.cursor != "" {
+		add(searchCursor, s.cursor)
+	}
+	add(searchBack, s.back...)
+	return "/search" + form + "?" + all.String()
+}
+
+// first is the same search, from its beginning.
+func (s *seeking) first() seeking {
+	at := *s
+	at.cursor, at.back = "", nil
+	return at
+}
+
+// foundPage is what search.html shows of a search.
+type foundPage struct {
+	Hits   []foundHit
+	Counts counts
+	Notes  []string
+	Chips  []chip
+	turning
+	Export []download
+	Tables []link // the same as a table, by kind
+}
+
+// foundHit is one record found.
+type foundHit struct {
+	kind    *kindPlan
+	Kind    string
+	Title   cell // leads to the record
+	State   cell
+	When    cell
+	Facts   []cell
+	Failed  bool
+	Pieces  []snippet
+	Exactly bool
+}
+
+// snippet is a piece of a field with the words in it marked.
+type snippet struct {
+	Label string
+	Text  template.HTML
+}
+
+// pointer is the place of a mistake in what was asked.
+type pointer struct{ Before, At, After, Why string }
+
+func syntaxOf(err error) *understudy.SyntaxError {
+	var wrong *understudy.SyntaxError
+	if errors.As(err, &wrong) {
+		return wrong
+	}
+	return nil
+}
+
+// pointAt cuts a text where it is wrong, never within a character.
+func pointAt(e *understudy.SyntaxError) *pointer {
+	at := min(max(e.At, 0), len(e.Text))
+	end := min(max(e.End, at), len(e.Text))
+	for at > 0 && at < len(e.Text) && !utf8.RuneStart(e.Text[at]) {
+		at--
+	}
+	for end < len(e.Text) && !utf8.RuneStart(e.Text[end]) {
+		end++
+	}
+	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: upperFirst(strings.TrimSuffix(e.Why, ".")) + "."}
+}
+
+// find searches for the page; wrong is a mistake in the query, which the page
+// then points at.
+func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
+	counted, end := q.counting(s.ask(), s.counts)
+	defer end()
+	r, err := q.v.Search.Find(q.ctx, q.caller, s.ask())
+	if e := syntaxOf(err); e != nil {
+		return nil, pointAt(e), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	q.found = true
+	p := &foundPage{Notes: q.foundNotes(r, nil, nil), Chips: s.chips(q)}
+	sheets := map[*kindPlan]*sheet{}
+	for _, h := range q.hits(r) {
+		sh := sheets[h.kind]
+		if sh == nil {
+			sh = q.sheet(h.kind, nil, nil)
+			sheets[h.kind] = sh
+		}
+		p.Hits = append(p.Hits, q.foundHit(sh, h))
+	}
+	if c := counted(); c != nil {
+		p.Counts = counts{Total: totalOf(c), Facets: q.facets(c, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+			at, set := s.first(), false
+			at.narrow, set = toggled(s.narrow, v.Term)
+			return at.address(""), set
+		})}
+	} else {
+		p.Counts.Late = q.addressAnd(searchFacets)
+	}
+	q.turnSearch(s, r, p)
+	first := s.first()
+	for _, f := range []download{{csvSuffix, "CSV", "for spreadsheets"}, {dataSuffix, "JSON", "one document"}, {linesSuffix, "JSON lines", "a record a line"}} {
+		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
+	}
+	p.Tables = q.asTables(s, p.Hits)
+	return p, nil, nil
+}
+
+func (q *visit) turnSearch(s *seeking, r *understudy.SearchResult, p *foundPage) {
+	if s.cursor != "" {
+		at := s.first()
+		p.Newest = at.address("")
+	}
+	if n := len(s.back); n > 0 {
+		at := *s
+		at.cursor, at.back = s.back[n-1], s.back[:n-1]
+		p.Newer = at.address("")
+	}
+	if r.Next != "" {
+		at := *s
+		at.cursor, at.back = r.Next, append(slices.Clone(s.back), s.cursor)
+		p.Older = at.address("")
+	}
+}
+
+// asTables are the same records as lists of one kind, which have columns and
+// every order; of the kinds on the page.
+func (q *visit) asTables(s *seeking, found []foundHit) []link {
+	var all []link
+	for _, h := range found {
+		if k := h.kind; k.browsable() && k.remembered() && !slices.ContainsFunc(all, func(l link) bool { return l.Text == upperFirst(k.Title) }) {
+			terms := slices.DeleteFunc(slices.Clone(s.narrow), func(n string) bool { return n == "kind:"+k.Name })
+			at := seeking{text: s.text, narrow: terms}
+			if text := at.query(); text != "" {
+				all = append(all, link{Href: k.href + withQuery(understudy.Query{{Name: ownText, Value: text}}), Text: upperFirst(k.Title)})
+			}
+		}
+	}
+	return all
+}
+
+// chips are what a search is narrowed by.
+func (s *seeking) chips(q *visit) []chip {
+	var all []chip
+	for i, name := range s.kinds {
+		at := s.first()
+		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)
+		all = append(all, chip{"In", q.facetText("kind", name), at.address("")})
+	}
+	for i, term := range s.narrow {
+		at := s.first()
+		at.narrow = slices.Delete(slices.Clone(s.narrow), i, i+1)
+		all = append(all, chip{"Only", term, at.address("")})
+	}
+	return all
+}
+
+// mostFacts is how many values stand beside a hit.
+const mostFacts = 5
+
+// foundHit draws one record: what it is, when, how it is, and where the words
+// were found.
+func (q *visit) foundHit(s *sheet, h hit) foundHit {
+	k := h.kind
+	out := foundHit{kind: k, Kind: upperFirst(k.One), Failed: k.failed(h.row), Exactly: h.Exact}
+	if len(q.v.sources) > 1 {
+		out.Kind = k.source.Spec.Title + " " + k.One
+	}
+	out.Title = cell{Text: shortID(h.ID), Href: s.recordOf(h.row), Hint: h.ID}
+	if h.ID == "" {
+		out.Title.Text = "no id that your role shows"
+	}
+	told := map[string]bool{}
+	for _, piece := range h.Snippets {
+		told[piece.Field] = true
+		label := upperFirst(spell(piece.Field))
+		if c := k.byField[piece.Field]; c != nil {
+			label = c.heading
+		}
+		out.Pieces = append(out.Pieces, snippet{label, marked(piece)})
+	}
+	for _, c := range q.columnsOf(k) {
+		value := q.cell(s, c, h.row, true)
+		switch state := h.row.Field(c.Name).State; {
+		case c.Name == k.Clock:
+			out.When = value
+		case c.shape == pill && out.State.Text == "":
+			out.State = value
+		case c.isID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts, c.shape == prose && len(h.Snippets) > 0:
+		default:
+			out.Facts = append(out.Facts, value)
+		}
+	}
+	return out
+}
+
+// marked is a snippet as HTML: its words between <mark>, everything else escaped.
+func marked(s understudy.SearchSnippet) template.HTML {
+	var b strings.Builder
+	if s.Before {
+		b.WriteString("…")
+	}
+	from := 0
+	for _, m := range s.Marks {
+		if m[0] < from || m[1] < m[0] || m[1] > len(s.Text) {
+			continue
+		}
+		escape(&b, s.Text[from:m[0]])
+		b.WriteString("<mark>")
+		escape(&b, s.Text[m[0]:m[1]])
+		b.WriteString("</mark>")
+		from = m[1]
+	}
+	escape(&b, s.Text[from:])
+	if s.After {
+		b.WriteString("…")
+	}
+	return template.HTML(b.String()) // every text went through escape
+}
