@@ -4,6 +4,7 @@ package compose_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,14 +45,18 @@ func FuzzNew(f *testing.F) {
 	held := func(kind, id string) *understudy.Record {
 		return &understudy.Record{Kind: kind, ID: id, Body: []byte(bodies[0])}
 	}
-	var found []understudy.Found
-	for i, body := range bodies {
-		found = append(found, understudy.Found{Record: &understudy.Record{ID: "CA" + string(rune('2'+i)), Body: []byte(body)}, Place: understudy.Place(1000 - i)})
-	}
 	f.Fuzz(func(t *testing.T, path uint8, query string) {
 		aim, err := spec.Target("twilio", paths[int(path)%len(paths)], query)
 		if err != nil {
 			return
+		}
+		if aim.Kind == nil {
+			return
+		}
+		var found []understudy.Found
+		for i, body := range bodies {
+			id := strings.Join(append(aim.Kind.Prefixes, "CF1~CA")[:1], "") + string(rune('2'+i))
+			found = append(found, understudy.Found{Record: &understudy.Record{ID: id, Body: []byte(body)}, Place: understudy.Place(1000 - i)})
 		}
 		for range 2 {
 			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, Sole: true, OwnTokens: true})

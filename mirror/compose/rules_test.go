@@ -1,0 +1,247 @@
+// Rules: what is composed for whom, and when upstream must be asked.
+
+package compose_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/mirror/compose"
+	"understudy/mirror/compose/composetest"
+)
+
+// page composes with options, as somebody would who has a store.
+func (r *rig) page(target string, o compose.Options) (*understudy.Page, error) {
+	r.t.Helper()
+	aim, err := r.src.Spec.Follow("twilio", target)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	l, err := compose.New(r.src, aim, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Fill(r.t.Context(), r.world); err != nil {
+		return nil, err
+	}
+	return l.Page(epoch)
+}
+
+// ids walks a list by its next links to the end, and back from there by the
+// previous ones.
+func (r *rig) ids(target string, o compose.Options) (there, back []string) {
+	r.t.Helper()
+	var last *understudy.Page
+	for n := 0; target != "" && n < 1000; n++ {
+		p, err := r.page(target, o)
+		if err != nil {
+			r.t.Fatalf("%s: %v", target, err)
+		}
+		for _, row := range p.Rows {
+			there = append(there, row.ID)
+		}
+		last, target = p, composetest.Text(p.Body, "next_page_uri")
+	}
+	for n := 0; last != nil && n < 1000; n++ {
+		for _, row := range slices.Backward(last.Rows) {
+			back = append(back, row.ID)
+		}
+		if target = composetest.Text(last.Body, "previous_page_uri"); target == "" {
+			break
+		}
+		p, err := r.page(target, o)
+		if err != nil {
+			r.t.Fatalf("%s: %v", target, err)
+		}
+		last = p
+	}
+	slices.Reverse(back)
+	return there, back
+}
+
+func TestWishes(t *testing.T) {
+	r := newRig(t, 1, nil)
+	all := r.world.Present("calls")
+	usual, back := r.ids(root+"/Calls.json?PageSize=7", compose.Options{})
+	if !slices.Equal(usual, all) || !slices.Equal(back, all) {
+		t.Fatalf("%d of %d calls, %d on the way back", len(usual), len(all), len(back))
+	}
+	up, back := r.ids(root+"/Calls.json?PageSize=7&understudy.order=asc", compose.Options{Wish: &understudy.Wish{Up: true}})
+	slices.Reverse(up)
+	slices.Reverse(back)
+	if !slices.Equal(up, all) || !slices.Equal(back, all) {
+		t.Errorf("upwards %d of %d, %d on the way back", len(up), len(all), len(back))
+	}
+	odd := func(rec *understudy.Record) bool { return rec.ID[len(rec.ID)-1]%2 == 1 }
+	some, back := r.ids(root+"/Calls.json?PageSize=5", compose.Options{Wish: &understudy.Wish{Only: odd}})
+	want := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return id[len(id)-1]%2 != 1 })
+	if !slices.Equal(some, want) || !slices.Equal(back, want) || len(want) == len(all) {
+		t.Errorf("who may find some finds %d and %d, not %d", len(some), len(back), len(want))
+	}
+	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?Status=busy")
+	text := &understudy.Text{Op: understudy.TextWord, Words: []string{"hello"}}
+	l, err := compose.New(r.src, aim, compose.Options{Wish: &understudy.Wish{Since: 7, Text: text}})
+	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || len(q.Terms) != 1 || q.Terms[0].Field != "status" {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
+
+// What is asked of us alone stands behind everything in links.
+func TestLinksKeepWhatIsAskedOfUs(t *testing.T) {
+	r := newRig(t, 1, nil)
+	p, err := r.page(root+"/Calls.json?understudy.order=asc&PageSize=2&Page=1&To", compose.Options{Wish: &understudy.Wish{Up: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"first_page_uri": "/Calls.json?To&PageSize=2&Page=0&understudy.order=asc", "uri": "/Calls.json?To&PageSize=2&Page=1&understudy.order=asc",
+		"next_page_uri": "&understudy.order=asc", "previous_page_uri": "&understudy.order=asc",
+	} {
+		if got := composetest.Text(p.Body, name); !strings.HasSuffix(got, want) {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
+// Records handed in newest first alone make the same pages.
+func TestDownward(t *testing.T) {
+	r := newRig(t, 3, nil)
+	o := compose.Options{Held: r.world.Held, Sole: true, Downward: true}
+	down, back := r.ids(root+"/Messages.json?PageSize=50", o)
+	if all := r.world.Present("messages"); !slices.Equal(down, all) || !slices.Equal(back, all) {
+		t.Errorf("%d and %d of %d messages", len(down), len(back), len(all))
+	}
+	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{Downward: true, Wish: &understudy.Wish{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("the oldest first from records that come newest first: %v", err)
+	}
+	for range requests() / 4 {
+		req := r.draw.Request()
+		got, err := r.page(req.Target, o)
+		o.Downward = false
+		want, wantErr := r.page(req.Target, o)
+		o.Downward = true
+		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got.Body, want.Body) {
+			t.Fatalf("%s: %v, %v", req.Target, err, wantErr)
+		}
+	}
+}
+
+// Tokens of records whose id has two parts are our own, and made only for who
+// can go on with them.
+func TestOwnTokens(t *testing.T) {
+	r := newRig(t, 1, nil)
+	var path string
+	for _, id := range r.world.Present("participants") {
+		room, _, _ := strings.Cut(id, "~")
+		path = root + "/Conferences/" + room + "/Participants.json?PageSize=1"
+	}
+	o := compose.Options{Held: r.world.Held}
+	if _, err := r.page(path, o); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "tokens") {
+		t.Errorf("a token of which nobody knows the form: %v", err)
+	}
+	if _, err := r.page(path+"&PageToken=PACP00000000000000000000000000000001", o); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "upstream's own") {
+		t.Errorf("upstream's own token: %v", err)
+	}
+	o.OwnTokens = true
+	there, back := r.ids(path, o)
+	if len(there) < 2 || !slices.Equal(there, back) || !slices.IsSortedFunc(there, func(a, b string) int { return strings.Compare(a[:34], b[:34]) }) {
+		t.Errorf("there %v, back %v", there, back)
+	}
+}
+
+func TestWhenUpstreamMustBeAsked(t *testing.T) {
+	r := newRig(t, 1, nil)
+	call, sub := r.world.Present("calls")[0], r.world.Present("accounts")[0]
+	if sub == account {
+		sub = r.world.Present("accounts")[1]
+	}
+	other := "/2010-04-01/Accounts/" + sub
+	held := compose.Options{Held: r.world.Held}
+	for _, c := range []struct {
+		target, want string
+		o            compose.Options
+	}{
+		{root + "/Calls/" + call + "/Recordings.json", "is not held", compose.Options{}},
+		{root + "/Calls/CA00000000000000000000000000000000/Recordings.json", "is not held", held},
+		{other + "/Calls/" + call + "/Recordings.json", "does not tell that it lies under", held},
+		{other + "/Calls.json", "is not held", compose.Options{}},
+		{"/2010-04-01/Accounts/AC00000000000000000000000000000099/Calls.json", "is not held", held},
+		{root + "/Keys.json", "do not tell their AccountSid", held},
+		{other + "/Keys.json", "do not tell their AccountSid", compose.Options{Held: r.world.Held, Sole: true}},
+		{root + "/Recordings.json?IncludeSoftDeleted=true", "adds is not held", held},
+		{"/v1/Alerts?StartDate=2026-05-20", "depends on the time", held},
+		{root + "/Calls.json?PageToken=PACA00000000000000000000000000000001", "nobody has seen", held},
+		{root + "/Calls.json?Status=busy&Nonsense", `"Nonsense"`, held},
+		{root + "/Usage/Records.json", "whole pages", held},
+	} {
+		var refused *compose.Refusal
+		if _, err := r.page(c.target, c.o); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.target, err, c.want)
+		}
+	}
+	for _, target := range []string{root + "/Keys.json", root + "/Recordings.json?IncludeSoftDeleted=false", other + "/Calls.json", root + "/Calls/" + call + "/Recordings.json"} {
+		if _, err := r.page(target, compose.Options{Held: r.world.Held, Sole: true}); err != nil {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+}
+
+// A refusal whose text the spec does not give is upstream's to say; one that it
+// gives can be answered as a page.
+func TestRefusals(t *testing.T) {
+	mute := spec(t, replace(`(?m)^    (date|token|size|size_above|page|bool|range|retention): .*\n`, ""))
+	r := newRig(t, 1, mute)
+	for _, query := range []string{"StartTime=soon", "PageToken=X", "PageSize=0", "Page=x"} {
+		var refused *compose.Refusal
+		if _, err := r.page(root+"/Calls.json?"+query, compose.Options{}); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	r = newRig(t, 1, nil)
+	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?StartTime=soon")
+	_, err := compose.New(r.src, aim, compose.Options{})
+	var refused *compose.Refusal
+	if !errors.As(err, &refused) || errors.Is(err, understudy.ErrInvalid) {
+		t.Fatal(err)
+	}
+	p := refused.Page(aim, epoch)
+	status, body := r.send("GET", aim.Key.URI, "")
+	if p.Status != status || !bytes.Equal(p.Body, body) || p.ContentType != "application/json" || p.Key != aim.Key || p.At != epoch || p.Sum == [16]byte{} || !p.List || p.Kind != "calls" {
+		t.Errorf("%+v", p)
+	}
+	l, err := compose.New(r.src, must(r.src.Spec.Follow("twilio", root+"/Calls.json?PageToken=PACA1")), compose.Options{})
+	if err != nil || !errors.As(l.Astray(), &refused) || refused.Message != "Page token is invalid." {
+		t.Errorf("%v, %v", err, refused)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Rows that would take too much memory are cut into a shorter page.
+func TestAPageIsBounded(t *testing.T) {
+	r := newRig(t, 1, nil)
+	l, err := compose.New(r.src, must(r.src.Spec.Follow("twilio", "/2010-04-01/Accounts.json?PageSize=1000")), compose.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(`{"sid":"AC1","friendly_name":"` + strings.Repeat("x", compose.MaxBytes/4) + `"}`)
+	for i := range 10 {
+		if !l.Take(understudy.Found{Record: &understudy.Record{ID: "AC" + string(rune('0'+i)), Body: body}, Place: understudy.Place(100 - i)}) {
+			break
+		}
+	}
+	p, err := l.Page(time.Time{})
+	if err != nil || len(p.Rows) != 3 || !strings.Contains(p.Next.URI, "PageToken=PAAC2") {
+		t.Errorf("%d rows, next %s, %v", len(p.Rows), p.Next, err)
+	}
+}
