@@ -17,6 +17,8 @@ type kindRow struct {
 	prefix         string
 	spec           *understudy.Kind // nil when the specs do not name it
 	text           textRule         // of spec
+	terms          []termField
+	name           string
 }
 
 // shapeRow is a shape as the database numbers it.
@@ -47,10 +49,10 @@ func newCatalog() catalog {
 
 var (
 	selectSources = &statement{head: "SELECT number, name FROM source"}
-	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name FROM kind k JOIN source s ON s.number = k.source"}
+	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms FROM kind k JOIN source s ON s.number = k.source"}
 	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, h.dictionary, h.envelope, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
 	insertSource  = &statement{head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
-	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent) SELECT number, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent, terms) SELECT number, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
 	insertShape   = &statement{head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? AND k.name = ? ON CONFLICT DO NOTHING"}
 )
 
@@ -69,7 +71,12 @@ func (db *DB) readCatalog(c *conn) error {
 	err = c.query(selectKinds, 0, nil, func(r []driver.Value) error {
 		name := kindName{r[4].(string), r[2].(string)}
 		if cat.kinds[name] == nil {
-			cat.kinds[name] = &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), text: textRuleOf(db.kindSpec(name))}
+			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), text: textRuleOf(db.kindSpec(name)), name: name.kind}
+			if k.terms = termFields(db.o.Specs[name.source], k.spec); k.spec == nil {
+				text, _ := r[5].(string)
+				k.terms = fieldsIn(text)
+			}
+			cat.kinds[name] = k
 		}
 		return nil
 	})
@@ -141,10 +148,13 @@ func (db *DB) number(ctx context.Context, c *conn, source, kind, shape string) e
 	_, err := c.transaction(ctx, beginWrite, func() error {
 		err := c.exec(insertSource, 0, source)
 		if err == nil && kind != "" {
-			err = c.exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(), source)
+			err = c.exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(), fingerprint(termFields(db.o.Specs[source], spec)), source)
 		}
 		if err == nil && shape != "" {
-			if err = c.exec(insertShape, 0, shape, source, kind); err != nil {
+			if err = db.checkShapes(); err == nil {
+				err = c.exec(insertShape, 0, shape, source, kind)
+			}
+			if err != nil {
 				err = fmt.Errorf("shape %s of kind %s: %w", shape, kind, err)
 			}
 		}
@@ -154,4 +164,14 @@ func (db *DB) number(ctx context.Context, c *conn, source, kind, shape string) e
 		return err
 	}
 	return db.readCatalog(c)
+}
+
+// checkShapes makes sure that the numbers of kinds and shapes fit into a place.
+func (db *DB) checkShapes() error {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	if n := max(len(db.catalog.shapes), len(db.catalog.kinds)); n >= 1<<shapeBits-1 {
+		return fmt.Errorf("%w: %d kinds and shapes are as many as one store keeps", understudy.ErrNotStored, n)
+	}
+	return nil
 }

@@ -53,7 +53,7 @@ func (h *holding) look(data []byte, where string, args ...any) {
 // tables looks at columns as they are.
 func (h *holding) tables() error {
 	var names []string
-	err := h.c.ask("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", func(r []driver.Value) error {
+	err := h.c.ask("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
 		names = append(names, r[0].(string))
 		return nil
 	})

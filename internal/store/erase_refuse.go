@@ -171,6 +171,9 @@ func (m *marking) one(id string, record int64) error {
 }
 
 func (m *marking) finish() error {
+	if err := m.db.index(m.c, m.edits); err != nil {
+		return err
+	}
 	if err := m.putChanges(); err != nil {
 		return err
 	}

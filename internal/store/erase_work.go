@@ -416,6 +416,9 @@ func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err er
 		if again {
 			continue // it came back meanwhile
 		}
+		if err := b.db.hide(c, blocks, e.kind, e.record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
+			return gone, err
+		}
 		for _, held := range current {
 			if err := c.exec(updateErasedHeld, 0, held); err != nil {
 				return gone, err

@@ -212,10 +212,13 @@ func (f *forgetting) deleteNewest(c *conn) error {
 	if err != nil {
 		return err
 	}
+	blocks := f.db.blocks(c)
+	if err := f.db.hide(c, blocks, f.kind, f.record, func(int64) bool { return true }); err != nil {
+		return err
+	}
 	if err := c.exec(updateForgotten, 0, f.rows()...); err != nil {
 		return err
 	}
-	blocks := f.db.blocks(c)
 	for _, v := range newest {
 		if err := f.empty(blocks, v, true); err != nil {
 			return err

@@ -17,26 +17,26 @@ type memoryGround struct {
 	of map[int64]*memoryRecord
 }
 
-func (g *memoryGround) below(position int64) (int64, error) {
+func (g *memoryGround) below(position, least int64) (int64, error) {
 	i, _ := slices.BinarySearch(g.at, position)
-	if i == 0 {
+	if i == 0 || g.at[i-1] < least {
 		return noPosition, nil
 	}
 	return g.at[i-1], nil
 }
 
-func (g *memoryGround) above(position int64) (int64, error) {
+func (g *memoryGround) above(position, most int64) (int64, error) {
 	i, found := slices.BinarySearch(g.at, position)
 	if found {
 		i++
 	}
-	if i == len(g.at) {
+	if i == len(g.at) || g.at[i] > most {
 		return noPosition, nil
 	}
 	return g.at[i], nil
 }
 
-func (g *memoryGround) widen(position int64, n int, moved func(from, to int64)) error {
+func (g *memoryGround) widen(position int64, n int, moved func(to map[int64]int64)) error {
 	end, _ := slices.BinarySearch(g.at, position)
 	first, low, step := widened(position, n, func(low int64) int {
 		i, _ := slices.BinarySearch(g.at, low)
@@ -53,9 +53,11 @@ func (g *memoryGround) widen(position int64, n int, moved func(from, to int64)) 
 		to := first - int64(len(stand)-1-j)*step
 		g.at[i+j], g.of[to], records[j].stands = to, records[j], to
 	}
+	told := make(map[int64]int64, len(stand))
 	for j, from := range stand {
-		moved(from, g.at[i+j])
+		told[from] = g.at[i+j]
 	}
+	moved(told)
 	return nil
 }
 

@@ -17,14 +17,15 @@ type sighting struct {
 	last  int    // where it stands last: that row counts
 	fresh bool   // never seen before
 	late  bool   // lost a race
+	to    stand  // where it is to stand
 }
 
 var (
-	selectHeld = &statement{head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, h.version), coalesce(h.since, 0) FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
+	selectHeld = &statement{head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, h.version), coalesce(h.since, 0), h.place FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
 		tuple: "?", tail: ")"}
-	selectShapesHeld = &statement{head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), coalesce(since, 0) FROM held WHERE number BETWEEN ? AND ?"}
+	selectShapesHeld = &statement{head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), coalesce(since, 0), place FROM held WHERE number BETWEEN ? AND ?"}
 	insertNames      = &statement{head: "INSERT INTO name (kind, id, record) VALUES ", tuple: "(?, ?, ?)"}
-	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state, stretch, since) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?)"}
+	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
 	updateHeld       = &statement{head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? WHERE number = ?"}
 	updateSeen       = &statement{head: "UPDATE held SET seen = ? WHERE number IN (", tuple: "?", tail: ")"}
 	insertBlock      = &statement{head: "INSERT INTO block (number, shape, dictionary, count, size, body) VALUES (?, ?, ?, ?, ?, ?)"}
@@ -47,7 +48,13 @@ func (s *saving) observe() error {
 	if err := s.versions(sights); err != nil {
 		return err
 	}
+	if err := s.placeRows(sights); err != nil {
+		return err
+	}
 	if err := s.settle(sights); err != nil {
+		return err
+	}
+	if err := s.putPlaces(sights); err != nil {
 		return err
 	}
 	return s.blocks.write()
@@ -70,7 +77,7 @@ func (s *saving) lookUp() ([]sighting, error) {
 			g.number = r[1].(int64)
 			if r[2] != nil {
 				g.held, g.version, g.hash, g.seen, g.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
-				g.stretch, g.since = r[6].(int64), r[7].(int64)
+				g.stretch, g.since, g.stand = r[6].(int64), r[7].(int64), standOf(r[8])
 			}
 			return nil
 		})
@@ -117,7 +124,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 		if !ok {
 			n = int32(len(x.sights))
 			x.byID[string(id)] = n
-			x.sights = append(x.sights, sighting{id: id})
+			x.sights = append(x.sights, sighting{id: id, prior: prior{stand: stand{at: noPosition}}})
 		}
 		x.of = append(x.of, n)
 		x.sights[n].rows++
@@ -130,10 +137,14 @@ func (s *saving) elsewhere(p *prior) error {
 	return s.c.query(selectShapesHeld, 0, []driver.Value{p.number * slots, p.number*slots + slots - 1}, func(r []driver.Value) error {
 		switch {
 		case r[0].(int64) == p.number*slots+s.shape.slot:
+			return nil
 		case r[4].(int64)&stateGone == 0:
 			p.elsewhere = true
 		default:
 			p.left = max(p.left, r[3].(int64))
+		}
+		if p.stand.at == noPosition {
+			p.stand = standOf(r[7])
 		}
 		return nil
 	})
@@ -283,8 +294,11 @@ func (s *saving) settle(sights []sighting) error {
 				return err
 			}
 			if !g.held {
-				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since)
+				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, g.to.value())
 			} else if err := s.c.exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
+				return err
+			}
+			if err := s.edit(g, r); err != nil {
 				return err
 			}
 			if v.what == understudy.Changed {
@@ -302,7 +316,7 @@ func (s *saving) settle(sights []sighting) error {
 			}
 		}
 	}
-	if err := s.c.many(insertHeld, 7, held); err != nil {
+	if err := s.c.many(insertHeld, 8, held); err != nil {
 		return err
 	}
 	if err := s.c.many(insertClock, 5, s.clocks); err != nil {
@@ -336,7 +350,7 @@ func (s *saving) change(what understudy.What, id string, record, version int64, 
 
 // priorOf is a row of selectShapesHeld; its number is the held row's.
 func priorOf(r []driver.Value) prior {
-	return prior{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), stretch: r[5].(int64), since: r[6].(int64)}
+	return prior{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), stretch: r[5].(int64), since: r[6].(int64), stand: standOf(r[7])}
 }
 
 // remove notes that the record the page names is no more.

@@ -25,7 +25,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 5
+const newest = 6
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -54,6 +54,8 @@ type DB struct {
 	active   sync.WaitGroup // calls under way
 	training sync.WaitGroup // dictionaries being trained
 
+	widened  atomic.Int64 // how often records made room for others
+	spans    spans
 	reads    reads
 	watchers watchers
 	room     room
@@ -153,6 +155,12 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 	}
 	if err == nil {
 		err = db.fill(ctx, c)
+	}
+	if err == nil {
+		err = db.readSpans(c)
+	}
+	if err == nil {
+		err = db.fillPlaces(ctx, c)
 	}
 	if err == nil {
 		err = db.readErased(c)

@@ -162,6 +162,9 @@ func (s *saving) went(record int64, present []prior) error {
 		if e == nil {
 			continue
 		}
+		if err := s.leave(p, e); err != nil {
+			return err
+		}
 		shape, err := s.c.shapeNumber(s.kind.number, p.number%slots)
 		if err == nil {
 			err = s.c.retire(shape, p.number/slots, e)
@@ -171,6 +174,9 @@ func (s *saving) went(record int64, present []prior) error {
 		}
 	}
 	if err := s.c.many(insertPast, 5, s.past); err != nil {
+		return err
+	}
+	if err := s.c.goes(s.kind.number, present[0].stand); err != nil {
 		return err
 	}
 	return s.c.exec(updateGone, 0, s.at, s.newMark(), s.at, record*slots, record*slots+slots-1)

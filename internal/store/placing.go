@@ -25,13 +25,13 @@ type placing struct {
 
 // ground is where the records of a kind stand.
 type ground interface {
-	// below is the highest position that is taken below one, noPosition when
-	// there is none; above the lowest above one.
-	below(position int64) (int64, error)
-	above(position int64) (int64, error)
+	// below is the highest position that is taken below one, from least on,
+	// noPosition when there is none; above the lowest above one, up to most.
+	below(position, least int64) (int64, error)
+	above(position, most int64) (int64, error)
 	// widen makes room for n more just below a position, by moving those that
-	// stand below it further apart; it tells of each that moves.
-	widen(position int64, n int, moved func(from, to int64)) error
+	// stand below it further apart; it tells where those that move stand then.
+	widen(position int64, n int, moved func(to map[int64]int64)) error
 }
 
 // placedPage is a list page being placed.
@@ -298,14 +298,14 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 		return g.over(rows, below, most)
 	}
 	first, last := secondBounds(second)
-	taken, err := g.below(last + 1)
+	taken, err := g.below(last+1, first)
 	if err != nil {
 		return err
 	}
 	if taken >= first && above == nil && g.after {
 		// What stands above the page is not known yet; others of that second most
 		// likely do.
-		lowest, err := g.above(first - 1)
+		lowest, err := g.above(first-1, last)
 		if err != nil {
 			return err
 		}
@@ -319,8 +319,8 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 		step = 1
 	}
 	middle := first + within/2
-	if needed := step * int64(len(rows)-1); middle-needed <= taken {
-		middle = taken + needed + 1
+	if needed := step * int64(len(rows)-1); middle-needed < first {
+		middle = first + needed
 	}
 	for i, r := range rows {
 		r.at = middle - int64(i)*step
@@ -332,13 +332,12 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 func (g *placedPage) under(rows []*placing, above, below *placing, second int64) error {
 	n := int64(len(rows))
 	for again := false; ; again = true {
-		floor, err := g.below(above.at)
+		floor := above.at - apartFrom*(n+1)
+		taken, err := g.below(above.at, floor)
 		if err != nil {
 			return err
 		}
-		if floor == noPosition {
-			floor = above.at - apartFrom*(n+1)
-		}
+		floor = max(floor, taken)
 		if below != nil {
 			floor = max(floor, below.at)
 		}
@@ -364,11 +363,10 @@ func (g *placedPage) under(rows []*placing, above, below *placing, second int64)
 }
 
 // moved keeps what is known of the rows right when one of them has moved.
-func (g *placedPage) moved(from, to int64) {
+func (g *placedPage) moved(to map[int64]int64) {
 	for _, p := range g.all {
-		if p.at == from {
-			p.at = to
-			return
+		if at, ok := to[p.at]; ok {
+			p.at = at
 		}
 	}
 }
@@ -378,18 +376,15 @@ func (g *placedPage) moved(from, to int64) {
 func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
 	n := int64(len(rows))
 	for floor := below.at; ; {
-		ceiling, err := g.above(floor)
+		ceiling := min(most, floor+apartFrom*(n+1))
+		taken, err := g.above(floor, ceiling)
 		if err != nil {
 			return err
 		}
-		if ceiling == noPosition || ceiling > most {
-			ceiling = most
+		if taken != noPosition {
+			ceiling = taken
 		}
-		step := int64(apartFrom)
-		if room := ceiling - floor; room > 0 { // else it is more than a number says
-			step = min(step, room/(n+1))
-		}
-		if step > 0 {
+		if step := (ceiling - floor) / (n + 1); step > 0 {
 			for i, r := range rows {
 				r.at = floor + (n-int64(i))*step
 			}
@@ -407,11 +402,11 @@ func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
 
 // timeless places rows of which nothing is known but their order.
 func (g *placedPage) timeless(rows []*placing) error {
-	lowest, err := g.above(timeless - timelessRoom)
+	lowest, err := g.above(timeless-timelessRoom, timeless+timelessRoom)
 	if err != nil {
 		return err
 	}
-	if lowest == noPosition || lowest > timeless+timelessRoom {
+	if lowest == noPosition {
 		for i, r := range rows {
 			r.at = timeless - int64(i)*apartFrom
 		}
@@ -420,7 +415,7 @@ func (g *placedPage) timeless(rows []*placing) error {
 	if g.after {
 		return g.under(rows, &placing{at: lowest}, nil, noSecond)
 	}
-	highest, err := g.below(timeless + timelessRoom)
+	highest, err := g.below(timeless+timelessRoom, lowest)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type prior struct {
 	stretch int64 // number of the one that lasts, in this shape
 	since   int64 // when it began; 0: when its version's block was made
 
+	stand stand // where it stands, in whatever shape
+
 	elsewhere bool  // present in another shape
 	left      int64 // when it was last seen to be gone in another shape, 0: never
 }

@@ -36,6 +36,8 @@ type saving struct {
 	patches  []byte         // of resting
 	past     []driver.Value // stretches that ended
 	clocks   []driver.Value // what is to be found by its clock
+	placer   *placer
+	edits    []edit // what the indexes are to be told
 	counters counters
 	changes  []understudy.Change
 	version  int64 // the page's
@@ -60,14 +62,15 @@ type counted struct{ source, store, kind bool }
 
 // scratch is memory that one save after another uses.
 type scratch struct {
-	args    []driver.Value
-	ids     []byte
-	raw     []byte
-	packed  []byte
-	entries []entry
-	sights  []sighting
-	of      []int32
-	byID    map[string]int32
+	args     []driver.Value
+	ids      []byte
+	raw      []byte
+	packed   []byte
+	entries  []entry
+	sights   []sighting
+	of       []int32
+	standing []int // the sights in the order they stand in the page
+	byID     map[string]int32
 }
 
 // maxScratch is how much memory one large page may leave behind.
@@ -188,6 +191,9 @@ func (s *saving) run() error {
 		if err := s.observe(); err != nil {
 			return err
 		}
+	}
+	if err := s.db.index(s.c, s.edits); err != nil {
+		return err
 	}
 	if s.keepsPage() {
 		if err := s.putPage(old); err != nil {

@@ -129,13 +129,7 @@ func valueText(body []byte, doc jsonspan.Value, field string) string {
 	if !ok {
 		return ""
 	}
-	switch v.Kind {
-	case jsonspan.String:
-		return jsonspan.Text(body, v)
-	case jsonspan.Null, jsonspan.Object, jsonspan.Array:
-		return ""
-	}
-	return string(v.Of(body))
+	return textOf(body, v)
 }
 
 // numberIs reports whether a value is a number, in any form; what is no number

@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"understudy/internal/store"
@@ -23,4 +24,8 @@ func TestTextInMemory(t *testing.T) {
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	})
+}
+
+func TestSeek(t *testing.T) {
+	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
 }

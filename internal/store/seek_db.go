@@ -1,0 +1,305 @@
+// Seek in the database: parts of the stream in short read transactions.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+const (
+	// seekFirst is how many records the first part of a Seek gives, seekMost how
+	// many a later one; seekLook how many spots one part looks at.
+	seekFirst = 64
+	seekMost  = 512
+	seekLook  = 2048
+)
+
+// Seek hands out records as the question has it, until yield returns false.
+// It reads a few at a time and holds nothing while yield runs: what is saved
+// meanwhile may show. A record that changes meanwhile is neither missed nor
+// told twice; one that a page moves may be. Terms are compared with the bodies,
+// so what comes fulfils them. Errors: ErrInvalid.
+func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	leave, err := db.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := db.checkSeek(&q); err != nil {
+		return failed(false, err, "seek in %s", q.Source)
+	}
+	s := &seeking{db: db, p: db.plan(&q), below: q.Below, widened: db.widened.Load()}
+	given := 0
+	for size := seekFirst; !s.ended; size = min(2*size, seekMost) {
+		if q.Limit > 0 {
+			size = min(size, q.Limit-given)
+		}
+		var found []understudy.Found
+		err := db.read(ctx, func(c *conn) (err error) {
+			found, err = s.part(ctx, c, size)
+			return err
+		})
+		if err != nil {
+			return failed(false, err, "seek in %s", q.Source)
+		}
+		for i := range found {
+			if !yield(found[i]) {
+				return nil
+			}
+		}
+		if given += len(found); q.Limit > 0 && given >= q.Limit {
+			return nil
+		}
+	}
+	return nil
+}
+
+// checkSeek refuses what means nothing, and what no index says.
+func (db *DB) checkSeek(q *understudy.Seek) error {
+	if err := checkSeek(q); err != nil || q.Text == nil {
+		return err
+	}
+	return fmt.Errorf("%w: words are not indexed", understudy.ErrInvalid)
+}
+
+// seeking is one question under way.
+type seeking struct {
+	db      *DB
+	p       *seekPlan
+	below   understudy.Place // of the record looked at last
+	last    heldAt
+	widened int64 // of the DB, when below was right
+	ended   bool
+}
+
+// heldAt is a record where it stands.
+type heldAt struct {
+	kind        *kindPlan
+	record      int64
+	place       understudy.Place
+	shape       *shapeRow
+	version     int64
+	seen, state int64
+	since       int64
+}
+
+// part is the next records, at most size.
+func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understudy.Found, err error) {
+	if err := s.prepare(c); err != nil {
+		return nil, err
+	}
+	blocks := s.db.blocks(c)
+	err = s.each(ctx, c, func(h *heldAt) (bool, error) {
+		f, ok, err := s.load(c, blocks, h)
+		if ok {
+			found = append(found, f)
+		}
+		return len(found) < size, err
+	})
+	return found, err
+}
+
+// prepare looks whether the record looked at last has moved to make room for
+// others, and which records have changed since.
+func (s *seeking) prepare(c *conn) error {
+	if s.last.record != 0 && s.db.widened.Load() != s.widened {
+		s.widened = s.db.widened.Load()
+		_, err := c.one(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1}, func(r []driver.Value) {
+			if at := standOf(r[0]); at.at != noPosition {
+				s.below = placeOf(at.at, s.last.kind.number)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.p.q.Since == 0 || s.p.since != nil {
+		return nil
+	}
+	s.p.since = map[int64]bool{}
+	source, _ := s.db.source(s.p.q.Source)
+	return c.query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
+		n, count := r[0].(int64), r[1].(int64)
+		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
+			s.p.since[r[2].(int64)+i] = understudy.What(r[3].(int64)) != understudy.Went
+		}
+		return nil
+	})
+}
+
+var (
+	selectPlaceOf = &statement{head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
+	selectSince   = &statement{head: "SELECT n, count, record, what FROM change WHERE source = ?1 AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
+	selectAt      = &statement{head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
+	selectShown   = &statement{head: "SELECT number, version, seen, state, coalesce(since, 0) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+)
+
+// each hands out the records of the stream that are held, in order, until do
+// returns false or so many were looked at.
+func (s *seeking) each(ctx context.Context, c *conn, do func(h *heldAt) (more bool, err error)) error {
+	stream, from := s.p.stream(c), s.p.first(s.below)
+	up := s.p.q.Up
+	for looked := 0; looked < seekLook; looked++ {
+		if err := checkContext(ctx); err != nil {
+			return err
+		}
+		spot, ok, err := stream.seek(from)
+		if err != nil {
+			return err
+		}
+		at := positionOf(spot)
+		if !ok || at < s.p.from || at > s.p.to {
+			s.ended = true
+			return nil
+		}
+		// All kinds that have a spot at this position, in the order of places.
+		group, next := []*kindPlan(nil), spot
+		for ok && positionOf(next) == at {
+			if k := s.p.byShape[shapeOf(next)]; k != nil && !slices.Contains(group, k) {
+				group = append(group, k)
+			}
+			if from, ok = past(next, up); ok {
+				next, ok, err = stream.seek(from)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		slices.SortFunc(group, func(a, b *kindPlan) int { return inOrder(up)(a.number, b.number) })
+		for _, k := range group {
+			place := placeOf(at, k.number)
+			if s.below != 0 && (place < s.below) == up || place == s.below {
+				continue
+			}
+			h, err := s.held(c, k, at)
+			if err != nil {
+				return err
+			}
+			s.below = place
+			if h == nil {
+				continue
+			}
+			s.last = *h
+			more, err := do(h)
+			if err != nil || !more {
+				return err
+			}
+		}
+		if !ok {
+			s.ended = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// held is the record of a kind at a position in the shape it is told in, nil
+// when none is there.
+func (s *seeking) held(c *conn, k *kindPlan, at int64) (*heldAt, error) {
+	h := &heldAt{kind: k, place: placeOf(at, k.number)}
+	found, err := c.one(selectAt, []driver.Value{k.number, at}, func(r []driver.Value) { h.record = r[0].(int64) })
+	if err != nil || !found || s.p.since != nil && !s.p.since[h.record] {
+		return nil, err
+	}
+	best := len(k.shapes)
+	err = c.query(selectShown, 0, []driver.Value{h.record * slots, h.record*slots + slots - 1}, func(r []driver.Value) error {
+		slot := r[0].(int64) % slots
+		i := slices.IndexFunc(k.shapes, func(s *shapeRow) bool { return s.slot == slot })
+		if i >= 0 && i < best {
+			best = i
+			h.shape, h.version, h.seen, h.state, h.since = k.shapes[i], r[1].(int64), r[2].(int64), r[3].(int64), r[4].(int64)
+		}
+		return nil
+	})
+	if err != nil || best == len(k.shapes) {
+		return nil, err
+	}
+	return h, nil
+}
+
+// load reads a record's body; ok is false when it is not meant.
+func (s *seeking) load(c *conn, blocks *opened, h *heldAt) (f understudy.Found, ok bool, err error) {
+	e, err := blocks.entry(h.version)
+	if err != nil {
+		return f, false, err
+	}
+	if !fulfils(s.p.q, h.kind.spec, e.parent, e.body) {
+		return f, false, nil
+	}
+	if h.since == 0 {
+		if h.since, err = c.madeAt(h.version); err != nil {
+			return f, false, err
+		}
+	}
+	rec := &understudy.Record{Source: h.kind.source, Kind: h.kind.name, Shape: h.shape.name, ID: e.id, Number: h.record, Version: h.version,
+		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}
+	rec.Body = slices.Clone(e.body)
+	return understudy.Found{Record: rec, Clock: e.clock, Place: h.place}, true, nil
+}
+
+// Count says how many records Seek finds: at most most of them (0: all), as far
+// as it comes by a time (zero: none) or until ctx is over. It reads no body
+// unless the question needs one.
+func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (n understudy.Count, err error) {
+	leave, err := db.enter()
+	if err != nil {
+		return n, err
+	}
+	defer leave()
+	if err := db.checkSeek(&q); err != nil {
+		return n, failed(false, err, "count in %s", q.Source)
+	}
+	s := &seeking{db: db, p: db.plan(&q), below: q.Below, widened: db.widened.Load()}
+	end := most
+	if limit := int64(q.Limit); limit > 0 && (end <= 0 || limit <= end) {
+		end = limit
+	}
+	for !s.ended {
+		if !by.IsZero() && !db.o.Now().Before(by) {
+			n.AtLeast = true
+			return n, nil
+		}
+		err := db.read(ctx, func(c *conn) error {
+			if err := s.prepare(c); err != nil {
+				return err
+			}
+			blocks := db.blocks(c)
+			return s.each(ctx, c, func(h *heldAt) (bool, error) {
+				ok := true
+				if !s.p.exact {
+					var err error
+					if ok, err = s.meant(blocks, h); err != nil {
+						return false, err
+					}
+				}
+				if ok {
+					n.N++
+				}
+				return end <= 0 || n.N <= end, nil
+			})
+		})
+		if err != nil {
+			return n, failed(false, err, "count in %s", q.Source)
+		}
+		if end > 0 && n.N > end {
+			n.N, n.AtLeast = end, int64(q.Limit) != end
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+// meant reports whether a record's body fulfils the terms.
+func (s *seeking) meant(blocks *opened, h *heldAt) (bool, error) {
+	e, err := blocks.entry(h.version)
+	if err != nil {
+		return false, err
+	}
+	return fulfils(s.p.q, h.kind.spec, e.parent, e.body), nil
+}

@@ -1,0 +1,175 @@
+// Places and terms of records that were saved before there were any, or before
+// the spec named the fields that terms are made of.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+)
+
+var (
+	selectTermsOf  = &statement{head: "SELECT terms FROM kind WHERE number = ?"}
+	updateTermsOf  = &statement{head: "UPDATE kind SET terms = ? WHERE number = ?"}
+	selectUnplaced = &statement{head: "SELECT number, version, state, place FROM held WHERE number > ? ORDER BY number LIMIT ?"}
+)
+
+// fillPlaces gives records of older files their places, and makes the terms of
+// kinds that have none or others. It is part of opening, since what is asked of
+// half an index would be answered wrongly.
+func (db *DB) fillPlaces(ctx context.Context, c *conn) error {
+	f := &standing{db: db, c: c}
+	for _, k := range db.catalog.kinds {
+		is := ""
+		if _, err := c.one(selectTermsOf, []driver.Value{k.number}, func(r []driver.Value) { is, _ = r[0].(string) }); err != nil {
+			return err
+		}
+		if is != fingerprint(k.terms) {
+			return f.rebuild(ctx)
+		}
+	}
+	return nil
+}
+
+// standing is the filling of places and terms.
+type standing struct {
+	db    *DB
+	c     *conn
+	given struct{ record, at int64 } // the place given last
+}
+
+var (
+	clearTerms  = &statement{head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
+	clearSpans  = &statement{head: "DELETE FROM span"}
+	forgetTerms = &statement{head: "UPDATE kind SET terms = NULL"}
+)
+
+// rebuild gives places to what has none, and makes the terms of all kinds anew.
+// What is broken off is begun again at the next opening.
+func (f *standing) rebuild(ctx context.Context) error {
+	_, err := f.c.transaction(ctx, beginWrite, func() error {
+		for _, st := range []*statement{forgetTerms, clearTerms, clearSpans} {
+			if err := f.c.exec(st, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = f.all(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, k := range f.db.catalog.kinds {
+		if err := f.c.exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all goes through all held rows, some in one transaction.
+func (f *standing) all(ctx context.Context) error {
+	kinds := f.db.kindsOfShapes()
+	last := int64(-1)
+	for n := fillSome; n == fillSome; {
+		_, err := f.c.transaction(ctx, beginWrite, func() (err error) {
+			n, last, err = f.some(last, kinds)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// some gives the records of some held rows after one their places and terms.
+func (f *standing) some(after int64, kinds map[int64]*kindRow) (n int, last int64, err error) {
+	last, f.given.record = after, -1
+	blocks := f.db.blocks(f.c)
+	var edits []edit
+	err = f.c.query(selectUnplaced, 0, []driver.Value{after, int64(fillSome)}, func(r []driver.Value) error {
+		n++
+		last = r[0].(int64)
+		e, shape, err := f.one(blocks, kinds, last, r[1].(int64), standOf(r[3]))
+		if err == nil && e != nil && r[2].(int64)&(stateGone|stateForgotten) == 0 {
+			edits = append(edits, *e)
+			edits[len(edits)-1].shape = shape
+		}
+		return err
+	})
+	if err == nil {
+		err = f.db.indexTerms(f.c, edits)
+	}
+	return n, last, err
+}
+
+// one is what the indexes are told of a held row, nil when it cannot be read.
+func (f *standing) one(blocks *opened, kinds map[int64]*kindRow, held, version int64, at stand) (*edit, int64, error) {
+	b, err := blocks.block(version / perBlock)
+	if err != nil {
+		return nil, 0, skipDamaged(err)
+	}
+	e, err := blocks.entry(version)
+	k := kinds[b.shape]
+	if err != nil || k == nil {
+		return nil, 0, skipDamaged(err)
+	}
+	record := held / slots
+	if at.at == noPosition && f.given.record == record {
+		at.at = f.given.at
+	}
+	if at.at == noPosition {
+		if at.at, err = f.place(k, record, e); err != nil {
+			return nil, 0, err
+		}
+		f.given.record, f.given.at = record, at.at
+	}
+	if e.hollow() {
+		return nil, 0, nil
+	}
+	spot, one := spotOf(at.at, b.shape), *e
+	return &edit{kind: k, was: spot, is: spot, new: &one}, b.shape, nil
+}
+
+var countPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+
+// place gives a record its place by the clock of a version: below those of its
+// second that were found before it, as walks find them.
+func (f *standing) place(k *kindRow, record int64, e *entry) (int64, error) {
+	g := &placer{db: f.db, c: f.c, kind: k.number}
+	second := int64(noSecond)
+	if !e.hollow() {
+		second = naturalSecond(k.spec, e.clock, e.body)
+	}
+	page := &placedPage{ground: g, rows: []*placing{{at: noPosition, second: second}}, after: true}
+	if err := page.place(); err != nil {
+		return 0, err
+	}
+	at, present := page.rows[0].at, int64(0)
+	_, err := f.c.one(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
+	if err != nil {
+		return 0, err
+	}
+	sign := k.number
+	if present == 0 {
+		sign = -sign
+	}
+	if err := f.c.exec(insertPlace, 1, sign, at, record); err != nil {
+		return 0, err
+	}
+	return at, f.c.exec(updatePlace, 0, stand{at: at}.value(), record*slots, record*slots+slots-1)
+}
+
+// kindsOfShapes are the kinds of shapes, by the shapes' numbers.
+func (db *DB) kindsOfShapes() map[int64]*kindRow {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	kinds := make(map[int64]*kindRow, len(db.catalog.shapes))
+	for _, s := range db.catalog.shapes {
+		kinds[s.number] = s.kind
+	}
+	return kinds
+}

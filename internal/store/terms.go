@@ -1,0 +1,225 @@
+// Terms: the index of exact values. A record's row holds a token for each field
+// that the spec makes a term of: a hash of shape, field and value.
+
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// termWay is how a field is found.
+type termWay uint8
+
+const (
+	termValue  termWay = iota // by its value
+	termNumber                // by the digits of a number; what is none by its value
+	termTime                  // by its day and its month
+)
+
+// termField is a field that terms are made of.
+type termField struct {
+	name string
+	way  termWay
+	typ  string // of the field
+}
+
+// parentTerm stands for the field of a record's parent, wherever that is from.
+const parentTerm = "^parent"
+
+// termFields are the fields of a kind that can be asked for exactly: what its
+// lists' filters look at, what is one of few values, links, numbers, and what
+// every path of the API names.
+func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termField) {
+	if kind == nil {
+		return nil
+	}
+	wanted := map[string]bool{}
+	for _, l := range kind.Lists {
+		for _, f := range l.Filters {
+			wanted[f.Field] = true
+		}
+	}
+	if spec != nil {
+		for name := range spec.Vars {
+			wanted[snake(name)] = true
+		}
+	}
+	for _, f := range kind.Fields {
+		number := f.Class == understudy.ClassPhone && f.From == ""
+		few := f.Type == understudy.TypeSelect || f.Type == understudy.TypeBool || f.Type == understudy.TypeCode
+		if f.Class == understudy.ClassSecret || f.Type == understudy.TypeMap || f.Type == understudy.TypeMedia || f.Name == kind.Parent ||
+			!wanted[f.Name] && !number && !few && f.Link == "" {
+			continue
+		}
+		one := termField{name: f.Name, typ: f.Type}
+		switch {
+		case isTime(f.Type):
+			one.way = termTime
+		case f.Class == understudy.ClassPhone:
+			one.way = termNumber
+		}
+		fields = append(fields, one)
+	}
+	return fields
+}
+
+// isTime reports whether a field of a type tells a time.
+func isTime(typ string) bool {
+	return slices.Contains([]string{understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate}, typ)
+}
+
+// snake is the field that a path variable is about: AccountSid, account_sid.
+func snake(name string) string {
+	var s []byte
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				s = append(s, '_')
+			}
+			c += 'a' - 'A'
+		}
+		s = append(s, c)
+	}
+	return string(s)
+}
+
+// fingerprint says what terms a kind's records have; another one means that
+// they are made anew.
+func fingerprint(fields []termField) string {
+	var b strings.Builder
+	b.WriteString("1")
+	for _, f := range fields {
+		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
+	}
+	return b.String()
+}
+
+// fieldsIn reads a fingerprint: a program that was not told the spec keeps the
+// terms right all the same.
+func fieldsIn(text string) (fields []termField) {
+	words := strings.Fields(text)
+	for _, word := range words[min(1, len(words)):] {
+		parts := strings.Split(word, ":")
+		if len(parts) != 3 {
+			continue
+		}
+		way, err := strconv.Atoi(parts[1])
+		if err != nil {
+			continue
+		}
+		fields = append(fields, termField{name: parts[0], way: termWay(way), typ: parts[2]})
+	}
+	return fields
+}
+
+// appendToken appends the word that stands for a value.
+func appendToken(dst []byte, shape int64, field, value string) []byte {
+	const digits = "0123456789abcdefghijklmnopqrstuv"
+	var buf [256]byte
+	text := binary.LittleEndian.AppendUint16(buf[:0], uint16(shape))
+	text = append(append(append(text, field...), 0), value...)
+	sum := sha256.Sum256(text)
+	n := binary.LittleEndian.Uint64(sum[:])
+	for range 12 {
+		dst = append(dst, digits[n&31])
+		n >>= 5
+	}
+	return dst
+}
+
+// numberTerm is what of a number terms are made of: its last digits, which are
+// the same however it is written.
+func numberTerm(text string) string {
+	n := numberOf(text)
+	if n.digits == "" {
+		return strings.ToLower(text)
+	}
+	return "#" + n.digits[max(len(n.digits)-leastNational, 0):]
+}
+
+// dayOf is the number of a day since 1970, monthOf of a month since the year 0;
+// both in UTC.
+func dayOf(unix int64) int64 {
+	const day = 24 * 60 * 60
+	if unix < 0 {
+		return (unix+1)/day - 1
+	}
+	return unix / day
+}
+
+func monthOf(unix int64) int64 {
+	t := time.Unix(unix, 0).UTC()
+	return int64(t.Year())*12 + int64(t.Month()) - 1
+}
+
+func dayTerm(day int64) string     { return "d" + strconv.FormatInt(day, 10) }
+func monthTerm(month int64) string { return "m" + strconv.FormatInt(month, 10) }
+
+// termText is the row of a record: its tokens, one after the other. Times are
+// told to seen.
+func termText(dst []byte, fields []termField, shape int64, parent string, body []byte, seen func(field string, unix int64)) []byte {
+	add := func(field, value string) {
+		if len(dst) > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = appendToken(dst, shape, field, value)
+	}
+	if parent != "" {
+		add(parentTerm, parent)
+	}
+	doc, err := jsonspan.Document(body)
+	if err != nil || doc.Kind != jsonspan.Object {
+		return dst
+	}
+	for i := range fields {
+		f := &fields[i]
+		v, ok := jsonspan.Find(body, doc, f.name)
+		if !ok {
+			continue
+		}
+		if f.way == termTime {
+			if at := timeOfValue(f.typ, body, v); at != 0 {
+				add(f.name, dayTerm(dayOf(at)))
+				add(f.name, monthTerm(monthOf(at)))
+				if seen != nil {
+					seen(f.name, at)
+				}
+			}
+			continue
+		}
+		text := textOf(body, v)
+		if text == "" {
+			continue
+		}
+		if f.way == termNumber {
+			text = numberTerm(text)
+		}
+		add(f.name, text)
+	}
+	return dst
+}
+
+// textOf is a value as terms have it.
+func textOf(body []byte, v jsonspan.Value) string {
+	switch v.Kind {
+	case jsonspan.String:
+		return jsonspan.Text(body, v)
+	case jsonspan.Null, jsonspan.Object, jsonspan.Array:
+		return ""
+	}
+	return string(v.Of(body))
+}
+
+// monthStart is when a month begins.
+func monthStart(month int64) int64 {
+	return time.Date(int(month/12), time.Month(month%12)+1, 1, 0, 0, 0, 0, time.UTC).Unix()
+}

@@ -1,0 +1,166 @@
+// The index of terms in the database: kept right by every save.
+
+package store
+
+import (
+	"database/sql/driver"
+	"strings"
+	"sync"
+)
+
+var (
+	insertTerms = &statement{head: "INSERT INTO terms (rowid, term) VALUES (?, ?)"}
+	deleteTerms = &statement{head: "INSERT INTO terms (terms, rowid, term) VALUES ('delete', ?, ?)"}
+	upsertSpan  = &statement{head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
+		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
+	selectSpans = &statement{head: "SELECT shape, field, least, most FROM span"}
+)
+
+// index brings the indexes up to date with some edits, in a transaction.
+func (db *DB) index(c *conn, edits []edit) error {
+	if len(edits) == 0 {
+		return nil
+	}
+	return db.indexTerms(c, edits)
+}
+
+func (db *DB) indexTerms(c *conn, edits []edit) error {
+	var writes []write
+	grown := map[spanName]timeSpan{}
+	var was, is []byte
+	for i := range edits {
+		e := &edits[i]
+		was, is = was[:0], is[:0]
+		if e.old != nil {
+			was = termText(was, e.kind.terms, e.shape, e.old.parent, e.old.body, nil)
+		}
+		if e.new != nil {
+			is = termText(is, e.kind.terms, e.shape, e.new.parent, e.new.body, func(field string, unix int64) {
+				db.spans.grow(grown, spanName{e.shape, field}, unix)
+			})
+		}
+		out, in := string(was), string(is)
+		if e.was == e.is {
+			out, in = apartFromEachOther(out, in)
+		}
+		if out != "" {
+			writes = append(writes, write{spot: e.was, out: true, text: out})
+		}
+		if in != "" || e.new != nil && out != "" { // FTS5 counts rows in and out
+			writes = append(writes, write{spot: e.is, text: in})
+		}
+	}
+	inRising(writes)
+	for _, w := range writes {
+		st := insertTerms
+		if w.out {
+			st = deleteTerms
+		}
+		if err := c.exec(st, 0, w.spot, w.text); err != nil {
+			return err
+		}
+	}
+	for name, s := range grown {
+		if err := c.exec(upsertSpan, 0, name.shape, name.field, s.least, s.most); err != nil {
+			return err
+		}
+	}
+	db.spans.add(grown)
+	return nil
+}
+
+// apartFromEachOther are the words of each text that the other lacks.
+func apartFromEachOther(a, b string) (onlyA, onlyB string) {
+	if a == b || a == "" || b == "" {
+		if a == b {
+			return "", ""
+		}
+		return a, b
+	}
+	return lacking(a, b), lacking(b, a)
+}
+
+// lacking are the words of a that b lacks.
+func lacking(a, b string) string {
+	var words []string
+	for word := range strings.FieldsSeq(a) {
+		if !strings.Contains(b, word) {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// spans are the times that fields have had, as span has them. They only grow,
+// and may be wider than what is held.
+type spans struct {
+	mu sync.RWMutex
+	of map[spanName]timeSpan
+}
+
+type spanName struct {
+	shape int64
+	field string
+}
+
+type timeSpan struct{ least, most int64 }
+
+// with is the span with another time in it.
+func (s timeSpan) with(unix int64) timeSpan {
+	return timeSpan{min(s.least, unix), max(s.most, unix)}
+}
+
+// grow notes in grown that a field has a time, if that is news.
+func (s *spans) grow(grown map[spanName]timeSpan, name spanName, unix int64) {
+	one, ok := grown[name]
+	if !ok {
+		s.mu.RLock()
+		one, ok = s.of[name]
+		s.mu.RUnlock()
+	}
+	switch {
+	case !ok:
+		grown[name] = timeSpan{unix, unix}
+	case unix < one.least || unix > one.most:
+		grown[name] = one.with(unix)
+	}
+}
+
+// add makes them known. A transaction that then fails has made them wider in
+// memory than in the file, which costs nothing but looking.
+func (s *spans) add(grown map[spanName]timeSpan) {
+	if len(grown) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[spanName]timeSpan{}
+	}
+	for name, one := range grown {
+		if old, ok := s.of[name]; ok {
+			one = one.with(old.least).with(old.most)
+		}
+		s.of[name] = one
+	}
+}
+
+func (s *spans) get(name spanName) (timeSpan, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	one, ok := s.of[name]
+	return one, ok
+}
+
+// readSpans learns them from the database.
+func (db *DB) readSpans(c *conn) error {
+	all := map[spanName]timeSpan{}
+	err := c.query(selectSpans, 0, nil, func(r []driver.Value) error {
+		all[spanName{r[0].(int64), r[1].(string)}] = timeSpan{r[2].(int64), r[3].(int64)}
+		return nil
+	})
+	if err == nil {
+		db.spans.add(all)
+	}
+	return err
+}
