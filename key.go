@@ -35,6 +35,15 @@ func (k Key) Query() string {
 // OwnAsOf asks for what was known at a time (see ParseInstant).
 const OwnAsOf = OwnPrefix + "as_of"
 
+// What is asked of lists made from records: OwnOrder "asc" for the oldest first,
+// OwnSince for what came or changed after a change's number, OwnText for what
+// has some words.
+const (
+	OwnOrder = OwnPrefix + "order"
+	OwnSince = OwnPrefix + "since"
+	OwnText  = OwnPrefix + "q"
+)
+
 // OwnPrefix begins Understudy's own query parameters; they are taken off
 // before a key is made and never sent upstream.
 const OwnPrefix = "understudy."

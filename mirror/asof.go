@@ -39,6 +39,8 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
 	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil:
 		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
+	case a.Wish != nil && (a.Wish.Up || a.Wish.Since != 0 || a.Wish.Text != nil):
+		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
 	defer cancel()

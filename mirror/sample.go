@@ -14,6 +14,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -77,8 +78,14 @@ func (m *Mirror) sampler() {
 	}
 }
 
-// measure compares one sample and counts it.
+// measure compares one sample and counts it. A panic is contained: the sample is
+// lost and nothing else.
 func (m *Mirror) measure(s sample) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.log.Error("mirror: panic", "key", s.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	l := s.source.listing(s.target)
 	told := m.told(s)
 	if told == nil {

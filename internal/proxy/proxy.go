@@ -58,7 +58,11 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	Media   Media          // contents of records; nil: media paths are 404
+	Media   Media // contents of records; nil: media paths are 404
+	// Text reads understudy.q for a caller: what a store is asked, and which of
+	// what it finds is meant (nil: all). Errors: ErrInvalid in words for whoever
+	// asked, ErrForbidden. nil: text is not searched here.
+	Text    func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error)
 	Health  http.Handler   // answers /-/health, the one path of our own; nil: 404
 	MaxBody int64          // bytes of a write's body; 0 = 1 MiB
 	Cache   int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
@@ -84,6 +88,7 @@ type Proxy struct {
 	gate    *access.Gate
 	callers Callers
 	media   Media
+	text    func(understudy.Caller, *understudy.Target, string) (*understudy.Text, func(*understudy.Record) bool, error)
 	health  http.Handler
 	maxBody int64
 	access  *accesslog.Log
@@ -141,7 +146,7 @@ func New(o Options) (*Proxy, error) {
 		o.Took = func(time.Duration) {}
 	}
 	return &Proxy{
-		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, health: o.Health,
+		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, health: o.Health,
 		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
 		targets:   recent.New[string, aimed](maxTargets),

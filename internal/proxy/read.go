@@ -29,6 +29,9 @@ func (v *visit) get() error {
 	if err := v.asOf(&ask); err != nil {
 		return err
 	}
+	if err := v.wish(&ask); err != nil {
+		return err
+	}
 	ctx := v.r.Context()
 	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
 		var cancel context.CancelFunc

@@ -1,0 +1,85 @@
+// Wish: what a request asks of a list that upstream cannot be asked.
+
+package proxy
+
+import (
+	"fmt"
+	"strconv"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+// wish takes over our own parameters: order, since and q. They are for lists;
+// with any of them a list is made from records.
+func (v *visit) wish(ask *understudy.Ask) error {
+	var w understudy.Wish
+	wished := false
+	given := map[string]bool{}
+	for _, p := range v.target.Own {
+		switch p.Name {
+		case understudy.OwnOrder, understudy.OwnSince, understudy.OwnText:
+		default:
+			continue
+		}
+		switch {
+		case given[p.Name]:
+			return ownError(p.Name, "it is given twice")
+		case v.target.List == nil:
+			return ownError(p.Name, "only lists of records take it")
+		case !ask.AsOf.IsZero():
+			return ownError(p.Name, "it cannot be combined with "+understudy.OwnAsOf)
+		}
+		given[p.Name] = true
+		some, err := v.wishFor(&w, p)
+		if err != nil {
+			return err
+		}
+		wished = wished || some
+	}
+	if wished {
+		ask.Wish = &w
+	}
+	return nil
+}
+
+// wishFor takes one parameter over; false: it asks for nothing special.
+func (v *visit) wishFor(w *understudy.Wish, p understudy.Param) (wished bool, err error) {
+	switch p.Name {
+	case understudy.OwnOrder:
+		if p.Value != "asc" && p.Value != "desc" {
+			return false, ownError(p.Name, "write asc or desc"+nearest.Hint(clip(p.Value), []string{"asc", "desc"}))
+		}
+		w.Up = p.Value == "asc"
+		return w.Up, nil
+	case understudy.OwnSince:
+		if w.Since, err = strconv.ParseInt(p.Value, 10, 64); err != nil || w.Since < 0 {
+			return false, ownError(p.Name, "write the number of a change, 0 or more")
+		}
+		if !v.gate.Whole(v.caller, v.source.Name) {
+			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others", p.Name, understudy.ErrForbidden, v.caller.Role())
+		}
+		return true, nil
+	}
+	if v.text == nil {
+		return false, ownError(p.Name, "text is not searched here")
+	}
+	w.Text, w.Only, err = v.text(v.caller, v.target, p.Value)
+	if err != nil {
+		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
+	}
+	return true, nil
+}
+
+func ownError(name, what string) error {
+	return fmt.Errorf("proxy: %w: %s: %s", understudy.ErrInvalid, name, what)
+}
+
+// clip keeps foreign text in a message short.
+func clip(s string) string {
+	const most = 40
+	if len(s) > most {
+		return s[:most]
+	}
+	return s
+}

@@ -1,0 +1,105 @@
+// Our own parameters: what they become, and what they are refused for.
+
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+func TestWishesOfARequest(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", true, 200, `{"calls":[]}`))
+	b.Proxy.text = func(c understudy.Caller, target *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
+		if c.Name == "" || target.Kind.Name != "calls" {
+			t.Errorf("asked for %+v, %+v", c, target)
+		}
+		if text == "(" {
+			return nil, nil, fmt.Errorf("search: %w: character 1: a bracket is open", understudy.ErrInvalid)
+		}
+		return &understudy.Text{Words: []string{text}}, func(r *understudy.Record) bool { return r.ID == text }, nil
+	}
+	for _, test := range []struct {
+		query, secret string
+		status        int
+		says          string // of the wish, or in the error
+	}{
+		{"", demo, 200, "none"},
+		{"understudy.order=asc", demo, 200, "up"},
+		{"understudy.order=desc", demo, 200, "none"},
+		{"understudy.since=0", demo, 200, "since 0"},
+		{"understudy.since=17&Status=busy&understudy.order=asc&understudy.q=anna", demo, 200, "up since 17 text anna"},
+		{"understudy.q=anna", masked, 200, "text anna"},
+		{"understudy.nonsense=1", demo, 200, "none"},
+		{"understudy.order=up", demo, 400, "understudy.order: write asc or desc"},
+		{"understudy.order=", demo, 400, "understudy.order"},
+		{"understudy.since=-1", demo, 400, "understudy.since: write the number of a change"},
+		{"understudy.since=99999999999999999999", demo, 400, "understudy.since"},
+		{"understudy.since=1", masked, 403, "may not see"},
+		{"understudy.order=asc&understudy.order=asc", demo, 400, "given twice"},
+		{"understudy.order=asc&understudy.as_of=2026-01-01", demo, 400, "cannot be combined with understudy.as_of"},
+		{"understudy.q=(", demo, 400, "character 1"},
+	} {
+		b.script.asked = nil
+		w := b.ask("GET", root+"/Calls.json?"+test.query, test.secret)
+		if w.Code != test.status {
+			t.Errorf("%s: %d %s", test.query, w.Code, w.Body)
+			continue
+		}
+		if test.status != http.StatusOK {
+			if !strings.Contains(w.Body.String(), test.says) || len(b.script.asked) != 0 {
+				t.Errorf("%s: %s, asked %d times", test.query, w.Body, len(b.script.asked))
+			}
+			continue
+		}
+		if got := saysOf(b.script.asked[0]); got != test.says {
+			t.Errorf("%s: asked for %q, want %q", test.query, got, test.says)
+		}
+	}
+	if w := b.ask("GET", root+"/Calls/CA1.json?understudy.order=asc", demo); w.Code != 400 || !strings.Contains(w.Body.String(), "only lists") {
+		t.Errorf("of one record: %d %s", w.Code, w.Body)
+	}
+	b.Proxy.text = nil
+	if w := b.ask("GET", root+"/Calls.json?understudy.q=anna", demo); w.Code != 400 {
+		t.Errorf("nobody searches: %d %s", w.Code, w.Body)
+	}
+}
+
+func saysOf(a understudy.Ask) string {
+	if a.Wish == nil {
+		return "none"
+	}
+	var out []string
+	if a.Wish.Up {
+		out = append(out, "up")
+	}
+	if since, ok := a.Target.Own.Get(understudy.OwnSince); ok {
+		out = append(out, fmt.Sprintf("since %d", a.Wish.Since))
+		if fmt.Sprint(a.Wish.Since) != since {
+			out = append(out, "not "+since)
+		}
+	}
+	if a.Wish.Text != nil {
+		out = append(out, "text "+a.Wish.Text.Words[0])
+		if a.Wish.Only == nil || !a.Wish.Only(&understudy.Record{ID: "anna"}) || a.Wish.Only(&understudy.Record{}) {
+			out = append(out, "without its condition")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestNotMirroredYet(t *testing.T) {
+	b := newBed(t)
+	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) {
+		return nil, fmt.Errorf("mirror: compose: %w: calls: they are not synced", understudy.ErrNotMirrored)
+	}
+	w := b.ask("GET", root+"/Calls.json?understudy.order=asc", demo)
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "not mirrored yet: calls: they are not synced") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}

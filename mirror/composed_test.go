@@ -1,0 +1,475 @@
+// Lists from records: when they are given, how old they say they are, and what
+// is never given.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/mirror/compose"
+)
+
+// claims is a coverage that says what it is told to.
+type claims struct {
+	mu      sync.Mutex
+	c       understudy.Coverage
+	ok      bool
+	asked   int
+	after   func(asked int) // before each answer but the first
+	doubted []string
+}
+
+func (c *claims) Covered(_, kind, _ string, from, to int64) (understudy.Coverage, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked++; c.asked > 1 && c.after != nil {
+		c.after(c.asked)
+	}
+	if kind != "calls" {
+		return understudy.Coverage{Why: "nobody walks them"}, false
+	}
+	return c.c, c.ok
+}
+
+func (c *claims) Doubt(_, kind string, from, to int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubted = append(c.doubted, fmt.Sprintf("%s [%d,%d)", kind, from, to))
+}
+
+// all says that everything is covered since a time, the newest page too.
+func (c *claims) all(at time.Time) { c.since(at, at) }
+
+func (c *claims) since(at, newest time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.c, c.ok, c.asked = understudy.Coverage{At: at, Newest: newest, Shapes: []string{"calls"}}, true, 0
+}
+
+func (c *claims) none(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.c, c.ok = understudy.Coverage{Why: why}, false
+}
+
+// shelf is the calls of a world as a store has records.
+type shelf []*understudy.Record
+
+func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.Place, error) {
+	for i, r := range s {
+		if r.ID == id {
+			return understudy.Place(len(s) - i), nil
+		}
+	}
+	return 0, understudy.ErrNotFound
+}
+
+func (s shelf) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	for n := range s {
+		i := n
+		if q.Up {
+			i = len(s) - 1 - n
+		}
+		p := understudy.Place(len(s) - i)
+		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
+			continue
+		}
+		if !yield(understudy.Found{Record: s[i], Place: p, Clock: 1780000000 - int64(i)}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// faithful has the world's lists look like the provider's; edit may change a
+// body (never its length, where rows lie).
+func faithful(w *world, edit func(string) string) {
+	w.page = func(f understudy.Fetch) *understudy.Page {
+		t := f.Target
+		if t.List == nil || t.Kind.Name != "calls" {
+			return nil
+		}
+		src := &understudy.Source{Name: "twilio", Spec: w.spec, User: account}
+		l, err := compose.New(src, t, compose.Options{Now: time.Now})
+		var refused *compose.Refusal
+		if errors.As(err, &refused) {
+			return refused.Page(t, w.now())
+		}
+		if err != nil {
+			w.t.Error(err)
+			return nil
+		}
+		var held shelf
+		for _, c := range w.calls {
+			held = append(held, &understudy.Record{ID: c.id, Body: []byte(body(c)), Final: c.final})
+		}
+		if err := l.Fill(context.Background(), held); err != nil {
+			w.t.Error(err)
+			return nil
+		}
+		p, err := l.Page(w.now())
+		if err != nil {
+			w.t.Error(err)
+			return nil
+		}
+		text := string(p.Body)
+		if edit != nil {
+			text = edit(text)
+		}
+		q := page(t, http.StatusOK, text)
+		q.Next = p.Next
+		for _, r := range p.Rows {
+			q.Rows = append(q.Rows, understudy.Row{ID: r.ID, Start: r.Start, End: r.End, Final: r.Final, Clock: r.Clock})
+		}
+		return q
+	}
+}
+
+// covered is a stage with n calls, all of them held, of which what claims says
+// is known.
+func covered(t testing.TB, n int, settings ...setting) (*stage, *claims) {
+	t.Helper()
+	c := &claims{}
+	s := open(t, n, append(settings, func(o *Options) {
+		o.Coverage = c
+		o.Notes = o.Store.(Notes)
+	})...)
+	faithful(s.world, nil)
+	if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=1000"), RecordsOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	c.all(time.Now())
+	return s, c
+}
+
+func pinned(a Answers) setting {
+	return func(o *Options) { o.Sources[0].Answers = map[string]Answers{"": a} }
+}
+
+// asked is how many requests upstream has had since, by reason.
+func (s *stage) since(n int) (all int, by [understudy.Reasons]int) {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	for _, f := range s.world.asked[n:] {
+		by[f.Reason]++
+	}
+	return len(s.world.asked) - n, by
+}
+
+func (s *stage) count() int {
+	n, _ := s.since(0)
+	return n
+}
+
+func shown(p *understudy.Page) (ids []string) {
+	for _, r := range p.Rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func TestRecordsFirstAsksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := covered(t, 7, pinned(AnswersRecords))
+		began := time.Now()
+		time.Sleep(20 * time.Second)
+		n := s.count()
+		first := s.target(t, "Calls.json", "PageSize=3&Status=completed")
+		a := s.get(t, first)
+		want(t, a, understudy.Composed, "composed")
+		if a.Age != 20*time.Second || a.TTL != 24*time.Hour-20*time.Second || !a.Page.At.Equal(began) {
+			t.Errorf("age %v, ttl %v, at %v; want those of the walk at %v", a.Age, a.TTL, a.Page.At, began)
+		}
+		var all []string
+		for {
+			all = append(all, shown(a.Page)...)
+			if a.Page.Next.Zero() {
+				break
+			}
+			next, err := s.spec.Target("twilio", a.Page.Next.Path(), a.Page.Next.Query())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a = s.get(t, next)
+			want(t, a, understudy.Composed, "composed")
+		}
+		if len(all) != 7 || all[0] != sid(7) || all[6] != sid(1) {
+			t.Errorf("the walk shows %v", all)
+		}
+		time.Sleep(time.Minute)
+		if asked, by := s.since(n); asked != 0 {
+			t.Errorf("upstream was asked %d times, by reason %v", asked, by)
+		}
+		if _, err := s.store.Page(t.Context(), first.Key); !errors.Is(err, understudy.ErrNotFound) {
+			t.Errorf("a list from records was saved: %v", err)
+		}
+	})
+}
+
+func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
+	minute := func(n int) *time.Duration { d := time.Duration(n) * time.Minute; return &d }
+	for name, test := range map[string]struct {
+		ask    func(*understudy.Ask)
+		at     time.Duration // ago, the oldest walk
+		newest time.Duration
+		want   understudy.How
+	}{
+		"nothing said":               {func(*understudy.Ask) {}, 10 * time.Hour, time.Minute, understudy.Composed},
+		"the walk is too old":        {func(*understudy.Ask) {}, 25 * time.Hour, time.Minute, understudy.Cold},
+		"the newest page is too old": {func(*understudy.Ask) {}, 10 * time.Hour, 6 * time.Minute, understudy.Cold},
+		"it does not reach the tip":  {func(*understudy.Ask) {}, 10 * time.Hour, 0, understudy.Composed},
+		"max-age":                    {func(a *understudy.Ask) { a.MaxAge = minute(59) }, time.Hour, time.Minute, understudy.Cold},
+		"max-age that will do":       {func(a *understudy.Ask) { a.MaxAge = minute(60) }, time.Hour, time.Minute, understudy.Composed},
+		"the credential":             {func(a *understudy.Ask) { a.MaxStale = minute(59) }, time.Hour, time.Minute, understudy.Cold},
+		"no-cache":                   {func(a *understudy.Ask) { a.NoCache = true }, time.Second, time.Second, understudy.Cold},
+		"min-fresh":                  {func(a *understudy.Ask) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute, understudy.Cold},
+		"min-fresh that will do":     {func(a *understudy.Ask) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, understudy.Composed},
+		"max-stale":                  {func(a *understudy.Ask) { a.PastFresh = minute(60) }, 25 * time.Hour, time.Minute, understudy.Composed},
+		"only-if-cached":             {func(a *understudy.Ask) { a.HeldOnly = true }, 10 * time.Hour, time.Minute, understudy.Composed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, c := covered(t, 3, pinned(AnswersRecords))
+				newest := time.Time{}
+				if test.newest != 0 {
+					newest = time.Now().Add(-test.newest)
+				}
+				c.since(time.Now().Add(-test.at), newest)
+				ask := understudy.Ask{Target: s.newest(t)}
+				test.ask(&ask)
+				a, err := s.Page(t.Context(), ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a.How != test.want {
+					t.Errorf("answered %s, %s old; want %s", a.How, a.Age, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestUpstreamFirstUntilItFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7)
+		c.since(time.Now().Add(-time.Hour), time.Now())
+		target := s.target(t, "Calls.json", "PageSize=3")
+		want(t, s.get(t, target), understudy.Cold, "")
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		other := s.get(t, s.target(t, "Calls.json", "PageSize=2"))
+		want(t, other, understudy.Composed, "composed: upstream 503")
+		if age := other.Age; age < time.Hour || age > time.Hour+time.Minute {
+			t.Errorf("it says it is %v old", age)
+		}
+		// Of two the younger: the page held is.
+		time.Sleep(20 * time.Minute)
+		want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
+		// The records are.
+		c.since(time.Now().Add(-5*time.Minute), time.Now())
+		want(t, s.get(t, target), understudy.Composed, "composed: upstream 503")
+		// Nothing is covered: what is held; nothing held: the error.
+		c.none("they are not synced")
+		want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
+		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+			t.Errorf("nothing held, nothing covered: %v", err)
+		}
+		// Older than anything may be.
+		c.all(time.Now().Add(-31 * 24 * time.Hour))
+		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+			t.Errorf("walked 31 days ago: %v", err)
+		}
+	})
+}
+
+func TestATooSlowUpstreamIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := covered(t, 3)
+		s.script(func() { s.delay = func(understudy.Fetch) time.Duration { return 20 * time.Second } })
+		began := time.Now()
+		want(t, s.get(t, s.newest(t)), understudy.Composed, "composed: upstream slow")
+		if took := time.Since(began); took != 8*time.Second {
+			t.Errorf("waited %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a, err := s.Page(ctx, understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=2")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, a, understudy.Composed, "composed: upstream slow")
+	})
+}
+
+func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7)
+		n := s.count()
+		c.all(time.Now().Add(-20 * time.Hour))
+		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=3"), Wish: &understudy.Wish{Up: true}}
+		a, err := s.Page(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, a, understudy.Composed, "composed")
+		if got := shown(a.Page); !slices.Equal(got, []string{sid(1), sid(2), sid(3)}) {
+			t.Errorf("oldest first: %v", got)
+		}
+		ask.Wish = &understudy.Wish{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
+		if a, err = s.Page(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
+			t.Errorf("only two: %v, %v", shown(a.Page), err)
+		}
+		zero := time.Duration(0)
+		ask.MaxStale = &zero
+		if _, err = s.Page(t.Context(), ask); err != nil {
+			t.Errorf("nobody has a younger one, and it is refused: %v", err)
+		}
+		minute := time.Minute
+		ask.HeldOnly, ask.MaxAge = true, &minute
+		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
+			t.Errorf("only-if-cached, max-age=60: %v", err)
+		}
+		ask = understudy.Ask{Target: s.target(t, "Calls.json", "StartTime=never"), Wish: &understudy.Wish{}}
+		if a, err = s.Page(t.Context(), ask); err != nil || a.Page.Status != 400 || a.How != understudy.Composed {
+			t.Errorf("what upstream refuses: %+v, %v", a, err)
+		}
+		c.none("they are not synced")
+		ask.Target = s.newest(t)
+		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) || !strings.Contains(err.Error(), "they are not synced") {
+			t.Errorf("nothing is covered: %v", err)
+		}
+		c.all(time.Now())
+		for _, other := range []string{"/2010-04-01/Accounts/AC" + strings.Repeat("2", 32) + "/Calls.json"} {
+			t2, err := s.spec.Target("twilio", other, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Page(t.Context(), understudy.Ask{Target: t2, Wish: &understudy.Wish{}}); !errors.Is(err, understudy.ErrNotMirrored) {
+				t.Errorf("%s: %v", other, err)
+			}
+		}
+		if asked, by := s.since(n); asked != 0 {
+			t.Errorf("upstream was asked %d times, by reason %v", asked, by)
+		}
+	})
+}
+
+func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		c.after = func(int) { c.c, c.ok = understudy.Coverage{Why: "a newest page has left a gap"}, false }
+		want(t, s.get(t, s.newest(t)), understudy.Cold, "")
+	})
+}
+
+func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		c.mu.Lock()
+		c.c.From, c.ok = 1780000000-4, false // the newest five
+		c.mu.Unlock()
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=5")), understudy.Cold, "")
+		a := s.get(t, s.target(t, "Calls.json", "PageSize=4"))
+		want(t, a, understudy.Composed, "composed")
+		if a.Page.Next.Zero() {
+			t.Error("the page that is covered says it is the last")
+		}
+		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=2"), Wish: &understudy.Wish{Up: true}}
+		if _, err := s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) {
+			t.Errorf("the oldest first: %v", err)
+		}
+	})
+}
+
+func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		want(t, s.get(t, s.newest(t)), understudy.Composed, "composed")
+		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			s.set(sid(3), "canceled", true)
+			return instance(w.Target, 200, call{sid(3), "canceled", true}), nil
+		}
+		time.Sleep(time.Second)
+		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.call(t, sid(3)), Method: "POST"}); err != nil {
+			t.Fatal(err)
+		}
+		target := s.target(t, "Calls.json", "Status=canceled")
+		want(t, s.get(t, target), understudy.Cold, "")
+		time.Sleep(time.Second)
+		c.since(time.Now().Add(-time.Hour), time.Now())
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=canceled&PageSize=2")), understudy.Composed, "composed")
+	})
+}
+
+func TestWhatArrivesIsInTheNextList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := covered(t, 7, pinned(AnswersRecords))
+		target := s.target(t, "Calls.json", "PageSize=3")
+		want(t, s.get(t, target), understudy.Composed, "composed")
+		s.set(sid(8), "queued", false)
+		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: true}); err != nil {
+			t.Fatal(err)
+		}
+		a := s.get(t, target)
+		want(t, a, understudy.Composed, "composed")
+		if got := shown(a.Page); got[0] != sid(8) {
+			t.Errorf("the list shows %v", got)
+		}
+	})
+}
+
+func TestTheSameListIsMadeOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSeek{}
+		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+			slow.Store, slow.records = st, st.(compose.Store)
+			return slow
+		}))
+		target := s.newest(t)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() { want(t, s.get(t, target), understudy.Composed, "composed") })
+		}
+		wg.Wait()
+		if slow.seeks != 1 {
+			t.Errorf("the records were read %d times for 50 readers", slow.seeks)
+		}
+	})
+}
+
+// slowSeek is a store that takes its time.
+type slowSeek struct {
+	Store
+	records compose.Store
+	mu      sync.Mutex
+	seeks   int
+}
+
+func (s *slowSeek) Note(ctx context.Context, name string) ([]byte, error) {
+	return s.Store.(Notes).Note(ctx, name)
+}
+
+func (s *slowSeek) SetNote(ctx context.Context, name string, value []byte) error {
+	return s.Store.(Notes).SetNote(ctx, name, value)
+}
+
+func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
+	return s.records.PlaceOf(ctx, source, kind, id)
+}
+
+func (s *slowSeek) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	s.mu.Lock()
+	s.seeks++
+	s.mu.Unlock()
+	time.Sleep(100 * time.Millisecond)
+	return s.records.Seek(ctx, q, yield)
+}

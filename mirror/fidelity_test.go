@@ -1,0 +1,239 @@
+// The meter: when a list turns, what counts as a difference, what it costs.
+
+package mirror
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// ofCalls are the figures of the first list of calls.
+func (s *stage) ofCalls(t testing.TB) Fidelity {
+	t.Helper()
+	for _, f := range s.Fidelity("twilio") {
+		if f.Kind == "calls" {
+			return f
+		}
+	}
+	t.Fatal("nothing is known of calls")
+	return Fidelity{}
+}
+
+// fresh reads what upstream says now.
+func (s *stage) fresh(t testing.TB, target *understudy.Target) *understudy.Answer {
+	t.Helper()
+	a, err := s.Page(t.Context(), understudy.Ask{Target: target, NoCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait() // compared
+	return a
+}
+
+// samples takes n of them, each of another page.
+func (s *stage) samples(t testing.TB, c *claims, n int) {
+	t.Helper()
+	for i := range n {
+		c.all(time.Now())
+		want(t, s.fresh(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+i%1000))), understudy.Cold, "")
+	}
+}
+
+func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7)
+		s.samples(t, c, Enough-1)
+		if f := s.ofCalls(t); f.First != AnswersUpstream || f.Equal != Enough-1 || f.All != Enough-1 || f.Differing != 0 {
+			t.Fatalf("after %d: %+v", Enough-1, f)
+		}
+		s.samples(t, c, 1)
+		if f := s.ofCalls(t); f.First != AnswersRecords || f.Set != AnswersAuto {
+			t.Fatalf("after %d: %+v", Enough, f)
+		}
+		time.Sleep(time.Hour)
+		c.all(time.Now())
+		n := s.count()
+		want(t, s.get(t, s.newest(t)), understudy.Composed, "composed")
+		if asked, _ := s.since(n); asked != 0 {
+			t.Errorf("upstream was asked %d times", asked)
+		}
+
+		// What upstream says changes its form. One check is enough.
+		s.script(func() {
+			faithful(s.world, func(text string) string { return strings.Replace(text, `"page_size"`, `"size_page"`, 1) })
+		})
+		read := int64(0)
+		for ; s.ofCalls(t).First == AnswersRecords && read < 20_000; read++ {
+			c.all(time.Now())
+			s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+read%1000)))
+			time.Sleep(5 * time.Second) // a check, if there is one, is over
+			synctest.Wait()
+		}
+		f := s.ofCalls(t)
+		if f.First != AnswersUpstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" || f.At.IsZero() {
+			t.Errorf("after %d reads: %+v", read, f)
+		}
+		if _, by := s.since(n); by[understudy.Check] != 1 {
+			t.Errorf("%d checks", by[understudy.Check])
+		}
+	})
+}
+
+func TestChecksAreFew(t *testing.T) {
+	for name, test := range map[string]struct {
+		every time.Duration // between two reads
+		rate  float64
+		reads int
+		most  int64
+	}{
+		"one in a hundred":     {6 * time.Second, 600, 3000, 30},
+		"so many a minute":     {10 * time.Millisecond, 6, 6000, 7},
+		"fewer a minute by us": {10 * time.Millisecond, 1, 6000, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, c := covered(t, 3, pinned(AnswersRecords), func(o *Options) { o.Sources[0].Checks = test.rate })
+				n := s.count()
+				for i := range test.reads {
+					c.all(time.Now())
+					a := s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+i%1000)))
+					if a.How != understudy.Composed && a.How != understudy.Warm {
+						t.Fatalf("read %d was answered %s", i, a.How)
+					}
+					time.Sleep(test.every)
+				}
+				asked, by := s.since(n)
+				if checks := int64(by[understudy.Check]); checks > test.most || checks == 0 || asked != by[understudy.Check] {
+					t.Errorf("%d checks of %d reads, want 1 to %d; %d requests by reason %v", checks, test.reads, test.most, asked, by)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatMovedIsNoDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7)
+		s.set(sid(8), "queued", false)      // arrived since the walk
+		s.set(sid(7), "in-progress", false) // changed since
+		s.fresh(t, s.newest(t))
+		if f := s.ofCalls(t); f.Equal != 1 || f.Differing != 0 {
+			t.Errorf("%+v", f)
+		}
+		// What is not covered is no sample.
+		c.none("behind")
+		s.fresh(t, s.newest(t))
+		if f := s.ofCalls(t); f.All != 1 {
+			t.Errorf("%+v", f)
+		}
+		// Nor is a page by its number.
+		c.all(time.Now())
+		s.fresh(t, s.target(t, "Calls.json", "PageSize=3&Page=1"))
+		if f := s.ofCalls(t); f.All != 1 {
+			t.Errorf("%+v", f)
+		}
+		// Nor one that nobody read.
+		s.Fill(t.Context(), understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=4")})
+		synctest.Wait()
+		if f := s.ofCalls(t); f.All != 1 {
+			t.Errorf("%+v", f)
+		}
+		// A refusal is: upstream's own and ours are the same.
+		a := s.fresh(t, s.target(t, "Calls.json", "StartTime=never"))
+		if f := s.ofCalls(t); a.Page.Status != 400 || f.Equal != 2 {
+			t.Errorf("a refusal: %d, %+v", a.Page.Status, f)
+		}
+	})
+}
+
+func TestARecordUpstreamDoesNotShowIsLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7)
+		s.remove(sid(5))
+		n := s.count()
+		s.fresh(t, s.newest(t))
+		f := s.ofCalls(t)
+		if f.Differing != 1 || f.Field != differsMembership || !strings.Contains(f.Where, sid(5)) {
+			t.Errorf("%+v", f)
+		}
+		time.Sleep(5 * time.Second)
+		if asked, _ := s.since(n); asked != 2 {
+			t.Errorf("%d requests, want the page and the record", asked)
+		}
+		if len(c.doubted) != 1 || c.doubted[0] != "calls [1779999998,1779999999)" {
+			t.Errorf("doubted: %v", c.doubted)
+		}
+		s.fresh(t, s.newest(t))
+		if f := s.ofCalls(t); f.Equal != 1 {
+			t.Errorf("it is gone here, too: %+v", f)
+		}
+	})
+}
+
+func TestScoresOutliveTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 3)
+		s.samples(t, c, 20)
+		s.stop()
+		o := Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory}
+		s.start(t, o)
+		synctest.Wait()
+		if f := s.ofCalls(t); f.Equal != 20 || f.All != 20 {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+func TestAnswersArePinnedWhileRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := covered(t, 3)
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=1")), understudy.Cold, "")
+		if err := s.SetAnswers("twilio", map[string]Answers{"calls": AnswersRecords, "": AnswersUpstream}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=2")), understudy.Composed, "composed")
+		if err := s.SetAnswers("twilio", map[string]Answers{"": "recrds"}); err == nil || !strings.Contains(err.Error(), "records") {
+			t.Errorf("a word that is none: %v", err)
+		}
+		if err := s.SetAnswers("twilio", map[string]Answers{"cals": "records"}); err == nil {
+			t.Error("a kind that is none is taken")
+		}
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=3")), understudy.Composed, "composed")
+	})
+}
+
+func TestDifferences(t *testing.T) {
+	list := func(body string, ids ...string) *understudy.Page {
+		p := &understudy.Page{Status: 200, Body: []byte(body)}
+		for _, id := range ids {
+			at := strings.Index(body, `{"id":"`+id)
+			p.Rows = append(p.Rows, understudy.Row{ID: id, Start: at, End: at + strings.IndexByte(body[at:], '}') + 1})
+		}
+		return p
+	}
+	said := list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b")
+	for _, test := range []struct {
+		told         *understudy.Page
+		field, where string
+		gone         int
+	}{
+		{said, "", "", 0},
+		{list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"b","x":3}],"start":0}`, "a", "b"), "x", "row 1, b", 0},
+		{list(`{"end":2,"calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b"), "end", "around the rows", 0},
+		{list(`{"end":1, "calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b"), differsForm, "around the rows", 0},
+		{list(`{"end":1,"calls":[{"id":"b","x":2},{"id":"a","x":1}],"start":0}`, "b", "a"), differsOrder, "row 0, a", 0},
+		{list(`{"end":1,"calls":[{"id":"a","x":1}],"start":0}`, "a"), differsMembership, "row 1, b is not held", 0},
+		{list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"c","x":2}],"start":0}`, "a", "c"), differsMembership, "row 1, c is held", 1},
+		{&understudy.Page{Status: 400, Body: []byte(`{}`)}, differsStatus, "200, not 400", 0},
+	} {
+		d, gone := compare(said, test.told, "calls")
+		if d.Field != test.field || d.Where != test.where || len(gone) != test.gone {
+			t.Errorf("%s: %q %q %v, want %q %q and %d", test.told.Body, d.Field, d.Where, gone, test.field, test.where, test.gone)
+		}
+	}
+}
