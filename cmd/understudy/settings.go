@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -18,6 +19,9 @@ import (
 
 // maxConfig bounds a settings file, in bytes.
 const maxConfig = 1 << 20
+
+// lineTwice is how the reader of YAML words an error that names its line itself.
+var lineTwice = regexp.MustCompile(`line \d+: (line \d+: )`)
 
 // readConfig reads a settings file. Every error names the file, and the line
 // where there is one.
@@ -61,7 +65,7 @@ func parseConfig(data []byte, lookup func(string) (string, bool)) (*config, erro
 			return nil, err
 		}
 		if err := root.Decode(c); err != nil {
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, errors.New(lineTwice.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "construct errors: "), "$1"))
 		}
 	}
 	c.defaults()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy"
 )
@@ -78,5 +79,32 @@ func BenchmarkRead(b *testing.B) {
 		if err := g.Read(c, t); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What a row rule costs for each record a list looks at.
+func BenchmarkOnly(b *testing.B) {
+	whole := string(callsPage().Body)
+	_, call, _ := strings.Cut(whole, `"calls":[`)
+	call, _, _ = strings.Cut(call, ", {\"sid\"")
+	for name, rules := range map[string]RowRules{
+		"age":    {"calls": {Age: 30 * 24 * time.Hour}},
+		"number": {"calls": {Numbers: []string{OwnNumbers}}},
+		"field":  {"calls": {Where: map[string]Match{"account_sid": {In: []string{account}}}}},
+		"parent": {"calls": {Numbers: []string{OwnNumbers}}, "recordings": {Word: FindParent}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			g := ruledGate(b, rules, someHeld)
+			kind, body := "calls", call
+			if name == "parent" {
+				kind, body = "recordings", `{"sid":"RE1","call_sid":"CA1","duration":"7"}`
+			}
+			only, rec := g.Only(as("r"), "twilio", kind), &understudy.Record{Body: []byte(body)}
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				only(rec)
+			}
+		})
 	}
 }
