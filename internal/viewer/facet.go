@@ -34,9 +34,13 @@ type facetValue struct {
 // and where picking it, or letting go of it, leads.
 func (q *visit) facets(r *understudy.SearchResult, k *kindPlan, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
 	var all []facet
+	months := 0 // they come before the days
 	for _, f := range r.Facets {
-		if len(f.Values) == 0 || f.Name == "kind" && k != nil {
-			continue
+		if len(f.Values) == 0 || f.Name == "kind" && k != nil || f.Name == "day" && months > 1 {
+			continue // days are of use within a month
+		}
+		if f.Name == "month" {
+			months = len(f.Values)
 		}
 		out := facet{Title: q.facetTitle(f.Name, k), More: f.More}
 		for _, v := range f.Values {
@@ -225,7 +229,7 @@ func (q *visit) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPla
 		return notes
 	}
 	if held := q.v.snapshots.of(q, s).Kinds[k.Name]; !held.Complete {
-		note := "Not all " + k.Title + " are held here: those that are were looked at"
+		note := "Not all " + k.Title + " are held here; those that are were looked at"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"
 		}

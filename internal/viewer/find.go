@@ -193,6 +193,7 @@ func (q *visit) foundList(ask *question) error {
 	}
 	p.Table = q.table(s, p.Heading, q.chosen(ask), rows)
 	q.sortable(ask, &p.Table)
+	p.Came = q.came(ask)
 	p.Found, p.Counts = q.foundNotes(result, q.source, q.kind), counted()
 	q.turnFound(ask, p, result)
 	return q.render(200, "list", upperFirst(q.kind.Title), p)

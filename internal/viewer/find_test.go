@@ -226,7 +226,9 @@ func TestFound(t *testing.T) {
 	}
 	// Paging by cursors, and back.
 	first := h.page("/search?q=status:completed", all)
-	ids := func(page string) []string { return regexp.MustCompile(`<span class="code"><a href="/twilio/[a-z_]+/[A-Z]{2}[0-9a-f]{32}`).FindAllString(page, -1) }
+	ids := func(page string) []string {
+		return regexp.MustCompile(`<span class="code"><a href="/twilio/[a-z_]+/[A-Z]{2}[0-9a-f]{32}`).FindAllString(page, -1)
+	}
 	second := h.page(href(first, "Older"), all)
 	if len(ids(first)) != 50 || len(ids(second)) == 0 || slices.Contains(ids(second), ids(first)[0]) {
 		t.Errorf("%d and %d hits", len(ids(first)), len(ids(second)))
@@ -393,4 +395,3 @@ func FuzzMarked(f *testing.F) {
 		}
 	})
 }
-

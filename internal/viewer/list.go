@@ -31,6 +31,7 @@ type listPage struct {
 	Moment  *momentForm // nil: the kind has no past
 	Counts  counts
 	Found   []string // what to know of records that were searched for
+	Came    *came
 	AsOf    *when
 	Then    bool   // the page shows an earlier moment
 	Live    string // the feed of the kind's changes
@@ -110,7 +111,7 @@ func (v *Viewer) list(q *visit) error {
 
 func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
 	p := q.listFrame(ask)
-	p.AsOf = q.agedAt(q.answer)
+	p.AsOf, p.Came = q.agedAt(q.answer), q.came(ask)
 	q.turn(ask, p)
 	s := q.sheet(q.kind, ask.vars, own)
 	s.filters = q.phoneFilters(ask.list)

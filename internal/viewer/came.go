@@ -1,0 +1,69 @@
+// Came: how a list's answer came about, and how well records tell what upstream
+// says of it.
+
+package viewer
+
+import (
+	"fmt"
+	"strings"
+
+	"understudy/internal/access"
+)
+
+// came is what a list says of its own answer.
+type came struct {
+	How      string // "Made from held records, 12 s old"
+	First    string // who is asked first, and why
+	Score    string // how often both were the same
+	Differed string // what differed last
+}
+
+// came is nil when there is nothing to tell.
+func (q *visit) came(ask *question) *came {
+	how := q.how()
+	if how == "" {
+		return nil
+	}
+	c := &came{How: upperFirst(how)}
+	if !q.asOf.at.IsZero() || q.found || !q.counts(q.kind) {
+		return c
+	}
+	for _, l := range q.v.snapshots.of(q, q.source).Kinds[q.kind.Name].Lists {
+		if l.Path == ask.list.Path {
+			q.fidelity(c, l)
+		}
+	}
+	return c
+}
+
+// fidelity says who is asked first, and what comparing both has shown.
+func (q *visit) fidelity(c *came, l HeldList) {
+	switch {
+	case l.Records && l.Pinned:
+		c.First = "Records are asked first, as the settings say."
+	case l.Records:
+		c.First = "Records are asked first: they have proven to say what " + q.source.Spec.Title + " says."
+	case l.Pinned:
+		c.First = q.source.Spec.Title + " is asked first, as the settings say."
+	default:
+		c.First = q.source.Spec.Title + " is asked first, until records have said the same " + thousands(l.Enough) + " times in a row."
+	}
+	if l.Samples == 0 {
+		c.Score = "They have not been compared yet."
+		return
+	}
+	score := 100 * float64(l.Samples-l.Differing) / float64(l.Samples)
+	text := strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", score), "0"), ".")
+	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, the last %s in a row.", text, thousands(l.Samples), thousands(l.Equal))
+	if l.Field == "" {
+		return
+	}
+	c.Differed = "They last differed"
+	if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, l.Field) == access.See {
+		c.Differed += " in " + l.Field
+	}
+	if when := q.moment(l.Differed); when != nil {
+		c.Differed += ", " + when.Text
+	}
+	c.Differed += "."
+}
