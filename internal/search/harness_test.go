@@ -1,0 +1,200 @@
+// Harness: a store filled from the slow API, and a gate as cmd makes it.
+
+package search
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/slowapi"
+	"understudy/internal/store"
+	"understudy/upstream"
+)
+
+var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+const account = "AC00000000000000000000000000000001"
+
+// pages are what the slow API answers, fetched once for all tests.
+var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
+	world, err := slowapi.New(slowapi.Options{Records: 300, Seed: 7, Account: account, Token: "slowapitoken", Epoch: epoch})
+	if err != nil {
+		return nil, err
+	}
+	slow := httptest.NewServer(world)
+	defer slow.Close()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		return nil, err
+	}
+	source := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://127.0.0.1:4115"}
+	client, err := upstream.New(upstream.Options{Source: source, Base: slow.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1e6})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	var all []*understudy.Page
+	walk := func(path, query string) error {
+		next, err := spec.Target("twilio", path, query)
+		for err == nil && next != nil {
+			var p *understudy.Page
+			if p, err = client.Fetch(context.Background(), understudy.Fetch{Target: next, Retry: time.Minute}); err != nil {
+				break
+			}
+			all = append(all, p)
+			if next = nil; !p.Next.Zero() {
+				next, err = spec.Follow("twilio", p.Next.URI)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	}
+	base := "/2010-04-01/Accounts/" + account + "/"
+	for _, list := range []string{"Calls", "Messages", "IncomingPhoneNumbers", "Conferences", "Recordings", "Notifications"} {
+		if err := walk(base+list+".json", "PageSize=200"); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range all {
+		if p.Kind == "conferences" {
+			for _, r := range p.Rows {
+				if err := walk(base+"Conferences/"+r.ID+"/Participants.json", ""); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return all, nil
+})
+
+// bench is a searcher over a filled store.
+type rig struct {
+	*testing.T
+	spec  *understudy.Spec
+	store full
+	gate  *access.Gate
+	s     *Searcher
+	o     Options
+}
+
+// full is what both stores are.
+type full interface {
+	Store
+	Notes
+	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
+}
+
+var roles = access.Roles{
+	"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
+	"billing": {"twilio": {"calls": "see", "messages": "see", "phone": "last4", "messages.body": "hide", "calls.caller_name": "hide", "calls.status": "hide"}},
+	"texts":   {"twilio": {"messages.body": "see", "messages.status": "see", "messages.date_sent": "see", "messages.date_created": "see"}},
+	"failed":  {"twilio": {"*": "see"}},
+	"open":    {"twilio": {"*": "see"}},
+}
+
+var rows = map[string]map[string]access.RowRules{
+	"failed": {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
+}
+
+func newRig(t *testing.T, open func(o store.Options) full, fill bool) *rig {
+	t.Helper()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := map[string]*understudy.Spec{"twilio": spec}
+	r := &rig{T: t, spec: spec, store: open(store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
+	if fill {
+		all, err := pages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all {
+			if _, err := r.store.Save(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Now: func() time.Time { return epoch }}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := Key(t.Context(), r.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.o = Options{
+		Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: r.store, Notes: r.store, Gate: gated{r.gate}, Key: key,
+		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
+	}
+	r.s = r.with(func(*Options) {})
+	return r
+}
+
+// with is a searcher with other options.
+func (r *rig) with(change func(o *Options)) *Searcher {
+	r.Helper()
+	o := r.o
+	change(&o)
+	s, err := New(o)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return s
+}
+
+func memory(o store.Options) full { return store.NewMemory(o) }
+
+// gated is the gate as cmd gives it.
+type gated struct{ *access.Gate }
+
+func (g gated) Fully(c understudy.Caller, source, kind, field string) bool {
+	return g.Level(c, source, kind, field) == access.See
+}
+
+func (g gated) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: 200, Body: r.Body})
+	if err != nil {
+		return nil, err
+	}
+	return v.Body, nil
+}
+
+func as(role string) understudy.Caller {
+	return understudy.Caller{Name: role + "er", Grant: &understudy.Grant{Role: role}}
+}
+
+// all finds everything, page by page.
+func (r *rig) all(role string, a understudy.SearchAsk) (ids []string) {
+	r.Helper()
+	for n := 0; ; n++ {
+		out, err := r.s.Find(r.Context(), as(role), a)
+		if err != nil {
+			r.Fatalf("%s as %s: %v", a.Text, role, err)
+		}
+		for _, h := range out.Hits {
+			ids = append(ids, h.Kind+"/"+string(idOf(r.spec.Kind(h.Kind), &h)))
+		}
+		if out.Next == "" {
+			return ids
+		}
+		if a.Cursor = out.Next; n > 10_000 {
+			r.Fatal("no end")
+		}
+	}
+}
+
+// idOf is the id of a hit even when the role does not see it.
+func idOf(_ *understudy.Kind, h *understudy.SearchHit) string {
+	if h.ID != "" {
+		return h.ID
+	}
+	return string(h.Body)
+}
