@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"understudy"
@@ -242,10 +241,10 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*unders
 	return q.cond.text(q.sights), test, nil
 }
 
-// sourceTitle is what a source is called for people.
+// sourceOf is the source of a name.
 func (s *Searcher) sourceOf(name string) *understudy.Source {
 	for _, src := range s.o.Sources {
-		if strings.EqualFold(src.Name, name) {
+		if src.Name == name {
 			return src
 		}
 	}

@@ -108,7 +108,7 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, shownResult(result))
+	writeJSON(w, http.StatusOK, h.s.shownResult(result))
 }
 
 func prepare(w http.ResponseWriter) {

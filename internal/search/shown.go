@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"understudy"
@@ -23,6 +24,8 @@ type result struct {
 	Notes   []string `json:"notes,omitempty"`
 	Total   *count   `json:"total,omitempty"`
 	Facets  []facet  `json:"facets,omitempty"`
+	// Columns are the fields a table of a kind shows best, by source/kind.
+	Columns map[string][]string `json:"columns,omitempty"`
 }
 
 type meant struct {
@@ -68,13 +71,22 @@ type facetValue struct {
 	Term string `json:"term"`
 }
 
-func shownResult(r *understudy.SearchResult) result {
+func (s *Searcher) shownResult(r *understudy.SearchResult) result {
 	out := result{Query: r.Query, Hits: []hit{}, Next: r.Next, Partial: r.Partial, Window: r.Window, More: r.More, Notes: r.Notes}
 	if r.Meant != (understudy.SearchMeant{}) {
 		out.Meant = &meant{r.Meant.Source, r.Meant.Kind, r.Meant.ID, r.Meant.Number}
 	}
 	for i := range r.Hits {
-		out.Hits = append(out.Hits, shownHit(&r.Hits[i]))
+		h := &r.Hits[i]
+		out.Hits = append(out.Hits, shownHit(h))
+		name := h.Source + "/" + h.Kind
+		if _, ok := out.Columns[name]; ok {
+			continue
+		}
+		if out.Columns == nil {
+			out.Columns = map[string][]string{}
+		}
+		out.Columns[name] = s.columns(h.Source, h.Kind)
 	}
 	if r.Total != nil {
 		out.Total = &count{r.Total.N, r.Total.AtLeast}
@@ -158,4 +170,20 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 
 func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, h.s.Forget(ctx, c, r.PathValue("name"))
+}
+
+// columns are the fields a table of a kind shows, besides its clock and its id.
+func (s *Searcher) columns(source, kind string) []string {
+	names := []string{}
+	src := s.sourceOf(source)
+	if src == nil || src.Spec.Kind(kind) == nil {
+		return names
+	}
+	k := src.Spec.Kind(kind)
+	for _, name := range k.Columns {
+		if name != k.Clock && !slices.Contains(k.ID, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
