@@ -59,15 +59,15 @@ type query struct {
 type binder struct {
 	text   string
 	now    time.Time
-	sights []*sight                                // every kind asked for that the caller sees
-	hidden func(yield func(*understudy.Kind) bool) // every kind there is
-	exact  map[string]bool                         // names some seen kind has a field of
+	sights []*sight                                             // every kind asked for that the caller sees
+	every  func(yield func(k *understudy.Kind, seen bool) bool) // every kind there is
+	exact  map[string]bool                                      // names some seen kind has a field of
 	err    *understudy.SyntaxError
 }
 
 // bind resolves a tree's names. The error is a *understudy.SyntaxError.
-func bind(text string, tree *node, sights []*sight, every func(yield func(*understudy.Kind) bool), now time.Time) (*query, error) {
-	b := &binder{text: text, now: now, sights: sights, hidden: every, exact: map[string]bool{}}
+func bind(text string, tree *node, sights []*sight, every func(yield func(*understudy.Kind, bool) bool), now time.Time) (*query, error) {
+	b := &binder{text: text, now: now, sights: sights, every: every, exact: map[string]bool{}}
 	for _, s := range sights {
 		for _, f := range s.kind.Fields {
 			b.exact[f.Name] = true
@@ -273,13 +273,19 @@ func (b *binder) unknown(name string, at, end int, scope []*sight) *understudy.S
 		return wrong(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
 	}
 	hidden := false
-	for k := range b.hidden {
-		for _, f := range k.Fields {
-			hidden = hidden || f.Name == name || strings.HasSuffix(f.Name, "."+name)
+	for k, seen := range b.every {
+		if !slices.ContainsFunc(k.Fields, func(f *understudy.Field) bool { return f.Name == name || strings.HasSuffix(f.Name, "."+name) }) {
+			continue
+		}
+		if hidden = hidden || !seen; seen {
+			kinds = append(kinds, k.Name)
 		}
 	}
-	if hidden {
-		return refused(b.text, at, end, "%s is a field of what your role does not see, or of a kind that is not looked in; take it out", clip(name))
+	switch {
+	case len(kinds) > 0:
+		return wrong(b.text, at, end, "what is looked in has no field %s; it is one of %s", clip(name), strings.Join(kinds, ", "))
+	case hidden:
+		return refused(b.text, at, end, "%s is a field of what your role does not see; take it out", clip(name))
 	}
 	known := []string{kindName, inName, hasName, noName, dateName, ageName, idName, numberName}
 	for _, s := range scope {
@@ -288,7 +294,15 @@ func (b *binder) unknown(name string, at, end int, scope []*sight) *understudy.S
 		}
 	}
 	slices.Sort(known)
-	return wrong(b.text, at, end, "no field is called %s%s; to look for that text put it in quotes", clip(name), hint(name, slices.Compact(known)))
+	return wrong(b.text, at, end, "no field is called %s%s Put it in quotes to look for that text", clip(name), stopped(hint(name, slices.Compact(known))))
+}
+
+// stopped ends a sentence after a hint, or without one.
+func stopped(hint string) string {
+	if hint == "" {
+		return "."
+	}
+	return hint
 }
 
 // possible says whether something of a kind can fulfil a condition.

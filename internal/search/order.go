@@ -47,7 +47,7 @@ func (q *query) order(name string) (o order, err error) {
 	} else if field == dateName {
 		return o, nil
 	}
-	b := &binder{text: name, now: q.now, sights: q.sights, hidden: func(func(*understudy.Kind) bool) {}}
+	b := &binder{text: name, now: q.now, sights: q.sights, every: func(func(*understudy.Kind, bool) bool) {}}
 	in, _ := b.fields(field, len(name)-len(field), len(name), q.sights)
 	if b.err != nil {
 		if len(q.sights) == 0 {

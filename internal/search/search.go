@@ -199,9 +199,9 @@ func (s *Searcher) read(c understudy.Caller, a *understudy.SearchAsk, now time.T
 	if err != nil {
 		return nil, err
 	}
-	every := func(yield func(*understudy.Kind) bool) {
-		for _, k := range s.kinds(c, "") {
-			if !yield(k) {
+	every := func(yield func(*understudy.Kind, bool) bool) {
+		for src, k := range s.kinds(c, "") {
+			if !yield(k, s.o.Gate.Sees(c, src.Name, k.Name)) {
 				return
 			}
 		}

@@ -32,9 +32,12 @@ func (b *binder) kind(n *node) *leaf {
 }
 
 func (b *binder) unknownKind(v value) *understudy.SyntaxError {
-	for k := range b.hidden {
-		if called(k, v.text) {
-			return refused(b.text, v.at, v.end, "%s is not looked in: your role does not see it, or other kinds were asked for", clip(v.text))
+	for k, seen := range b.every {
+		switch {
+		case called(k, v.text) && seen:
+			return wrong(b.text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out", clip(v.text))
+		case called(k, v.text):
+			return refused(b.text, v.at, v.end, "your role does not see %s; take it out", clip(v.text))
 		}
 	}
 	var known []string
@@ -43,7 +46,7 @@ func (b *binder) unknownKind(v value) *understudy.SyntaxError {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return wrong(b.text, v.at, v.end, "there is no kind %s%s; there is %s", clip(v.text), hint(v.text, known), strings.Join(known, ", "))
+	return wrong(b.text, v.at, v.end, "there is no kind %s%s There is %s", clip(v.text), stopped(hint(v.text, known)), strings.Join(known, ", "))
 }
 
 // presence binds has: and no:.

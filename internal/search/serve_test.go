@@ -1,0 +1,392 @@
+// The handler: parameters, statuses, exports and saved searches, over HTTP.
+
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+// header says who asks: the caller's role, or its name and role.
+const header = "X-Role"
+
+type people struct{}
+
+func (people) Person(r *http.Request) (understudy.Caller, error) {
+	name, role, ok := strings.Cut(r.Header.Get(header), ":")
+	if !ok {
+		name, role = role, name
+	}
+	if role == "" {
+		return understudy.Caller{}, fmt.Errorf("who: %w", understudy.ErrUnauthorized)
+	}
+	return understudy.Caller{Name: name, Grant: &understudy.Grant{Role: role}}, nil
+}
+
+func (r *rig) serve(s *Searcher) *httptest.Server {
+	r.Helper()
+	h, err := NewHandler(HandlerOptions{Searcher: s, Callers: people{}, Token: "sesame"})
+	if err != nil {
+		r.Fatal(err)
+	}
+	s.o.Now = time.Now // deadlines of connections are the machine's
+	server := httptest.NewServer(h)
+	r.Cleanup(server.Close)
+	return server
+}
+
+// get asks and reads everything.
+func get(t *testing.T, method, url, who, body string, change ...func(*http.Request)) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body == "" {
+		req.Body = nil
+	}
+	req.Header.Set(header, who)
+	for _, c := range change {
+		c(req)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(data)
+}
+
+func TestServe(t *testing.T) {
+	r := newRig(t, memory, true)
+	url := r.serve(r.s).URL
+	for _, c := range []struct {
+		query, who string
+		status     int
+		says       string
+	}{
+		{"", "all", 200, `"hits":[{"source":"twilio"`},
+		{"q=kind:calls&limit=2&facets=true", "all", 200, `"total":{"n":300}`},
+		{"q=kind:calls&limit=2&facets=true", "all", 200, `"term":"kind:calls"`},
+		{"q=stauts:failed", "all", 400, `did you mean \"status\"? Put it in quotes to look for that text","at":0,"end":6,"character":0}`},
+		{"q=x+(", "all", 400, `"at":2,"end":3,"character":2`},
+		{"q=body:x", "support", 403, `"at":0,"end":4`},
+		{"q=from:%2B15550100123", "support", 403, `does not fully see from`},
+		{"q=kind:messages", "billing", 200, `"hits":[`},
+		{"q=kind:conferences", "billing", 403, `"at":5,"end":16`},
+		{"q=kind:cals", "all", 400, `did you mean \"calls\"?`},
+		{"kind=conferences", "billing", 403, `may not see conferences`},
+		{"kind=cals", "all", 400, `did you mean \"calls\"?`},
+		{"source=twillio", "all", 400, `did you mean \"twilio\"?`},
+		{"sort=from", "support", 403, `sort=from`},
+		{"sort=durations", "all", 400, `did you mean \"duration\"?`},
+		{"limit=0", "all", 400, `limit=0: want 1 to 500`},
+		{"limit=501", "all", 400, `want 1 to 500`},
+		{"facets=maybe", "all", 400, `write true or false`},
+		{"qq=x", "all", 400, `did you mean \"q\"?`},
+		{"q=a&q=b", "all", 400, `q is there 2 times`},
+		{"sort=", "all", 400, `sort is empty`},
+		{"cursor=abc", "all", 400, `begin without one`},
+		{"format=csv", "all", 400, `write json, jsonl or xml`},
+		{"format=jsonl&limit=5", "all", 400, `leave cursor, limit and facets out`},
+		{"format=jsonl&sort=duration", "all", 400, `newest or oldest`},
+		{"q=" + strings.Repeat("a", 3000), "all", 400, `at most 2000 bytes`},
+		{"", "", 401, `unknown caller`},
+		{"", "nobody", 403, `may see nothing`},
+	} {
+		resp, body := get(t, "GET", url+"/-/search?"+c.query, c.who, "")
+		if resp.StatusCode != c.status || !strings.Contains(body, c.says) || resp.Header.Get("Cache-Control") != "private, no-store" {
+			t.Errorf("%s as %q: %d %.400s; want %d %s", c.query, c.who, resp.StatusCode, body, c.status, c.says)
+		}
+		var v any
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
+			t.Errorf("%s as %q: %v", c.query, c.who, err)
+		}
+	}
+	if resp, body := get(t, "POST", url+"/-/search", "all", "x"); resp.StatusCode != 405 {
+		t.Errorf("POST: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := get(t, "GET", url+"/-/search", "all", "x"); resp.StatusCode != 400 {
+		t.Errorf("a body: %d %s", resp.StatusCode, body)
+	}
+	if resp, _ := get(t, "GET", url+"/-/search", "", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer sesame") }); resp.StatusCode != 200 {
+		t.Errorf("the token: %d", resp.StatusCode)
+	}
+	if resp, _ := get(t, "GET", url+"/-/search", "all", "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); resp.StatusCode != 403 {
+		t.Errorf("another site: %d", resp.StatusCode)
+	}
+}
+
+// An exact id comes first, also where its words are found elsewhere.
+func TestExact(t *testing.T) {
+	r := newRig(t, memory, true)
+	call := strings.TrimPrefix(r.all("all", understudy.SearchAsk{Text: "kind:participants", Limit: 1})[0], "participants/")
+	conference, sid, _ := strings.Cut(call, "~")
+	for _, id := range []string{sid, conference, call} {
+		out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: id, Limit: 3})
+		if err != nil || len(out.Hits) == 0 || out.Hits[0].ID != id || !out.Hits[0].Exact || out.Meant.ID != id {
+			t.Fatalf("%s: %+v, %v", id, out, err)
+		}
+		found := r.all("all", understudy.SearchAsk{Text: id, Limit: 2})
+		sorted := slices.Clone(found)
+		slices.Sort(sorted)
+		if len(slices.Compact(sorted)) != len(found) {
+			t.Errorf("%s: %q", id, found)
+		}
+		if id != call && len(found) < 2 {
+			t.Errorf("%s: what names it is not found: %q", id, found)
+		}
+	}
+	if out, err := r.s.Find(t.Context(), as("texts"), understudy.SearchAsk{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
+		t.Errorf("a hidden id is meant: %+v %v", out, err)
+	}
+	if out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: "+1 (555) 010-0123"}); err != nil || out.Meant.Number != "+15550100123" {
+		t.Errorf("%+v %v", out.Meant, err)
+	}
+}
+
+func TestSnippets(t *testing.T) {
+	r := newRig(t, memory, false)
+	long := strings.Repeat("wörter davor und 日本語 ", 20) + "the needle in it" + strings.Repeat(" and after it", 30)
+	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
+	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: `need* -absent "in it"`})
+	if err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 2 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	s := out.Hits[0].Snippets[0]
+	if s.Field != "body" || !s.Before || !s.After || !strings.Contains(long, s.Text) || len(s.Marks) != 2 || s.Text[s.Marks[0][0]:s.Marks[0][1]] != "needle" || s.Text[s.Marks[1][0]:s.Marks[1][1]] != "in it" {
+		t.Errorf("%+v", s)
+	}
+	if out, err := r.s.Find(t.Context(), as("support"), understudy.SearchAsk{Text: `needle`}); err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestExport(t *testing.T) {
+	r := newRig(t, memory, true)
+	url := r.serve(r.s).URL
+	for _, role := range []string{"all", "support"} {
+		want := r.all(role, understudy.SearchAsk{Text: "kind:calls,messages", Limit: 500})
+		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls,messages", role, "")
+		lines := strings.Split(strings.TrimSpace(body), "\n")
+		if resp.StatusCode != 200 || len(lines) != len(want) || resp.Trailer.Get(endTrailer) != fmt.Sprintf("complete; %d records", len(want)) {
+			t.Fatalf("%d lines of %d: %s", len(lines), len(want), resp.Trailer)
+		}
+		for i, line := range lines {
+			var h hit
+			if err := json.Unmarshal([]byte(line), &h); err != nil || h.Kind+"/"+h.ID != want[i] {
+				t.Fatalf("line %d: %s: %v", i, line, err)
+			}
+		}
+		resp, body = get(t, "GET", url+"/-/search?q=kind:calls,messages", role, "", func(r *http.Request) { r.Header.Set("Accept", "application/xml") })
+		var doc struct {
+			Docs []struct {
+				Fields []struct {
+					Name string `xml:"name,attr"`
+					Text string `xml:",chardata"`
+				} `xml:"field"`
+			} `xml:"doc"`
+		}
+		if err := xml.Unmarshal([]byte(body), &doc); err != nil || len(doc.Docs) != len(want) || !strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete") {
+			t.Fatalf("%d documents of %d: %v %s", len(doc.Docs), len(want), err, resp.Trailer)
+		}
+		bodies := 0
+		for i, d := range doc.Docs {
+			if d.Fields[0].Name != "id" || d.Fields[0].Text != "twilio/"+want[i] {
+				t.Fatalf("document %d: %+v", i, d)
+			}
+			for _, f := range d.Fields {
+				if f.Name == "record.body" {
+					bodies++
+				}
+				if f.Name == "record.from" && role == "support" && !strings.HasPrefix(f.Text, "********") {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if (bodies > 0) != (role == "all") {
+			t.Errorf("%s is given %d bodies", role, bodies)
+		}
+	}
+	if resp, body := get(t, "GET", url+"/-/search?format=xml&q=nothingissuch", "all", ""); !strings.Contains(body, "<add") || !strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete; 0") {
+		t.Errorf("%s %s", body, resp.Trailer)
+	}
+}
+
+// failing is a store that fails, or stops, after some records.
+type failing struct {
+	Store
+	after int
+	how   func(ctx context.Context) error
+}
+
+func (f failing) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	n := 0
+	err := f.Store.Seek(ctx, q, func(one understudy.Found) bool {
+		n++
+		return n <= f.after && yield(one)
+	})
+	if err != nil || n <= f.after {
+		return err
+	}
+	return f.how(ctx)
+}
+
+func TestExportBrokenOff(t *testing.T) {
+	r := newRig(t, memory, true)
+	for name, how := range map[string]func(ctx context.Context) error{
+		"an error":      func(context.Context) error { return errors.New("disk on fire") },
+		"no more comes": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		s := r.with(func(o *Options) { o.Store = failing{o.Store, 30, how}; o.Limits.Silence = 100 * time.Millisecond })
+		url := r.serve(s).URL
+		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls", "all", "")
+		lines := strings.Split(strings.TrimSpace(body), "\n")
+		if last := lines[len(lines)-1]; len(lines) != 31 || last != `{"error":"broken off"}` || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+			t.Errorf("%s: %d lines, %s, %s", name, len(lines), last, resp.Trailer)
+		}
+		resp, body = get(t, "GET", url+"/-/search?format=xml&q=kind:calls", "all", "")
+		if err := xml.Unmarshal([]byte(body), &struct{}{}); err == nil || !strings.HasSuffix(body, "<!-- broken off -->") || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+			t.Errorf("%s: %.100s…%s, %v", name, body, body[len(body)-60:], resp.Trailer)
+		}
+		if resp, body := get(t, "GET", url+"/-/search?q=kind:calls", "all", ""); name == "an error" && (resp.StatusCode != 503 || strings.Contains(body, "fire")) {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
+		}
+	}
+}
+
+func TestSaved(t *testing.T) {
+	r := newRig(t, memory, true)
+	s := r.with(func(o *Options) { o.Limits.SavedEach = 3; o.Limits.Saved = 5 })
+	url := r.serve(s).URL + "/-/search/saved"
+	typed := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
+	save := func(who, body string, status int) string {
+		t.Helper()
+		resp, text := get(t, "POST", url, who, body, typed)
+		if resp.StatusCode != status {
+			t.Errorf("%s saves %s: %d %s; want %d", who, body, resp.StatusCode, text, status)
+		}
+		return text
+	}
+	names := func(who string) string {
+		t.Helper()
+		_, text := get(t, "GET", url, who, "")
+		var out struct{ Saved []savedSearch }
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, n := range out.Saved {
+			all = append(all, n.Owner+"/"+n.Name+"="+n.Query)
+		}
+		return strings.Join(all, " ")
+	}
+	save("ann:all", `{"name":"late & lost","q":"status:failed","shared":true}`, 204)
+	save("ann:all", `{"name":"mine","q":"body:hello","kinds":["messages"],"sort":"-price"}`, 204)
+	save("ann:all", `{"name":"texts","q":"body:hello","shared":true}`, 204)
+	save("ann:all", `{"name":"mine","q":"body:bye"}`, 204)
+	save("ann:all", `{"name":"fourth","q":"x"}`, 400)
+	save("bob:support", `{"name":"mine","q":"kind:calls"}`, 204)
+	save("bob:support", `{"name":"not","q":"body:x"}`, 403)
+	save("bob:support", `{"name":"not","q":"x ("}`, 400)
+	save("bob:support", `{"name":" not","q":"x"}`, 400)
+	save("bob:support", `{"name":"","q":"x"}`, 400)
+	save("bob:support", `{"name":"`+strings.Repeat("n", 61)+`","q":"x"}`, 400)
+	save("bob:support", `{"name":"n","q":"x","owner":"ann"}`, 400)
+	save("bob:support", `{"name":"n","q":"x","sort":"nothing"}`, 400)
+	save(":", `{"name":"n","q":"x"}`, 401)
+	if got := names("ann:all"); got != "ann/late & lost=status:failed ann/mine=body:bye ann/texts=body:hello" {
+		t.Errorf("ann sees %s", got)
+	}
+	if got := names("bob:support"); got != "bob/mine=kind:calls ann/late & lost=status:failed" {
+		t.Errorf("bob sees %s", got)
+	}
+	for _, c := range []struct {
+		who, name string
+		status    int
+	}{{"bob:support", "texts", 404}, {"bob:support", "late%20&%20lost", 404}, {"bob:support", "mine", 204}, {"bob:support", "mine", 404}, {"root:all", "late%20&%20lost", 204}} {
+		if resp, text := get(t, "DELETE", url+"/"+c.name, c.who, ""); resp.StatusCode != c.status {
+			t.Errorf("%s deletes %s: %d %s", c.who, c.name, resp.StatusCode, text)
+		}
+	}
+	for _, change := range []func(*http.Request){
+		func(r *http.Request) { typed(r); r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		func(r *http.Request) { typed(r); r.Header.Set("Origin", "https://evil.example") },
+		func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") },
+	} {
+		if resp, text := get(t, "POST", url, "ann:all", `{"name":"x","q":"x"}`, change); resp.StatusCode != 403 && resp.StatusCode != 400 {
+			t.Errorf("another site saves: %d %s", resp.StatusCode, text)
+		}
+	}
+	if got := names("ann:all"); got != "ann/mine=body:bye ann/texts=body:hello" {
+		t.Errorf("ann sees %s", got)
+	}
+}
+
+// Beyond the limit searches are refused, not queued.
+func TestBusy(t *testing.T) {
+	r := newRig(t, memory, true)
+	hold, begun := make(chan struct{}), make(chan struct{})
+	s := r.with(func(o *Options) {
+		o.Limits.AtOnce = 1
+		o.Store = failing{o.Store, 3, func(context.Context) error { close(begun); <-hold; return nil }}
+	})
+	url := r.serve(s).URL + "/-/search"
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Find(context.Background(), as("all"), understudy.SearchAsk{})
+		done <- err
+	}()
+	<-begun
+	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	close(hold)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTextOfOneKind(t *testing.T) {
+	r := newRig(t, memory, true)
+	text, test, err := r.s.Text(as("support"), "twilio", "messages", "status:delivered OR hello")
+	if err != nil || text != nil {
+		t.Fatalf("%+v %v", text, err)
+	}
+	want := r.all("support", understudy.SearchAsk{Text: "kind:messages (status:delivered OR hello)", Limit: 500})
+	var got []string
+	_ = r.store.Seek(t.Context(), understudy.Seek{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Found) bool {
+		if test(f.Record) {
+			got = append(got, "messages/"+f.ID)
+		}
+		return true
+	})
+	if !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf("%d of %d", len(got), len(want))
+	}
+	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != understudy.TextWord || slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
+		t.Errorf("%+v %v", text, err)
+	}
+	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "body:x"); !errors.Is(err, understudy.ErrForbidden) {
+		t.Error(err)
+	}
+	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "duration>5"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Error(err)
+	}
+}
