@@ -69,6 +69,9 @@ func (c *config) check() error {
 		}
 	}
 	errs = append(errs, c.checkFeed()...)
+	if err := c.Search.check(); err != nil {
+		bad("search.%w", err)
+	}
 	if _, taken := c.Roles[understudy.RoleAll]; taken {
 		bad("roles.all: that role is built in; choose another name")
 	}

@@ -23,6 +23,7 @@ type config struct {
 	Retention   map[string]map[string]duration   `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
 	Log         logConfig                        `yaml:"log"`
 	Feed        feedConfig                       `yaml:"feed"`
+	Search      searchConfig                     `yaml:"search"`
 	Webhooks    []*webhookConfig                 `yaml:"webhooks"`
 }
 

@@ -36,6 +36,9 @@ func (h *house) openFaces(ctx context.Context, p policy, b blueprint) error {
 	if err := h.openFeed(ctx, p); err != nil {
 		return err
 	}
+	if err := h.openSearch(ctx); err != nil {
+		return err
+	}
 	d, err := h.dress(h.cfg, p)
 	if err != nil {
 		return err
@@ -107,7 +110,11 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
 		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Token: h.plan.dir.token,
 	})
-	control, err := h.control(cfg, p, diag.Handler())
+	found, err := h.searcher(cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	control, err := h.control(cfg, p, found, diag.Handler())
 	if err != nil {
 		return nil, err
 	}

@@ -52,27 +52,28 @@ type blueprint struct {
 
 // house is a built one. Close gives back everything build opened.
 type house struct {
-	cfg     *config                // as it was started with
-	live    atomic.Pointer[config] // as last loaded
-	loads   loads
-	plan    blueprint
-	sources []*understudy.Source
-	clients map[string]*upstream.Client
-	db      *store.DB
-	files   *store.Files
-	seals   *viewer.Seals
-	mirror  *mirror.Mirror
-	landed  *landed
-	walker  *walk.Walker
-	jobs    *jobs.Runner
-	feed    *feed.Feed
-	erasing erasing
-	owned   owned
-	faces   []*face // the viewer's first
-	worn    *dress
-	access  *accesslog.Log
-	recent  map[string]*recent // by source
-	ending  atomic.Bool
+	cfg       *config                // as it was started with
+	live      atomic.Pointer[config] // as last loaded
+	loads     loads
+	plan      blueprint
+	sources   []*understudy.Source
+	clients   map[string]*upstream.Client
+	db        *store.DB
+	files     *store.Files
+	seals     *viewer.Seals
+	mirror    *mirror.Mirror
+	landed    *landed
+	walker    *walk.Walker
+	jobs      *jobs.Runner
+	feed      *feed.Feed
+	searchKey []byte // seals the cursors of searches
+	erasing   erasing
+	owned     owned
+	faces     []*face // the viewer's first
+	worn      *dress
+	access    *accesslog.Log
+	recent    map[string]*recent // by source
+	ending    atomic.Bool
 	// uncounted: the home page could not count what is held; it is logged once.
 	uncounted atomic.Bool
 	// tooLarge counts bodies of writes beyond the limit, noPlace writes that

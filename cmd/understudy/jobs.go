@@ -11,6 +11,7 @@ import (
 
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
+	"understudy/internal/search"
 )
 
 // jobsConfig bounds promised work.
@@ -64,7 +65,7 @@ func (h *house) openJobs() (err error) {
 }
 
 // control is everything under /-/ that the viewer does not answer itself.
-func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler, error) {
+func (h *house) control(cfg *config, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", rest)
 	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
@@ -74,6 +75,9 @@ func (h *house) control(cfg *config, p policy, rest http.Handler) (http.Handler,
 	mux.Handle("/-/jobs", j)
 	mux.Handle("/-/jobs/", j)
 	h.controlFeed(mux)
+	if err := h.controlSearch(cfg, p, s, mux); err != nil {
+		return nil, err
+	}
 	mux.Handle("/-/sync", h.walker.Handler(h.plan.dir.token))
 	return mux, h.controlHook(cfg, mux)
 }

@@ -1,0 +1,459 @@
+// Search command: finds records in a running server, as a table, as JSON lines
+// or as an export.
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+)
+
+type searchCmd struct {
+	Query  []string `arg:"" optional:"" help:"What to look for; docs/search.md has the grammar. One that begins with a minus comes behind --."`
+	Source string   `help:"Only this source."`
+	Kind   []string `help:"Only this kind (repeatable)."`
+	Sort   string   `placeholder:"ORDER" help:"newest (default), oldest, rank, or a field; -FIELD for the largest first."`
+	Limit  int      `default:"50" help:"Hits at most (default 50)."`
+	Facets bool     `help:"Count the matches by kind, status and day, too."`
+	JSON   bool     `name:"json" help:"A line of JSON for each hit, also on a terminal."`
+	Export string   `placeholder:"FORM" help:"Every match, as jsonl or xml (a search engine's update document)."`
+	Save   string   `placeholder:"NAME" help:"Keep the query under a name instead of searching."`
+	Shared bool     `help:"With --save: everyone who may search sees it."`
+	Saved  bool     `help:"List the saved searches."`
+	Open   string   `placeholder:"NAME" help:"Search by a saved search."`
+	Forget string   `placeholder:"NAME" help:"Delete a saved search."`
+	Config string   `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
+	Data   string   `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
+	URL    string   `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
+	User   string   `help:"With --url: the user of a credential."`
+	Secret string   `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+}
+
+// Help is what --help says below the flags.
+func (c *searchCmd) Help() string {
+	return "Finds words, \"phrases\", begin*, -not, FIELD:VALUE, FIELD>VALUE, kind:KIND, date:2026-05, number:+1… in every record a running server holds, newest first.\n" +
+		"Prints a table on a terminal and JSON lines elsewhere. docs/search.md has the grammar and examples."
+}
+
+// searchWait bounds one answer of the server; an export has none.
+const searchWait = 2 * time.Minute
+
+// mostHits is how many hits one answer may hold.
+const mostHits = 500
+
+// searching is a server to ask.
+type searching struct {
+	url, user, secret string
+	client            *http.Client
+}
+
+// Run does what the flags ask for.
+func (c *searchCmd) Run(ctx context.Context, p *process) error {
+	query := strings.Join(c.Query, " ")
+	actions := 0
+	for _, set := range []bool{c.Export != "", c.Save != "", c.Saved, c.Forget != ""} {
+		if set {
+			actions++
+		}
+	}
+	switch {
+	case actions > 1:
+		return usageError{errors.New("--export, --save, --saved and --forget go one at a time")}
+	case c.Export != "" && c.Export != "jsonl" && c.Export != "xml":
+		return usageError{fmt.Errorf("--export %q: write jsonl or xml", clip(c.Export))}
+	case c.Limit < 1:
+		return usageError{fmt.Errorf("--limit %d: write a number from 1", c.Limit)}
+	case c.Open != "" && query != "":
+		return usageError{errors.New("--open has a query already; leave yours out")}
+	}
+	s, err := c.server(ctx, p)
+	if err != nil {
+		return err
+	}
+	values := url.Values{"q": {query}}
+	put := func(name, value string) {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	put("source", c.Source)
+	put("sort", c.Sort)
+	if len(c.Kind) > 0 {
+		values["kind"] = c.Kind
+	}
+	if c.Open != "" {
+		if values, err = s.saved(ctx, c.Open); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Saved:
+		return s.list(ctx, p.stdout)
+	case c.Forget != "":
+		return s.command(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil)
+	case c.Save != "":
+		body, err := json.Marshal(map[string]any{"name": c.Save, "q": query, "source": c.Source, "kinds": c.Kind, "sort": c.Sort, "shared": c.Shared})
+		if err != nil {
+			return err
+		}
+		return s.pointed(s.command(ctx, http.MethodPost, "/-/search/saved", body), query)
+	case c.Export != "":
+		values.Set("format", c.Export)
+		return s.pointed(s.export(ctx, values, p.stdout), values.Get("q"))
+	}
+	return s.pointed(c.find(ctx, s, values, p), values.Get("q"))
+}
+
+// server says where to ask, and as whom.
+func (c *searchCmd) server(ctx context.Context, p *process) (*searching, error) {
+	o, err := (&tailCmd{Config: c.Config, Data: c.Data, URL: c.URL, User: c.User, Secret: c.Secret}).options(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s := &searching{url: strings.TrimSuffix(o.URL, "/"), user: o.User, secret: o.Secret, client: http.DefaultClient}
+	if o.HTTP != nil {
+		s.client = o.HTTP
+	}
+	return s, nil
+}
+
+// found is a hit as the server says it.
+type found struct {
+	Source   string          `json:"source"`
+	Kind     string          `json:"kind"`
+	ID       string          `json:"id"`
+	At       *time.Time      `json:"at"`
+	Record   json.RawMessage `json:"record"`
+	Snippets []struct {
+		Field string   `json:"field"`
+		Text  string   `json:"text"`
+		Marks [][2]int `json:"marks"`
+	} `json:"snippets"`
+}
+
+// findings is an answer of the server.
+type findings struct {
+	Hits    []json.RawMessage   `json:"hits"`
+	Next    string              `json:"next"`
+	Notes   []string            `json:"notes"`
+	Columns map[string][]string `json:"columns"`
+	Total   *counted            `json:"total"`
+	Facets  []struct {
+		Name   string `json:"name"`
+		Values []struct {
+			counted
+			Value string `json:"value"`
+			Term  string `json:"term"`
+		} `json:"values"`
+	} `json:"facets"`
+}
+
+type counted struct {
+	N       int64 `json:"n"`
+	AtLeast bool  `json:"at_least"`
+}
+
+func (n counted) String() string {
+	if n.AtLeast {
+		return "at least " + strconv.FormatInt(n.N, 10)
+	}
+	return strconv.FormatInt(n.N, 10)
+}
+
+// find prints hits until there are enough.
+func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p *process) error {
+	out := bufio.NewWriter(p.stdout)
+	terminal := isTerminal(p.stdout) && !c.JSON
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.TabIndent)
+	if c.Facets {
+		values.Set("facets", "true")
+	}
+	for left := c.Limit; ; {
+		values.Set("limit", strconv.Itoa(min(left, mostHits)))
+		var a findings
+		if err := s.ask(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil, &a); err != nil {
+			return err
+		}
+		for _, raw := range a.Hits {
+			if !terminal {
+				fmt.Fprintf(out, "%s\n", raw)
+				continue
+			}
+			var h found
+			if err := json.Unmarshal(raw, &h); err != nil {
+				return fmt.Errorf("the server answered what cannot be read: %w", err)
+			}
+			fmt.Fprintln(table, h.row(a.Columns[h.Source+"/"+h.Kind]))
+		}
+		if err := errors.Join(table.Flush(), out.Flush()); err != nil {
+			return err
+		}
+		a.tell(p.stderr)
+		left -= len(a.Hits)
+		if a.Next == "" || left <= 0 {
+			if a.Next != "" {
+				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows them, --export all\n", c.Limit*10)
+			}
+			return nil
+		}
+		values.Del("facets")
+		values.Set("cursor", a.Next)
+	}
+}
+
+// tell prints what is said beside the hits.
+func (a *findings) tell(w io.Writer) {
+	for _, note := range a.Notes {
+		fmt.Fprintln(w, "understudy:", printable(note))
+	}
+	if a.Total != nil {
+		fmt.Fprintf(w, "%s found\n", *a.Total)
+	}
+	for _, f := range a.Facets {
+		fmt.Fprintf(w, "%s:\n", printable(f.Name))
+		for _, v := range f.Values {
+			fmt.Fprintf(w, "  %-30s %s\n", printable(v.Term), v.counted)
+		}
+	}
+}
+
+// row is a hit as a line of a table: when, what, and where the words were found
+// or else what it says.
+func (h *found) row(columns []string) string {
+	at := ""
+	if h.At != nil {
+		at = h.At.Local().Format(time.DateTime)
+	}
+	what := ""
+	if len(h.Snippets) > 0 {
+		s := h.Snippets[0]
+		what = s.Field + ": " + marked(s.Text, s.Marks)
+	} else {
+		var values map[string]json.RawMessage
+		_ = json.Unmarshal(h.Record, &values) // what is no object shows nothing
+		var parts []string
+		for _, name := range columns {
+			var text string
+			if raw := values[name]; json.Unmarshal(raw, &text) != nil && !bytes.Equal(raw, []byte("null")) {
+				text = string(raw)
+			}
+			if text != "" {
+				parts = append(parts, short(printable(text)))
+			}
+		}
+		what = strings.Join(parts, "  ")
+	}
+	return at + "\t" + printable(h.Kind) + "\t" + printable(h.ID) + "\t" + what
+}
+
+// shortest is how long a value in a table is, in characters.
+const shortest = 80
+
+func short(text string) string {
+	if r := []rune(text); len(r) > shortest {
+		return string(r[:shortest]) + "…"
+	}
+	return text
+}
+
+// marked is a snippet with its words in bold.
+func marked(text string, marks [][2]int) string {
+	const bold, plain = "\x1b[1m", "\x1b[0m"
+	var b strings.Builder
+	at := 0
+	for _, m := range marks {
+		if m[0] < at || m[1] < m[0] || m[1] > len(text) {
+			continue
+		}
+		b.WriteString(printable(text[at:m[0]]) + bold + printable(text[m[0]:m[1]]) + plain)
+		at = m[1]
+	}
+	b.WriteString(printable(text[at:]))
+	return b.String()
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// refusal is a request the server did not answer as asked.
+type refusal struct {
+	Status int
+	Text   string `json:"error"`
+	At     *int   `json:"at"`
+	End    *int   `json:"end"`
+}
+
+// Error is what the server said.
+func (r *refusal) Error() string { return r.Text }
+
+// pointed says where in a query an error is, with a line of carets below it.
+func (s *searching) pointed(err error, query string) error {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	text := printable(r.Text)
+	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(query) && utf8.ValidString(query) {
+		before, under := utf8.RuneCountInString(query[:*r.At]), utf8.RuneCountInString(query[*r.At:*r.End])
+		text += "\n  " + printable(query) + "\n  " + strings.Repeat(" ", before) + strings.Repeat("^", max(under, 1))
+	}
+	switch r.Status {
+	case http.StatusBadRequest, http.StatusNotFound:
+		return usageError{errors.New(text)}
+	}
+	return errors.New(text)
+}
+
+// send asks the server; the caller closes the body.
+func (s *searching) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if s.user != "" {
+		req.SetBasicAuth(s.user, s.secret)
+	} else if s.secret != "" {
+		req.Header.Set("Authorization", "Bearer "+s.secret)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("the server with viewer %s does not answer: %w", s.url, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	r := &refusal{Status: resp.StatusCode}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(r); err != nil || r.Text == "" {
+		r.Text = fmt.Sprintf("the server with viewer %s answered %s", s.url, resp.Status)
+	}
+	return nil, r
+}
+
+// mostAnswer bounds one answer, in bytes.
+const mostAnswer = 256 << 20
+
+// ask reads an answer.
+func (s *searching) ask(ctx context.Context, method, path string, body []byte, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, searchWait)
+	defer cancel()
+	resp, err := s.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent || into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("the server with viewer %s answered nothing that can be read: %w", s.url, err)
+	}
+	return nil
+}
+
+func (s *searching) command(ctx context.Context, method, path string, body []byte) error {
+	return s.pointed(s.ask(ctx, method, path, body, nil), "")
+}
+
+// export copies every match to out, and fails when that was not all.
+func (s *searching) export(ctx context.Context, values url.Values, out io.Writer) error {
+	resp, err := s.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("the export was broken off: %w", err)
+	}
+	if end := resp.Trailer.Get("Understudy-Export"); !strings.HasPrefix(end, "complete") {
+		return fmt.Errorf("the export is not whole: %s; try again", printable(end))
+	}
+	return nil
+}
+
+// savedOne is a saved search as the server says it.
+type savedOne struct {
+	Name   string   `json:"name"`
+	Owner  string   `json:"owner"`
+	Shared bool     `json:"shared"`
+	Query  string   `json:"q"`
+	Source string   `json:"source"`
+	Kinds  []string `json:"kinds"`
+	Sort   string   `json:"sort"`
+}
+
+func (s *searching) savedAll(ctx context.Context) (all []savedOne, err error) {
+	var a struct {
+		Saved []savedOne `json:"saved"`
+	}
+	err = s.ask(ctx, http.MethodGet, "/-/search/saved", nil, &a)
+	return a.Saved, s.pointed(err, "")
+}
+
+// saved are the parameters of a saved search.
+func (s *searching) saved(ctx context.Context, name string) (url.Values, error) {
+	all, err := s.savedAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(n savedOne) bool { return n.Name == name })
+	if i < 0 {
+		return nil, usageError{fmt.Errorf("there is no saved search %q; understudy search --saved lists them", clip(name))}
+	}
+	n := all[i]
+	values := url.Values{"q": {n.Query}}
+	for name, value := range map[string]string{"source": n.Source, "sort": n.Sort} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if len(n.Kinds) > 0 {
+		values["kind"] = n.Kinds
+	}
+	return values, nil
+}
+
+// list prints the saved searches.
+func (s *searching) list(ctx context.Context, out io.Writer) error {
+	all, err := s.savedAll(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "no searches are saved; understudy search --save NAME QUERY keeps one")
+		return err
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tOWNER\tSHARED\tQUERY")
+	for _, n := range all {
+		shared := "no"
+		if n.Shared {
+			shared = "yes"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(n.Name), printable(n.Owner), shared, printable(n.Query))
+	}
+	return t.Flush()
+}
