@@ -121,7 +121,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
 		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(),
-		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Version: version(), Logger: h.log, Now: time.Now,
+		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	d := &dress{policy: p, viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
 			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
 		})

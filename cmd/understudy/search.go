@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"understudy"
@@ -78,11 +77,7 @@ func (h *house) controlSearch(cfg *config, p policy, s *search.Searcher, mux *ht
 	if err != nil {
 		return err
 	}
-	for _, route := range search.Routes() {
-		if _, path, _ := strings.Cut(route, " "); path != "" && !strings.Contains(path, "{") {
-			mux.Handle(path, handler)
-		}
-	}
+	mux.Handle("/-/search", handler)
 	mux.Handle("/-/search/", handler)
 	return nil
 }
