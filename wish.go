@@ -13,6 +13,11 @@ type Wish struct {
 	// Only, when it is set, says which records the asker may find. It is called
 	// before the list is cut into pages, from one goroutine at a time.
 	Only func(*Record) bool
+	// From and Terms say of Only what a store can make use of: it says no to
+	// every record whose place is of a time before From (Unix seconds, 0 = open),
+	// and to every one that does not fulfil all terms.
+	From  int64
+	Terms []Term
 }
 
 // Coverage says that every record upstream has of a stretch of a list is held.

@@ -157,6 +157,9 @@ func (g *Gate) list(ctx context.Context, f *finder, a understudy.Ask, ask Asker)
 			w = *a.Wish
 		}
 		w.Only = f.only(now, !a.AsOf.IsZero(), w.Only)
+		if a.AsOf.IsZero() { // then by what a record is now, which its form of that time does not say
+			f.narrow(&w, now)
+		}
 		a.Wish = &w
 	}
 	answer, err := ask(ctx, a)
@@ -180,6 +183,27 @@ func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bo
 			return f.held(r.ID, now, 0)
 		}
 		return f.finds(r.Body, now, 0)
+	}
+}
+
+// What a wish says of a rule beside the rule itself.
+const (
+	// placeGrace is by how much the time of a record's place may be off: a page
+	// may have shown it out of the clock's order.
+	placeGrace = 24 * time.Hour
+	mostTerms  = 8
+	mostValues = 16
+)
+
+// narrow tells the store what it need not look at.
+func (f *finder) narrow(w *understudy.Wish, now time.Time) {
+	if f.age > 0 {
+		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
+	}
+	for _, c := range f.where {
+		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Terms) < mostTerms {
+			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field], Any: c.In})
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ type corridor struct {
 	mirror     *mirror.Mirror
 	journal    journal
 	ahead      atomic.Int64 // nanoseconds our clocks are ahead
+	spans      sync.Map     // of what had to be covered for lists made from records
 }
 
 // journal is what upstream was asked.

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,11 +29,13 @@ import (
 
 // covered says that everything is held, from the moment it is told.
 type covered struct {
-	at  *time.Time
-	all *understudy.Spec
+	asked *sync.Map // from when on each kind was to be covered
+	at    *time.Time
+	all   *understudy.Spec
 }
 
-func (c covered) Covered(_, kind, _ string, _, _ int64) (understudy.Coverage, bool) {
+func (c covered) Covered(_, kind, _ string, from, _ int64) (understudy.Coverage, bool) {
+	c.asked.Store(kind, from)
 	if c.at.IsZero() {
 		return understudy.Coverage{Why: "nobody has walked them"}, false
 	}
@@ -57,12 +61,14 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	check(t, err)
 	c.source = &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}}
 	specs := map[string]*understudy.Spec{"twilio": spec}
-	db := store.NewMemory(store.Options{Specs: specs, Now: c.now})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db"), Specs: specs, Now: c.now})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
 	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
 	at := new(time.Time)
-	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Coverage: covered{at, spec}, Now: c.now})
+	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Coverage: covered{&c.spans, at, spec}, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -185,9 +191,17 @@ func TestListsAreFilteredBeforePaging(t *testing.T) {
 	}
 	// Recordings have no rule of their own; that of their calls is theirs.
 	got, _ = c.walk(root+"/Recordings.json?PageSize=3", "recordings", fewToken, nil)
-	ofInbound := func(r map[string]any) bool { return r["call_sid"] == nil || slices.Contains(want, r["call_sid"].(string)) }
+	ofInbound := func(r map[string]any) bool {
+		return r["call_sid"] == nil || slices.Contains(want, r["call_sid"].(string))
+	}
 	if !slices.Equal(sids(got, nil), sids(recordings, ofInbound)) || len(got) == 0 || len(got) == len(recordings) {
 		t.Errorf("recordings: %d, want %d of %d", len(got), len(sids(recordings, ofInbound)), len(recordings))
+	}
+	if from, _ := c.spans.Load("messages"); c.now().Sub(time.Unix(from.(int64), 0)).Round(time.Hour) != 31*24*time.Hour {
+		t.Errorf("of messages no older than 30 days those since %v had to be held", from)
+	}
+	if from, _ := c.spans.Load("calls"); from != int64(0) {
+		t.Errorf("of calls of any age those since %v had to be held", from)
 	}
 	c.arriving(want, mayCall)
 }

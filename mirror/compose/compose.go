@@ -122,6 +122,10 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 	if err := l.readPlace(); err != nil {
 		return nil, err
 	}
+	if w := o.Wish; w != nil {
+		l.seek.From = max(l.seek.From, w.From)
+		l.seek.Terms = append(l.seek.Terms, w.Terms...)
+	}
 	l.begin()
 	return l, nil
 }
