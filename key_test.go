@@ -51,6 +51,7 @@ func TestOneKey(t *testing.T) {
 		{"encodings of a value", calls, []string{"To=%2B1 2", "To=%2b1+2", "To=%2B1%202"}, calls + "?To=%2B1+2&PageSize=50"},
 		{"what the spec does not name, by name", calls, []string{"Zoo=1&Beta=2&To=1", "Beta=2&To=1&Zoo=1"}, calls + "?To=1&Beta=2&Zoo=1&PageSize=50"},
 		{"tokens go last", calls, []string{"PageToken=PA1&Page=1", "Page=1&PageToken=PA1&PageSize=50"}, calls + "?PageSize=50&Page=1&PageToken=PA1"},
+		{"a page and another keep both", calls, []string{"Page=2&Page=0", "PageSize=50&Page=2&Page=0"}, calls + "?PageSize=50&Page=2&Page=0"},
 		{"twice keeps its order", calls, []string{"To=2&To=1", "To=2&Page=0&To=1"}, calls + "?To=2&To=1&PageSize=50"},
 		{"encodings of a path", "/1/A%43%31/C%61lls.json", []string{""}, calls + "?PageSize=50"},
 		{"an instance has no size", "/1/AC1/Calls/CA1.json", []string{"", "understudy.view=x"}, "/1/AC1/Calls/CA1.json"},
