@@ -45,16 +45,17 @@ func (p part) detail(out []byte) string {
 
 // Full counts. The environment may say otherwise.
 const (
-	fuzzTime    = "2m"
-	races       = "20"
-	checks      = "1000" // rapid's own default is 100
-	kills       = "200"
-	workerKills = "1000"
-	serverKills = "1000"
-	eraseKills  = "300"
-	lateCalls   = "5000"
-	reading     = "10m"
-	answers     = "10000000"
+	fuzzTime     = "2m"
+	races        = "20"
+	checks       = "1000" // rapid's own default is 100
+	kills        = "200"
+	workerKills  = "1000"
+	serverKills  = "1000"
+	eraseKills   = "300"
+	lateCalls    = "5000"
+	listRequests = "20000"
+	reading      = "10m"
+	answers      = "10000000"
 )
 
 // pkg is what `go list -json` says of a package.
@@ -163,7 +164,13 @@ func find(ctx context.Context, root string) ([]part, error) {
 		command: []string{gotool, "test", "-count=1", "-v", "-timeout=10m", "-run=^TestLateChanges$", "."},
 		tell:    regexp.MustCompile(`(?m)^.*late changes among .*$`),
 	}
-	return slices.Concat(kill, []part{killServer, killErasing, late}, property, fuzz, race, []part{reader, soak}), nil
+	lists := part{
+		name: "lists e2e TestListsFromRecords", dir: "e2e", usual: 5 * time.Minute, limit: time.Hour,
+		env:     []string{"PROVE_LISTS=" + or("PROVE_LISTS", listRequests)},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestListsFromRecords$", "."},
+		tell:    regexp.MustCompile(`(?m)^.*requests the same, .*$`),
+	}
+	return slices.Concat(kill, []part{killServer, killErasing, late, lists}, property, fuzz, race, []part{reader, soak}), nil
 }
 
 // killsOf is how often a kill test kills: workers of jobs are many, short and

@@ -52,8 +52,33 @@ const lists = {
   monitor_events: () => client.monitor.v1.events.list(page),
 };
 
+// With what to look for, lists are asked for by their filters instead.
+const by = of.filters;
+const filtered = by && {
+  accounts_active: () => client.api.v2010.accounts.list({ status: 'active', ...page }),
+  calls_to: () => client.calls.list({ to: by.to, pageSize: 7 }),
+  calls_from_since: () => client.calls.list({ from: by.from, startTimeAfter: new Date(by.since), pageSize: 20 }),
+  calls_completed: () => client.calls.list({ status: 'completed', ...page }),
+  calls_between: () => client.calls.list({ startTimeAfter: new Date(by.since), startTimeBefore: new Date(by.until), pageSize: 13 }),
+  calls_ended: () => client.calls.list({ endTimeAfter: new Date(by.since), status: 'busy' }),
+  calls_of_day: () => client.calls.list({ startTime: new Date(by.since), pageSize: 3 }),
+  calls_of_parent: () => client.calls.list({ parentCallSid: by.parent }),
+  calls_none: () => client.calls.list({ to: '+15005550000' }),
+  messages_to: () => client.messages.list({ to: by.texted, pageSize: 5 }),
+  messages_between: () => client.messages.list({ dateSentAfter: new Date(by.since), dateSentBefore: new Date(by.until), pageSize: 40 }),
+  messages_of_day: () => client.messages.list({ dateSent: new Date(by.since), pageSize: 9 }),
+  conferences_completed: () => client.conferences.list({ status: 'completed', dateCreatedAfter: new Date(by.day), pageSize: 4 }),
+  conferences_named: () => client.conferences.list({ friendlyName: by.conference }),
+  recordings_of_call: () => client.recordings.list({ callSid: of.call }),
+  recordings_until: () => client.recordings.list({ dateCreatedBefore: new Date(by.until), pageSize: 11 }),
+  participants_unmuted: () => client.conferences(of.conference).participants.list({ muted: false }),
+  notifications_errors: () => client.notifications.list({ log: 0, pageSize: 6 }),
+  numbers_like: () => client.incomingPhoneNumbers.list({ phoneNumber: by.digits }),
+  alerts_errors: () => client.monitor.v1.alerts.list({ logLevel: 'error', pageSize: 2 }),
+};
+
 const found = {};
-for (const [name, list] of Object.entries(lists)) {
+for (const [name, list] of Object.entries(filtered ?? lists)) {
   try {
     found[name] = (await list()).map((record) => record.toJSON());
   } catch (err) {

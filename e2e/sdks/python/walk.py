@@ -6,6 +6,7 @@ one JSON object, list name -> records, as the package shows them.
 
 import json
 import sys
+from datetime import date, datetime
 
 from twilio.rest import Client
 
@@ -55,6 +56,34 @@ lists = {
     "alerts": lambda: client.monitor.v1.alerts.list(**size),
     "monitor_events": lambda: client.monitor.v1.events.list(**size),
 }
+
+# With what to look for, lists are asked for by their filters instead.
+by = of.get("filters")
+if by:
+    since, until = datetime.fromisoformat(by["since"]), datetime.fromisoformat(by["until"])
+    day = date.fromisoformat(by["day"])
+    lists = {
+        "accounts_active": lambda: client.api.v2010.accounts.list(status="active", **size),
+        "calls_to": lambda: client.calls.list(to=by["to"], page_size=7),
+        "calls_from_since": lambda: client.calls.list(from_=by["from"], start_time_after=since, page_size=20),
+        "calls_completed": lambda: client.calls.list(status="completed", **size),
+        "calls_between": lambda: client.calls.list(start_time_after=since, start_time_before=until, page_size=13),
+        "calls_ended": lambda: client.calls.list(end_time_after=since, status="busy"),
+        "calls_of_day": lambda: client.calls.list(start_time=since, page_size=3),
+        "calls_of_parent": lambda: client.calls.list(parent_call_sid=by["parent"]),
+        "calls_none": lambda: client.calls.list(to="+15005550000"),
+        "messages_to": lambda: client.messages.list(to=by["texted"], page_size=5),
+        "messages_between": lambda: client.messages.list(date_sent_after=since, date_sent_before=until, page_size=40),
+        "messages_of_day": lambda: client.messages.list(date_sent=since, page_size=9),
+        "conferences_completed": lambda: client.conferences.list(status="completed", date_created_after=day, page_size=4),
+        "conferences_named": lambda: client.conferences.list(friendly_name=by["conference"]),
+        "recordings_of_call": lambda: client.recordings.list(call_sid=of["call"]),
+        "recordings_until": lambda: client.recordings.list(date_created_before=until, page_size=11),
+        "participants_unmuted": lambda: client.conferences(of["conference"]).participants.list(muted=False),
+        "notifications_errors": lambda: client.notifications.list(log=0, page_size=6),
+        "numbers_like": lambda: numbers.list(phone_number=by["digits"]),
+        "alerts_errors": lambda: client.monitor.v1.alerts.list(log_level="error", page_size=2),
+    }
 
 
 def shown(record):

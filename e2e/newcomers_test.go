@@ -1,0 +1,76 @@
+// Newcomers: a walk through a composed list while records arrive.
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWalkWhileCallsArrive follows links from page to page while calls arrive
+// and older ones change: what was there when the walk began comes once, in
+// upstream's order, and nothing comes twice.
+func TestWalkWhileCallsArrive(t *testing.T) {
+	remote := startAPI(t, "--records", "300", "--latency", "0s", "--arrivals", "0")
+	up := remote.URL("slowapi")
+	house, _ := startHouse(t, settings{upstream: up, polls: "[calls]", source: "sync: [calls], answers: records"})
+	user, through := account+":"+demoToken, house.URL("twilio")
+	await(t, func() string { return incomplete(t, house.URL("viewer"), time.Time{}, "calls") })
+	list := base + "/Calls.json"
+	for _, query := range []string{"?PageSize=7", "?PageSize=3&Status=completed"} {
+		want := sidsIn(t, callsIn(t, get(t, account+":"+apiToken, up+list+strings.Replace(query, "PageSize="+query[10:11], "PageSize=1000", 1)), "directly"))
+		var got []string
+		composed, pages := 0, 0
+		for at := through + list + query; ; pages++ {
+			r := get(t, user, at)
+			page := callsIn(t, r, at)
+			got = append(got, sidsIn(t, page)...)
+			if strings.Contains(strings.Join(r.header["Cache-Status"], ""), "composed") {
+				composed++
+			}
+			if page.Next == "" {
+				break
+			}
+			at = through + page.Next
+			if pages%5 == 1 {
+				control(t, up, "/-/advance", `{"calls":3,"seconds":1}`)
+				newest := sidsIn(t, callsIn(t, get(t, account+":"+apiToken, up+list+"?PageSize=1"), "the newest"))[0]
+				await(t, func() string {
+					if first := sidsIn(t, callsIn(t, get(t, user, through+list+"?PageSize=1", "Cache-Control", "no-cache"), "the newest")); first[0] != newest {
+						return "the newest call is not here yet"
+					}
+					return ""
+				})
+			}
+		}
+		if query == "?PageSize=7" && !slices.Equal(got, want) {
+			t.Errorf("%s: %d calls, want the %d that were there\n%v\n%v", query, len(got), len(want), got, want)
+		}
+		// Calls that were under way may have ended meanwhile: they may come, once.
+		known := map[string]int{}
+		for _, sid := range got {
+			if known[sid]++; known[sid] > 1 {
+				t.Errorf("%s: %s comes twice", query, sid)
+			}
+		}
+		for _, sid := range want {
+			if known[sid] == 0 {
+				t.Errorf("%s: %s is missing", query, sid)
+			}
+		}
+		if composed == 0 {
+			t.Errorf("%s: none of %d pages was composed", query, pages+1)
+		}
+		t.Logf("%s: %d pages, %d composed, %d calls", query, pages+1, composed, len(got))
+	}
+}
+
+func sidsIn(t *testing.T, p callPage) (sids []string) {
+	t.Helper()
+	for _, row := range p.Calls {
+		sids = append(sids, sidOf(t, row))
+	}
+	return sids
+}

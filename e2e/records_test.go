@@ -1,0 +1,232 @@
+// Records: random list requests, answered from records by the whole product
+// and by upstream itself, compared byte for byte.
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/e2e/binary"
+	"understudy/kit/jsonspan"
+	"understudy/mirror/compose/composetest"
+	"understudy/upstream"
+)
+
+// listsUsual is how many list requests are compared; the full count is fifty
+// times that.
+const listsUsual = 400
+
+// stage is a simulated API and a house in front of it that answers from
+// records; both can be begun anew in their folders.
+type stage struct {
+	*testing.T
+	dir, apiDir string
+	api, house  *binary.Server
+	up, through string
+	world       *composetest.World
+	draw        *composetest.Generator
+	rng         *rand.Rand
+
+	asked, composed, walked, rows int
+	reasons                       map[string]int // of those that were not composed
+}
+
+const publicURL = "http://house.test"
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{T: t, dir: t.TempDir(), apiDir: t.TempDir(), rng: random(t), reasons: map[string]int{}}
+	s.startAPI("127.0.0.1:0")
+	files := map[string]string{"twilio.token": apiToken, "demo.secret": demoToken, "understudy.yml": `data: ./data
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  twilio: {spec: twilio, upstream: "` + s.up + `", user: ` + account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", public_url: "` + publicURL + `", rate: 2000, concurrency: 50, polls: [], answers: records, ` + syncedKinds(t) + `}
+credentials:
+  - {name: demo, source: twilio, user: ` + account + `, secret: "file:demo.secret", role: all}
+mirror: {newest: 2s}
+sync: {sweep: 15s}
+log: {access: access.log}
+`}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.startHouse()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: publicURL}
+	if s.world, err = composetest.New(src, 10, s.directly); err != nil {
+		t.Fatal(err)
+	}
+	s.draw = composetest.NewGenerator(s.world, s.rng.Uint64())
+	awaitMirrored(t, s.house.URL("viewer"))
+	return s
+}
+
+func (s *stage) startAPI(listen string) {
+	s.Helper()
+	s.api = start(s.T, s.apiDir, "slowapi", "--listen", listen, "--latency", "0s", "--records", "300", "--journal", filepath.Join(s.apiDir, "journal"))
+	s.up = s.api.URL("slowapi")
+}
+
+func (s *stage) startHouse() {
+	s.Helper()
+	s.house = start(s.T, s.dir, "serve")
+	s.through = s.house.URL("twilio")
+}
+
+// again ends both and begins them anew.
+func (s *stage) again() {
+	s.Helper()
+	for _, b := range []*binary.Server{s.house, s.api} {
+		if err := b.Stop(); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.startAPI(strings.TrimPrefix(s.up, "http://"))
+	s.startHouse()
+	awaitMirrored(s.T, s.house.URL("viewer"))
+}
+
+// directly is what upstream says, with its own address as the house's.
+func (s *stage) directly(target string) (int, []byte, error) {
+	r, err := ask(http.MethodGet, account+":"+apiToken, s.up+target, "")
+	return r.status, authToken.ReplaceAll(bytes.ReplaceAll(r.body, []byte(s.up), []byte(publicURL)), []byte(`$1""`)), err
+}
+
+// compare asks both for one target; next is the list's next page.
+func (s *stage) compare(target, why string) (next string) {
+	s.Helper()
+	s.asked++
+	status, want, err := s.directly(target)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r, err := ask(http.MethodGet, account+":"+demoToken, s.through+target, "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	how := strings.Join(r.header["Cache-Status"], " ")
+	if r.status != status || !bytes.Equal(r.body, want) {
+		s.Fatalf("%s: %d, want %d (%s; %s)\n%s\nseed above; %d requests were equal", target, r.status, status, how, why, firstDifference(want, r.body), s.asked-1)
+	}
+	if strings.Contains(how, "composed") {
+		s.composed++
+	} else {
+		s.reasons[why]++
+	}
+	if status != http.StatusOK {
+		return ""
+	}
+	doc, err := jsonspan.Document(want)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, name := range []string{"next_page_uri", "meta.next_page_url"} {
+		if v, ok := jsonspan.Find(want, doc, name); ok && v.Kind == jsonspan.String {
+			next = strings.TrimPrefix(jsonspan.Text(want, v), publicURL)
+		}
+	}
+	return next
+}
+
+// round compares n requests. Half of the lists that go on are walked on by
+// their tokens, half of these only after both have begun anew.
+func (s *stage) round(n int) {
+	s.Helper()
+	var later []string
+	for end := s.asked + n; s.asked < end; {
+		req := s.draw.Request()
+		next := s.compare(req.Target, req.Unsure)
+		switch {
+		case next == "" || s.rng.IntN(2) == 0:
+		case s.rng.IntN(2) == 0 && len(later) < n/8:
+			later = append(later, next)
+		default:
+			s.walk(next, end)
+		}
+	}
+	s.again()
+	for _, next := range later {
+		s.walk(next, s.asked+3)
+	}
+}
+
+// walk follows links for a few pages.
+func (s *stage) walk(next string, until int) {
+	s.Helper()
+	for range 4 {
+		if next == "" || s.asked >= until {
+			return
+		}
+		s.walked++
+		next = s.compare(next, "")
+	}
+}
+
+// move lets the world go on: records arrive, change, go and are emptied.
+func (s *stage) move() {
+	s.Helper()
+	control(s.T, s.up, "/-/advance", `{"calls":7,"messages":9,"conferences":2,"alerts":3,"seconds":90}`)
+	for list, what := range map[string]string{"Calls": `"delete":true`, "Messages": `"body":""`, "Conferences": `"delete":true`, "Recordings": `"delete":true`} {
+		kind := strings.ToLower(list)
+		ids := s.world.Present(kind)
+		var records []string
+		for range 4 {
+			records = append(records, fmt.Sprintf(`{"sid":%q,%s}`, ids[s.rng.IntN(len(ids))], what))
+		}
+		if r, err := ask(http.MethodPost, "", s.up+"/-/edit", fmt.Sprintf(`{"kind":%q,"records":[%s]}`, kind, strings.Join(records, ","))); err != nil || r.status >= 500 {
+			s.Fatalf("edit %s: %d %v %s", kind, r.status, err, r.body)
+		} else if r.status != http.StatusOK && (list == "Calls" || list == "Messages") {
+			s.Fatalf("edit %s: %d %s", kind, r.status, r.body)
+		}
+	}
+	since := time.Now()
+	if err := s.world.Walk(); err != nil {
+		s.Fatal(err)
+	}
+	names := kindsWithIDs(s.T)
+	await(s.T, func() string { return incomplete(s.T, s.house.URL("viewer"), since, names...) })
+}
+
+// TestListsFromRecords: what the house answers from its records is what
+// upstream answers, whatever is asked, before and after changes and restarts.
+func TestListsFromRecords(t *testing.T) {
+	n := listsUsual
+	if text := os.Getenv("PROVE_LISTS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStage(t)
+	for range 2 {
+		s.round(n / 4)
+	}
+	for range 2 {
+		s.move()
+		s.round(n / 4)
+	}
+	reasons, err := json.Marshal(s.reasons)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d requests the same, %d of them composed, %d by a token of the page before; of the others: %s", s.asked, s.composed, s.walked, reasons)
+	if s.composed < s.asked*3/4 {
+		t.Errorf("only %d of %d were composed: %s", s.composed, s.asked, reasons)
+	}
+}
