@@ -8,6 +8,7 @@ import "time"
 // shared by every reader and never changed after the page is made.
 type Page struct {
 	Key         Key
+	Of          Key    // what was asked, of a page that is kept for its records alone: its Key has no URI
 	Kind        string // "" when the spec names no kind for the path
 	Shape       string
 	List        bool   // a list; else an instance (or an answer without a kind)
@@ -25,6 +26,14 @@ type Page struct {
 	Superseded bool          // a newer version of a record in it is held, or one went, or a write touched its kind
 	NotStored  string        // why it must not be saved ("invalid UTF-8 …"), "" when it may
 	Took       time.Duration // upstream's own time for the answer; 0 when it came from the store
+}
+
+// Asked is the key of the request the page answers.
+func (p *Page) Asked() Key {
+	if p.Key.Zero() {
+		return p.Of
+	}
+	return p.Key
 }
 
 // Row is one record in a page: Body[Start:End] is its JSON object.

@@ -129,14 +129,14 @@ func (f *flight) forStore(p *understudy.Page) *understudy.Page {
 		return p
 	}
 	records := *p
-	records.Key, records.Next = understudy.Key{Source: p.Key.Source}, understudy.Key{}
+	records.Key, records.Of, records.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
 	return &records
 }
 
 // fromStore is the page as saved, under its own key again.
 func (f *flight) fromStore(saved, p *understudy.Page) *understudy.Page {
 	if f.apart {
-		saved.Key, saved.Next = p.Key, p.Next
+		saved.Key, saved.Of, saved.Next = p.Key, p.Of, p.Next
 	}
 	return saved
 }

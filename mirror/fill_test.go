@@ -90,9 +90,11 @@ func TestFillRecordsOnly(t *testing.T) {
 		}
 		// A fill for records is not for readers, but takes what they have begun.
 		before, _ := s.fetches("PageSize=1000")
-		go func() { s.fill(t, understudy.Fill{Target: big, RecordsOnly: true}) }()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { s.fill(t, understudy.Fill{Target: big, RecordsOnly: true}) })
 		synctest.Wait()
-		go func() { s.get(t, big) }()
+		wg.Go(func() { s.get(t, big) })
 		synctest.Wait()
 		if n, _ := s.fetches("PageSize=1000"); n != before+2 {
 			t.Errorf("%d fetches for a fill and a reader, want 2", n-before)

@@ -114,7 +114,7 @@ func (m *Memory) place(s *memorySource, page *understudy.Page) error {
 	slices.Reverse(rows)
 	slices.Reverse(of)
 	g := &k.ground
-	if !page.List || page.Key.Zero() {
+	if !page.List || page.Asked().Zero() {
 		for i, p := range rows {
 			if p.at == noPosition {
 				at, err := natural(g, p.second)
@@ -127,7 +127,7 @@ func (m *Memory) place(s *memorySource, page *understudy.Page) error {
 		return nil
 	}
 	placed := &placedPage{ground: g, rows: rows}
-	f := followed(m.o.Specs[page.Key.Source], page.Key)
+	f := followed(m.o.Specs[page.Key.Source], page.Asked())
 	placed.after = f.after
 	if rec := k.records[f.id]; rec != nil && !known[f.id] && rec.stands != noPosition {
 		if f.up {

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -12,16 +13,7 @@ import (
 )
 
 var (
-	selectBelow      = &statement{head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
-	selectAbove      = &statement{head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
-	selectStanding   = &statement{head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
-	selectLeft       = &statement{head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
-	countPlaces      = &statement{head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
-	selectPlaces     = &statement{head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
-	insertPlace      = &statement{head: "INSERT INTO place (kind, at, record) VALUES ", tuple: "(?, ?, ?)"}
-	deletePlace      = &statement{head: "DELETE FROM place WHERE kind = ? AND at = ?"}
 	updatePlace      = &statement{head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
-	updateStand      = &statement{head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 	selectNamedPlace = &statement{head: "SELECT n.record, (SELECT place FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM name n WHERE n.kind = ? AND n.id = ?"}
 )
 
@@ -49,157 +41,6 @@ func (s stand) value() driver.Value {
 		return s.at<<1 | 1
 	}
 	return s.at << 1
-}
-
-// placer is the places of one kind in one transaction.
-type placer struct {
-	db   *DB
-	c    *conn
-	kind int64
-	left int8 // whether records of the kind are gone: 0 not known, 1 yes, -1 no
-
-	// What is taken from least to most, if that was read at once.
-	known       bool
-	least, most int64
-	taken       []int64 // rising
-
-	// shifted are records that had to make room, and where they stood before.
-	shifted map[int64]int64
-	stands  map[int64]int64 // where they stand now
-}
-
-// signs are the kinds to look under: present records, and those that are gone.
-func (g *placer) signs() ([]int64, error) {
-	if g.left == 0 {
-		g.left = -1
-		if _, err := g.c.one(selectLeft, []driver.Value{-g.kind}, func([]driver.Value) { g.left = 1 }); err != nil {
-			return nil, err
-		}
-	}
-	if g.left > 0 {
-		return []int64{g.kind, -g.kind}, nil
-	}
-	return []int64{g.kind}, nil
-}
-
-// maxTaken is how many positions are read at once.
-const maxTaken = 1000
-
-// read reads what is taken in a stretch, if that is not too much.
-func (g *placer) read(least, most int64) error {
-	signs, err := g.signs()
-	if err != nil || least > most {
-		return err
-	}
-	g.taken = g.taken[:0]
-	for _, kind := range signs {
-		err := g.c.query(selectStanding, 0, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) error {
-			g.taken = append(g.taken, r[0].(int64))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if g.known = len(g.taken) < maxTaken; g.known {
-		slices.Sort(g.taken)
-		g.least, g.most = least, most
-	}
-	return nil
-}
-
-func (g *placer) below(position, least int64) (int64, error) {
-	if g.known && least >= g.least && position-1 <= g.most {
-		i, _ := slices.BinarySearch(g.taken, position)
-		if i == 0 || g.taken[i-1] < least {
-			return noPosition, nil
-		}
-		return g.taken[i-1], nil
-	}
-	return g.nearest(selectBelow, position, least, func(a, b int64) bool { return a > b })
-}
-
-func (g *placer) above(position, most int64) (int64, error) {
-	if g.known && position+1 >= g.least && most <= g.most {
-		i, found := slices.BinarySearch(g.taken, position)
-		if found {
-			i++
-		}
-		if i == len(g.taken) || g.taken[i] > most {
-			return noPosition, nil
-		}
-		return g.taken[i], nil
-	}
-	return g.nearest(selectAbove, position, most, func(a, b int64) bool { return a < b })
-}
-
-func (g *placer) nearest(st *statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
-	found := int64(noPosition)
-	signs, err := g.signs()
-	for _, kind := range signs {
-		if err != nil {
-			break
-		}
-		_, err = g.c.one(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
-			if at := r[0].(int64); found == noPosition || nearer(at, found) {
-				found = at
-			}
-		})
-	}
-	return found, err
-}
-
-func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) error {
-	g.known = false
-	var cerr error
-	first, low, step := widened(position, n, func(low int64) (n int) {
-		_, err := g.c.one(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
-		if err != nil {
-			cerr = err
-		}
-		return n
-	})
-	if cerr != nil {
-		return cerr
-	}
-	type row struct{ kind, at, record int64 }
-	var rows []row
-	err := g.c.query(selectPlaces, 0, []driver.Value{g.kind, low, position}, func(r []driver.Value) error {
-		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(int64)})
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := g.c.exec(deletePlace, 0, r.kind, r.at); err != nil {
-			return err
-		}
-	}
-	if g.shifted == nil {
-		g.shifted, g.stands = map[int64]int64{}, map[int64]int64{}
-	}
-	tos := make([]int64, len(rows))
-	for i, r := range rows {
-		tos[i] = first - int64(len(rows)-1-i)*step
-		if err := g.c.exec(insertPlace, 1, r.kind, tos[i], r.record); err != nil {
-			return err
-		}
-		if err := g.c.exec(updateStand, 0, tos[i], r.record*slots, r.record*slots+slots-1); err != nil {
-			return err
-		}
-		if _, again := g.shifted[r.record]; !again {
-			g.shifted[r.record] = r.at
-		}
-		g.stands[r.record] = tos[i]
-	}
-	told := make(map[int64]int64, len(rows))
-	for i, r := range rows {
-		told[r.at] = tos[i]
-	}
-	moved(told)
-	g.db.widened.Add(1)
-	return nil
 }
 
 // placeRows finds the place of every sight, of which each has its number.
@@ -240,24 +81,8 @@ func (s *saving) placeRows(sights []sighting) error {
 			return err
 		}
 	}
-	if !s.p.List || s.p.Key.Zero() {
-		for i, n := range order {
-			if rows[i].at != noPosition {
-				continue
-			}
-			at, err := natural(g, rows[i].second)
-			if err != nil {
-				return err
-			}
-			sights[n].to = stand{at: at}
-			g.known = false
-		}
-		for i, n := range order {
-			if rows[i].at != noPosition {
-				sights[n].to = sights[n].stand
-			}
-		}
-		return nil
+	if !s.p.List || s.p.Asked().Zero() {
+		return s.placeAlone(g, sights, all)
 	}
 	page, err := s.placedPage(g, all)
 	if err == nil {
@@ -269,10 +94,31 @@ func (s *saving) placeRows(sights []sighting) error {
 	return err
 }
 
+// placeAlone places those of the rows that stand nowhere yet, by their clocks:
+// no page has shown them.
+func (s *saving) placeAlone(g *placer, sights []sighting, rows []*placing) error {
+	page := &placedPage{ground: g}
+	for _, p := range rows {
+		if p.at == noPosition {
+			page.rows = append(page.rows, p)
+		}
+	}
+	slices.SortStableFunc(page.rows, func(a, b *placing) int { return cmp.Compare(b.second, a.second) })
+	if err := page.place(); err != nil {
+		return err
+	}
+	for i, n := range s.db.scratch.standing {
+		if sights[n].to = sights[n].stand; sights[n].stand.at == noPosition {
+			sights[n].to = stand{at: rows[i].at}
+		}
+	}
+	return nil
+}
+
 // placedPage is the page with what it follows.
 func (s *saving) placedPage(g *placer, rows []*placing) (*placedPage, error) {
 	page := &placedPage{ground: g, rows: rows}
-	f := followed(s.db.o.Specs[s.p.Key.Source], s.p.Key)
+	f := followed(s.db.o.Specs[s.p.Key.Source], s.p.Asked())
 	page.after = f.after
 	if f.id != "" {
 		p, err := s.placingOf(f.id)
