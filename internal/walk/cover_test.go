@@ -366,3 +366,78 @@ func TestBeforeTheHorizonNothingIsCovered(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsDoubtedIsWalkedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 1000, Settings{})
+		old := time.Now().Add(-900 * time.Hour).Unix()
+		x.Doubt("post", "letters", old, old+1)
+		if err := x.look(t.Context()); err != nil || w.jobNames() != "" {
+			t.Errorf("walked a moment ago: %q, %v", w.jobNames(), err)
+		}
+		time.Sleep(time.Hour)
+		x.Doubt("post", "nothing", 0, 0)
+		x.Doubt("post", "letters", old, old+1)
+		x.Doubt("post", "letters", old-5, old+5)
+		if err := x.look(t.Context()); err != nil || w.jobNames() != "sweep letters" {
+			t.Fatalf("promised %q, %v; want one sweep", w.jobNames(), err)
+		}
+		gone := w.things["letters"][900]
+		w.things["letters"] = slices.Delete(w.things["letters"], 900, 901)
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(w.has("letters"), gone.id) {
+			t.Error("what went is still there")
+		}
+		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+			t.Errorf("what is doubted stays covered: %+v", c)
+		}
+		x.Doubt("post", "letters", 0, 0)
+		if err := x.look(t.Context()); err != nil || w.jobNames() != "sweep letters" {
+			t.Errorf("one without a clock: %q, %v", w.jobNames(), err)
+		}
+	})
+}
+
+// A page that landed before the process ended is looked at by the next one.
+func TestAGapIsKnownAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 100, Settings{})
+		time.Sleep(time.Minute)
+		w.arrive(7)
+		tip, err := x.walks["post/letters"].newest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		landed, err := w.Fill(t.Context(), understudy.Fill{Target: tip})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x = w.walker(Settings{})
+		x.o.Store = paged{w, landed.Page}
+		if err := x.Load(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+			t.Errorf("a page that leaves a gap is held, and all is covered: %+v", c)
+		}
+		if err := x.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+			t.Errorf("caught up: %+v", c)
+		}
+	})
+}
+
+// paged is a world that holds a page.
+type paged struct {
+	*world
+	page *understudy.Page
+}
+
+func (p paged) Page(context.Context, understudy.Key) (*understudy.Page, error) { return p.page, nil }
