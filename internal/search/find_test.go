@@ -71,7 +71,7 @@ type guess struct {
 func (s *seen) readable(yield func(name, text string) bool) {
 	for name, text := range s.fields {
 		f := s.kind.Field(name)
-		if f != nil && (f.From != "" || f.Link != "" || f.Absolute || s.kind.Parent == name || slices.Contains(s.kind.ID, name) ||
+		if f != nil && (f.From != "" || f.Link != "" || f.Absolute || s.kind.Parent == name || f.Class == understudy.ClassPrice || slices.Contains(s.kind.ID, name) ||
 			!slices.Contains([]string{"", "text", "select", "code"}, f.Type)) || strings.HasPrefix(name, "subresource_uris.") {
 			continue
 		}

@@ -198,3 +198,18 @@ func idOf(_ *understudy.Kind, h *understudy.SearchHit) string {
 	}
 	return string(h.Body)
 }
+
+// fuzzRig is a searcher over nothing.
+func fuzzRig(f *testing.F, spec *understudy.Spec) *Searcher {
+	f.Helper()
+	specs := map[string]*understudy.Spec{"twilio": spec}
+	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Now: func() time.Time { return epoch }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: store.NewMemory(store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, keySize)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return s
+}

@@ -268,7 +268,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
 	case code == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", busyWait)
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, errBusy) && !errors.Is(err, understudy.ErrIndexing) {
 			if r.Context().Err() == nil {
 				h.Logger.Error("search", "err", err)
 			}

@@ -16,15 +16,16 @@ const noText = "-"
 
 // textRule is the class of every field the spec names of a kind, or noText. It
 // says the same as the store's index of words: text is what people read,
-// neither ids, links, secrets and what is derived from another field, nor
-// times, numbers and what is true or false. Those are asked for by their field.
+// neither ids, links, secrets, prices and what is derived from another field,
+// nor times, numbers and what is true or false. Those are asked for by their
+// field.
 type textRule map[string]string
 
 func textRuleOf(k *understudy.Kind) textRule {
 	rule := textRule{}
 	for _, f := range k.Fields {
 		rule[f.Name] = noText
-		if f.From != "" || f.Link != "" || f.Absolute || f.Name == k.Parent || slices.Contains(k.ID, f.Name) || f.Class == understudy.ClassSecret {
+		if f.From != "" || f.Link != "" || f.Absolute || f.Name == k.Parent || slices.Contains(k.ID, f.Name) || f.Class == understudy.ClassSecret || f.Class == understudy.ClassPrice {
 			continue
 		}
 		switch f.Type {

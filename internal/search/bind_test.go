@@ -1,0 +1,200 @@
+// Names, types and times: what conditions mean, and errors about them.
+
+package search
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/upstream"
+)
+
+func TestErrorsPointAtNames(t *testing.T) {
+	r := newRig(t, memory, false)
+	for _, c := range []struct {
+		role, text, at, why string
+		kind                error
+	}{
+		{"all", "kind:calls stauts:failed", "stauts", `did you mean "status"?`, understudy.ErrInvalid},
+		{"all", "héllo durations>5", "durations", `did you mean "duration"?`, understudy.ErrInvalid},
+		{"all", "kind:messages duration>5", "duration", "it is one of calls", understudy.ErrInvalid},
+		{"all", "duration>x", "x", "is a number", understudy.ErrInvalid},
+		{"all", "duration:5*", "5*", "is a number", understudy.ErrInvalid},
+		{"all", "date>2026-13", "2026-13", "is no time", understudy.ErrInvalid},
+		{"all", "date:tomorrow", "tomorrow", "a time is 2026", understudy.ErrInvalid},
+		{"all", "age>5", "5", "a length of time", understudy.ErrInvalid},
+		{"all", "age:5d", "age:5d", "an age is compared", understudy.ErrInvalid},
+		{"all", "status>failed", "status>failed", "not ordered", understudy.ErrInvalid},
+		{"all", "kind>calls", "kind>calls", "no order", understudy.ErrInvalid},
+		{"all", "kind:phone", "phone", "There is ", understudy.ErrInvalid},
+		{"all", "has:prize", "prize", `did you mean "price"?`, understudy.ErrInvalid},
+		{"all", "has:price*", "price*", "takes no star", understudy.ErrInvalid},
+		{"all", "number:abc", "abc", "no phone number", understudy.ErrInvalid},
+		{"all", "recordings.audio:x", "recordings.audio", "no field is called", understudy.ErrInvalid},
+		{"all", "kind:recordings audio:x", "audio", "is a content", understudy.ErrInvalid},
+		{"all", "kind:calls subresource_uris:x", "subresource_uris:x", "holds other fields", understudy.ErrInvalid},
+		{"all", `"!!!"`, `"!!!"`, "there is no word", understudy.ErrInvalid},
+		{"all", `body:"!!!"`, `"!!!"`, "there is no word", understudy.ErrInvalid},
+		{"all", "auth_token:x", "auth_token", "does not fully see", understudy.ErrForbidden},
+		{"all", "muted:maybe", "maybe", "true or false", understudy.ErrInvalid},
+		{"all", "from:+15550100123,anna", "+15550100123,anna", "OR between them", understudy.ErrInvalid},
+		{"support", "x body:hello", "body", "does not fully see body", understudy.ErrForbidden},
+		{"support", "-(x OR has:from)", "from", "does not fully see from", understudy.ErrForbidden},
+		{"support", "number:+15550100123", "number:+15550100123", "fully sees no phone number", understudy.ErrForbidden},
+		{"billing", "kind:conferences", "conferences", "does not see conferences", understudy.ErrForbidden},
+		{"billing", "status:failed", "status", "or look in messages alone with kind:messages", understudy.ErrForbidden},
+		{"billing", "muted:true", "muted", "what your role does not see", understudy.ErrForbidden},
+		{"texts", "sid:SM1", "sid", "does not fully see sid", understudy.ErrForbidden},
+		{"texts", "id:SM1", "id:SM1", "sees no ids", understudy.ErrForbidden},
+		{"texts", "price<0", "price", "does not fully see price", understudy.ErrForbidden},
+	} {
+		_, err := r.s.Find(t.Context(), as(c.role), understudy.SearchAsk{Text: c.text})
+		var e *understudy.SyntaxError
+		if !errors.As(err, &e) {
+			t.Errorf("%s asks %s: %v", c.role, c.text, err)
+			continue
+		}
+		if at := e.Text[e.At:e.End]; at != c.at || !strings.Contains(e.Why, c.why) || !errors.Is(err, c.kind) || e.Character != len([]rune(c.text[:e.At])) {
+			t.Errorf("%s asks %s: at %q: %s (%v)", c.role, c.text, at, e.Why, e.Kind)
+		}
+	}
+	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages", "kind:calls OR kind:messages status:failed", "voice:true", "in:call"} {
+		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true"]; r.s.Check(as(role), understudy.SearchAsk{Text: text}) != nil {
+			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), understudy.SearchAsk{Text: text}))
+		}
+	}
+}
+
+func TestReadMoment(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 30, 0, 0, time.UTC)
+	at := func(text string) int64 {
+		v, err := time.Parse(time.DateTime, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Unix()
+	}
+	for text, want := range map[string][2]string{
+		"2026":                      {"2026-01-01 00:00:00", "2027-01-01 00:00:00"},
+		"2024-02":                   {"2024-02-01 00:00:00", "2024-03-01 00:00:00"},
+		"2026-12-31":                {"2026-12-31 00:00:00", "2027-01-01 00:00:00"},
+		"2026-05-01T10":             {"2026-05-01 10:00:00", "2026-05-01 11:00:00"},
+		"2026-05-01T10:30":          {"2026-05-01 10:30:00", "2026-05-01 10:31:00"},
+		"2026-05-01 10:30:05":       {"2026-05-01 10:30:05", "2026-05-01 10:30:06"},
+		"2026-05-01T10:30:05+02:00": {"2026-05-01 08:30:05", "2026-05-01 08:30:06"},
+		"today":                     {"2026-06-01 00:00:00", "2026-06-02 00:00:00"},
+		"yesterday":                 {"2026-05-31 00:00:00", "2026-06-01 00:00:00"},
+		"-7d":                       {"2026-05-25 12:30:00", "2026-05-25 12:30:01"},
+		"-90m":                      {"2026-06-01 11:00:00", "2026-06-01 11:00:01"},
+	} {
+		if s, ok := readMoment(text, now); !ok || s.from != at(want[0]) || s.to != at(want[1]) {
+			t.Errorf("%s: %v %v", text, s, ok)
+		}
+	}
+	for _, text := range []string{"", "26", "2026-1", "2026-02-30", "7d", "-7", "-d", "-7x", "-99999999999y", "--7d", "-+7d", "0000", strings.Repeat("2", 100)} {
+		if s, ok := readMoment(text, now); ok {
+			t.Errorf("%q: %v", text, s)
+		}
+	}
+}
+
+func TestDecimals(t *testing.T) {
+	rising := []string{"-1000000000000000000000.5", "-12", "-0.5", "-0.0075", "0", "0.0075", "0.5", "1", "9", "9.99", "10", "12", "1e3", "1000000000000000000000.5"}
+	var keys []string
+	for i, a := range rising {
+		x, ok := parseDecimal(a)
+		if !ok {
+			t.Fatalf("%s is no number", a)
+		}
+		keys = append(keys, string(x.key()))
+		for j, b := range rising {
+			y, _ := parseDecimal(b)
+			if got := x.compare(y); (got < 0) != (i < j) || (got == 0) != (i == j) {
+				t.Errorf("%s and %s: %d", a, b, got)
+			}
+		}
+	}
+	if !slices.IsSorted(keys) {
+		t.Errorf("keys are not in order: %q", keys)
+	}
+	for _, pair := range [][2]string{{"-0.00750", "-0.0075"}, {"0", "-0.0"}, {"060", "60"}, {"+5", "5"}, {".5", "0.50"}} {
+		x, _ := parseDecimal(pair[0])
+		y, _ := parseDecimal(pair[1])
+		if x.compare(y) != 0 || string(x.key()) != string(y.key()) {
+			t.Errorf("%q differ", pair)
+		}
+	}
+	for _, text := range []string{"", "-", ".", "a", "0x10", "1e999", "NaN", "Inf", "1_000", "--1", strings.Repeat("1", 61)} {
+		if d, ok := parseDecimal(text); ok {
+			t.Errorf("%q: %+v", text, d)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		held, typed string
+		same        bool
+	}{
+		{"+15550100123", "+1 (555) 010-0123", true}, {"+15550100123", "0015550100123", true}, {"+15550100123", "555 010 0123", true},
+		{"+14155550100", "415.555.0100", true}, {"+4930901820123", "030 901820123", true}, {"whatsapp:+14155550100", "+14155550100", true},
+		{"+14155550100", "+14155550101", false}, {"12345", "12345", true}, {"+1415512345", "12345", false}, {"client:anna", "+14155550100", false}, {"", "+14155550100", false},
+		{"+14155550100", "4155550100", true},
+	} {
+		if got := sameNumber(c.held, c.typed); got != c.same {
+			t.Errorf("%q is %q: %v", c.held, c.typed, got)
+		}
+	}
+}
+
+// Any text, as any role, is an error that points or a query that can be asked,
+// and each record either fulfils it or its opposite.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{
+		`hello -x OR status:a`, `price<-0.5 date:-7d`, `has:price no:body,price`, `kind:calls (from:+1 555 010 0123 OR number:12345)`, `age:1d..2d`,
+		`voice:true`, `id:CA1*`, `CA00000000000000000000000000000001`, `date:..2026`, `duration:1..`, `status:*`, `body:a,b`, `uri:x`, `error_code=1e3`,
+		`CF00000000000000000000000000000001~CA00000000000000000000000000000001`, `from_formatted:anna`, `start_time:1969`,
+	} {
+		f.Add(seed, uint8(0))
+	}
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := fuzzRig(f, spec)
+	body := []byte(`{"sid":"CA00000000000000000000000000000001","from":"+15550100123","status":"failed","duration":"60","price":"-0.5","start_time":"Mon, 01 Jun 2026 10:00:00 +0000","caller_name":"hello, world","unnamed":["x",{"y":1}]}`)
+	record := &understudy.Record{Source: "twilio", Kind: "calls", Shape: "calls", ID: "CA00000000000000000000000000000001", Body: body}
+	f.Fuzz(func(t *testing.T, text string, role uint8) {
+		who := as([]string{"all", "support", "billing", "texts", "failed"}[int(role)%5])
+		q, err := r.read(who, &understudy.SearchAsk{Text: text}, epoch)
+		if err != nil {
+			var e *understudy.SyntaxError
+			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		for _, one := range q.plan() {
+			for _, term := range one.Terms {
+				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && term.Number == "" || slices.Contains(term.Any, "") {
+					t.Fatalf("%q: a term that asks for nothing: %+v", text, term)
+				}
+			}
+		}
+		for _, s := range q.sights {
+			var c candidate
+			if s.kind.Name == "calls" && s.see(&c, record) {
+				holds := q.cond.holds(&c)
+				if (&cond{op: opNot, of: []*cond{q.cond}}).holds(&c) == holds {
+					t.Fatalf("%q: neither", text)
+				}
+				_, _ = q.snippets(&c), q.score(&c)
+			}
+		}
+		_ = q.cond.text(q.sights)
+	})
+}
