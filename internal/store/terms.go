@@ -180,12 +180,7 @@ func termText(dst []byte, fields []termField, shape int64, parent string, body [
 	if err != nil || doc.Kind != jsonspan.Object {
 		return dst
 	}
-	for i := range fields {
-		f := &fields[i]
-		v, ok := jsonspan.Find(body, doc, f.name)
-		if !ok {
-			continue
-		}
+	one := func(f *termField, v jsonspan.Value) {
 		if f.way == termTime {
 			if at := timeOfValue(f.typ, body, v); at != 0 {
 				add(f.name, dayTerm(dayOf(at)))
@@ -194,16 +189,36 @@ func termText(dst []byte, fields []termField, shape int64, parent string, body [
 					seen(f.name, at)
 				}
 			}
-			continue
+			return
 		}
 		text := textOf(body, v)
-		if text == "" {
-			continue
-		}
-		if f.way == termNumber {
+		if text != "" && f.way == termNumber {
 			text = numberTerm(text)
 		}
-		add(f.name, text)
+		if text != "" {
+			add(f.name, text)
+		}
+	}
+	// Fields of the body itself are met in one walk over it; of two members of a
+	// name the last counts, as Find has it.
+	var buf [64]jsonspan.Value
+	values := append(buf[:0], make([]jsonspan.Value, len(fields))...)
+	jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {
+		for i := range fields {
+			if len(fields[i].name) <= len(name) && jsonspan.NameIs(name, fields[i].name) {
+				values[i] = v
+				break
+			}
+		}
+		return true
+	})
+	for i := range fields {
+		if f := &fields[i]; strings.Contains(f.name, ".") {
+			values[i], _ = jsonspan.Find(body, doc, f.name)
+		}
+		if values[i].Kind != jsonspan.None {
+			one(&fields[i], values[i])
+		}
 	}
 	return dst
 }
@@ -222,4 +237,9 @@ func textOf(body []byte, v jsonspan.Value) string {
 // monthStart is when a month begins.
 func monthStart(month int64) int64 {
 	return time.Date(int(month/12), time.Month(month%12)+1, 1, 0, 0, 0, 0, time.UTC).Unix()
+}
+
+// tokens are the tokens of a version.
+func tokens(fields []termField, shape int64, e *entry) []string {
+	return strings.Fields(string(termText(nil, fields, shape, e.parent, e.body, nil)))
 }

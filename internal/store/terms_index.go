@@ -4,6 +4,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -39,26 +40,23 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 				db.spans.grow(grown, spanName{e.shape, field}, unix)
 			})
 		}
-		out, in := string(was), string(is)
-		if e.was == e.is {
-			out, in = apartFromEachOther(out, in)
+		if len(was) > 0 {
+			writes = append(writes, write{spot: e.was, out: true, text: string(was)})
 		}
-		if out != "" {
-			writes = append(writes, write{spot: e.was, out: true, text: out})
-		}
-		if in != "" || e.new != nil && out != "" { // FTS5 counts rows in and out
-			writes = append(writes, write{spot: e.is, text: in})
+		if len(is) > 0 {
+			writes = append(writes, write{spot: e.is, text: string(is)})
 		}
 	}
 	inRising(writes)
-	for _, w := range writes {
-		st := insertTerms
-		if w.out {
-			st = deleteTerms
+	for len(writes) > 0 {
+		n := 1
+		for n < len(writes) && writes[n].spot == writes[0].spot {
+			n++
 		}
-		if err := c.exec(st, 0, w.spot, w.text); err != nil {
+		if err := c.putTerms(writes[:n]); err != nil {
 			return err
 		}
+		writes = writes[n:]
 	}
 	for name, s := range grown {
 		if err := c.exec(upsertSpan, 0, name.shape, name.field, s.least, s.most); err != nil {
@@ -69,26 +67,45 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 	return nil
 }
 
-// apartFromEachOther are the words of each text that the other lacks.
-func apartFromEachOther(a, b string) (onlyA, onlyB string) {
-	if a == b || a == "" || b == "" {
-		if a == b {
-			return "", ""
+// putTerms writes what becomes of one spot. A word that is taken out and put in
+// at once must be told as neither: FTS5 loses what follows it then (detail=none
+// with secure-delete).
+func (c *conn) putTerms(writes []write) error {
+	var out, in []string
+	for _, w := range writes {
+		if w.out {
+			out = append(out, strings.Fields(w.text)...)
+		} else {
+			in = append(in, strings.Fields(w.text)...)
 		}
-		return a, b
 	}
-	return lacking(a, b), lacking(b, a)
+	if len(out) > 0 && len(in) > 0 {
+		out, in = lacking(out, in), lacking(in, out)
+		if len(out)+len(in) == 0 {
+			return nil
+		}
+		if len(out) > 0 {
+			if err := c.exec(deleteTerms, 0, writes[0].spot, strings.Join(out, " ")); err != nil {
+				return err
+			}
+		}
+		// FTS5 counts rows in and out, whatever is in them.
+		return c.exec(insertTerms, 0, writes[0].spot, strings.Join(in, " "))
+	}
+	if len(out) > 0 {
+		return c.exec(deleteTerms, 0, writes[0].spot, strings.Join(out, " "))
+	}
+	return c.exec(insertTerms, 0, writes[0].spot, strings.Join(in, " "))
 }
 
 // lacking are the words of a that b lacks.
-func lacking(a, b string) string {
-	var words []string
-	for word := range strings.FieldsSeq(a) {
-		if !strings.Contains(b, word) {
+func lacking(a, b []string) (words []string) {
+	for _, word := range a {
+		if !slices.Contains(b, word) {
 			words = append(words, word)
 		}
 	}
-	return strings.Join(words, " ")
+	return words
 }
 
 // spans are the times that fields have had, as span has them. They only grow,

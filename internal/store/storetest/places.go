@@ -44,7 +44,9 @@ func RunSeek(t *testing.T, open func(t testing.TB) Seeker) {
 		{"any list", anyList},
 	} {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
-			rule.test(t, &seeker{TB: t, Seeker: open(t), open: open})
+			s := &seeker{TB: t, Seeker: open(t), open: open}
+			rule.test(t, s)
+			verify(t, s.Seeker)
 		})
 	}
 }

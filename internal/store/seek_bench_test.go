@@ -1,0 +1,85 @@
+// What lists made of records cost, over as many as UNDERSTUDY_RECORDS says
+// (100,000 by default).
+
+package store_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store/storetest"
+)
+
+func BenchmarkSeek(b *testing.B) {
+	records := 100_000
+	if n, err := strconv.Atoi(os.Getenv("UNDERSTUDY_RECORDS")); err == nil {
+		records = n
+	}
+	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	w := storetest.NewWorld(3, records)
+	var took []time.Duration
+	var spent time.Duration
+	for n, from := 0, 0; from < w.N; n++ {
+		p, next := w.List(50, n, from, storetest.Epoch)
+		from = next
+		start := time.Now()
+		if _, err := db.Save(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+		spent += took[len(took)-1]
+	}
+	slices.Sort(took)
+	st, err := db.Stats(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d records: %.0f bytes each, %.0f saved a second; a save of 50 takes %v at the median, %v at p99, %v at most",
+		records, st.PerRecord, float64(records)/spent.Seconds(), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+	rng := rand.New(rand.NewPCG(5, 0))
+	field := func(name string, values ...string) []understudy.Term {
+		return []understudy.Term{{Field: name, Any: values}}
+	}
+	for _, bench := range []struct {
+		name string
+		ask  func() understudy.Seek
+	}{
+		{"newest", func() understudy.Seek { return understudy.Seek{} }},
+		{"status", func() understudy.Seek { return understudy.Seek{Terms: field("status", "failed")} }},
+		{"number", func() understudy.Seek { return understudy.Seek{Terms: field("to", w.Person(rng.IntN(2000)))} }},
+		{"number and status", func() understudy.Seek {
+			return understudy.Seek{Terms: append(field("from", w.Person(rng.IntN(2000))), field("status", "completed")...)}
+		}},
+		{"day", func() understudy.Seek {
+			from := storetest.Epoch.Unix() - rng.Int64N(int64(w.N)*37)
+			from -= from % 86_400
+			return understudy.Seek{Terms: []understudy.Term{{Field: "start_time", From: from, To: from + 86_400}}}
+		}},
+		{"since a time", func() understudy.Seek {
+			return understudy.Seek{Terms: []understudy.Term{{Field: "start_time", From: storetest.Epoch.Unix() - rng.Int64N(int64(w.N)*37)}}}
+		}},
+		{"nobody", func() understudy.Seek { return understudy.Seek{Terms: field("to", "+4900000000")} }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				q := bench.ask()
+				q.Source, q.Kinds, q.Shape, q.Limit = storetest.Source, []string{"calls"}, "calls", 51
+				start := time.Now()
+				if err := db.Seek(b.Context(), q, func(understudy.Found) bool { return true }); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+		})
+	}
+}

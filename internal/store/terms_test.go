@@ -1,0 +1,135 @@
+// Terms leave the file when what they say does, and verify sees when they do not
+// fit.
+
+package store_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// tokenOf is the word that stands for a value in the index, made here once
+// more.
+func tokenOf(shape uint16, field, value string) string {
+	text := binary.LittleEndian.AppendUint16(nil, shape)
+	sum := sha256.Sum256(append(append(append(text, field...), 0), value...))
+	n := binary.LittleEndian.Uint64(sum[:])
+	var word strings.Builder
+	for range 12 {
+		word.WriteByte("0123456789abcdefghijklmnopqrstuv"[n&31])
+		n >>= 5
+	}
+	return word.String()
+}
+
+// TestTermsLeave changes a number many records have, lets one go and erases
+// another: then no byte of their numbers' hashes is in the files.
+func TestTermsLeave(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	numbers := []string{"+491711111111", "+491722222222", "+491733333333"}
+	call := func(n int, to string, at int) {
+		id := fmt.Sprintf("CA%032x", n)
+		body := fmt.Sprintf(`{"sid": %q, "start_time": "Mon, 01 Jun 2026 12:00:00 +0000", "status": "completed", "to": %q}`, id, to)
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/i/" + id}, Kind: "calls", Shape: "calls", ID: id, Status: 200, Body: []byte(body),
+			Rows: []understudy.Row{{ID: id, End: len(body), Clock: storetest.Epoch.Unix()}}, At: storetest.Epoch.Add(time.Duration(at) * time.Second)}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 300 {
+		to := "+14155550100"
+		if n < len(numbers) {
+			to = numbers[n]
+		}
+		call(n, to, 0)
+	}
+	// A word is stored as what it has after the word before it: its end is looked for.
+	ends := func(where string, number string, want bool) {
+		t.Helper()
+		word := tokenOf(1, "to", "#"+number[len(number)-9:])
+		found := false
+		for _, name := range []string{path, path + "-wal"} {
+			data, err := os.ReadFile(name)
+			if err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			found = found || bytes.Contains(data, []byte(word[4:]))
+		}
+		if found != want {
+			t.Errorf("%s: the hash of %s is in the files: %v", where, number, found)
+		}
+	}
+	for _, number := range numbers {
+		ends("at first", number, true)
+	}
+	call(0, "+14155550100", 10)
+	gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/g"}, Kind: "calls", Shape: "calls", ID: fmt.Sprintf("CA%032x", 1), Status: 404, At: storetest.Epoch.Add(20 * time.Second)}
+	if _, err := db.Save(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", numbers[2]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.CarryOut(t.Context(), store.Eraser{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Clean(db); err != nil {
+		t.Fatal(err)
+	}
+	for i, number := range numbers {
+		ends(fmt.Sprint("after ", i), number, false)
+	}
+	ends("another's", "+14155550100", true)
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}
+
+// TestVerifySeesPlaces spoils places and terms.
+func TestVerifySeesPlaces(t *testing.T) {
+	for _, spoil := range []struct{ name, text, want string }{
+		{"a place is missing", "DELETE FROM place WHERE record = 3", "does not stand at its place"},
+		{"a place is another's", "UPDATE place SET record = 99 WHERE record = 3", "does not stand at its place"},
+		{"a place too many", "INSERT INTO place VALUES (1, 17, 4)", "places are taken"},
+		{"a row without a place", "UPDATE held SET place = NULL WHERE number = 3 * 64", "has no place"},
+		{"one that is there counts as gone", "UPDATE place SET kind = -kind WHERE record = 3", "stands among those that are gone"},
+		{"terms too many", "INSERT INTO terms (rowid, term) VALUES (7, 'aaaaaaaaaaaa')", "where none is"},
+		{"another term", "INSERT INTO terms (rowid, term) SELECT (place >> 1 << 10) + 1, 'aaaaaaaaaaaa' FROM held WHERE number = 3 * 64", "which are not"},
+		{"no terms", "INSERT INTO terms (terms) VALUES ('delete-all')", "found by 0 terms"},
+	} {
+		t.Run(strings.ReplaceAll(spoil.name, " ", "-"), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "understudy.db")
+			db := openDB(t, path)
+			p, _ := storetest.NewWorld(5, 10).List(10, 0, 0, storetest.Epoch)
+			if _, err := db.Save(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+				t.Fatalf("verify: %q, %v", r.Problems, err)
+			}
+			other := raw(t, path)
+			if _, err := other.Exec(spoil.text); err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r, err := db.Verify(t.Context())
+			if err != nil || !strings.Contains(strings.Join(r.Problems, "\n"), spoil.want) {
+				t.Errorf("verify: %q, %v, want %q", r.Problems, err, spoil.want)
+			}
+		})
+	}
+}
