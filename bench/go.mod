@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/twilio/twilio-go v1.31.0
+	modernc.org/sqlite v1.60.1
 	understudy v0.0.0
 )
 
@@ -28,7 +29,6 @@ require (
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.60.1 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )
 

@@ -6,8 +6,6 @@ import (
 	"context"
 	stdxml "encoding/xml"
 	"fmt"
-	"runtime"
-	"time"
 
 	"understudy/kit/xmldoc"
 )
@@ -54,46 +52,12 @@ func xmlDocuments(_ context.Context, r *run) error {
 	if err := ours(); err != nil {
 		return err
 	}
-	table := [][]string{{fmt.Sprintf("100 fields, %d bytes", len(u.Bytes())), "writer us", "allocations", "Marshal us", "allocations", "times as fast"}}
-	var ratios []float64
-	var most float64
-	for round := range r.times(15, 2) {
-		ways := []func() error{ours, theirs}
-		var took [2]time.Duration
-		var allocs [2]float64
-		for i := range ways {
-			way := (i + round) % 2
-			var err error
-			if took[way], allocs[way], err = each(ways[way], r.times(10_000, 20)); err != nil {
-				return err
-			}
-		}
-		most = max(most, allocs[0])
-		ratios = append(ratios, float64(took[1])/float64(took[0]))
-		table = append(table, []string{fmt.Sprintf("round %d", round+1), figure(us(took[0])), figure(allocs[0]), figure(us(took[1])), figure(allocs[1]), figure(ratios[round])})
+	title := fmt.Sprintf("100 fields, %d bytes", len(u.Bytes()))
+	ratios, allocs, err := r.turns(title, "Marshal", 10_000, ours, theirs)
+	if err != nil {
+		return err
 	}
-	r.table(table)
-	r.say("times as fast: median %s, quartiles %s to %s", figure(median(ratios)), figure(quantile(ratios, 0.25)), figure(quantile(ratios, 0.75)))
-	r.atMost("allocations a document, into a buffer used again", float64(int(most)), 0, "")
+	r.atMost("allocations a document, into a buffer used again", float64(int(allocs)), 0, "")
 	r.atLeast("times as fast as encoding/xml, median", median(ratios), 5, "")
 	return nil
 }
-
-// each is what one of many runs took, and how often it allocated.
-func each(do func() error, times int) (took time.Duration, allocs float64, err error) {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	began := time.Now()
-	for range times {
-		if err := do(); err != nil {
-			return 0, 0, err
-		}
-	}
-	took = time.Since(began)
-	runtime.ReadMemStats(&after)
-	return took / time.Duration(times), float64(after.Mallocs-before.Mallocs) / float64(times), nil
-}
-
-// us is a duration as microseconds.
-func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,179 @@
+// Lists: any filtered list of a million calls, made from records.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// lists asks for lists of a million calls that are held whole, no two the same:
+// filters alone and together, windows of time, places deep in the list, and
+// sizes of pages. Every answer is made from records, none was made before.
+// Then upstream fails every request, and others are asked.
+func lists(ctx context.Context, r *run) (err error) {
+	records := r.times(1_000_000, 3000)
+	g, err := r.held(ctx, whole(records, "calls"), "calls")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	w := g.through()
+	defer w.close()
+	samples, err := sample(ctx, w, r.times(40, 3))
+	if err != nil {
+		return err
+	}
+	d := &drawer{rng: rand.New(rand.NewPCG(1, 2)), calls: samples, records: records, asked: map[string]bool{}}
+	if err := r.askLists(ctx, w, d, "upstream well"); err != nil {
+		return err
+	}
+	if err := g.faults(ctx, `[{"match":"","status":503}]`); err != nil {
+		return err
+	}
+	return r.askLists(ctx, w, d, "upstream down")
+}
+
+// askLists asks a few thousand lists and compares the times with the targets.
+// Pages of 1,000, which are 2 MB, have a row of their own and are not judged.
+func (r *run) askLists(ctx context.Context, w *way, d *drawer, when string) error {
+	judged, large := newAsking(), newAsking()
+	others := 0
+	for range r.times(3000, 60) {
+		q := d.list()
+		for hops := 0; hops < 3 && q.uri != ""; hops++ {
+			a, err := w.page(ctx, q.uri)
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(a.header.Get("Cache-Status"), "composed") {
+				others++
+			}
+			in := judged
+			if strings.Contains(q.uri, "PageSize=1000&") {
+				in = large
+			}
+			in.add(q.group, a.took, strings.Count(string(a.body), `"subresource_uris"`))
+			if q.uri = ""; d.rng.IntN(4) == 0 {
+				q.group = "the page after, by its token"
+				if q.uri, err = a.next(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	judged.show(r, "ms, "+when)
+	large.show(r, "ms, "+when+", pages of 1,000")
+	r.exactly("lists that were not made from records, "+when, others, 0)
+	r.atMost("a filtered list, "+when+", median", ms(median(judged.all)), 5, "ms")
+	r.atMost("a filtered list, "+when+", 99 %", ms(quantile(judged.all, 0.99)), 25, "ms")
+	r.say("")
+	return nil
+}
+
+// callRow is what questions are made of.
+type callRow struct {
+	SID       string  `json:"sid"`
+	To        string  `json:"to"`
+	From      string  `json:"from"`
+	Status    string  `json:"status"`
+	Parent    *string `json:"parent_call_sid"`
+	StartTime *string `json:"start_time"`
+}
+
+// newestCall is when the newest record of the simulated world began.
+var newestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// worldDays are how many days its records are from.
+const worldDays = 90
+
+// sample reads pages spread over the whole list.
+func sample(ctx context.Context, w *way, pages int) (all []callRow, err error) {
+	for i := range pages {
+		day := newestCall.AddDate(0, 0, -i*worldDays/pages).Format(time.DateOnly)
+		a, err := w.page(ctx, calls+"?PageSize=50&"+url.QueryEscape("StartTime<")+"="+day)
+		if err != nil {
+			return nil, err
+		}
+		var body struct{ Calls []callRow }
+		if err := json.Unmarshal(a.body, &body); err != nil {
+			return nil, err
+		}
+		all = append(all, body.Calls...)
+	}
+	if len(all) < pages {
+		return nil, fmt.Errorf("%d pages showed %d calls", pages, len(all))
+	}
+	return all, nil
+}
+
+// drawer draws lists, none twice.
+type drawer struct {
+	rng     *rand.Rand
+	calls   []callRow
+	records int
+	asked   map[string]bool
+}
+
+func (d *drawer) list() question {
+	for {
+		group, params := d.filters()
+		size := []int{50, 50, 50, 50, 50, 50, 20, 20, 1, 7, 100, 200, 1000}[d.rng.IntN(13)]
+		q := url.Values{}
+		for i := 0; i < len(params); i += 2 {
+			q.Set(params[i], params[i+1])
+		}
+		uri := fmt.Sprintf("%s?PageSize=%d&%s", calls, size, q.Encode())
+		if !d.asked[uri] {
+			d.asked[uri] = true
+			return question{group, uri}
+		}
+	}
+}
+
+// filters are names and values.
+func (d *drawer) filters() (group string, params []string) {
+	c := d.calls[d.rng.IntN(len(d.calls))]
+	status := []string{"completed", "busy", "no-answer", "failed", "canceled"}[d.rng.IntN(5)]
+	from, to := d.window()
+	switch d.rng.IntN(12) {
+	case 0:
+		return "deep in the list, by token", []string{"Page", fmt.Sprint(1 + d.rng.IntN(d.records/50)), "PageToken", "PA" + c.SID}
+	case 1:
+		return "to", []string{"To", c.To}
+	case 2:
+		return "from", []string{"From", c.From}
+	case 3:
+		return "from and to", []string{"From", c.From, "To", c.To}
+	case 4:
+		return "status, deep in the list", []string{"Status", status, "Page", fmt.Sprint(1 + d.rng.IntN(d.records/50)), "PageToken", "PA" + c.SID}
+	case 5:
+		return "window of days", []string{"StartTime>", from, "StartTime<", to}
+	case 6:
+		return "window of ends", []string{"EndTime>", from, "EndTime<", to}
+	case 7:
+		return "window and status", []string{"StartTime>", from, "StartTime<", to, "Status", status}
+	case 8:
+		return "window, status and from", []string{"StartTime>", from, "StartTime<", to, "Status", c.Status, "From", c.From}
+	case 9:
+		return "to and status", []string{"To", c.To, "Status", status}
+	case 10:
+		if c.Parent == nil {
+			return "parent that has none", []string{"ParentCallSid", c.SID}
+		}
+		return "parent", []string{"ParentCallSid", *c.Parent}
+	}
+	return "nobody's number", []string{"From", fmt.Sprintf("+1999%07d", d.rng.IntN(10_000_000))}
+}
+
+// window is a few days somewhere, as the filters write them.
+func (d *drawer) window() (from, to string) {
+	begin := newestCall.AddDate(0, 0, -d.rng.IntN(worldDays))
+	return begin.Format(time.DateOnly), begin.AddDate(0, 0, d.rng.IntN(8)).Format(time.DateOnly)
+}
