@@ -4,8 +4,10 @@
 package compose_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +40,7 @@ func (r *rig) walk() {
 	}
 	for kind, ids := range before {
 		for _, id := range ids {
-			if r.from != nil && r.world.Held(kind, id) == nil {
+			if r.kept != nil && r.world.Held(kind, id) == nil {
 				r.gone(kind, id)
 			}
 		}
@@ -68,6 +70,13 @@ func TestRandomRequestsOverAStore(t *testing.T) {
 	newRigOver(t, memory, seed, nil).live(rand.New(rand.NewPCG(seed, 3)), requests()/40)
 }
 
+// And with a store on disk, which is closed and opened again in the middle of
+// walks: tokens stay what they were.
+func TestRandomRequestsOverAFile(t *testing.T) {
+	seed := seed(t)
+	newRigOver(t, disk, seed, nil).live(rand.New(rand.NewPCG(seed, 4)), requests()/40)
+}
+
 // live goes through changes and compares after each.
 func (r *rig) live(rng *rand.Rand, each int) {
 	r.t.Helper()
@@ -87,13 +96,50 @@ func (r *rig) live(rng *rand.Rand, each int) {
 		r.run(each)
 	}
 	r.tell()
+	if r.again != nil && r.restarts == 0 {
+		r.t.Errorf("the store was never opened again")
+	}
 }
 
-// memory is a store that has the world's pages.
-func memory(r *rig) compose.Store {
-	m := store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": r.src.Spec}, Now: r.tick})
-	r.t.Cleanup(func() { _ = m.Close() })
-	return m
+// keeper is a store that has the world's pages.
+type keeper interface {
+	compose.Store
+	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
+	Close() error
+}
+
+func (r *rig) options() store.Options {
+	return store.Options{Specs: map[string]*understudy.Spec{"twilio": r.src.Spec}, Now: r.tick}
+}
+
+func memory(r *rig) keeper { return store.NewMemory(r.options()) }
+
+func disk(r *rig) keeper {
+	path := filepath.Join(r.t.TempDir(), "store.db")
+	open := func() keeper {
+		o := r.options()
+		o.Path = path
+		db, err := store.Open(r.t.Context(), o)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return db
+	}
+	r.again = open
+	return open()
+}
+
+// restart closes the store and opens it again, if that is what it can do.
+func (r *rig) restart() {
+	r.t.Helper()
+	if r.again == nil {
+		return
+	}
+	if err := r.kept.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.kept = r.again()
+	r.from, r.restarts = r.kept, r.restarts+1
 }
 
 // tick is a clock of its own for each thing that is saved.
@@ -105,7 +151,7 @@ func (r *rig) tick() time.Time {
 // save keeps a page that a walk read.
 func (r *rig) save(p *understudy.Page) error {
 	p.At = r.tick()
-	_, err := r.from.(*store.Memory).Save(r.t.Context(), p)
+	_, err := r.kept.Save(r.t.Context(), p)
 	return err
 }
 

@@ -42,7 +42,10 @@ type rig struct {
 	now   time.Time
 	ticks int
 
-	from compose.Store // nil: the world's own records
+	from     compose.Store // nil: the world's own records
+	kept     keeper        // the same, when it is told what walks read
+	again    func() keeper // opens it again
+	restarts int
 
 	asked, composed, refused, unsure, rows int
 	kinds                                  map[string]int
@@ -54,7 +57,7 @@ func newRig(t testing.TB, seed uint64, spec *understudy.Spec, quirks ...string) 
 }
 
 // newRigOver is newRig over a store that keeps what walks read.
-func newRigOver(t testing.TB, held func(*rig) compose.Store, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
+func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
 	t.Helper()
 	slow, err := slowapi.New(slowapi.Options{Records: 300, Seed: seed%5 + 1, Account: account, Epoch: epoch, Quirks: quirks})
 	if err != nil {
@@ -68,9 +71,15 @@ func newRigOver(t testing.TB, held func(*rig) compose.Store, seed uint64, spec *
 	}
 	r := &rig{t: t, slow: slow, now: epoch, kinds: map[string]int{}}
 	r.src = &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}
-	r.world = composetest.Empty(r.src, 0, r.ask)
+	parents := 0
 	if held != nil {
-		r.from, r.world.Landed, r.world.Size = held(r), r.save, 20
+		parents = 25 // of each kind: pages are saved one by one
+	}
+	r.world = composetest.Empty(r.src, parents, r.ask)
+	if held != nil {
+		r.kept = held(r)
+		r.from, r.world.Landed, r.world.Size = r.kept, r.save, 20
+		t.Cleanup(func() { _ = r.kept.Close() })
 	}
 	r.walk()
 	t.Logf("seed %d", seed)
@@ -198,6 +207,9 @@ func (r *rig) run(n int) {
 			target := composetest.Text(body, link+"uri") + composetest.Text(body, "meta."+link+"url")
 			if target == "" {
 				break
+			}
+			if step > 0 && r.asked%8 == 0 {
+				r.restart()
 			}
 			body = r.same(composetest.Request{Target: strings.TrimPrefix(target, "http://slow.test"), Kind: req.Kind, Unsure: req.Unsure})
 		}
