@@ -84,14 +84,21 @@ func (g *garden) triesOf(route string) []try {
 		return reading(method, "/-/static/viewer.css")
 	case strings.HasPrefix(path, version), strings.HasPrefix(path, "/v1/"):
 		return g.dropInTries(method, path)
-	case !strings.Contains(path, "{"):
-		return reading(method, path)
+	case path == "/search/save":
+		return []try{{method, path, "q=-zzz&narrow=kind%3Acalls&name=everything&shared=1", nil}, {method, path, "q=%28&name=broken", nil}, {method, path, "q=price%3E0&name=dear", nil}}
+	case path == "/search/forget":
+		return []try{{method, path, "name=none&back=%2Fsearch", nil}}
 	case strings.HasPrefix(path, "/search"):
 		var all []try
-		for _, what := range []string{g.id(g.spec.Kind("calls"), 1), g.id(g.spec.Kind("participants"), 1), "%2B15005550006", "CA", "what"} {
+		for _, what := range []string{
+			g.id(g.spec.Kind("calls"), 1), g.id(g.spec.Kind("participants"), 1), "%2B15005550006", "CA", "what", "-zzz", "-zzz&facets=1&sort=rank", "-zzz&sort=oldest&facets=1",
+			"kind:calls&narrow=has:price", "has:body", "-zzz&kind=messages", "body:a*", "price%3E0", "status:(",
+		} {
 			all = append(all, reading(method, path+what)...)
 		}
 		return all
+	case !strings.Contains(path, "{"):
+		return reading(method, path)
 	case strings.HasPrefix(path, "/{source}/number/"):
 		at := strings.NewReplacer("{source}", "twilio", "{number}", "+15005550006", "{other}", "+15005550001").Replace(path)
 		return reading(method, at)
@@ -142,7 +149,7 @@ func (g *garden) viewerTries(method, path string) []try {
 						slug = strings.TrimPrefix(slug+"&"+name+"="+g.variable(name), "&")
 					}
 				}
-				for _, query := range g.queriesOf(k, l) {
+				for _, query := range append(g.queriesOf(k, l), arranged(k)...) {
 					if slug != "" {
 						query = "?" + slug + strings.Replace(query, "?", "&", 1)
 					}
@@ -153,6 +160,21 @@ func (g *garden) viewerTries(method, path string) []try {
 	}
 	if pathVariable.MatchString(all[0].path) {
 		return nil
+	}
+	return all
+}
+
+// arranged are the queries of a list that is sorted, counted or searched: by what
+// some roles do not see, too. What is looked for is said again on the page, so no
+// marker is.
+func arranged(k *understudy.Kind) []string {
+	all := []string{"?understudy.facets=1", "?understudy.q=-zzz&understudy.facets=1", "?understudy.q=(", "?understudy.narrow=has:price&understudy.narrow=has:body"}
+	classes := map[string]bool{}
+	for _, f := range k.Fields {
+		if f.Type != understudy.TypeMap && f.Type != understudy.TypeMedia && !classes[f.Class] { // one of each class
+			classes[f.Class] = true
+			all = append(all, "?understudy.sort="+f.Name, "?understudy.q=has:"+f.Name+"&understudy.sort=-"+f.Name)
+		}
 	}
 	return all
 }

@@ -257,7 +257,7 @@ func (q *visit) exportFound(name string, search understudy.SearchAsk, columns []
 		for {
 			r, err := q.v.Search.Find(ctx, q.caller, search)
 			if err != nil {
-				return "", err
+				return "", searchFailed(err)
 			}
 			if r.Window > 0 && r.More {
 				window = r.Window

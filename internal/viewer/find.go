@@ -5,6 +5,7 @@ package viewer
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -246,12 +247,23 @@ func (q *visit) turnFound(ask *question, p *listPage, r *understudy.SearchResult
 func (q *visit) refusedSearch(ask *question, err error) error {
 	wrong := syntaxOf(err)
 	if wrong == nil {
-		return err
+		return searchFailed(err)
 	}
 	plain := *ask
 	plain.arrangement = arrangement{columns: ask.columns}
 	return &problem{
 		Title: "This cannot be searched for", Hint: upperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
 		Href: plain.address(q.kind, "", ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
+	}
+}
+
+// searchFailed puts into words what keeps a search from an answer for now.
+func searchFailed(err error) error {
+	if !errors.Is(err, understudy.ErrIndexing) {
+		return err
+	}
+	return &problem{
+		Title: "The index of the search is being built", Hint: upperFirst(strings.TrimPrefix(err.Error(), "search: ")) + ". Lists in upstream's order are there meanwhile.",
+		kind: understudy.ErrUnavailable,
 	}
 }

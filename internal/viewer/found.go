@@ -199,7 +199,7 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 		return nil, pointAt(e), nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, searchFailed(err)
 	}
 	q.found = true
 	p := &foundPage{Notes: q.foundNotes(r, nil, nil), Chips: s.chips(q)}
