@@ -175,7 +175,7 @@ func TestBrowserSearch(t *testing.T) {
 	b.calm("lists")
 
 	b.press("/")
-	b.do(chromedp.SetValue(chromedp.CSS("#q"), ""))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#q").value = ""`))
 	b.follow(chromedp.SendKeys(chromedp.CSS("#q"), "kind:messages has:body"+kb.Enter))
 	hits := eval[int](b, `document.querySelectorAll(".hits > li").length`)
 	if hits == 0 || !strings.HasPrefix(b.path(), "/search?") {
