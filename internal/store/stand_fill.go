@@ -35,6 +35,7 @@ func (db *DB) fillPlaces(ctx context.Context, c *conn) error {
 type standing struct {
 	db    *DB
 	c     *conn
+	kinds map[int64]*kindRow         // by the numbers of their shapes
 	given struct{ record, at int64 } // the place given last
 }
 
@@ -47,20 +48,60 @@ var (
 // rebuild gives places to what has none, and makes the terms of all kinds anew.
 // What is broken off is begun again at the next opening.
 func (f *standing) rebuild(ctx context.Context) error {
-	_, err := f.c.transaction(ctx, beginWrite, func() error {
-		for _, st := range []*statement{forgetTerms, clearTerms, clearSpans} {
-			if err := f.c.exec(st, 0); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		err = f.all(ctx)
-	}
-	if err != nil {
+	if _, err := f.c.transaction(ctx, beginWrite, f.clear); err != nil {
 		return err
 	}
+	last, n := int64(-1), fillSome
+	for n == fillSome {
+		_, err := f.c.transaction(ctx, beginWrite, func() (err error) {
+			n, last, err = f.some(last)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.done()
+}
+
+// rebuildTerms makes all terms anew in a transaction of the caller's, and gives
+// places to what has none: until it ends others find by the former ones. told,
+// which may be nil, hears after every few thousand held rows how many those were.
+func (db *DB) rebuildTerms(ctx context.Context, c *conn, told func(rows int64)) error {
+	f := &standing{db: db, c: c}
+	if err := f.clear(); err != nil {
+		return err
+	}
+	for last, n, rows := int64(-1), fillSome, int64(0); n == fillSome; {
+		var err error
+		if n, last, err = f.some(last); err == nil {
+			err = checkContext(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if rows += int64(n); told != nil {
+			told(rows)
+		}
+	}
+	return f.done()
+}
+
+// clear takes all terms out.
+func (f *standing) clear() error {
+	f.kinds = f.db.kindsOfShapes()
+	for _, st := range []*statement{forgetTerms, clearTerms, clearSpans} {
+		if err := f.c.exec(st, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done says what the terms are made of.
+func (f *standing) done() error {
+	f.db.catalog.mu.RLock()
+	defer f.db.catalog.mu.RUnlock()
 	for _, k := range f.db.catalog.kinds {
 		if err := f.c.exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
 			return err
@@ -69,31 +110,15 @@ func (f *standing) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// all goes through all held rows, some in one transaction.
-func (f *standing) all(ctx context.Context) error {
-	kinds := f.db.kindsOfShapes()
-	last := int64(-1)
-	for n := fillSome; n == fillSome; {
-		_, err := f.c.transaction(ctx, beginWrite, func() (err error) {
-			n, last, err = f.some(last, kinds)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // some gives the records of some held rows after one their places and terms.
-func (f *standing) some(after int64, kinds map[int64]*kindRow) (n int, last int64, err error) {
+func (f *standing) some(after int64) (n int, last int64, err error) {
 	last, f.given.record = after, -1
 	blocks := f.db.blocks(f.c)
 	var edits []edit
 	err = f.c.query(selectUnplaced, 0, []driver.Value{after, int64(fillSome)}, func(r []driver.Value) error {
 		n++
 		last = r[0].(int64)
-		e, shape, err := f.one(blocks, kinds, last, r[1].(int64), standOf(r[3]))
+		e, shape, err := f.one(blocks, last, r[1].(int64), standOf(r[3]))
 		if err == nil && e != nil && r[2].(int64)&(stateGone|stateForgotten) == 0 {
 			edits = append(edits, *e)
 			edits[len(edits)-1].shape = shape
@@ -107,13 +132,13 @@ func (f *standing) some(after int64, kinds map[int64]*kindRow) (n int, last int6
 }
 
 // one is what the indexes are told of a held row, nil when it cannot be read.
-func (f *standing) one(blocks *opened, kinds map[int64]*kindRow, held, version int64, at stand) (*edit, int64, error) {
+func (f *standing) one(blocks *opened, held, version int64, at stand) (*edit, int64, error) {
 	b, err := blocks.block(version / perBlock)
 	if err != nil {
 		return nil, 0, skipDamaged(err)
 	}
 	e, err := blocks.entry(version)
-	k := kinds[b.shape]
+	k := f.kinds[b.shape]
 	if err != nil || k == nil {
 		return nil, 0, skipDamaged(err)
 	}

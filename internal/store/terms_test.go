@@ -130,6 +130,15 @@ func TestVerifySeesPlaces(t *testing.T) {
 			if err != nil || !strings.Contains(strings.Join(r.Problems, "\n"), spoil.want) {
 				t.Errorf("verify: %q, %v, want %q", r.Problems, err, spoil.want)
 			}
+			if !strings.Contains(spoil.text, "terms") {
+				return
+			}
+			if n, err := store.RebuildTerms(t.Context(), db); err != nil || n != 10 {
+				t.Errorf("%d rows made anew, %v", n, err)
+			}
+			if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+				t.Errorf("verify, made anew: %q, %v", r.Problems, err)
+			}
 		})
 	}
 }
