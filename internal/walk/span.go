@@ -96,9 +96,20 @@ func (s spans) covers(from, to, since int64) bool { return len(s.gaps(from, to, 
 // oldest is when the part of [from, to) was walked that was not for longest,
 // early when a part never was.
 func (s spans) oldest(from, to int64) int64 {
-	at := int64(late)
-	for _, part := range s.gaps(from, to, late) {
-		at = min(at, part.At)
+	at, next := int64(late), from
+	for _, old := range s {
+		switch {
+		case old.To <= next:
+			continue
+		case next >= to:
+			return at
+		case old.From > next:
+			return early
+		}
+		at, next = min(at, old.At), old.To
+	}
+	if next < to {
+		return early
 	}
 	return at
 }
