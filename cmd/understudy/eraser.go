@@ -146,6 +146,9 @@ func (h *house) eraseSoon(ctx context.Context) error {
 	if w, err := h.db.Waiting(ctx); err != nil || w.Records > 0 {
 		h.erasing.ring() // the last process ended before it was done
 	}
+	if _, err := h.indexSoon(ctx); err != nil {
+		h.log.Error("searches wait for the indexes", "err", err)
+	}
 	if len(h.cfg.Retention) > 0 { // it may be shorter than it was
 		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
 			h.log.Error("retention waits for its hour", "err", err)

@@ -108,7 +108,7 @@ func (d *dress) Close() error { return d.viewer.Close() }
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
-		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Token: h.plan.dir.token,
+		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Index: h.index, Token: h.plan.dir.token,
 	})
 	found, err := h.searcher(cfg, p)
 	if err != nil {

@@ -46,7 +46,7 @@ func (j *jobsConfig) check() error {
 
 // kinds are all sorts of jobs, each from its room.
 func (h *house) kinds() []jobs.Kind {
-	kinds := append(h.walkKinds(), h.eraseKinds()...)
+	kinds := append(append(h.walkKinds(), h.eraseKinds()...), h.indexKind())
 	if h.plan.alone {
 		return kinds // receivers hear of it from the server
 	}

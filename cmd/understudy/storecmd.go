@@ -19,8 +19,9 @@ import (
 const storeFile = "understudy.db"
 
 type storeCmd struct {
-	Stats  storeStatsCmd  `cmd:"" help:"Print sizes and counts, bytes per record included."`
-	Verify storeVerifyCmd `cmd:"" help:"Read everything and say whether it is whole."`
+	Stats   storeStatsCmd   `cmd:"" help:"Print sizes and counts, bytes per record included."`
+	Rebuild storeRebuildCmd `cmd:"" help:"Make the indexes of terms and words anew."`
+	Verify  storeVerifyCmd  `cmd:"" help:"Read everything and say whether it is whole."`
 }
 
 type dataFlag struct {

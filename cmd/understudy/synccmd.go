@@ -185,7 +185,11 @@ func (s *show) line(o walk.Order, r walk.Report) {
 	if s.w == nil {
 		return
 	}
-	text := lineOf(o, r)
+	s.text(lineOf(o, r))
+}
+
+// text writes over the line.
+func (s *show) text(text string) {
 	fmt.Fprintf(s.w, "\r%-*s", s.width, text)
 	s.width = max(s.width, len(text))
 }

@@ -214,6 +214,9 @@ type Options struct {
 	// Receipts reads receipts with numbers below before (0: all), the newest
 	// first.
 	Receipts func(ctx context.Context, before int64, limit int) (Receipts, error)
+	// Index says how far the indexes are; with anew it first empties them, to be
+	// made anew. nil: there are none.
+	Index func(ctx context.Context, anew bool) (Indexed, error)
 	// Token is what who purges or erases has to bear; "": nobody may.
 	Token  string
 	Logger *slog.Logger // nil: discard
@@ -246,7 +249,7 @@ func New(o Options) *Diagnostics {
 
 // Routes are the patterns Handler serves.
 func Routes() []string {
-	return []string{"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures"}
+	return []string{"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures", "/-/index"}
 }
 
 // Handler serves all of them; any other path is 404.
@@ -257,5 +260,7 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.HandleFunc("POST /-/purge", d.purge)
 	mux.HandleFunc("POST /-/erase", d.erase)
 	mux.HandleFunc("GET /-/erasures", d.receipts)
+	mux.HandleFunc("GET /-/index", d.index)
+	mux.HandleFunc("POST /-/index", d.index)
 	return mux
 }

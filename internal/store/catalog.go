@@ -16,7 +16,8 @@ type kindRow struct {
 	number, source int64
 	prefix         string
 	spec           *understudy.Kind // nil when the specs do not name it
-	text           textRule         // of spec
+	text           textRule         // which fields are text
+	form           string           // of the words that are in the index
 	terms          []termField
 	name           string
 }
@@ -49,10 +50,10 @@ func newCatalog() catalog {
 
 var (
 	selectSources = &statement{head: "SELECT number, name FROM source"}
-	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms FROM kind k JOIN source s ON s.number = k.source"}
+	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') FROM kind k JOIN source s ON s.number = k.source"}
 	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, h.dictionary, h.envelope, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
 	insertSource  = &statement{head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
-	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent, terms) SELECT number, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent, terms, words) SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
 	insertShape   = &statement{head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? AND k.name = ? ON CONFLICT DO NOTHING"}
 )
 
@@ -71,10 +72,12 @@ func (db *DB) readCatalog(c *conn) error {
 	err = c.query(selectKinds, 0, nil, func(r []driver.Value) error {
 		name := kindName{r[4].(string), r[2].(string)}
 		if cat.kinds[name] == nil {
-			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), text: textRuleOf(db.kindSpec(name)), name: name.kind}
+			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), name: name.kind, form: r[6].(string)}
+			k.text = textRuleOf(k.spec)
 			if k.terms = termFields(db.o.Specs[name.source], k.spec); k.spec == nil {
 				text, _ := r[5].(string)
 				k.terms = fieldsIn(text)
+				k.text = textRuleIn(k.form)
 			}
 			cat.kinds[name] = k
 		}
@@ -148,7 +151,7 @@ func (db *DB) number(ctx context.Context, c *conn, source, kind, shape string) e
 	_, err := c.transaction(ctx, beginWrite, func() error {
 		err := c.exec(insertSource, 0, source)
 		if err == nil && kind != "" {
-			err = c.exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(), fingerprint(termFields(db.o.Specs[source], spec)), source)
+			err = c.exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(), fingerprint(termFields(db.o.Specs[source], spec)), textRuleOf(spec).form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = db.checkShapes(); err == nil {

@@ -159,6 +159,7 @@ func TestOlderRunOfBlocks(t *testing.T) {
 		"DROP TABLE job", "DROP TABLE job_plan", "DROP TABLE note", "DROP TABLE erasure", "DROP TABLE erasing", "DROP TABLE retired",
 		"ALTER TABLE name DROP COLUMN erased", "ALTER TABLE counter DROP COLUMN erased", "ALTER TABLE counter DROP COLUMN seal",
 		"DROP TABLE terms", "DROP TABLE place", "DROP TABLE span", "ALTER TABLE held DROP COLUMN place", "ALTER TABLE kind DROP COLUMN terms",
+		"DROP TABLE word", "DROP TABLE words", "DROP TABLE built", "ALTER TABLE kind DROP COLUMN words",
 		"DELETE FROM goose_db_version WHERE version_id > 2",
 	} {
 		if _, err := older.Exec(s); err != nil {

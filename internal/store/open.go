@@ -25,7 +25,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 6
+const newest = 7
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -56,6 +56,8 @@ type DB struct {
 
 	widened  atomic.Int64 // how often records made room for others
 	spans    spans
+	built    built
+	cutting  cutting // of whoever has the writing connection
 	reads    reads
 	watchers watchers
 	room     room
@@ -160,7 +162,13 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 		err = db.readSpans(c)
 	}
 	if err == nil {
+		err = db.learnBuilt(c)
+	}
+	if err == nil {
 		err = db.fillPlaces(ctx, c)
+	}
+	if err == nil {
+		err = db.checkWords(ctx, c)
 	}
 	if err == nil {
 		err = db.readErased(c)

@@ -167,7 +167,7 @@ func TestWalkOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d records, %d versions, %d pages, %d changes: %.0f bytes per record", st.Records, st.Versions, st.Pages, st.Changes, st.PerRecord)
-	if st.PerRecord > 400 {
+	if st.PerRecord > 550 {
 		t.Errorf("%.0f bytes per record", st.PerRecord)
 	}
 }

@@ -60,6 +60,9 @@ func (db *DB) cleanIfNeeded(ctx context.Context) error {
 	if err != nil || taken == 0 {
 		return err
 	}
+	if err := db.scrubWords(ctx); err != nil {
+		return err
+	}
 	_, err = db.clean(ctx)
 	return err
 }

@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,10 +30,10 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 		return err
 	}
 	defer leave()
-	if err := db.checkSeek(&q); err != nil {
+	s, err := db.seek(&q)
+	if err != nil {
 		return failed(false, err, "seek in %s", q.Source)
 	}
-	s := &seeking{db: db, p: db.plan(&q), below: q.Below, widened: db.widened.Load()}
 	given := 0
 	for size := seekFirst; !s.ended; size = min(2*size, seekMost) {
 		if q.Limit > 0 {
@@ -60,12 +59,15 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 	return nil
 }
 
-// checkSeek refuses what means nothing, and what no index says.
-func (db *DB) checkSeek(q *understudy.Seek) error {
-	if err := checkSeek(q); err != nil || q.Text == nil {
-		return err
+// seek makes a question ready, or refuses what means nothing.
+func (db *DB) seek(q *understudy.Seek) (*seeking, error) {
+	if err := checkSeek(q); err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("%w: words are not indexed", understudy.ErrInvalid)
+	s := &seeking{db: db, p: db.plan(q), below: q.Below, widened: db.widened.Load()}
+	var err error
+	s.p.text, s.p.said, err = db.o.askedText(q)
+	return s, err
 }
 
 // seeking is one question under way.
@@ -108,6 +110,9 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
 func (s *seeking) prepare(c *conn) error {
+	if err := s.db.searchable(c, s.p.q); err != nil {
+		return err
+	}
 	if s.last.record != 0 && s.db.widened.Load() != s.widened {
 		s.widened = s.db.widened.Load()
 		_, err := c.one(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1}, func(r []driver.Value) {
@@ -143,7 +148,11 @@ var (
 // each hands out the records of the stream that are held, in order, until do
 // returns false or so many were looked at.
 func (s *seeking) each(ctx context.Context, c *conn, do func(h *heldAt) (more bool, err error)) error {
-	stream, from := s.p.stream(c), s.p.first(s.below)
+	stream, err := s.p.stream(c)
+	if err != nil {
+		return err
+	}
+	from := s.p.first(s.below)
 	up := s.p.q.Up
 	for looked := 0; looked < seekLook; looked++ {
 		if err := checkContext(ctx); err != nil {
@@ -252,10 +261,10 @@ func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.
 		return n, err
 	}
 	defer leave()
-	if err := db.checkSeek(&q); err != nil {
+	s, err := db.seek(&q)
+	if err != nil {
 		return n, failed(false, err, "count in %s", q.Source)
 	}
-	s := &seeking{db: db, p: db.plan(&q), below: q.Below, widened: db.widened.Load()}
 	end := most
 	if limit := int64(q.Limit); limit > 0 && (end <= 0 || limit <= end) {
 		end = limit

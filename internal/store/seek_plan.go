@@ -19,6 +19,8 @@ type seekPlan struct {
 	byShape  map[int64]*kindPlan
 	from, to int64 // positions
 	since    map[int64]bool
+	said     bool // a text is asked for:
+	text     *textPlan
 	exact    bool // what the streams give is what is meant
 }
 
@@ -206,7 +208,20 @@ var (
 )
 
 // stream is every spot at which something that is meant may stand.
-func (p *seekPlan) stream(c *conn) stream {
+func (p *seekPlan) stream(c *conn) (stream, error) {
+	up := p.q.Up
+	if !p.said {
+		return p.termSpots(c), nil
+	}
+	text, err := c.wordSpots(p.text, up)
+	if err != nil || p.q.Parent == "" && len(p.q.Terms) == 0 {
+		return text, err
+	}
+	return allIn(up, p.termSpots(c), &everyShape{up: up, s: text, byShape: p.byShape}), nil
+}
+
+// termSpots are the spots of what may fulfil the terms.
+func (p *seekPlan) termSpots(c *conn) stream {
 	up := p.q.Up
 	match, place := matchDown, placeDown
 	if up {

@@ -29,3 +29,7 @@ func TestTextInMemory(t *testing.T) {
 func TestSeek(t *testing.T) {
 	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
 }
+
+func TestText(t *testing.T) {
+	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
+}

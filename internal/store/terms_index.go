@@ -22,7 +22,10 @@ func (db *DB) index(c *conn, edits []edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
-	return db.indexTerms(c, edits)
+	if err := db.indexTerms(c, indexed(edits, db.built.terms.Load())); err != nil {
+		return err
+	}
+	return c.putWords(&db.cutting, indexed(edits, db.built.words.Load()))
 }
 
 func (db *DB) indexTerms(c *conn, edits []edit) error {

@@ -46,7 +46,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = db.read(ctx, func(c *conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages, v.counts, v.changes} {
+		for _, step := range []func() error{v.file, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages, v.counts, v.changes, v.words} {
 			if v.enough() {
 				break
 			}

@@ -4,8 +4,11 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,13 +82,13 @@ type textRule map[string]column
 
 // textRuleOf reads it off a spec. Text is what people read: neither ids, links,
 // secrets and what is derived from another field, nor times, numbers and what
-// is true or false, which are asked for in other ways. Of a kind the spec does
-// not know every field is one it does not name.
+// is true or false, which are asked for in other ways. A kind that no spec names
+// has no text.
 func textRuleOf(k *understudy.Kind) textRule {
-	rule := textRule{}
 	if k == nil {
-		return rule
+		return nil
 	}
+	rule := textRule{}
 	for _, f := range k.Fields {
 		rule[f.Name] = fieldColumn(k, f)
 	}
@@ -194,6 +197,9 @@ func (x *cutting) row(rule textRule, body []byte) (row wordRow) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
 	}
+	if rule == nil {
+		return row
+	}
 	n := 0
 	x.texts.each(rule, body, func(c column, text string) bool {
 		last := c + columnsOf[c] - 1
@@ -242,21 +248,31 @@ func (r *wordRow) fields() iter.Seq[words.Field] {
 // wordsForm is raised whenever the same body would be cut into other words.
 const wordsForm = 1
 
-// form names a rule and the way of cutting: words made by another form are to be
-// made anew.
+// form is the rule and the way of cutting as text: words made by another form
+// are to be made anew.
 func (r textRule) form() string {
-	var b bytes.Buffer
-	b.WriteByte('0' + wordsForm)
-	names := make([]string, 0, len(r))
-	for name := range r {
-		names = append(names, name)
+	if r == nil {
+		return ""
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		b.WriteByte(' ')
-		b.WriteString(name)
-		b.WriteByte('=')
-		b.WriteByte('0' + byte(r[name]))
+	var b strings.Builder
+	fmt.Fprint(&b, wordsForm)
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		fmt.Fprintf(&b, "\n%d %s", r[name], name)
 	}
-	return shortSum(b.Bytes())
+	return b.String()
+}
+
+// textRuleIn reads a form back: the rule of records whose spec is not at hand.
+func textRuleIn(form string) textRule {
+	if form == "" {
+		return nil
+	}
+	rule := textRule{}
+	for line := range strings.Lines(form) {
+		n, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if c, err := strconv.Atoi(n); ok && err == nil && c >= 0 && column(c) <= columns {
+			rule[name] = column(c)
+		}
+	}
+	return rule
 }

@@ -5,18 +5,10 @@ package store
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"database/sql/driver"
-	"encoding/hex"
 	"slices"
 	"strings"
 )
-
-// shortSum names some bytes.
-func shortSum(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
-}
 
 var (
 	insertWords = &statement{head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}

@@ -1,0 +1,43 @@
+// Index: the indexes of terms and words, made anew while the server answers.
+
+package diagnostics
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Indexed is how many of how many records the indexes have. When they are as
+// many, nothing is being built.
+type Indexed struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}
+
+const indexTime = 30 * time.Second
+
+// index answers how far the indexes are; with POST, after they were emptied to
+// be made anew. Who may is as of purge.
+func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
+	if !d.ours(w, r) {
+		return
+	}
+	if d.o.Index == nil {
+		writeJSON(w, http.StatusNotFound, problem{"there are no indexes"})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), indexTime)
+	defer cancel()
+	anew := r.Method == http.MethodPost
+	at, err := d.o.Index(ctx, anew)
+	if err != nil {
+		d.o.Logger.Error("index", "anew", anew, "err", err)
+		writeJSON(w, http.StatusServiceUnavailable, problem{err.Error()})
+		return
+	}
+	if anew {
+		d.o.Logger.Info("indexes are made anew", "records", at.Total)
+	}
+	writeJSON(w, http.StatusOK, at)
+}

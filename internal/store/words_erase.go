@@ -1,0 +1,128 @@
+// What the index of words keeps of words that are in it no more.
+//
+// A page of the index is found by text that stands between the last word before
+// it and its first one, and stays when that word is taken out. What is left of it
+// there is replaced by the beginning of a word that is still there.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"strings"
+)
+
+// leastTelling is how long a piece of a word must be to tell something.
+const leastTelling = 4
+
+var (
+	selectSeparators = &statement{head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? ORDER BY segid, term"}
+	updateSeparator  = &statement{head: "UPDATE words_idx SET term = ? WHERE segid = ? AND pgno = ?"}
+	deleteSeparator  = &statement{head: "DELETE FROM words_idx WHERE segid = ? AND pgno = ?"}
+	selectSeparator  = &statement{head: "SELECT pgno FROM words_idx WHERE segid = ? AND term = ?"}
+)
+
+// separator is the text by which a page of the index is found. Its first byte
+// is not of the word.
+type separator struct {
+	segment, page int64
+	text          string
+}
+
+// scrubWords replaces what words that are gone have left in the index.
+func (db *DB) scrubWords(ctx context.Context) error {
+	for {
+		var stale []separator
+		err := db.read(ctx, func(c *conn) (err error) {
+			stale, err = c.staleSeparators()
+			return err
+		})
+		if err != nil || len(stale) == 0 {
+			return err
+		}
+		slices.Reverse(stale)
+		err = db.release(ctx, func(c *conn) (bool, error) {
+			return c.transaction(ctx, beginWrite, func() error {
+				for i := range stale {
+					if err := c.replaceSeparator(&stale[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// replaceSeparator replaces one, unless it stands for a word again, or the pages
+// of the index are others now.
+func (c *conn) replaceSeparator(s *separator) error {
+	is, err := c.separatorIs(s.segment, s.text)
+	if err != nil || is != s.page {
+		return err
+	}
+	stands, with, err := c.standsFor(s.text)
+	if err != nil || stands {
+		return err
+	}
+	other := s.page
+	if with != "" {
+		if other, err = c.separatorIs(s.segment, with); err != nil {
+			return err
+		}
+	}
+	if other != 0 {
+		// Words after it begin in a later page or there are none: this one has none.
+		return c.exec(deleteSeparator, 0, s.segment, s.page)
+	}
+	return c.exec(updateSeparator, 0, []byte(with), s.segment, s.page)
+}
+
+// separatorIs is the page a separator stands for, 0 when there is none.
+func (c *conn) separatorIs(segment int64, text string) (page int64, err error) {
+	_, err = c.one(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
+	return page, err
+}
+
+// staleSeparators are those that no word begins with any more.
+func (c *conn) staleSeparators() (stale []separator, err error) {
+	var all []separator
+	err = c.query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
+		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
+		return nil
+	})
+	for _, s := range all {
+		if err != nil {
+			return nil, err
+		}
+		var stands bool
+		if stands, _, err = c.standsFor(s.text); err == nil && !stands {
+			stale = append(stale, s)
+		}
+	}
+	return stale, err
+}
+
+// standsFor reports whether a word in the index begins as a separator says, and
+// what can stand in its place when none does ("": there is no word after it): it must come after the words of
+// the page before, as the separator does, and before those of its own page, of
+// which none comes before the next word there is.
+func (c *conn) standsFor(text string) (stands bool, with string, err error) {
+	mark, word := text[:1], text[1:]
+	next, err := c.nextWord(word)
+	if err != nil || strings.HasPrefix(next, word) {
+		return true, "", err
+	}
+	if next == "" {
+		return false, "", nil
+	}
+	n := 0
+	for n < len(next) && n < len(word) && next[n] == word[n] {
+		n++
+	}
+	return false, mark + next[:min(n+1, len(next))], nil
+}

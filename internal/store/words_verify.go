@@ -1,0 +1,120 @@
+// Words verified: those in the index are compared with those of the records.
+
+package store
+
+import (
+	"database/sql/driver"
+	"hash/maphash"
+	"strings"
+)
+
+// verifyParts is how many parts records are compared in; a part in which
+// something differs is looked at again, record by record.
+const verifyParts = 1 << 12
+
+// wordSums has, for each part of the spots, a sum over all words in it with
+// where they stand. The order in which they are added makes no difference.
+type wordSums struct {
+	seed  maphash.Seed
+	parts [verifyParts]uint64
+	only  map[uint64]bool  // parts to look at spot by spot; nil: none
+	spots map[int64]uint64 // of those
+	names map[int64]string // what they are, where a record is there
+}
+
+func (s *wordSums) part(spot int64) uint64 {
+	return maphash.Comparable(s.seed, spot) % verifyParts
+}
+
+// add adds a word at a place in a column of a spot, take takes it away.
+func (s *wordSums) add(spot int64, word string, c string, at int64, away bool) {
+	sum := maphash.Comparable(s.seed, struct {
+		word, column string
+		spot, at     int64
+	}{word, c, spot, at})
+	if away {
+		sum = -sum
+	}
+	part := s.part(spot)
+	if s.only == nil {
+		s.parts[part] += sum
+	} else if s.only[part] {
+		s.spots[spot] += sum
+	}
+}
+
+var (
+	selectAllWords  = &statement{head: "SELECT term, doc, col, offset FROM word"}
+	selectAllPlaced = &statement{head: "SELECT number, version, place FROM held WHERE state & 12 = 0 AND place IS NOT NULL ORDER BY version"}
+)
+
+// words compares the index of words with the records. What is not built yet is
+// not missed.
+func (v *verifying) words() error {
+	sums := &wordSums{seed: maphash.MakeSeed()}
+	if err := v.sumWords(sums); err != nil {
+		return err
+	}
+	again := map[uint64]bool{}
+	for part, sum := range sums.parts {
+		if sum != 0 {
+			again[uint64(part)] = true
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	sums.only, sums.spots, sums.names = again, map[int64]uint64{}, map[int64]string{}
+	if err := v.sumWords(sums); err != nil {
+		return err
+	}
+	for spot, sum := range sums.spots {
+		if sum == 0 {
+			continue
+		}
+		name := sums.names[spot]
+		if name == "" {
+			name = "a record that is not held there"
+		}
+		v.problem("words: what is found at %d is not what %s says; run understudy store rebuild", spot, name)
+	}
+	return nil
+}
+
+// sumWords adds the words of records and takes those of the index away.
+func (v *verifying) sumWords(sums *wordSums) error {
+	err := v.c.query(selectAllWords, 0, nil, func(r []driver.Value) error {
+		sums.add(r[1].(int64), r[0].(string), r[2].(string), r[3].(int64), true)
+		return checkContext(v.ctx)
+	})
+	if err != nil {
+		return err
+	}
+	var x cutting
+	blocks := v.db.blocks(v.c)
+	upto := v.db.built.words.Load()
+	return v.c.query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
+		if r[0].(int64)/slots > upto {
+			return nil
+		}
+		e := edit{is: standOf(r[2]).at}
+		if err := v.db.editOf(blocks, &e, r[1].(int64)); err != nil || e.new == nil {
+			return err
+		}
+		if sums.only != nil {
+			if !sums.only[sums.part(e.is)] {
+				return checkContext(v.ctx)
+			}
+			sums.names[e.is] = e.new.id
+		}
+		row := x.row(e.kind.text, e.new.body)
+		for c, text := range row {
+			at := int64(0)
+			for word := range strings.FieldsSeq(text) {
+				sums.add(e.is, word, columnNames[c], at, false)
+				at++
+			}
+		}
+		return checkContext(v.ctx)
+	})
+}
