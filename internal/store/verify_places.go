@@ -114,7 +114,7 @@ func (v *verifying) terms() error {
 		}
 		e, err := blocks.entry(r[1].(int64))
 		k := kinds[b.shape]
-		if err != nil || k == nil {
+		if err != nil || k == nil || e.record > v.db.built.terms.Load() {
 			return skipDamaged(err)
 		}
 		spot, want := spotOf(standOf(r[2]).at, b.shape), termSum{}

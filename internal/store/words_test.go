@@ -1,0 +1,253 @@
+// The index of words: what is erased leaves nothing, what is lost is told, and
+// what is missing is made.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/upstream"
+)
+
+func openWords(t testing.TB, path string) *DB {
+	t.Helper()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}, Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// saveMessages saves messages from a number on, each with a word of its own.
+func saveMessages(t testing.TB, db *DB, from, n int) {
+	t.Helper()
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: time.Unix(1_780_000_000, 0)}
+	for i := from; i < from+n; i++ {
+		at := len(p.Body)
+		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"zanzibar%06d speaks of everything","from":"+1415555%04d","status":"delivered"}`, i, i, max(i-1999, 0))
+		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), Start: at, End: len(p.Body)})
+	}
+	if _, err := db.Save(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countText(t testing.TB, db *DB, text *understudy.Text) int64 {
+	t.Helper()
+	n, err := db.Count(context.Background(), understudy.Seek{Source: "twilio", Text: text}, 0, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.N
+}
+
+func wholeWords(t testing.TB, db *DB) {
+	t.Helper()
+	if r, err := db.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}
+
+// Erased words are in no byte of the file, those included by which the pages of
+// the index are found.
+func TestErasedWordsLeaveNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openWords(t, path)
+	const n = 3000
+	for from := 0; from < n; from += 50 {
+		saveMessages(t, db, from, 50)
+	}
+	var before int64
+	piece := []byte("0zanzibar")
+	if err := db.read(t.Context(), func(c *conn) (err error) {
+		all, err := c.staleSeparators()
+		if err != nil || len(all) > 0 {
+			return fmt.Errorf("%d separators stand for nothing already: %w", len(all), err)
+		}
+		return c.query(&statement{head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 9) = ?"}, 0, []driver.Value{piece}, func(r []driver.Value) error {
+			before = r[0].(int64)
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if before < 5 {
+		t.Fatalf("%d pages of the index begin with such words", before)
+	}
+	// The numbers of the first 2,000 are one person's.
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550000"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.CarryOut(t.Context(), Eraser{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := countText(t, db, &understudy.Text{Op: understudy.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
+		t.Errorf("%d are found, want %d", got, n-2000)
+	}
+	if got := countText(t, db, &understudy.Text{Words: []string{"everything"}}); got != n-2000 {
+		t.Errorf("%d are found, want %d", got, n-2000)
+	}
+	wholeWords(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2000 {
+			if word := fmt.Sprintf("zanzibar%06d", i); strings.Contains(string(data), word) {
+				t.Fatalf("%s holds %s", file, word)
+			}
+			if i < 990 && strings.Contains(string(data), fmt.Sprintf("zanzibar%06d", i)[:12]) {
+				t.Fatalf("%s holds the beginning of word %d", file, i)
+			}
+		}
+	}
+}
+
+// What the index lacks or has too much is told of by verify, and made right by a
+// rebuild.
+func TestWordsVerifiedAndRebuilt(t *testing.T) {
+	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	saveMessages(t, db, 0, 1500)
+	wholeWords(t, db)
+	damage := func(c *conn) (bool, error) {
+		return c.transaction(t.Context(), beginWrite, func() error {
+			row := wordRow{columnBody: "zanzibar000007 speaks of everything", columnPlain: "delivered", columnPhone: "14155550000"}
+			args := []driver.Value{int64(0)}
+			err := c.query(&statement{head: "SELECT doc FROM word WHERE term = 'zanzibar000007'"}, 0, nil, func(r []driver.Value) error { args[0] = r[0]; return nil })
+			for _, text := range row {
+				args = append(args, text)
+			}
+			if err == nil {
+				err = c.exec(deleteWords, 1, args...)
+			}
+			args[0] = int64(12345)
+			if err == nil {
+				err = c.exec(insertWords, 1, args...)
+			}
+			return err
+		})
+	}
+	if err := db.write(t.Context(), damage); err != nil {
+		t.Fatal(err)
+	}
+	r, err := db.Verify(t.Context())
+	if err != nil || len(r.Problems) != 2 {
+		t.Fatalf("verify: %q, %v", r.Problems, err)
+	}
+	calls, last := 0, int64(0)
+	if err := db.Rebuild(t.Context(), func(done, total int64) { calls, last = calls+1, done; _ = total }); err != nil || calls < 3 || last != 1500 {
+		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
+	}
+	wholeWords(t, db)
+	if got := countText(t, db, &understudy.Text{Words: []string{"zanzibar000007"}}); got != 1 {
+		t.Errorf("found %d times", got)
+	}
+}
+
+// A rebuild that is broken off goes on later, by which time records have come,
+// changed and gone.
+func TestRebuildInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openWords(t, path)
+	saveMessages(t, db, 0, 1200)
+	ctx, stop := context.WithCancel(t.Context())
+	err := db.Rebuild(ctx, func(done, total int64) {
+		if done >= 400 {
+			stop()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	wholeWords(t, db)
+	text := understudy.Seek{Source: "twilio", Text: &understudy.Text{Words: []string{"everything"}}}
+	if _, err := db.Count(t.Context(), text, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), " of 1200") {
+		t.Fatalf("counted while it is being built: %v", err)
+	}
+	change := func(i int, body string) {
+		one := fmt.Sprintf(`{"sid":"SM%032x","body":%q}`, i, body)
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/one", i)}, Kind: "messages", Shape: "messages", Status: 200, At: time.Unix(1_780_000_100, 0), Body: []byte(one),
+			Rows: []understudy.Row{{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), End: len(one)}}}
+		if body == "" {
+			p.Rows, p.Status, p.ID = nil, 404, fmt.Sprintf("SM%032x", i)
+		}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int{3, 1100} { // one that is in the index already, one that is not
+		change(i, "nothing")
+		change(i+1, "")
+	}
+	saveMessages(t, db, 1200, 100)
+	wholeWords(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openWords(t, path)
+	if done, total, err := db.Indexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
+		t.Fatalf("%d of %d, %v", done, total, err)
+	}
+	if err := db.Index(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := countText(t, db, text.Text); got != 1296 {
+		t.Errorf("%d are found", got)
+	}
+	if got := countText(t, db, &understudy.Text{Words: []string{"nothing"}}); got != 2 {
+		t.Errorf("%d are found", got)
+	}
+	wholeWords(t, db)
+}
+
+// What the spec calls text has changed: the words are made anew.
+func TestAnotherSpec(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openWords(t, path)
+	saveMessages(t, db, 0, 10)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Kind("messages").Field("status").Class = understudy.ClassName
+	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}}); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	named := &understudy.Text{Words: []string{"delivered"}, In: []string{understudy.ClassName}}
+	if _, err := db.Count(t.Context(), understudy.Seek{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
+		t.Fatalf("counted: %v", err)
+	}
+	if err := db.Index(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := countText(t, db, named); got != 10 {
+		t.Errorf("%d are found", got)
+	}
+	wholeWords(t, db)
+}
