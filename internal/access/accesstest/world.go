@@ -236,7 +236,7 @@ func (w *World) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, e
 		p.Body = []byte(`{"everything":"` + Mark + `"}`)
 	default:
 		p.Status = http.StatusNotFound
-		p.Body = []byte(`{"code":20404,"message":"The requested resource ` + t.Key.Path() + ` was not found","more_info":"https://www.twilio.com/docs/errors/20404","status":404}`)
+		p.Body = []byte(`{"code":20404,"message":"The requested resource ` + t.Key.Path() + ` was not found","status":404}`)
 		if !a.AsOf.IsZero() {
 			return nil, fmt.Errorf("accesstest: %w", understudy.ErrNotFound)
 		}
