@@ -28,6 +28,7 @@ var parts = []part{
 	{"memory", "first page after a restart, resident memory, pages a byte limit holds", memory},
 	{"million", "a million records on disk: start, bytes a record, by table", million},
 	{"lists", "any filtered list of a million calls, made from records", lists},
+	{"search", "words and conditions in a million messages", search},
 	{"overload", "three times as many cold questions as may be answered, beside warm ones", overload},
 	{"ingest", "a million records into the store, with changes and all indexes", ingest},
 	{"history", "what a record's past takes on disk", history},
