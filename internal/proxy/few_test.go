@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,20 +31,21 @@ import (
 // covered says that everything is held, from the moment it is told.
 type covered struct {
 	asked *sync.Map // from when on each kind was to be covered
-	at    *time.Time
+	at    *atomic.Pointer[time.Time]
 	all   *understudy.Spec
 }
 
 func (c covered) Covered(_, kind, _ string, from, _ int64) (understudy.Coverage, bool) {
 	c.asked.Store(kind, from)
-	if c.at.IsZero() {
+	at := c.at.Load()
+	if at == nil {
 		return understudy.Coverage{Why: "nobody has walked them"}, false
 	}
 	var shapes []string
 	for _, l := range c.all.Kind(kind).Lists {
 		shapes = append(shapes, l.Shape)
 	}
-	return understudy.Coverage{At: *c.at, Newest: *c.at, Shapes: shapes}, true
+	return understudy.Coverage{At: *at, Newest: *at, Shapes: shapes}, true
 }
 
 const fewToken = "understudyfewtoken"
@@ -67,7 +69,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
-	at := new(time.Time)
+	at := new(atomic.Pointer[time.Time])
 	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Coverage: covered{&c.spans, at, spec}, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -97,7 +99,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	c.face = httptest.NewServer(c.proxy)
 	c.source.PublicURL = c.face.URL
 	t.Cleanup(c.face.Close)
-	return c, func() { *at = c.now() }
+	return c, func() { now := c.now(); at.Store(&now) }
 }
 
 // rows are the records of a page, and where the next one is.
