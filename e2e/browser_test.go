@@ -339,7 +339,7 @@ func TestBrowserSmallScreen(t *testing.T) {
 		"/", "/twilio/calls", "/twilio/messages", "/twilio/accounts", "/twilio/incoming_phone_numbers", "/twilio/calls?Status=busy",
 		"/twilio/calls/" + page.Calls[0].Sid, "/twilio/messages/" + page.Messages[0].Sid, "/twilio/accounts/" + account,
 		"/twilio/calls/CA00000000000000000000000000000000", "/twilio/calls?nonsense=1", "/nowhere",
-		"/twilio/number/" + page.Messages[0].From, "/twilio/number/" + page.Messages[0].From + "/" + page.Messages[0].To, "/search", "/search?q=hello+there",
+		"/twilio/number/" + page.Messages[0].From, "/twilio/number/" + page.Messages[0].From + "/" + page.Messages[0].To, "/search", "/search?q=hello+there", "/search?q=-zzz&facets=1", "/search?q=(", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound&understudy.facets=1", "/twilio/messages?understudy.columns=body%2Cfrom%2Cto%2Csid%2Caccount_sid%2Cdate_created%2Cdate_updated%2Curi%2Cprice%2Cprice_unit%2Cstatus%2Cerror_code",
 		"/twilio/alerts", "/twilio/recordings", "/twilio/notifications", "/twilio/usage_records", "/twilio/monitor_events", "/twilio/participants", "/twilio/balance",
 		"/twilio/available_phone_numbers?CountryCode=US", "/twilio/conferences/" + page.Conferences[0].Sid,
 	} {
