@@ -126,6 +126,9 @@ func (c *candidate) value(name string) (string, bool) {
 	text := jsonspan.Text(c.Body, v)
 	switch v.Kind {
 	case jsonspan.Object, jsonspan.Array:
+		if !c.sight.all { // what lies in it the spec does not name, and the gate hides
+			return "", false
+		}
 		empty := strings.Trim(text[1:len(text)-1], " \t\r\n") == ""
 		return text, !empty
 	}
