@@ -84,6 +84,9 @@ func (r *rig) live(rng *rand.Rand, each int) {
 	if each < 20 {
 		rounds, each = 2, 25
 	}
+	if raced && r.kept != nil {
+		rounds, each = 1, 20
+	}
 	for round := range rounds {
 		r.advance(fmt.Sprintf(`{"calls":%d,"messages":%d,"conferences":2,"alerts":3,"seconds":%d}`, rng.IntN(30), rng.IntN(30), rng.IntN(3)*rng.IntN(100_000)))
 		r.walk()

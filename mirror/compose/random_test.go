@@ -74,6 +74,9 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, spec *underst
 	parents := 0
 	if held != nil {
 		parents = 25 // of each kind: pages are saved one by one
+		if raced {
+			parents = 3
+		}
 	}
 	r.world = composetest.Empty(r.src, parents, r.ask)
 	if held != nil {
