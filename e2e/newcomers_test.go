@@ -20,7 +20,15 @@ func TestWalkWhileCallsArrive(t *testing.T) {
 	await(t, func() string { return incomplete(t, house.URL("viewer"), time.Time{}, "calls") })
 	list := base + "/Calls.json"
 	for _, query := range []string{"?PageSize=7", "?PageSize=3&Status=completed"} {
-		want := sidsIn(t, callsIn(t, get(t, account+":"+apiToken, up+list+strings.Replace(query, "PageSize="+query[10:11], "PageSize=1000", 1)), "directly"))
+		whole := list + strings.Replace(query, "PageSize="+query[10:11], "PageSize=1000", 1)
+		var want []string
+		await(t, func() string { // what the last walk has moved is known
+			want = sidsIn(t, callsIn(t, get(t, account+":"+apiToken, up+whole), "directly"))
+			if held := sidsIn(t, callsIn(t, get(t, user, through+whole), "through")); !slices.Equal(held, want) {
+				return "the house does not know all yet"
+			}
+			return ""
+		})
 		var got []string
 		composed, pages := 0, 0
 		for at := through + list + query; ; pages++ {

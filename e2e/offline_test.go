@@ -28,6 +28,7 @@ type filters struct {
 	Texted     string    `json:"texted"` // of a message
 	Conference string    `json:"conference"`
 	Digits     string    `json:"digits"` // in one of our numbers
+	Sent       time.Time `json:"sent"`   // when that message was
 	Since      time.Time `json:"since"`
 	Until      time.Time `json:"until"`
 	Day        string    `json:"day"`
@@ -95,6 +96,7 @@ func findFilters(t *testing.T, up string) *filters {
 		From, To     string
 		Parent       string `json:"parent_call_sid"`
 		Start        string `json:"start_time"`
+		Sent         string `json:"date_sent"`
 		FriendlyName string `json:"friendly_name"`
 		PhoneNumber  string `json:"phone_number"`
 	}
@@ -120,18 +122,18 @@ func findFilters(t *testing.T, up string) *filters {
 		}
 	}
 	f.To = calls[len(calls)/2].To
-	moment := func(c row) time.Time {
-		at, err := time.Parse(time.RFC1123Z, c.Start)
+	moment := func(text string) time.Time {
+		at, err := time.Parse(time.RFC1123Z, text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return at.UTC()
 	}
 	started := slices.DeleteFunc(calls, func(c row) bool { return c.Start == "" })
-	f.Since, f.Until = moment(started[len(started)*2/3]), moment(started[len(started)/3])
+	f.Since, f.Until = moment(started[len(started)*2/3].Start), moment(started[len(started)/3].Start)
 	f.Day = f.Since.Format(time.DateOnly)
 	messages := rows("/Messages.json", "messages")
-	f.Texted = messages[len(messages)/2].To
+	f.Texted, f.Sent = messages[len(messages)/2].To, moment(messages[len(messages)/2].Sent)
 	f.Conference = rows("/Conferences.json", "conferences")[3].FriendlyName
 	f.Digits = rows("/IncomingPhoneNumbers.json", "incoming_phone_numbers")[1].PhoneNumber[2:6]
 	return f
@@ -161,11 +163,12 @@ func filteredWithTwilioGo(t *testing.T, address, token string, of parents) found
 		"calls_completed":       calls(call().SetStatus("completed"), 100),
 		"calls_between":         calls(call().SetStartTimeAfter(by.Since).SetStartTimeBefore(by.Until), 13),
 		"calls_ended":           calls(call().SetEndTimeAfter(by.Since).SetStatus("busy"), 50),
-		"calls_of_day":          calls(call().SetStartTime(by.Since), 3),
+		"calls_of_moment":       calls(call().SetStartTime(by.Since), 3),
 		"calls_of_parent":       calls(call().SetParentCallSid(by.Parent), 50),
 		"calls_none":            calls(call().SetTo("+15005550000"), 50),
 		"messages_to":           messages(message().SetTo(by.Texted), 5),
 		"messages_between":      messages(message().SetDateSentAfter(by.Since).SetDateSentBefore(by.Until), 40),
+		"messages_of_moment":    messages(message().SetDateSent(by.Sent), 9),
 		"conferences_completed": collect(a.ListConference((&api.ListConferenceParams{}).SetStatus("completed").SetDateCreatedAfter(by.Day).SetPageSize(4))),
 		"conferences_named":     collect(a.ListConference((&api.ListConferenceParams{}).SetFriendlyName(by.Conference))),
 		"recordings_of_call":    collect(a.ListRecording((&api.ListRecordingParams{}).SetCallSid(of.Call))),

@@ -32,6 +32,7 @@ const listsUsual = 400
 type stage struct {
 	*testing.T
 	dir, apiDir string
+	epoch       string // of the world, near the clock the house goes by
 	api, house  *binary.Server
 	up, through string
 	world       *composetest.World
@@ -46,7 +47,7 @@ const publicURL = "http://house.test"
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, dir: t.TempDir(), apiDir: t.TempDir(), rng: random(t), reasons: map[string]int{}}
+	s := &stage{T: t, dir: t.TempDir(), apiDir: t.TempDir(), rng: random(t), reasons: map[string]int{}, epoch: time.Now().UTC().Format(time.RFC3339)}
 	s.startAPI("127.0.0.1:0")
 	files := map[string]string{"twilio.token": apiToken, "demo.secret": demoToken, "understudy.yml": `data: ./data
 viewer: {listen: "127.0.0.1:0", role: all}
@@ -79,7 +80,7 @@ log: {access: access.log}
 
 func (s *stage) startAPI(listen string) {
 	s.Helper()
-	s.api = start(s.T, s.apiDir, "slowapi", "--listen", listen, "--latency", "0s", "--records", "300", "--journal", filepath.Join(s.apiDir, "journal"))
+	s.api = start(s.T, s.apiDir, "slowapi", "--listen", listen, "--latency", "0s", "--records", "300", "--journal", filepath.Join(s.apiDir, "journal"), "--epoch", s.epoch)
 	s.up = s.api.URL("slowapi")
 }
 
@@ -128,6 +129,9 @@ func (s *stage) compare(target, why string) (next string) {
 		s.composed++
 	} else {
 		s.reasons[why]++
+		if why == "" {
+			s.Logf("not composed: %s: %s", target, how)
+		}
 	}
 	if status != http.StatusOK {
 		return ""

@@ -60,7 +60,7 @@ lists = {
 # With what to look for, lists are asked for by their filters instead.
 by = of.get("filters")
 if by:
-    since, until = datetime.fromisoformat(by["since"]), datetime.fromisoformat(by["until"])
+    since, until, sent = (datetime.fromisoformat(by[name]) for name in ("since", "until", "sent"))
     day = date.fromisoformat(by["day"])
     lists = {
         "accounts_active": lambda: client.api.v2010.accounts.list(status="active", **size),
@@ -69,12 +69,12 @@ if by:
         "calls_completed": lambda: client.calls.list(status="completed", **size),
         "calls_between": lambda: client.calls.list(start_time_after=since, start_time_before=until, page_size=13),
         "calls_ended": lambda: client.calls.list(end_time_after=since, status="busy"),
-        "calls_of_day": lambda: client.calls.list(start_time=since, page_size=3),
+        "calls_of_moment": lambda: client.calls.list(start_time=since, page_size=3),
         "calls_of_parent": lambda: client.calls.list(parent_call_sid=by["parent"]),
         "calls_none": lambda: client.calls.list(to="+15005550000"),
         "messages_to": lambda: client.messages.list(to=by["texted"], page_size=5),
         "messages_between": lambda: client.messages.list(date_sent_after=since, date_sent_before=until, page_size=40),
-        "messages_of_day": lambda: client.messages.list(date_sent=since, page_size=9),
+        "messages_of_moment": lambda: client.messages.list(date_sent=sent, page_size=9),
         "conferences_completed": lambda: client.conferences.list(status="completed", date_created_after=day, page_size=4),
         "conferences_named": lambda: client.conferences.list(friendly_name=by["conference"]),
         "recordings_of_call": lambda: client.recordings.list(call_sid=of["call"]),
