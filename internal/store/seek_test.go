@@ -27,9 +27,11 @@ func TestTextInMemory(t *testing.T) {
 }
 
 func TestSeek(t *testing.T) {
+	fewer(t, crowded)
 	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
 }
 
 func TestText(t *testing.T) {
+	fewer(t, crowded)
 	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
 }
