@@ -62,14 +62,15 @@ func Fold(text string) []string {
 // Cutter has no words. One goroutine at a time uses it.
 type Cutter struct {
 	Word
-	text string
-	at   int
-	full bool // the word has reached MaxWord
+	text  string
+	at    int
+	full  bool // the word has reached MaxWord
+	looks int  // how often a character beyond ASCII was looked at: at most twice for each byte
 }
 
 // Reset begins a text.
 func (c *Cutter) Reset(text string) {
-	c.text, c.at, c.Folded = text, 0, c.Folded[:0]
+	c.text, c.at, c.looks, c.Folded = text, 0, 0, c.Folded[:0]
 }
 
 // Next moves to the next word, false when there is none.
@@ -85,7 +86,7 @@ func (c *Cutter) Next() bool {
 			c.letters()
 			return true
 		}
-		r, n := utf8.DecodeRuneInString(c.text[c.at:])
+		r, n := c.look()
 		c.Start = c.at
 		switch classOf(r) {
 		case letter:
@@ -132,7 +133,7 @@ func (c *Cutter) letters() {
 			}
 			continue
 		}
-		r, n := utf8.DecodeRuneInString(c.text[c.at:])
+		r, n := c.look()
 		if class := classOf(r); class != letter && class != silent {
 			break
 		}
@@ -164,12 +165,18 @@ func (c *Cutter) put(r rune) {
 	c.Folded = utf8.AppendRune(c.Folded, r)
 }
 
+// look is the next character; there is one.
+func (c *Cutter) look() (r rune, n int) {
+	c.looks++
+	return utf8.DecodeRuneInString(c.text[c.at:])
+}
+
 // peek is the next character, 0 at the end.
 func (c *Cutter) peek() (r rune, n int) {
 	if c.at >= len(c.text) {
 		return 0, 0
 	}
-	return utf8.DecodeRuneInString(c.text[c.at:])
+	return c.look()
 }
 
 // character takes a character that is a word by itself, with the parts that

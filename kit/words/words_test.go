@@ -105,6 +105,9 @@ func FuzzCut(f *testing.F) {
 				t.Fatalf("%q: %+q by itself folds to %+q, not to %+q", text, text[w.Start:w.End], again, folded)
 			}
 		}
+		if n := linear(t, text); n != len(all) {
+			t.Fatalf("%q: %d words, then %d", text, len(all), n)
+		}
 		if len(all) > 0 && len(all) <= words.MaxPhrase && !words.Phrase(false, text).In("x. "+text+" y") {
 			t.Fatalf("%q is not found in itself", text)
 		}
