@@ -8,7 +8,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -299,52 +298,4 @@ func (g *Gate) verdict(f *finder, answer *understudy.Answer) (*understudy.Answer
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil
-}
-
-// seek asks upstream for a record that is not held, or may not be found as it is
-// held: the same way for both, with the same end for one that is hidden and one
-// that never was.
-func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
-	switch {
-	case !a.AsOf.IsZero():
-		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
-	case a.HeldOnly:
-		return nil, fmt.Errorf("access: %w", understudy.ErrNotHeld)
-	}
-	a.NoCache, a.MaxAge, a.MinFresh, a.PastFresh = true, nil, nil, nil
-	a.JoinOnly = !g.again(c.Name, a.Target.Key)
-	answer, err := ask(ctx, a)
-	switch {
-	case errors.Is(err, understudy.ErrNotFound):
-		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
-	case err != nil && ctx.Err() == context.Canceled:
-		return nil, err
-	case err != nil, answer.How != understudy.Cold && (answer.How != understudy.Warm || answer.Age > justNow):
-		return nil, fmt.Errorf("access: %w", understudy.ErrUnavailable)
-	}
-	return g.verdict(f, answer)
-}
-
-// justNow is the age up to which an answer counts as one that upstream has just
-// given; once in half of it a caller may have upstream asked for one record that
-// it may not find.
-const justNow = 2 * time.Second
-
-// maxAsked bounds how many of such questions are remembered.
-const maxAsked = 10_000
-
-type askedKey struct {
-	caller string
-	key    understudy.Key
-}
-
-// again reports whether a caller may have upstream asked for a key once more.
-func (g *Gate) again(caller string, key understudy.Key) bool {
-	now := g.now()
-	k := askedKey{caller, key}
-	if last, ok := g.asked.Get(k); ok && now.Sub(last) < justNow/2 {
-		return false
-	}
-	g.asked.Put(k, now, 1)
-	return true
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"understudy"
@@ -57,7 +58,9 @@ type Gate struct {
 	own    func(source, number string) bool
 	newest func(source, kind, id string) *understudy.Record
 	last   func(source, kind, id string) *understudy.Record
-	asked  *recent.Cache[askedKey, time.Time]
+	asked  *recent.Cache[askedKey, *sought]
+
+	seeking sync.Mutex // over asked: one request at a time is made for a key
 }
 
 // grants are a role's plans for one source, by kind, and for unnamed paths.
@@ -85,7 +88,7 @@ func NewWith(o Options) (*Gate, error) {
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
 	}
-	g.asked = recent.New[askedKey, time.Time](maxAsked)
+	g.asked = recent.New[askedKey, *sought](maxAsked)
 	g.views = recent.New[viewKey, *kept](max(o.Cache, 0))
 	for _, s := range g.specs {
 		g.errors[s] = newErrorShape(s)
