@@ -57,6 +57,7 @@ func TestStories(t *testing.T) {
 			"awaitcount": cmdAwaitCount,
 			"next":       cmdNext,
 			"first":      cmdFirst,
+			"breakoff":   cmdBreakOff,
 			"library":    cmdLibrary,
 			"playable":   cmdPlayable,
 		},

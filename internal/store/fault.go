@@ -94,7 +94,7 @@ func failed(saving bool, err error, what string, args ...any) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &known),
 		errors.Is(err, understudy.ErrNotFound), errors.Is(err, understudy.ErrOutdated),
 		errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid),
-		errors.Is(err, understudy.ErrLost):
+		errors.Is(err, understudy.ErrLost), errors.Is(err, understudy.ErrIndexing):
 		return fmt.Errorf("store: %s: %w", what, err)
 	}
 	reason, _ := reasonOf(err)

@@ -262,8 +262,10 @@ func searchFailed(err error) error {
 	if !errors.Is(err, understudy.ErrIndexing) {
 		return err
 	}
+	far := err.Error()
+	far = far[max(strings.LastIndex(far, understudy.ErrIndexing.Error()), 0):]
 	return &problem{
-		Title: "The index of the search is being built", Hint: upperFirst(strings.TrimPrefix(err.Error(), "search: ")) + ". Lists in upstream's order are there meanwhile.",
+		Title: "The index of the search is being built", Hint: upperFirst(far) + ". Lists in upstream's order are there meanwhile.",
 		kind: understudy.ErrUnavailable,
 	}
 }
