@@ -27,10 +27,10 @@ type write struct {
 	text string
 }
 
-// inRising puts writes in the order an index takes them in: FTS5 empties its
-// buffer into the file whenever rows do not rise, or are taken out after one of
-// the same number was written.
-func inRising(writes []write) {
+// inFalling puts writes in the order the index of terms takes them in, whose rows
+// rise as spots fall (termRow): FTS5 empties its buffer into the file whenever
+// rows do not rise, or are taken out after one of the same number was written.
+func inFalling(writes []write) {
 	slices.SortStableFunc(writes, func(a, b write) int {
 		if a.spot == b.spot && a.out != b.out {
 			if a.out {
@@ -38,6 +38,6 @@ func inRising(writes []write) {
 			}
 			return 1
 		}
-		return cmp.Compare(a.spot, b.spot)
+		return cmp.Compare(b.spot, a.spot)
 	})
 }

@@ -105,6 +105,9 @@ func (a *oneOf) seek(from int64) (first int64, found bool, err error) {
 		if ok && (!found || before(spot, first, a.up)) {
 			first, found = spot, true
 		}
+		if found && first == from {
+			break // nothing comes before it
+		}
 	}
 	return first, found, nil
 }
@@ -150,6 +153,7 @@ type reading struct {
 	st   *statement
 	args []driver.Value
 	up   bool
+	row  func(int64) int64 // a spot's number there, and the spot of a number; nil: the same
 
 	spots []int64 // read and not passed yet
 	size  int     // of the last reading
@@ -174,8 +178,12 @@ func (r *reading) seek(from int64) (int64, bool, error) {
 func (r *reading) read(from int64) error {
 	r.size = max(readFirst, min(2*r.size, readMost))
 	buf := r.spots[:0:0]
-	err := r.c.query(r.st, 0, append(append([]driver.Value(nil), r.args...), from, int64(r.size)), func(row []driver.Value) error {
-		buf = append(buf, row[0].(int64))
+	row := r.row
+	if row == nil {
+		row = func(n int64) int64 { return n }
+	}
+	err := r.c.query(r.st, 0, append(append([]driver.Value(nil), r.args...), row(from), int64(r.size)), func(v []driver.Value) error {
+		buf = append(buf, row(v[0].(int64)))
 		return nil
 	})
 	r.spots, r.ended = buf, len(buf) < r.size
@@ -194,6 +202,34 @@ func (l *listed) seek(from int64) (int64, bool, error) {
 		return 0, false, nil
 	}
 	return l.spots[0], true, nil
+}
+
+// between is every spot from the first position to the last, whether anything
+// stands there or not: it bounds the streams it is joined with, and reads
+// nothing.
+func between(up bool, first, last int64) stream {
+	s := &allBetween{up: up, first: math.MinInt64, last: math.MaxInt64}
+	if first != math.MinInt64 {
+		s.first = spotOf(first, 0)
+	}
+	if last != math.MaxInt64 {
+		s.last = spotOf(last, 1<<shapeBits-1)
+	}
+	return s
+}
+
+type allBetween struct {
+	up          bool
+	first, last int64
+}
+
+func (s *allBetween) seek(from int64) (int64, bool, error) {
+	if s.up {
+		from = max(from, s.first)
+	} else {
+		from = min(from, s.last)
+	}
+	return from, s.first <= from && from <= s.last, nil
 }
 
 // inOrder compares spots as a stream has them.

@@ -21,7 +21,7 @@ type termWay uint8
 const (
 	termValue  termWay = iota // by its value
 	termNumber                // by the digits of a number; what is none by its value
-	termTime                  // by its day and its month
+	termTime                  // by where the record stands; far from there by its day and its month
 )
 
 // termField is a field that terms are made of.
@@ -29,6 +29,7 @@ type termField struct {
 	name string
 	way  termWay
 	typ  string // of the field
+	near string // what span calls the differences of a time
 }
 
 // parentTerm stands for the field of a record's parent, wherever that is from.
@@ -62,7 +63,7 @@ func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termFiel
 		one := termField{name: f.Name, typ: f.Type}
 		switch {
 		case isTime(f.Type):
-			one.way = termTime
+			one.way, one.near = termTime, nearName(f.Name)
 		case f.Class == understudy.ClassPhone:
 			one.way = termNumber
 		}
@@ -96,7 +97,7 @@ func snake(name string) string {
 // they are made anew.
 func fingerprint(fields []termField) string {
 	var b strings.Builder
-	b.WriteString("1")
+	b.WriteString("2")
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
@@ -116,7 +117,7 @@ func fieldsIn(text string) (fields []termField) {
 		if err != nil {
 			continue
 		}
-		fields = append(fields, termField{name: parts[0], way: termWay(way), typ: parts[2]})
+		fields = append(fields, termField{name: parts[0], way: termWay(way), typ: parts[2], near: nearName(parts[0])})
 	}
 	return fields
 }
@@ -164,9 +165,22 @@ func monthOf(unix int64) int64 {
 func dayTerm(day int64) string     { return "d" + strconv.FormatInt(day, 10) }
 func monthTerm(month int64) string { return "m" + strconv.FormatInt(month, 10) }
 
-// termText is the row of a record: its tokens, one after the other. Times are
-// told to seen.
-func termText(dst []byte, fields []termField, shape int64, parent string, body []byte, seen func(field string, unix int64)) []byte {
+// farTerm is a value of every time that is far from its record's place.
+const farTerm = "far"
+
+// nearTime is how far, in seconds, a time may be from the second of its
+// record's place to be found by that place alone. Most are nearer: what began
+// when it is said to have, and ended some minutes later.
+const nearTime = 60 * 60
+
+// nearName is what span calls the differences between a field's times and the
+// seconds of the places, of those times that are near.
+func nearName(field string) string { return "~" + field }
+
+// termText is the row of a record that stands in a second: its tokens, one after
+// the other. Times that are far from it, and by nearName the differences of the
+// others, are told to seen.
+func termText(dst []byte, fields []termField, shape, second int64, parent string, body []byte, seen func(field string, unix int64)) []byte {
 	add := func(field, value string) {
 		if len(dst) > 0 {
 			dst = append(dst, ' ')
@@ -182,12 +196,20 @@ func termText(dst []byte, fields []termField, shape int64, parent string, body [
 	}
 	one := func(f *termField, v jsonspan.Value) {
 		if f.way == termTime {
-			if at := timeOfValue(f.typ, body, v); at != 0 {
+			at := timeOfValue(f.typ, body, v)
+			name, value := f.name, at
+			switch off := at - second; {
+			case at == 0:
+				return
+			case off >= -nearTime && off <= nearTime:
+				name, value = f.near, off
+			default:
+				add(f.name, farTerm)
 				add(f.name, dayTerm(dayOf(at)))
 				add(f.name, monthTerm(monthOf(at)))
-				if seen != nil {
-					seen(f.name, at)
-				}
+			}
+			if seen != nil {
+				seen(name, value)
 			}
 			return
 		}
@@ -239,7 +261,7 @@ func monthStart(month int64) int64 {
 	return time.Date(int(month/12), time.Month(month%12)+1, 1, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-// tokens are the tokens of a version.
-func tokens(fields []termField, shape int64, e *entry) []string {
-	return strings.Fields(string(termText(nil, fields, shape, e.parent, e.body, nil)))
+// tokens are the tokens of a version of a record that stands at a spot.
+func tokens(fields []termField, spot int64, e *entry, seen func(field string, unix int64)) []string {
+	return strings.Fields(string(termText(nil, fields, shapeOf(spot), secondOf(positionOf(spot)), e.parent, e.body, seen)))
 }

@@ -4,6 +4,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ var (
 	deleteTerms = &statement{head: "INSERT INTO terms (terms, rowid, term) VALUES ('delete', ?, ?)"}
 	upsertSpan  = &statement{head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
+	selectSpan  = &statement{head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
 	selectSpans = &statement{head: "SELECT shape, field, least, most FROM span"}
 )
 
@@ -30,17 +32,17 @@ func (db *DB) index(c *conn, edits []edit) error {
 
 func (db *DB) indexTerms(c *conn, edits []edit) error {
 	var writes []write
-	grown := map[spanName]timeSpan{}
+	grown := growing{c: c, of: map[spanName]timeSpan{}, news: map[spanName]bool{}}
 	var was, is []byte
 	for i := range edits {
 		e := &edits[i]
 		was, is = was[:0], is[:0]
 		if e.old != nil {
-			was = termText(was, e.kind.terms, e.shape, e.old.parent, e.old.body, nil)
+			was = termText(was, e.kind.terms, e.shape, secondOf(positionOf(e.was)), e.old.parent, e.old.body, nil)
 		}
 		if e.new != nil {
-			is = termText(is, e.kind.terms, e.shape, e.new.parent, e.new.body, func(field string, unix int64) {
-				db.spans.grow(grown, spanName{e.shape, field}, unix)
+			is = termText(is, e.kind.terms, e.shape, secondOf(positionOf(e.is)), e.new.parent, e.new.body, func(field string, unix int64) {
+				grown.see(spanName{e.shape, field}, unix)
 			})
 		}
 		if len(was) > 0 {
@@ -50,7 +52,7 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 			writes = append(writes, write{spot: e.is, text: string(is)})
 		}
 	}
-	inRising(writes)
+	inFalling(writes)
 	for len(writes) > 0 {
 		n := 1
 		for n < len(writes) && writes[n].spot == writes[0].spot {
@@ -61,12 +63,10 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 		}
 		writes = writes[n:]
 	}
-	for name, s := range grown {
-		if err := c.exec(upsertSpan, 0, name.shape, name.field, s.least, s.most); err != nil {
-			return err
-		}
+	if err := grown.put(); err != nil {
+		return err
 	}
-	db.spans.add(grown)
+	db.spans.add(grown.of)
 	return nil
 }
 
@@ -74,6 +74,7 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 // at once must be told as neither: FTS5 loses what follows it then (detail=none
 // with secure-delete).
 func (c *conn) putTerms(writes []write) error {
+	row := termRow(writes[0].spot)
 	var out, in []string
 	for _, w := range writes {
 		if w.out {
@@ -88,18 +89,23 @@ func (c *conn) putTerms(writes []write) error {
 			return nil
 		}
 		if len(out) > 0 {
-			if err := c.exec(deleteTerms, 0, writes[0].spot, strings.Join(out, " ")); err != nil {
+			if err := c.exec(deleteTerms, 0, row, strings.Join(out, " ")); err != nil {
 				return err
 			}
 		}
 		// FTS5 counts rows in and out, whatever is in them.
-		return c.exec(insertTerms, 0, writes[0].spot, strings.Join(in, " "))
+		return c.exec(insertTerms, 0, row, strings.Join(in, " "))
 	}
 	if len(out) > 0 {
-		return c.exec(deleteTerms, 0, writes[0].spot, strings.Join(out, " "))
+		return c.exec(deleteTerms, 0, row, strings.Join(out, " "))
 	}
-	return c.exec(insertTerms, 0, writes[0].spot, strings.Join(in, " "))
+	return c.exec(insertTerms, 0, row, strings.Join(in, " "))
 }
+
+// termRow is the number of a spot's row, and the spot of a row's number: they
+// fall as spots rise, since FTS5 reads its rows much faster upwards, and the
+// newest records are those most asked for.
+func termRow(spot int64) int64 { return -max(spot, -math.MaxInt64) }
 
 // lacking are the words of a that b lacks.
 func lacking(a, b []string) (words []string) {
@@ -111,8 +117,9 @@ func lacking(a, b []string) (words []string) {
 	return words
 }
 
-// spans are the times that fields have had, as span has them. They only grow,
-// and may be wider than what is held.
+// spans are the times that fields have had far from their places, and the
+// differences of those that were near, as span has them. They only grow, and may
+// be wider than what is held.
 type spans struct {
 	mu sync.RWMutex
 	of map[spanName]timeSpan
@@ -130,34 +137,54 @@ func (s timeSpan) with(unix int64) timeSpan {
 	return timeSpan{min(s.least, unix), max(s.most, unix)}
 }
 
-// grow notes in grown that a field has a time, if that is news.
-func (s *spans) grow(grown map[spanName]timeSpan, name spanName, unix int64) {
-	one, ok := grown[name]
-	if !ok {
-		s.mu.RLock()
-		one, ok = s.of[name]
-		s.mu.RUnlock()
+// growing is spans under way in one transaction, as the file has them and then
+// with what is seen. The file is asked, since what is in memory may be from a
+// transaction that failed.
+type growing struct {
+	c    *conn
+	of   map[spanName]timeSpan
+	news map[spanName]bool // which the file has not
+	err  error
+}
+
+// see takes a time in.
+func (g *growing) see(name spanName, unix int64) {
+	one, ok := g.of[name]
+	if !ok && g.err == nil {
+		ok, g.err = g.c.one(selectSpan, []driver.Value{name.shape, name.field}, func(r []driver.Value) {
+			one = timeSpan{r[0].(int64), r[1].(int64)}
+		})
 	}
-	switch {
-	case !ok:
-		grown[name] = timeSpan{unix, unix}
-	case unix < one.least || unix > one.most:
-		grown[name] = one.with(unix)
+	wide := timeSpan{unix, unix}
+	if ok {
+		wide = one.with(unix)
 	}
+	if g.of[name] = wide; !ok || wide != one {
+		g.news[name] = true
+	}
+}
+
+// put writes what is news.
+func (g *growing) put() error {
+	for name := range g.news {
+		if g.err != nil {
+			break
+		}
+		s := g.of[name]
+		g.err = g.c.exec(upsertSpan, 0, name.shape, name.field, s.least, s.most)
+	}
+	return g.err
 }
 
 // add makes them known. A transaction that then fails has made them wider in
 // memory than in the file, which costs nothing but looking.
-func (s *spans) add(grown map[spanName]timeSpan) {
-	if len(grown) == 0 {
-		return
-	}
+func (s *spans) add(seen map[spanName]timeSpan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
 		s.of = map[spanName]timeSpan{}
 	}
-	for name, one := range grown {
+	for name, one := range seen {
 		if old, ok := s.of[name]; ok {
 			one = one.with(old.least).with(old.most)
 		}
@@ -174,13 +201,19 @@ func (s *spans) get(name spanName) (timeSpan, bool) {
 
 // readSpans learns them from the database.
 func (db *DB) readSpans(c *conn) error {
+	all, err := c.spans()
+	if err == nil {
+		db.spans.add(all)
+	}
+	return err
+}
+
+// spans are those in the file.
+func (c *conn) spans() (map[spanName]timeSpan, error) {
 	all := map[spanName]timeSpan{}
 	err := c.query(selectSpans, 0, nil, func(r []driver.Value) error {
 		all[spanName{r[0].(int64), r[1].(string)}] = timeSpan{r[2].(int64), r[3].(int64)}
 		return nil
 	})
-	if err == nil {
-		db.spans.add(all)
-	}
-	return err
+	return all, err
 }

@@ -106,7 +106,8 @@ func TestVerifySeesPlaces(t *testing.T) {
 		{"a row without a place", "UPDATE held SET place = NULL WHERE number = 3 * 64", "has no place"},
 		{"one that is there counts as gone", "UPDATE place SET kind = -kind WHERE record = 3", "stands among those that are gone"},
 		{"terms too many", "INSERT INTO terms (rowid, term) VALUES (7, 'aaaaaaaaaaaa')", "where none is"},
-		{"another term", "INSERT INTO terms (rowid, term) SELECT (place >> 1 << 10) + 1, 'aaaaaaaaaaaa' FROM held WHERE number = 3 * 64", "which are not"},
+		{"another term", "INSERT INTO terms (rowid, term) SELECT -((place >> 1 << 10) + 1), 'aaaaaaaaaaaa' FROM held WHERE number = 3 * 64", "which are not"},
+		{"times too few", "DELETE FROM span WHERE field = '~end_time'", "a time in end_time lies outside"},
 		{"no terms", "INSERT INTO terms (terms) VALUES ('delete-all')", "found by 0 terms"},
 	} {
 		t.Run(strings.ReplaceAll(spoil.name, " ", "-"), func(t *testing.T) {

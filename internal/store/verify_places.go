@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"maps"
 	"slices"
+	"strings"
 )
 
 var (
@@ -97,12 +98,16 @@ func (v *verifying) terms() error {
 	}
 	indexed := map[int64]termSum{}
 	err := v.c.query(selectVocabulary, 0, nil, func(r []driver.Value) error {
-		spot := r[0].(int64)
+		spot := termRow(r[0].(int64))
 		sum := indexed[spot]
 		sum.add(r[1].(string))
 		indexed[spot] = sum
 		return checkContext(v.ctx)
 	})
+	if err != nil {
+		return err
+	}
+	spans, err := v.c.spans()
 	if err != nil {
 		return err
 	}
@@ -118,7 +123,11 @@ func (v *verifying) terms() error {
 			return skipDamaged(err)
 		}
 		spot, want := spotOf(standOf(r[2]).at, b.shape), termSum{}
-		for token := range slices.Values(tokens(k.terms, b.shape, e)) {
+		for token := range slices.Values(tokens(k.terms, spot, e, func(field string, unix int64) {
+			if s, ok := spans[spanName{b.shape, field}]; !ok || s.with(unix) != s {
+				v.problem("record %d (%s): a time in %s lies outside of those that are looked for", e.record, e.id, strings.TrimPrefix(field, nearName("")))
+			}
+		})) {
 			want.add(token)
 		}
 		if indexed[spot] != want {

@@ -15,12 +15,14 @@ CREATE TABLE place (
 ) STRICT, WITHOUT ROWID;
 
 -- Exact terms: a row for each present record in each shape, numbered by where it
--- stands (its position and the shape's number), of hashes of shape, field and
--- value. What is taken out is overwritten.
+-- stands (its position and the shape's number, negative), of hashes of shape,
+-- field and value. What is taken out is overwritten.
 CREATE VIRTUAL TABLE terms USING fts5(term, content='', detail=none, columnsize=0, tokenize='ascii');
 INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
 
--- The earliest and the latest time (Unix seconds) a field of a shape ever had.
+-- The earliest and the latest time (Unix seconds) a field of a shape ever had
+-- more than an hour from where the record stands; and, under "~" and the field's
+-- name, the least and the largest difference in seconds of the other times.
 CREATE TABLE span (
   shape INTEGER NOT NULL,
   field TEXT    NOT NULL,

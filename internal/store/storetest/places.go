@@ -62,6 +62,7 @@ type seeker struct {
 type placed struct {
 	n              int
 	created, start int64 // Unix seconds; start 0: null
+	length         int64 // in seconds
 	status, to     string
 	parent         string
 }
@@ -75,13 +76,21 @@ func date(unix int64) string {
 	return `"` + time.Unix(unix, 0).UTC().Format(time.RFC1123Z) + `"`
 }
 
+// ended is when it ended; 0: null.
+func (p placed) ended() int64 {
+	if p.start == 0 {
+		return 0
+	}
+	return p.start + p.length
+}
+
 func (p placed) body() string {
 	parent := "null"
 	if p.parent != "" {
 		parent = `"` + p.parent + `"`
 	}
 	return fmt.Sprintf(`{"sid": %q, "date_created": %s, "start_time": %s, "end_time": %s, "status": %q, "to": %q, "from": "+14155550100", "parent_call_sid": %s}`,
-		p.id(), date(p.created), date(p.start), date(p.start), p.status, p.to, parent)
+		p.id(), date(p.created), date(p.start), date(p.ended()), p.status, p.to, parent)
 }
 
 // page makes a list page after a record (nil: the first page).

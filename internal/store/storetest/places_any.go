@@ -226,6 +226,12 @@ func (w *listing) arrive(n int) {
 			r.start, r.created = 0, 0
 		case 2:
 			r.start += int64(w.rng.IntN(2_000_000)) - 1_000_000
+		case 3:
+			r.start += int64(w.rng.IntN(8000)) - 4000
+		case 4:
+			r.start += 1 << 30
+		case 5:
+			r.length = int64(w.rng.IntN(10_000))
 		}
 		w.rows = slices.Insert(w.rows, 0, r)
 	}
@@ -264,7 +270,7 @@ func (w *listing) step() {
 		r := &w.rows[one]
 		r.status = fmt.Sprint("s", w.rng.IntN(3))
 		if r.start == 0 && w.rng.IntN(2) == 0 {
-			r.start = Epoch.Unix() + w.clock
+			r.start = Epoch.Unix() + w.clock - int64(w.rng.IntN(3))*3000
 		}
 		w.save(placedOne(at(0), *r))
 	case 5:
@@ -303,6 +309,49 @@ func (w *listing) compare() {
 	w.want(all)
 	w.want(busy, understudy.Term{Field: "status", Any: []string{"s1", "busy"}})
 	w.want(anna, understudy.Term{Field: "to", Any: []string{"client:anna"}})
+	for range 6 {
+		w.window()
+	}
+}
+
+// window compares a window of time, which is about that of a record, alone and
+// with a term.
+func (w *listing) window() {
+	if len(w.rows) == 0 {
+		return
+	}
+	field, ended := "start_time", w.rng.IntN(2) == 0
+	if ended {
+		field = "end_time"
+	}
+	one := w.rows[w.rng.IntN(len(w.rows))]
+	t := understudy.Term{Field: field, From: one.start + int64(w.rng.IntN(5)) - 2}
+	if one.start == 0 {
+		t.From = Epoch.Unix() + w.clock/2
+	}
+	switch w.rng.IntN(4) {
+	case 0:
+		t.To = t.From + int64(1+w.rng.IntN(8))
+	case 1:
+		t.To = t.From + int64(1+w.rng.IntN(3_000_000))
+	case 2:
+		t.From, t.To = 0, t.From
+	}
+	var all, busy []int
+	for _, r := range w.rows {
+		when := r.start
+		if ended {
+			when = r.ended()
+		}
+		if when == 0 || when < t.From || t.To != 0 && when >= t.To {
+			continue
+		}
+		if all = append(all, r.n); r.status == "busy" {
+			busy = append(busy, r.n)
+		}
+	}
+	w.want(all, t)
+	w.want(busy, t, understudy.Term{Field: "status", Any: []string{"busy"}})
 }
 
 func (w *listing) want(rows []int, terms ...understudy.Term) {

@@ -1,0 +1,252 @@
+// What the terms of a question say of one shape, and the streams of it: words of
+// the index of terms, and windows of time, which are stretches of places.
+
+package store
+
+import (
+	"database/sql/driver"
+	"math"
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// shapePlan is what terms say of records in a shape: every part holds.
+type shapePlan struct {
+	shape *shapeRow
+	parts []part
+}
+
+// part is what one term says: a record has one of the words, or its time is in
+// the window.
+type part struct {
+	words  []string
+	window *asked // nil: no time is asked for
+}
+
+// asked is a time asked for: in [from, to), 0 = open.
+type asked struct {
+	far, near spanName
+	from, to  int64
+}
+
+// ask says what terms say of a kind; none: no record of the kind can fulfil
+// them.
+func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
+	if p.q.Parent == "" && len(p.q.Terms) == 0 {
+		return false
+	}
+	if len(k.shapes) > 1 {
+		p.exact = false // it is told in another shape than it may be found in
+	}
+	for _, s := range k.shapes {
+		one := shapePlan{shape: s}
+		if p.q.Parent != "" {
+			one.parts = append(one.parts, part{words: []string{string(appendToken(nil, s.number, parentTerm, p.q.Parent))}})
+		}
+		for i := range p.q.Terms {
+			says, exact, none := db.part(k.kindRow, s, &p.q.Terms[i])
+			if none {
+				return true
+			}
+			if p.exact = p.exact && exact; len(says.words) > 0 || says.window != nil {
+				one.parts = append(one.parts, says)
+			}
+		}
+		if len(one.parts) == 0 {
+			k.asked = nil
+			return false
+		}
+		k.asked = append(k.asked, one)
+	}
+	return false
+}
+
+// part is what a term says; when that is nothing the index does not help.
+// exact: what has one of its words fulfils it.
+func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Term) (says part, exact, none bool) {
+	add := func(field, value string) {
+		says.words = append(says.words, string(appendToken(nil, s.number, field, value)))
+	}
+	if t.Field == "" {
+		fields := phones(k.spec)
+		for _, f := range fields {
+			if f.From == "" {
+				add(f.Name, numberTerm(t.Number))
+			}
+		}
+		return says, false, len(fields) == 0
+	}
+	if k.spec != nil && k.spec.Field(t.Field) == nil {
+		return says, false, true
+	}
+	if k.spec != nil && t.Field == k.spec.Parent && len(t.Any) > 0 {
+		for _, value := range t.Any {
+			add(parentTerm, value)
+		}
+		return says, true, false
+	}
+	i := slices.IndexFunc(k.terms, func(f termField) bool { return f.name == t.Field })
+	if i < 0 {
+		return says, false, false
+	}
+	switch f := &k.terms[i]; {
+	case f.way == termTime && (t.From != 0 || t.To != 0):
+		says.window = &asked{far: spanName{s.number, f.name}, near: spanName{s.number, f.near}, from: t.From, to: t.To}
+		return says, false, false
+	case f.way == termTime || t.From != 0 || t.To != 0:
+		return says, false, false
+	case f.way == termNumber && t.Number != "":
+		add(f.name, numberTerm(t.Number))
+		return says, false, false
+	case t.Number != "":
+		return says, false, false
+	}
+	exact = true
+	for _, value := range t.Any {
+		if t := &k.terms[i]; t.way == termNumber {
+			value, exact = numberTerm(value), false
+		}
+		add(k.terms[i].name, value)
+	}
+	return says, exact, false
+}
+
+// within are the first and the last position at which a record may stand whose
+// time is near and in the window; none: there is no such.
+func (w *asked) within(s *spans) (first, last int64, none bool) {
+	off, ok := s.get(w.near)
+	if !ok {
+		return 0, 0, true
+	}
+	first, last = math.MinInt64, math.MaxInt64
+	if w.from != 0 {
+		if w.from > 2*mostSecond {
+			return 0, 0, true
+		}
+		first, _ = secondBounds(max(w.from, 2*leastSecond) - off.most)
+	}
+	if w.to != 0 {
+		if w.to < 2*leastSecond {
+			return 0, 0, true
+		}
+		_, last = secondBounds(min(w.to, 2*mostSecond) - 1 - off.least)
+	}
+	return first, last, first > last
+}
+
+// maxSpread is how many days and months a time is looked for under.
+const maxSpread = 120
+
+// words are those of which a record has one whose time is in the window, and far
+// from where it stands; none: there is no such time.
+func (w *asked) words(s *spans) (words []string) {
+	add := func(value string) {
+		words = append(words, string(appendToken(nil, w.far.shape, w.far.field, value)))
+	}
+	span, ok := s.get(w.far)
+	if !ok {
+		return nil
+	}
+	first, last := span.least, span.most
+	if w.from != 0 && w.from > first {
+		first = w.from
+	}
+	if w.to != 0 && w.to-1 < last {
+		last = w.to - 1
+	}
+	if first > last {
+		return nil
+	}
+	const day = 24 * 60 * 60
+	for at := dayOf(first); at <= dayOf(last); {
+		if len(words) == maxSpread {
+			words = nil
+			add(farTerm)
+			return words
+		}
+		month := monthOf(at * day)
+		next := monthStart(month + 1)
+		if at == dayOf(monthStart(month)) && dayOf(next)-1 <= dayOf(last) {
+			add(monthTerm(month))
+			at = dayOf(next)
+			continue
+		}
+		add(dayTerm(at))
+		at++
+	}
+	return words
+}
+
+// match is the parts that are words, as FTS5 has it; "": none is.
+func (s *shapePlan) match() string {
+	var all []string
+	for _, p := range s.parts {
+		if p.window == nil {
+			all = append(all, "("+strings.Join(p.words, " OR ")+")")
+		}
+	}
+	return strings.Join(all, " AND ")
+}
+
+// alone reports that one match is all there is to look for.
+func (s *shapePlan) alone() (match string, alone bool) {
+	if slices.ContainsFunc(s.parts, func(p part) bool { return p.window != nil }) {
+		return "", false
+	}
+	return "(" + s.match() + ")", true
+}
+
+// shapeSpots are the spots of what may fulfil the terms in a shape.
+func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan) stream {
+	up := p.q.Up
+	var streams []stream
+	if match := s.match(); match != "" {
+		streams = append(streams, c.matchSpots(match, up))
+	} else {
+		streams = append(streams, c.placeSpots(k.number, s.shape.number, up))
+	}
+	for _, one := range s.parts {
+		if one.window == nil {
+			continue
+		}
+		var either []stream
+		if first, last, none := one.window.within(&p.db.spans); !none {
+			either = append(either, between(up, first, last))
+		}
+		if words := one.window.words(&p.db.spans); len(words) > 0 {
+			either = append(either, c.matchSpots(strings.Join(words, " OR "), up))
+		}
+		if len(either) == 0 {
+			return &listed{up: up}
+		}
+		streams = append(streams, anyIn(up, either...))
+	}
+	return allIn(up, streams...)
+}
+
+var (
+	matchDown = &statement{head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid >= ? ORDER BY rowid ASC LIMIT ?"}
+	matchUp   = &statement{head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
+	placeDown = &statement{head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4"}
+	placeUp   = &statement{head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
+)
+
+// matchSpots are the spots of what FTS5 finds in the index of terms.
+func (c *conn) matchSpots(match string, up bool) stream {
+	st := matchDown
+	if up {
+		st = matchUp
+	}
+	return &reading{c: c, st: st, args: []driver.Value{match}, up: up, row: termRow}
+}
+
+// placeSpots are the spots of all records of a kind, as if all were in a shape.
+func (c *conn) placeSpots(kind, shape int64, up bool) stream {
+	st := placeDown
+	if up {
+		st = placeUp
+	}
+	return &reading{c: c, st: st, args: []driver.Value{kind, shape}, up: up}
+}
