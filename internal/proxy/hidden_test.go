@@ -186,7 +186,7 @@ func (d deaf) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, e
 type liar struct{ *accesstest.World }
 
 func (l liar) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
-	answer, err := deaf{l.World}.Page(ctx, a)
+	answer, err := deaf(l).Page(ctx, a)
 	answer.How = understudy.Composed
 	return answer, err
 }

@@ -64,16 +64,6 @@ type value struct {
 	at, end int
 }
 
-// leaves calls yield with every leaf, in order.
-func (n *node) leaves(yield func(*node)) {
-	if n.op == opWords || n.op == opField {
-		yield(n)
-	}
-	for _, o := range n.of {
-		o.leaves(yield)
-	}
-}
-
 // join makes one node of several of one operator; those of the same operator
 // are taken in, so that a tree has one form.
 func join(o op, parts []*node) *node {
