@@ -268,7 +268,9 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
 	case code == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", busyWait)
-		if !errors.Is(err, errBusy) && !errors.Is(err, understudy.ErrIndexing) {
+		if at := strings.LastIndex(p.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
+			p.Error = "search: " + p.Error[at:]
+		} else if !errors.Is(err, errBusy) {
 			if r.Context().Err() == nil {
 				h.Logger.Error("search", "err", err)
 			}

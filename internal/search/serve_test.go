@@ -363,6 +363,21 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// While an index is being built who asks hears how far it is, and no more of
+// where that was said.
+func TestIndexing(t *testing.T) {
+	r := newRig(t, memory, true)
+	s := r.with(func(o *Options) {
+		o.Store = failing{o.Store, 0, func(context.Context) error {
+			return fmt.Errorf("store: seek in twilio: %w: 12 of 300", understudy.ErrIndexing)
+		}}
+	})
+	resp, body := get(t, "GET", r.serve(s).URL+"/-/search?q=hello", "all", "")
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || strings.TrimSpace(body) != `{"error":"search: the index is being built: 12 of 300"}` {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
 func TestTextOfOneKind(t *testing.T) {
 	r := newRig(t, memory, true)
 	text, test, err := r.s.Text(as("support"), "twilio", "messages", "status:delivered OR hello")

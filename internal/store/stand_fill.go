@@ -61,7 +61,8 @@ func (f *standing) rebuild(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.done()
+	_, err := f.c.transaction(ctx, beginWrite, f.done)
+	return err
 }
 
 // rebuildTerms makes all terms anew in a transaction of the caller's, and gives
@@ -98,8 +99,14 @@ func (f *standing) clear() error {
 	return nil
 }
 
-// done says what the terms are made of.
+// done says what the terms are made of, and that all of them are there: a
+// rebuild that was broken off before has none left to make.
 func (f *standing) done() error {
+	words := f.db.built.words.Load()
+	if err := f.c.exec(updateBuilt, 0, words, int64(builtAll)); err != nil {
+		return err
+	}
+	f.db.built.terms.Store(builtAll)
 	f.db.catalog.mu.RLock()
 	defer f.db.catalog.mu.RUnlock()
 	for _, k := range f.db.catalog.kinds {

@@ -251,3 +251,65 @@ func TestAnotherSpec(t *testing.T) {
 	}
 	wholeWords(t, db)
 }
+
+// The spec names other fields after a rebuild was broken off: terms are made
+// whole at opening, and what goes on is the words.
+func TestAnotherSpecAmidARebuild(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openWords(t, path)
+	saveMessages(t, db, 0, 1200)
+	ctx, stop := context.WithCancel(t.Context())
+	if err := db.Rebuild(ctx, func(int64, int64) { stop() }); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Kind("messages").Field("body").Type = understudy.TypeSelect
+	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}}); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	count := func(field, value string, want int64) {
+		t.Helper()
+		q := understudy.Seek{Source: "twilio", Kinds: []string{"messages"}, Terms: []understudy.Term{{Field: field, Any: []string{value}}}}
+		if got, err := db.Count(t.Context(), q, 0, time.Time{}); err != nil || got.N != want {
+			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
+		}
+	}
+	rows := func() (n int64) {
+		t.Helper()
+		if err := db.read(t.Context(), func(c *conn) error {
+			if err := c.run("CREATE VIRTUAL TABLE temp.whole USING fts5vocab(main, terms, instance)"); err != nil {
+				return err
+			}
+			_, err := c.one(&statement{head: "SELECT count(*) FROM temp.whole"}, nil, func(r []driver.Value) { n = r[0].(int64) })
+			return errors.Join(err, c.run("DROP TABLE temp.whole"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	count("body", "zanzibar001100 speaks of everything", 1)
+	count("status", "delivered", 1200)
+	wholeWords(t, db)
+	if _, err := db.Count(t.Context(), understudy.Seek{Text: &understudy.Text{Words: []string{"everything"}}}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
+		t.Fatalf("words counted: %v", err)
+	}
+	before := rows()
+	if err := db.Index(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := rows(); after != before || before < 1200 {
+		t.Errorf("%d terms, %d before the words were made", after, before)
+	}
+	count("body", "zanzibar001100 speaks of everything", 1)
+	if got := countText(t, db, &understudy.Text{Words: []string{"everything"}}); got != 1200 {
+		t.Errorf("%d are found", got)
+	}
+	wholeWords(t, db)
+}
