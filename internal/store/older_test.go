@@ -5,14 +5,17 @@ package store_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"understudy"
+	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
@@ -92,6 +95,96 @@ func TestOlderFile(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestOlderFileIsFound opens files of before there were places and terms, and
+// of before there were words: by terms its records are found at once, by words
+// once the index is filled, also when that was broken off.
+func TestOlderFileIsFound(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) (path string, records int){
+		"of before places": func(t *testing.T) (string, int) { return older(t), 58 },
+		"of before words": func(t *testing.T) (string, int) {
+			path, _ := filled(t)
+			former := raw(t, path)
+			for _, s := range []string{
+				"DROP TABLE word", "DROP TABLE words", "DROP TABLE built", "ALTER TABLE kind DROP COLUMN words",
+				"DELETE FROM goose_db_version WHERE version_id > 6",
+			} {
+				if _, err := former.Exec(s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			if err := former.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return path, 600
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			path, records := open(t)
+			db := openDB(t, path)
+			ask := understudy.Seek{Source: storetest.Source, Kinds: []string{"calls"}}
+			found := func(db *store.DB, q understudy.Seek) (n int, err error) {
+				err = db.Seek(t.Context(), q, func(understudy.Found) bool { n++; return true })
+				return n, err
+			}
+			busy, last, all := 0, understudy.Place(0), 0
+			err := db.Seek(t.Context(), ask, func(f understudy.Found) bool {
+				if all++; all > 1 && f.Place >= last {
+					t.Errorf("%s stands at %d after %d", f.Record.ID, f.Place, last)
+				}
+				last = f.Place
+				if bytes.Contains(f.Record.Body, []byte(`"status":"busy"`)) {
+					busy++
+				}
+				return true
+			})
+			if err != nil || all != records || busy == 0 {
+				t.Fatalf("%d of %d records, %d busy, %v", all, records, busy, err)
+			}
+			byTerm, byWord := ask, ask
+			byTerm.Terms = []understudy.Term{{Field: "status", Any: []string{"busy"}}}
+			byWord.Text = &understudy.Text{Words: []string{"busy"}}
+			if n, err := found(db, byTerm); err != nil || n != busy {
+				t.Errorf("by the term %d, %v, want %d", n, err, busy)
+			}
+			if _, err := found(db, byWord); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), "the index is being built: 0 of ") {
+				t.Errorf("by the word, at once: %v", err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			err = db.Index(ctx, func(int64, int64) { stop() })
+			if stop(); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if _, serr := found(db, byWord); (err == nil) != (serr == nil) {
+				t.Errorf("filled: %v, found: %v", err, serr)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db = openDB(t, path)
+			if err := db.Index(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if done, total, err := db.Indexed(t.Context()); err != nil || done != total {
+					t.Errorf("%d of %d, %v", done, total, err)
+				}
+				for _, q := range []understudy.Seek{byTerm, byWord} {
+					if n, err := found(db, q); err != nil || n != busy {
+						t.Errorf("%d, %v, want %d", n, err, busy)
+					}
+				}
+				if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+					t.Errorf("verify: %q, %v", r.Problems, err)
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				db = openDB(t, path)
+			}
+		})
 	}
 }
 
