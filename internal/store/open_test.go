@@ -39,7 +39,7 @@ func filled(t *testing.T) (path string, pages []*understudy.Page) {
 }
 
 // raw opens the file as any SQLite client would.
-func raw(t *testing.T, path string) *sql.DB {
+func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f").Replace(path))
 	if err != nil {

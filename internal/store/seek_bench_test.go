@@ -16,11 +16,16 @@ import (
 	"understudy/internal/store/storetest"
 )
 
-func BenchmarkSeek(b *testing.B) {
-	records := 100_000
+// benchRecords is over how many records is measured.
+func benchRecords() int {
 	if n, err := strconv.Atoi(os.Getenv("UNDERSTUDY_RECORDS")); err == nil {
-		records = n
+		return n
 	}
+	return 100_000
+}
+
+func BenchmarkSeek(b *testing.B) {
+	records := benchRecords()
 	path := filepath.Join(b.TempDir(), "understudy.db")
 	if kept := os.Getenv("UNDERSTUDY_KEPT"); kept != "" { // a file to fill, or one filled before
 		path = kept

@@ -1,0 +1,160 @@
+// What searches in text cost, over as many messages as UNDERSTUDY_RECORDS says
+// (100,000 by default); and how long a file of before places and terms takes to
+// open.
+
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// vocabulary are words of three to nine letters, the most frequent first.
+func vocabulary(n int) []string {
+	rng := rand.New(rand.NewPCG(11, 0))
+	all := make([]string, n)
+	for i := range all {
+		word := make([]byte, 3+rng.IntN(7))
+		for j := range word {
+			word[j] = "etaoinshrdlucmfwypvbgk"[min(rng.IntN(22), rng.IntN(22))]
+		}
+		all[i] = string(word)
+	}
+	return all
+}
+
+// saveTexts saves messages of twelve words each as walks do, the newest first;
+// every 50,000th says "zanzibar".
+func saveTexts(b *testing.B, db *store.DB, words []string, n int) (spent time.Duration) {
+	b.Helper()
+	rng := rand.New(rand.NewPCG(12, 0))
+	often := rand.NewZipf(rng, 1.1, 4, uint64(len(words)-1))
+	for from := 0; from < n; from += 50 {
+		p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: storetest.Epoch}
+		for i := from; i < min(from+50, n); i++ {
+			at, sent := len(p.Body), storetest.Epoch.Add(-time.Duration(i)*31*time.Second).UTC()
+			id := fmt.Sprintf("SM%016x%016x", rng.Uint64(), i)
+			p.Body = fmt.Appendf(p.Body, `{"sid":"%s","date_sent":"%s","account_sid":"%s","to":"+1415555%04d","from":"+1415000%04d","status":"%s","direction":"inbound","num_segments":"1","body":"`,
+				id, sent.Format(time.RFC1123Z), storetest.Account, rng.IntN(2000), rng.IntN(8), [...]string{"delivered", "delivered", "delivered", "sent", "failed"}[rng.IntN(5)])
+			for j := range 12 {
+				if j > 0 {
+					p.Body = append(p.Body, ' ')
+				}
+				p.Body = append(p.Body, words[often.Uint64()]...)
+			}
+			if i%50_000 == 25_000 {
+				p.Body = append(p.Body, " zanzibar"...)
+			}
+			p.Body = append(p.Body, `"}`...)
+			p.Rows = append(p.Rows, understudy.Row{ID: id, Clock: sent.Unix(), Start: at, End: len(p.Body)})
+		}
+		start := time.Now()
+		if _, err := db.Save(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+		spent += time.Since(start)
+	}
+	return spent
+}
+
+func BenchmarkSeekText(b *testing.B) {
+	records := benchRecords()
+	words := vocabulary(20_000)
+	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	spent := saveTexts(b, db, words, records)
+	st, err := db.Stats(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d messages: %.0f bytes each, %.0f saved a second", records, st.PerRecord, float64(records)/spent.Seconds())
+	rng := rand.New(rand.NewPCG(5, 0))
+	word := func(text string) *understudy.Text { return &understudy.Text{Words: []string{text}} }
+	for _, bench := range []struct {
+		name string
+		ask  func() understudy.Seek
+	}{
+		{"rare word", func() understudy.Seek { return understudy.Seek{Text: word("zanzibar")} }},
+		{"common word", func() understudy.Seek { return understudy.Seek{Text: word(words[rng.IntN(3)])} }},
+		{"word in the middle", func() understudy.Seek { return understudy.Seek{Text: word(words[500+rng.IntN(500)])} }},
+		{"two words", func() understudy.Seek {
+			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextAnd, Of: []*understudy.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
+		}},
+		{"common phrase", func() understudy.Seek {
+			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}
+		}},
+		{"rare phrase", func() understudy.Seek {
+			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(20)], words[1000+rng.IntN(1000)]}}}
+		}},
+		{"beginning", func() understudy.Seek {
+			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextPrefix, Words: []string{words[rng.IntN(2000)][:3]}}}
+		}},
+		{"word and filter", func() understudy.Seek {
+			return understudy.Seek{Text: word(words[rng.IntN(3)]), Terms: []understudy.Term{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
+		}},
+		{"nothing", func() understudy.Seek { return understudy.Seek{Text: word("nosuchwordatall")} }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			var took []time.Duration
+			found := 0
+			for b.Loop() {
+				q := bench.ask()
+				q.Source, q.Kinds, q.Shape, q.Limit = storetest.Source, []string{"messages"}, "messages", 50
+				n, start := 0, time.Now()
+				if err := db.Seek(b.Context(), q, func(understudy.Found) bool { n++; return n < 50 }); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+				found += n
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+			b.ReportMetric(float64(found)/float64(len(took)), "found")
+		})
+	}
+}
+
+// BenchmarkOpenOlder is opening a file of before there were places and terms.
+func BenchmarkOpenOlder(b *testing.B) {
+	records := benchRecords()
+	path := filepath.Join(b.TempDir(), "understudy.db")
+	db := openDB(b, path)
+	w := storetest.NewWorld(3, records)
+	for n, from := 0, 0; from < w.N; n++ {
+		p, next := w.List(50, n, from, storetest.Epoch)
+		from = next
+		if _, err := db.Save(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		b.StopTimer()
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
+		former := raw(b, path)
+		for _, s := range []string{
+			"DROP TABLE terms", "DROP TABLE place", "DROP TABLE span", "ALTER TABLE held DROP COLUMN place", "ALTER TABLE kind DROP COLUMN terms",
+			"DROP TABLE word", "DROP TABLE words", "DROP TABLE built", "ALTER TABLE kind DROP COLUMN words",
+			"DELETE FROM goose_db_version WHERE version_id > 5",
+		} {
+			if _, err := former.Exec(s); err != nil {
+				b.Fatalf("%s: %v", s, err)
+			}
+		}
+		if err := former.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		db = openDB(b, path)
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(records)*1e6, "s/million")
+}
