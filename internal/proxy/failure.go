@@ -53,7 +53,7 @@ func (v *visit) fail(err error) {
 		h["Allow"] = []string{v.allowed()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		wait := upstreamWait(upstream)
-		if errors.Is(err, understudy.ErrNotMirrored) {
+		if errors.Is(err, understudy.ErrNotMirrored) || errors.Is(err, understudy.ErrIndexing) {
 			wait = mirrorAfter
 		}
 		h["Retry-After"] = []string{wholeSeconds(wait)}
@@ -111,6 +111,8 @@ func (v *visit) failure(err error) access.Failure {
 		if why := after(err, understudy.ErrNotMirrored); why != f.Message {
 			f.Message += ": " + why
 		}
+	case errors.Is(err, understudy.ErrIndexing):
+		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, indexing(err)
 	case errors.Is(err, understudy.ErrNotHeld):
 		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
 		f.Message = "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
@@ -142,6 +144,15 @@ func after(err, kind error) string {
 	_, text, ok := strings.Cut(err.Error(), kind.Error()+": ")
 	if !ok {
 		return kind.Error()
+	}
+	return text
+}
+
+// indexing is how far an index is that is being built.
+func indexing(err error) string {
+	text := understudy.ErrIndexing.Error()
+	if how := after(err, understudy.ErrIndexing); how != text {
+		text += ": " + how
 	}
 	return text
 }

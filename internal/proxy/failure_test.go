@@ -34,6 +34,7 @@ func TestFailures(t *testing.T) {
 		{"given up within", fmt.Errorf("mirror: %w", context.Canceled), 503, 20500, "2", "unavailable"},
 		{"closed", understudy.ErrClosed, 503, 20500, "2", "unavailable"},
 		{"unknown outcome", fmt.Errorf("upstream: %w: reset", understudy.ErrUnknownOutcome), 504, 20500, "", "outcome unknown"},
+		{"no index yet", fmt.Errorf("mirror: compose calls: store: seek: %w: 17 of 2000", understudy.ErrIndexing), 503, 20500, "30", "the index is being built: 17 of 2000"},
 		{"anything else", errors.New("secret detail"), 500, 20500, "", "internal server error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,12 +14,23 @@ import (
 	"understudy"
 )
 
-// errBusy: too many search at once.
-var errBusy = errors.New("search: too many searches at once; try again in a moment")
+// busyError: too many search at once. It is ErrUnavailable, without its words:
+// no upstream is to blame.
+type busyError struct{}
+
+// errBusy is the only one.
+var errBusy error = busyError{}
+
+// Error says what to do.
+func (busyError) Error() string { return "search: too many searches at once; try again in a moment" }
+
+// Unwrap is the error kind.
+func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 
 // Find answers a search as the caller may see it. Errors: ErrInvalid (a
-// *understudy.SyntaxError when it is the text), ErrForbidden, what the store
-// says; a search that takes too long is no error but Partial.
+// *understudy.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when
+// too many search at once, what the store says (ErrIndexing, ErrClosed); a search
+// that takes too long is no error but Partial.
 func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
 	select {
 	case s.running <- struct{}{}:

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -72,10 +71,12 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		}
 		return nil
 	})
+	unsent := !begun
 	_ = alive()
 	switch {
-	case err != nil && !begun && n == 0 && errors.Is(err, errBusy):
+	case err != nil && unsent: // nothing has been sent, so it still is an error with its status
 		head.Del("Trailer")
+		head.Del("Content-Type")
 		h.refuse(w, r, err)
 	case err != nil:
 		if r.Context().Err() == nil {

@@ -254,7 +254,11 @@ func TestExportBrokenOff(t *testing.T) {
 		"an error":      func(context.Context) error { return errors.New("disk on fire") },
 		"no more comes": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	} {
-		s := r.with(func(o *Options) { o.Store = failing{o.Store, 30, how}; o.Limits.Silence = 100 * time.Millisecond })
+		s := r.with(func(o *Options) {
+			o.Store = failing{o.Store, 30, how}
+			o.Limits.Silence = 100 * time.Millisecond
+			o.Limits.Time = time.Second
+		})
 		url := r.serve(s).URL
 		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls", "all", "")
 		lines := strings.Split(strings.TrimSpace(body), "\n")
@@ -357,24 +361,28 @@ func TestBusy(t *testing.T) {
 	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
+	if _, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{}); !errors.Is(err, understudy.ErrUnavailable) {
+		t.Errorf("%v is no kind of error", err)
+	}
 	close(hold)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-// While an index is being built who asks hears how far it is, and no more of
-// where that was said.
+// While the index is being built a search, and an export of which nothing has
+// been sent, say so.
 func TestIndexing(t *testing.T) {
 	r := newRig(t, memory, true)
 	s := r.with(func(o *Options) {
-		o.Store = failing{o.Store, 0, func(context.Context) error {
-			return fmt.Errorf("store: seek in twilio: %w: 12 of 300", understudy.ErrIndexing)
-		}}
+		o.Store = failing{o.Store, 0, func(context.Context) error { return fmt.Errorf("store: seek: %w: 17 of 2000", understudy.ErrIndexing) }}
 	})
-	resp, body := get(t, "GET", r.serve(s).URL+"/-/search?q=hello", "all", "")
-	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || strings.TrimSpace(body) != `{"error":"search: the index is being built: 12 of 300"}` {
-		t.Errorf("%d %s", resp.StatusCode, body)
+	url := r.serve(s).URL + "/-/search?q=kind:calls"
+	for _, form := range []string{"", "&format=jsonl", "&format=xml", "&facets=true", "&sort=-duration"} {
+		resp, body := get(t, "GET", url+form, "all", "")
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, `"search: the index is being built: 17 of 2000"`) {
+			t.Errorf("%s: %d %v %s", form, resp.StatusCode, resp.Header, body)
+		}
 	}
 }
 

@@ -150,7 +150,7 @@ func (q *visit) counting(search understudy.SearchAsk, patient bool) (wait func()
 	came := make(chan *understudy.SearchResult, 1)
 	go func() {
 		var r *understudy.SearchResult
-		if err := contain(func() (err error) { r, err = q.v.Search.Find(ctx, q.caller, search); return err }); err != nil && ctx.Err() == nil && syntaxOf(err) == nil && !errors.Is(err, understudy.ErrIndexing) {
+		if err := contain(func() (err error) { r, err = q.v.Search.Find(ctx, q.caller, search); return err }); err != nil && ctx.Err() == nil && syntaxOf(err) == nil && !errors.Is(err, understudy.ErrIndexing) && !errors.Is(err, understudy.ErrUnavailable) { // without them the page says how to ask again
 			q.v.Logger.WarnContext(ctx, "viewer: counts beside a page", "error", err)
 		}
 		came <- r

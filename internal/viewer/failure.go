@@ -86,7 +86,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, understudy.ErrMethod):
 		return http.StatusMethodNotAllowed
-	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrNotMirrored),
+	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrNotMirrored), errors.Is(err, understudy.ErrIndexing),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
@@ -177,7 +177,7 @@ func (q *visit) outageTitle() string {
 func sentence(err error) string {
 	text := err.Error()
 	for _, start := range []string{
-		"viewer: ", "access: ", "callers: ", "mirror: ", understudy.ErrForbidden.Error() + ": ",
+		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", understudy.ErrForbidden.Error() + ": ",
 		understudy.ErrUnauthorized.Error() + ": ", understudy.ErrInvalid.Error() + ": ", understudy.ErrNotMirrored.Error() + ": ",
 	} {
 		text = strings.TrimPrefix(text, start)

@@ -259,13 +259,17 @@ func (q *visit) refusedSearch(ask *question, err error) error {
 
 // searchFailed puts into words what keeps a search from an answer for now.
 func searchFailed(err error) error {
-	if !errors.Is(err, understudy.ErrIndexing) {
-		return err
+	switch {
+	case errors.Is(err, understudy.ErrIndexing):
+		hint := "Lists in upstream's order are there meanwhile."
+		if _, how, ok := strings.Cut(err.Error(), understudy.ErrIndexing.Error()+": "); ok {
+			hint = how + " records are in it. " + hint
+		}
+		return &problem{Title: "The index of the search is being built", Hint: hint, kind: understudy.ErrUnavailable}
+	case errors.Is(err, understudy.ErrUnavailable):
+		return &problem{Title: "This cannot be searched now", Hint: sentence(err), kind: understudy.ErrUnavailable}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.", kind: understudy.ErrUnavailable}
 	}
-	far := err.Error()
-	far = far[max(strings.LastIndex(far, understudy.ErrIndexing.Error()), 0):]
-	return &problem{
-		Title: "The index of the search is being built", Hint: upperFirst(far) + ". Lists in upstream's order are there meanwhile.",
-		kind: understudy.ErrUnavailable,
-	}
+	return err
 }

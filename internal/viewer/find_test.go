@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"html"
 	"net/url"
 	"regexp"
@@ -42,7 +41,7 @@ func (s seer) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 // searched lets a viewer search some pages of slowapi's.
 func searched(t testing.TB) func(*Options) {
 	return func(o *Options) {
-		mem := store.NewMemory(store.Options{Now: func() time.Time { return noon }})
+		mem := store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{o.Sources[0].Name: o.Sources[0].Spec}, Now: func() time.Time { return noon }})
 		src := o.Sources[0]
 		for _, path := range []string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"} {
 			for next := "/2010-04-01/Accounts/" + account + path + "?PageSize=100"; next != ""; {
@@ -369,22 +368,6 @@ func TestExportFound(t *testing.T) {
 	if !strings.Contains(body, `{"understudy.incomplete":"reading on failed","understudy.rows":500}`) {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
-}
-
-// While an index is being built the page says how far it is.
-func TestFindWhileIndexing(t *testing.T) {
-	h := open(t, searched(t))
-	h.viewer.Search = indexing{h.viewer.Search}
-	code, body, _ := h.get("/search?q=hello", all)
-	if code != 503 || !strings.Contains(body, ">The index of the search is being built<") || !strings.Contains(body, "The index is being built: 12 of 300. Lists") {
-		t.Errorf("%d %s", code, body)
-	}
-}
-
-type indexing struct{ Search }
-
-func (indexing) Find(context.Context, understudy.Caller, understudy.SearchAsk) (*understudy.SearchResult, error) {
-	return nil, fmt.Errorf("search: store: seek in twilio: %w: 12 of 300", understudy.ErrIndexing)
 }
 
 // failing finds the first page alone.
