@@ -41,8 +41,8 @@ type stage struct {
 	draw        *composetest.Generator
 	rng         *rand.Rand
 
-	asked, composed, walked, rows int
-	reasons                       map[string]int // of those that were not composed
+	asked, composed, walked int
+	reasons                 map[string]int // of those that were not composed
 }
 
 const publicURL = "http://house.test"
