@@ -238,7 +238,7 @@ func TestBrowserWalk(t *testing.T) {
 func TestBrowserWeight(t *testing.T) {
 	t.Parallel()
 	demo := startDemo(t, "--latency", "20ms", "--records", "2000")
-	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages"} {
+	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/search?q=hello"} {
 		b := openTab(t, demo.URL("viewer"))
 		b.mu.Lock()
 		b.bytes = 0
