@@ -223,11 +223,7 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 	s.firstNew = (s.counters.block + 1) * perBlock
 	numbers := make([]int64, 0, len(entries))
 	for len(entries) > 0 {
-		n, size := 0, 0
-		for n < len(entries) && n < perBlock && (n == 0 || size+len(entries[n].body) <= maxBlock) {
-			size += len(entries[n].body)
-			n++
-		}
+		n := fitting(entries)
 		s.counters.block++
 		s.counters.given.store = true
 		x.raw = appendBlock(x.raw[:0], entries[:n])
@@ -243,6 +239,21 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 		entries = entries[n:]
 	}
 	return numbers, nil
+}
+
+// fitting is how many of the entries the next block takes: as many as leave
+// blocks of about the same size.
+func fitting(entries []entry) (n int) {
+	all := 0
+	for i := range entries {
+		all += len(entries[i].body)
+	}
+	least, size := all/((all-1)/maxBlock+1), 0
+	for n < len(entries) && n < perBlock && size < least {
+		size += len(entries[n].body)
+		n++
+	}
+	return n
 }
 
 // many runs a statement for rows of width arguments each, as many at once as

@@ -50,7 +50,7 @@ func newZstdPacker() *zstdPacker {
 // newEncoder makes an encoder for whole buffers. One goroutine at a time
 // writes, so one set of tables is enough.
 func newEncoder(dictionary []byte) (*zstd.Encoder, error) {
-	opts := []zstd.EOption{zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(maxBlock)}
+	opts := []zstd.EOption{zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(maxWindow)}
 	if len(dictionary) > 0 {
 		opts = append(opts, zstd.WithEncoderDict(dictionary))
 	}

@@ -1,0 +1,59 @@
+// Tokens of pages come from outside: whatever they are, what is read of them is
+// in them.
+
+package store
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+func FuzzFollowed(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"PA{id}", "PageToken=PACA01&Page=1&PageSize=50", "PACA01"},
+		{"PA{id}", "PageToken=PBCA01", "PBCA01"},
+		{"PA{id}Z", "Page=1&PageToken=PACA01Z&PageToken=PB", "PACA01Z"},
+		{"{id}", "after=CA01", "CA01"},
+		{"A{id}A", "PageToken=A", "A"},
+		{"A{id}A", "PageToken=%41%41", "AA"},
+		{"", "PageToken=%zz", ""},
+		{"{id}{id}", "PageToken=PA%00&;=&&", "{id}"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, form, query, token string) {
+		if id := idIn(form, token); id != "" && strings.Replace(form, "{id}", id, 1) != token {
+			t.Errorf("idIn(%q, %q) = %q", form, token, id)
+		}
+		for _, style := range []string{"", "cursor"} {
+			paging := understudy.Paging{Style: style, Token: form, Tokens: []string{"PageToken", "after"}}
+			spec := &understudy.Spec{Paging: paging, Pagings: map[string]*understudy.Paging{"other": {Token: "PA{id}", Tokens: paging.Tokens}}}
+			got := followed(spec, understudy.Key{Source: "s", URI: "/list?" + query})
+			if got.id != "" && !got.after || got.up && got.id == "" {
+				t.Errorf("followed(%q, %q) = %+v", form, query, got)
+			}
+			params, err := understudy.ParseQuery(query)
+			if err != nil && got != (follows{}) {
+				t.Errorf("followed(%q, %q) = %+v, though it is no query: %v", form, query, got, err)
+			}
+			in := false
+			for _, name := range paging.Tokens {
+				value, _ := params.Get(name)
+				in = in || strings.Contains(value, got.id)
+			}
+			if !in {
+				t.Errorf("followed(%q, %q) = %+v, which no token has", form, query, got)
+			}
+			// A token made of a form is read back.
+			if id, tail, ok := strings.Cut(form, "{id}"); ok && token != "" && !strings.Contains(id+tail, "{id}") && style == "" {
+				uri := "/list?PageToken=" + url.QueryEscape(id+token+tail)
+				if got := followed(spec, understudy.Key{Source: "s", URI: uri}); got.id != token || got.up {
+					t.Errorf("followed(%q, %q) = %+v, want %q", form, uri, got, token)
+				}
+			}
+		}
+	})
+}
