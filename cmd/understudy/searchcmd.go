@@ -142,6 +142,9 @@ type found struct {
 		Field string   `json:"field"`
 		Text  string   `json:"text"`
 		Marks [][2]int `json:"marks"`
+		// There is more of the text on that side.
+		Before bool `json:"before"`
+		After  bool `json:"after"`
 	} `json:"snippets"`
 }
 
@@ -241,7 +244,14 @@ func (h *found) row(columns []string) string {
 	what := ""
 	if len(h.Snippets) > 0 {
 		s := h.Snippets[0]
-		what = s.Field + ": " + marked(s.Text, s.Marks)
+		what = marked(s.Text, s.Marks)
+		if s.Before {
+			what = "…" + what
+		}
+		if s.After {
+			what += "…"
+		}
+		what = s.Field + ": " + what
 	} else {
 		var values map[string]json.RawMessage
 		_ = json.Unmarshal(h.Record, &values) // what is no object shows nothing
