@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"understudy"
@@ -108,6 +109,9 @@ func (d *dress) Close() error { return d.viewer.Close() }
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
+		Bound: func(c understudy.Caller) bool {
+			return slices.ContainsFunc(h.sources, func(s *understudy.Source) bool { return p.gate.Ruled(c, s.Name) })
+		},
 		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Index: h.index, Token: h.plan.dir.token,
 	})
 	found, err := h.searcher(cfg, p)

@@ -206,6 +206,9 @@ type Options struct {
 	// Sees reports whether a caller sees anything of a kind; nil: only who sees
 	// all does.
 	Sees func(c understudy.Caller, source, kind string) bool
+	// Bound reports whether a caller may find some records alone, anywhere; nil:
+	// nobody is.
+	Bound func(understudy.Caller) bool
 	// Purge forgets; an error that wraps understudy.ErrInvalid says that what
 	// is named is not known.
 	Purge func(context.Context, Purge) (Purged, error)
@@ -240,6 +243,9 @@ func New(o Options) *Diagnostics {
 	}
 	if o.Sees == nil {
 		o.Sees = func(understudy.Caller, string, string) bool { return false }
+	}
+	if o.Bound == nil {
+		o.Bound = func(understudy.Caller) bool { return false }
 	}
 	if o.Loads == nil {
 		o.Loads = func() Settings { return Settings{} }

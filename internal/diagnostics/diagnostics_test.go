@@ -136,6 +136,37 @@ func TestStatsCountNothingHidden(t *testing.T) {
 	}
 }
 
+// Who may find some records alone is told nothing that moves with the others.
+func TestStatsStandStill(t *testing.T) {
+	moves := Limit{Limit: 5, Now: 4711, Refused: 4711, Dropped: 4711, OldestMS: 4711, LongestMS: 4711}
+	d := New(Options{
+		Snapshot: func(context.Context) (Snapshot, error) {
+			return Snapshot{
+				Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
+				Upstream: Upstream{Requests: 4711, Errors: 4711, ByReason: map[string]int64{"waiting": 4711}},
+				Hot:      Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: Store{File: 4711, Log: 4711, Free: 4711, Limit: 5, EvictedPages: 4711, EvictedVersions: 4711, Trouble: "disk full"},
+				Media: Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711}, Jobs: Jobs{Waiting: 4711, Done: 4711, Weight: 4711},
+				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]Limit{"flights": moves}, Erasing: Waiting{Records: 4711},
+				Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 4711}}, Limits: map[string]Limit{"queue": moves}}},
+			}, nil
+		},
+		Person: func(r *http.Request) (understudy.Caller, error) {
+			return understudy.Caller{Grant: &understudy.Grant{Role: r.Header.Get("Role")}}, nil
+		},
+		Bound: func(c understudy.Caller) bool { return c.Role() == "few" },
+	}).Handler()
+	for role, all := range map[string]bool{"few": false, "all": true} {
+		r := httptest.NewRequest(http.MethodGet, "/-/stats", nil)
+		r.Header.Set("Role", role)
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		body := w.Body.String()
+		if w.Code != 200 || strings.Contains(body, "4711") != all || !strings.Contains(body, "disk full") || !strings.Contains(body, `"flights":{"limit":5`) {
+			t.Errorf("%s: %d %s", role, w.Code, body)
+		}
+	}
+}
+
 // The names scripts depend on.
 func TestStatsShape(t *testing.T) {
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)

@@ -116,6 +116,36 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 		}
 	}
 	s.Sources = sources
+	if d.o.Bound(caller) {
+		s.still()
+	}
+}
+
+// still takes out what moves with every record, whoever may find it: a caller
+// that asks for one would read off whether there is one by how much memory, disk
+// or work the answer took.
+func (s *Snapshot) still() {
+	s.Requests, s.Warm, s.Stale, s.Cold, s.Composed, s.Coalesced, s.NotStored = 0, 0, 0, 0, 0, 0, 0
+	s.Upstream = Upstream{ByReason: map[string]int64{}}
+	s.Hot = Hot{Limit: s.Hot.Limit}
+	s.Store = Store{Limit: s.Store.Limit, Trouble: s.Store.Trouble}
+	s.Media = Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
+	s.Jobs = Jobs{Memory: s.Jobs.Memory, Trouble: s.Jobs.Trouble}
+	s.Process = Process{}
+	s.Limits = bounds(s.Limits)
+	for name, src := range s.Sources {
+		src.Limits = bounds(src.Limits)
+		s.Sources[name] = src
+	}
+}
+
+// bounds are the limits without what is in use of them.
+func bounds(limits map[string]Limit) map[string]Limit {
+	all := make(map[string]Limit, len(limits))
+	for name, l := range limits {
+		all[name] = Limit{Limit: l.Limit}
+	}
+	return all
 }
 
 // known lets in callers with a role; it has answered everybody else.

@@ -1,0 +1,324 @@
+// Hidden rows: a role that may find some records alone learns of no other, by
+// any way in.
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/upstream"
+)
+
+// few is a house with a role that finds inbound calls and delivered messages
+// alone, and what it must not learn of.
+type few struct {
+	*testing.T
+	dropIn, web string
+	spec        *understudy.Spec
+	all, few    string              // credentials
+	ids         map[string][]string // hidden ids by kind
+	number      string              // of hidden records alone
+	hidden      map[string]string   // one hidden id of each kind
+	marks       []string
+}
+
+const neverNumber = "+19995550000"
+
+// never is an id of a kind that never was.
+func never(like string) string { return like[:2] + strings.Repeat("0f", 16) }
+
+func newFew(t *testing.T) *few {
+	t.Helper()
+	up := startAPI(t, "--latency", "0s", "--records", "200", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"twilio.token": apiToken, "demo.secret": demoToken, "few.secret": maskedToken, "understudy.yml": `data: ./data
+viewer: {listen: "127.0.0.1:0", role: all}
+sources:
+  twilio: {spec: twilio, upstream: "` + up + `", user: ` + account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", public_url: "` + publicURL + `", rate: 2000, concurrency: 50, polls: [], ` + syncedKinds(t) + `}
+credentials:
+  - {name: demo, source: twilio, user: ` + account + `, secret: "file:demo.secret", role: all}
+  - {name: few, source: twilio, user: few, secret: "file:few.secret", role: few, allow: ["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]}
+roles:
+  few:
+    twilio:
+      "*": see
+      rows: {calls: {where: {direction: inbound}}, messages: {where: {status: delivered}}}
+mirror: {newest: 10m, older: 10m}
+search: {count: 5s, facets: 5s}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	house := start(t, dir, "serve")
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &few{T: t, dropIn: house.URL("twilio"), web: house.URL("viewer"), spec: spec, all: account + ":" + demoToken, few: "few:" + maskedToken, ids: map[string][]string{}, hidden: map[string]string{}}
+	awaitMirrored(t, f.web)
+	f.learn()
+	return f
+}
+
+// learn reads as role all what the other must not know.
+func (f *few) learn() {
+	f.Helper()
+	open, shut := map[string]bool{}, map[string]bool{} // numbers
+	under := map[string]bool{}                         // hidden ids
+	shown := map[string]bool{}                         // named by what may be found
+	for _, at := range []struct{ kind, path, parent string }{{"calls", "/Calls.json", ""}, {"messages", "/Messages.json", ""}, {"recordings", "/Recordings.json", "call_sid"}, {"conferences", "/Conferences.json", ""}} {
+		var page map[string]json.RawMessage
+		var rows []map[string]any
+		if err := json.Unmarshal(get(f.T, f.all, f.dropIn+base+at.path+"?PageSize=1000").body, &page); err != nil {
+			f.Fatal(err)
+		}
+		if err := json.Unmarshal(page[at.kind], &rows); err != nil {
+			f.Fatal(err)
+		}
+		for _, r := range rows {
+			id := r["sid"].(string)
+			parent, _ := r[at.parent].(string)
+			may := at.kind == "calls" && r["direction"] == "inbound" || at.kind == "messages" && r["status"] == "delivered" || at.kind == "recordings" && !under[parent] || at.kind == "conferences"
+			for _, name := range []string{"from", "to"} {
+				if n, ok := r[name].(string); ok && may {
+					open[n] = true
+				} else if ok {
+					shut[n] = true
+				}
+			}
+			if may {
+				for _, v := range r {
+					if text, ok := v.(string); ok {
+						shown[text] = true
+					}
+				}
+				continue
+			}
+			under[id] = true
+			f.ids[at.kind] = append(f.ids[at.kind], id)
+			if at.kind == "recordings" && f.hidden["calls"] == "" {
+				f.hidden["calls"], f.hidden["recordings"] = parent, id
+			}
+		}
+	}
+	for n := range shut {
+		if !open[n] && strings.HasPrefix(n, "+") && (f.number == "" || n < f.number) {
+			f.number = n
+		}
+	}
+	f.hidden["messages"] = f.ids["messages"][0]
+	for _, ids := range f.ids {
+		for _, id := range ids {
+			if !shown[id] {
+				f.marks = append(f.marks, id)
+			}
+		}
+	}
+	if f.number == "" || f.hidden["recordings"] == "" || len(f.marks) < 100 {
+		f.Fatalf("the world has too little that is hidden: %q, %v, %d", f.number, f.hidden, len(f.marks))
+	}
+}
+
+// asking is one request.
+type asking struct {
+	web                bool
+	method, path, body string
+	headers            []string
+}
+
+// about are requests that name a call, a recording, a message and a number.
+func (f *few) about(call, recording, message, number string, tags []string) (all []asking) {
+	q := url.QueryEscape
+	add := func(web bool, paths ...string) {
+		for _, p := range paths {
+			all = append(all, asking{web: web, method: "GET", path: p})
+		}
+	}
+	for _, query := range []string{"To=" + q(number), "From=" + q(number), "ParentCallSid=" + call, "Status=completed&To=" + q(number), "PageSize=2&Page=1&PageToken=PA" + call,
+		"understudy.since=1", "understudy.q=" + call, "understudy.q=" + q("sid:"+call), "understudy.q=-" + call, "understudy.q=" + q("to:"+number), "understudy.q=" + q("number:"+number), "understudy.q=" + q("NOT number:"+number),
+		"understudy.as_of=" + q(time.Now().UTC().Add(-time.Second).Format(time.RFC3339)) + "&To=" + q(number), "understudy.order=asc&To=" + q(number)} {
+		add(false, base+"/Calls.json?"+query)
+	}
+	for _, query := range []string{"To=" + q(number), "From=" + q(number), "PageSize=2&Page=1&PageToken=PA" + message, "understudy.q=" + message, "understudy.q=" + q("to:"+number)} {
+		add(false, base+"/Messages.json?"+query)
+	}
+	add(false, base+"/Recordings.json?CallSid="+call, base+"/Recordings.json?PageToken=PA"+recording+"&Page=1&PageSize=5", base+"/Conferences.json?FriendlyName="+call, base+"/Notifications.json?MessageDate=2026-01-01", version+"/../v1/Alerts?ResourceSid="+call, "/v1/Alerts?ResourceSid="+call, "/v1/Events?ResourceSid="+call)
+	for _, p := range []string{"/Calls/" + call + ".json", "/Calls/" + call + "/Recordings.json", "/Calls/" + call + "/Events.json", "/Calls/" + call + "/Notifications.json", "/Calls/" + call + "/Recordings/" + recording + ".json", "/Recordings/" + recording + ".json", "/Recordings/" + recording + ".mp3", "/Recordings/" + recording + ".wav?Download=true", "/Recordings/" + recording, "/Messages/" + message + ".json", "/Messages/" + message + "/Media.json", "/Messages/" + message + "/Media/ME00000000000000000000000000000000.json", "/Messages/" + message + "/Feedback.json", "/Calls/" + call + "/Nobody.json"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "DELETE"} {
+			all = append(all, asking{method: method, path: base + p, body: map[bool]string{true: "Status=completed"}[method == "POST"]})
+		}
+		for _, h := range [][]string{{"Cache-Control", "only-if-cached"}, {"Cache-Control", "no-cache"}, {"If-None-Match", "*"}, {"Range", "bytes=0-9"}, {"If-Match", `"x"`}, {"If-Modified-Since", "Sat, 01 Jan 2050 00:00:00 GMT"}, {"Prefer", "wait=1"}, {"Accept-Encoding", "gzip"}} {
+			all = append(all, asking{method: "GET", path: base + p, headers: h})
+		}
+		for _, tag := range tags {
+			all = append(all, asking{method: "GET", path: base + p, headers: []string{"If-None-Match", tag}}, asking{method: "GET", path: base + p, headers: []string{"If-Match", tag}}, asking{method: "GET", path: base + p, headers: []string{"If-Range", tag, "Range", "bytes=0-1"}})
+		}
+		add(false, base+p+"?understudy.as_of="+q(time.Now().UTC().Format(time.RFC3339)))
+	}
+	for _, text := range []string{call, recording, message, "sid:" + call, "id:" + call, "-" + call, "-sid:" + call, "NOT id:" + message, number, "number:" + number, "-number:" + number, "to:" + number, "call_sid:" + call, "kind:calls sid:" + call, "id:" + call[:12] + "*", "kind:messages OR " + call} {
+		for _, more := range []string{"", "&facets=true", "&sort=rank&facets=true", "&sort=oldest&limit=3", "&format=jsonl", "&format=xml"} {
+			add(true, "/-/search?q="+q(text)+more)
+		}
+		add(true, "/search?facets=1&q="+q(text), "/search.json?q="+q(text), "/twilio/calls?understudy.q="+q(text)+"&understudy.facets=1")
+		for _, form := range []string{".json", ".csv", ".jsonl"} {
+			add(true, "/twilio/calls"+form+"?understudy.q="+q(text), "/search"+form+"?q="+q(text))
+		}
+	}
+	for _, form := range []string{"", ".json", ".csv", ".jsonl"} {
+		add(true, "/twilio/calls"+form+"?To="+q(number), "/twilio/messages"+form+"?From="+q(number), "/twilio/recordings"+form+"?CallSid="+call, "/twilio/number/"+q(number)+form, "/twilio/calls"+form+"?understudy.facets=1&To="+q(number), "/twilio/call_events"+form+"?CallSid="+call)
+	}
+	for _, one := range []string{"/twilio/calls/" + call, "/twilio/recordings/" + recording, "/twilio/messages/" + message} {
+		add(true, one, one+".json", one+"?understudy.as_of="+q(time.Now().UTC().Format(time.RFC3339)), one+"?understudy.versions=5", one+"?compare=2026-01-01T00:00:00Z..2050-01-01T00:00:00Z")
+		all = append(all, asking{web: true, method: "HEAD", path: one})
+	}
+	add(true, "/-/feed.json?source=twilio&after=0&kind=calls", "/-/feed.json?source=twilio&kind=calls&id="+call, "/twilio/number/"+q(number)+"/"+q("+15005550006"))
+	for _, path := range []string{"/-/erase", "/-/purge"} {
+		all = append(all, asking{web: true, method: "POST", path: path, body: "source=twilio&number=" + q(number)})
+	}
+	return all
+}
+
+func (f *few) say(who string, a asking) (status int, head, body string) {
+	f.Helper()
+	at := f.dropIn
+	if a.web {
+		at = f.web
+	}
+	r, err := ask(a.method, who, at+a.path, a.body, a.headers...)
+	if err != nil {
+		f.Fatalf("%s %s: %v", a.method, a.path, err)
+	}
+	text, err := r.unpacked()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range []string{"Date", "X-Request-Id", "Set-Cookie", "Server-Timing"} {
+		r.header.Del(name)
+	}
+	if r.status == http.StatusOK { // what is there says how old it is, and its tag is of the query it repeats
+		r.header.Del("Age")
+		r.header.Del("ETag")
+	}
+	if strings.HasPrefix(r.header.Get("Content-Type"), "text/html") {
+		r.header.Del("Content-Length") // the page says how long it took
+		text = took.ReplaceAll(text, nil)
+	}
+	return r.status, fmt.Sprint(r.header), string(sealed.ReplaceAll(text, []byte("SEALED")))
+}
+
+var (
+	took   = regexp.MustCompile(`<b>[0-9.]+ (ms|µs|s)</b>`)
+	filed  = regexp.MustCompile(`[0-9]{8}T[0-9]{6}Z`)
+	sealed = regexp.MustCompile(`[-_A-Za-z0-9]{150,}|"(cursor|next)":"[-_A-Za-z0-9]+"`) // a cursor is another one each time
+)
+
+// alike takes the names that were asked for out of an answer, in every length
+// they are shown in.
+func alike(text string, names ...string) string {
+	text = filed.ReplaceAllString(text, "FILED")
+	for _, n := range names {
+		for _, form := range []string{n, url.QueryEscape(n), strings.TrimPrefix(n, "+")} {
+			text = strings.ReplaceAll(text, form, "NAME")
+		}
+		if n[0] == '+' { // as people read it
+			text = strings.NewReplacer("\u00a0", " ").Replace(text)
+			text = strings.ReplaceAll(text, "1 "+n[2:5]+" "+n[5:8]+" "+n[8:], "NAME")
+		}
+		for end := len(n) - 1; end > 6 && n[0] != '+'; end-- {
+			text = strings.ReplaceAll(text, n[:end], "NAME")
+		}
+	}
+	return text
+}
+
+func TestHiddenRows(t *testing.T) {
+	t.Parallel()
+	f := newFew(t)
+	var tags []string
+	for _, p := range []string{"/Calls/" + f.hidden["calls"] + ".json", "/Recordings/" + f.hidden["recordings"] + ".mp3", "/Messages/" + f.hidden["messages"] + ".json", "/Calls/" + f.hidden["calls"] + "/Recordings.json"} {
+		if tag := get(t, f.all, f.dropIn+base+p).header.Get("ETag"); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	if len(tags) < 3 {
+		t.Fatalf("role all learns the tags %v", tags)
+	}
+	names := []string{f.hidden["calls"], f.hidden["recordings"], f.hidden["messages"], f.number}
+	nobody := []string{never("CA"), never("RE"), never("SM"), neverNumber}
+	if strings.HasPrefix(names[2], "MM") {
+		nobody[2] = never("MM")
+	}
+	hidden, unknown := f.about(names[0], names[1], names[2], names[3], tags), f.about(nobody[0], nobody[1], nobody[2], nobody[3], tags)
+	status := map[string]int{}
+	failures := 0
+	fail := func(format string, args ...any) {
+		if failures++; failures < 40 {
+			t.Errorf(format, args...)
+		}
+	}
+	for i, a := range hidden {
+		statusA, headA, bodyA := f.say(f.few, a)
+		statusB, headB, bodyB := f.say(f.few, unknown[i])
+		status[fmt.Sprint(a.web, " ", statusA)]++
+		headA, bodyA, headB, bodyB = alike(headA, names...), alike(bodyA, names...), alike(headB, nobody...), alike(bodyB, nobody...)
+		for _, m := range f.marks {
+			if strings.Contains(headA+bodyA, m) {
+				fail("%s %s %v shows the hidden %s", a.method, a.path, a.headers, m)
+				break
+			}
+		}
+		if statusA != statusB || headA != headB || bodyA != bodyB {
+			fail("%s %s %v\nhidden %d %s\nnever %d %s\n%s", a.method, a.path, a.headers, statusA, headA, statusB, headB, firstDifference([]byte(bodyB), []byte(bodyA)))
+		}
+	}
+	t.Logf("%d questions: %v", len(hidden), status)
+	f.nothing()
+}
+
+// nothing asks what names no record, and finds none that is hidden.
+func (f *few) nothing() {
+	f.Helper()
+	var plain []asking
+	for _, p := range []string{"/", "/index.json", "/search", "/-/stats", "/-/health", "/-/feed.json?source=twilio&after=0&limit=1000", "/-/webhooks", "/-/jobs", "/-/index", "/-/erasures", "/-/search?facets=true&limit=500", "/-/search?format=jsonl", "/-/search?format=xml", "/-/search/saved", "/search?q=&understudy.facets=1"} {
+		plain = append(plain, asking{web: true, method: "GET", path: p})
+	}
+	for _, k := range f.spec.Kinds {
+		for _, form := range []string{"", ".json", ".csv", ".jsonl"} {
+			plain = append(plain, asking{web: true, method: "GET", path: "/twilio/" + k.Name + form}, asking{web: true, method: "GET", path: "/twilio/" + k.Name + form + "?understudy.facets=1"}, asking{web: true, method: "GET", path: "/twilio/" + k.Name + form + "?understudy.sort=sid&understudy.q=-zzz"})
+		}
+		for _, l := range k.Lists {
+			if path := strings.ReplaceAll(l.Path, "{AccountSid}", account); !strings.Contains(path, "{") {
+				plain = append(plain, asking{method: "GET", path: path + "?PageSize=1000"}, asking{method: "GET", path: path + "?PageSize=7"}, asking{method: "GET", path: path + "?understudy.q=-zzz"}, asking{method: "GET", path: path + "?understudy.order=asc"})
+			}
+		}
+	}
+	good := 0
+	for _, a := range plain {
+		status, head, body := f.say(f.few, a)
+		if status == http.StatusOK {
+			good++
+		}
+		if i := slices.IndexFunc(f.marks, func(m string) bool { return strings.Contains(head+body, m) }); i >= 0 {
+			at := strings.Index(body, f.marks[i])
+			f.Errorf("%s shows the hidden %s: %s", a.path, f.marks[i], body[max(0, at-1500):min(len(body), at+300)])
+		}
+		if strings.HasPrefix(a.path, "/-/") && testing.Verbose() {
+			f.Logf("%s: %d %.6000s", a.path, status, body)
+		}
+	}
+	if good < 100 {
+		f.Errorf("only %d of %d answers are good", good, len(plain))
+	}
+}
