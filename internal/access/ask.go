@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"understudy"
@@ -204,6 +205,23 @@ func (f *finder) narrow(w *understudy.Wish, now time.Time) {
 			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field], Any: c.In})
 		}
 	}
+	if n := f.oneNumber(); n != "" && len(w.Terms) < mostTerms {
+		w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Number: n})
+	}
+}
+
+// oneNumber is the number a rule asks for, when it is one alone that a store finds
+// in every form in which the rule does: a whole number, which begins with no zero.
+func (f *finder) oneNumber() string {
+	if len(f.phones) == 0 || f.own || len(f.nums) != 1 {
+		return ""
+	}
+	for n := range f.nums {
+		if len(n) >= 7 && len(n) <= 15 && n[0] != '0' && strings.Trim(n, "0123456789") == "" {
+			return n
+		}
+	}
+	return ""
 }
 
 // settled reports whether all records of a list may be found because the record

@@ -210,7 +210,7 @@ func (f *finder) kindOf(id string) (found *understudy.Kind) {
 // channel ("whatsapp:") it is of; a text that is no number stays as it is.
 func number(text string) string {
 	rest := text
-	if i := strings.IndexByte(text, ':'); i > 0 {
+	if i := strings.IndexByte(text, ':'); i > 0 && !strings.ContainsAny(text[:i], "0123456789+") {
 		rest = text[i+1:]
 	}
 	var buf [24]byte

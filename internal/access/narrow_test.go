@@ -1,0 +1,85 @@
+// Narrow: what a store is told of a rule finds all that the rule finds.
+
+package access_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/store"
+	"understudy/upstream"
+)
+
+// One number is looked up, in whatever form a record has it; several, and own
+// ones, are not.
+func TestNumbersAreLookedUp(t *testing.T) {
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := map[string]*understudy.Spec{"twilio": spec}
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	at, err := spec.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]string{"+1 555 000 0001": "15550000001", "whatsapp:+15550000001": "15550000001", "0155500001": "", "12345": "", access.OwnNumbers: ""} {
+		g, err := access.NewWith(access.Options{
+			Specs: specs, Roles: access.Roles{"r": {"twilio": {"*": "see"}}}, Users: map[string]string{"twilio": "AC00000000000000000000000000000001"},
+			Rows: map[string]map[string]access.RowRules{"r": {"twilio": {"messages": {Numbers: []string{rule}}}}},
+			Own:  func(string, string) bool { return false }, Now: func() time.Time { return now },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
+		var terms []understudy.Term
+		_, _ = g.Page(t.Context(), c, understudy.Ask{Target: at}, func(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
+			terms = a.Wish.Terms
+			return nil, understudy.ErrNotMirrored
+		})
+		if want == "" && len(terms) > 0 || want != "" && (len(terms) != 1 || terms[0].Number != want || terms[0].Field != "") {
+			t.Errorf("%q: the store is told %v", rule, terms)
+		}
+		if want == "" {
+			continue
+		}
+		finds := g.Only(c, "twilio", "messages")
+		found := 0
+		for i, form := range []string{"+15550000001", "1 (555) 000-0001", "15550000001", "+1.555.000.0001", "whatsapp:+15550000001", "rcs:15550000001", "sms2:15550000001", "1/555/0000001", "+25550000001", "client:15550000001x"} {
+			rec := &understudy.Record{Source: "twilio", Kind: "messages", ID: fmt.Sprint("SM", i), Body: fmt.Appendf(nil, `{"sid":"SM%d","from":%q}`, i, form)}
+			if !finds(rec) {
+				continue
+			}
+			found++
+			if !held(t, specs, terms, rec, now) {
+				t.Errorf("%q is found by the rule %q and not by the store", form, rule)
+			}
+		}
+		if found < 7 {
+			t.Errorf("%q finds %d forms", rule, found)
+		}
+	}
+}
+
+// held reports whether a store that has a record finds it by terms.
+func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Term, rec *understudy.Record, now time.Time) bool {
+	t.Helper()
+	db := store.NewMemory(store.Options{Specs: specs, Now: func() time.Time { return now }})
+	shape := specs["twilio"].Kind("messages").Lists[0].Shape
+	page := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", List: true, Shape: shape, Status: 200, At: now, Body: fmt.Appendf(nil, `{"messages":[%s]}`, rec.Body)}
+	page.Rows = []understudy.Row{{ID: rec.ID, Start: 13, End: 13 + len(rec.Body)}}
+	if _, err := db.Save(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	err := db.Seek(t.Context(), understudy.Seek{Source: "twilio", Kinds: []string{"messages"}, Terms: terms}, func(understudy.Found) bool { found = true; return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
