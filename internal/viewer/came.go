@@ -54,7 +54,13 @@ func (q *visit) fidelity(c *came, l HeldList) {
 	}
 	score := 100 * float64(l.Samples-l.Differing) / float64(l.Samples)
 	text := strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", score), "0"), ".")
-	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, the last %s in a row.", text, thousands(l.Samples), thousands(l.Equal))
+	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, %s in a row by now.", text, thousands(l.Samples), thousands(l.Equal))
+	if l.Samples == 1 {
+		c.Score = "Both have been compared once, and said the same."
+		if l.Differing > 0 {
+			c.Score = "Both have been compared once, and differed."
+		}
+	}
 	if l.Field == "" {
 		return
 	}

@@ -36,6 +36,13 @@ type keeper struct {
 	change func(understudy.Ask, *understudy.Answer) (*understudy.Answer, error) // nil: none
 }
 
+// forget drops every page, beside whoever still reads some.
+func (k *keeper) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.pages)
+}
+
 func (k *keeper) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
 	k.mu.Lock()
 	k.asked, k.as = append(k.asked, a.Target.Key.URI), append(k.as, a.AsOf)
@@ -178,7 +185,7 @@ func (h *house) fuzzed(path string) (status int, body, location string) {
 	status, body, head := h.send("GET", path, "", all)
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
-	clear(h.mirror.pages)
+	h.mirror.forget()
 	h.mirror.asked = nil
 	return status, body, head.Get("Location")
 }

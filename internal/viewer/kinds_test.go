@@ -198,7 +198,7 @@ func TestRollup(t *testing.T) {
 	if page := h.page("/twilio/alerts?LogLevel=error", all); strings.Count(page, `<th scope="row">`) != 1 {
 		t.Error("filtered by one level, others are counted")
 	}
-	clear(h.mirror.pages)
+	h.mirror.forget()
 	alerts := func(ages ...time.Duration) func(context.Context, understudy.Fetch) (*understudy.Page, error) {
 		return func(_ context.Context, f understudy.Fetch) (*understudy.Page, error) {
 			var rows []string
@@ -225,7 +225,7 @@ func TestRollup(t *testing.T) {
 	if got := strings.Join(counts(all), "; "); got != "error 1 2 2 3; warning 1 1 2 3; notice 0 0 0 0; debug 0 0 0 0" {
 		t.Errorf("counts are %s", got)
 	}
-	clear(h.mirror.pages)
+	h.mirror.forget()
 	h.mirror.fetch = alerts(m, 2*m, 3*m, 20*m, 30*m, 2*time.Hour)
 	if got := strings.Join(counts(all), "; "); got != "error 2 3 at least 3 at least 3; warning 1 2 at least 3 at least 3; notice 0 0 at least 0 at least 0; debug 0 0 at least 0 at least 0" {
 		t.Errorf("counts of a full page are %s", got)

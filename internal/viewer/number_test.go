@@ -320,7 +320,7 @@ func TestConversation(t *testing.T) {
 		t.Error("before everything")
 	}
 	h.broken("/Calls.json?To", "")
-	clear(h.mirror.pages)
+	h.mirror.forget()
 	page = h.page(at, all)
 	if !regexp.MustCompile(`Calls from .* are not loaded`).MatchString(page) || !strings.Contains(page, `class="turn`) {
 		t.Error("a strand that failed")

@@ -1,0 +1,7 @@
+// Norace: as many as set.
+
+//go:build !race
+
+package search
+
+const raced = false
