@@ -185,7 +185,7 @@ func (h *house) fuzzed(path string) (status int, body, location string) {
 	status, body, head := h.send("GET", path, "", all)
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
-	h.mirror.forget()
+	clear(h.mirror.pages)
 	h.mirror.asked = nil
 	return status, body, head.Get("Location")
 }

@@ -341,7 +341,7 @@ func FuzzQuestion(f *testing.F) {
 			h.viewer.ServeHTTP(w, r)
 			location := w.head.Get("Location")
 			h.mirror.mu.Lock()
-			h.mirror.forget()
+			clear(h.mirror.pages)
 			h.mirror.asked = nil
 			h.mirror.mu.Unlock()
 			if location == "" {
