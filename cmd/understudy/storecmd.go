@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -89,7 +91,11 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	for _, problem := range r.Problems {
 		fmt.Fprintln(p.stdout, problem)
 	}
-	if len(r.Problems) > 0 {
+	indexes := func(problem string) bool { return strings.HasSuffix(problem, "run understudy store rebuild") }
+	switch n := len(r.Problems); {
+	case n > 0 && !slices.ContainsFunc(r.Problems, func(problem string) bool { return !indexes(problem) }):
+		return fmt.Errorf("%d problems found, all in the indexes: understudy store rebuild makes them anew", n)
+	case n > 0:
 		return fmt.Errorf("%d problems found; keep a copy of %s, then let the mirror fill a new folder", len(r.Problems), c.Data)
 	}
 	_, err = fmt.Fprintln(p.stdout, "everything is whole")

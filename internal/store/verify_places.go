@@ -125,13 +125,13 @@ func (v *verifying) terms() error {
 		spot, want := spotOf(standOf(r[2]).at, b.shape), termSum{}
 		for token := range slices.Values(tokens(k.terms, spot, e, func(field string, unix int64) {
 			if s, ok := spans[spanName{b.shape, field}]; !ok || s.with(unix) != s {
-				v.problem("record %d (%s): a time in %s lies outside of those that are looked for", e.record, e.id, strings.TrimPrefix(field, nearName("")))
+				v.problem("record %d (%s): a time in %s lies outside of those that are looked for; run understudy store rebuild", e.record, e.id, strings.TrimPrefix(field, nearName("")))
 			}
 		})) {
 			want.add(token)
 		}
 		if indexed[spot] != want {
-			v.problem("record %d (%s): it is found by %d terms, which are not the %d it has", e.record, e.id, indexed[spot].n, want.n)
+			v.problem("record %d (%s): it is found by %d terms, which are not the %d it has; run understudy store rebuild", e.record, e.id, indexed[spot].n, want.n)
 		}
 		delete(indexed, spot)
 		if v.enough() {
@@ -146,7 +146,7 @@ func (v *verifying) terms() error {
 		if v.enough() {
 			break
 		}
-		v.problem("terms are kept of a record at %d, where none is", positionOf(spot))
+		v.problem("terms are kept of a record at %d, where none is; run understudy store rebuild", positionOf(spot))
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func (q *visit) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPla
 		return notes
 	}
 	if held := q.v.snapshots.of(q, s).Kinds[k.Name]; !held.Complete {
-		note := "Not all " + k.Title + " are held here; those that are were looked at"
+		note := k.Title + " are not all held here; those that are were looked at"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"
 		}
