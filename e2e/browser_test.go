@@ -274,7 +274,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.open("/twilio/calls")
 	b.do(openAll)
 	var order []string
-	for range 80 {
+	for len(order) < 300 { // with everything unfolded: each filter and each value to narrow by is a stop
 		b.do(chromedp.KeyEvent(kb.Tab))
 		at := eval[string](b, focus)
 		if at == "" {
@@ -289,9 +289,12 @@ func TestBrowserKeyboard(t *testing.T) {
 		if !eval[bool](b, `(() => { if (document.activeElement.matches("[type^=date]")) return true; const s = getComputedStyle(document.activeElement); return s.outlineStyle !== "none" && s.outlineWidth !== "0px" || s.boxShadow !== "none" })()`) {
 			t.Errorf("%s has the focus, and nothing shows it", at)
 		}
+		if strings.HasPrefix(at, "a /twilio/calls/CA") {
+			break
+		}
 	}
 	position := -1
-	for _, want := range []string{"#main", "a / ", "/twilio/calls", "/twilio/messages", "button", "input q", "select zone", "summary", "Status", "PageSize", "button", "/twilio/calls/CA"} {
+	for _, want := range []string{"#main", "a / ", "/twilio/calls", "/twilio/messages", "button", "input q", "select zone", "#rows", "summary", "Status", "PageSize", "button", "/twilio/calls/CA"} {
 		found := -1
 		for i := position + 1; i < len(order); i++ {
 			if strings.Contains(order[i], want) {
@@ -309,6 +312,18 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	if at := eval[string](b, `document.activeElement.id`); at != "main" {
 		t.Errorf("the skip link leads to %q", at)
+	}
+	// The next one leads past filters and values, also where all are unfolded.
+	for _, path := range []string{"/search?q=kind:calls&facets=1", "/twilio/calls"} {
+		b.open(path)
+		b.do(openAll, chromedp.Focus(chromedp.CSS(`.skip`)), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
+		if at := eval[string](b, focus); !strings.Contains(at, "#rows") {
+			t.Errorf("%s: after the skip link comes %q", path, at)
+		}
+		b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
+		if at := eval[string](b, focus); !strings.HasPrefix(at, "a /twilio/calls/CA") {
+			t.Errorf("%s: past the filters comes %q", path, at)
+		}
 	}
 	// A record opens from the keyboard alone.
 	b.do(chromedp.Focus(chromedp.CSS(`tbody a[href^="/twilio/calls/CA"]`)))
@@ -390,13 +405,13 @@ func TestBrowserTimezone(t *testing.T) {
 			t.Errorf("a time is %s (%v), want one in +03:30: %v", s, err, at)
 		}
 	}
-	b.do(openAll, chromedp.SetValue(chromedp.CSS(`input[name="StartTime<"]`), "2026-05-20T12:00"))
-	b.follow(chromedp.Submit(chromedp.CSS(`input[name="StartTime<"]`)))
+	b.do(openAll, chromedp.SetValue(chromedp.CSS(`.filters input[name="StartTime<"]`), "2026-05-20T12:00"))
+	b.follow(chromedp.Submit(chromedp.CSS(`.filters input[name="StartTime<"]`)))
 	address, err := url.Parse(eval[string](b, `location.href`))
 	if err != nil || address.Query().Get("StartTime<") != "2026-05-20T08:30:00Z" {
 		t.Errorf("12:00 in Tehran is asked as %v", address)
 	}
-	if shown := eval[string](b, `document.querySelector('input[name="StartTime<"]').value`); shown != "2026-05-20T12:00" {
+	if shown := eval[string](b, `document.querySelector('.filters input[name="StartTime<"]').value`); shown != "2026-05-20T12:00" {
 		t.Errorf("and shown again as %s", shown)
 	}
 	limit := time.Date(2026, 5, 20, 8, 30, 0, 0, time.UTC)

@@ -193,6 +193,7 @@ func (q *visit) foundList(ask *question) error {
 		rows = append(rows, h.row)
 	}
 	p.Table = q.table(s, p.Heading, q.chosen(ask), rows)
+	p.Table.ID = rowsID
 	q.sortable(ask, &p.Table)
 	p.Came = q.came(ask)
 	p.Found, p.Counts = q.foundNotes(result, q.source, q.kind), counted()

@@ -121,6 +121,7 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 		caption += ", newest first"
 	}
 	p.Table = q.table(s, caption, q.chosen(ask), rows)
+	p.Table.ID = rowsID
 	q.sortable(ask, &p.Table)
 	p.Live = q.live(ask)
 	if ask.target.First && q.asOf.at.IsZero() {

@@ -12,6 +12,7 @@ import (
 
 // table is what the template "table" shows.
 type table struct {
+	ID      string // of its rows, where a link leads to them; "" among other tables
 	Caption string
 	Columns []*column
 	Heads   []heading
@@ -19,6 +20,9 @@ type table struct {
 	Wide    bool // more columns than fit any screen; the table scrolls in its box
 	Many    bool // more than fit a middling one; cells may take two lines there
 }
+
+// rowsID names the rows of a list, for the link that leads past its filters.
+const rowsID = "rows"
 
 // heading is the head of a column.
 type heading struct {
