@@ -15,6 +15,7 @@ import (
 // one version costs, as sweeps find changes: page by page. 5,000 calls (fewer under the race detector),
 // a hundred thousand with UNDERSTUDY_PROVE=1.
 func TestBytesPerChange(t *testing.T) {
+	t.Parallel()
 	records := changed
 	if os.Getenv("UNDERSTUDY_PROVE") != "" {
 		records = 100_000

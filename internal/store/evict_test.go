@@ -87,6 +87,7 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 
 // A limit that was lowered makes room at the next start.
 func TestALoweredLimitMakesRoom(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(inMemory(t), "understudy.db")
 	var c clock
 	db := limited(t, path, 0, c.Now)

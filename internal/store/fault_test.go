@@ -128,6 +128,7 @@ func TestWaitingToSaveHasADeadline(t *testing.T) {
 // Damage is an error that names the page or the record, never a wrong body,
 // and Verify finds it.
 func TestDamageIsFound(t *testing.T) {
+	t.Parallel()
 	for _, damage := range []string{
 		"UPDATE block SET body = randomblob(length(body)) WHERE number = 3",
 		"UPDATE block SET body = substr(body, 1, length(body) - 7) WHERE number = 3",

@@ -67,6 +67,7 @@ func TestKilledChild(t *testing.T) {
 }
 
 func TestKillNine(t *testing.T) {
+	t.Parallel()
 	kills := 20
 	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
 		kills = n

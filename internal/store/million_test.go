@@ -15,6 +15,7 @@ import (
 // TestBytesPerRecord holds the store to at most 550 bytes per record, pages
 // and indexes and all: on 10,000 records always, on a million with UNDERSTUDY_PROVE=1.
 func TestBytesPerRecord(t *testing.T) {
+	t.Parallel()
 	records := 10_000
 	if os.Getenv("UNDERSTUDY_PROVE") != "" {
 		records = 1_000_000

@@ -102,6 +102,7 @@ func TestOlderFile(t *testing.T) {
 // of before there were words: by terms its records are found at once, by words
 // once the index is filled, also when that was broken off.
 func TestOlderFileIsFound(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (path string, records int){
 		"of before places": func(t *testing.T) (string, int) { return older(t), 58 },
 		"of before words": func(t *testing.T) (string, int) {

@@ -5,11 +5,11 @@
 
 package store_test
 
-const walked = 3_000
+const walked = 1_500
 
 // crowded is the share of random histories near a limit, and changed how many
 // calls change in the test of density.
 const (
-	crowded = 4
+	crowded = 6
 	changed = 2_000
 )

@@ -117,6 +117,7 @@ func (w *wire) advance(body string) {
 }
 
 func TestWalkOverTheWire(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
 		seed = n
@@ -167,7 +168,7 @@ func TestWalkOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d records, %d versions, %d pages, %d changes: %.0f bytes per record", st.Records, st.Versions, st.Pages, st.Changes, st.PerRecord)
-	if st.PerRecord > 550 {
+	if most := 550.0; st.PerRecord > most && walked == 10_000 { // of few records the first blocks and pages weigh more
 		t.Errorf("%.0f bytes per record", st.PerRecord)
 	}
 }

@@ -30,6 +30,7 @@ func openDB(t testing.TB, path string) *store.DB {
 }
 
 func TestDB(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t testing.TB) storetest.Store { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
 }
 

@@ -36,6 +36,7 @@ func tokenOf(shape uint16, field, value string) string {
 // TestTermsLeave changes a number many records have, lets one go and erases
 // another: then no byte of their numbers' hashes is in the files.
 func TestTermsLeave(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	db := openDB(t, path)
 	numbers := []string{"+491711111111", "+491722222222", "+491733333333"}

@@ -31,6 +31,7 @@ func size(t *testing.T, path string, db *store.DB) int64 {
 // Pages refer to records, so a walk at another page size adds little: < 5 % of
 // the file each. Between the walks calls change, and some go.
 func TestWalkAtThreePageSizes(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	w := storetest.NewWorld(1, walked)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -65,6 +65,7 @@ func wholeWords(t testing.TB, db *DB) {
 // Erased words are in no byte of the file, those included by which the pages of
 // the index are found.
 func TestErasedWordsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	db := openWords(t, path)
 	const n = 3000
@@ -128,6 +129,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 // What the index lacks or has too much is told of by verify, and made right by a
 // rebuild.
 func TestWordsVerifiedAndRebuilt(t *testing.T) {
+	t.Parallel()
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
 	saveMessages(t, db, 0, 1500)
 	wholeWords(t, db)
@@ -169,6 +171,7 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 // A rebuild that is broken off goes on later, by which time records have come,
 // changed and gone.
 func TestRebuildInterrupted(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	db := openWords(t, path)
 	saveMessages(t, db, 0, 1200)
