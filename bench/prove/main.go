@@ -111,27 +111,42 @@ func (s session) run(ctx context.Context, parts []part) error {
 	return nil
 }
 
-// runPart runs one part with its output in a log.
+// runPart runs one part with its output in a log, as often as it says or as
+// there is time for. The first round that fails is the last.
 func runPart(ctx context.Context, dir string, p part) result {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
+	began := time.Now()
+	r := result{Date: began.UTC(), OK: true}
+	var all []byte
+	round := 0
+	for r.OK && round < max(p.rounds, 1) && (round == 0 || time.Since(began) < p.within) {
+		out, err := p.run(ctx, dir)
+		all = append(all, out...)
+		round++
+		r.OK = err == nil && (p.bad == nil || !p.bad.Match(out))
+		r.Detail = p.detail(out)
+	}
+	r.Took = time.Since(began)
+	if p.rounds > 1 {
+		r.Detail = fmt.Sprintf("round %d of %d: %s", round, p.rounds, r.Detail)
+	}
+	if !r.OK && ctx.Err() != nil {
+		r.Detail = fmt.Sprintf("not done after %v", p.limit)
+	}
+	log := filepath.Join(dir, ".cache", "prove", strings.NewReplacer("/", "_", " ", "_").Replace(p.name)+".log")
+	if err := os.WriteFile(log, all, 0o644); err != nil {
+		r.Detail += "; " + err.Error()
+	}
+	return r
+}
+
+// run runs the command once.
+func (p part) run(ctx context.Context, dir string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
 	cmd.Dir = filepath.Join(dir, p.dir)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
-	began := time.Now()
-	out, err := cmd.CombinedOutput()
-	r := result{Date: began.UTC(), Took: time.Since(began), OK: err == nil, Detail: p.detail(out)}
-	if err != nil && ctx.Err() != nil {
-		r.Detail = fmt.Sprintf("not done after %v", p.limit)
-	}
-	if p.bad != nil && p.bad.Match(out) {
-		r.OK = false
-	}
-	log := filepath.Join(dir, ".cache", "prove", strings.NewReplacer("/", "_", " ", "_").Replace(p.name)+".log")
-	if werr := os.WriteFile(log, out, 0o644); werr != nil {
-		r.Detail += "; " + werr.Error()
-	}
-	return r
+	return cmd.CombinedOutput()
 }

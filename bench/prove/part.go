@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,6 +28,8 @@ type part struct {
 	env     []string
 	usual   time.Duration // how long it takes, before that is known
 	limit   time.Duration // when it is given up
+	rounds  int           // how often it is run, 0 as once
+	within  time.Duration // no round is begun after this
 	bad     *regexp.Regexp
 	tell    *regexp.Regexp // the line worth keeping
 }
@@ -46,7 +49,8 @@ func (p part) detail(out []byte) string {
 // Full counts. The environment may say otherwise.
 const (
 	fuzzTime     = "2m"
-	races        = "20"
+	races        = "20" // or as many as begin within racing
+	racing       = 20 * time.Minute
 	checks       = "1000" // rapid's own default is 100
 	kills        = "200"
 	workerKills  = "1000"
@@ -85,6 +89,10 @@ func find(ctx context.Context, root string) ([]part, error) {
 			return nil, err
 		}
 		packages = append(packages, p)
+	}
+	rounds, err := strconv.Atoi(or("PROVE_RACES", races))
+	if err != nil || rounds < 1 {
+		return nil, fmt.Errorf("PROVE_RACES must be a number from 1, not %q", os.Getenv("PROVE_RACES"))
 	}
 	random := withRapid(packages)
 	var kill, property, fuzz, race []part
@@ -131,7 +139,8 @@ func find(ctx context.Context, root string) ([]part, error) {
 		}
 		race = append(race, part{
 			name: "race " + p.short(), usual: 5 * time.Minute, limit: time.Hour,
-			command: test("-race", "-count="+or("PROVE_RACES", races), "-shuffle=on", "-timeout=1h"), tell: ok,
+			rounds: rounds, within: racing,
+			command: test("-race", "-count=1", "-shuffle=on", "-timeout=30m"), tell: ok,
 		})
 	}
 	killServer := part{

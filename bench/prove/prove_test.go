@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
+	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, lists e2e TestListsFromRecords, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -120,5 +120,35 @@ func TestGoesOnWhereItStopped(t *testing.T) {
 		if !strings.Contains(string(report), "\n"+p.name+" ") {
 			t.Errorf("the report leaves out %s:\n%s", p.name, report)
 		}
+	}
+}
+
+// What is run several times ends with the first round that fails, and begins
+// none after its time.
+func TestRounds(t *testing.T) {
+	root := made(t)
+	if _, err := openKeep(root); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(root, "log")
+	count := func(fail string, within time.Duration) (result, int) {
+		t.Helper()
+		_ = os.Remove(log)
+		p := part{name: "rounds", command: []string{"sh", "-c", "echo x >>" + log + "; echo seen; test $(wc -l <" + log + ") != " + fail}, limit: time.Minute, rounds: 4, within: within, tell: anyLine}
+		r := runPart(t.Context(), root, p)
+		data, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, strings.Count(string(data), "x")
+	}
+	if r, n := count("9", time.Minute); !r.OK || n != 4 || r.Detail != "round 4 of 4: seen" {
+		t.Errorf("%d rounds: %+v", n, r)
+	}
+	if r, n := count("2", time.Minute); r.OK || n != 2 {
+		t.Errorf("the second failed; %d rounds: %+v", n, r)
+	}
+	if r, n := count("9", 0); !r.OK || n != 1 {
+		t.Errorf("no time for a second; %d rounds: %+v", n, r)
 	}
 }
