@@ -2,7 +2,10 @@
 
 package words
 
-import "unicode"
+import (
+	"unicode"
+	"unicode/utf8"
+)
 
 // class is what a character is to cutting.
 type class uint8
@@ -76,6 +79,9 @@ func classOf(r rune) class {
 			return letter
 		case within(r, spaceless):
 			return single
+		}
+		if first, _ := utf8.DecodeRuneInString(to); within(first, spaceless) {
+			return single // such as a character in a circle
 		}
 		return letter
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"understudy/kit/words"
@@ -71,7 +72,20 @@ func TestLongWord(t *testing.T) {
 }
 
 var seeds = []string{"", "Hello, World!", "Straße", "İstanbul", "Éclair e\u0301", "مُحَمَّد", "שָׁלוֹם", "क़लम", "สวัสดี", "東京tower", "ｶﾞｯ", "\u1112\u1161\u11ab",
-	"👩‍💻👍🏽🇩🇪🇫", "\u200d👍\u200d\u200d", "a\xff\u0301b", "\u3099", "ﬃ\u0345", "\U000e0041", "\u1e9e\u0130", "가\u11a8\u11a8"}
+	"👩‍💻👍🏽🇩🇪🇫", "0㊂", "\u200d👍\u200d\u200d", "a\xff\u0301b", "\u3099", "ﬃ\u0345", "\U000e0041", "\u1e9e\u0130", "가\u11a8\u11a8"}
+
+// Every character, by itself and between others, folds to words that fold to
+// themselves.
+func TestEveryCharacter(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		text := "0" + string(r) + "三" + string(r) + "a"
+		for _, w := range words.Fold(text) {
+			if again := words.Fold(w); len(again) != 1 || again[0] != w {
+				t.Errorf("%+q: %+q folds to %+q", text, w, again)
+			}
+		}
+	}
+}
 
 // What holds for any text: words are in order, folded ones fold to themselves,
 // ASCII in them is lower-case letters and digits, a word is found in
