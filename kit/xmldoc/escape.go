@@ -72,6 +72,9 @@ func (w *Writer) escape(text string, special *[256]uint8) {
 		for cut > stretch-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
 			cut--
 		}
+		if cut == stretch-utf8.UTFMax { // no character reaches so far: what is here is none
+			cut = stretch
+		}
 		w.append(text[:cut], special)
 		text = text[cut:]
 		w.drain()
