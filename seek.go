@@ -40,7 +40,10 @@ type Seek struct {
 // than what fulfils it, never less: a receiver that must be exact looks at the
 // body.
 type Term struct {
-	Field string // dotted; with Number it may be "": any field of class phone
+	// Field is dotted. It may be "" with Number, which means any field of class
+	// phone, and with From and To: the time of the record's clock or, while it has
+	// none, that of its kind's order.
+	Field string
 	// Any are the values, decoded, one of which the field has. A boolean is
 	// "true" or "false"; null and the empty text cannot be asked for.
 	Any []string

@@ -41,9 +41,8 @@ type leaf struct {
 	in   map[*sight]string
 	test func(c *candidate, field string) bool // nil: words decide
 	// What a store can be asked for it; the zero values: nothing.
-	term     *understudy.Term // its Field is put in when all kinds call it the same
-	clock    bool             // from and to bound the time of the kind's clock
-	from, to int64            // [from, to) in Unix seconds, 0 = open
+	term  *understudy.Term
+	every bool // the term is of a field each kind has; else Field is put in when all call it the same
 }
 
 // query is a tree bound to what a caller sees.

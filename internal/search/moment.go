@@ -176,10 +176,8 @@ func (b *binder) timed(l *leaf, in map[*sight]string) {
 		return
 	}
 	types := make(map[*sight]string, len(in))
-	clock := len(in) > 0
 	for s, name := range in {
 		types[s] = s.kind.Field(name).Type
-		clock = clock && name == s.kind.Clock && s.kind.Order == ""
 	}
 	l.test = func(c *candidate, field string) bool {
 		text, ok := c.value(field)
@@ -189,11 +187,12 @@ func (b *binder) timed(l *leaf, in map[*sight]string) {
 		t := understudy.Unix(types[c.sight], []byte(text))
 		return t != 0 && within(t, spans)
 	}
-	l.bounds(spans, clock)
+	l.term = around(spans)
 }
 
-// bounds says what a store can be asked of a time: the span around all spans.
-func (l *leaf) bounds(spans []span, clock bool) {
+// around is what a store can be asked of a time: the span around all spans; nil:
+// nothing.
+func around(spans []span) *understudy.Term {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range spans {
 		from, to = min(from, s.from), max(to, s.to)
@@ -204,12 +203,10 @@ func (l *leaf) bounds(spans []span, clock bool) {
 	if to == math.MaxInt64 || to < 0 {
 		to = 0
 	}
-	switch {
-	case clock:
-		l.clock, l.from, l.to = true, from, to
-	case from != 0 && to != 0:
-		l.term = &understudy.Term{From: from, To: to}
+	if from == 0 && to == 0 {
+		return nil
 	}
+	return &understudy.Term{From: from, To: to}
 }
 
 // date binds date and age: the time of a record's clock or, while it has none,
@@ -245,7 +242,7 @@ func (b *binder) date(n *node, scope []*sight) *leaf {
 		t := c.clock()
 		return t != 0 && within(t, spans)
 	}
-	l.bounds(spans, true)
+	l.term, l.every = around(spans), true
 	return l
 }
 

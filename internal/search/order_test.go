@@ -177,6 +177,36 @@ func TestCursorDuringArrivals(t *testing.T) {
 	})
 }
 
+// A record is found by its own time, however long after it was first seen that
+// was set, and by no other.
+func TestTimesSetLater(t *testing.T) {
+	eachStore(t, func(t *testing.T, r *rig) {
+		const id = "SM0000000000000000000000000000beef"
+		made, sent := epoch.Add(time.Hour), epoch.AddDate(0, 0, 30)
+		put := func(sent string) {
+			r.put("Messages", fmt.Sprintf(`{"sid":%q,"date_created":%q,"date_sent":%s,"status":"scheduled","body":"zanzibar"}`, id, made.Format(time.RFC1123Z), sent))
+		}
+		look := func(text string) (found bool) {
+			return slices.Contains(r.all("all", understudy.SearchAsk{Text: text, Limit: 100}), "messages/"+id)
+		}
+		madeOn, sentOn := "date:"+made.Format(time.DateOnly), "date:"+sent.Format(time.DateOnly)
+		put("null")
+		if !look(madeOn) || look(sentOn) || !look("age<1h "+madeOn) || look("date_sent>2020") {
+			t.Error("a message that is not sent yet is not found by when it was made")
+		}
+		put(strconv.Quote(sent.Format(time.RFC1123Z)))
+		for text, want := range map[string]bool{
+			madeOn: false, sentOn: true, "zanzibar " + sentOn: true, "kind:messages,calls " + sentOn: true, "date_sent:" + sent.Format(time.DateOnly): true,
+			"date_sent>" + made.AddDate(0, 0, 29).Format(time.DateOnly): true, "date:.." + made.Format(time.DateOnly) + " zanzibar": false, "date_created:" + made.Format(time.DateOnly): true,
+			"(" + sentOn + " OR status:failed) zanzibar": true, "-" + sentOn + " zanzibar": false,
+		} {
+			if look(text) != want {
+				t.Errorf("%s: found %v, want %v", text, !want, want)
+			}
+		}
+	})
+}
+
 func TestCursorsAreOfOneSearch(t *testing.T) {
 	r := newRig(t, memory, true)
 	a := understudy.SearchAsk{Text: "kind:calls", Limit: 5}

@@ -10,10 +10,6 @@ import (
 	"understudy/kit/words"
 )
 
-// slack widens the bounds of a time: a record keeps the place it was first seen
-// at, and its clock may have been set later. In seconds.
-const slack = 2 * 86400
-
 // maxBranches bounds the questions one OR is divided into.
 const maxBranches = 24
 
@@ -113,9 +109,6 @@ func (c *cond) ask(source string, about []*sight) question {
 		if p.leaf == nil {
 			continue
 		}
-		if p.leaf.clock {
-			q.bound(p.leaf.from, p.leaf.to)
-		}
 		if t := p.leaf.asked(about); t != nil {
 			q.Terms = append(q.Terms, *t)
 		}
@@ -124,24 +117,14 @@ func (c *cond) ask(source string, about []*sight) question {
 	return q
 }
 
-// bound narrows the time of the places.
-func (q *question) bound(from, to int64) {
-	if from != 0 {
-		q.From = max(q.From, from-slack, 1)
-	}
-	if to != 0 && (q.To == 0 || to+slack < q.To) {
-		q.To = to + slack
-	}
-}
-
 // asked is the leaf's term for some kinds, nil when there is none they share.
 func (l *leaf) asked(about []*sight) *understudy.Term {
 	if l.term == nil {
 		return nil
 	}
 	t := *l.term
-	if l.node.name == numberName && t.Number != "" {
-		return &t // any field of class phone
+	if l.every {
+		return &t
 	}
 	for i, s := range about {
 		if field := l.in[s]; i > 0 && field != t.Field || field == "" {

@@ -130,7 +130,7 @@ func (b *binder) number(n *node, scope []*sight) *leaf {
 		return false
 	}
 	if len(values) == 1 {
-		l.term = &understudy.Term{Number: values[0].text}
+		l.term, l.every = &understudy.Term{Number: values[0].text}, true
 	}
 	return l
 }

@@ -47,7 +47,7 @@ func checkTerm(t *understudy.Term) error {
 	switch {
 	case ways != 1:
 		return fmt.Errorf("it asks for values, for a number or for a time")
-	case t.Field == "" && t.Number == "":
+	case t.Field == "" && len(t.Any) > 0:
 		return fmt.Errorf("it names no field")
 	case len(t.Any) > MaxValues:
 		return fmt.Errorf("it has more than %d values", MaxValues)
@@ -80,6 +80,9 @@ func fulfils(q *understudy.Seek, kind *understudy.Kind, parent string, body []by
 
 // has reports whether a body has what a term asks for.
 func has(t *understudy.Term, kind *understudy.Kind, body []byte, doc jsonspan.Value) bool {
+	if t.Field == "" && t.Number == "" {
+		return during(t, ownTime(kind, body, doc))
+	}
 	if t.Field == "" {
 		for _, f := range phones(kind) {
 			if numberIs(t.Number, valueText(body, doc, f.Name)) {
@@ -105,8 +108,38 @@ func has(t *understudy.Term, kind *understudy.Kind, body []byte, doc jsonspan.Va
 	if !ok || f == nil {
 		return false
 	}
-	at := timeOfValue(f.Type, body, v)
+	return during(t, timeOfValue(f.Type, body, v))
+}
+
+// during reports whether a time, 0 for none, is in a term's.
+func during(t *understudy.Term, at int64) bool {
 	return at != 0 && (t.From == 0 || at >= t.From) && (t.To == 0 || at < t.To)
+}
+
+// ownTime is the time of a record's clock or, while it has none, of its kind's
+// order; 0: none.
+func ownTime(kind *understudy.Kind, body []byte, doc jsonspan.Value) int64 {
+	for _, f := range ownTimes(kind) {
+		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
+			if at := timeOfValue(f.Type, body, v); at != 0 {
+				return at
+			}
+		}
+	}
+	return 0
+}
+
+// ownTimes are the fields a kind's records tell their own time in.
+func ownTimes(kind *understudy.Kind) (fields []*understudy.Field) {
+	if kind == nil {
+		return nil
+	}
+	for _, name := range []string{kind.Clock, kind.Order} {
+		if f := kind.Field(name); f != nil {
+			fields = append(fields, f)
+		}
+	}
+	return fields
 }
 
 // phones are the fields of a kind that hold numbers.

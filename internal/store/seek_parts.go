@@ -18,11 +18,11 @@ type shapePlan struct {
 	parts []part
 }
 
-// part is what one term says: a record has one of the words, or its time is in
-// the window.
+// part is what one term says: a record has one of the words, or one of its times
+// is in its window.
 type part struct {
-	words  []string
-	window *asked // nil: no time is asked for
+	words   []string
+	windows []asked // none: no time is asked for
 }
 
 // asked is a time asked for: in [from, to), 0 = open.
@@ -50,7 +50,7 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 			if none {
 				return true
 			}
-			if p.exact = p.exact && exact; len(says.words) > 0 || says.window != nil {
+			if p.exact = p.exact && exact; len(says.words) > 0 || len(says.windows) > 0 {
 				one.parts = append(one.parts, says)
 			}
 		}
@@ -68,6 +68,17 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Term) (says part, exact, none bool) {
 	add := func(field, value string) {
 		says.words = append(says.words, string(appendToken(nil, s.number, field, value)))
+	}
+	if t.Field == "" && t.Number == "" {
+		fields := ownTimes(k.spec)
+		for _, f := range fields {
+			i := slices.IndexFunc(k.terms, func(of termField) bool { return of.name == f.Name && of.way == termTime })
+			if i < 0 {
+				return part{}, false, false
+			}
+			says.windows = append(says.windows, k.terms[i].window(s, t))
+		}
+		return says, false, len(fields) == 0
 	}
 	if t.Field == "" {
 		fields := phones(k.spec)
@@ -93,8 +104,7 @@ func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Term) (says part, exac
 	}
 	switch f := &k.terms[i]; {
 	case f.way == termTime && (t.From != 0 || t.To != 0):
-		says.window = &asked{far: spanName{s.number, f.name}, near: spanName{s.number, f.near}, from: t.From, to: t.To}
-		return says, false, false
+		return part{windows: []asked{f.window(s, t)}}, false, false
 	case f.way == termTime || t.From != 0 || t.To != 0:
 		return says, false, false
 	case f.way == termNumber && t.Number != "":
@@ -111,6 +121,11 @@ func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Term) (says part, exac
 		add(k.terms[i].name, value)
 	}
 	return says, exact, false
+}
+
+// window is the time a term asks for of a field, in a shape.
+func (f *termField) window(s *shapeRow, t *understudy.Term) asked {
+	return asked{far: spanName{s.number, f.name}, near: spanName{s.number, f.near}, from: t.From, to: t.To}
 }
 
 // within are the first and the last position at which a record may stand whose
@@ -183,7 +198,7 @@ func (w *asked) words(s *spans) (words []string) {
 func (s *shapePlan) match() string {
 	var all []string
 	for _, p := range s.parts {
-		if p.window == nil {
+		if len(p.windows) == 0 {
 			all = append(all, "("+strings.Join(p.words, " OR ")+")")
 		}
 	}
@@ -192,7 +207,7 @@ func (s *shapePlan) match() string {
 
 // alone reports that one match is all there is to look for.
 func (s *shapePlan) alone() (match string, alone bool) {
-	if slices.ContainsFunc(s.parts, func(p part) bool { return p.window != nil }) {
+	if slices.ContainsFunc(s.parts, func(p part) bool { return len(p.windows) > 0 }) {
 		return "", false
 	}
 	return "(" + s.match() + ")", true
@@ -208,15 +223,17 @@ func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan) stream {
 		streams = append(streams, c.placeSpots(k.number, s.shape.number, up))
 	}
 	for _, one := range s.parts {
-		if one.window == nil {
+		if len(one.windows) == 0 {
 			continue
 		}
 		var either []stream
-		if first, last, none := one.window.within(&p.db.spans); !none {
-			either = append(either, between(up, first, last))
-		}
-		if words := one.window.words(&p.db.spans); len(words) > 0 {
-			either = append(either, c.matchSpots(strings.Join(words, " OR "), up))
+		for i := range one.windows {
+			if first, last, none := one.windows[i].within(&p.db.spans); !none {
+				either = append(either, between(up, first, last))
+			}
+			if words := one.windows[i].words(&p.db.spans); len(words) > 0 {
+				either = append(either, c.matchSpots(strings.Join(words, " OR "), up))
+			}
 		}
 		if len(either) == 0 {
 			return &listed{up: up}

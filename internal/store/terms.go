@@ -36,13 +36,13 @@ type termField struct {
 const parentTerm = "^parent"
 
 // termFields are the fields of a kind that can be asked for exactly: what its
-// lists' filters look at, what is one of few values, links, numbers, and what
-// every path of the API names.
+// lists' filters look at, its own time, what is one of few values, links,
+// numbers, and what every path of the API names.
 func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termField) {
 	if kind == nil {
 		return nil
 	}
-	wanted := map[string]bool{}
+	wanted := map[string]bool{kind.Clock: true, kind.Order: true}
 	for _, l := range kind.Lists {
 		for _, f := range l.Filters {
 			wanted[f.Field] = true

@@ -43,6 +43,9 @@ func terms(_ *testing.T, s *seeker) {
 		{ask(understudy.Term{Field: "end_time", From: Epoch.Unix() + 86_400}), "3"},
 		{ask(understudy.Term{Field: "end_time", To: Epoch.Unix() + 50}), "2"},
 		{ask(understudy.Term{Field: "end_time", To: Epoch.Unix() + 51}), "1 2"},
+		{ask(understudy.Term{From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
+		{understudy.Seek{Source: Source, Terms: []understudy.Term{{To: Epoch.Unix() + 41}}}, "2"},
+		{ask(understudy.Term{From: Epoch.Unix() + 51}, understudy.Term{Field: "status", Any: []string{"completed"}}), "3"},
 		{ask(understudy.Term{Field: "nothing", Any: []string{"x"}}), ""},
 		{ask(understudy.Term{Field: "sid", Any: []string{sid(2)}}), "2"},
 	} {
@@ -320,10 +323,7 @@ func (w *listing) window() {
 	if len(w.rows) == 0 {
 		return
 	}
-	field, ended := "start_time", w.rng.IntN(2) == 0
-	if ended {
-		field = "end_time"
-	}
+	field := []string{"start_time", "end_time", ""}[w.rng.IntN(3)]
 	one := w.rows[w.rng.IntN(len(w.rows))]
 	t := understudy.Term{Field: field, From: one.start + int64(w.rng.IntN(5)) - 2}
 	if one.start == 0 {
@@ -340,8 +340,11 @@ func (w *listing) window() {
 	var all, busy []int
 	for _, r := range w.rows {
 		when := r.start
-		if ended {
+		switch {
+		case field == "end_time":
 			when = r.ended()
+		case field == "" && when == 0: // of its clock or else of its order
+			when = r.created
 		}
 		if when == 0 || when < t.From || t.To != 0 && when >= t.To {
 			continue
