@@ -100,6 +100,7 @@ type dress struct {
 	policy   policy
 	viewer   *viewer.Viewer
 	proxies  map[string]*proxy.Proxy // by source
+	over     chan struct{}           // closed when it is replaced
 }
 
 // Close ends what the viewer does by itself.
@@ -114,7 +115,8 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		},
 		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Index: h.index, Token: h.plan.dir.token,
 	})
-	found, err := h.searcher(cfg, p)
+	over := make(chan struct{})
+	found, err := h.searcher(cfg, p, over)
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +126,13 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(),
+		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(), Over: over,
 		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &dress{policy: p, viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
+	d := &dress{policy: p, viewer: v, over: over, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
@@ -152,8 +154,12 @@ func (h *house) seesAll(c understudy.Caller) bool {
 }
 
 // wear puts handlers on the faces. Requests under way end with the former
-// ones; the former viewer is closed after its last.
+// ones, but for exports, which may take long: those are broken off and say so.
+// The former viewer is closed after its last.
 func (h *house) wear(d *dress) {
+	if h.worn != nil {
+		close(h.worn.over)
+	}
 	h.worn = d
 	h.proxies.Store(&d.proxies)
 	for i, f := range h.faces {

@@ -11,15 +11,19 @@ import (
 	"understudy"
 )
 
-// errStalled: the store came no further.
-var errStalled = errors.New("nothing more could be read for too long")
+// errStalled: the store came no further. errOver: who may see what is another
+// matter by now.
+var (
+	errStalled = errors.New("nothing more could be read for too long")
+	errOver    = errors.New("the settings were read again")
+)
 
 // Export calls each with every match as the caller sees it, newest first or,
 // with the sort "oldest", oldest first; other orders are ErrInvalid. A hit is
 // valid until each returns; an error of each ends the export and is its error.
 // idle is called now and then while nothing is found. There is no bound on how
-// long it takes, but one on how long it may come no further. n is how many there
-// were.
+// long it takes, but one on how long it may come no further; it ends, too, with
+// the policy (Options.Over) and the caller's grant. n is how many there were.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy.SearchAsk, each func(*understudy.SearchHit) error, idle func() error) (n int64, err error) {
 	q, o, err := s.exportable(c, &a)
 	if err != nil {
@@ -40,18 +44,24 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 	looked := 0
 	err = v.each(ctx, 0, func(_ found, c *candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
+		if s.over() {
+			cancel(errOver)
+			return false
+		}
 		if looked++; c == nil {
 			if looked%idleEvery == 0 {
 				told = idle()
 			}
 			return told == nil
 		}
-		h, ok := s.hit(v.c, q, c)
-		if !ok {
-			return true
-		}
-		if told = each(&h); told == nil {
-			n++
+		h, err := s.hit(v.c, q, c)
+		switch {
+		case errors.Is(err, understudy.ErrForbidden): // the grant is over
+			told = err
+		case err == nil:
+			if told = each(&h); told == nil {
+				n++
+			}
 		}
 		return told == nil
 	})
@@ -64,6 +74,15 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 		return n, fmt.Errorf("search: export: %w", err)
 	}
 	return n, nil
+}
+
+func (s *Searcher) over() bool {
+	select {
+	case <-s.o.Over:
+		return true
+	default:
+		return false
+	}
 }
 
 // idleEvery is after how many records looked at an export says that it is alive.

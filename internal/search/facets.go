@@ -202,6 +202,9 @@ func (v *visit) countable() bool {
 	for _, p := range parts {
 		switch {
 		case p.words():
+			if slices.ContainsFunc(v.q.sights, func(s *sight) bool { return !s.all }) {
+				return false // the store finds words in what the spec does not name, too
+			}
 			for _, l := range p.wanted(nil) {
 				if l.in != nil || l.words.Loose() {
 					return false

@@ -259,17 +259,17 @@ func (v *visit) give(all []*entry) error {
 
 // add shows a record. One whose view cannot be made is not shown.
 func (v *visit) add(c *candidate) {
-	if h, ok := v.s.hit(v.c, v.q, c); ok {
+	if h, err := v.s.hit(v.c, v.q, c); err == nil {
 		v.out.Hits = append(v.out.Hits, h)
 	}
 }
 
 // hit is a record as the caller sees it.
-func (s *Searcher) hit(caller understudy.Caller, q *query, c *candidate) (understudy.SearchHit, bool) {
+func (s *Searcher) hit(caller understudy.Caller, q *query, c *candidate) (understudy.SearchHit, error) {
 	body, err := s.o.Gate.View(caller, c.Record)
 	if err != nil {
 		s.o.Logger.Debug("search: view", "source", c.Source, "kind", c.Kind, "err", err)
-		return understudy.SearchHit{}, false
+		return understudy.SearchHit{}, err
 	}
 	h := understudy.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: q.snippets(c)}
 	if c.sight.seesID() {
@@ -279,7 +279,7 @@ func (s *Searcher) hit(caller understudy.Caller, q *query, c *candidate) (unders
 	if _, ok := c.sight.fields[c.sight.kind.Clock]; ok {
 		h.Clock = c.clockAlone()
 	}
-	return h, true
+	return h, nil
 }
 
 // clockAlone is the time of a record's clock, 0 while it has none.

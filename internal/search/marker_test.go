@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -200,6 +201,23 @@ func TestHiddenValuesChangeNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What lies in a value the spec names as a text, and not what it holds, is
+// hidden from every role but all: it is not counted either, when the store counts.
+func TestHiddenWordsAreNotCounted(t *testing.T) {
+	eachStore(t, func(t *testing.T, r *rig) {
+		for n := range 40 {
+			r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","status":"sent","body":{"note":"zanzibar"}}`, n+1<<40, n))
+		}
+		s := r.with(func(o *Options) { o.Limits.Count = time.Nanosecond })
+		for role, want := range map[string]int64{"all": 40, "open": 0} {
+			out, err := s.Find(t.Context(), as(role), understudy.SearchAsk{Text: "zanzibar", Facets: true})
+			if err != nil || out.Total.N != want || int64(len(out.Hits)) != want {
+				t.Errorf("%s: %d hits, counted %+v, want %d: %v", role, len(out.Hits), out.Total, want, err)
+			}
+		}
+	})
 }
 
 func masked(s string) string {

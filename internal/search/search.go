@@ -74,6 +74,7 @@ type Options struct {
 	Notes   Notes  // for saved searches; nil: there are none
 	Key     []byte // cursors are sealed with keys made of it; see Key
 	Limits  Limits
+	Over    <-chan struct{}  // closed when the policy no longer holds: exports end; nil: never
 	Now     func() time.Time // nil: time.Now
 	Logger  *slog.Logger     // nil: discard
 }

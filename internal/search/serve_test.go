@@ -275,6 +275,43 @@ func TestExportBrokenOff(t *testing.T) {
 	}
 }
 
+// lapsing lets some views through, and then the grant is over.
+type lapsing struct {
+	Gate
+	left int
+}
+
+func (g *lapsing) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	if g.left--; g.left < 0 {
+		return nil, fmt.Errorf("access: %w: the grant has expired", understudy.ErrForbidden)
+	}
+	return g.Gate.View(c, r)
+}
+
+// What may be seen no longer ends an export, which says that it was not all.
+func TestExportEndsWithItsPolicy(t *testing.T) {
+	r := newRig(t, memory, true)
+	lapsed := r.with(func(o *Options) { o.Gate = &lapsing{o.Gate, 30} })
+	resp, body := get(t, "GET", r.serve(lapsed).URL+"/-/search?format=jsonl&q=kind:calls", "all", "")
+	if resp.StatusCode != 200 || strings.Count(body, "\n") != 31 || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+		t.Errorf("a grant that ended: %d, %d lines, %s", resp.StatusCode, strings.Count(body, "\n"), resp.Trailer)
+	}
+	over := make(chan struct{})
+	s := r.with(func(o *Options) { o.Over = over })
+	n, err := s.Export(t.Context(), as("all"), understudy.SearchAsk{Text: "kind:calls"}, func(*understudy.SearchHit) error {
+		select {
+		case <-over:
+			t.Error("a hit after the policy's end")
+		default:
+			close(over)
+		}
+		return nil
+	}, func() error { return nil })
+	if n != 1 || !errors.Is(err, errOver) {
+		t.Errorf("a policy that ended: %d, %v", n, err)
+	}
+}
+
 func TestSaved(t *testing.T) {
 	r := newRig(t, memory, true)
 	s := r.with(func(o *Options) { o.Limits.SavedEach = 3; o.Limits.Saved = 5 })

@@ -47,8 +47,12 @@ type writing interface {
 	end(dst []byte, rows int, rest string) []byte
 }
 
-// errEnough ends a supply whose rows are as many as an export may have.
-var errEnough = errors.New("viewer: the export is full")
+// errEnough ends a supply whose rows are as many as an export may have, errOver
+// one whose policy no longer holds.
+var (
+	errEnough = errors.New("viewer: the export is full")
+	errOver   = errors.New("viewer: the settings were read again")
+)
 
 // export is one export under way.
 type export struct {
@@ -83,18 +87,23 @@ func (q *visit) export(name string, w writing, mime string, from supply) error {
 		return &problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
 	}
 	e := &export{q: q, w: w, mime: mime, name: name}
-	if q.r.Method == http.MethodHead {
+	ctx, cancel := context.WithTimeout(q.r.Context(), q.v.ExportTime)
+	defer cancel()
+	if q.r.Method == http.MethodHead { // as GET begins
+		if _, err := from(ctx, func(exported) error { return errEnough }); err != nil && err != errEnough {
+			return err
+		}
 		e.head()
 		q.w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(q.r.Context(), q.v.ExportTime)
-	defer cancel()
 	e.buf = w.begin(make([]byte, 0, piece+piece/4))
 	rest, err := from(ctx, e.take)
 	switch {
 	case err == errEnough:
 		rest = fmt.Sprintf("an export has %s rows at most", thousands(int64(q.v.ExportRows)))
+	case err == errOver:
+		rest = "the settings were read again meanwhile; export it again"
 	case err != nil && !q.sent:
 		return err
 	case err != nil:
@@ -106,6 +115,11 @@ func (q *visit) export(name string, w writing, mime string, from supply) error {
 }
 
 func (e *export) take(one exported) error {
+	select {
+	case <-e.q.v.Over:
+		return errOver
+	default:
+	}
 	if e.rows == e.q.v.ExportRows {
 		return errEnough
 	}

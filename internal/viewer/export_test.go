@@ -164,6 +164,33 @@ func TestExportBrokenOff(t *testing.T) {
 	}
 }
 
+// An export ends with its policy, and says so.
+func TestExportEndsWithItsPolicy(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	h := open(t, func(o *Options) { o.Over = over })
+	const why = "the settings were read again meanwhile; export it again"
+	for form, end := range map[string]string{".csv": "# not complete after 0 rows: " + why + "\r\n", ".json": `"complete":false,"why":"` + why + `"}` + "\n"} {
+		if status, body, _ := h.get("/twilio/messages"+form+"?understudy.columns=sid", all); status != 200 || !strings.HasSuffix(body, end) {
+			t.Errorf("%s: %d, ends %q", form, status, body[max(0, len(body)-100):])
+		}
+	}
+}
+
+// HEAD answers as GET would begin.
+func TestExportHead(t *testing.T) {
+	h := open(t)
+	for path, want := range map[string]int{"/twilio/calls.csv": 200, "/twilio/calls.csv?Status=nonsense&PageSize=0": 400, "/twilio/nothing.csv": 404} {
+		got, _, _ := h.get(path, all)
+		if head, _, _ := h.do("HEAD", path, "", all); head != got || got != want {
+			t.Errorf("%s: HEAD %d, GET %d, want %d", path, head, got, want)
+		}
+	}
+	if got, _, _ := h.do("HEAD", "/twilio/messages.csv", "", as{token: "clerktoken"}); got != 403 {
+		t.Errorf("a role that sees nothing: %d", got)
+	}
+}
+
 // A place for each export, and no more.
 func TestExportsAtOnce(t *testing.T) {
 	h := open(t)

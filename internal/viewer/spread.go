@@ -35,7 +35,7 @@ func (w *csvWriting) begin(dst []byte) []byte {
 func (w *csvWriting) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
-		cells = append(cells, one.kind.source.Name, one.kind.Name, one.row.ID)
+		cells = append(cells, one.kind.source.Name, one.kind.Name, harmless(one.row.ID))
 		at := ""
 		if c := one.kind.byField[one.kind.Clock]; c != nil {
 			at = w.text(c, one.row.Field(c.Name))

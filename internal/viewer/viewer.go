@@ -72,6 +72,8 @@ type Options struct {
 	// ExportRows and ExportTime bound one export; 0: 1,000,000 rows, 10 min.
 	ExportRows int
 	ExportTime time.Duration
+	// Over is closed when the policy no longer holds: exports end; nil: never.
+	Over <-chan struct{}
 	// Version is shown in the footer.
 	Version string
 	Logger  *slog.Logger     // nil: discard
