@@ -189,6 +189,48 @@ func TestOlderFileIsFound(t *testing.T) {
 	}
 }
 
+// What of an older file cannot be read has no place until a page shows it; from
+// then on it has one.
+func TestOlderFileWithDamage(t *testing.T) {
+	t.Parallel()
+	path := older(t)
+	former := raw(t, path)
+	if _, err := former.Exec("UPDATE block SET body = x'00' WHERE number = 2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := former.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, path)
+	w := storetest.NewWorld(11, 60)
+	listed := func() map[string]int {
+		ids := map[string]int{}
+		ask := understudy.Seek{Source: storetest.Source, Kinds: []string{"calls"}}
+		if err := db.Seek(t.Context(), ask, func(f understudy.Found) bool { ids[f.Record.ID]++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	if n := len(listed()); n == 0 || n > 50 {
+		t.Fatalf("%d records are found, want those in the other blocks", n)
+	}
+	for step := range 2 {
+		for i := range w.N {
+			w.Changed[i] = 3 + step
+		}
+		p, _ := w.List(60, 0, 0, storetest.Epoch.Add(time.Duration(step+1)*time.Hour))
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		ids := listed()
+		for i := range w.N {
+			if n := ids[w.ID(i)]; n != 1 {
+				t.Errorf("save %d: call %d is told %d times", step, i, n)
+			}
+		}
+	}
+}
+
 // told is a history as the seconds its stretches began at, the newest first; a
 // going has a "-".
 func told(all []understudy.Version) string {

@@ -54,7 +54,7 @@ type DB struct {
 	active   sync.WaitGroup // calls under way
 	training sync.WaitGroup // dictionaries being trained
 
-	widened  atomic.Int64 // how often records made room for others
+	widened  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
 	spans    spans
 	built    built
 	cutting  cutting // of whoever has the writing connection
@@ -166,6 +166,7 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 	}
 	if err == nil {
 		err = db.fillPlaces(ctx, c)
+		db.widened.Store(0)
 	}
 	if err == nil {
 		err = db.checkWords(ctx, c)
@@ -344,6 +345,9 @@ func (db *DB) write(ctx context.Context, work func(c *conn) (broken bool, err er
 		}
 	}
 	broken, err := work(c)
+	if db.widened.Load()%2 != 0 {
+		db.widened.Add(1)
+	}
 	err = db.limited(c, err)
 	if !broken {
 		broken = c.hurry(err) != nil

@@ -166,6 +166,8 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 		told[r.at] = tos[i]
 	}
 	moved(told)
-	g.db.widened.Add(1)
+	if g.db.widened.Load()%2 == 0 {
+		g.db.widened.Add(1)
+	}
 	return nil
 }

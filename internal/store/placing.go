@@ -277,6 +277,7 @@ func (g *placedPage) nextBelow(rows []*placing, above *placing) (*placing, error
 			return nil, nil
 		}
 	}
+	g.all = append(g.all, next) // it may have to make room
 	return next, nil
 }
 
@@ -288,7 +289,7 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 		second = rows[0].second
 	}
 	switch {
-	case above != nil && (second == noSecond || secondOf(above.at) == second):
+	case above != nil && (second == noSecond || secondOf(above.at) <= second): // before it when many stand above
 		return g.under(rows, above, below, second)
 	case below != nil && (second == noSecond || secondOf(below.at) == second):
 		most := int64(math.MaxInt64)

@@ -110,19 +110,12 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
 func (s *seeking) prepare(c *conn) error {
-	if err := s.db.searchable(c, s.p.q); err != nil {
+	before := s.db.widened.Load()
+	if err := c.searchable(s.p.q); err != nil {
 		return err
 	}
-	if s.last.record != 0 && s.db.widened.Load() != s.widened {
-		s.widened = s.db.widened.Load()
-		_, err := c.one(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1}, func(r []driver.Value) {
-			if at := standOf(r[0]); at.at != noPosition {
-				s.below = placeOf(at.at, s.last.kind.number)
-			}
-		})
-		if err != nil {
-			return err
-		}
+	if err := s.follow(c, before); err != nil {
+		return err
 	}
 	if s.p.q.Since == 0 || s.p.since != nil {
 		return nil
@@ -137,6 +130,31 @@ func (s *seeking) prepare(c *conn) error {
 		return nil
 	})
 }
+
+// follow goes on from where the record looked at last stands now, if any made
+// room for others since then. before is what DB.widened was before this read
+// transaction began.
+func (s *seeking) follow(c *conn, before int64) error {
+	now := before
+	if s.last.record != 0 {
+		var at stand
+		// The first look into the file: what is committed from here on is not seen.
+		_, err := c.one(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1}, func(r []driver.Value) { at = standOf(r[0]) })
+		if now = s.db.widened.Load(); err != nil || now == s.widened {
+			return err
+		}
+		if at.at != noPosition {
+			s.below = placeOf(at.at, s.last.kind.number)
+		}
+	}
+	if s.widened = before; now != before || now%2 != 0 {
+		s.widened = unsettled // that may be committed, and not seen yet
+	}
+	return nil
+}
+
+// unsettled is no number of DB.widened.
+const unsettled = -1
 
 var (
 	selectPlaceOf = &statement{head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}

@@ -212,8 +212,12 @@ func (s *saving) putPlaces(sights []sighting) error {
 	for _, n := range s.db.scratch.standing {
 		g := &sights[n]
 		was := s.placer.stood(g.number, g.stand.at)
-		if g.fresh || was == noPosition {
-			fresh = append(fresh, s.kind.number, g.to.at, g.number)
+		if was == noPosition {
+			sign, err := s.firstPlace(g)
+			if err != nil {
+				return err
+			}
+			fresh = append(fresh, sign, g.to.at, g.number)
 			continue
 		}
 		if g.to != g.stand || was != g.to.at {
@@ -249,6 +253,33 @@ func (s *saving) putPlaces(sights []sighting) error {
 	return s.editShifted(sights)
 }
 
+// firstPlace writes the place of a record that stood nowhere into its rows, and
+// says under which kind that is. One that was seen before stands nowhere when
+// what it was then cannot be read.
+func (s *saving) firstPlace(g *sighting) (sign int64, err error) {
+	if g.fresh {
+		return s.kind.number, nil
+	}
+	first, last := g.number*slots, g.number*slots+slots-1
+	if err := s.c.exec(updatePlace, 0, g.to.value(), first, last); err != nil {
+		return 0, err
+	}
+	return s.c.signOf(s.kind.number, g.number)
+}
+
+var countPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+
+// signOf is the kind under which a record stands: negative when it is held in
+// no shape.
+func (c *conn) signOf(kind, record int64) (int64, error) {
+	present := int64(0)
+	_, err := c.one(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
+	if present == 0 {
+		return -kind, err
+	}
+	return kind, err
+}
+
 var takePlace = &statement{head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
 
 // takePlace takes a record from where it stands, and says under which kind that
@@ -271,7 +302,7 @@ func (s *saving) edit(g *sighting, r *understudy.Row) error {
 	}
 	e := edit{kind: s.kind, shape: s.shape.number, was: spotOf(g.stand.at, s.shape.number), is: spotOf(g.to.at, s.shape.number)}
 	e.new = &entry{record: g.number, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
-	if present {
+	if present && g.stand.at != noPosition { // else no index knows it
 		var err error
 		if e.old, err = s.before(g.version); err != nil {
 			return err

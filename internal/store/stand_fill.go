@@ -166,8 +166,6 @@ func (f *standing) one(blocks *opened, held, version int64, at stand) (*edit, in
 	return &edit{kind: k, was: spot, is: spot, new: &one}, b.shape, nil
 }
 
-var countPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
-
 // place gives a record its place by the clock of a version: below those of its
 // second that were found before it, as walks find them.
 func (f *standing) place(k *kindRow, record int64, e *entry) (int64, error) {
@@ -180,14 +178,10 @@ func (f *standing) place(k *kindRow, record int64, e *entry) (int64, error) {
 	if err := page.place(); err != nil {
 		return 0, err
 	}
-	at, present := page.rows[0].at, int64(0)
-	_, err := f.c.one(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
+	at := page.rows[0].at
+	sign, err := f.c.signOf(k.number, record)
 	if err != nil {
 		return 0, err
-	}
-	sign := k.number
-	if present == 0 {
-		sign = -sign
 	}
 	if err := f.c.exec(insertPlace, 1, sign, at, record); err != nil {
 		return 0, err

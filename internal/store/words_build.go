@@ -118,17 +118,23 @@ func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
 
 var selectRecords = &statement{head: "SELECT record FROM counter"}
 
-// searchable says why a question cannot be answered yet.
-func (db *DB) searchable(c *conn, q *understudy.Seek) error {
-	at := int64(builtAll)
-	if q.Text != nil {
-		at = db.built.words.Load()
-	}
-	if len(q.Terms) > 0 {
-		at = min(at, db.built.terms.Load())
-	}
-	if at == builtAll {
+// searchable says why a question cannot be answered yet: by what the file says in
+// the same moment as the rest, since an index may be emptied or done meanwhile.
+func (c *conn) searchable(q *understudy.Seek) error {
+	if q.Text == nil && len(q.Terms) == 0 && q.Parent == "" {
 		return nil
+	}
+	at := int64(builtAll)
+	_, err := c.one(selectBuilt, nil, func(r []driver.Value) {
+		if q.Text != nil {
+			at = r[0].(int64)
+		}
+		if len(q.Terms) > 0 || q.Parent != "" {
+			at = min(at, r[1].(int64))
+		}
+	})
+	if err != nil || at == builtAll {
+		return err
 	}
 	var total int64
 	if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {

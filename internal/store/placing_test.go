@@ -1,0 +1,96 @@
+// Placing: whatever stands where, the rows of a page come to stand below each
+// other, and none where another is.
+
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPlacing places pages of rows with and without a time beside records that
+// stand close together. The row the next page begins with is one of these.
+func TestPlacing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ground := &memoryGround{of: map[int64]*memoryRecord{}}
+		second := rapid.Int64Range(100, 103)
+		for range rapid.IntRange(0, 12).Draw(t, "others") {
+			_, last := secondBounds(second.Draw(t, "second"))
+			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, apartFrom, within / 2, within - 1}).Draw(t, "near")
+			if at := last - near; ground.of[at] == nil {
+				ground.put(&memoryRecord{stands: noPosition}, at)
+			}
+		}
+		others := slices.Clone(ground.at)
+		var rows []*placing
+		for range rapid.IntRange(1, 3).Draw(t, "runs") {
+			of := int64(noSecond)
+			if rapid.Bool().Draw(t, "timed") {
+				of = second.Draw(t, "of")
+			}
+			for range rapid.SampledFrom([]int{1, 2, 50, 300, 1000}).Draw(t, "rows") {
+				rows = append(rows, &placing{at: noPosition, second: of})
+			}
+		}
+		page := &placedPage{ground: ground, rows: rows, after: rapid.Bool().Draw(t, "after")}
+		pick := func(name string, page *placedPage) *placing {
+			if len(others) == 0 || !rapid.Bool().Draw(t, name) {
+				return nil
+			}
+			at := rapid.SampledFrom(others).Draw(t, name+" at")
+			return &placing{at: at, shown: true, second: secondOf(at)}
+		}
+		page.top = pick("top", page)
+		if next := pick("next", page); next != nil {
+			page.next = func() (*placing, error) { return next, nil }
+		}
+		placesFall(t, ground, page)
+	})
+}
+
+// placesFall places a page and looks where its rows stand.
+func placesFall(t interface{ Fatal(...any) }, ground *memoryGround, page *placedPage) {
+	if err := page.place(); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range page.rows {
+		if r.at == noPosition || ground.of[r.at] != nil {
+			t.Fatal(fmt.Sprintf("row %d stands at %d, where another is", i, r.at))
+		}
+		if i > 0 && r.at >= page.rows[i-1].at {
+			t.Fatal(fmt.Sprintf("row %d (second %d) stands at %d, not below %d (second %d)", i, r.second, r.at, page.rows[i-1].at, page.rows[i-1].second))
+		}
+	}
+}
+
+// Rows come between the last row of a page and the first of the next until
+// there is no room left: that one moves with the others.
+func TestTheNextPageMakesRoom(t *testing.T) {
+	ground := &memoryGround{of: map[int64]*memoryRecord{}}
+	first, _ := secondBounds(100)
+	next := &memoryRecord{stands: noPosition}
+	ground.put(next, first+10)
+	above := &placing{at: first + 11, shown: true, second: 100}
+	page := &placedPage{ground: ground, rows: []*placing{above, {at: noPosition, second: 100}}}
+	page.next = func() (*placing, error) { return next.placing(), nil }
+	placesFall(t, ground, page)
+	if last := page.rows[1].at; last <= next.stands {
+		t.Errorf("the last row stands at %d, the next page at %d", last, next.stands)
+	}
+}
+
+// Rows without a time fill the seconds below the row they follow, beyond that
+// of the next one with a time.
+func TestManyRowsWithoutATime(t *testing.T) {
+	top := &placing{shown: true, second: 101}
+	top.at, _ = secondBounds(top.second)
+	page := &placedPage{ground: &memoryGround{of: map[int64]*memoryRecord{}}, top: top}
+	for range 300 {
+		page.rows = append(page.rows, &placing{at: noPosition, second: noSecond})
+	}
+	page.rows = append(page.rows, &placing{at: noPosition, second: 100})
+	placesFall(t, &memoryGround{of: map[int64]*memoryRecord{}}, page)
+}

@@ -1,0 +1,105 @@
+// What a question is answered from while the writing connection is at work.
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"understudy"
+)
+
+// What the file says of its indexes counts, not what memory still says: an index
+// may have been emptied a moment ago. A parent is found by the index of terms.
+func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
+	t.Parallel()
+	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	saveMessages(t, db, 0, 20)
+	ask := func(q understudy.Seek) error {
+		q.Source, q.Kinds = "twilio", []string{"messages"}
+		return db.Seek(t.Context(), q, func(understudy.Found) bool { return true })
+	}
+	asked := map[string]understudy.Seek{
+		"a parent": {Parent: "AC01"},
+		"a term":   {Terms: []understudy.Term{{Field: "status", Any: []string{"delivered"}}}},
+		"a text":   {Text: &understudy.Text{Words: []string{"everything"}}},
+	}
+	for _, step := range []struct {
+		sql  string
+		want error
+	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing}, {fmt.Sprint("UPDATE built SET words = ", int64(builtAll), ", terms = ", int64(builtAll)), nil}} {
+		err := db.write(t.Context(), func(c *conn) (bool, error) { return false, c.run(step.sql) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, q := range asked {
+			if err := ask(q); !errors.Is(err, step.want) {
+				t.Errorf("%s, %s: %v, want %v", name, step.sql, err, step.want)
+			}
+		}
+		if err := ask(understudy.Seek{}); err != nil {
+			t.Errorf("any record: %v", err)
+		}
+	}
+}
+
+// A record makes room for others while a question is under way: it goes on
+// from where the record stands in what it reads, before the move is committed,
+// right after it, and later.
+func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
+	t.Parallel()
+	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	saveMessages(t, db, 0, 20)
+	ctx, id := context.Background(), fmt.Sprintf("SM%032x", 7)
+	was, err := db.PlaceOf(ctx, "twilio", "messages", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := db.seek(&understudy.Seek{Source: "twilio", Kinds: []string{"messages"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare := func(when string, want understudy.Place) {
+		t.Helper()
+		if err := db.read(ctx, s.prepare); err != nil {
+			t.Fatal(err)
+		}
+		if s.below != want {
+			t.Errorf("%s it goes on below %d, want %d", when, s.below, want)
+		}
+	}
+	kind := s.p.kinds[0]
+	prepare("at first", 0)
+	s.last, s.below = heldAt{kind: kind, record: 8}, was
+	widen := func() error {
+		g := &placer{db: db, c: nil, kind: kind.number}
+		return db.write(ctx, func(c *conn) (bool, error) {
+			broken, err := c.transaction(ctx, beginWrite, func() error {
+				g.c = c
+				if err := g.widen(int64(was)>>shapeBits+1, 1, func(map[int64]int64) {}); err != nil {
+					return err
+				}
+				prepare("before it is committed", was)
+				return nil
+			})
+			is := placeOf(g.stands[8], kind.number)
+			if err == nil && is == was {
+				return false, errors.New("it did not move")
+			}
+			prepare("right after", is)
+			return broken, err
+		})
+	}
+	if err := widen(); err != nil {
+		t.Fatal(err)
+	}
+	now, err := db.PlaceOf(ctx, "twilio", "messages", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare("later", now)
+	prepare("once more", now)
+}
