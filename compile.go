@@ -125,6 +125,9 @@ func (s *Spec) compileKind(k *Kind) error {
 			return err
 		}
 	}
+	if err := k.checkRows(); err != nil {
+		return err
+	}
 	for _, in := range k.Instances {
 		if in.Shape == "" {
 			in.Shape = k.Name

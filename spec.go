@@ -162,6 +162,9 @@ type List struct {
 	// Only is what each row of the list says: field values that set it apart
 	// from other lists of its shape.
 	Only map[string]string `yaml:"only"`
+	// Rows, for a list under a record, says how its rows come of what a list of
+	// all records shows; nil: they are only ever what it showed itself.
+	Rows *RowForm `yaml:"rows"`
 	// Count is, for a list under a record, the record's field that says how
 	// many rows it has: with 0 there nobody needs to ask.
 	Count string `yaml:"count"`

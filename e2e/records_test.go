@@ -148,16 +148,16 @@ func (s *stage) compare(target, why string) (next string) {
 	return next
 }
 
-// apart says why nobody holds all records of a list: a walk would have to ask
-// for each record above it, or their bodies do not tell whose they are.
+// apart says why nobody holds all records of a list: its rows say what only it
+// shows, or their bodies do not tell whose they are.
 func (s *stage) apart(target string) string {
 	s.Helper()
 	t, err := s.spec.Follow("twilio", target)
 	switch {
 	case err != nil:
 		s.Fatal(err)
-	case t.List == nil || t.List.Shape != t.Kind.Lists[0].Shape:
-		return "a list of a shape that only it shows"
+	case t.List == nil || t.List.Rows != nil && t.List.Rows.Own:
+		return "rows that say more than those of the list of all"
 	case strings.Contains(t.List.Path, "{AccountSid}") && !strings.Contains(t.Key.URI, account):
 		return "the account below, which is not walked"
 	case t.Kind.Field("account_sid") == nil && strings.Contains(t.List.Path, "{AccountSid}"):

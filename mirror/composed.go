@@ -75,7 +75,7 @@ func (m *Mirror) plan(ctx context.Context, s *source, k *kind, t *understudy.Tar
 	}
 	p := &plan{source: s, kind: k, target: t, wish: wish}
 	var above *understudy.Record
-	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Held: func(kind, id string) *understudy.Record {
+	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Own: m.own(s, t), Held: func(kind, id string) *understudy.Record {
 		of := s.Spec.Kind(kind)
 		if of == nil {
 			return nil
@@ -103,6 +103,20 @@ func (m *Mirror) plan(ctx context.Context, s *source, k *kind, t *understudy.Tar
 	return p, nil
 }
 
+// own finds records as one list last showed them: those that have looked the
+// same to the walks ever since. It is asked for a page at most.
+func (m *Mirror) own(s *source, t *understudy.Target) func(*understudy.Record) *understudy.Record {
+	return func(rec *understudy.Record) *understudy.Record {
+		ctx, cancel := context.WithTimeout(m.ctx, m.ages().Wait)
+		defer cancel()
+		own, err := m.store.Record(ctx, s.Name, t.Kind.Name, t.List.Shape, rec.ID)
+		if err != nil || own.Invalid || !own.Seen.After(rec.Since) {
+			return nil
+		}
+		return own
+	}
+}
+
 // day is a clock for people.
 func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
 
@@ -114,7 +128,7 @@ func (m *Mirror) covers(p *plan) (understudy.Coverage, error) {
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
 		return c, &uncoveredError{p.kind.name + ": " + c.Why}
-	case !slices.Contains(c.Shapes, p.target.List.Shape):
+	case !slices.Contains(c.Shapes, q.Shape):
 		return c, &uncoveredError{p.kind.name + ": they are not held as this list shows them"}
 	}
 	return c, nil

@@ -4,6 +4,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type claims struct {
 	asked   int
 	after   func(asked int) // before each answer but the first
 	doubted []string
+	kind    string // the one that is walked; "" = calls
 }
 
 func (c *claims) Covered(_, kind, _ string, from, to int64) (understudy.Coverage, bool) {
@@ -35,7 +37,7 @@ func (c *claims) Covered(_, kind, _ string, from, to int64) (understudy.Coverage
 	if c.asked++; c.asked > 1 && c.after != nil {
 		c.after(c.asked)
 	}
-	if kind != "calls" {
+	if kind != cmp.Or(c.kind, "calls") {
 		return understudy.Coverage{Why: "nobody walks them"}, false
 	}
 	return c.c, c.ok

@@ -100,6 +100,14 @@ func (m *Mirror) spareFor(ctx context.Context, r *reading) {
 	if r.refusal = refusalOf(r.Target, err, r.now); err != nil {
 		return
 	}
+	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
+		if _, err = m.makeOnce(ctx, p); err == nil {
+			p, err = m.plan(ctx, r.source, r.kind, r.Target, nil)
+		}
+		if err != nil {
+			return
+		}
+	}
 	if age, sane := m.ages().age(r.now, p.coverage.At); sane && age < m.ages().Hard {
 		r.spare = p
 	}

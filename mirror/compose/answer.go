@@ -14,10 +14,14 @@ import (
 )
 
 // Page is the answer. at is how old it says it is. ErrInvalid: the page goes
-// on, and what upstream would call the next one is not known.
+// on, and what upstream would call the next one is not known. ErrNotMirrored:
+// a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
 	if l.more && len(l.rows) > 0 && (l.paging.Style == "none" || len(l.paging.Tokens) == 0) {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
+	}
+	if err := l.retell(); err != nil {
+		return nil, err
 	}
 	links := l.links()
 	if l.ours && !l.o.OwnTokens && links.next+links.previous != "" {

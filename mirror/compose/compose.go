@@ -33,6 +33,14 @@ type Options struct {
 	// record is held: upstream says 404 where it is not. It is called a few
 	// times at most, during New. nil: nothing is held.
 	Held func(kind, id string) *understudy.Record
+	// Own is a record of the list as the list itself last showed it, nil when
+	// it never did or when the record, which is given as another list shows it,
+	// has changed since. nil: lists whose rows say more than any other list does
+	// are not composed.
+	Own func(*understudy.Record) *understudy.Record
+	// AsShown: only what the list itself showed is looked at, also where the spec
+	// says how its rows come of those of another.
+	AsShown bool
 	// Sole says that whatever is held of the kind lies under the path asked for,
 	// where its records do not show that themselves (a key does not tell its
 	// account). Without it such lists are not composed.
@@ -63,6 +71,7 @@ type List struct {
 	stop       understudy.Place
 
 	none   bool // upstream shows nothing here
+	told   bool // the rows are as the list shows them
 	rows   []understudy.Found
 	bytes  int64
 	more   bool // rows come after the last one
@@ -94,7 +103,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
 	l.ours = l.paging.Token == "" || len(t.Kind.ID) > 1
-	l.seek = understudy.Seek{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: t.List.Shape}
+	l.seek = understudy.Seek{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
 	if w := o.Wish; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
 		if w.Up && o.Downward {

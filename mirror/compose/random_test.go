@@ -125,7 +125,7 @@ func (r *rig) compose(target string) (int, []byte, error) {
 	if err != nil {
 		r.t.Fatalf("%s: %v", target, err)
 	}
-	o := compose.Options{Now: func() time.Time { return r.now }, Held: r.world.Held, Sole: len(aim.Vars) > 0 && aim.Vars[0].Value == account}
+	o := compose.Options{Now: func() time.Time { return r.now }, Held: r.world.Held, Own: r.own(aim), Sole: len(aim.Vars) > 0 && aim.Vars[0].Value == account}
 	l, err := compose.New(r.src, aim, o)
 	if err == nil {
 		err = l.Fill(context.Background(), r.store())
@@ -149,6 +149,11 @@ func (r *rig) compose(target string) (int, []byte, error) {
 	}
 	r.rows += len(p.Rows)
 	return p.Status, p.Body, nil
+}
+
+// own finds records as one list shows them.
+func (r *rig) own(aim *understudy.Target) func(*understudy.Record) *understudy.Record {
+	return func(rec *understudy.Record) *understudy.Record { return r.world.Own(rec, aim.List.Shape) }
 }
 
 func json(data []byte) bool {

@@ -31,6 +31,11 @@ func (w *World) Held(kind, id string) *understudy.Record {
 	return nil
 }
 
+// Own is a record as lists of another shape showed it.
+func (w *World) Own(rec *understudy.Record, shape string) *understudy.Record {
+	return w.kinds[rec.Kind].now[rec.ID][shape]
+}
+
 // Present are the ids of a kind's records that are present, the newest first.
 func (w *World) Present(kind string) []string {
 	h := w.kinds[kind]

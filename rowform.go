@@ -1,0 +1,99 @@
+// Row form: how a list's rows come of records seen in another shape.
+
+package understudy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// RowForm says how the rows of a list that only shows what lies under one record
+// come of the same records as a list of all of them shows them (shape From), so
+// that it can be made from records though nobody ever asked for it.
+type RowForm struct {
+	From string `yaml:"from"` // a shape of the kind, that of a list which shows every record
+	// Without are members of the body that these rows do not have; With are texts
+	// that stand in place of a member's value, {Variable} of the path and {field}
+	// of the record in them.
+	Without []string          `yaml:"without"`
+	With    map[string]string `yaml:"with"`
+	// Own: a row says what From does not. From tells which records the list
+	// shows; each is given as it was last seen in this list itself, and the list
+	// is made only when that is known of all.
+	Own bool `yaml:"own"`
+}
+
+// Fill puts values into one of With's texts; ok is false when one is not known.
+func (f *RowForm) Fill(text string, value func(name string) (string, bool)) (filled string, ok bool) {
+	var b strings.Builder
+	for {
+		head, rest, found := strings.Cut(text, "{")
+		b.WriteString(head)
+		if !found {
+			return b.String(), true
+		}
+		name, tail, _ := strings.Cut(rest, "}")
+		said, known := value(name)
+		if !known {
+			return "", false
+		}
+		b.WriteString(said)
+		text = tail
+	}
+}
+
+// checkRows makes sure that what is said of rows is about what there is.
+func (k *Kind) checkRows() error {
+	for _, l := range k.Lists {
+		if l.Rows == nil {
+			continue
+		}
+		if err := k.checkRow(l); err != nil {
+			return fmt.Errorf("list %s: rows: %w", l.Path, err)
+		}
+	}
+	return nil
+}
+
+func (k *Kind) checkRow(l *List) error {
+	f := l.Rows
+	whole := func(other *List) bool {
+		return other.Shape == f.From && other.Rows == nil && len(other.Only) == 0 && strings.Count(other.Path, "{") < strings.Count(l.Path, "{")
+	}
+	switch {
+	case f.From == l.Shape:
+		return fmt.Errorf("from %q: it is the list's own shape", f.From)
+	case !slices.ContainsFunc(k.Lists, whole):
+		return fmt.Errorf("from %q: no list with fewer variables shows records in that shape", f.From)
+	case f.Own && len(f.Without)+len(f.With) > 0:
+		return errors.New("own: the rows are given as they were seen, so nothing is left out or put in")
+	}
+	for _, name := range slices.Concat(f.Without, sortedNames(f.With)) {
+		if k.fields[name] == nil || strings.Contains(name, ".") || slices.Contains(k.ID, name) {
+			return fmt.Errorf("%q: want a field of the body itself that is no part of the id", name)
+		}
+		if slices.ContainsFunc(l.Filters, func(one *Filter) bool { return one.Field == name }) {
+			return fmt.Errorf("%q: a filter looks at it", name)
+		}
+	}
+	for name, text := range f.With {
+		_, ok := f.Fill(text, func(word string) (string, bool) {
+			return "", k.fields[word] != nil || strings.Contains(l.Path, "{"+word+"}")
+		})
+		if !ok || strings.Count(text, "{") != strings.Count(text, "}") {
+			return fmt.Errorf("with %s: %q: want names of fields and of the path's variables in braces", name, text)
+		}
+	}
+	return nil
+}
+
+func sortedNames(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
