@@ -22,8 +22,8 @@ import (
 // page; At is then no later than that page, and Newest says when it came. It is
 // not covered while a newest page has landed that nobody has looked at yet and
 // that leaves a gap, while what came or changed above has not been followed,
-// when the kind is not kept up, or when records of it were forgotten since.
-// Before the horizon nothing is covered: From says from where on a window is.
+// when the kind is not kept up, when records of it were forgotten since, or when
+// walks ended in what is now the future. Before the horizon nothing is covered: From says from where on a window is.
 //
 // It looks at memory alone, at what Load has read and what came since.
 func (w *Walker) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
@@ -55,6 +55,8 @@ func (w *Walker) Covered(source, kind, parent string, from, to int64) (understud
 		c.Newest = time.Unix(m.CaughtUp, 0)
 	}
 	switch {
+	case why == "" && m.ahead(now):
+		why = "the clock was set back since they were walked"
 	case why == "" && at <= m.Lost:
 		why = "some were forgotten since they were walked"
 	case why == "" && (from != 0 && from < m.ended() || to != 0 && to <= m.ended()):
@@ -157,6 +159,8 @@ func (w *Walker) coveredUnder(x *walked, m *memo, parent string) (understudy.Cov
 	switch {
 	case m.CaughtUp == 0:
 		return missing("they are not synced to their end")
+	case m.ahead(w.clock()):
+		return missing("the clock was set back since they were walked")
 	case x.stirred.Load() > m.After:
 		return missing("what is new above them was not followed yet")
 	case at <= m.Lost:
@@ -215,7 +219,7 @@ func (w *Walker) recall(ctx context.Context, x *walked) error {
 	if !ok || x.tip.Zero() {
 		return nil
 	}
-	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() > m.CaughtUp {
+	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
 		w.Landed(understudy.Landed{Page: p})
 	}
 	return nil // what is not held left nothing behind

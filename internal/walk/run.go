@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,8 +176,9 @@ func (w *Walker) due(ctx context.Context) error {
 	var errs []error
 	for _, name := range w.names {
 		x := w.walks[name]
-		m, err := w.read(ctx, x)
-		if err != nil {
+		err := w.heedClock(ctx, x)
+		m, rerr := w.read(ctx, x)
+		if err = cmp.Or(err, rerr); err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -102,6 +102,9 @@ func (w *Walker) tick(ctx context.Context, x *walked, h *head) (err error) {
 			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
 		}
 	}()
+	if err := w.heedClock(ctx, x); err != nil {
+		return err
+	}
 	m, err := w.read(ctx, x)
 	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
 		return err
