@@ -213,13 +213,14 @@ func (s *shapePlan) alone() (match string, alone bool) {
 	return "(" + s.match() + ")", true
 }
 
-// shapeSpots are the spots of what may fulfil the terms in a shape.
-func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan) stream {
+// shapeSpots are the spots of what may fulfil the terms in a shape. Joined with
+// a stream of records of that kind alone, windows need not name their records.
+func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) stream {
 	up := p.q.Up
 	var streams []stream
 	if match := s.match(); match != "" {
 		streams = append(streams, c.matchSpots(match, up))
-	} else {
+	} else if !joined {
 		streams = append(streams, c.placeSpots(k.number, s.shape.number, up))
 	}
 	for _, one := range s.parts {

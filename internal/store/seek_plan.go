@@ -74,17 +74,18 @@ func (db *DB) plan(q *understudy.Seek) *seekPlan {
 func (p *seekPlan) stream(c *conn) (stream, error) {
 	up := p.q.Up
 	if !p.said {
-		return p.termSpots(c), nil
+		return p.termSpots(c, false), nil
 	}
 	text, err := c.wordSpots(p.text, up)
 	if err != nil || p.q.Parent == "" && len(p.q.Terms) == 0 {
 		return text, err
 	}
-	return allIn(up, p.termSpots(c), &everyShape{up: up, s: text, byShape: p.byShape}), nil
+	return allIn(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
 }
 
-// termSpots are the spots of what may fulfil the terms.
-func (p *seekPlan) termSpots(c *conn) stream {
+// termSpots are the spots of what may fulfil the terms; joined says that they are
+// joined with a stream of records of the one kind that is asked for.
+func (p *seekPlan) termSpots(c *conn, joined bool) stream {
 	var matches []string
 	var streams []stream
 	for _, k := range p.kinds {
@@ -96,7 +97,7 @@ func (p *seekPlan) termSpots(c *conn) stream {
 				matches = append(matches, match)
 				continue
 			}
-			streams = append(streams, p.shapeSpots(c, k, &k.asked[i]))
+			streams = append(streams, p.shapeSpots(c, k, &k.asked[i], joined))
 		}
 	}
 	if len(matches) > 0 {

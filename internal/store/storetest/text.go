@@ -29,6 +29,7 @@ func RunText(t *testing.T, open func(t testing.TB) Seeker) {
 		{"scripts", textScripts},
 		{"fields", textFields},
 		{"shapes", textShapes},
+		{"text and times", textTimes},
 		{"texts that mean nothing", noTexts},
 		{"limits", textLimits},
 		{"any text", anyText},
@@ -150,6 +151,54 @@ func textScripts(_ *testing.T, s *seeker) {
 		{word("녕하"), []int{8}},
 	} {
 		s.wantText(c.text, c.want...)
+	}
+}
+
+// textTimes asks for a text and a time, and one more term: stretches of places
+// bound the words, whatever shapes the record is held in.
+func textTimes(_ *testing.T, s *seeker) {
+	for n := range 200 {
+		body, status := "hello", [...]string{"failed", "delivered", "sent"}[n%3]
+		if n%4 == 0 {
+			body = "hello there"
+		}
+		s.save(letterPage(n+1, "messages", at(n), letter{"body": body, "status": status}))
+	}
+	s.save(letterPage(150, "detail", at(300), letter{"body": "hello there"}))
+	far := letterPage(300, "messages", at(301), letter{"body": "hello there", "status": "sent"})
+	far.Rows[0].Clock -= 86_400 // it stands a day before its time
+	s.save(far)
+	for _, c := range []struct {
+		from, to int64
+		text     string
+		terms    []understudy.Term
+		want     int
+	}{
+		{50, 101, "hello", nil, 51},
+		{50, 101, "there", nil, 12},
+		{0, 101, "there", nil, 25},
+		{150, 0, "there", nil, 14},
+		{300, 301, "there", nil, 1},
+		{50, 101, "there", []understudy.Term{{Field: "status", Any: []string{"failed", "sent"}}}, 8},
+		{400, 0, "hello", nil, 0},
+		{50, 101, "nowhere", nil, 0},
+	} {
+		t := understudy.Term{}
+		if c.from != 0 {
+			t.From = Epoch.Unix() + c.from
+		}
+		if c.to != 0 {
+			t.To = Epoch.Unix() + c.to
+		}
+		for _, field := range []string{"", "date_sent"} {
+			for _, up := range []bool{false, true} {
+				t.Field = field
+				q := understudy.Seek{Source: Source, Kinds: []string{"messages"}, Text: word(c.text), Terms: append([]understudy.Term{t}, c.terms...), Up: up}
+				if got := s.seek(q); len(got) != c.want {
+					s.Errorf("%+v, field %q, up %v: %d, want %d", c, field, up, len(got), c.want)
+				}
+			}
+		}
 	}
 }
 
