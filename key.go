@@ -76,6 +76,29 @@ func (t *Target) Shape() string {
 	return ""
 }
 
+// Widened reports whether the request makes upstream show more than it
+// otherwise would, such as records that were deleted: a filter of any list of
+// the kind whose op is widen, on a list or on one record, with a value that is
+// not false. What such an answer shows says nothing about what there is.
+func (t *Target) Widened() bool {
+	if t.Kind == nil || len(t.Query) == 0 {
+		return false
+	}
+	for _, l := range t.Kind.Lists {
+		for _, f := range l.Filters {
+			if f.Op != "widen" {
+				continue
+			}
+			for _, p := range t.Query {
+				if p.Name == f.Name && !strings.EqualFold(p.Value, "false") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // Var is the value of a path variable, "" when there is none.
 func (t *Target) Var(name string) string {
 	v, _ := Query(t.Vars).Get(name)

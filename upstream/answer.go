@@ -130,6 +130,9 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 	}
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
+		if t.Widened() {
+			page.NotStored = "it was asked to show what is deleted, too"
+		}
 	}
 	return page, nil
 }

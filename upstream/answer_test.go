@@ -238,3 +238,28 @@ func TestRecentKeepsTheLast(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// What upstream shows because it was asked for what is deleted, too, is
+// answered and not stored: it does not tell what there is.
+func TestWidenedIsNotStored(t *testing.T) {
+	const one = `{"sid":"RE1","status":"deleted"}`
+	for target, kept := range map[string]bool{
+		".json":                                     true,
+		".json?IncludeSoftDeleted=false":            true,
+		".json?IncludeSoftDeleted=TRUE":             false,
+		".json?PageSize=2&Includ%65SoftDeleted=yes": false,
+		"/RE1.json":                                 true,
+		"/RE1.json?IncludeSoftDeleted=true":         false,
+	} {
+		c := scripted(t, &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.Path, "/RE1") {
+				return reply(200, one), nil
+			}
+			return reply(200, `{"recordings":[`+one+`],"next_page_uri":null}`), nil
+		}})
+		page, err := get(t, c, "/2010-04-01/Accounts/AC1/Recordings"+target)
+		if err != nil || len(page.Rows) != 1 || (page.NotStored == "") != kept {
+			t.Errorf("%s: %v, %+v", target, err, page)
+		}
+	}
+}

@@ -231,7 +231,7 @@ func fuzzRecords(f *testing.F, s *understudy.Spec, user string, paths []string, 
 		if page == nil {
 			return
 		}
-		if len(page.Rows) > 0 && (page.NotStored != "" || !json.Valid(page.Body)) {
+		if len(page.Rows) > 0 && (page.NotStored != "" && !target.Widened() || !json.Valid(page.Body)) {
 			t.Fatalf("rows of a page not stored: %q", page.NotStored)
 		}
 		last := 0
