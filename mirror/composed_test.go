@@ -412,6 +412,29 @@ func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 	})
 }
 
+// Who asks after a write and goes away before it is found out whether the record
+// was seen since leaves that to be found out by the next.
+func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			return nil, understudy.ErrUnknownOutcome
+		}
+		time.Sleep(time.Second)
+		_, _ = s.Mirror.Write(t.Context(), understudy.Write{Target: s.call(t, sid(3)), Method: "POST"})
+		time.Sleep(time.Second)
+		c.since(time.Now().Add(-time.Hour), time.Now())
+		k := s.Mirror.sources["twilio"].kinds["calls"]
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		for i, ctx := range []context.Context{gone, t.Context(), gone, t.Context()} {
+			if !s.Mirror.wroteSince(ctx, k, &c.c) {
+				t.Errorf("asked %d times: the record is as it was before the write", i+1)
+			}
+		}
+	})
+}
+
 func TestWhatArrivesIsInTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 7, pinned(AnswersRecords))

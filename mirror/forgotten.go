@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"understudy"
@@ -57,15 +58,26 @@ func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record)
 	return parent != nil && parent.Final
 }
 
-// known is a record in the shape it was last seen in; nil when it is not held.
-func (m *Mirror) known(ctx context.Context, s *source, k *understudy.Kind, id string) (last *understudy.Record) {
+// known is a record in the shape it was last seen in; nil when it is not held,
+// or cannot be read.
+func (m *Mirror) known(ctx context.Context, s *source, k *understudy.Kind, id string) *understudy.Record {
+	last, _ := m.lookUp(ctx, s, k, id)
+	return last
+}
+
+// lookUp is a record in the shape it was last seen in; nil when it is not held.
+func (m *Mirror) lookUp(ctx context.Context, s *source, k *understudy.Kind, id string) (last *understudy.Record, err error) {
 	seen := map[string]bool{}
 	look := func(shape string) {
 		if seen[shape] {
 			return
 		}
 		seen[shape] = true
-		if rec, err := m.store.Record(ctx, s.Name, k.Name, shape, id); err == nil && (last == nil || rec.Seen.After(last.Seen)) {
+		rec, bad := m.store.Record(ctx, s.Name, k.Name, shape, id)
+		switch {
+		case bad != nil && !errors.Is(bad, understudy.ErrNotFound):
+			err = bad
+		case bad == nil && (last == nil || rec.Seen.After(last.Seen)):
 			last = rec
 		}
 	}
@@ -75,7 +87,7 @@ func (m *Mirror) known(ctx context.Context, s *source, k *understudy.Kind, id st
 	for _, l := range k.Lists {
 		look(l.Shape)
 	}
-	return last
+	return last, err
 }
 
 // unixOf is the time in a field, 0 when there is none.

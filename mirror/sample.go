@@ -197,8 +197,9 @@ func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *understudy.Coverage
 		return true
 	}
 	for _, id := range ids {
-		if rec := m.known(ctx, k.source, k.source.Spec.Kind(k.name), id); rec != nil && (rec.Invalid || k.untold(id)) {
-			return true
+		rec, err := m.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
+		if err != nil || rec != nil && (rec.Invalid || k.untold(id)) {
+			return true // or nobody knows: who asked is gone, or it cannot be read
 		}
 		w.mu.Lock()
 		if w.at.Equal(at) { // not touched again meanwhile
