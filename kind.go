@@ -29,6 +29,7 @@ type Kind struct {
 	Fields    []*Field    `yaml:"fields"`
 
 	fields map[string]*Field
+	untold string
 }
 
 // Forgets says when upstream forgets records of a kind by itself.

@@ -70,7 +70,7 @@ func (m *Mirror) instanceAt(ctx context.Context, history History, k *kind, t *un
 	if t.ID == "" {
 		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
 	}
-	rec, err := history.RecordAt(ctx, k.source.Name, k.name, t.Shape(), t.ID, at)
+	rec, err := history.RecordAt(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID, at)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (m *Mirror) instanceAt(ctx context.Context, history History, k *kind, t *un
 func (m *Mirror) listAt(ctx context.Context, history History, s *source, t *understudy.Target, wish *understudy.Wish, at time.Time) (*understudy.Page, error) {
 	p := past{ctx: ctx, history: history, source: s.Source.Source, spec: t.Spec, at: at}
 	list, err := compose.New(p.source, t, compose.Options{
-		Now: func() time.Time { return at }, Held: p.held, AsShown: true, Sole: true, OwnTokens: true, Downward: true,
+		Now: func() time.Time { return at }, Held: p.held, AsShown: true, OwnTokens: true, Downward: true,
 		Wish: wish,
 	})
 	var refused *compose.Refusal

@@ -30,7 +30,8 @@ type form struct {
 	codec atomic.Pointer[codec]
 }
 
-// form finds the form of a shape; there are as many as the spec has shapes.
+// form finds the form of a shape; there are at most twice as many as the spec has
+// shapes (understudy.Elsewhere).
 func (k *kind) form(shape string) *form {
 	k.mu.Lock()
 	defer k.mu.Unlock()

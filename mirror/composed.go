@@ -169,6 +169,9 @@ func (m *Mirror) make(p *plan) (*made, error) {
 		w.from = p.coverage.From
 	}
 	err := p.list.Fill(ctx, w)
+	if err == nil && w.strange {
+		err = &uncoveredError{p.kind.name + ": not all that are held were seen by the last walk"}
+	}
 	if err == nil {
 		err = m.settled(ctx, p)
 	}

@@ -75,3 +75,64 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		want(t, s.get(t, of), understudy.Composed, "composed")
 	})
 }
+
+// keyring is a world in which two accounts have a key each.
+func keyring(w *world) {
+	w.page = func(f understudy.Fetch) *understudy.Page {
+		t := f.Target
+		if t.List == nil || t.Kind.Name != "keys" {
+			return nil
+		}
+		id := "SK" + t.Var("AccountSid")[2:]
+		link := t.Key.Path() + `?PageSize=50&Page=0`
+		row := fmt.Sprintf(`{"date_created":"Fri, 01 May 2026 12:00:00 +0000","sid":%q}`, id)
+		p := page(t, http.StatusOK, `{"end":0,"first_page_uri":"`+link+`","next_page_uri":null,"page":0,"page_size":50,"previous_page_uri":null,"start":0,"uri":"`+link+`","keys":[`+row+`]}`)
+		end := len(p.Body) - len(`]}`)
+		p.Rows, p.Shape = []understudy.Row{{ID: id, Start: end - len(row), End: end}}, t.KeptAs(account)
+		return p
+	}
+}
+
+// TestKeysOfTwoAccounts: keys do not tell whose they are; those of another
+// account, that somebody read, are in no list of the user's.
+func TestKeysOfTwoAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &claims{kind: "keys"}
+		s := open(t, 0, pinned(AnswersRecords), func(o *Options) {
+			o.Coverage, o.Notes = c, o.Store.(Notes)
+		})
+		keyring(s.world)
+		list := s.target(t, "Keys.json", "")
+		walk := func() {
+			t.Helper()
+			c.since(time.Now(), time.Now())
+			c.c.Shapes = []string{"keys"}
+			if _, err := s.Fill(t.Context(), understudy.Fill{Target: list, RecordsOnly: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		walk()
+		other, err := s.spec.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000002/Keys.json", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, s.get(t, other), understudy.Cold, "")
+		a := s.get(t, list)
+		want(t, a, understudy.Composed, "composed")
+		if ids := shown(a.Page); len(ids) != 1 || ids[0] != "SK"+account[2:] {
+			t.Errorf("the user's keys: %v", ids)
+		}
+
+		// What is held from before the walk and was not seen by it may be anybody's.
+		stray := page(list, http.StatusOK, `{"keys":[{"sid":"SK9"}]}`)
+		stray.At, stray.Rows = time.Now(), []understudy.Row{{ID: "SK9", Start: 9, End: 22}}
+		if _, err := s.store.Save(t.Context(), stray); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		walk()
+		if a := s.get(t, list); a.How == understudy.Composed {
+			t.Errorf("composed of what the walk did not see: %v", shown(a.Page))
+		}
+	})
+}

@@ -162,7 +162,7 @@ func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h hel
 // page held: newer, or the page is outdated. A write that touched the record
 // makes both outdated.
 func (m *Mirror) compose(ctx context.Context, t *understudy.Target, k *kind, h held, ok bool) (held, bool) {
-	rec, err := m.store.Record(ctx, k.source.Name, k.name, t.Shape(), t.ID)
+	rec, err := m.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
 	if err != nil {
 		return h, ok
 	}

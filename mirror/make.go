@@ -20,6 +20,7 @@ type looking struct {
 	none    int64 // what is older upstream has forgotten; 0 = never
 	short   bool  // something older was reached
 	invalid bool  // a write touched one of them
+	strange bool  // one does not tell whose it is, and the walk did not see it
 }
 
 // Seek is the store's less what upstream no longer has.
@@ -41,6 +42,10 @@ func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(unders
 				w.short = true
 				return false
 			}
+		}
+		if k.Untold() != "" && f.Seen.Before(w.plan.coverage.At) {
+			w.strange = true
+			return false
 		}
 		w.invalid = w.invalid || f.Invalid
 		return yield(f)

@@ -193,7 +193,7 @@ func version(k *kind, w understudy.Write, p *understudy.Page, generation int64) 
 	v.Key, v.Next, v.Generation = understudy.Key{Source: k.source.Name}, understudy.Key{}, generation
 	switch {
 	case p.Status == 204 && w.Method == "DELETE" && w.Target.ID != "":
-		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.Shape(), w.Target.ID, nil
+		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.KeptAs(k.source.User), w.Target.ID, nil
 		return &v
 	case (p.Status == 200 || p.Status == 201) && len(p.Rows) > 0:
 		return &v

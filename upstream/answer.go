@@ -78,7 +78,7 @@ func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
 	if err != nil {
 		return nil
 	}
-	page := newPage(t, a, d.body)
+	page := c.newPage(t, a, d.body)
 	page.NotStored = "status " + strconv.Itoa(a.status)
 	return page
 }
@@ -93,7 +93,7 @@ func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error)
 	if err != nil {
 		return nil, err
 	}
-	page := newPage(t, a, body)
+	page := c.newPage(t, a, body)
 	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
 		page.ID = "" // not there under this parent: that says nothing about the record
 	}
@@ -114,7 +114,7 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 	if err != nil {
 		return nil, err
 	}
-	page := newPage(t, a, d.body)
+	page := c.newPage(t, a, d.body)
 	if page.NotStored = d.why; d.why != "" {
 		return page, nil
 	}
@@ -184,9 +184,9 @@ func textual(contentType string, body []byte) bool {
 }
 
 // newPage is a page with everything that does not depend on its records.
-func newPage(t *understudy.Target, a *answer, body []byte) *understudy.Page {
+func (c *Client) newPage(t *understudy.Target, a *answer, body []byte) *understudy.Page {
 	p := &understudy.Page{
-		Key: t.Key, Shape: t.Shape(), List: t.List != nil, ID: t.ID,
+		Key: t.Key, Shape: t.KeptAs(c.source.User), List: t.List != nil, ID: t.ID,
 		Status: a.status, ContentType: a.contentType(), Body: body, At: a.at, Took: a.took,
 	}
 	if t.Kind != nil {
@@ -212,13 +212,16 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 	if err != nil {
 		return nil, err
 	}
-	page := newPage(t, a, body)
+	page := c.newPage(t, a, body)
 	page.Key, page.List, page.NotStored = understudy.Key{}, false, why
 	if t.Kind == nil || a.status >= 300 || len(body) == 0 || why != "" {
 		return page, nil
 	}
 	if t.List != nil {
-		page.Shape = shownAs(t.Kind, t.List)
+		shape, elsewhere := shownAs(t.Kind, t.List), strings.HasSuffix(page.Shape, understudy.Elsewhere)
+		if page.Shape = shape; elsewhere {
+			page.Shape += understudy.Elsewhere
+		}
 	}
 	doc, err := jsonspan.Document(body)
 	if err != nil {

@@ -40,6 +40,7 @@ func TestWriteAnswers(t *testing.T) {
 		{"broken in HTML", "POST", callsPath, reply(502, `<html>`, "Content-Type", "text/html"), `<html>`, "", "no JSON document", "calls", 0},
 		{"a secret of no kind", "POST", tokens, reply(201, `{"sid":"SK1","auth_token":"xyz"}`), `{"sid":"SK1","auth_token":""}`, "", "", "", 0},
 		{"a new key", "POST", keys, reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1", "", "keys", 1},
+		{"another account's new key", "POST", "/2010-04-01/Accounts/AC2/Keys.json", reply(201, `{"sid":"SK1"}`), `{"sid":"SK1"}`, "SK1", "", "keys@elsewhere", 1},
 		{"a new signing key", "POST", base + "/SigningKeys.json", reply(201, `{"sid":"SK1","secret":"xyz"}`), `{"sid":"SK1","secret":""}`, "SK1", "", "signing_keys", 1},
 		{"a token", "POST", tokens, reply(201, `{"username":"u","password":"xyz","ice_servers":[{"url":"stun:a"},{"url":"turn:b","credential":"xyz"}]}`),
 			`{"username":"u","password":"","ice_servers":[{"url":"stun:a"},{"url":"turn:b","credential":""}]}`, "", "", "", 0},

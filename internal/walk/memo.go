@@ -55,6 +55,8 @@ type memo struct {
 	// Lost is when records were last forgotten that upstream still has: what was
 	// walked before may lack them.
 	Lost int64 `json:"lost,omitempty"`
+	// Of is the user whose records are known, of a kind that does not tell.
+	Of string `json:"of,omitempty"`
 	// Records is how many the last walk saw.
 	Records int64 `json:"records,omitempty"`
 }
@@ -141,7 +143,11 @@ func (w *Walker) load(ctx context.Context, x *walked) error {
 		w.o.Logger.Warn("walk: what was known is of another form; walked anew", "kind", x.name())
 		m = memo{Keep: m.Keep}
 	}
-	m.V = memoVersion
+	if m.V = memoVersion; x.kind.Untold() != "" && m.Of != x.source.User {
+		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
+			m.Lost = w.clock()
+		}
+	}
 	x.memo, x.loaded = m, true
 	x.seen.Store(&m)
 	return nil

@@ -25,6 +25,7 @@ name: made-up
 hosts: [{url: "https://made.up"}]
 auth: {style: none}
 vars: {who: user}
+shown: {who: whose}
 paging: {style: body, next: next, size: size, default_size: 5, max_size: 10, tokens: [after], page: page}
 errors: {codes: {retention: 777}}
 kinds:
@@ -40,7 +41,7 @@ kinds:
           - {name: to, field: sent, op: until, type: epoch}
     instances: [{path: "/{who}/letters/{id}", id: [id]}]
     final: [{field: state, in: [done]}]
-    fields: [{name: id}, {name: sent, type: epoch}, {name: state}, {name: stamps, type: int}, {name: made, type: epoch}]
+    fields: [{name: id}, {name: sent, type: epoch}, {name: state}, {name: stamps, type: int}, {name: made, type: epoch}, {name: whose}]
   - name: stamps
     id: [id]
     clock: made

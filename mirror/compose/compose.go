@@ -41,10 +41,6 @@ type Options struct {
 	// AsShown: only what the list itself showed is looked at, also where the spec
 	// says how its rows come of those of another.
 	AsShown bool
-	// Sole says that whatever is held of the kind lies under the path asked for,
-	// where its records do not show that themselves (a key does not tell its
-	// account). Without it such lists are not composed.
-	Sole bool
 	// OwnTokens allows page tokens of our own form where the spec gives no rule.
 	// Upstream refuses them: a list that has them must be composed to its end.
 	OwnTokens bool

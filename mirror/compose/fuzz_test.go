@@ -59,7 +59,7 @@ func FuzzNew(f *testing.F) {
 			found = append(found, understudy.Found{Record: &understudy.Record{ID: id, Body: []byte(body)}, Place: understudy.Place(1000 - i)})
 		}
 		for range 2 {
-			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, Sole: true, OwnTokens: true})
+			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true})
 			var refused *compose.Refusal
 			if errors.As(err, &refused) {
 				if _, err := jsonspan.Document(refused.Body); err != nil || refused.Status != 400 || refused.Message == "" {
@@ -93,7 +93,7 @@ func FuzzNew(f *testing.F) {
 			if aim, err = spec.Follow("twilio", p.Next.URI); err != nil {
 				t.Fatalf("%s: %v", p.Next, err)
 			}
-			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, Sole: true, OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {
+			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {
 				t.Fatalf("%s: the next page %s: %v", p.Key, p.Next, err)
 			}
 		}

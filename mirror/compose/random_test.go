@@ -79,6 +79,7 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, spec *underst
 		}
 	}
 	r.world = composetest.Empty(r.src, parents, r.ask)
+	r.others()
 	if held != nil {
 		r.kept = held(r)
 		r.from, r.world.Landed, r.world.Size = r.kept, r.save, 20
@@ -88,6 +89,28 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, spec *underst
 	t.Logf("seed %d", seed)
 	r.draw = composetest.NewGenerator(r.world, seed)
 	return r
+}
+
+// others gives the accounts below the main one keys of their own, which do not
+// tell whose they are.
+func (r *rig) others() {
+	r.t.Helper()
+	_, body, _ := r.ask("/2010-04-01/Accounts.json")
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rows, _ := jsonspan.Find(body, doc, "accounts")
+	jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
+		if sid := composetest.Text(v.Of(body), "sid"); sid != account {
+			for _, list := range []string{"/Keys.json", "/SigningKeys.json"} {
+				if status, _ := r.send(http.MethodPost, "/2010-04-01/Accounts/"+sid+list, "FriendlyName=other"); status != http.StatusCreated {
+					r.t.Fatalf("%s: a key of its own: %d", sid, status)
+				}
+			}
+		}
+		return true
+	})
 }
 
 // ask is what slowapi answers.
@@ -125,7 +148,7 @@ func (r *rig) compose(target string) (int, []byte, error) {
 	if err != nil {
 		r.t.Fatalf("%s: %v", target, err)
 	}
-	o := compose.Options{Now: func() time.Time { return r.now }, Held: r.world.Held, Own: r.own(aim), Sole: len(aim.Vars) > 0 && aim.Vars[0].Value == account}
+	o := compose.Options{Now: func() time.Time { return r.now }, Held: r.world.Held, Own: r.own(aim)}
 	l, err := compose.New(r.src, aim, o)
 	if err == nil {
 		err = l.Fill(context.Background(), r.store())

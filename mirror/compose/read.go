@@ -47,7 +47,7 @@ func (l *List) under(i int) error {
 	case f != nil:
 		l.is(f.Name, v.Value)
 	case i+1 < len(t.Vars): // the record that the next variable names tells
-	case !user || !l.o.Sole:
+	case !user: // the user's own are kept by themselves (Kind.Untold)
 		return fmt.Errorf("%w: records of this list do not tell their %s", understudy.ErrInvalid, v.Name)
 	}
 	if f != nil && f.Name == t.Kind.Parent {
@@ -204,6 +204,17 @@ func (l *List) readToken() error {
 func (l *List) startsHere() error {
 	t := l.target
 	var rec *understudy.Record
+	if t.Kind.Untold() != "" {
+		if l.o.Held != nil {
+			rec = l.o.Held(t.Kind.Name, l.start)
+		}
+		switch {
+		case rec == nil:
+			return fmt.Errorf("%w: nobody knows whose record the page token names", understudy.ErrInvalid)
+		case strings.HasSuffix(rec.Shape, understudy.Elsewhere):
+			return l.refuse("token")
+		}
+	}
 	for _, v := range t.Vars {
 		name := t.Spec.Shown[v.Name]
 		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.o.Held == nil {

@@ -242,7 +242,7 @@ func (w *World) walk(l *list) error {
 		}
 		rows, _ := jsonspan.Find(body, doc, l.list.Key)
 		jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
-			rec := &understudy.Record{Source: w.src.Name, Kind: l.kind.Name, Shape: l.list.Shape, Body: v.Of(body)}
+			rec := &understudy.Record{Source: w.src.Name, Kind: l.kind.Name, Shape: page.Shape, Body: v.Of(body)}
 			parts := make([]string, len(l.kind.ID))
 			for i, name := range l.kind.ID {
 				parts[i] = Text(rec.Body, name)
@@ -251,7 +251,7 @@ func (w *World) walk(l *list) error {
 			if h.now[rec.ID] == nil {
 				h.now[rec.ID] = map[string]*understudy.Record{}
 			}
-			h.now[rec.ID][l.list.Shape], h.was[rec.ID] = rec, rec
+			h.now[rec.ID][rec.Shape], h.was[rec.ID] = rec, rec
 			l.rows, ids = append(l.rows, rec), append(ids, rec.ID)
 			page.Rows = append(page.Rows, understudy.Row{ID: rec.ID, Start: v.Start, End: v.End, Clock: clock(l.kind, rec.Body), Parent: Text(rec.Body, l.kind.Parent), Final: rec.Final})
 			return true
@@ -277,7 +277,7 @@ func (w *World) page(l *list, target string, body []byte) (*understudy.Page, err
 	if err != nil {
 		return nil, err
 	}
-	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: l.list.Shape, List: true, Status: 200, ContentType: "application/json", Body: body, Sum: half(body)}, nil
+	return &understudy.Page{Key: t.Key, Kind: l.kind.Name, Shape: t.KeptAs(w.src.User), List: true, Status: 200, ContentType: "application/json", Body: body, Sum: half(body)}, nil
 }
 
 func half(body []byte) [16]byte {

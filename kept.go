@@ -1,0 +1,39 @@
+// Kept: under which shape records are kept that do not tell whose they are.
+
+package understudy
+
+import "strings"
+
+// Elsewhere ends the shape of records that do not tell whose they are and were
+// seen under a path that names somebody else than the source's user. So what is
+// kept in a list's own shape lies under the user.
+const Elsewhere = "@elsewhere"
+
+// Untold is the variable in the paths of a kind's lists that the source's user
+// fills in and that no field of its records shows; "" when there is none.
+func (k *Kind) Untold() string { return k.untold }
+
+// findUntold finds it. Where another variable follows, the record that one
+// names tells.
+func (s *Spec) findUntold(k *Kind) {
+	for _, l := range k.Lists {
+		name, _, found := strings.Cut(l.Path[strings.LastIndexByte(l.Path, '{')+1:], "}")
+		field, shown := s.Shown[name]
+		if _, own := s.Vars[name]; found && own && shown && k.fields[field] == nil && len(k.ID) > 0 {
+			k.untold = name
+			return
+		}
+	}
+}
+
+// KeptAs is the shape under which the answer's records are kept in a source of
+// that user: Shape, but for those that nobody could tell from the user's.
+func (t *Target) KeptAs(user string) string {
+	if t.Kind == nil || t.Kind.untold == "" {
+		return t.Shape()
+	}
+	if whose := t.Var(t.Kind.untold); whose == "" || whose == user {
+		return t.Shape()
+	}
+	return t.Shape() + Elsewhere
+}
