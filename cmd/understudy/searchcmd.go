@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,7 +180,6 @@ func (n counted) String() string {
 func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
 	terminal := isTerminal(p.stdout) && !c.JSON
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.TabIndent)
 	if c.Facets {
 		values.Set("facets", "true")
 	}
@@ -191,6 +189,7 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 		if err := s.ask(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil, &a); err != nil {
 			return err
 		}
+		var rows []hitRow
 		for _, raw := range a.Hits {
 			if !terminal {
 				fmt.Fprintf(out, "%s\n", raw)
@@ -200,9 +199,10 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 			if err := json.Unmarshal(raw, &h); err != nil {
 				return fmt.Errorf("the server answered what cannot be read: %w", err)
 			}
-			fmt.Fprintln(table, h.row(a.Columns[h.Source+"/"+h.Kind]))
+			rows = append(rows, h.row(a.Columns[h.Source+"/"+h.Kind]))
 		}
-		if err := errors.Join(table.Flush(), out.Flush()); err != nil {
+		printRows(out, rows, widthOf(p.stdout))
+		if err := out.Flush(); err != nil {
 			return err
 		}
 		a.tell(p.stderr)
@@ -232,77 +232,6 @@ func (a *findings) tell(w io.Writer) {
 			fmt.Fprintf(w, "  %-30s %s\n", printable(v.Term), v.counted)
 		}
 	}
-}
-
-// row is a hit as a line of a table: when, what, and where the words were found
-// or else what it says.
-func (h *found) row(columns []string) string {
-	at := ""
-	if h.At != nil {
-		at = h.At.Local().Format(time.DateTime)
-	}
-	what := ""
-	if len(h.Snippets) > 0 {
-		s := h.Snippets[0]
-		what = marked(s.Text, s.Marks)
-		if s.Before {
-			what = "…" + what
-		}
-		if s.After {
-			what += "…"
-		}
-		what = s.Field + ": " + what
-	} else {
-		var values map[string]json.RawMessage
-		_ = json.Unmarshal(h.Record, &values) // what is no object shows nothing
-		var parts []string
-		for _, name := range columns {
-			var text string
-			if raw := values[name]; json.Unmarshal(raw, &text) != nil && !bytes.Equal(raw, []byte("null")) {
-				text = string(raw)
-			}
-			if text != "" {
-				parts = append(parts, short(printable(text)))
-			}
-		}
-		what = strings.Join(parts, "  ")
-	}
-	return at + "\t" + printable(h.Kind) + "\t" + printable(h.ID) + "\t" + what
-}
-
-// shortest is how long a value in a table is, in characters.
-const shortest = 80
-
-func short(text string) string {
-	if r := []rune(text); len(r) > shortest {
-		return string(r[:shortest]) + "…"
-	}
-	return text
-}
-
-// marked is a snippet with its words in bold.
-func marked(text string, marks [][2]int) string {
-	const bold, plain = "\x1b[1m", "\x1b[0m"
-	var b strings.Builder
-	at := 0
-	for _, m := range marks {
-		if m[0] < at || m[1] < m[0] || m[1] > len(text) {
-			continue
-		}
-		b.WriteString(printable(text[at:m[0]]) + bold + printable(text[m[0]:m[1]]) + plain)
-		at = m[1]
-	}
-	b.WriteString(printable(text[at:]))
-	return b.String()
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // refusal is a request the server did not answer as asked.

@@ -171,11 +171,7 @@ type show struct {
 }
 
 func newShow(w io.Writer) *show {
-	f, ok := w.(*os.File)
-	if !ok {
-		return &show{}
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !isTerminal(w) {
 		return &show{}
 	}
 	return &show{w: w}

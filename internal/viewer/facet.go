@@ -220,12 +220,6 @@ func totalOf(r *understudy.SearchResult) string {
 // foundNotes say how a result came about, for whoever reads it.
 func (q *visit) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPlan) []string {
 	notes := slices.Clone(r.Notes)
-	if r.Window > 0 && r.More {
-		notes = append(notes, "Only the newest "+thousands(int64(r.Window))+" matches are in this order; there are older ones.")
-	}
-	if r.Partial {
-		notes = append(notes, "The search took long and was broken off; the next page goes on from there.")
-	}
 	if k == nil || !q.v.Gate.Counts(q.caller, s.Name, k.Name) {
 		return notes
 	}

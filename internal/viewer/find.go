@@ -99,13 +99,21 @@ func quote(value string) string {
 }
 
 // grouped is a condition that others can be put beside: either-or is put in
-// parentheses.
+// parentheses, and a phone number, which is one only where it stands alone, is
+// said to be one.
 func grouped(text string) string {
-	if strings.Contains(text, " OR ") {
+	digits, _, ok := dialled(text)
+	switch {
+	case ok && len(digits) >= leastDialled && len(digits) < len(text):
+		return "number:" + quote(strings.NewReplacer("\u00a0", " ", "\u2011", "-").Replace(text))
+	case strings.Contains(text, "OR"):
 		return "(" + text + ")"
 	}
 	return text
 }
+
+// leastDialled is how many digits the search takes for a whole number.
+const leastDialled = 7
 
 // findable reports whether lists can be searched at all.
 func (q *visit) findable() bool { return q.v.Search != nil }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/url"
 	"regexp"
@@ -279,6 +280,69 @@ func (h *house) word(t *testing.T) string {
 	}
 	t.Fatal("no message has a plain word")
 	return ""
+}
+
+// What is typed stands for itself beside the list's filters: either-or in any
+// writing, and a number as people write it.
+func TestTypedBesideFilters(t *testing.T) {
+	h := open(t, searched(t))
+	rows := func(q string) int {
+		_, body, _ := h.get("/twilio/calls.jsonl?"+q, all)
+		if strings.Contains(body, `"status":4`) {
+			t.Errorf("%s: %s", q, body)
+		}
+		return strings.Count(body, "\n")
+	}
+	if n := rows("Status=busy&understudy.q=" + url.QueryEscape("status:completed OR(status:failed)")); n != 0 {
+		t.Errorf("%d calls are busy, and completed or failed", n)
+	}
+	for _, number := range columnOf(h.page("/twilio/calls", all), "To") {
+		digits := strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, number)
+		if len(digits) != 11 || digits[0] != '1' {
+			continue
+		}
+		typed := "+1 (" + digits[1:4] + ") " + digits[4:7] + "-" + digits[7:]
+		if n, want := rows("understudy.q="+url.QueryEscape(typed)), rows("understudy.q="+url.QueryEscape("number:+"+digits)); n != want || n == 0 {
+			t.Errorf("%s: %d calls, want %d", typed, n, want)
+		}
+		return
+	}
+	t.Fatal("no call to such a number")
+}
+
+// A hit says nothing of what it has none of, and each note once.
+func TestHitsSayWhatThereIs(t *testing.T) {
+	h := open(t, searched(t), func(o *Options) {
+		s, ok := o.Search.(*search.Searcher)
+		if !ok {
+			t.Fatal("not the search")
+		}
+		o.Search = windowed{s}
+	})
+	page := h.page("/search?q=kind%3Amessages&sort=rank", all)
+	facts := regexp.MustCompile(`<span>(?i:media) <b>([^<]*)</b>`).FindAllStringSubmatch(page, -1)
+	if strings.Contains(fmt.Sprint(facts), " 0]") || !strings.Contains(page, `class="hits"`) {
+		t.Errorf("facts: %v", facts)
+	}
+	if n := strings.Count(page, "there are older ones"); n != 1 {
+		t.Errorf("the note is there %d times", n)
+	}
+}
+
+// windowed says of every search that there was more than it put in order.
+type windowed struct{ *search.Searcher }
+
+func (w windowed) Find(ctx context.Context, c understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+	r, err := w.Searcher.Find(ctx, c, ask)
+	if err == nil && !ask.Facets {
+		r.More, r.Notes = true, append(r.Notes, "Only the newest 3 matches were put in order; there are older ones.")
+	}
+	return r, err
 }
 
 // A mistake is pointed at, and nothing of what was typed is HTML.

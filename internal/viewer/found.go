@@ -310,6 +310,7 @@ func (q *visit) foundHit(s *sheet, h hit) foundHit {
 			out.When = value
 		case c.shape == pill && out.State.Text == "":
 			out.State = value
+		case k.counts[c.Name] != nil && value.Text == "0": // nothing lies under it
 		case c.isID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts, c.shape == prose && len(h.Snippets) > 0:
 		default:
 			out.Facts = append(out.Facts, value)
