@@ -288,6 +288,16 @@ func TestRunComparison(t *testing.T) {
 		}
 		return ""
 	})
+	// Then every record is fetched, and found.
+	await(t, func() string {
+		if out := demo.Stdout(); !strings.Contains(out, demo.URL("viewer")+"/search\n") {
+			return "no word that every record was fetched, in:\n" + out
+		}
+		return ""
+	})
+	if r := get(t, "", demo.URL("viewer")+"/-/search?q=kind:messages+booking&facets=true"); !strings.Contains(string(r.body), `"hits":[{`) {
+		t.Errorf("found nothing: %s", r.body)
+	}
 }
 
 var (

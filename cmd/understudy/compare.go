@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/walk"
 )
 
 // crowd is how many clients ask for one cold page at once.
@@ -49,8 +50,10 @@ type outcome struct {
 	forKey, most int
 }
 
-// compare prints the table and then waits for the end.
-func (h *house) compare(ctx context.Context, slow string, out io.Writer) error {
+// compare prints the table, has the polled kinds fetched whole and then waits
+// for the end.
+func (h *house) compare(ctx context.Context, slow string, p *process) error {
+	out := p.stdout
 	c, err := h.comparison(ctx, slow)
 	if err != nil {
 		return err
@@ -69,7 +72,32 @@ func (h *house) compare(ctx context.Context, slow string, out io.Writer) error {
 	default:
 		printComparison(out, lines)
 	}
+	if err := h.whole(ctx, c.source, p); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(out, "not every record could be fetched: %v\n", err)
+	}
 	<-ctx.Done()
+	return nil
+}
+
+// whole has every record of the polled kinds fetched, so that what a newcomer
+// searches for is there, and says what can be tried then.
+func (h *house) whole(ctx context.Context, src *understudy.Source, p *process) error {
+	asked := func() int64 { return h.clients[src.Name].Stats().ByReason[understudy.Sync] }
+	before := asked()
+	fmt.Fprintf(p.stdout, "\nfetching every record, as `understudy sync` does (about half a minute) …\n")
+	for _, kind := range src.Polls {
+		o := walk.Order{Source: src.Name, Kind: kind}
+		if err := watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) {
+			if err := h.order(ctx, o, first); err != nil {
+				return walk.Report{}, err
+			}
+			s, err := h.walker.State(ctx, o.Source, o.Kind)
+			return s.Report(), err
+		}); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search, and any list while the API is down, is now answered from records:\n%s/search\n", asked()-before, h.faces[0].url())
 	return nil
 }
 

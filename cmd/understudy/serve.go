@@ -157,7 +157,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err 
 	printReady(p.stdout)
 	tasks := []task{pace(p.env, cfg.wall(os.ReadFile))}
 	if c.Compare {
-		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p.stdout) })
+		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p) })
 	}
 	return h.serve(ctx, slow, tasks)
 }
