@@ -24,9 +24,24 @@ const indexJob = "fill indexes"
 // indexKind is the job.
 func (h *house) indexKind() jobs.Kind {
 	return jobs.Kind{Name: indexJob, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Run: func(ctx context.Context, r *jobs.Run) error {
-		return h.db.Index(ctx, func(done, total int64) { r.Progress(done, total, "") })
+		began, told := time.Now(), time.Now()
+		filled := false
+		err := h.db.Index(ctx, func(done, total int64) {
+			r.Progress(done, total, "")
+			if filled = done == total; time.Since(told) >= indexTell {
+				told = time.Now()
+				h.log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
+			}
+		})
+		if filled && err == nil {
+			h.log.Info("the indexes are filled", "took", time.Since(began).Round(time.Millisecond))
+		}
+		return err
 	}}
 }
+
+// indexTell is how often the log says how far the indexes are.
+const indexTell = 10 * time.Second
 
 // indexSoon plans the job when there is something to do.
 func (h *house) indexSoon(ctx context.Context) (at diagnostics.Indexed, err error) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	h := &house{db: db}
+	h := &house{db: db, log: slog.New(slog.DiscardHandler)}
 	if h.jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{h.indexKind()}, Alone: true}); err != nil {
 		t.Fatal(err)
 	}

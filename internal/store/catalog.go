@@ -19,6 +19,7 @@ type kindRow struct {
 	text           textRule         // which fields are text
 	form           string           // of the words that are in the index
 	terms          []termField
+	print          string // fingerprint of the terms that are in the index
 	name           string
 }
 
@@ -73,10 +74,10 @@ func (db *DB) readCatalog(c *conn) error {
 		name := kindName{r[4].(string), r[2].(string)}
 		if cat.kinds[name] == nil {
 			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), name: name.kind, form: r[6].(string)}
+			k.print, _ = r[5].(string)
 			k.text = textRuleOf(k.spec)
 			if k.terms = termFields(db.o.Specs[name.source], k.spec); k.spec == nil {
-				text, _ := r[5].(string)
-				k.terms = fieldsIn(text)
+				k.terms = fieldsIn(k.print)
 				k.text = textRuleIn(k.form)
 			}
 			cat.kinds[name] = k

@@ -62,11 +62,3 @@ func List(ctx context.Context, db *DB, source, what string) (Erasure, error) {
 	}
 	return db.list(ctx, source, what, f.all)
 }
-
-// RebuildTerms makes the index of terms anew.
-func RebuildTerms(ctx context.Context, db *DB) (rows int64, err error) {
-	err = db.write(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error { return db.rebuildTerms(ctx, c, func(n int64) { rows = n }) })
-	})
-	return rows, err
-}

@@ -99,8 +99,8 @@ func TestOlderFile(t *testing.T) {
 }
 
 // TestOlderFileIsFound opens files of before there were places and terms, and
-// of before there were words: by terms its records are found at once, by words
-// once the index is filled, also when that was broken off.
+// of before there were words: what the indexes do not have yet is found once
+// they are filled, also when that was broken off.
 func TestOlderFileIsFound(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (path string, records int){
@@ -130,31 +130,19 @@ func TestOlderFileIsFound(t *testing.T) {
 				err = db.Seek(t.Context(), q, func(understudy.Found) bool { n++; return true })
 				return n, err
 			}
-			busy, last, all := 0, understudy.Place(0), 0
-			err := db.Seek(t.Context(), ask, func(f understudy.Found) bool {
-				if all++; all > 1 && f.Place >= last {
-					t.Errorf("%s stands at %d after %d", f.Record.ID, f.Place, last)
-				}
-				last = f.Place
-				if bytes.Contains(f.Record.Body, []byte(`"status":"busy"`)) {
-					busy++
-				}
-				return true
-			})
-			if err != nil || all != records || busy == 0 {
-				t.Fatalf("%d of %d records, %d busy, %v", all, records, busy, err)
-			}
 			byTerm, byWord := ask, ask
 			byTerm.Terms = []understudy.Term{{Field: "status", Any: []string{"busy"}}}
 			byWord.Text = &understudy.Text{Words: []string{"busy"}}
-			if n, err := found(db, byTerm); err != nil || n != busy {
-				t.Errorf("by the term %d, %v, want %d", n, err, busy)
+			for _, q := range []understudy.Seek{ask, byTerm} {
+				if _, err := found(db, q); (err == nil) == (records == 58) || err != nil && !errors.Is(err, understudy.ErrIndexing) {
+					t.Errorf("before it is filled: %v", err)
+				}
 			}
 			if _, err := found(db, byWord); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), "the index is being built: 0 of ") {
 				t.Errorf("by the word, at once: %v", err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			err = db.Index(ctx, func(int64, int64) { stop() })
+			err := db.Index(ctx, func(int64, int64) { stop() })
 			if stop(); err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
@@ -167,6 +155,20 @@ func TestOlderFileIsFound(t *testing.T) {
 			db = openDB(t, path)
 			if err := db.Index(t.Context(), nil); err != nil {
 				t.Fatal(err)
+			}
+			busy, last, all := 0, understudy.Place(0), 0
+			err = db.Seek(t.Context(), ask, func(f understudy.Found) bool {
+				if all++; all > 1 && f.Place >= last {
+					t.Errorf("%s stands at %d after %d", f.Record.ID, f.Place, last)
+				}
+				last = f.Place
+				if bytes.Contains(f.Record.Body, []byte(`"status":"busy"`)) {
+					busy++
+				}
+				return true
+			})
+			if err != nil || all != records || busy == 0 {
+				t.Fatalf("%d of %d records, %d busy, %v", all, records, busy, err)
 			}
 			for range 2 {
 				if done, total, err := db.Indexed(t.Context()); err != nil || done != total {
@@ -202,6 +204,9 @@ func TestOlderFileWithDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := openDB(t, path)
+	if err := db.Index(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
 	w := storetest.NewWorld(11, 60)
 	listed := func() map[string]int {
 		ids := map[string]int{}

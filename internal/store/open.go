@@ -25,7 +25,7 @@ import (
 var migrations embed.FS
 
 // newest is the number of the newest migration in migrations.
-const newest = 7
+const newest = 8
 
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
@@ -165,11 +165,7 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 		err = db.learnBuilt(c)
 	}
 	if err == nil {
-		err = db.fillPlaces(ctx, c)
-		db.widened.Store(0)
-	}
-	if err == nil {
-		err = db.checkWords(ctx, c)
+		err = db.checkIndexes(ctx, c)
 	}
 	if err == nil {
 		err = db.readErased(c)

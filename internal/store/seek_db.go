@@ -111,7 +111,7 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 // others, and which records have changed since.
 func (s *seeking) prepare(c *conn) error {
 	before := s.db.widened.Load()
-	if err := c.searchable(s.p.q); err != nil {
+	if err := s.db.searchable(c, s.p.q); err != nil {
 		return err
 	}
 	if err := s.follow(c, before); err != nil {

@@ -167,7 +167,7 @@ func (s *saving) nextRow() (*placing, error) {
 }
 
 // PlaceOf is where a record stands, also when it is gone, or erased. Errors:
-// ErrNotFound, it was never seen.
+// ErrNotFound, it was never seen; ErrIndexing, it has none yet.
 func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -180,7 +180,10 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.
 	}
 	at := stand{at: noPosition}
 	err = db.read(ctx, func(c *conn) error {
-		_, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
+		known, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
+		if u := db.built.places.Load(); err == nil && known && at.at == noPosition && u != builtAll {
+			err = c.indexing(u)
+		}
 		return err
 	})
 	if err == nil && at.at == noPosition {
@@ -321,7 +324,7 @@ func (s *saving) edit(g *sighting, r *understudy.Row) error {
 func (s *saving) editOthers(record, was, is int64) error {
 	return s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		p := priorOf(r)
-		if p.number == record*slots+s.shape.slot && s.touched(record) || p.state&(stateGone|stateForgotten) != 0 {
+		if s.shape != nil && p.number == record*slots+s.shape.slot && s.touched(record) || p.state&(stateGone|stateForgotten) != 0 {
 			return nil
 		}
 		return s.editMoved(p.number, p.version, was, is)

@@ -122,7 +122,8 @@ func BenchmarkSeekText(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenOlder is opening a file of before there were places and terms.
+// BenchmarkOpenOlder is opening a file of before there were places and terms,
+// and filling it.
 func BenchmarkOpenOlder(b *testing.B) {
 	records := benchRecords()
 	path := filepath.Join(b.TempDir(), "understudy.db")
@@ -155,6 +156,9 @@ func BenchmarkOpenOlder(b *testing.B) {
 		}
 		b.StartTimer()
 		db = openDB(b, path)
+		if err := db.Index(b.Context(), nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(records)*1e6, "s/million")
 }

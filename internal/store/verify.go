@@ -18,6 +18,7 @@ type verifying struct {
 	c      *conn
 	ctx    context.Context
 	report *Report
+	built  upto
 }
 
 func (v *verifying) problem(what string, args ...any) {
@@ -46,7 +47,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = db.read(ctx, func(c *conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages, v.counts, v.changes, v.words} {
+		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages, v.counts, v.changes, v.words} {
 			if v.enough() {
 				break
 			}
@@ -65,6 +66,13 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		err = nil
 	}
 	return report, failed(false, err, "verify %s", db.path)
+}
+
+// indexes learns how far the indexes are in what is verified: they may be filled
+// meanwhile.
+func (v *verifying) indexes() (err error) {
+	v.built, err = v.c.builtNow()
+	return err
 }
 
 // file asks SQLite about its own structures.

@@ -14,9 +14,24 @@ import (
 	"understudy"
 )
 
-// built is up to which record an index has what it is to have: records with
-// higher numbers come later, and are left out of it until then.
-type built struct{ words, terms atomic.Int64 }
+// built is up to which record each of the indexes has what it is to have, and
+// places are given: records with higher numbers come later, and are left out
+// until then. Places come no later than the rest.
+type built struct{ words, terms, places atomic.Int64 }
+
+// upto is built at one moment.
+type upto struct{ words, terms, places int64 }
+
+func (b *built) load() upto { return upto{b.words.Load(), b.terms.Load(), b.places.Load()} }
+
+func (b *built) store(u upto) {
+	b.words.Store(u.words)
+	b.terms.Store(u.terms)
+	b.places.Store(u.places)
+}
+
+// least is up to which record everything is there.
+func (u upto) least() int64 { return min(u.words, u.terms, u.places) }
 
 // builtAll is up to which record a whole index is built.
 const builtAll = math.MaxInt64
@@ -25,76 +40,96 @@ const builtAll = math.MaxInt64
 const buildSome = 512
 
 var (
-	selectBuilt = &statement{head: "SELECT words, terms FROM built"}
-	updateBuilt = &statement{head: "UPDATE built SET words = ?, terms = ?"}
-	updateWords = &statement{head: "UPDATE kind SET words = ? WHERE number = ?"}
-	emptyWords  = &statement{head: "INSERT INTO words (words) VALUES ('delete-all')"}
-	emptyTerms  = &statement{head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
+	selectBuilt   = &statement{head: "SELECT words, terms, places FROM built"}
+	updateBuilt   = &statement{head: "UPDATE built SET words = ?, terms = ?, places = ?"}
+	updateWords   = &statement{head: "UPDATE kind SET words = ? WHERE number = ?"}
+	updateTermsOf = &statement{head: "UPDATE kind SET terms = ? WHERE number = ?"}
+	emptyWords    = &statement{head: "INSERT INTO words (words) VALUES ('delete-all')"}
+	emptyTerms    = &statement{head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
 )
 
-// checkWords is part of opening: it empties the index of words when a spec has
-// changed which fields are text.
-func (db *DB) checkWords(ctx context.Context, c *conn) error {
-	var changed []*kindRow
-	upto := db.built.words.Load()
+// checkIndexes is part of opening: it empties the index of words when a spec has
+// changed which fields are text, and that of terms when it has changed which
+// fields can be asked for. Index fills them.
+func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
+	var words, terms []*kindRow
+	u := db.built.load()
 	for _, k := range db.catalog.kinds {
-		if k.spec == nil || k.form == k.text.form() {
+		otherWords, otherTerms := k.spec != nil && k.form != k.text.form(), k.print != fingerprint(k.terms)
+		if !otherWords && !otherTerms {
 			continue
 		}
-		changed = append(changed, k)
-		_, err := c.one(selectKindRecords, []driver.Value{k.number}, func(r []driver.Value) {
-			if r[0].(int64) > 0 {
-				upto = 0
-			}
-		})
-		if err != nil {
+		records := int64(0)
+		if _, err := c.one(selectKindRecords, []driver.Value{k.number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
 			return err
 		}
+		if otherWords {
+			if words = append(words, k); records > 0 {
+				u.words = 0
+			}
+		}
+		if otherTerms {
+			if terms = append(terms, k); records > 0 || k.print == "" {
+				u.terms = 0
+			}
+		}
 	}
-	if len(changed) == 0 {
+	if len(words)+len(terms) == 0 {
 		return nil
 	}
-	return db.setBuilt(ctx, c, upto, db.built.terms.Load(), changed)
+	return db.setBuilt(ctx, c, u, words, terms)
 }
 
 var selectKindRecords = &statement{head: "SELECT records FROM kind WHERE number = ?"}
 
+// builtNow is how far the indexes are by what the file says.
+func (c *conn) builtNow() (u upto, err error) {
+	_, err = c.one(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64), r[2].(int64)} })
+	return u, err
+}
+
 // learnBuilt reads how far the indexes are.
 func (db *DB) learnBuilt(c *conn) error {
-	_, err := c.one(selectBuilt, nil, func(r []driver.Value) {
-		db.built.words.Store(r[0].(int64))
-		db.built.terms.Store(r[1].(int64))
-	})
+	u, err := c.builtNow()
+	db.built.store(u)
 	return err
 }
 
 // setBuilt says up to which record the indexes are right from now on; one that
-// begins anew is emptied. Kinds are those whose text is found in a new way.
-func (db *DB) setBuilt(ctx context.Context, c *conn, words, terms int64, kinds []*kindRow) error {
+// begins anew is emptied. The kinds given are those whose words, and whose terms,
+// are found in a new way.
+func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kindRow) error {
 	_, err := c.transaction(ctx, beginWrite, func() error {
-		for _, k := range kinds {
+		for _, k := range words {
 			if err := c.exec(updateWords, 0, k.text.form(), k.number); err != nil {
 				return err
 			}
 		}
-		if words == 0 {
+		for _, k := range terms {
+			if err := c.exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
+				return err
+			}
+		}
+		if u.words == 0 {
 			if err := c.exec(emptyWords, 0); err != nil {
 				return err
 			}
 		}
-		if terms == 0 {
+		if u.terms == 0 {
 			if err := c.exec(emptyTerms, 0); err != nil {
 				return err
 			}
 		}
-		return c.exec(updateBuilt, 0, words, terms)
+		return c.exec(updateBuilt, 0, u.words, u.terms, u.places)
 	})
 	if err == nil {
-		for _, k := range kinds {
+		for _, k := range words {
 			k.form = k.text.form()
 		}
-		db.built.words.Store(words)
-		db.built.terms.Store(terms)
+		for _, k := range terms {
+			k.print = fingerprint(k.terms)
+		}
+		db.built.store(u)
 	}
 	return err
 }
@@ -103,7 +138,7 @@ func (db *DB) setBuilt(ctx context.Context, c *conn, words, terms int64, kinds [
 // many, questions of every sort are answered. It asks nothing of the database
 // when all is there.
 func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
-	at := min(db.built.words.Load(), db.built.terms.Load())
+	at := db.built.load().least()
 	leave, err := db.enter()
 	if err != nil {
 		return 0, 0, err
@@ -120,23 +155,27 @@ var selectRecords = &statement{head: "SELECT record FROM counter"}
 
 // searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
-func (c *conn) searchable(q *understudy.Seek) error {
-	if q.Text == nil && len(q.Terms) == 0 && q.Parent == "" {
+func (db *DB) searchable(c *conn, q *understudy.Seek) error {
+	terms := len(q.Terms) > 0 || q.Parent != ""
+	if q.Text == nil && !terms && db.built.places.Load() == builtAll {
 		return nil
 	}
-	at := int64(builtAll)
-	_, err := c.one(selectBuilt, nil, func(r []driver.Value) {
-		if q.Text != nil {
-			at = r[0].(int64)
-		}
-		if len(q.Terms) > 0 || q.Parent != "" {
-			at = min(at, r[1].(int64))
-		}
-	})
-	if err != nil || at == builtAll {
+	u, err := c.builtNow()
+	if q.Text == nil {
+		u.words = builtAll
+	}
+	if !terms {
+		u.terms = builtAll
+	}
+	if err != nil || u.least() == builtAll {
 		return err
 	}
-	var total int64
+	return c.indexing(u.least())
+}
+
+// indexing is the error of what waits for an index that is built up to a record.
+func (c *conn) indexing(at int64) error {
+	total := int64(0)
 	if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 		return err
 	}
@@ -171,12 +210,12 @@ func (db *DB) Empty(ctx context.Context) error {
 
 func (db *DB) empty(ctx context.Context) error {
 	return db.release(ctx, func(c *conn) (bool, error) {
-		return false, db.setBuilt(ctx, c, 0, 0, nil)
+		return false, db.setBuilt(ctx, c, upto{places: db.built.places.Load()}, nil, nil)
 	})
 }
 
-// Index fills what an index lacks: after an upgrade, after the spec has changed
-// what is text, or when a Rebuild was broken off; most often nothing. It may be
+// Index fills what an index lacks, and gives places: after an upgrade, after the
+// spec has changed what is text or can be asked for, or when a Rebuild was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
 func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error {
 	leave, err := db.enter()
@@ -188,7 +227,7 @@ func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error
 }
 
 func (db *DB) build(ctx context.Context, progress func(done, total int64)) error {
-	for min(db.built.words.Load(), db.built.terms.Load()) != builtAll {
+	for db.built.load().least() != builtAll {
 		var total int64
 		err := db.write(ctx, func(c *conn) (bool, error) {
 			if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
@@ -200,7 +239,7 @@ func (db *DB) build(ctx context.Context, progress func(done, total int64)) error
 			return err
 		}
 		if progress != nil {
-			progress(min(db.built.words.Load(), db.built.terms.Load(), total), total)
+			progress(min(db.built.load().least(), total), total)
 		}
 	}
 	return nil
@@ -208,33 +247,44 @@ func (db *DB) build(ctx context.Context, progress func(done, total int64)) error
 
 var selectBuild = &statement{head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
-// buildSome adds the next records to the indexes that lack them.
+// buildSome gives the next records places, and adds them to the indexes that lack
+// them.
 func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
-	words, terms := db.built.words.Load(), db.built.terms.Load()
-	after := min(words, terms)
-	upto := int64(builtAll)
+	is := db.built.load()
+	will, after := is, is.least()
 	broken, err = c.transaction(ctx, beginWrite, func() error {
+		var moved []edit
+		if is.places == after {
+			if moved, err = db.givePlaces(c, after); err != nil {
+				return err
+			}
+		}
 		edits, last, err := db.nextEdits(c, after)
 		if err != nil {
 			return err
 		}
-		upto = last
-		if words == after {
-			err = c.putWords(&db.cutting, edits)
-			words = upto
+		add := func(to *int64) []edit { // what an index is told that is built up to a record
+			all := indexed(moved, *to)
+			if *to == after {
+				*to = last
+				all = append(slices.Clone(all), edits...)
+			}
+			return all
 		}
-		if err == nil && terms == after {
-			err = db.indexTerms(c, edits)
-			terms = upto
+		err = c.putWords(&db.cutting, add(&will.words))
+		if err == nil {
+			err = db.indexTerms(c, add(&will.terms))
 		}
 		if err != nil {
 			return err
 		}
-		return c.exec(updateBuilt, 0, words, terms)
+		if will.places == after {
+			will.places = last
+		}
+		return c.exec(updateBuilt, 0, will.words, will.terms, will.places)
 	})
 	if err == nil {
-		db.built.words.Store(words)
-		db.built.terms.Store(terms)
+		db.built.store(will)
 	}
 	return broken, err
 }

@@ -92,9 +92,8 @@ func (v *verifying) sumWords(sums *wordSums) error {
 	}
 	var x cutting
 	blocks := v.db.blocks(v.c)
-	upto := v.db.built.words.Load()
 	return v.c.query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
-		if r[0].(int64)/slots > upto {
+		if r[0].(int64)/slots > v.built.words {
 			return nil
 		}
 		e := edit{is: standOf(r[2]).at}
