@@ -14,6 +14,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/kit/seal"
 	"understudy/upstream"
 )
 
@@ -207,7 +208,7 @@ func fuzzRig(f *testing.F, spec *understudy.Spec) *Searcher {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: store.NewMemory(store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, keySize)})
+	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: store.NewMemory(store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, seal.KeySize)})
 	if err != nil {
 		f.Fatal(err)
 	}

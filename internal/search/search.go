@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/seal"
 )
 
 // Store finds records. store.DB and store.Memory do.
@@ -90,7 +91,7 @@ type Searcher struct {
 
 // New makes a Searcher; it begins nothing.
 func New(o Options) (*Searcher, error) {
-	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != keySize {
+	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != seal.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
 	}
 	if o.Now == nil {
