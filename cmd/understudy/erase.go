@@ -11,7 +11,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -58,24 +57,12 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) (err error) {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
 	at := purgeCmd{Config: c.Config, Data: c.Data}
-	data := c.Data
-	if data == "" {
-		cfg, _, err := at.settings(p)
-		if err != nil {
-			return err
-		}
-		data = cfg.Data
-	}
-	if _, err := os.Stat(data); err != nil {
-		return fmt.Errorf("data folder: %w; name it with --data", err)
-	}
-	dir, err := openFolder(data, false)
-	var held heldError
+	server, dir, err := at.reach(p)
 	switch {
-	case errors.As(err, &held) && held.by.Viewer != "":
-		return c.with(ctx, p.stdout, held.by)
 	case err != nil:
 		return err
+	case server != nil:
+		return c.with(ctx, p.stdout, *server)
 	}
 	defer func() { err = errors.Join(err, dir.close()) }()
 	cfg, folderPath, err := at.settings(p)

@@ -44,25 +44,15 @@ func (c *purgeCmd) Help() string {
 // Run asks the server that holds the folder, or does it in the folder itself
 // when nobody does.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
-	data := c.Data
-	if data == "" {
-		cfg, _, err := c.settings(p)
-		if err != nil {
-			return err
-		}
-		data = cfg.Data
-	}
-	if _, err := os.Stat(data); err != nil {
-		return fmt.Errorf("data folder: %w; name it with --data", err)
-	}
 	wanted := diagnostics.Purge{Source: c.Source, What: c.What}
 	var done diagnostics.Purged
-	dir, err := openFolder(data, false)
-	var held heldError
+	server, dir, err := c.reach(p)
 	switch {
-	case errors.As(err, &held) && held.by.Viewer != "":
-		done, err = held.by.purge(ctx, wanted)
-	case err == nil:
+	case err != nil:
+		return err
+	case server != nil:
+		done, err = server.purge(ctx, wanted)
+	default:
 		done, err = c.offline(ctx, p, dir, wanted)
 		err = errors.Join(err, dir.close())
 	}
@@ -70,6 +60,28 @@ func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	return printPurged(p.stdout, c.What, done)
+}
+
+// reach is the server that holds the data folder or, when nobody does, the
+// folder, which the caller closes.
+func (c *purgeCmd) reach(p *process) (server *runInfo, dir *folder, err error) {
+	data := c.Data
+	if data == "" {
+		cfg, _, err := c.settings(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		data = cfg.Data
+	}
+	if _, err := os.Stat(data); err != nil {
+		return nil, nil, fmt.Errorf("data folder: %w; name it with --data", err)
+	}
+	dir, err = openFolder(data, false)
+	var held heldError
+	if errors.As(err, &held) && held.by.Viewer != "" {
+		return &held.by, nil, nil
+	}
+	return nil, dir, err
 }
 
 // offline forgets in a folder no server uses.

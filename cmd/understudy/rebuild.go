@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -79,25 +78,13 @@ func (c *storeRebuildCmd) Help() string {
 // when nobody does.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	at := purgeCmd{Config: c.Config, Data: c.Data}
-	data := c.Data
-	if data == "" {
-		cfg, _, err := at.settings(p)
-		if err != nil {
-			return err
-		}
-		data = cfg.Data
-	}
-	if _, err := os.Stat(data); err != nil {
-		return fmt.Errorf("data folder: %w; name it with --data", err)
-	}
 	bar := newBuildBar(p.stdout)
-	dir, err := openFolder(data, false)
-	var held heldError
+	server, dir, err := at.reach(p)
 	switch {
-	case errors.As(err, &held) && held.by.Viewer != "":
-		return held.by.rebuild(ctx, bar)
 	case err != nil:
 		return err
+	case server != nil:
+		return server.rebuild(ctx, bar)
 	}
 	return errors.Join(c.alone(ctx, p, &at, dir, bar), dir.close())
 }
