@@ -93,7 +93,7 @@ type heldAt struct {
 
 // part is the next records, at most size.
 func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understudy.Found, err error) {
-	if err := s.prepare(c); err != nil {
+	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
 	blocks := s.db.blocks(c)
@@ -109,7 +109,7 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
-func (s *seeking) prepare(c *conn) error {
+func (s *seeking) prepare(ctx context.Context, c *conn) error {
 	before := s.db.widened.Load()
 	if err := s.db.searchable(c, s.p.q); err != nil {
 		return err
@@ -120,14 +120,14 @@ func (s *seeking) prepare(c *conn) error {
 	if s.p.q.Since == 0 || s.p.since != nil {
 		return nil
 	}
-	s.p.since = map[int64]bool{}
+	s.p.since = make(recordSet, 1)
 	source, _ := s.db.source(s.p.q.Source)
 	return c.query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
-			s.p.since[r[2].(int64)+i] = understudy.What(r[3].(int64)) != understudy.Went
+			s.p.since.set(r[2].(int64)+i, understudy.What(r[3].(int64)) != understudy.Went)
 		}
-		return nil
+		return checkContext(ctx)
 	})
 }
 
@@ -231,7 +231,7 @@ func (s *seeking) each(ctx context.Context, c *conn, do func(h *heldAt) (more bo
 func (s *seeking) held(c *conn, k *kindPlan, at int64) (*heldAt, error) {
 	h := &heldAt{kind: k, place: placeOf(at, k.number)}
 	found, err := c.one(selectAt, []driver.Value{k.number, at}, func(r []driver.Value) { h.record = r[0].(int64) })
-	if err != nil || !found || s.p.since != nil && !s.p.since[h.record] {
+	if err != nil || !found || s.p.since != nil && !s.p.since.has(h.record) {
 		return nil, err
 	}
 	best := len(k.shapes)
@@ -293,7 +293,7 @@ func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.
 			return n, nil
 		}
 		err := db.read(ctx, func(c *conn) error {
-			if err := s.prepare(c); err != nil {
+			if err := s.prepare(ctx, c); err != nil {
 				return err
 			}
 			blocks := db.blocks(c)

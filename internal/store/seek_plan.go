@@ -17,9 +17,9 @@ type seekPlan struct {
 	q        *understudy.Seek
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
-	from, to int64 // positions
-	since    map[int64]bool
-	said     bool // a text is asked for:
+	from, to int64     // positions
+	since    recordSet // came or changed since; nil: all
+	said     bool      // a text is asked for:
 	text     *textPlan
 	exact    bool // what the streams give is what is meant
 }
@@ -129,4 +129,25 @@ func (p *seekPlan) first(below understudy.Place) int64 {
 		return spotOf(p.to, 1<<shapeBits-1)
 	}
 	return spotOf(at, 1<<shapeBits-1)
+}
+
+// recordSet is a set of records by their numbers, a bit for each there is.
+type recordSet []uint64
+
+// set puts a record in, or takes it out.
+func (s *recordSet) set(record int64, in bool) {
+	i, bit := int(record/64), uint64(1)<<(record%64)
+	if i >= len(*s) {
+		*s = append(*s, make([]uint64, i+1-len(*s))...)
+	}
+	if in {
+		(*s)[i] |= bit
+	} else {
+		(*s)[i] &^= bit
+	}
+}
+
+func (s recordSet) has(record int64) bool {
+	i := int(record / 64)
+	return i < len(s) && s[i]>>(record%64)&1 != 0
 }

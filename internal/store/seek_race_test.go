@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"understudy"
 )
 
@@ -64,7 +66,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	}
 	prepare := func(when string, want understudy.Place) {
 		t.Helper()
-		if err := db.read(ctx, s.prepare); err != nil {
+		if err := db.read(ctx, func(c *conn) error { return s.prepare(ctx, c) }); err != nil {
 			t.Fatal(err)
 		}
 		if s.below != want {
@@ -102,4 +104,22 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	}
 	prepare("later", now)
 	prepare("once more", now)
+}
+
+// TestRecordSet puts records in and takes them out, as a map has them.
+func TestRecordSet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var set recordSet
+		want := map[int64]bool{}
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			record, in := rapid.Int64Range(0, 300).Draw(t, "record"), rapid.Bool().Draw(t, "in")
+			set.set(record, in)
+			want[record] = in
+		}
+		for record := range int64(400) {
+			if set.has(record) != want[record] {
+				t.Fatalf("record %d: %v", record, set.has(record))
+			}
+		}
+	})
 }

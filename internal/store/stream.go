@@ -42,14 +42,6 @@ func past(spot int64, up bool) (next int64, ok bool) {
 	return spot - 1, spot > math.MinInt64
 }
 
-// beginning is where a stream begins.
-func beginning(up bool) int64 {
-	if up {
-		return math.MinInt64
-	}
-	return math.MaxInt64
-}
-
 // before reports whether a comes before b.
 func before(a, b int64, up bool) bool { return a != b && (a < b) == up }
 
@@ -110,33 +102,6 @@ func (a *oneOf) seek(from int64) (first int64, found bool, err error) {
 		}
 	}
 	return first, found, nil
-}
-
-// except is the spots of a stream that are not in another.
-func except(up bool, s, not stream) stream { return &exceptOf{up: up, s: s, not: not} }
-
-type exceptOf struct {
-	up     bool
-	s, not stream
-}
-
-func (e *exceptOf) seek(from int64) (int64, bool, error) {
-	for {
-		spot, ok, err := e.s.seek(from)
-		if err != nil || !ok {
-			return 0, false, err
-		}
-		other, there, err := e.not.seek(spot)
-		if err != nil {
-			return 0, false, err
-		}
-		if !there || other != spot {
-			return spot, true, nil
-		}
-		if from, ok = past(spot, e.up); !ok {
-			return 0, false, nil
-		}
-	}
 }
 
 // The first and the largest number of spots a stream reads at once: few at

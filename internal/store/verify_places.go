@@ -5,6 +5,8 @@ package store
 
 import (
 	"database/sql/driver"
+	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -76,45 +78,60 @@ var (
 	selectPresentRow = &statement{head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 )
 
-// termSum is what is compared of a record's terms: how many, and a sum of them
-// that does not depend on their order.
-type termSum struct {
-	n   int32
-	sum uint64
-}
-
-// add adds a token.
-func (t *termSum) add(token string) {
-	t.n++
-	h := uint64(14695981039346656037) // FNV-1a
-	for i := range len(token) {
-		h = (h ^ uint64(token[i])) * 1099511628211
-	}
-	t.sum += h
-}
+// termCount is how many terms are kept of a spot, and how many its record has.
+type termCount struct{ kept, has int }
 
 // terms compares the index of terms with what its records say.
 func (v *verifying) terms() error {
 	if err := v.c.run(makeVocabulary); err != nil {
 		return err
 	}
-	indexed := map[int64]termSum{}
+	sums := &wordSums{seed: maphash.MakeSeed()}
+	if _, err := v.sumTerms(sums); err != nil || !sums.again() {
+		return err
+	}
+	counts, err := v.sumTerms(sums)
+	if err != nil {
+		return err
+	}
+	for _, spot := range slices.Sorted(maps.Keys(sums.spots)) {
+		name, n := sums.names[spot], counts[spot]
+		switch {
+		case v.enough():
+			return errStop
+		case sums.spots[spot] == 0:
+		case name == "":
+			v.problem("terms are kept of a record at %d, where none is; run understudy store rebuild", positionOf(spot))
+		default:
+			v.problem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.kept, n.has)
+		}
+	}
+	return nil
+}
+
+// sumTerms adds the terms of records and takes those of the index away. It counts
+// them where the sums differed.
+func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
+	counts := map[int64]termCount{}
+	add := func(spot int64, token string, kept int) {
+		sums.add(spot, token, "", 0, kept > 0)
+		if sums.looksAt(spot) {
+			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + 1 - kept}
+		}
+	}
 	err := v.c.query(selectVocabulary, 0, nil, func(r []driver.Value) error {
-		spot := termRow(r[0].(int64))
-		sum := indexed[spot]
-		sum.add(r[1].(string))
-		indexed[spot] = sum
+		add(termRow(r[0].(int64)), r[1].(string), 1)
 		return checkContext(v.ctx)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	spans, err := v.c.spans()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	blocks, kinds := v.db.blocks(v.c), v.db.kindsOfShapes()
-	err = v.c.query(selectPresentRow, 0, nil, func(r []driver.Value) error {
+	return counts, v.c.query(selectPresentRow, 0, nil, func(r []driver.Value) error {
 		b, err := blocks.block(r[1].(int64) / perBlock)
 		if err != nil {
 			return skipDamaged(err) // told already
@@ -124,31 +141,20 @@ func (v *verifying) terms() error {
 		if err != nil || k == nil || e.record > v.built.terms {
 			return skipDamaged(err)
 		}
-		spot, want := spotOf(standOf(r[2]).at, b.shape), termSum{}
-		for token := range slices.Values(tokens(k.terms, spot, e, func(field string, unix int64) {
-			if s, ok := spans[spanName{b.shape, field}]; !ok || s.with(unix) != s {
-				v.problem("record %d (%s): a time in %s lies outside of those that are looked for; run understudy store rebuild", e.record, e.id, strings.TrimPrefix(field, nearName("")))
+		spot, name := spotOf(standOf(r[2]).at, b.shape), func() string { return fmt.Sprintf("record %d (%s)", e.record, e.id) }
+		if sums.looksAt(spot) {
+			sums.names[spot] = name()
+		}
+		for _, token := range tokens(k.terms, spot, e, func(field string, unix int64) {
+			if s, ok := spans[spanName{b.shape, field}]; sums.only == nil && (!ok || s.with(unix) != s) {
+				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), strings.TrimPrefix(field, nearName("")))
 			}
-		})) {
-			want.add(token)
+		}) {
+			add(spot, token, 0)
 		}
-		if indexed[spot] != want {
-			v.problem("record %d (%s): it is found by %d terms, which are not the %d it has; run understudy store rebuild", e.record, e.id, indexed[spot].n, want.n)
-		}
-		delete(indexed, spot)
 		if v.enough() {
 			return errStop
 		}
-		return nil
+		return checkContext(v.ctx)
 	})
-	if err != nil {
-		return err
-	}
-	for _, spot := range slices.Sorted(maps.Keys(indexed)) {
-		if v.enough() {
-			break
-		}
-		v.problem("terms are kept of a record at %d, where none is; run understudy store rebuild", positionOf(spot))
-	}
-	return nil
 }

@@ -8,9 +8,12 @@ import (
 	"strings"
 )
 
-// verifyParts is how many parts records are compared in; a part in which
-// something differs is looked at again, record by record.
-const verifyParts = 1 << 12
+// verifyParts is how many parts records are compared in. Parts in which something
+// differs are looked at again, record by record, verifyAgain of them at most.
+const (
+	verifyParts = 1 << 12
+	verifyAgain = 16
+)
 
 // wordSums has, for each part of the spots, a sum over all words in it with
 // where they stand. The order in which they are added makes no difference.
@@ -43,6 +46,20 @@ func (s *wordSums) add(spot int64, word string, c string, at int64, away bool) {
 	}
 }
 
+// again reports whether any part differs, and makes ready to look at such again.
+func (s *wordSums) again() bool {
+	s.only, s.spots, s.names = map[uint64]bool{}, map[int64]uint64{}, map[int64]string{}
+	for part, sum := range s.parts {
+		if sum != 0 && len(s.only) < verifyAgain {
+			s.only[uint64(part)] = true
+		}
+	}
+	return len(s.only) > 0
+}
+
+// looksAt reports whether a spot is looked at by itself.
+func (s *wordSums) looksAt(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
+
 var (
 	selectAllWords  = &statement{head: "SELECT term, doc, col, offset FROM word"}
 	selectAllPlaced = &statement{head: "SELECT number, version, place FROM held WHERE state & 12 = 0 AND place IS NOT NULL ORDER BY version"}
@@ -52,19 +69,9 @@ var (
 // not missed.
 func (v *verifying) words() error {
 	sums := &wordSums{seed: maphash.MakeSeed()}
-	if err := v.sumWords(sums); err != nil {
+	if err := v.sumWords(sums); err != nil || !sums.again() {
 		return err
 	}
-	again := map[uint64]bool{}
-	for part, sum := range sums.parts {
-		if sum != 0 {
-			again[uint64(part)] = true
-		}
-	}
-	if len(again) == 0 {
-		return nil
-	}
-	sums.only, sums.spots, sums.names = again, map[int64]uint64{}, map[int64]string{}
 	if err := v.sumWords(sums); err != nil {
 		return err
 	}
@@ -101,7 +108,7 @@ func (v *verifying) sumWords(sums *wordSums) error {
 			return err
 		}
 		if sums.only != nil {
-			if !sums.only[sums.part(e.is)] {
+			if !sums.looksAt(e.is) {
 				return checkContext(v.ctx)
 			}
 			sums.names[e.is] = e.new.id
