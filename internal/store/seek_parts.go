@@ -194,15 +194,23 @@ func (w *asked) words(s *spans) (words []string) {
 	return words
 }
 
-// match is the parts that are words, as FTS5 has it; "": none is.
+// match is the parts that are words, as FTS5 has it, less the records that have
+// none of the times asked for; "": none is.
 func (s *shapePlan) match() string {
-	var all []string
+	var all, none []string
 	for _, p := range s.parts {
-		if len(p.windows) == 0 {
+		switch len(p.windows) {
+		case 0:
 			all = append(all, "("+strings.Join(p.words, " OR ")+")")
+		case 1:
+			far := p.windows[0].far
+			none = append(none, string(appendToken(nil, far.shape, far.field, noTerm)))
 		}
 	}
-	return strings.Join(all, " AND ")
+	if len(all) == 0 || len(none) == 0 {
+		return strings.Join(all, " AND ")
+	}
+	return "(" + strings.Join(all, " AND ") + ") NOT (" + strings.Join(none, " OR ") + ")"
 }
 
 // alone reports that one match is all there is to look for.

@@ -97,7 +97,7 @@ func snake(name string) string {
 // they are made anew.
 func fingerprint(fields []termField) string {
 	var b strings.Builder
-	b.WriteString("2")
+	b.WriteString("3")
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
@@ -168,6 +168,9 @@ func monthTerm(month int64) string { return "m" + strconv.FormatInt(month, 10) }
 // farTerm is a value of every time that is far from its record's place.
 const farTerm = "far"
 
+// noTerm is a value of every time a record has not.
+const noTerm = "none"
+
 // nearTime is how far, in seconds, a time may be from the second of its
 // record's place to be found by that place alone. Most are nearer: what began
 // when it is said to have, and ended some minutes later.
@@ -196,10 +199,14 @@ func termText(dst []byte, fields []termField, shape, second int64, parent string
 	}
 	one := func(f *termField, v jsonspan.Value) {
 		if f.way == termTime {
-			at := timeOfValue(f.typ, body, v)
+			at := int64(0)
+			if v.Kind != jsonspan.None {
+				at = timeOfValue(f.typ, body, v)
+			}
 			name, value := f.name, at
 			switch off := at - second; {
 			case at == 0:
+				add(f.name, noTerm)
 				return
 			case off >= -nearTime && off <= nearTime:
 				name, value = f.near, off
@@ -238,7 +245,7 @@ func termText(dst []byte, fields []termField, shape, second int64, parent string
 		if f := &fields[i]; strings.Contains(f.name, ".") {
 			values[i], _ = jsonspan.Find(body, doc, f.name)
 		}
-		if values[i].Kind != jsonspan.None {
+		if values[i].Kind != jsonspan.None || fields[i].way == termTime {
 			one(&fields[i], values[i])
 		}
 	}
