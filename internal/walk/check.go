@@ -82,6 +82,9 @@ func (w *Walker) dues(ctx context.Context, x *walked, shape string) ([]due, erro
 		if err != nil {
 			return nil, err
 		}
+		if x.another(rec.Body) {
+			continue
+		}
 		age := now.Sub(time.Unix(row.Clock, 0))
 		if row.Clock == 0 {
 			age = now.Sub(rec.Since)

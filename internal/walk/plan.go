@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/jsonspan"
 )
 
 // plan is how the records of one kind are found. It does not change.
@@ -210,6 +211,23 @@ func (p *plan) instance(id, parent, shape string) *understudy.Target {
 		}
 	}
 	return nil
+}
+
+// another reports whether a record tells that it is another user's than the one
+// whose lists are walked: somebody read it under that one's path, and here it
+// is neither missing nor to be asked for.
+func (p *plan) another(body []byte) bool {
+	for name, from := range p.source.Spec.Vars {
+		field := p.source.Spec.Shown[name]
+		if from != "user" || p.kind.Field(field) == nil || !strings.Contains(p.lists[0].Path, "{"+name+"}") {
+			continue
+		}
+		v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
+		if ok && v.Kind == jsonspan.String && jsonspan.Text(body, v) != p.source.User {
+			return true
+		}
+	}
+	return false
 }
 
 // shapes are those the lists show, each once.

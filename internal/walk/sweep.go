@@ -280,7 +280,7 @@ func (s *sweeping) still(ctx context.Context, missing []entry) ([]entry, error) 
 			if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 				return nil, err
 			}
-			held = held || err == nil && !s.beyond(rec)
+			held = held || err == nil && !s.beyond(rec) && !s.x.another(rec.Body)
 		}
 		if held {
 			out = append(out, e)

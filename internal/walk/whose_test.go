@@ -3,9 +3,13 @@
 package walk
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy"
 )
 
 // What was walked for another user, or by a program that did not keep users
@@ -57,5 +61,42 @@ func TestRecordsThatDoNotTellAreTheUsers(t *testing.T) {
 		}
 		settle()
 		check("boxes", true)
+	})
+}
+
+// What somebody read under another user's path is not missing from the walked
+// lists: it is not asked for there, where it is not found, and does not go.
+func TestAnotherUsersRecordsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 20, Settings{})
+		now := time.Now().Unix()
+		for _, one := range []thing{
+			{id: "theirs", clock: now - 3600, whose: "you"}, {id: "theirs-open", clock: now - 3600, whose: "you", open: true},
+			{id: "mine-gone", clock: now - 3600, whose: "me"},
+		} {
+			w.keep(&understudy.Page{Kind: "letters"}, one)
+		}
+		w.take()
+		for range 3 {
+			time.Sleep(26 * time.Hour)
+			w.poll(x, "letters")
+			if err := x.due(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.work(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		has := w.has("letters")
+		for id, want := range map[string]bool{"theirs": true, "theirs-open": true, "mine-gone": false} {
+			if slices.Contains(has, id) != want {
+				t.Errorf("%s is held: %v", id, !want)
+			}
+		}
+		for _, asked := range w.take() {
+			if strings.Contains(asked, "theirs") {
+				t.Errorf("asked for %s", asked)
+			}
+		}
 	})
 }

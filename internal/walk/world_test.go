@@ -71,6 +71,7 @@ type thing struct {
 	open       bool
 	stamps     int
 	version    int
+	whose      string // as the record tells; "" = it does not
 }
 
 // world is upstream, mirror, store and notes in one.
@@ -272,7 +273,14 @@ func (w *world) Record(_ context.Context, _, kind, _, id string) (*understudy.Re
 	if h == nil {
 		return nil, understudy.ErrNotFound
 	}
-	return &understudy.Record{ID: id, Number: h.number, Since: h.since, Seen: h.seen, Final: !h.open, Body: fmt.Appendf(nil, `{"stamps":"%d","made":%d}`, h.stamps, h.made)}, nil
+	return &understudy.Record{ID: id, Number: h.number, Since: h.since, Seen: h.seen, Final: !h.open, Body: fmt.Appendf(nil, `{"stamps":"%d","made":%d%s}`, h.stamps, h.made, tells(h.whose))}, nil
+}
+
+func tells(whose string) string {
+	if whose == "" {
+		return ""
+	}
+	return fmt.Sprintf(`,"whose":%q`, whose)
 }
 
 func (w *world) Changes(_ context.Context, _ string, after int64, limit int) ([]understudy.Change, error) {
