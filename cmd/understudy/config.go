@@ -40,6 +40,7 @@ type sourceConfig struct {
 	Spec        string   `yaml:"spec"`     // a built-in name or the path of a .yaml
 	Upstream    string   `yaml:"upstream"` // "" = the spec's hosts
 	User        string   `yaml:"user"`
+	Login       string   `yaml:"login"`  // the name sent with the secret; default the user
 	Secret      string   `yaml:"secret"` // file:PATH or cmd:COMMAND
 	Listen      string   `yaml:"listen"` // default 127.0.0.1 and the spec's port
 	PublicURL   string   `yaml:"public_url"`

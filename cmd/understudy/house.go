@@ -12,6 +12,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,7 +210,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		}
 		h.keys.set(src.Name, secret)
 		client, err := upstream.New(upstream.Options{
-			Source: src, Base: s.Upstream, User: s.User, Secret: secret,
+			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secret,
 			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,
 			Connect: s.Timeouts.Connect.std(), FirstByte: s.Timeouts.FirstByte.std(), Stall: s.Timeouts.Stall.std(), Total: s.Timeouts.Total.std(),
 			Logger: h.log, UserAgent: "understudy/" + version(),

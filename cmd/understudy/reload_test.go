@@ -99,6 +99,7 @@ mirror: {hot: 10MiB, newest: 10s}
 		{[]string{"rate: 5", "rate: 6, polls: []", "file:x", "file:y", "role: all", "role: \"\"", "newest: 10s", "newest: 1s"}, ""},
 		{[]string{"data: d", "data: e"}, "data"},
 		{[]string{"user: u", "user: v"}, "sources.web.user"},
+		{[]string{"user: u", "user: u, login: k"}, "sources.web.login"},
 		{[]string{"hot: 10MiB", "hot: 20MiB", "127.0.0.1:1", "127.0.0.1:2"}, "mirror.hot viewer.listen"},
 		{[]string{"mirror:", "limits: {headers: 9KiB, waiters: 3, head_time: 1s}\nmirror:"}, "limits.head_time limits.headers"},
 		{[]string{"rate: 5", "rate: 5, timeouts: {total: 3s}"}, "sources.web.timeouts.total"},
