@@ -3,9 +3,6 @@
 package search
 
 import (
-	"slices"
-	"time"
-
 	"understudy"
 	"understudy/kit/jsonspan"
 	"understudy/kit/words"
@@ -14,22 +11,15 @@ import (
 // noText is the class of what is no text.
 const noText = "-"
 
-// textRule is the class of every field the spec names of a kind, or noText. It
-// says the same as the store's index of words: text is what people read,
-// neither ids, links, secrets, prices and what is derived from another field,
-// nor times, numbers and what is true or false. Those are asked for by their
-// field.
+// textRule is the class of every field the spec names of a kind, or noText. The
+// others are asked for by their field.
 type textRule map[string]string
 
 func textRuleOf(k *understudy.Kind) textRule {
 	rule := textRule{}
 	for _, f := range k.Fields {
 		rule[f.Name] = noText
-		if f.From != "" || f.Link != "" || f.Absolute || f.Name == k.Parent || slices.Contains(k.ID, f.Name) || f.Class == understudy.ClassSecret || f.Class == understudy.ClassPrice {
-			continue
-		}
-		switch f.Type {
-		case "", understudy.TypeText, understudy.TypeSelect, understudy.TypeCode, understudy.TypeMap:
+		if k.Worded(f) {
 			rule[f.Name] = f.Class
 		}
 	}
@@ -89,24 +79,8 @@ func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
 		return
 	}
 	text := jsonspan.Text(c.Body, v)
-	if v.Kind == jsonspan.String && class == "" && isTime(text) {
+	if v.Kind == jsonspan.String && class == "" && understudy.TellsTime(text) {
 		return
 	}
 	c.held = append(c.held, words.Field{Class: class, Name: string(name), Text: text})
-}
-
-// isTime reports whether a text is a date or a time as programs write them.
-func isTime(text string) bool {
-	if len(text) < 10 || len(text) > 40 {
-		return false
-	}
-	if text[4] == '-' && text[7] == '-' {
-		_, err := time.Parse(time.DateOnly, text[:10])
-		return err == nil && (len(text) == 10 || text[10] == 'T' || text[10] == ' ')
-	}
-	if text[3] == ',' {
-		_, err := time.Parse(time.RFC1123Z, text)
-		return err == nil
-	}
-	return false
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -80,10 +79,8 @@ const (
 // then only read.
 type textRule map[string]column
 
-// textRuleOf reads it off a spec. Text is what people read: neither ids, links,
-// secrets and what is derived from another field, nor times, numbers and what
-// is true or false, which are asked for in other ways. A kind that no spec names
-// has no text.
+// textRuleOf reads it off a spec, which says what is text (Kind.Worded). A kind
+// that no spec names has no text.
 func textRuleOf(k *understudy.Kind) textRule {
 	if k == nil {
 		return nil
@@ -96,15 +93,10 @@ func textRuleOf(k *understudy.Kind) textRule {
 }
 
 func fieldColumn(k *understudy.Kind, f *understudy.Field) column {
-	switch {
-	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name):
+	if !k.Worded(f) {
 		return columnNone
 	}
-	switch f.Type {
-	case "", understudy.TypeText, understudy.TypeSelect, understudy.TypeCode, understudy.TypeMap:
-		return columnOf(f.Class)
-	}
-	return columnNone
+	return columnOf(f.Class)
 }
 
 // texts is the text of a body, value by value in the order they stand there.
@@ -165,20 +157,9 @@ func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 	}
 }
 
-// tellsTime reports whether a text is a date or a time as programs write them.
+// tellsTime reports whether a text in a column is a date or a time, and no text.
 func tellsTime(c column, text string) bool {
-	if c != columnPlain && c != columnOther || len(text) < 10 || len(text) > 40 {
-		return false
-	}
-	if text[4] == '-' && text[7] == '-' {
-		_, err := time.Parse(time.DateOnly, text[:10])
-		return err == nil && (len(text) == 10 || text[10] == 'T' || text[10] == ' ')
-	}
-	if text[3] == ',' {
-		_, err := time.Parse(time.RFC1123Z, text)
-		return err == nil
-	}
-	return false
+	return (c == columnPlain || c == columnOther) && understudy.TellsTime(text)
 }
 
 // wordRow is the words of a record in one shape: each column's, cut and folded,

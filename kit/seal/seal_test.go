@@ -79,7 +79,7 @@ func TestKey(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	s := made(f, 1, "a")
-	real := string(s.Append(nil, []byte("12345678")))
+	const real = "pMIohBXqfrD4k9bZpEUupk10kqpjCJfcce8UV5-P0SSOxm9D" // of 12345678, some time ago
 	f.Add(real, 8)
 	f.Add(real[:len(real)-1]+"_", 8)
 	f.Add("\r\n", -30)
