@@ -135,8 +135,7 @@ func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kin
 }
 
 // Indexed says how many of how many records the indexes have; when they are as
-// many, questions of every sort are answered. It asks nothing of the database
-// when all is there.
+// many, questions of every sort are answered.
 func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
 	at := db.built.load().least()
 	leave, err := db.enter()

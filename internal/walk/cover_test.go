@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -444,6 +445,44 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 	})
+}
+
+// What was walked by another spec, or of another user, is walked anew, and a sync
+// under way begins anew.
+func TestAnotherSpecIsWalkedAnew(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"a shape":  func(w *world) { w.spec.Kind("letters").Lists[0].Shape = "others" },
+		"a filter": func(w *world) { x := w.spec.Kind("letters").Lists[0]; x.Filters[len(x.Filters)-1].Whole = true },
+		"the user": func(w *world) { w.src = &understudy.Source{Name: "post", Spec: w.spec, User: "you"} },
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, x := synced(t, 100, Settings{})
+				begun := mark{Began: time.Now().Unix(), Plan: x.walks["post/letters"].print(), Ended: true}
+				x = w.walker(Settings{})
+				if err := x.Load(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+					t.Fatalf("after a restart: %+v", c)
+				}
+				change(w)
+				x = w.walker(Settings{})
+				if err := x.Load(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+					t.Errorf("what was walked otherwise is covered: %+v", c)
+				}
+				if err := x.due(t.Context()); err != nil || w.jobNames() != "sync letters" {
+					t.Errorf("promised %q, %v", w.jobNames(), err)
+				}
+				if begun.Plan == x.walks["post/letters"].print() {
+					t.Error("a sync of before goes on")
+				}
+			})
+		})
+	}
 }
 
 // A page that landed before the process ended is looked at by the next one.

@@ -55,6 +55,9 @@ type memo struct {
 	// Lost is when records were last forgotten that upstream still has: what was
 	// walked before may lack them.
 	Lost int64 `json:"lost,omitempty"`
+	// Plan says how they are walked (plan.print). What was walked in another way,
+	// or of another user, counts for nothing.
+	Plan string `json:"plan,omitempty"`
 	// Of is the user whose records are known, of a kind that does not tell.
 	Of string `json:"of,omitempty"`
 	// Records is how many the last walk saw.
@@ -143,6 +146,11 @@ func (w *Walker) load(ctx context.Context, x *walked) error {
 		w.o.Logger.Warn("walk: what was known is of another form; walked anew", "kind", x.name())
 		m = memo{Keep: m.Keep}
 	}
+	if m.Plan != "" && m.Plan != x.print() {
+		w.o.Logger.Warn("walk: the spec or the user is another one; walked anew", "kind", x.name())
+		m = memo{Keep: m.Keep}
+	}
+	m.Plan = x.print()
 	if m.V = memoVersion; x.kind.Untold() != "" && m.Of != x.source.User {
 		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
 			m.Lost = w.clock()

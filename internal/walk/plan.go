@@ -4,6 +4,7 @@ package walk
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -239,4 +240,27 @@ func (p *plan) shapes() []string {
 		}
 	}
 	return out
+}
+
+// print says in a few characters how a kind is walked: of whom, by which lists
+// and filters, and by which clock.
+func (p *plan) print() string {
+	h := fnv.New64a()
+	k := p.kind
+	fmt.Fprintf(h, "%q %q %q", k.Clock, k.ID, k.Parent)
+	if p.under != nil {
+		fmt.Fprintf(h, " under %q by %q", p.under.Name, p.by)
+	}
+	for i, l := range p.lists {
+		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
+		if slices.ContainsFunc(variables(l.Path), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
+			fmt.Fprintf(h, " of %q", p.source.User)
+		}
+		if p.sliced() {
+			for _, f := range []*understudy.Filter{p.since[i], p.until[i]} {
+				fmt.Fprintf(h, " %q %q %v %v", f.Name, f.Type, f.Whole, f.Open)
+			}
+		}
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
 }

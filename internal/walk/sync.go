@@ -26,6 +26,7 @@ const maxTop = 100
 // mark is where a sync goes on. Times are Unix seconds.
 type mark struct {
 	Began  int64    `json:"began"`
+	Plan   string   `json:"plan,omitempty"` // how it walks (plan.print)
 	Top    []string `json:"top,omitempty"`
 	Headed bool     `json:"headed,omitempty"` // the newest page is done
 	Probed bool     `json:"probed,omitempty"` // where the oldest lies is known
@@ -94,7 +95,10 @@ func (w *Walker) sync(ctx context.Context, run Run) error {
 			return fmt.Errorf("walk: sync %s: mark: %w", x.name(), err)
 		}
 	}
-	if s.mark.Began == 0 {
+	if s.mark.Plan != "" && s.mark.Plan != x.print() {
+		s.mark = mark{} // what it saw was of another spec
+	}
+	if s.mark.Plan = x.print(); s.mark.Began == 0 {
 		s.mark.Began = w.clock()
 	}
 	x.paced(w.o.Now(), &s.mark)
