@@ -159,8 +159,7 @@ const unsettled = -1
 var (
 	selectPlaceOf = &statement{head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
 	selectSince   = &statement{head: "SELECT n, count, record, what FROM change WHERE source = ?1 AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
-	selectAt      = &statement{head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
-	selectShown   = &statement{head: "SELECT number, version, seen, state, coalesce(since, 0) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+	selectShown   = &statement{head: "SELECT number, version, seen, state, coalesce(since, 0) FROM place CROSS JOIN held ON number BETWEEN record * ?3 AND record * ?3 + ?3 - 1 WHERE kind = ?1 AND at = ?2 AND state & 12 = 0"}
 )
 
 // each hands out the records of the stream that are held, in order, until do
@@ -230,13 +229,12 @@ func (s *seeking) each(ctx context.Context, c *conn, do func(h *heldAt) (more bo
 // when none is there.
 func (s *seeking) held(c *conn, k *kindPlan, at int64) (*heldAt, error) {
 	h := &heldAt{kind: k, place: placeOf(at, k.number)}
-	found, err := c.one(selectAt, []driver.Value{k.number, at}, func(r []driver.Value) { h.record = r[0].(int64) })
-	if err != nil || !found || s.p.since != nil && !s.p.since.has(h.record) {
-		return nil, err
-	}
 	best := len(k.shapes)
-	err = c.query(selectShown, 0, []driver.Value{h.record * slots, h.record*slots + slots - 1}, func(r []driver.Value) error {
+	err := c.query(selectShown, 0, []driver.Value{k.number, at, int64(slots)}, func(r []driver.Value) error {
 		slot := r[0].(int64) % slots
+		if h.record = r[0].(int64) / slots; s.p.since != nil && !s.p.since.has(h.record) {
+			return nil
+		}
 		i := slices.IndexFunc(k.shapes, func(s *shapeRow) bool { return s.slot == slot })
 		if i >= 0 && i < best {
 			best = i

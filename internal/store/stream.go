@@ -104,10 +104,11 @@ func (a *oneOf) seek(from int64) (first int64, found bool, err error) {
 	return first, found, nil
 }
 
-// The first and the largest number of spots a stream reads at once: few at
-// first, since a stream that is skipped through needs one of each.
+// The first and the largest number of spots a stream reads at once: those of a
+// page at first. Asking FTS5 anew costs more than a few spots too many, and a
+// stream that is skipped through needs one of each.
 const (
-	readFirst = 16
+	readFirst = 64
 	readMost  = 1024
 )
 
