@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"understudy"
 )
 
 // decimal is a number as it is written: no digits are lost.
@@ -75,87 +77,21 @@ func (d decimal) compare(o decimal) int {
 	return by
 }
 
-// Bounds of the digits of a phone number, and how many one without a country's
-// code must have to be found among those that have one.
-const (
-	leastNumber   = 7
-	mostNumber    = 15
-	leastShort    = 3
-	leastNational = 9
-)
-
-// phone is a phone number: its digits, and whether they begin with the code of
-// a country.
-type phone struct {
-	digits  string
-	country bool
-}
-
-// phoneOf reads a number as people and programs write it: +1 (415) 555-0100,
-// 0014155550100, 415.555.0100, whatsapp:+14155550100. Of anything else there
-// are no digits. It reads as the store's index of numbers does.
-func phoneOf(text string) phone {
-	text = strings.TrimSpace(text)
-	if i := strings.IndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[:i], "0123456789+") {
-		text = text[i+1:]
-	}
-	text, _, _ = strings.Cut(text, "@")
-	text, _, _ = strings.Cut(text, ";")
-	var p phone
-	var digits []byte
-	for _, c := range text {
-		switch {
-		case c >= '0' && c <= '9':
-			if digits = append(digits, byte(c)); len(digits) > mostNumber+2 {
-				return phone{}
-			}
-		case c == '+' && len(digits) == 0:
-			p.country = true
-		case !strings.ContainsRune(" ().-/", c):
-			return phone{}
-		}
-	}
-	p.digits = string(digits)
-	if rest, ok := strings.CutPrefix(p.digits, "00"); ok && !p.country {
-		p.digits, p.country = rest, true
-	}
-	if p.country && strings.HasPrefix(p.digits, "0") || len(p.digits) < leastNumber || len(p.digits) > mostNumber {
-		return phone{}
-	}
-	return p
-}
-
-// same reports whether two numbers are one: the same digits, or, when one has
-// no country's code, the same but for up to three digits of a code and a
-// leading zero.
-func (p phone) same(o phone) bool {
-	switch {
-	case p.digits == "" || o.digits == "":
-		return false
-	case p.digits == o.digits:
-		return true
-	case p.country == o.country:
-		return false
-	case o.country:
-		return o.same(p)
-	}
-	national := strings.TrimPrefix(o.digits, "0")
-	code := len(p.digits) - len(national)
-	return len(national) >= leastNational && code >= 1 && code <= 3 && strings.HasSuffix(p.digits, national)
-}
+// leastShort is how many digits a short code has.
+const leastShort = 3
 
 // spaced puts plain marks for those a keyboard does not have.
 var spaced = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
 
 // isNumber says whether a text is a phone number or a short code.
 func isNumber(text string) bool {
-	return phoneOf(text).digits != "" || len(text) >= leastShort && len(text) < leastNumber && allDigits(text)
+	return understudy.ReadPhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.LeastPhone && allDigits(text)
 }
 
 // sameNumber says whether a held text is the number somebody typed.
 func sameNumber(held, typed string) bool {
-	if p := phoneOf(typed); p.digits != "" {
-		return p.same(phoneOf(held))
+	if p := understudy.ReadPhone(typed); p.Digits != "" {
+		return p.Same(understudy.ReadPhone(held))
 	}
 	return strings.EqualFold(held, typed)
 }

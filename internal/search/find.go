@@ -300,10 +300,10 @@ func (v *visit) exact(ctx context.Context) error {
 		if n.op == opOr {
 			n = n.of[0]
 		}
-		if p := phoneOf(n.values[0].text); p.country {
-			v.out.Meant.Number = "+" + p.digits
+		if p := understudy.ReadPhone(n.values[0].text); p.Country {
+			v.out.Meant.Number = "+" + p.Digits
 		} else {
-			v.out.Meant.Number = p.digits
+			v.out.Meant.Number = p.Digits
 		}
 		return nil
 	}

@@ -44,7 +44,7 @@ type finding struct {
 type lookout struct {
 	db   *DB
 	text string
-	n    number
+	n    understudy.Phone
 }
 
 // Find finds the records of a source that belong to a number: those in which,
@@ -70,7 +70,7 @@ func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
 	if !ok {
 		return Found{}, errNoSource(source)
 	}
-	f := &finding{lookout: &lookout{db: db, text: what, n: numberOf(what)}, source: source, known: map[string]bool{}, roots: map[string]string{}, numbers: map[string]bool{}}
+	f := &finding{lookout: &lookout{db: db, text: what, n: understudy.ReadPhone(what)}, source: source, known: map[string]bool{}, roots: map[string]string{}, numbers: map[string]bool{}}
 	named := false
 	if name, id, ok := strings.Cut(what, "/"); ok && db.kind(source, name) != nil {
 		named = true
@@ -151,14 +151,14 @@ func (f *finding) phones(k *understudy.Kind, body []byte) bool {
 			continue
 		}
 		text := jsonspan.Text(body, v)
-		m := numberOf(text)
+		m := understudy.ReadPhone(text)
 		switch {
-		case f.n.digits == "":
+		case f.n.Digits == "":
 			hit = hit || strings.EqualFold(text, f.text)
-		case f.n.same(m):
+		case f.n.Same(m):
 			hit = true
-			if m.country && !f.n.country {
-				f.numbers["+"+m.digits] = true
+			if m.Country && !f.n.Country {
+				f.numbers["+"+m.Digits] = true
 			}
 		}
 	}
@@ -267,8 +267,8 @@ func newSeal() []byte {
 
 // sealed is the keyed hash of what was asked for.
 func sealed(key []byte, source, what string) []byte {
-	if n := numberOf(what); n.digits != "" {
-		what = n.digits
+	if n := understudy.ReadPhone(what); n.Digits != "" {
+		what = n.Digits
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write(append(append([]byte(source), 0), bytes.ToLower([]byte(what))...))

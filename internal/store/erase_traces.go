@@ -70,8 +70,8 @@ func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
 		if len(text) >= longTrace {
 			t.long[text] = true
 		}
-		if n := numberOf(text); phone && len(n.digits) >= leastNumber {
-			t.numbers[n.digits] = true
+		if n := understudy.ReadPhone(text); phone && len(n.Digits) >= understudy.LeastPhone {
+			t.numbers[n.Digits] = true
 		}
 	}
 }

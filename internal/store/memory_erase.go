@@ -117,7 +117,7 @@ func (m *Memory) find(source, what string) (Found, error) {
 	if s == nil {
 		return Found{}, errNoSource(source)
 	}
-	f := &finding{lookout: &lookout{text: what, n: numberOf(what)}, source: source, known: map[string]bool{}, roots: map[string]string{}, numbers: map[string]bool{}}
+	f := &finding{lookout: &lookout{text: what, n: understudy.ReadPhone(what)}, source: source, known: map[string]bool{}, roots: map[string]string{}, numbers: map[string]bool{}}
 	add := func(name, id string, rec *memoryRecord) {
 		f.add(&kindRow{spec: m.o.kindSpec(source, name)}, name, &entry{record: rec.number, id: id})
 	}

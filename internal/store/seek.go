@@ -171,8 +171,8 @@ func numberIs(asked, value string) bool {
 	if value == "" {
 		return false
 	}
-	if n := numberOf(asked); n.digits != "" {
-		return n.same(numberOf(value))
+	if n := understudy.ReadPhone(asked); n.Digits != "" {
+		return n.Same(understudy.ReadPhone(value))
 	}
 	return strings.EqualFold(asked, value)
 }

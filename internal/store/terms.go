@@ -140,11 +140,11 @@ func appendToken(dst []byte, shape int64, field, value string) []byte {
 // numberTerm is what of a number terms are made of: its last digits, which are
 // the same however it is written.
 func numberTerm(text string) string {
-	n := numberOf(text)
-	if n.digits == "" {
+	n := understudy.ReadPhone(text)
+	if n.Digits == "" {
 		return strings.ToLower(text)
 	}
-	return "#" + n.digits[max(len(n.digits)-leastNational, 0):]
+	return "#" + n.Digits[max(len(n.Digits)-understudy.NationalPhone, 0):]
 }
 
 // dayOf is the number of a day since 1970, monthOf of a month since the year 0;

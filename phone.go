@@ -1,0 +1,79 @@
+// Phone: a phone number, in the ways people and programs write it.
+
+package understudy
+
+import "strings"
+
+// LeastPhone and MostPhone bound the digits of a phone number (E.164 allows 15;
+// short codes are no person's).
+const (
+	LeastPhone = 7
+	MostPhone  = 15
+)
+
+// Phone is a phone number: its digits, and whether they begin with the code of
+// a country. The zero value is none.
+type Phone struct {
+	Digits  string
+	Country bool
+}
+
+// ReadPhone reads a number: +1 (415) 555-0100, 0014155550100, 415.555.0100,
+// tel:+14155550100, whatsapp:+14155550100, sip:+14155550100@example.com. Of
+// anything else there are no digits.
+func ReadPhone(text string) Phone {
+	text = strings.TrimSpace(text)
+	if i := strings.IndexByte(text, ':'); i >= 0 && !strings.ContainsAny(text[:i], "0123456789+") {
+		text = text[i+1:]
+	}
+	text, _, _ = strings.Cut(text, "@")
+	text, _, _ = strings.Cut(text, ";")
+	var p Phone
+	digits := make([]byte, 0, MostPhone+3)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= '0' && c <= '9':
+			if digits = append(digits, c); len(digits) > MostPhone+2 {
+				return Phone{}
+			}
+		case c == '+' && len(digits) == 0:
+			p.Country = true
+		case strings.IndexByte(" ().-/", c) < 0:
+			return Phone{}
+		}
+	}
+	p.Digits = string(digits)
+	if rest, ok := strings.CutPrefix(p.Digits, "00"); ok && !p.Country {
+		p.Digits, p.Country = rest, true
+	}
+	if p.Country && strings.HasPrefix(p.Digits, "0") {
+		return Phone{} // no country's code begins so
+	}
+	if len(p.Digits) < LeastPhone || len(p.Digits) > MostPhone {
+		return Phone{}
+	}
+	return p
+}
+
+// NationalPhone is how many digits a number without a country's code must have
+// to be found among those that have one.
+const NationalPhone = 9
+
+// Same reports whether two numbers are one: the same digits, or, when one has
+// no country's code, the same but for up to three digits of a code and a
+// leading zero.
+func (p Phone) Same(o Phone) bool {
+	switch {
+	case p.Digits == "" || o.Digits == "":
+		return false
+	case p.Digits == o.Digits:
+		return true
+	case p.Country == o.Country:
+		return false
+	case o.Country:
+		return o.Same(p)
+	}
+	national := strings.TrimPrefix(o.Digits, "0")
+	code := len(p.Digits) - len(national)
+	return len(national) >= NationalPhone && code >= 1 && code <= 3 && strings.HasSuffix(p.Digits, national)
+}
