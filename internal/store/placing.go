@@ -296,6 +296,17 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 		if above != nil {
 			most = above.at
 		}
+		if second != noSecond && (above != nil || !g.after) {
+			// They are the newest of their second: newer, too, than what stood above
+			// what they are above and is gone.
+			_, last := secondBounds(second)
+			switch taken, err := g.below(last+1, below.at); {
+			case err != nil:
+				return err
+			case taken > below.at:
+				below = &placing{at: taken}
+			}
+		}
 		return g.over(rows, below, most)
 	}
 	first, last := secondBounds(second)
