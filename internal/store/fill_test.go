@@ -64,7 +64,7 @@ func TestAnOlderFileIsFilledBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const n = 1300
+	const n = 1300 // three times what is filled at once
 	for from := 0; from < n; from += 50 {
 		p := crowded(0, "", numbersFrom(from, 50)...)
 		p.Key.URI = fmt.Sprint("/former/", from)
@@ -94,7 +94,9 @@ func TestAnOlderFileIsFilledBehind(t *testing.T) {
 		changed++
 		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "messages", Shape: "messages", ID: fmt.Sprintf("SM%032x", 1290-steps), Status: 404, At: time.Unix(1_780_001_000, 0)}
 		save(gone)
-		wholeWords(t, db)
+		if steps == 1 { // in the middle; it takes long
+			wholeWords(t, db)
+		}
 		if steps%2 == 1 {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
