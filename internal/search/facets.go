@@ -18,6 +18,7 @@ const (
 	maxListed   = 20   // values of a facet
 	maxCounted  = 1000 // values of a facet that are counted
 	maxFacetted = 100  // bytes of a value that is counted
+	fewLooked   = 30   // matches that are looked at though it takes long
 )
 
 // tally counts matches by the values of one field.
@@ -39,8 +40,11 @@ func (t *tally) add(value string) {
 // may take; then, where the store can count what is left without looking, by
 // that.
 func (v *visit) count(ctx context.Context) error {
-	end := v.s.o.Now().Add(v.s.o.Limits.Facets)
-	looking, cancel := context.WithTimeout(ctx, v.s.o.Limits.Count)
+	now, limits := v.s.o.Now(), v.s.o.Limits
+	end, late := now.Add(limits.Facets), now.Add(limits.Count)
+	// A busy machine may take longer until anything is found: there is something
+	// to show all the same.
+	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
 	defer cancel()
 	kinds := &tally{name: kindName, n: map[string]int64{}}
 	days, months := &tally{name: "day", n: map[string]int64{}}, &tally{name: "month", n: map[string]int64{}}
@@ -54,9 +58,10 @@ func (v *visit) count(ctx context.Context) error {
 	up := v.order.up
 	v.order.up = false
 	defer func() { v.order.up = up }()
+	broken := false
 	err := v.each(looking, 0, func(_ found, c *candidate) bool {
-		if c == nil {
-			return true
+		if broken = total >= fewLooked && v.s.o.Now().After(late); broken || c == nil {
+			return !broken
 		}
 		total++
 		kinds.add(c.Kind)
@@ -77,7 +82,7 @@ func (v *visit) count(ctx context.Context) error {
 		}
 		return true
 	})
-	broken := err != nil || looking.Err() != nil
+	broken = broken || err != nil || looking.Err() != nil
 	if broken && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -111,20 +116,25 @@ func keys[V any](m map[string]V) func(yield func(string) bool) {
 // facet lists the values.
 func (t *tally) facet(broken bool) understudy.SearchFacet {
 	f := understudy.SearchFacet{Name: t.name, Values: []understudy.SearchValue{}, More: t.more}
-	times := t.name == "day" || t.name == "month"
 	for value, n := range t.n {
 		f.Values = append(f.Values, understudy.SearchValue{Value: value, Count: understudy.Count{N: n, AtLeast: broken}, Term: term(t.name, value)})
 	}
+	sortValues(&f)
+	if len(f.Values) > maxListed {
+		f.Values, f.More = f.Values[:maxListed], true
+	}
+	return f
+}
+
+// sortValues puts the newest time first, of others the most frequent.
+func sortValues(f *understudy.SearchFacet) {
+	times := f.Name == "day" || f.Name == "month"
 	slices.SortFunc(f.Values, func(a, b understudy.SearchValue) int {
 		if times {
 			return strings.Compare(b.Value, a.Value)
 		}
 		return cmp.Or(cmp.Compare(b.Count.N, a.Count.N), strings.Compare(a.Value, b.Value))
 	})
-	if len(f.Values) > maxListed {
-		f.Values, f.More = f.Values[:maxListed], true
-	}
-	return f
 }
 
 // term is the condition that leaves one value of a facet.
@@ -182,6 +192,7 @@ func (v *visit) countInStore(ctx context.Context, end time.Time) error {
 				return err
 			}
 		}
+		sortValues(f)
 	}
 	return nil
 }
