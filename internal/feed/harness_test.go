@@ -189,6 +189,14 @@ func (r *rig) make(changes ...understudy.Change) {
 	r.feed.Ring(understudy.Landed{Changes: []understudy.Change{{Source: "twilio"}}})
 }
 
+// heard waits until the feed has read what was made.
+func (r *rig) heard(t testing.TB) {
+	t.Helper()
+	if err := r.feed.readers["twilio"].pull(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (r *rig) get(t testing.TB, role, path string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	resp := r.open(t, role, path, headers...)

@@ -35,6 +35,7 @@ func TestHiddenRecordsAreNotTold(t *testing.T) {
 					r.make(came(kind, id), changed(kind, id, "status", "direction"), gone)
 				}
 			}
+			r.heard(t)
 			all := r.page(t, role, "after=0&limit=1000")
 			seen := strings.Join(lines(all.Changes), "\n")
 			if m := accesstest.Marked(seen); m != "" || strings.Contains(seen, "went") || strings.Contains(seen, strings.Repeat("0", 32)) {
@@ -66,6 +67,7 @@ func TestWhatIsHiddenByNowIsNotToldAgain(t *testing.T) {
 	}
 	r := open(t, newTable(), Options{Policy: Policy{Gate: gate}})
 	r.make(came("calls", w.Shown("calls")))
+	r.heard(t)
 	told := func() []string { return lines(r.page(t, "age", "after=0").Changes) }
 	if got := told(); !slices.Equal(got, []string{"came calls " + w.Shown("calls")}) {
 		t.Fatalf("at first: %v", got)
