@@ -24,6 +24,11 @@ type Wish struct {
 type Coverage struct {
 	At     time.Time // when the oldest walk that it rests on began: the answer's age
 	Newest time.Time // when the newest page was last known to leave no gap; zero: the stretch does not reach the newest records
+	// Tip are the newest records of the newest page that came at Newest, the
+	// newest first: what stands above them came later, and not all of that may be
+	// held. nil: the stretch has no newest page; empty: that page was. Not to be
+	// changed.
+	Tip []string
 	// From, when it is not 0, is the clock before which nothing is covered: of
 	// the list or, with Above, of the records of that kind it lies under.
 	From   int64

@@ -43,6 +43,7 @@ type plan struct {
 	list     *compose.List
 	coverage understudy.Coverage
 	outdated bool // a write touched the kind, and what it changed is not known yet
+	above    bool // what stands above the newest page's records belongs to it, too
 }
 
 // made is the page of a plan.
@@ -168,7 +169,10 @@ func (m *Mirror) make(p *plan) (*made, error) {
 	if p.coverage.Above == "" {
 		w.from = p.coverage.From
 	}
-	err := p.list.Fill(ctx, w)
+	err := w.bind(ctx)
+	if err == nil {
+		err = p.list.Fill(ctx, w)
+	}
 	if err == nil && w.strange {
 		err = &uncoveredError{p.kind.name + ": not all that are held were seen by the last walk"}
 	}

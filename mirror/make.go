@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -19,17 +20,23 @@ type looking struct {
 	from    int64 // what is older is not covered; 0 = all is
 	none    int64 // what is older upstream has forgotten; 0 = never
 	short   bool  // something older was reached
-	invalid bool  // a write touched one of them
-	strange bool  // one does not tell whose it is, and the walk did not see it
+	ends    bool  // above, at the newest page's records:
+	top     understudy.Place
+	came    time.Time // what stands above top and was not seen before is left out
+	invalid bool      // a write touched one of them
+	strange bool      // one does not tell whose it is, and the walk did not see it
 }
 
 // Seek is the store's less what upstream no longer has.
 func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
-	if w.none != 0 {
+	if w.none != 0 || w.ends && (q.Below == 0 || q.Below > w.top) {
 		q.Limit = 0 // some do not count
 	}
 	k := w.plan.target.Kind
 	return w.Store.Seek(ctx, q, func(f understudy.Found) bool {
+		if w.early(f) {
+			return true
+		}
 		if w.none != 0 || w.from != 0 {
 			at := f.Clock
 			if at == 0 {
@@ -50,6 +57,59 @@ func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(unders
 		w.invalid = w.invalid || f.Invalid
 		return yield(f)
 	})
+}
+
+// slowest is how long before it came the newest page may have been made
+// upstream.
+const slowest = time.Minute
+
+// bind has the list end above where the newest page did. A record that stands
+// above it was brought by another page, an instance or a write, and nobody knows
+// what came between: a client that reads down to the first record it knows would
+// never see that. What upstream's page of that time should have shown and did not
+// (its list shows other records than this one) ends nothing.
+func (w *looking) bind(ctx context.Context) error {
+	p := w.plan
+	if p.above || p.coverage.Tip == nil || p.wish != nil && p.wish.Since != 0 {
+		return nil
+	}
+	w.ends, w.came = true, p.coverage.Newest.Add(-slowest)
+	for _, id := range p.coverage.Tip {
+		place, err := w.Store.PlaceOf(ctx, p.source.Name, p.kind.name, id)
+		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+			return err
+		}
+		w.top = max(w.top, place)
+	}
+	if w.top == 0 && len(p.coverage.Tip) > 0 {
+		w.ends = false // all of them were erased
+	}
+	return nil
+}
+
+// early reports whether a record stands above what the newest page showed, and
+// was found since.
+func (w *looking) early(f understudy.Found) bool {
+	return w.ends && f.Place > w.top && !f.Since.Before(w.came)
+}
+
+// PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest
+// page showed goes on there, past what nobody has seen yet.
+func (w *looking) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
+	place, err := w.Store.PlaceOf(ctx, source, kind, id)
+	if err != nil || !w.ends || place <= w.top {
+		return place, err
+	}
+	early := true
+	q := understudy.Seek{Source: source, Kinds: []string{kind}, Below: place + 1, Limit: 1}
+	err = w.Store.Seek(ctx, q, func(f understudy.Found) bool {
+		early = f.Place == place && w.early(f)
+		return false
+	})
+	if err == nil && early {
+		err = &uncoveredError{kind + ": what is new above was not seen as a whole yet"}
+	}
+	return place, err
 }
 
 // makings are the lists being made that others may share.

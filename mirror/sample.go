@@ -123,6 +123,7 @@ func (m *Mirror) told(s sample) *understudy.Page {
 	if id, _ := p.list.Start(); id == "" && !s.target.First {
 		return nil // a page by its number alone moves with everything that comes
 	}
+	p.above = true // all that the page shows is held now
 	x, err := m.make(p)
 	if err != nil || x.outdated || s.kind.changes.Load() != s.saved {
 		return nil

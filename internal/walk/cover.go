@@ -19,7 +19,9 @@ import (
 // The answer rests on the walks that ended: At is when the oldest of them
 // began, and what a walk since has not reached does not count. A window that
 // reaches the newest records also needs that no gap is known behind the newest
-// page; At is then no later than that page, and Newest says when it came. It is
+// page; At is then no later than that page, Newest says when it came and Tip what
+// it showed first: other pages may have brought single records that stand above
+// these, and what lies between is not covered. It is
 // not covered while a newest page has landed that nobody has looked at yet and
 // that leaves a gap, while what came or changed above has not been followed,
 // when the kind is not kept up, when records of it were forgotten since, or when
@@ -51,8 +53,10 @@ func (w *Walker) Covered(source, kind, parent string, from, to int64) (understud
 	}
 	at, why := x.walkedSince(m, low, unbound(to, late), from == 0 && to == 0)
 	if why == "" && x.reachesTip(m, to, w.o.Overlap) {
-		at, why = x.tipped(m, at)
-		c.Newest = time.Unix(m.CaughtUp, 0)
+		newest := int64(0)
+		c.Tip, newest = x.newestPage(m, now)
+		at, why = x.tipped(m, min(at, newest))
+		c.Newest = time.Unix(newest, 0)
 	}
 	switch {
 	case why == "" && m.ahead(now):
@@ -135,8 +139,26 @@ func (x *walked) tipped(m *memo, at int64) (int64, string) {
 	case x.gap.Load() != nil:
 		return 0, "more of them came than a page holds"
 	}
-	return min(at, m.CaughtUp), ""
+	return at, ""
 }
+
+// newestPage are the newest records when the list was last known without a gap,
+// and when that was: as the memo says, or as a page does that has landed since
+// and joins it. The records are never nil.
+func (x *walked) newestPage(m *memo, now int64) ([]string, int64) {
+	h := x.joined.Load()
+	if h == nil || h.at <= m.CaughtUp || h.at > now || !m.reaches(h) {
+		h = &head{ids: m.Top, at: m.CaughtUp}
+	}
+	if len(h.ids) == 0 {
+		return []string{}, h.at
+	}
+	n := min(len(h.ids), tips)
+	return h.ids[:n:n], h.at
+}
+
+// tips is how many of the newest records are told: the newest may have gone.
+const tips = 3
 
 // ended is the clock before which upstream refuses to be asked; 0: none is
 // known.

@@ -44,6 +44,8 @@ func (w *Walker) Landed(l understudy.Landed) {
 		h := &head{ids: top(l.Page), next: l.Page.Next.URI, at: l.Page.At.Unix()}
 		if m := x.seen.Load(); x.gap.Load() != nil || m == nil || !m.reaches(h) {
 			x.gap.Store(h) // until it was looked at
+		} else {
+			x.joined.Store(h)
 		}
 		w.landed[name] = h
 	}

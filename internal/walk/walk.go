@@ -135,10 +135,11 @@ type walked struct {
 	below []*walked      // kinds that lie under it
 
 	// What Covered looks at: the memo as it was last read or kept, never
-	// changed; a newest page that leaves a gap and was not looked at yet; the
-	// last change of the kind above.
+	// changed; a newest page that leaves a gap and was not looked at yet; the last
+	// that left none; the last change of the kind above.
 	seen    atomic.Pointer[memo]
 	gap     atomic.Pointer[head]
+	joined  atomic.Pointer[head]
 	stirred atomic.Int64
 
 	mu     sync.Mutex

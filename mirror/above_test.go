@@ -1,0 +1,109 @@
+// What stands above the newest page: a list from records ends where that did.
+
+package mirror
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// tips says what the newest page showed, and when it came.
+func (c *claims) tips(newest time.Time, ids ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.c.At, c.c.Newest, c.c.Tip = newest, newest, append([]string{}, ids...)
+}
+
+// TestNoHoleBelowWhatCameAlone: a small page brings the newest record, and not
+// those between it and what the newest page showed. No list shows it before
+// they are held, too, and no walk goes on below it.
+func TestNoHoleBelowWhatCameAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		c.tips(time.Now(), sid(7), sid(6))
+		time.Sleep(time.Second)
+		for n := range 5 {
+			s.set(sid(8+n), "queued", false)
+		}
+		fill := func(query string) {
+			t.Helper()
+			if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.target(t, "Calls.json", query), RecordsOnly: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fill("PageSize=1")
+		wish := func(w understudy.Wish, query string) (*understudy.Answer, error) {
+			return s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", query), Wish: &w})
+		}
+		all := func(*understudy.Record) bool { return true }
+		shows := func(a *understudy.Answer, err error, ids ...string) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, a, understudy.Composed, "composed")
+			if got := shown(a.Page); !slices.Equal(got, ids) {
+				t.Errorf("the list shows %v, want %v", got, ids)
+			}
+		}
+		shows(s.get(t, s.target(t, "Calls.json", "PageSize=3")), nil, sid(7), sid(6), sid(5))
+		shows(s.get(t, s.target(t, "Calls.json", "Status=queued")), nil)
+		a, err := wish(understudy.Wish{Only: all}, "PageSize=2")
+		shows(a, err, sid(7), sid(6))
+		a, err = wish(understudy.Wish{Up: true}, "PageSize=9")
+		shows(a, err, sid(1), sid(2), sid(3), sid(4), sid(5), sid(6), sid(7))
+		a, err = wish(understudy.Wish{Since: 7}, "PageSize=2") // by the number of its change nothing is passed over
+		shows(a, err, sid(12))
+		if _, err = wish(understudy.Wish{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
+			t.Errorf("a walk goes on below it: %v", err)
+		}
+		shows(s.get(t, s.target(t, "Calls.json", "PageSize=2&Page=1&PageToken=PA"+sid(7))), nil, sid(6), sid(5))
+
+		// The newest one is deleted: where its page ended is known all the same.
+		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "calls", Shape: "calls", ID: sid(7), Status: 404, At: time.Now()}
+		if _, err := s.store.Save(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+		a, err = wish(understudy.Wish{Only: all}, "PageSize=2")
+		shows(a, err, sid(6), sid(5))
+
+		// A list that was empty shows nothing yet.
+		c.tips(time.Now())
+		a, err = wish(understudy.Wish{Only: all}, "PageSize=2")
+		shows(a, err)
+
+		fill("PageSize=50")
+		c.tips(time.Now(), sid(12), sid(11))
+		a, err = wish(understudy.Wish{Only: all}, "PageSize=3")
+		shows(a, err, sid(12), sid(11), sid(10))
+		a, err = wish(understudy.Wish{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
+		shows(a, err, sid(11))
+	})
+}
+
+// TestWhatTheNewestPageNeverShowsIsShown: what stands above the newest page's
+// records and was held long before it came is of a list that shows more.
+func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		c.tips(time.Now(), sid(5))
+		a := s.get(t, s.target(t, "Calls.json", "PageSize=1"))
+		if got := shown(a.Page); !slices.Equal(got, []string{sid(5)}) {
+			t.Errorf("the list shows %v", got)
+		}
+		time.Sleep(2 * time.Minute)
+		c.tips(time.Now(), sid(5))
+		for query, id := range map[string]string{"PageSize=1": sid(7), "PageSize=1&Page=1&PageToken=PA" + sid(7): sid(6)} {
+			a := s.get(t, s.target(t, "Calls.json", query))
+			want(t, a, understudy.Composed, "composed")
+			if got := shown(a.Page); !slices.Equal(got, []string{id}) {
+				t.Errorf("%s shows %v, want %v", query, got, id)
+			}
+		}
+	})
+}
