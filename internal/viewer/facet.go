@@ -5,6 +5,7 @@ package viewer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -195,6 +196,30 @@ func (q *visit) listCounting(ask *question) (wait func() counts, end func()) {
 		}
 		return counts{Facets: q.listFacets(ask, r), Total: totalOf(r)}
 	}, end
+}
+
+// partHeader asks for a part of a page: what came late is fetched without the
+// rows that are there already.
+const (
+	partHeader = "Understudy-Part"
+	partCounts = "counts"
+)
+
+// Totals, as a list and a search say them.
+const (
+	listTotal   = " of %s held"
+	searchTotal = "%s found"
+)
+
+// partial reports whether the counts alone are asked for.
+func (q *visit) partial() bool { return q.r.Header.Get(partHeader) == partCounts }
+
+// sendCounts answers with the counts of a page alone.
+func (q *visit) sendCounts(c counts, total string) error {
+	if c.Total != "" {
+		c.Total = fmt.Sprintf(total, c.Total)
+	}
+	return q.renderPart("list", "counts", c)
 }
 
 // addressAnd is the address at hand with one more parameter set.

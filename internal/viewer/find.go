@@ -186,6 +186,9 @@ func (q *visit) foundList(ask *question) error {
 	}
 	counted, end := q.listCounting(ask)
 	defer end()
+	if ask.counted && q.partial() {
+		return q.sendCounts(counted(), listTotal)
+	}
 	search.Cursor, search.Limit = ask.cursor, min(ask.pageSize(), understudy.MostHits)
 	own := q.v.numbers.begin(q)
 	result, err := q.v.Search.Find(q.ctx, q.caller, search)

@@ -192,7 +192,7 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
 func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
-	counted, end := q.counting(s.ask(), s.counts)
+	counted, end := q.searchCounting(s)
 	defer end()
 	r, err := q.v.Search.Find(q.ctx, q.caller, s.ask())
 	if e := syntaxOf(err); e != nil {
@@ -212,15 +212,7 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
 	}
-	if c := counted(); c != nil {
-		p.Counts = counts{Total: totalOf(c), Facets: q.facets(c, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
-			at, set := s.first(), false
-			at.narrow, set = toggled(s.narrow, v.Term)
-			return at.address(""), set
-		})}
-	} else {
-		p.Counts.Late = q.addressAnd(searchFacets)
-	}
+	p.Counts = counted()
 	q.turnSearch(s, r, p)
 	first := s.first()
 	for _, f := range []download{{csvSuffix, "CSV", "for spreadsheets"}, {dataSuffix, "JSON", "one document"}, {linesSuffix, "JSON lines", "a record a line"}} {
@@ -228,6 +220,22 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 	}
 	p.Tables = q.asTables(s, p.Hits)
 	return p, nil, nil
+}
+
+// searchCounting is counting for a search.
+func (q *visit) searchCounting(s *seeking) (wait func() counts, end func()) {
+	result, end := q.counting(s.ask(), s.counts)
+	return func() counts {
+		c := result()
+		if c == nil {
+			return counts{Late: q.addressAnd(searchFacets)}
+		}
+		return counts{Total: totalOf(c), Facets: q.facets(c, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+			at, set := s.first(), false
+			at.narrow, set = toggled(s.narrow, v.Term)
+			return at.address(""), set
+		})}
+	}, end
 }
 
 func (q *visit) turnSearch(s *seeking, r *understudy.SearchResult, p *foundPage) {

@@ -100,6 +100,9 @@ func (v *Viewer) list(q *visit) error {
 	}
 	counted, end := q.listCounting(ask)
 	defer end()
+	if ask.counted && q.partial() {
+		return q.sendCounts(counted(), listTotal)
+	}
 	view, own, done, err := q.open(ask.target)
 	if err != nil || done {
 		return err

@@ -111,6 +111,23 @@ func (f footer) Upstream() string {
 
 // render writes a page.
 func (q *visit) render(status int, page, title string, main any) error {
+	p, began := q.v.pages, q.v.Now()
+	f := frame{
+		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Then: q.then(), Notice: q.notice(), Version: q.v.Version,
+		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Keys: p.files.address["keys.js"], Jumps: q.jumps(), Icon: p.files.address["icon.svg"],
+		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
+		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
+	}
+	return q.fill(status, page, "layout.html", f, began)
+}
+
+// renderPart answers with a part of a page.
+func (q *visit) renderPart(page, part string, data any) error {
+	return q.fill(http.StatusOK, page, part, data, q.v.Now())
+}
+
+// fill writes a page's template into a buffer, then sends it.
+func (q *visit) fill(status int, page, name string, data any, began time.Time) error {
 	p := q.v.pages
 	buf := p.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
@@ -119,14 +136,7 @@ func (q *visit) render(status int, page, title string, main any) error {
 			p.buffers.Put(buf)
 		}
 	}()
-	began := q.v.Now()
-	f := frame{
-		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Then: q.then(), Notice: q.notice(), Version: q.v.Version,
-		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Keys: p.files.address["keys.js"], Jumps: q.jumps(), Icon: p.files.address["icon.svg"],
-		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
-		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
-	}
-	if err := p.byName[page].ExecuteTemplate(buf, "layout.html", f); err != nil {
+	if err := p.byName[page].ExecuteTemplate(buf, name, data); err != nil {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
 	q.times(began)

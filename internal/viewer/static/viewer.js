@@ -77,11 +77,9 @@ if (live) {
 
 // Counts that were not there in time are fetched after the page and put in their place.
 for (const at of document.querySelectorAll("[data-late]")) {
-  fetch(at.dataset.late).then((r) => r.ok ? r.text() : Promise.reject()).then((text) => {
-    const page = new DOMParser().parseFromString(text, "text/html");
-    for (const id of [at.id, "total"]) {
-      const came = page.getElementById(id);
-      if (came && !came.dataset.late) document.getElementById(id)?.replaceWith(came);
-    }
+  fetch(at.dataset.late, { headers: { "Understudy-Part": "counts" } }).then((r) => r.ok ? r.text() : Promise.reject()).then((text) => {
+    const part = new DOMParser().parseFromString(text, "text/html"), came = part.getElementById(at.id), total = document.getElementById("total");
+    if (came && !came.dataset.late) at.replaceWith(came);
+    if (total) total.textContent = part.getElementById("total").textContent || total.textContent;
   }).catch(() => { /* the link is still there */ });
 }
