@@ -7,6 +7,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type plan struct {
 	list     *compose.List
 	coverage understudy.Coverage
 	outdated bool // a write touched the kind, and what it changed is not known yet
+	most     time.Duration // that making may take; 0: Ages.Wait
 	above    bool // what stands above the newest page's records belongs to it, too
 }
 
@@ -153,7 +155,7 @@ func clocks(q *understudy.Seek, clock string) (from, to int64) {
 // make reads the records and makes the page. It ends by itself in good time,
 // whoever waits for it.
 func (m *Mirror) make(p *plan) (*made, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, m.ages().Wait)
+	ctx, cancel := context.WithTimeout(m.ctx, cmp.Or(p.most, m.ages().Wait))
 	defer cancel()
 	select {
 	case m.composing <- struct{}{}:

@@ -471,10 +471,28 @@ func TestTheSameListIsMadeOnceForAll(t *testing.T) {
 	})
 }
 
+// Records that take very long to look through are not waited for while upstream
+// can be asked.
+func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSeek{takes: 7 * time.Second}
+		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+			slow.Store, slow.records = st, st.(compose.Store)
+			return slow
+		}))
+		began := time.Now()
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=completed")), understudy.Cold, "")
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the answer took %v", took)
+		}
+	})
+}
+
 // slowSeek is a store that takes its time.
 type slowSeek struct {
 	Store
 	records compose.Store
+	takes   time.Duration // 0: a tenth of a second
 	mu      sync.Mutex
 	seeks   int
 }
@@ -495,6 +513,10 @@ func (s *slowSeek) Seek(ctx context.Context, q understudy.Seek, yield func(under
 	s.mu.Lock()
 	s.seeks++
 	s.mu.Unlock()
-	time.Sleep(100 * time.Millisecond)
-	return s.records.Seek(ctx, q, yield)
+	select {
+	case <-time.After(cmp.Or(s.takes, 100*time.Millisecond)):
+		return s.records.Seek(ctx, q, yield)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -60,8 +60,10 @@ func (m *Mirror) before(ctx context.Context, r *reading) *understudy.Answer {
 	if err != nil || !m.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
+	p.most = m.ages().Wait / 8 // then upstream is asked: it may know a shorter way
 	x, err := m.makeOnce(ctx, p)
 	if err != nil {
+		m.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
 		return nil
 	}
 	h := x.held(m.ages())
