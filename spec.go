@@ -2,6 +2,8 @@
 
 package understudy
 
+import "strings"
+
 // Spec says what an API looks like: hosts, kinds, shapes, paths, paging,
 // filters, field classes. The upstream room reads it from a YAML file and
 // compiles it; after Compile it is never changed and safe for concurrent use.
@@ -204,6 +206,45 @@ func (s *Spec) PagingOf(l *List) *Paging {
 		return s.Pagings[l.Paging]
 	}
 	return &s.Paging
+}
+
+// Tokens of our own form, where the spec gives no rule.
+const (
+	ownAfter  = "after~"
+	ownBefore = "before~"
+)
+
+// TokenForm is how the page tokens of a list name a record: what stands before
+// its id in the token of the page after it, in that of the page before it, and
+// what stands behind the id in both.
+type TokenForm struct {
+	After, Before, Tail string
+	Own                 bool // the spec gives no rule for them; upstream does not know this form
+}
+
+// TokenForm is the form of the page tokens of a kind's lists: the spec's, whose
+// first A is a B in the token of the page before a record, as upstreams of that
+// form write it.
+func (p *Paging) TokenForm(k *Kind) TokenForm {
+	if p.Token == "" || len(k.ID) > 1 {
+		return TokenForm{After: ownAfter, Before: ownBefore, Own: true}
+	}
+	head, tail, _ := strings.Cut(p.Token, "{id}")
+	return TokenForm{After: head, Before: strings.Replace(head, "A", "B", 1), Tail: tail}
+}
+
+// ID is the id in a token, and whether the page ends before that record; not ok
+// when the token is not of this form.
+func (f TokenForm) ID(token string) (id string, back, ok bool) {
+	id, ok = strings.CutPrefix(token, f.After)
+	if !ok {
+		id, ok = strings.CutPrefix(token, f.Before)
+		back = ok
+	}
+	if ok {
+		id, ok = strings.CutSuffix(id, f.Tail)
+	}
+	return id, back, ok && id != ""
 }
 
 // Kind finds a kind by name, nil when the spec has none of it.

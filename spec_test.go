@@ -210,3 +210,33 @@ func TestMediaAndPagings(t *testing.T) {
 		}
 	}
 }
+
+func TestTokenForm(t *testing.T) {
+	one, two := &Kind{ID: []string{"sid"}}, &Kind{ID: []string{"room", "sid"}}
+	for _, test := range []struct {
+		token, rule string
+		kind        *Kind
+		id          string
+		back        bool
+	}{
+		{"PAX1", "PA{id}", one, "X1", false},
+		{"PBX1", "PA{id}", one, "X1", true},
+		{"PCX1", "PA{id}", one, "", false},
+		{"PA", "PA{id}", one, "", false},
+		{"A-X1.", "A-{id}.", one, "X1", false},
+		{"B-X1.", "A-{id}.", one, "X1", true},
+		{"A-X1", "A-{id}.", one, "", false},
+		{"X1", "{id}", one, "X1", false},
+		{"after~r~1", "PA{id}", two, "r~1", false},
+		{"before~r~1", "", two, "r~1", true},
+		{"PAr~1", "PA{id}", two, "", false},
+		{"after~X1", "", one, "X1", false},
+		{"", "", one, "", false},
+	} {
+		form := (&Paging{Token: test.rule}).TokenForm(test.kind)
+		id, back, ok := form.ID(test.token)
+		if ok != (test.id != "") || ok && (id != test.id || back != test.back) {
+			t.Errorf("%q by %q: %q, %v, %v", test.token, test.rule, id, back, ok)
+		}
+	}
+}

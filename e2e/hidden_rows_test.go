@@ -261,6 +261,10 @@ func TestHiddenRows(t *testing.T) {
 		nobody[2] = never("MM")
 	}
 	hidden, unknown := f.about(names[0], names[1], names[2], names[3], tags), f.about(nobody[0], nobody[1], nobody[2], nobody[3], tags)
+	walked := f.walks()
+	f.goesOn(walked)
+	names, nobody = append(walked.names(), names...), append(walked.never().names(), nobody...)
+	hidden, unknown = append(walked.asks(), hidden...), append(walked.never().asks(), unknown...)
 	status := map[string]int{}
 	failures := 0
 	fail := func(format string, args ...any) {

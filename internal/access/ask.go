@@ -48,7 +48,7 @@ func (g *Gate) Page(ctx context.Context, c understudy.Caller, a understudy.Ask, 
 	case f.never:
 		return nil, refuse("role %s may not see %s", c.Grant.Role, t.Kind.Name)
 	case t.List != nil:
-		return g.list(ctx, f, a, ask)
+		return g.list(ctx, c, f, a, ask)
 	case len(t.Kind.ID) == 0:
 		if len(g.aboveOf(r, t)) == 0 {
 			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
@@ -142,16 +142,18 @@ func (g *Gate) aboveOf(r *grants, t *understudy.Target) []named {
 }
 
 // list asks for a list of a ruled kind.
-func (g *Gate) list(ctx context.Context, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
 	settled := f.settled(a.Target)
 	if len(f.kind.ID) == 0 && !settled {
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	now := g.now()
-	if !settled {
-		if err := f.token(a.Target, now); err != nil {
+	if len(f.kind.ID) > 0 {
+		if err := f.token(c, a.Target, now); err != nil {
 			return nil, err
 		}
+	}
+	if !settled {
 		w := understudy.Wish{}
 		if a.Wish != nil {
 			w = *a.Wish
@@ -168,6 +170,9 @@ func (g *Gate) list(ctx context.Context, f *finder, a understudy.Ask, ask Asker)
 		return nil, err
 	case !settled && answer.How != understudy.Composed, len(f.kind.ID) > 0 && !f.fits(answer.Page, now, !a.AsOf.IsZero()):
 		return nil, fmt.Errorf("access: %w: %s are not held whole, and the role finds some of them alone", understudy.ErrNotMirrored, f.kind.Name)
+	}
+	if len(f.kind.ID) > 0 {
+		f.gives(c, answer.Page, now)
 	}
 	return answer, nil
 }

@@ -59,6 +59,7 @@ type Gate struct {
 	newest func(source, kind, id string) *understudy.Record
 	last   func(source, kind, id string) *understudy.Record
 	asked  *recent.Cache[askedKey, *sought]
+	given  *recent.Cache[givenKey, time.Time] // when a caller was last given a token
 
 	seeking sync.Mutex // over asked: one request at a time is made for a key
 }
@@ -89,6 +90,7 @@ func NewWith(o Options) (*Gate, error) {
 		o.Cache = DefaultCache
 	}
 	g.asked = recent.New[askedKey, *sought](maxAsked)
+	g.given = recent.New[givenKey, time.Time](maxGiven)
 	g.views = recent.New[viewKey, *kept](max(o.Cache, 0))
 	for _, s := range g.specs {
 		g.errors[s] = newErrorShape(s)

@@ -24,7 +24,7 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 		return nil, err
 	}
 	links := l.links()
-	if l.ours && !l.o.OwnTokens && links.next+links.previous != "" {
+	if l.form.Own && !l.o.OwnTokens && links.next+links.previous != "" {
 		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
 	}
 	p := &understudy.Page{
@@ -137,12 +137,11 @@ func (l *List) links() links {
 	if len(l.rows) == 0 {
 		return out
 	}
-	after, before, tail := l.form()
 	if l.more {
-		out.next = l.link(base, l.page+1, after+l.rows[len(l.rows)-1].ID+tail)
+		out.next = l.link(base, l.page+1, l.form.After+l.rows[len(l.rows)-1].ID+l.form.Tail)
 	}
 	if l.page > 0 {
-		out.previous = l.link(base, l.page-1, before+l.rows[0].ID+tail)
+		out.previous = l.link(base, l.page-1, l.form.Before+l.rows[0].ID+l.form.Tail)
 	}
 	return out
 }

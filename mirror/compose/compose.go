@@ -63,7 +63,7 @@ type List struct {
 	token      string // as the request gave it
 	start      string // the record the token names
 	back       bool   // the page ends before it
-	ours       bool   // tokens are of our own form
+	form       understudy.TokenForm
 	stop       understudy.Place
 
 	none   bool // upstream shows nothing here
@@ -98,7 +98,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 	if l.paging.Answer == "" {
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
-	l.ours = l.paging.Token == "" || len(t.Kind.ID) > 1
+	l.form = l.paging.TokenForm(t.Kind)
 	l.seek = understudy.Seek{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
 	if w := o.Wish; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text

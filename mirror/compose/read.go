@@ -171,29 +171,16 @@ func number(text string) (int64, bool) {
 	return n, true
 }
 
-// Tokens of our own form, where the spec gives no rule.
-const (
-	ownAfter  = "after~"
-	ownBefore = "before~"
-)
-
 // readToken finds the record a token names. The page after a record is named
 // by the spec's form; with its first A as a B it is the page before one, as
 // upstreams of that form write it.
 func (l *List) readToken() error {
-	after, before, tail := l.form()
-	id, ok := strings.CutPrefix(l.token, after)
-	if !ok {
-		id, ok = strings.CutPrefix(l.token, before)
-		l.back = ok
-	}
-	if ok {
-		id, ok = strings.CutSuffix(id, tail)
-	}
+	id, back, ok := l.form.ID(l.token)
+	l.back = back
 	switch k := l.target.Kind; {
-	case l.ours && (!ok || id == ""):
+	case l.form.Own && !ok:
 		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)
-	case !ok, id == "", len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasPrefix(id):
+	case !ok, len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasPrefix(id):
 		return l.refuse("token")
 	}
 	l.start = id
@@ -230,15 +217,6 @@ func (l *List) startsHere() error {
 		}
 	}
 	return nil
-}
-
-// form is what stands around the id in tokens.
-func (l *List) form() (after, before, tail string) {
-	if l.ours {
-		return ownAfter, ownBefore, ""
-	}
-	head, tail, _ := strings.Cut(l.paging.Token, "{id}")
-	return head, strings.Replace(head, "A", "B", 1), tail
 }
 
 // Astray is what upstream says of a token that names no record of the list: for
