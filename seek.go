@@ -72,6 +72,7 @@ const (
 	TextAnd                  // all of Of
 	TextOr                   // one of Of
 	TextNot                  // the first of Of and not the second
+	TextNone                 // nothing: stands alone in a Wish, and no store is asked
 )
 
 // Text is a condition on the words of a record. Words are as somebody typed

@@ -225,15 +225,16 @@ func (s *Searcher) Check(c understudy.Caller, a understudy.SearchAsk) error {
 }
 
 // Text is a query on the records of one kind: what a store's index can be asked
-// for it (nil: nothing) and what tests a record. Names in it are of that kind.
+// for it (nil: nothing; TextNone: no record of the kind can fulfil it) and what
+// tests a record. Names in it are of that kind.
 // Errors: a *understudy.SyntaxError, ErrInvalid, ErrForbidden.
 func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
 	q, err := s.read(c, &understudy.SearchAsk{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(q.sights) == 0 {
-		return nil, func(*understudy.Record) bool { return false }, nil
+	if len(q.sights) == 0 || !q.cond.possible(q.sights[0]) {
+		return &understudy.Text{Op: understudy.TextNone}, func(*understudy.Record) bool { return false }, nil
 	}
 	in := q.sights[0]
 	test := func(r *understudy.Record) bool {

@@ -443,6 +443,21 @@ func TestTextOfOneKind(t *testing.T) {
 	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != understudy.TextWord || slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
 		t.Errorf("%+v %v", text, err)
 	}
+	for query, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true, "kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false, "-(hello kind:messages)": false} {
+		text, test, err := r.s.Text(as("support"), "twilio", "messages", query)
+		if err != nil || none != (text != nil && text.Op == understudy.TextNone) {
+			t.Fatalf("%s: %+v %v", query, text, err)
+		}
+		_ = r.store.Seek(t.Context(), understudy.Seek{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Found) bool {
+			if none && test(f.Record) {
+				t.Errorf("%s finds %s", query, f.ID)
+			}
+			return !t.Failed()
+		})
+	}
+	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "kind:calls"); !errors.Is(err, understudy.ErrInvalid) {
+		t.Error(err)
+	}
 	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "body:x"); !errors.Is(err, understudy.ErrForbidden) {
 		t.Error(err)
 	}

@@ -66,7 +66,7 @@ type List struct {
 	form       understudy.TokenForm
 	stop       understudy.Place
 
-	none   bool // upstream shows nothing here
+	none   bool // upstream shows nothing here, or nothing can be what is wished
 	told   bool // the rows are as the list shows them
 	rows   []understudy.Found
 	bytes  int64
@@ -130,6 +130,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 	if w := o.Wish; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
 		l.seek.Terms = append(l.seek.Terms, w.Terms...)
+		l.none = l.none || w.Text != nil && w.Text.Op == understudy.TextNone
 	}
 	l.begin()
 	return l, nil

@@ -4,6 +4,7 @@ package compose_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -88,6 +89,41 @@ func TestWishes(t *testing.T) {
 	l, err := compose.New(r.src, aim, compose.Options{Wish: &understudy.Wish{Since: 7, Text: text}})
 	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || len(q.Terms) != 1 || q.Terms[0].Field != "status" {
 		t.Errorf("%+v, %v", q, err)
+	}
+}
+
+// unasked is a store that must not be asked.
+type unasked struct{ *testing.T }
+
+func (u unasked) Seek(context.Context, understudy.Seek, func(understudy.Found) bool) error {
+	u.Error("records are looked through")
+	return nil
+}
+
+func (u unasked) PlaceOf(context.Context, string, string, string) (understudy.Place, error) {
+	u.Error("a record is looked up")
+	return 0, understudy.ErrNotFound
+}
+
+// What nothing can be is an empty page at once.
+func TestNothingIsNotLookedFor(t *testing.T) {
+	r := newRig(t, 1, nil)
+	for _, target := range []string{"/Calls.json?PageSize=2", "/Calls.json?PageSize=2&Page=1&PageToken=PB" + r.world.Present("calls")[3]} {
+		aim, err := r.src.Spec.Follow("twilio", root+target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		none := &understudy.Wish{Text: &understudy.Text{Op: understudy.TextNone}, Only: func(*understudy.Record) bool { return true }}
+		l, err := compose.New(r.src, aim, compose.Options{Held: r.world.Held, Wish: none})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Fill(t.Context(), unasked{t}); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := l.Page(epoch); err != nil || len(p.Rows) > 0 || !p.Next.Zero() || composetest.Text(p.Body, "next_page_uri") != "" {
+			t.Errorf("%s: %+v, %v", target, p, err)
+		}
 	}
 }
 
