@@ -43,9 +43,9 @@ type plan struct {
 	wish     *understudy.Wish
 	list     *compose.List
 	coverage understudy.Coverage
-	outdated bool // a write touched the kind, and what it changed is not known yet
+	outdated bool          // a write touched the kind, and what it changed is not known yet
 	most     time.Duration // that making may take; 0: Ages.Wait
-	above    bool // what stands above the newest page's records belongs to it, too
+	above    bool          // what stands above the newest page's records belongs to it, too
 }
 
 // made is the page of a plan.
