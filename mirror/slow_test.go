@@ -1,0 +1,84 @@
+// Slow records: lists that take long to make, for one reader and for many.
+
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/mirror/compose"
+)
+
+func TestTheSameListIsMadeOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSeek{}
+		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+			slow.Store, slow.records = st, st.(compose.Store)
+			return slow
+		}))
+		target := s.newest(t)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() { want(t, s.get(t, target), understudy.Composed, "composed") })
+		}
+		wg.Wait()
+		if slow.seeks != 1 {
+			t.Errorf("the records were read %d times for 50 readers", slow.seeks)
+		}
+	})
+}
+
+// Records that take very long to look through are not waited for while upstream
+// can be asked.
+func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSeek{takes: 7 * time.Second}
+		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+			slow.Store, slow.records = st, st.(compose.Store)
+			return slow
+		}))
+		began := time.Now()
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=completed")), understudy.Cold, "")
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the answer took %v", took)
+		}
+	})
+}
+
+// slowSeek is a store that takes its time.
+type slowSeek struct {
+	Store
+	records compose.Store
+	takes   time.Duration // 0: a tenth of a second
+	mu      sync.Mutex
+	seeks   int
+}
+
+func (s *slowSeek) Note(ctx context.Context, name string) ([]byte, error) {
+	return s.Store.(Notes).Note(ctx, name)
+}
+
+func (s *slowSeek) SetNote(ctx context.Context, name string, value []byte) error {
+	return s.Store.(Notes).SetNote(ctx, name, value)
+}
+
+func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
+	return s.records.PlaceOf(ctx, source, kind, id)
+}
+
+func (s *slowSeek) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	s.mu.Lock()
+	s.seeks++
+	s.mu.Unlock()
+	select {
+	case <-time.After(cmp.Or(s.takes, 100*time.Millisecond)):
+		return s.records.Seek(ctx, q, yield)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
