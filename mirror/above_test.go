@@ -5,6 +5,7 @@ package mirror
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,5 +106,72 @@ func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 				t.Errorf("%s shows %v, want %v", query, got, id)
 			}
 		}
+	})
+}
+
+// TestWhoHasWrittenFindsIt: who finds some records alone, whose lists are never
+// upstream's own, waits for the newest page once after a write. It shows what
+// was written and what came before that.
+func TestWhoHasWrittenFindsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var newest atomic.Pointer[understudy.Key]
+		var c *claims
+		s, c := covered(t, 7, polls("calls"), func(o *Options) {
+			o.Landed = func(l understudy.Landed) {
+				if key := newest.Load(); key != nil && l.Page.Key == *key {
+					c.tips(l.Page.At, l.Page.Rows[0].ID)
+				}
+			}
+		})
+		key := s.newest(t).Key
+		c.tips(time.Now(), sid(7))
+		newest.Store(&key)
+		time.Sleep(5 * time.Second) // the poll has landed
+		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=3"), Wish: &understudy.Wish{Only: func(*understudy.Record) bool { return true }}}
+		list := func(ids ...string) {
+			t.Helper()
+			a, err := s.Page(t.Context(), ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := shown(a.Page); !slices.Equal(got, ids) {
+				t.Errorf("the list shows %v, want %v", got, ids)
+			}
+		}
+		list(sid(7), sid(6), sid(5))
+		write := func() {
+			t.Helper()
+			if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t), Method: "POST"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			s.set(sid(8), "queued", false) // somebody else's
+			s.set(sid(9), "queued", false)
+			return instance(s.call(t, sid(9)), 201, call{sid(9), "queued", false}), nil
+		}
+		n := s.count()
+		write()
+		list(sid(9), sid(8), sid(7))
+		for range 5 {
+			list(sid(9), sid(8), sid(7))
+		}
+		// The poll that follows a write comes twice when the first began before
+		// the version was saved.
+		if all, by := s.since(n); all > 2 {
+			t.Errorf("upstream was asked %d times, by reason %v", all, by)
+		}
+
+		// While nothing comes from upstream the list is as it was.
+		time.Sleep(time.Minute)
+		s.world.script(func() {
+			s.world.fail = func(int, understudy.Fetch) error { return down(503) }
+		})
+		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			s.set(sid(10), "queued", false)
+			return instance(s.call(t, sid(10)), 201, call{sid(10), "queued", false}), nil
+		}
+		write()
+		list(sid(9), sid(8), sid(7))
 	})
 }

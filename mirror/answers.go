@@ -145,6 +145,13 @@ type wrote struct {
 // maxWrote bounds the records remembered.
 const maxWrote = 64
 
+// last is when the last write was; zero: there was none.
+func (w *wrote) last() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
 func (w *wrote) note(now time.Time, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,6 +27,9 @@ func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Answe
 	if a := m.refused(r.source, r.Target, err); a != nil {
 		return a, nil
 	}
+	if err == nil && p.outdated && !r.HeldOnly && m.showWritten(ctx, r) {
+		p, err = m.plan(ctx, r.source, r.kind, r.Target, r.Wish)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +47,45 @@ func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Answe
 		return nil, understudy.ErrNotHeld
 	}
 	return m.composedAnswer(r.source, x, "composed"), nil
+}
+
+// showWritten waits for the newest pages of a kind that are older than a write to
+// it, where they are kept warm: who has just written and finds some records alone
+// is not answered by upstream itself, and what he wrote has to be in his list. It
+// reports whether one came. While upstream is down, and once a page has come, it
+// asks for nothing.
+func (m *Mirror) showWritten(ctx context.Context, r *reading) (came bool) {
+	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
+	defer cancel()
+	for _, p := range r.source.polls() {
+		if p.kind == r.kind && !p.caughtUp().After(r.kind.wrote.last()) {
+			came = m.waitFor(ctx, r, p) || came
+		}
+	}
+	return came
+}
+
+// waitFor waits for a polled page, with whoever else does.
+func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
+	want := errand{reason: understudy.Waiting, direct: true, turn: r.Turn}
+	want.by, _ = ctx.Deadline()
+	f, _, err := m.join(p.target, r.source, r.kind, want)
+	if err != nil {
+		return false
+	}
+	defer m.part(f, r.Turn, true)
+	select {
+	case <-f.done:
+	case <-f.tried: // and failed
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	if f.err != nil || f.page.Status >= 400 || f.overtaken() {
+		return false
+	}
+	p.landed(f.page, true)
+	return true
 }
 
 // tipAge is how old the newest page may be that a list made from records rests

@@ -35,7 +35,7 @@ func formerly(t *testing.T, db *DB) {
 	}
 }
 
-// crowded is a page of messages, four hundred a second, each a version.
+// crowded is a page of messages, two hundred and twenty a second, each a version.
 func crowded(version int, after string, numbers ...int) *understudy.Page {
 	uri := "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json?PageSize=50"
 	if after != "" {
@@ -45,7 +45,7 @@ func crowded(version int, after string, numbers ...int) *understudy.Page {
 	for _, i := range numbers {
 		at := len(p.Body)
 		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"version%d of %d","from":"+14155550100","status":"delivered"}`, i, version, i)
-		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: 1_770_000_000 - int64(i)/400, Start: at, End: len(p.Body)})
+		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: 1_770_000_000 - int64(i)/220, Start: at, End: len(p.Body)})
 	}
 	return p
 }
