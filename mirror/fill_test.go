@@ -56,7 +56,8 @@ func TestFillKeepsThePage(t *testing.T) {
 		if entries := s.Stats("twilio").HotEntries; entries != 1 {
 			t.Errorf("%d pages in memory; a walk's pages are not for it, the one read is", entries)
 		}
-		if n, by := s.fetches("Calls.json"); n != 2 || by[understudy.Sync] != 1 || by[understudy.Check] != 1 {
+		// The page after the one read may be on its way already.
+		if n, by := s.fetches("Calls.json"); n-by[understudy.Prefetch] != 2 || by[understudy.Sync] != 1 || by[understudy.Check] != 1 {
 			t.Errorf("%d fetches by %v", n, by)
 		}
 		time.Sleep(2 * time.Second) // the page after the one read is prefetched
