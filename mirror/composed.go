@@ -21,7 +21,8 @@ import (
 // Coverage is what the mirror needs of whoever walks the lists.
 type Coverage interface {
 	// Covered says whether every record upstream has of a kind with a clock in
-	// [from, to), 0 = open, is held, under one record or (parent "") under any.
+	// [from, to), 0 = open, is held, under one record or (parent "") under any;
+	// of an empty one (from = to), whether what has no clock is.
 	// It is called for every list that may be composed and must be cheap.
 	Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool)
 }
@@ -134,7 +135,25 @@ func (m *Mirror) covers(p *plan) (understudy.Coverage, error) {
 	case !slices.Contains(c.Shapes, q.Shape):
 		return c, &uncoveredError{p.kind.name + ": they are not held as this list shows them"}
 	}
+	if q.From != 0 && !timed(&q, p.target.Kind.Clock) {
+		// A row rule's bound leaves in what has no clock. Walks of the whole list
+		// alone see that: it is what an empty window rests on.
+		now := m.now().Unix()
+		rest, known := m.coverage.Covered(p.source.Name, p.kind.name, q.Parent, now, now)
+		if !known {
+			return rest, &uncoveredError{p.kind.name + ": " + rest.Why}
+		}
+		if rest.At.Before(c.At) {
+			c.At = rest.At
+		}
+	}
 	return c, nil
+}
+
+// timed reports whether a question asks for a time of a clock, so that what has
+// none is not meant.
+func timed(q *understudy.Seek, clock string) bool {
+	return slices.ContainsFunc(q.Terms, func(t understudy.Term) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
 }
 
 // clocks are the bounds that a question sets to a kind's clock, 0 = open.

@@ -365,6 +365,38 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 	})
 }
 
+// rests is a coverage of which what has no clock was walked longer ago.
+type rests struct {
+	*claims
+	at time.Time
+}
+
+func (r *rests) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
+	c, ok := r.claims.Covered(source, kind, parent, from, to)
+	if from != 0 && from == to {
+		c.At = r.at
+	}
+	return c, ok
+}
+
+// A row rule's bound in time lets what has no clock through, so the answer is as
+// old as the walk that saw that; upstream's own filter by time does not.
+func TestAgeOfWhatHasNoClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		s, claims := covered(t, 7, pinned(AnswersRecords))
+		s.coverage = &rests{claims, at}
+		time.Sleep(time.Hour)
+		claims.all(time.Now())
+		for query, want := range map[string]time.Time{"": at, "StartTime%3E=2026-01-01": time.Now()} {
+			a, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", query), Wish: &understudy.Wish{From: 1}})
+			if err != nil || !a.Page.At.Equal(want) {
+				t.Errorf("%q: %v, as of %v, want %v", query, err, a, want)
+			}
+		}
+	})
+}
+
 func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(AnswersRecords))
