@@ -34,6 +34,9 @@ type Seek struct {
 	Below Place
 	Up    bool
 	Limit int // records at most; 0 = until the receiver has enough
+	// Want is how many records the receiver is likely to take, so that as many are
+	// read at once; it may take fewer or more. 0 = nobody knows.
+	Want int
 }
 
 // Term is one exact condition on a field. What a store finds by it may be more

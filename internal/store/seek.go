@@ -24,7 +24,7 @@ func checkSeek(q *understudy.Seek) error {
 		return fmt.Errorf("%w: a shape is asked for with exactly one kind", understudy.ErrInvalid)
 	case q.Since != 0 && q.Source == "":
 		return fmt.Errorf("%w: changes are numbered by source: one must be named", understudy.ErrInvalid)
-	case q.Since < 0 || q.Limit < 0:
+	case q.Since < 0 || q.Limit < 0 || q.Want < 0:
 		return fmt.Errorf("%w: a number below zero", understudy.ErrInvalid)
 	case len(q.Terms) > MaxTerms:
 		return fmt.Errorf("%w: more than %d terms", understudy.ErrInvalid, MaxTerms)

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// seekFirst is how many records the first part of a Seek gives, seekMost how
-	// many a later one; seekLook how many spots one part looks at.
+	// seekFirst is how many records the first part of a Seek gives when nobody says
+	// how many are wanted, seekMost how many any part; seekLook how many spots one
+	// part looks at.
 	seekFirst = 64
 	seekMost  = 512
 	seekLook  = 2048
@@ -34,8 +35,12 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 	if err != nil {
 		return failed(false, err, "seek in %s", q.Source)
 	}
-	given := 0
-	for size := seekFirst; !s.ended; size = min(2*size, seekMost) {
+	given, doubled := 0, seekFirst
+	for !s.ended {
+		size := min(q.Want-given, seekMost)
+		if size <= 0 {
+			size, doubled = doubled, min(2*doubled, seekMost)
+		}
 		if q.Limit > 0 {
 			size = min(size, q.Limit-given)
 		}

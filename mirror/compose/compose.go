@@ -141,8 +141,11 @@ func (l *List) begin() {
 	if l.back && !l.o.Downward {
 		l.seek.Up = !l.seek.Up
 	}
+	if back := l.back && l.o.Downward; !back {
+		l.seek.Want = int(min(l.skip+l.size+1, math.MaxInt32))
+	}
 	if len(l.tests) == 0 && l.only() == nil && !l.o.Downward {
-		l.seek.Limit = int(min(l.skip+l.size+1, math.MaxInt32))
+		l.seek.Limit = l.seek.Want
 	}
 	l.done = l.none
 	if !l.none {
@@ -226,7 +229,7 @@ func (l *List) Again() bool {
 		return false
 	}
 	l.seek.Below = l.rows[len(l.rows)-1].Place
-	l.seek.Limit = min(l.seek.Limit, 1)
+	l.seek.Limit, l.seek.Want = min(l.seek.Limit, 1), 1
 	return true
 }
 

@@ -87,7 +87,7 @@ func TestWishes(t *testing.T) {
 	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?Status=busy")
 	text := &understudy.Text{Op: understudy.TextWord, Words: []string{"hello"}}
 	l, err := compose.New(r.src, aim, compose.Options{Wish: &understudy.Wish{Since: 7, Text: text}})
-	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || len(q.Terms) != 1 || q.Terms[0].Field != "status" {
+	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.Want != 51 || len(q.Terms) != 1 || q.Terms[0].Field != "status" {
 		t.Errorf("%+v, %v", q, err)
 	}
 }

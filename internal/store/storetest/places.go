@@ -341,7 +341,7 @@ func placesStay(_ *testing.T, s *seeker) {
 
 func noQuestions(_ *testing.T, s *seeker) {
 	for _, q := range []understudy.Seek{
-		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Terms: []understudy.Term{{}}}, {Terms: []understudy.Term{{Field: "status"}}},
+		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Terms: []understudy.Term{{}}}, {Terms: []understudy.Term{{Field: "status"}}},
 		{Terms: []understudy.Term{{Field: "status", Any: []string{""}}}}, {Terms: []understudy.Term{{Any: []string{"x"}}}},
 		{Terms: []understudy.Term{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Terms: make([]understudy.Term, store.MaxTerms+1)},
 	} {

@@ -366,7 +366,7 @@ func (w *listing) want(rows []int, terms ...understudy.Term) {
 	q := understudy.Seek{Source: Source, Terms: terms, Up: up}
 	var got []int
 	for {
-		q.Limit = 1 + w.rng.IntN(20)
+		q.Limit, q.Want = 1+w.rng.IntN(20), w.rng.IntN(30)
 		n := 0
 		err := w.s.Seek(w.ctx(), q, func(f understudy.Found) bool {
 			n++
