@@ -68,6 +68,22 @@ func (k *Kind) HasPrefix(id string) bool {
 	return false
 }
 
+// SpellID is how records spell an id of the kind that was typed in any letter
+// case: the prefix as the spec has it, and the 32 small hex digits of an AnyID.
+// ok is false for a text of any other form.
+func (k *Kind) SpellID(typed string) (id string, ok bool) {
+	for _, p := range k.Prefixes {
+		if len(typed) != AnyIDText || len(p) != len(AnyID{}.Prefix) || !strings.EqualFold(typed[:len(p)], p) {
+			continue
+		}
+		id = p + strings.ToLower(typed[len(p):])
+		if _, ok = ParseAnyID(id); ok {
+			return id, true
+		}
+	}
+	return "", false
+}
+
 // FieldName is the title of a field for people: the spec's, or the name with
 // its underscores as spaces.
 func (f *Field) FieldName() string {

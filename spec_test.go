@@ -142,6 +142,19 @@ func TestKindIDs(t *testing.T) {
 	}
 }
 
+func TestSpellID(t *testing.T) {
+	k := &Kind{Name: "calls", Prefixes: []string{"CA", "ch_"}}
+	const id = "CA0123456789abcdef0123456789abcdef"
+	for typed, want := range map[string]string{
+		id: id, strings.ToUpper(id): id, strings.ToLower(id): id, "cA" + id[2:]: id,
+		"": "", id[1:]: "", id + "0": "", "SM" + id[2:]: "", "ca" + strings.Repeat("g", 32): "", "ch_" + id[2:]: "", "\u017f" + id[2:]: "", id[:33] + "\n": "",
+	} {
+		if got, ok := k.SpellID(typed); got != want || ok != (want != "") {
+			t.Errorf("%q is spelt %q, %v", typed, got, ok)
+		}
+	}
+}
+
 // The words that go over the wire and into logs stay what they are.
 func TestWords(t *testing.T) {
 	for i, want := range []string{"waiting", "refresh", "poll", "sync", "check", "prefetch"} {

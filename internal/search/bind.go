@@ -52,6 +52,7 @@ type query struct {
 	cond   *cond
 	sights []*sight // the kinds something can be found of
 	now    time.Time
+	id     string // the whole text, when it is one word: as ids are spelt
 }
 
 // binder resolves the names of one query.
@@ -77,6 +78,9 @@ func bind(text string, tree *node, sights []*sight, every func(yield func(*under
 		return nil, b.err
 	}
 	q := &query{text: text, tree: tree, cond: c, now: now}
+	if tree.op == opWords && !tree.prefix {
+		q.id = b.spell(tree.text)
+	}
 	for _, s := range sights {
 		if c.possible(s) {
 			q.sights = append(q.sights, s)
@@ -106,6 +110,9 @@ func (b *binder) node(n *node, scope []*sight) *cond {
 		}
 		return c
 	case opField:
+		if n.name == idName && !b.exact[idName] {
+			return b.id(n)
+		}
 		l := b.field(n, scope)
 		if b.err != nil {
 			return nil
@@ -130,7 +137,7 @@ const leastID = 10
 // ids are the conditions on every field that names a record, when a word has
 // the form of an id: ids are no text.
 func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
-	id := n.text
+	id := b.spell(n.text)
 	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool { return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-' }) {
 		return nil
 	}
@@ -208,8 +215,6 @@ func (b *binder) field(n *node, scope []*sight) *leaf {
 		return b.date(n, scope)
 	case name == numberName:
 		return b.number(n, scope)
-	case name == idName:
-		return b.id(n)
 	}
 	in, fields := b.fields(n.name, n.at, n.at+len(n.name), scope)
 	if b.err != nil {

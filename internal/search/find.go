@@ -307,12 +307,12 @@ func (v *visit) exact(ctx context.Context) error {
 		}
 		return nil
 	}
-	if n.op != opWords || n.prefix {
+	if v.q.id == "" {
 		return nil
 	}
 	for _, s := range v.q.sights {
-		parts := strings.Split(n.text, understudy.IDSeparator)
-		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(n.text) {
+		parts := strings.Split(v.q.id, understudy.IDSeparator)
+		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
 			continue
 		}
 		seek := understudy.Seek{Source: s.source, Kinds: []string{s.kind.Name}}
@@ -324,7 +324,7 @@ func (v *visit) exact(ctx context.Context) error {
 		}
 		err := v.s.o.Store.Seek(ctx, seek, func(f understudy.Found) bool {
 			var c candidate
-			if f.ID != n.text || !s.see(&c, f.Record) {
+			if f.ID != v.q.id || !s.see(&c, f.Record) {
 				return true
 			}
 			v.meant = &c

@@ -135,27 +135,43 @@ func (b *binder) number(n *node, scope []*sight) *leaf {
 	return l
 }
 
-// id binds id: the id of a record, of any kind.
-func (b *binder) id(n *node) *leaf {
+// id binds id: the id of a record, of any kind. Kinds whose ids begin with
+// fields of different names are asked for one by one.
+func (b *binder) id(n *node) *cond {
 	if n.rel != relIs && n.rel != relSame {
-		b.fail(wrong(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
-		return nil
+		return b.fail(wrong(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
 	}
-	l := &leaf{node: n, in: map[*sight]string{}}
-	for _, s := range b.sights {
-		if s.seesID() {
-			l.in[s] = s.kind.ID[0]
-		}
-	}
-	if len(l.in) == 0 {
-		b.fail(refused(b.text, n.at, n.end, "your role sees no ids; take it out"))
-		return nil
-	}
-	values := n.values
-	l.test = func(c *candidate, _ string) bool {
+	values := b.spelt(&leaf{node: n})
+	test := func(c *candidate, _ string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return !v.prefix && c.ID == v.text || v.prefix && strings.HasPrefix(c.ID, v.text) })
 	}
-	return l
+	term := exactly(values)
+	if term != nil { // of an id of several parts the first is in the field
+		for i, id := range term.Any {
+			first, _, _ := strings.Cut(id, understudy.IDSeparator)
+			term.Any[i] = first
+		}
+	}
+	all := &cond{op: opOr}
+	byName := map[string]*leaf{}
+	for _, s := range b.sights {
+		if !s.seesID() {
+			continue
+		}
+		name := s.kind.ID[0]
+		if byName[name] == nil {
+			byName[name] = &leaf{node: n, in: map[*sight]string{}, test: test, term: term}
+			all.of = append(all.of, &cond{op: opField, leaf: byName[name]})
+		}
+		byName[name].in[s] = name
+	}
+	switch len(all.of) {
+	case 0:
+		return b.fail(refused(b.text, n.at, n.end, "your role sees no ids; take it out"))
+	case 1:
+		return all.of[0]
+	}
+	return all
 }
 
 // seesID says whether all fields an id is made of are fully seen.

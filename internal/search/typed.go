@@ -110,7 +110,7 @@ func textual(s sort) bool { return s == sortText || s == sortExact || s == sortP
 
 // same wants the value itself, or its beginning.
 func (b *binder) same(l *leaf) {
-	values := l.node.values
+	values := b.spelt(l)
 	l.test = func(c *candidate, field string) bool {
 		text, ok := c.value(field)
 		return ok && slices.ContainsFunc(values, func(v value) bool {

@@ -174,6 +174,7 @@ func (q *visit) matches(typed string) []link {
 func (q *visit) matchIDs(s *sourcePlan, typed string) []link {
 	var all []link
 	var targets []*understudy.Target
+	typed = s.spellID(typed)
 	for _, k := range s.kinds {
 		if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || !q.seesKind(k) || !s.mayName(k, typed) {
 			continue
@@ -207,6 +208,20 @@ func (q *visit) matchIDs(s *sourcePlan, typed string) []link {
 		return found
 	}
 	return all
+}
+
+// spellID is an id that was typed in any letter case as records spell it.
+func (s *sourcePlan) spellID(typed string) string {
+	parts := strings.Split(typed, understudy.IDSeparator)
+	for i, part := range parts {
+		for _, k := range s.kinds {
+			if id, ok := k.SpellID(part); ok {
+				parts[i] = id
+				break
+			}
+		}
+	}
+	return strings.Join(parts, understudy.IDSeparator)
 }
 
 // mayName reports whether a text has the form of an id of the kind.

@@ -19,7 +19,8 @@ func TestSearch(t *testing.T) {
 		call: "/twilio/calls/" + call, "  " + call + "\n": "/twilio/calls/" + call, account: "/twilio/accounts/" + account,
 		conference + "~" + call: "/twilio/participants/" + conference + "~" + call, alert: "/twilio/alerts/" + alert,
 		"+1 (212) 555-0100": "/twilio/number/+12125550100", "0049 30 1234567": "/twilio/number/+49301234567", "72975": "/twilio/number/72975",
-		"+49.30/123-45 67": "/twilio/number/+49301234567",
+		"+49.30/123-45 67":    "/twilio/number/+49301234567",
+		strings.ToUpper(call): "/twilio/calls/" + call, strings.ToLower(conference + "~" + call): "/twilio/participants/" + conference + "~" + call,
 	} {
 		status, body, head := h.get("/search?q="+url.QueryEscape(typed), all)
 		if status != 303 || head.Get("Location") != want {

@@ -1,0 +1,54 @@
+// Spell: letter case that makes no difference, in ids and choices.
+
+package search
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// spell is an id as records spell it, when the letter case is all that differs;
+// any other text stays.
+func (b *binder) spell(typed string) string {
+	if len(typed) < understudy.AnyIDText {
+		return typed
+	}
+	parts := strings.Split(typed, understudy.IDSeparator)
+	for i, part := range parts {
+		for k := range b.every {
+			if id, ok := k.SpellID(part); ok {
+				parts[i] = id
+				break
+			}
+		}
+	}
+	return strings.Join(parts, understudy.IDSeparator)
+}
+
+// spelt are the values of a condition as records may spell them: ids as their
+// kind does, choices in small letters and in capitals, too. Behind "=" a value is
+// just what was typed.
+func (b *binder) spelt(l *leaf) []value {
+	n := l.node
+	if n.rel != relIs {
+		return n.values
+	}
+	choice := false // in one of the kinds at least
+	for s, name := range l.in {
+		choice = choice || s.kind.Field(name).Type == understudy.TypeSelect
+	}
+	var all []value
+	for _, v := range n.values {
+		spellings := []string{b.spell(v.text)}
+		if choice {
+			spellings = []string{v.text, strings.ToLower(v.text), strings.ToUpper(v.text)}
+		}
+		slices.Sort(spellings)
+		for _, v.text = range slices.Compact(spellings) {
+			all = append(all, v)
+		}
+	}
+	return all
+}

@@ -1,0 +1,68 @@
+// Spelling: ids and choices in other letter case, and ids that are old.
+
+package search
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy"
+)
+
+func TestLetterCaseOfIDsAndChoices(t *testing.T) {
+	r := newRig(t, memory, true)
+	calls := r.all("all", understudy.SearchAsk{Text: "kind:calls has:parent_call_sid"})
+	id := strings.TrimPrefix(calls[0], "calls/")
+	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: id, Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := string(out.Hits[0].Body)
+	_, parent, _ := strings.Cut(record, `"parent_call_sid":"`)
+	parent = parent[:understudy.AnyIDText]
+	for _, text := range []string{id, "id:" + id, "sid:" + id, "parent_call_sid:" + parent, parent, "-" + parent + " kind:calls", "id:" + parent + "," + id} {
+		want := r.all("all", understudy.SearchAsk{Text: text})
+		if len(want) == 0 {
+			t.Fatalf("%s finds nothing", text)
+		}
+		for _, id := range []string{id, parent} {
+			for _, other := range []string{strings.ToUpper(id), strings.ToLower(id)} {
+				typed := strings.ReplaceAll(text, id, other)
+				if got := r.all("all", understudy.SearchAsk{Text: typed}); !slices.Equal(got, want) {
+					t.Errorf("%s: %d, and %d by %s", typed, len(got), len(want), text)
+				}
+			}
+		}
+	}
+	if out, err = r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: strings.ToUpper(id)}); err != nil || out.Meant.ID != id || len(out.Hits) == 0 || !out.Hits[0].Exact {
+		t.Errorf("%s in capitals means %+v: %v", id, out.Meant, err)
+	}
+	for _, pair := range [][2]string{{"status:Busy", "status:busy"}, {"status:BUSY,Failed", "status:busy,failed"}, {"kind:calls direction:INBOUND", "kind:calls direction:inbound"}} {
+		got, want := r.all("all", understudy.SearchAsk{Text: pair[0]}), r.all("all", understudy.SearchAsk{Text: pair[1]})
+		if len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: %d, and %d by %s", pair[0], len(got), len(want), pair[1])
+		}
+	}
+	if got := r.all("all", understudy.SearchAsk{Text: "status=Busy"}); len(got) > 0 {
+		t.Errorf("status=Busy is the value itself, and finds %d", len(got))
+	}
+}
+
+// However many records there are, one that is named by its id is found at once.
+func TestOldIDsAreFoundAtOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, r *rig) {
+		names := r.all("all", understudy.SearchAsk{Text: "kind:calls,participants"})
+		s := r.with(func(o *Options) { o.Limits.Look = 5 })
+		for _, kind := range []string{"calls/", "participants/"} {
+			i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, kind) })
+			for _, name := range []string{names[i], names[len(names)-1]} {
+				_, id, _ := strings.Cut(name, "/")
+				out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: "id:" + id})
+				if err != nil || len(out.Hits) != 1 || out.Hits[0].ID != id || out.Partial {
+					t.Errorf("%s: %+v %v", name, out, err)
+				}
+			}
+		}
+	})
+}
