@@ -97,10 +97,41 @@ func (v *visit) count(ctx context.Context) error {
 	for _, t := range append(all[:min(len(all), maxFacets)], months, days) {
 		v.out.Facets = append(v.out.Facets, t.facet(broken))
 	}
-	if broken {
-		return v.countInStore(ctx, end)
+	if !broken {
+		return nil
 	}
+	if err := v.countInStore(ctx, end); err != nil {
+		return err
+	}
+	v.settle()
 	return nil
+}
+
+// settle makes what was counted in part fit together: hits that are all there
+// are counted, and of a field's values, of which a record has one at most, no
+// more are told than there are records. Where that leaves records over, there
+// may be values nobody came to.
+func (v *visit) settle() {
+	total := v.out.Total
+	whole := v.ask.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
+	if n := int64(len(v.out.Hits)); whole && n >= total.N {
+		*total = understudy.Count{N: n}
+	}
+	sums := make([]int64, len(v.out.Facets))
+	for i := range v.out.Facets {
+		f := &v.out.Facets[i]
+		for _, value := range f.Values {
+			sums[i] += value.Count.N
+			f.More = f.More || value.Count.AtLeast
+		}
+		if total.AtLeast {
+			total.N = max(total.N, sums[i])
+		}
+	}
+	for i := range v.out.Facets {
+		f := &v.out.Facets[i]
+		f.More = f.More || total.AtLeast || sums[i] < total.N
+	}
 }
 
 func keys[V any](m map[string]V) func(yield func(string) bool) {
