@@ -31,8 +31,8 @@ func (c *config) check() error {
 	if s := c.Viewer.SignIn; s != "" && s != "none" {
 		bad("viewer.sign_in: %q is not known; write none", s)
 	}
-	if c.Viewer.ExportRows < 0 || c.Viewer.ExportTime < 0 {
-		bad("viewer.export_rows, viewer.export_time: less than nothing")
+	if v := c.Viewer; v.ExportRows < 0 || v.ExportTime < 0 || v.Exports < 0 || v.ExportsEach < 0 {
+		bad("viewer.export_rows, viewer.export_time, viewer.exports, viewer.exports_each: less than nothing")
 	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)

@@ -28,12 +28,14 @@ type config struct {
 }
 
 type viewerConfig struct {
-	Listen     string   `yaml:"listen"`     // default 127.0.0.1:4114
-	PublicURL  string   `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
-	SignIn     string   `yaml:"sign_in"`    // none
-	ExportRows int      `yaml:"export_rows"`
-	ExportTime duration `yaml:"export_time"`
-	Role       string   `yaml:"role"` // role of loopback callers without credentials
+	Listen      string   `yaml:"listen"`     // default 127.0.0.1:4114
+	PublicURL   string   `yaml:"public_url"` // what the browser's address bar shows, when it is not listen
+	SignIn      string   `yaml:"sign_in"`    // none
+	ExportRows  int      `yaml:"export_rows"`
+	Exports     int      `yaml:"exports"`      // at once, default 4
+	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
+	ExportTime  duration `yaml:"export_time"`
+	Role        string   `yaml:"role"` // role of loopback callers without credentials
 }
 
 type sourceConfig struct {

@@ -126,7 +126,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(), Over: over,
+		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(), Exports: h.exports.viewer, Over: over,
 		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {

@@ -68,6 +68,7 @@ type house struct {
 	jobs      *jobs.Runner
 	feed      *feed.Feed
 	searchKey []byte // seals the cursors of searches
+	exports   exports
 	erasing   erasing
 	owned     owned
 	faces     []*face // the viewer's first
@@ -92,7 +93,7 @@ type house struct {
 // build opens everything, in the order the rooms need each other. On an error
 // what was opened is closed again.
 func build(ctx context.Context, b blueprint) (h *house, err error) {
-	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), owned: newOwned(), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), owned: newOwned(), exports: newExports(b.cfg), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	h.live.Store(b.cfg)
 	h.loads.done(time.Now(), nil, nil)
 	defer func() {

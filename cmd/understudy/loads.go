@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/diagnostics"
+	"understudy/kit/places"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -18,12 +19,18 @@ import (
 // limits are the limits of the whole house.
 func (h *house) limits() map[string]diagnostics.Limit {
 	l := h.mirror.Loads()
-	return map[string]diagnostics.Limit{
+	out := map[string]diagnostics.Limit{
 		"waiters": limitOf(l.Waiters), "waiters_each": limitOf(l.Each),
 		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind), "hints": limitOf(l.Hints), "lists": limitOf(l.Lists),
 		"feed_subscribers": h.feedLoad(),
 		"request_body":     {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
 	}
+	for name, p := range map[string]*places.Places{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
+		l := p.Load()
+		out[name] = diagnostics.Limit{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused}
+		out[name+"_each"] = diagnostics.Limit{Limit: int64(l.Each), Now: int64(l.Most), Refused: l.RefusedEach}
+	}
+	return out
 }
 
 func limitOf(l mirror.Load) diagnostics.Limit {

@@ -15,16 +15,17 @@ import (
 
 // searchConfig bounds searching.
 type searchConfig struct {
-	Time      duration `yaml:"time"`       // of one answer, default 5s
-	Look      int      `yaml:"look"`       // records looked at for one answer, default 50000
-	Window    int      `yaml:"window"`     // newest matches put in order, default 10000
-	Count     duration `yaml:"count"`      // of one count, default 50ms
-	Facets    duration `yaml:"facets"`     // of all counts of an answer, default 300ms
-	AtOnce    int      `yaml:"at_once"`    // searches at once, default 32
-	Exports   int      `yaml:"exports"`    // exports at once, default 4
-	Silence   duration `yaml:"silence"`    // an export that comes no further ends, default 30s
-	Saved     int      `yaml:"saved"`      // saved searches, default 1000
-	SavedEach int      `yaml:"saved_each"` // of one owner, default 100
+	Time        duration `yaml:"time"`         // of one answer, default 5s
+	Look        int      `yaml:"look"`         // records looked at for one answer, default 50000
+	Window      int      `yaml:"window"`       // newest matches put in order, default 10000
+	Count       duration `yaml:"count"`        // of one count, default 50ms
+	Facets      duration `yaml:"facets"`       // of all counts of an answer, default 300ms
+	AtOnce      int      `yaml:"at_once"`      // searches at once, default 32
+	Exports     int      `yaml:"exports"`      // exports at once, default 4
+	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
+	Silence     duration `yaml:"silence"`      // an export that comes no further ends, default 30s
+	Saved       int      `yaml:"saved"`        // saved searches, default 1000
+	SavedEach   int      `yaml:"saved_each"`   // of one owner, default 100
 }
 
 // Limits of what the settings take.
@@ -35,7 +36,7 @@ const (
 )
 
 func (s *searchConfig) check() error {
-	for name, n := range map[string]int{"look": s.Look, "window": s.Window, "at_once": s.AtOnce, "exports": s.Exports, "saved": s.Saved, "saved_each": s.SavedEach} {
+	for name, n := range map[string]int{"look": s.Look, "window": s.Window, "at_once": s.AtOnce, "exports": s.Exports, "exports_each": s.ExportsEach, "saved": s.Saved, "saved_each": s.SavedEach} {
 		if n < 0 || n > 10_000_000 {
 			return fmt.Errorf("%s: want 0 to 10000000, not %d", name, n)
 		}
@@ -63,10 +64,10 @@ func (h *house) openSearch(ctx context.Context) (err error) {
 func (h *house) searcher(cfg *config, p policy, over <-chan struct{}) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Over: over, Now: time.Now, Logger: h.log,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Over: over, Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
 			Time: c.Time.std(), Look: c.Look, Window: c.Window, Count: c.Count.std(), Facets: c.Facets.std(),
-			AtOnce: c.AtOnce, Exports: c.Exports, Silence: c.Silence.std(), Saved: c.Saved, SavedEach: c.SavedEach,
+			AtOnce: c.AtOnce, Silence: c.Silence.std(), Saved: c.Saved, SavedEach: c.SavedEach,
 		},
 	})
 }

@@ -22,6 +22,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/places"
 )
 
 // Store keeps the changes, and small notes of this room's own.
@@ -103,10 +104,10 @@ type Options struct {
 type Feed struct {
 	o       Options
 	readers map[string]*reader
-	names   []string // of the sources, in order
-	key     []byte   // cursors are sealed with keys made of it
-	places  places
-	slow    chan struct{} // a place for each read of the store by a subscriber that is behind
+	names   []string       // of the sources, in order
+	key     []byte         // cursors are sealed with keys made of it
+	places  *places.Places // by caller
+	slow    chan struct{}  // a place for each read of the store by a subscriber that is behind
 	forms   *http.CrossOriginProtection
 	mux     *http.ServeMux
 
@@ -150,7 +151,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		o.Seen = func(string) {}
 	}
 	o.Limits = o.Limits.withDefaults()
-	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), places: places{by: map[string]int{}}}
+	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), places: places.New(o.Limits.Subscribers, o.Limits.Each)}
 	var err error
 	if f.key, err = sealingKey(ctx, o.Store); err != nil {
 		return nil, err
@@ -294,6 +295,6 @@ type Stats struct {
 
 // Stats counts.
 func (f *Feed) Stats() Stats {
-	now, refused := f.places.counts()
-	return Stats{Subscribers: now, Limit: f.o.Limits.Subscribers, Refused: refused, Stalled: f.stalled.Load()}
+	l := f.places.Load()
+	return Stats{Subscribers: l.Now, Limit: l.All, Refused: l.Refused + l.RefusedEach, Stalled: f.stalled.Load()}
 }

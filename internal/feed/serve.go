@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
@@ -65,8 +64,8 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		return
 	}
 	if !pages || s.wait > 0 {
-		leave, ok := f.places.enter(s.caller.Name, f.o.Limits.Subscribers, f.o.Limits.Each)
-		if !ok {
+		leave, err := f.places.Take(s.caller.Name)
+		if err != nil {
 			f.refuse(w, r, errFull)
 			return
 		}
@@ -173,40 +172,6 @@ func ownMachine(r *http.Request) bool {
 	}
 	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ip.IsLoopback() || ok && own.IP.Equal(ip)
-}
-
-// places count who is subscribed.
-type places struct {
-	mu      sync.Mutex
-	by      map[string]int
-	all     int
-	refused int64
-}
-
-// enter takes a place; leave gives it back.
-func (p *places) enter(who string, limit, each int) (leave func(), ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all >= limit || p.by[who] >= each {
-		p.refused++
-		return nil, false
-	}
-	p.all++
-	p.by[who]++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.all--
-		if p.by[who]--; p.by[who] == 0 {
-			delete(p.by, who)
-		}
-	}, true
-}
-
-func (p *places) counts() (now int, refused int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all, p.refused
 }
 
 // mayCommand lets in who bears the token, and people who see everything.

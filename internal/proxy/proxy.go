@@ -25,6 +25,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/accesslog"
+	"understudy/kit/places"
 	"understudy/kit/recent"
 )
 
@@ -103,7 +104,7 @@ type Proxy struct {
 	targets   *recent.Cache[string, aimed] // by request line
 	labels    *recent.Cache[labelKey, *label]
 	fresh     *limiter
-	writes    *places
+	writes    *places.Places                // by caller
 	zstd      func() (*zstd.Encoder, error) // made when first asked for
 }
 
@@ -152,7 +153,7 @@ func New(o Options) (*Proxy, error) {
 		targets:   recent.New[string, aimed](maxTargets),
 		labels:    recent.New[labelKey, *label](max(o.Cache, 0)),
 		fresh:     newLimiter(),
-		writes:    &places{all: o.MaxWrites, each: max(1, o.MaxWrites/2), taken: map[string]int{}},
+		writes:    places.New(o.MaxWrites, max(1, o.MaxWrites/2)),
 		zstd:      sync.OnceValues(newZstd),
 	}, nil
 }

@@ -349,7 +349,7 @@ func TestABodyThatStops(t *testing.T) {
 // Writes have places; who finds none is told before the body is read.
 func TestTooManyWrites(t *testing.T) {
 	s := newSocket(t)
-	s.Proxy.writes.all, s.Proxy.writes.each = 3, 2
+	s.Proxy.writes.Limit(3, 2)
 	release := make(chan struct{})
 	s.script.write = func(context.Context, understudy.Write) (*understudy.Answer, error) {
 		<-release

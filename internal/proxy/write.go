@@ -11,7 +11,6 @@ import (
 	"net/http/httptrace"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,10 +53,11 @@ func (v *visit) write() error {
 
 // pass takes a place, reads the body and has the mirror pass it on.
 func (v *visit) pass() (*understudy.Answer, error) {
-	if !v.writes.take(v.caller.Name) {
+	leave, err := v.writes.Take(v.caller.Name)
+	if err != nil {
 		return nil, limitedError{}
 	}
-	defer v.writes.leave(v.caller.Name)
+	defer leave()
 	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.maxBody))
 	if err != nil {
 		return nil, bodyError{err}
@@ -123,41 +123,8 @@ func lasting(caller context.Context, limit time.Duration) (context.Context, func
 	return ctx, func() { stop(); cancel() }
 }
 
-// places are how many writes may be under way at once.
-type places struct {
-	all, each int
-
-	mu    sync.Mutex
-	total int
-	taken map[string]int // by caller
-}
-
 // Writes is how many writes are under way.
-func (p *Proxy) Writes() int {
-	p.writes.mu.Lock()
-	defer p.writes.mu.Unlock()
-	return p.writes.total
-}
-
-func (p *places) take(caller string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.total >= p.all || p.taken[caller] >= p.each {
-		return false
-	}
-	p.total++
-	p.taken[caller]++
-	return true
-}
-
-func (p *places) leave(caller string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.total--
-	if p.taken[caller]--; p.taken[caller] == 0 {
-		delete(p.taken, caller)
-	}
-}
+func (p *Proxy) Writes() int { return p.writes.Load().Now }
 
 // limitedError: too many writes are under way; nothing was sent.
 type limitedError struct{}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/places"
 )
 
 // errStalled: the store came no further. errOver: who may see what is another
@@ -29,12 +30,14 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 	if err != nil {
 		return 0, err
 	}
-	select {
-	case s.exports <- struct{}{}:
-		defer func() { <-s.exports }()
-	default:
-		return 0, errBusy
+	leave, err := s.o.Exports.Take(c.Name)
+	switch {
+	case errors.Is(err, places.ErrEach):
+		return 0, errOwnExports
+	case err != nil:
+		return 0, errExports
 	}
+	defer leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })

@@ -16,13 +16,17 @@ import (
 
 // busyError: too many search at once. It is ErrUnavailable, without its words:
 // no upstream is to blame.
-type busyError struct{}
+type busyError string
 
-// errBusy is the only one.
-var errBusy error = busyError{}
+// Why there is no place for a search or an export.
+const (
+	errBusy       busyError = "search: too many searches at once; try again in a moment"
+	errExports    busyError = "search: too many exports at once; try again when one of them has ended"
+	errOwnExports busyError = "search: as many exports of yours are under way as you may have; try again when one of them has ended"
+)
 
 // Error says what to do.
-func (busyError) Error() string { return "search: too many searches at once; try again in a moment" }
+func (e busyError) Error() string { return string(e) }
 
 // Unwrap is the error kind.
 func (busyError) Unwrap() error { return understudy.ErrUnavailable }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/places"
 	"understudy/kit/seal"
 )
 
@@ -37,7 +38,6 @@ type Limits struct {
 	Count     time.Duration // of one count, default 50ms; then it is "at least"
 	Facets    time.Duration // of all counts of an answer, default 300ms
 	AtOnce    int           // searches at once, default 32
-	Exports   int           // exports at once, default 4
 	Silence   time.Duration // an export that comes no further for so long ends, default 30s
 	Saved     int           // saved searches, default 1000
 	SavedEach int           // of one owner, default 100
@@ -60,7 +60,6 @@ func (l Limits) withDefaults() Limits {
 	length(&l.Count, 50*time.Millisecond)
 	length(&l.Facets, 300*time.Millisecond)
 	number(&l.AtOnce, 32)
-	number(&l.Exports, 4)
 	length(&l.Silence, 30*time.Second)
 	number(&l.Saved, 1000)
 	number(&l.SavedEach, 100)
@@ -75,6 +74,9 @@ type Options struct {
 	Notes   Notes  // for saved searches; nil: there are none
 	Key     []byte // cursors are sealed with keys made of it; see Key
 	Limits  Limits
+	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
+	// caller. Searchers that follow one another share them.
+	Exports *places.Places
 	Over    <-chan struct{}  // closed when the policy no longer holds: exports end; nil: never
 	Now     func() time.Time // nil: time.Now
 	Logger  *slog.Logger     // nil: discard
@@ -85,7 +87,6 @@ type Searcher struct {
 	o       Options
 	texts   map[*understudy.Kind]textRule
 	running chan struct{}
-	exports chan struct{}
 	saving  chan struct{} // one saved search changes at a time
 }
 
@@ -100,10 +101,13 @@ func New(o Options) (*Searcher, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Exports == nil {
+		o.Exports = places.New(4, 2)
+	}
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
 		o: o, texts: map[*understudy.Kind]textRule{}, running: make(chan struct{}, o.Limits.AtOnce),
-		exports: make(chan struct{}, o.Limits.Exports), saving: make(chan struct{}, 1),
+		saving: make(chan struct{}, 1),
 	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {

@@ -241,8 +241,12 @@ type problem struct {
 	Character *int   `json:"character,omitempty"`
 }
 
-// busyWait is when who found no place should come again, in seconds.
-const busyWait = "1"
+// When who found no place should come again, in seconds: a search takes moments,
+// an export longer.
+const (
+	busyWait   = "1"
+	exportWait = "5"
+)
 
 func status(err error) int {
 	switch {
@@ -267,10 +271,14 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case code == http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
 	case code == http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", busyWait)
+		wait := busyWait
+		if errors.Is(err, errExports) || errors.Is(err, errOwnExports) {
+			wait = exportWait
+		}
+		w.Header().Set("Retry-After", wait)
 		if at := strings.LastIndex(p.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
 			p.Error = "search: " + p.Error[at:]
-		} else if !errors.Is(err, errBusy) {
+		} else if busy := busyError(""); !errors.As(err, &busy) {
 			if r.Context().Err() == nil {
 				h.Logger.Error("search", "err", err)
 			}

@@ -15,13 +15,14 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/places"
 )
 
 // The bounds of an export where Options set none.
 const (
 	mostExported  = 1_000_000        // rows
 	exportTime    = 10 * time.Minute // all in all
-	mostExporting = 4                // at a time
+	mostExporting = 4                // at a time, half of them of one caller
 	readerTime    = 30 * time.Second // for the reader to take one piece
 )
 
@@ -80,12 +81,14 @@ func (q *visit) writingOf(columns []*column, kinds bool) (w writing, mime string
 // export sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
 func (q *visit) export(name string, w writing, mime string, from supply) error {
-	select {
-	case q.v.exporting <- struct{}{}:
-		defer func() { <-q.v.exporting }()
-	default:
+	leave, err := q.v.Exports.Take(q.caller.Name)
+	switch {
+	case errors.Is(err, places.ErrEach):
+		return &problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
+	case err != nil:
 		return &problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
 	}
+	defer leave()
 	e := &export{q: q, w: w, mime: mime, name: name}
 	ctx, cancel := context.WithTimeout(q.r.Context(), q.v.ExportTime)
 	defer cancel()

@@ -191,19 +191,44 @@ func TestExportHead(t *testing.T) {
 	}
 }
 
-// A place for each export, and no more.
+// A place for each export, no more than half of them of one caller, and no more.
 func TestExportsAtOnce(t *testing.T) {
 	h := open(t)
-	for range mostExporting {
-		h.viewer.exporting <- struct{}{}
+	take := func(who as) (leave func()) {
+		t.Helper()
+		r := httptest.NewRequest("GET", "/", nil)
+		r.SetBasicAuth(account, who.token)
+		c, err := h.viewer.Callers.Person(r)
+		must(t, err)
+		leave, err = h.viewer.Exports.Take(c.Name)
+		must(t, err)
+		return leave
 	}
-	if status, body, head := h.get("/twilio/calls.csv", all); status != 503 || head.Get("Retry-After") == "" || !strings.Contains(body, "Too many exports") {
-		t.Errorf("%d %s", status, body)
+	refused := func(who as, says string) {
+		t.Helper()
+		if status, body, head := h.get("/twilio/calls.csv", who); status != 503 || head.Get("Retry-After") == "" || !strings.Contains(body, says) {
+			t.Errorf("%d %s", status, body)
+		}
 	}
-	<-h.viewer.exporting
-	if status, _, _ := h.get("/twilio/calls.csv", all); status != 200 {
-		t.Errorf("%d", status)
+	given := func(who as) {
+		t.Helper()
+		if status, _, _ := h.get("/twilio/calls.csv", who); status != 200 {
+			t.Errorf("%d", status)
+		}
 	}
+	support, watcher := as{token: "supporttoken"}, as{token: "watchertoken"}
+	first := take(all)
+	given(all)
+	take(all)
+	refused(all, "You have too many exports")
+	given(support) // another's are no business of it
+	take(support)
+	take(support)
+	refused(support, "You have too many exports")
+	refused(watcher, "Too many exports")
+	first()
+	given(watcher)
+	given(all)
 }
 
 // counting is a writer that holds nothing; broken fails after some bytes.

@@ -24,6 +24,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/places"
 )
 
 // Mirror answers for upstream; mirror.Mirror fills it.
@@ -72,6 +73,9 @@ type Options struct {
 	// ExportRows and ExportTime bound one export; 0: 1,000,000 rows, 10 min.
 	ExportRows int
 	ExportTime time.Duration
+	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
+	// caller. Viewers that follow one another share them.
+	Exports *places.Places
 	// Over is closed when the policy no longer holds: exports end; nil: never.
 	Over <-chan struct{}
 	// Version is shown in the footer.
@@ -93,7 +97,6 @@ type Viewer struct {
 	numbers   *numbers
 	snapshots snapshots
 	forms     *http.CrossOriginProtection
-	exporting chan struct{} // a place for each export under way
 }
 
 // New checks the options, plans the pages of every kind and reads the
@@ -120,10 +123,13 @@ func New(o Options) (*Viewer, error) {
 	if o.ExportTime == 0 {
 		o.ExportTime = exportTime
 	}
+	if o.Exports == nil {
+		o.Exports = places.New(mostExporting, mostExporting/2)
+	}
 	if o.Version == "" {
 		o.Version = "development"
 	}
-	v := &Viewer{Options: o, byName: map[string]*sourcePlan{}, zones: newZones(o.Zone), exporting: make(chan struct{}, mostExporting)}
+	v := &Viewer{Options: o, byName: map[string]*sourcePlan{}, zones: newZones(o.Zone)}
 	for _, src := range o.Sources {
 		p, err := planSource(src)
 		if err != nil {

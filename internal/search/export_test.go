@@ -1,0 +1,199 @@
+// Exports: whole, broken off, ended with their policy, and refused.
+
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/kit/places"
+)
+
+func TestExport(t *testing.T) {
+	r := newRig(t, memory, true)
+	url := r.serve(r.s).URL
+	for _, role := range []string{"all", "support"} {
+		want := r.all(role, understudy.SearchAsk{Text: "kind:calls,messages", Limit: 500})
+		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls,messages", role, "")
+		lines := strings.Split(strings.TrimSpace(body), "\n")
+		if resp.StatusCode != 200 || len(lines) != len(want) || resp.Trailer.Get(endTrailer) != fmt.Sprintf("complete; %d records", len(want)) {
+			t.Fatalf("%d lines of %d: %s", len(lines), len(want), resp.Trailer)
+		}
+		for i, line := range lines {
+			var h hit
+			if err := json.Unmarshal([]byte(line), &h); err != nil || h.Kind+"/"+h.ID != want[i] {
+				t.Fatalf("line %d: %s: %v", i, line, err)
+			}
+		}
+		resp, body = get(t, "GET", url+"/-/search?q=kind:calls,messages", role, "", func(r *http.Request) { r.Header.Set("Accept", "application/xml") })
+		var doc struct {
+			Docs []struct {
+				Fields []struct {
+					Name string `xml:"name,attr"`
+					Text string `xml:",chardata"`
+				} `xml:"field"`
+			} `xml:"doc"`
+		}
+		if err := xml.Unmarshal([]byte(body), &doc); err != nil || len(doc.Docs) != len(want) || !strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete") {
+			t.Fatalf("%d documents of %d: %v %s", len(doc.Docs), len(want), err, resp.Trailer)
+		}
+		bodies := 0
+		for i, d := range doc.Docs {
+			if d.Fields[0].Name != "id" || d.Fields[0].Text != "twilio/"+want[i] {
+				t.Fatalf("document %d: %+v", i, d)
+			}
+			for _, f := range d.Fields {
+				if f.Name == "record.body" {
+					bodies++
+				}
+				if f.Name == "record.from" && role == "support" && !strings.HasPrefix(f.Text, "********") {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if (bodies > 0) != (role == "all") {
+			t.Errorf("%s is given %d bodies", role, bodies)
+		}
+	}
+	if resp, body := get(t, "GET", url+"/-/search?format=xml&q=nothingissuch", "all", ""); !strings.Contains(body, "<add") || !strings.HasPrefix(resp.Trailer.Get(endTrailer), "complete; 0") {
+		t.Errorf("%s %s", body, resp.Trailer)
+	}
+}
+
+// failing is a store that fails, or stops, after some records.
+type failing struct {
+	Store
+	after int
+	how   func(ctx context.Context) error
+}
+
+func (f failing) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	n := 0
+	err := f.Store.Seek(ctx, q, func(one understudy.Found) bool {
+		n++
+		return n <= f.after && yield(one)
+	})
+	if err != nil || n <= f.after {
+		return err
+	}
+	return f.how(ctx)
+}
+
+func TestExportBrokenOff(t *testing.T) {
+	r := newRig(t, memory, true)
+	for name, how := range map[string]func(ctx context.Context) error{
+		"an error":      func(context.Context) error { return errors.New("disk on fire") },
+		"no more comes": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		s := r.with(func(o *Options) {
+			o.Store = failing{o.Store, 30, how}
+			o.Limits.Silence = time.Second
+			o.Limits.Time = time.Second
+		})
+		url := r.serve(s).URL
+		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls", "all", "")
+		lines := strings.Split(strings.TrimSpace(body), "\n")
+		if last := lines[len(lines)-1]; len(lines) != 31 || last != `{"error":"broken off"}` || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+			t.Errorf("%s: %d lines, %s, %s", name, len(lines), last, resp.Trailer)
+		}
+		resp, body = get(t, "GET", url+"/-/search?format=xml&q=kind:calls", "all", "")
+		if err := xml.Unmarshal([]byte(body), &struct{}{}); err == nil || !strings.HasSuffix(body, "<!-- broken off -->") || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+			t.Errorf("%s: %.100s…%s, %v", name, body, body[len(body)-60:], resp.Trailer)
+		}
+		if resp, body := get(t, "GET", url+"/-/search?q=kind:calls", "all", ""); name == "an error" && (resp.StatusCode != 503 || strings.Contains(body, "fire")) {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
+		}
+	}
+}
+
+// lapsing lets some views through, and then the grant is over.
+type lapsing struct {
+	Gate
+	left int
+}
+
+func (g *lapsing) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	if g.left--; g.left < 0 {
+		return nil, fmt.Errorf("access: %w: the grant has expired", understudy.ErrForbidden)
+	}
+	return g.Gate.View(c, r)
+}
+
+// What may be seen no longer ends an export, which says that it was not all.
+func TestExportEndsWithItsPolicy(t *testing.T) {
+	r := newRig(t, memory, true)
+	lapsed := r.with(func(o *Options) { o.Gate = &lapsing{o.Gate, 30} })
+	resp, body := get(t, "GET", r.serve(lapsed).URL+"/-/search?format=jsonl&q=kind:calls", "all", "")
+	if resp.StatusCode != 200 || strings.Count(body, "\n") != 31 || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
+		t.Errorf("a grant that ended: %d, %d lines, %s", resp.StatusCode, strings.Count(body, "\n"), resp.Trailer)
+	}
+	over := make(chan struct{})
+	s := r.with(func(o *Options) { o.Over = over })
+	n, err := s.Export(t.Context(), as("all"), understudy.SearchAsk{Text: "kind:calls"}, func(*understudy.SearchHit) error {
+		select {
+		case <-over:
+			t.Error("a hit after the policy's end")
+		default:
+			close(over)
+		}
+		return nil
+	}, func() error { return nil })
+	if n != 1 || !errors.Is(err, errOver) {
+		t.Errorf("a policy that ended: %d, %v", n, err)
+	}
+}
+
+// One caller has its part of the places for exports, and leaves others theirs.
+func TestExportsAtOnce(t *testing.T) {
+	r := newRig(t, memory, true)
+	hold := make(chan struct{})
+	s := r.with(func(o *Options) {
+		o.Exports = places.New(3, 2)
+		o.Store = failing{o.Store, 3, func(context.Context) error { <-hold; return nil }}
+	})
+	url := r.serve(s).URL + "/-/search?q=kind:calls&format="
+	var running sync.WaitGroup
+	begin := func(who string) {
+		t.Helper()
+		before := s.o.Exports.Load().Now
+		running.Go(func() {
+			n, err := s.Export(context.Background(), as(who), understudy.SearchAsk{Text: "kind:calls"}, func(*understudy.SearchHit) error { return nil }, func() error { return nil })
+			if n != 3 || err != nil {
+				t.Errorf("%s: %d, %v", who, n, err)
+			}
+		})
+		for s.o.Exports.Load().Now == before {
+			runtime.Gosched()
+		}
+	}
+	refused := func(who, says string) {
+		t.Helper()
+		for _, form := range []string{"jsonl", "xml"} {
+			resp, body := get(t, "GET", url+form, who+"er:"+who, "")
+			if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != exportWait || resp.Header.Get("Trailer") != "" || resp.Header.Get("Content-Type") != "application/json" || !strings.Contains(body, says) {
+				t.Errorf("%s: %d %v %s", who, resp.StatusCode, resp.Header, body)
+			}
+		}
+	}
+	begin("all")
+	begin("all")
+	refused("all", "exports of yours")
+	begin("support")
+	refused("support", "too many exports at once")
+	refused("all", "exports of yours")
+	close(hold)
+	running.Wait()
+	if resp, body := get(t, "GET", url+"jsonl", "aller:all", ""); resp.StatusCode != 200 || resp.Trailer.Get(endTrailer) != "complete; 3 records" {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
