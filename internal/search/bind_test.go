@@ -33,6 +33,12 @@ func TestErrorsPointAtNames(t *testing.T) {
 		{"all", "kind:phone", "phone", "There is ", understudy.ErrInvalid},
 		{"all", "has:prize", "prize", `did you mean "price"?`, understudy.ErrInvalid},
 		{"all", "has:price*", "price*", "takes no star", understudy.ErrInvalid},
+		{"all", "number:+1415*", "+1415*", "write the beginning of one by itself", understudy.ErrInvalid},
+		{"all", "duration:60..10", "60..10", "write duration:10..60", understudy.ErrInvalid},
+		{"all", "price:-0.1..-0.5", "-0.1..-0.5", "ends before it begins", understudy.ErrInvalid},
+		{"all", "x date:2026-06..2026-05", "2026-06..2026-05", "write date:2026-05..2026-06", understudy.ErrInvalid},
+		{"all", "date:-1d..-7d", "-1d..-7d", "write date:-7d..-1d", understudy.ErrInvalid},
+		{"all", "age:7d..1d", "7d..1d", "write age:1d..7d", understudy.ErrInvalid},
 		{"all", "number:abc", "abc", "no phone number", understudy.ErrInvalid},
 		{"all", "recordings.audio:x", "recordings.audio", "no field is called", understudy.ErrInvalid},
 		{"all", "kind:recordings audio:x", "audio", "is a content", understudy.ErrInvalid},
@@ -62,8 +68,8 @@ func TestErrorsPointAtNames(t *testing.T) {
 			t.Errorf("%s asks %s: at %q: %s (%v)", c.role, c.text, at, e.Why, e.Kind)
 		}
 	}
-	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages", "kind:calls OR kind:messages status:failed", "voice:true", "in:call"} {
-		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true"]; r.s.Check(as(role), understudy.SearchAsk{Text: text}) != nil {
+	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages", "kind:calls OR kind:messages status:failed", "voice:true", "in:call", "date:2030..-7d", "date:-7d..2000", "date:2026-05..2026-05", "age:1d..1d", "kind:calls price:1..1"} {
+		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role), understudy.SearchAsk{Text: text}) != nil {
 			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), understudy.SearchAsk{Text: text}))
 		}
 	}

@@ -28,7 +28,10 @@ func (p *parser) leaf() *node {
 		return p.condition(at, name, rel)
 	}
 	if p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]) {
-		text := spaced.Replace(p.number())
+		text, prefix := p.dialled()
+		if prefix { // the beginning of one is a word
+			return &node{op: opWords, text: text, prefix: true, at: at, end: p.pos}
+		}
 		return &node{op: opField, name: numberName, values: []value{{text: text, at: at, end: p.pos}}, at: at, end: p.pos}
 	}
 	run, prefix := p.run("")
@@ -101,7 +104,8 @@ func (p *parser) value(n *node) bool {
 		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.name)
 	case p.text[at] == '+' && at+1 < len(p.text) && digit(p.text[at+1]), p.text[at] == '(' && (n.rel == relIs || n.rel == relSame) && p.looksDialled():
-		n.values = append(n.values, value{text: spaced.Replace(p.number()), at: at, end: p.pos})
+		text, prefix := p.dialled()
+		n.values = append(n.values, value{text: text, prefix: prefix, at: at, end: p.pos})
 		return p.ended(n.name)
 	case p.text[at] == '(':
 		p.fail(at, at+1, "a value cannot stand in parentheses; write several with commas between them: %s:one,other", n.name)
@@ -219,10 +223,25 @@ func (p *parser) number() string {
 	return p.text[at:p.pos]
 }
 
+// dialled is a phone number, or with a star behind it the beginning of one,
+// without the marks that stand in no record.
+func (p *parser) dialled() (text string, prefix bool) {
+	text = spaced.Replace(p.number())
+	if prefix = p.star(); prefix {
+		text = strings.Map(func(r rune) rune {
+			if r == '+' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, text)
+	}
+	return text, prefix
+}
+
 // goesOn says whether a piece of a number comes next that still fits.
 func (p *parser) goesOn(i, digits int) bool {
 	piece := p.text[i:]
-	if end := strings.IndexFunc(piece, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == ',' }); end >= 0 {
+	if end := strings.IndexFunc(piece, func(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == ',' || r == '*' }); end >= 0 {
 		piece = piece[:end]
 	}
 	n, open := 0, 0

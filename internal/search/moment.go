@@ -113,6 +113,11 @@ func (b *binder) stretch(n *node) (spans []span, ok bool) {
 		if n.values[1].text != "" {
 			s.to = read[1].to
 		}
+		// What is counted from now on one side alone is right one day and not the next.
+		if n.closed() && s.from >= s.to && steady(n.values[0].text) == steady(n.values[1].text) {
+			b.backwards(n)
+			return nil, false
+		}
 		return []span{s}, true
 	}
 	for i := range read {
@@ -122,6 +127,9 @@ func (b *binder) stretch(n *node) (spans []span, ok bool) {
 	}
 	return read, true
 }
+
+// steady says whether a moment is the same whenever it is read.
+func steady(text string) bool { return text != "" && digit(text[0]) }
 
 // ages is stretch for age, which counts backwards from now.
 func (b *binder) ages(n *node) (spans []span, ok bool) {
@@ -153,6 +161,10 @@ func (b *binder) ages(n *node) (spans []span, ok bool) {
 		}
 		if n.values[1].text != "" {
 			s.from = at[1]
+		}
+		if n.closed() && s.from >= s.to {
+			b.backwards(n)
+			return nil, false
 		}
 		return []span{s}, true
 	}

@@ -8,6 +8,7 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -46,6 +47,16 @@ func (q *query) order(name string) (o order, err error) {
 		return order{up: true}, nil
 	} else if field == dateName {
 		return o, nil
+	}
+	if len(q.sights) > 0 && !slices.ContainsFunc(q.sights, func(s *sight) bool { f, several := s.field(field); return f != nil || len(several) > 0 }) {
+		known := []string{newest, oldest, rank}
+		for _, s := range q.sights {
+			for f := range s.fields {
+				known = append(known, f)
+			}
+		}
+		slices.Sort(known)
+		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the largest first", clip(name), clip(field), stopped(hint(field, slices.Compact(known))))
 	}
 	b := &binder{text: name, now: q.now, sights: q.sights, every: func(func(*understudy.Kind, bool) bool) {}}
 	in, _ := b.fields(field, len(name)-len(field), len(name), q.sights)

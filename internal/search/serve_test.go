@@ -213,6 +213,8 @@ func TestSaved(t *testing.T) {
 	save("bob:support", `{"name":"not","q":"x ("}`, 400)
 	save("bob:support", `{"name":" not","q":"x"}`, 400)
 	save("bob:support", `{"name":"","q":"x"}`, 400)
+	save("bob:support", `{"name":"..","q":"x"}`, 400)
+	save("bob:support", `{"name":".","q":"x"}`, 400)
 	save("bob:support", `{"name":"`+strings.Repeat("n", 61)+`","q":"x"}`, 400)
 	save("bob:support", `{"name":"n","q":"x","owner":"ann"}`, 400)
 	save("bob:support", `{"name":"n","q":"x","sort":"nothing"}`, 400)
@@ -223,6 +225,12 @@ func TestSaved(t *testing.T) {
 	if got := names("bob:support"); got != "bob/mine=kind:calls ann/late & lost=status:failed" {
 		t.Errorf("bob sees %s", got)
 	}
+	save("ann:all", `{"name":"mine","q":"status:failed","kinds":["calls"],"shared":true}`, 204)
+	elsewhere := understudy.Caller{Name: "eve", Source: "other", Grant: &understudy.Grant{Role: "support"}}
+	if got, err := s.Saved(t.Context(), elsewhere); err != nil || len(got) != 0 {
+		t.Errorf("who may ask another source alone sees %+v: %v", got, err)
+	}
+	save("ann:all", `{"name":"mine","q":"body:bye"}`, 204)
 	for _, c := range []struct {
 		who, name string
 		status    int

@@ -92,7 +92,11 @@ func (b *binder) number(n *node, scope []*sight) *leaf {
 		return nil
 	}
 	for _, v := range n.values {
-		if !isNumber(v.text) || v.prefix {
+		if v.prefix {
+			b.fail(wrong(b.text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
+			return nil
+		}
+		if !isNumber(v.text) {
 			b.fail(wrong(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
 			return nil
 		}

@@ -66,3 +66,31 @@ func TestOldIDsAreFoundAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// The beginning of a number is looked for however it is written.
+func TestBeginningsOfNumbers(t *testing.T) {
+	r := newRig(t, memory, true)
+	var number string
+	for _, s := range r.views("all") {
+		if s.kind.Name == "calls" {
+			number = s.fields["from"]
+			break
+		}
+	}
+	country, rest := number[:3], number[3:7]
+	want := r.all("all", understudy.SearchAsk{Text: `from:"` + number[:7] + `"*`})
+	if len(want) == 0 {
+		t.Fatalf("nothing from %s", number)
+	}
+	for _, text := range []string{country + rest, country + " " + rest, country + " (" + rest[:2] + ") " + rest[2:], country + "-" + rest} {
+		if got := r.all("all", understudy.SearchAsk{Text: "from:" + text + "*"}); !slices.Equal(got, want) {
+			t.Errorf("from:%s*: %d, want %d", text, len(got), len(want))
+		}
+		found := r.all("all", understudy.SearchAsk{Text: text + "*"})
+		for _, id := range want {
+			if !slices.Contains(found, id) {
+				t.Errorf("%s*: no %s", text, id)
+			}
+		}
+	}
+}

@@ -191,6 +191,10 @@ func (b *binder) numeric(l *leaf) {
 			return
 		}
 	}
+	if n.rel == relRange && n.closed() && want[0].compare(want[1]) > 0 {
+		b.backwards(n)
+		return
+	}
 	l.test = func(c *candidate, field string) bool {
 		text, ok := c.value(field)
 		if !ok {
@@ -206,6 +210,15 @@ func example(n *node) string {
 		return n.name + ":10..60"
 	}
 	return n.name + n.rel.sign() + "60"
+}
+
+// closed says whether a range has both its ends.
+func (n *node) closed() bool { return n.values[0].text != "" && n.values[1].text != "" }
+
+// backwards refuses a range that nothing can lie in.
+func (b *binder) backwards(n *node) {
+	from, to := n.values[0], n.values[1]
+	b.fail(wrong(b.text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.name, clip(to.text), clip(from.text)))
 }
 
 // compare applies the relation; by compares what is held with value i.
