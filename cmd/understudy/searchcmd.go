@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -209,7 +210,7 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 		left -= len(a.Hits)
 		if a.Next == "" || left <= 0 {
 			if a.Next != "" {
-				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows them, --export all\n", c.Limit*10)
+				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows them, --export jsonl gives all\n", min(c.Limit, math.MaxInt/10)*10)
 			}
 			return nil
 		}
@@ -253,8 +254,7 @@ func (s *searching) pointed(err error, query string) error {
 	}
 	text := printable(r.Text)
 	if r.At != nil && r.End != nil && *r.At >= 0 && *r.At <= *r.End && *r.End <= len(query) && utf8.ValidString(query) {
-		before, under := utf8.RuneCountInString(query[:*r.At]), utf8.RuneCountInString(query[*r.At:*r.End])
-		text += "\n  " + printable(query) + "\n  " + strings.Repeat(" ", before) + strings.Repeat("^", max(under, 1))
+		text += "\n" + underlined(query, *r.At, *r.End)
 	}
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusNotFound:

@@ -50,6 +50,36 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 	}
 }
 
+// mostBeside is how much of a long query stands before and behind the place that
+// is wrong, in columns.
+const mostBeside = 36
+
+// underlined is a query as a line, and below it carets under its bytes from at to
+// end. Of a long one only what stands around them is shown.
+func underlined(query string, at, end int) string {
+	before, under, after := plainSpaces(query[:at]), plainSpaces(query[at:end]), plainSpaces(query[end:])
+	if over := columnsOf(before) - mostBeside; over > 0 {
+		for over >= 0 {
+			r, n := utf8.DecodeRuneInString(before)
+			before, over = before[n:], over-columnOf(r)
+		}
+		before = "…" + before
+	}
+	under = fitted(under, mostBeside)
+	return "  " + before + under + fitted(after, mostBeside) + "\n  " + strings.Repeat(" ", columnsOf(before)) + strings.Repeat("^", max(columnsOf(under), 1))
+}
+
+// plainSpaces is a text on one line: tabs and line ends are spaces, what cannot be
+// printed is marked.
+func plainSpaces(text string) string {
+	return printable(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, text))
+}
+
 func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-columnsOf(text), 0))
 }

@@ -53,3 +53,25 @@ func TestRowsFit(t *testing.T) {
 		}
 	}
 }
+
+func TestUnderlined(t *testing.T) {
+	long := strings.Repeat("word ", 100)
+	for _, c := range []struct {
+		before, wrong, after string
+		want                 string
+	}{
+		{"kind:calls ", "stauts", ":failed", "  kind:calls stauts:failed\n             ^^^^^^"},
+		{"", "", "", "  \n  ^"},
+		{"a", "", "", "  a\n   ^"},
+		{"😀日本 ", "stauts", ":x", "  😀日本 stauts:x\n         ^^^^^^"},
+		{"x ", "状態", ":x", "  x 状態:x\n    ^^^^"},
+		{"e\u0301 ", "(", "b", "  e\u0301 (b\n    ^"},
+		{"a\tb\r\nc ", "(", "d\ne", "  a b  c (d e\n         ^"},
+		{"\x1b ", "(", "", "  ? (\n    ^"},
+		{long, "(", long, "  …" + strings.Repeat("word ", 7) + "(" + strings.Repeat("word ", 7) + "…\n" + strings.Repeat(" ", 38) + "^"},
+	} {
+		if got := underlined(c.before+c.wrong+c.after, len(c.before), len(c.before)+len(c.wrong)); got != c.want {
+			t.Errorf("%.30q %q:\n%s\nwant\n%s", c.before, c.wrong, got, c.want)
+		}
+	}
+}
