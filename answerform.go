@@ -12,12 +12,13 @@ import (
 // AnswerWords are what Paging.Answer may hold in braces:
 //
 //	{start} {end} {page} {size}                  numbers
+//	{more}                                       true when a page comes after this one, else false
 //	{key}                                        the list's key, as a string
 //	{rows}                                       the records, between brackets
 //	{uri} {first} {next} {previous}              relative links; the last two may be null
 //	{url} {first_url} {next_url} {previous_url}  the same, absolute
 func AnswerWords() []string {
-	return []string{"start", "end", "page", "size", "key", "rows", "uri", "first", "next", "previous", "url", "first_url", "next_url", "previous_url"}
+	return []string{"start", "end", "page", "size", "more", "key", "rows", "uri", "first", "next", "previous", "url", "first_url", "next_url", "previous_url"}
 }
 
 // CutWord cuts an answer form around its first word in braces. The braces of
@@ -61,26 +62,61 @@ func (p *Paging) checkAnswer() error {
 	}
 }
 
-// tryAnswer makes sure that an answer form makes JSON.
+// tryAnswer makes sure that an answer form makes JSON, and that it says where
+// upstream does whether a page comes after it: else whoever reads on by that
+// would take the first page for all there is.
 func (p *Paging) tryAnswer() error {
 	if p.Answer == "" {
 		return nil
 	}
+	ends, err := p.sample("null", "false")
+	if err != nil {
+		return err
+	}
+	goes, err := p.sample(`"/next"`, "true")
+	switch {
+	case err != nil:
+		return err
+	case p.Style == "body" && (goes != "/next" || ends != nil):
+		return fmt.Errorf("answer: want {next} or {next_url} at %s", p.Next)
+	case p.Style == "cursor" && (goes != true || ends != false):
+		return fmt.Errorf("answer: want {more} at %s", p.Next)
+	case strings.Contains(p.Answer, "{previous") && len(p.Tokens) > 0 && p.Token != "" && !strings.Contains(strings.SplitN(p.Token, "{id}", 2)[0], "A"):
+		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", p.Token)
+	}
+	return nil
+}
+
+// sample is what an answer form says of the page after it.
+func (p *Paging) sample(next, more string) (value any, err error) {
 	var body []byte
 	for rest := p.Answer; ; {
 		before, word, after, found := CutWord(rest)
 		body = append(body, before...)
 		switch rest = after; {
-		case !found && !json.Valid(body):
-			return fmt.Errorf("answer: it makes no JSON: %s", clip(string(body)))
+		case !found && json.Unmarshal(body, &value) != nil:
+			return nil, fmt.Errorf("answer: it makes no JSON: %s", clip(string(body)))
 		case !found:
-			return nil
+			return inside(value, p.Next), nil
 		case word == "rows":
 			body = append(body, "[]"...)
 		case word == "start" || word == "end" || word == "page" || word == "size":
 			body = append(body, '0')
+		case word == "more":
+			body = append(body, more...)
+		case word == "next" || word == "next_url":
+			body = append(body, next...)
 		default:
 			body = append(body, `""`...)
 		}
 	}
+}
+
+// inside is the value of a dotted name; nil when there is none.
+func inside(value any, dotted string) any {
+	for name := range strings.SplitSeq(dotted, ".") {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
 }

@@ -85,11 +85,16 @@ func (p *Paging) check(name string) error {
 	case p.Style == "cursor" && p.Cursor == "":
 		return fmt.Errorf("%s.cursor: style cursor needs it", name)
 	}
+	if p.Style == "cursor" {
+		if p.Token == "" {
+			p.Token = "{id}"
+		}
+		if !slices.Contains(p.Tokens, p.Cursor) {
+			p.Tokens = append(p.Tokens, p.Cursor)
+		}
+	}
 	if err := p.checkAnswer(); err != nil {
 		return fmt.Errorf("%s.%w", name, err)
-	}
-	if p.Style == "cursor" && !slices.Contains(p.Tokens, p.Cursor) {
-		p.Tokens = append(p.Tokens, p.Cursor)
 	}
 	return checkFields(p.Envelope)
 }

@@ -208,6 +208,19 @@ func (s *Spec) PagingOf(l *List) *Paging {
 	return &s.Paging
 }
 
+// TokenParam is the query parameter whose values have the form of Token: the
+// cursor, or the first of Tokens; "" when there is none. What others of Tokens
+// hold nobody knows.
+func (p *Paging) TokenParam() string {
+	switch {
+	case p.Style == "cursor":
+		return p.Cursor
+	case len(p.Tokens) > 0:
+		return p.Tokens[0]
+	}
+	return ""
+}
+
 // Tokens of our own form, where the spec gives no rule.
 const (
 	ownAfter  = "after~"

@@ -132,6 +132,9 @@ func followedBy(p *understudy.Paging, params understudy.Query) (f follows) {
 			continue
 		}
 		f.after = true
+		if name != p.TokenParam() {
+			continue // nobody knows where it leads
+		}
 		if f.id = idIn(form, token); f.id == "" && form != "{id}" {
 			f.id = idIn(strings.Replace(form, "A", "B", 1), token)
 			f.up = f.id != ""

@@ -17,7 +17,7 @@ import (
 // on, and what upstream would call the next one is not known. ErrNotMirrored:
 // a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	if l.more && len(l.rows) > 0 && (l.paging.Style == "none" || len(l.paging.Tokens) == 0) {
+	if l.more && len(l.rows) > 0 && (l.paging.Style == "none" || l.paging.TokenParam() == "") {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
 	if err := l.retell(); err != nil {
@@ -103,6 +103,8 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 		return strconv.AppendInt(body, l.page+int64(l.paging.First), 10)
 	case "size":
 		return strconv.AppendInt(body, l.size, 10)
+	case "more":
+		return strconv.AppendBool(body, links.next != "")
 	case "key":
 		key := l.target.List.Key
 		return jsonspan.Quote(body, key[strings.LastIndexByte(key, '.')+1:])
@@ -172,8 +174,8 @@ func (l *List) link(base string, page int64, token string) string {
 	if l.paging.Page != "" && l.paging.Style != "none" {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})
 	}
-	if token != "" && len(l.paging.Tokens) > 0 {
-		q = append(q, understudy.Param{Name: l.paging.Tokens[0], Value: token})
+	if name := l.paging.TokenParam(); token != "" && name != "" {
+		q = append(q, understudy.Param{Name: name, Value: token})
 	}
 	q = append(q, l.target.Own...)
 	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))

@@ -88,8 +88,12 @@ func (l *List) clock(f *understudy.Filter, value string) error {
 		}
 		return l.refuse("date")
 	}
-	asked, ok := parseSpan(value)
-	if !ok {
+	asked, ok := spanOf(f, value)
+	switch _, err := strconv.ParseFloat(value, 64); {
+	case ok:
+	case err == nil && inSeconds(f):
+		return fmt.Errorf("%w: what upstream makes of %s nobody knows", understudy.ErrInvalid, clip(value))
+	default:
 		return l.refuse("date")
 	}
 	if f.Back > 0 {
@@ -110,7 +114,7 @@ func (l *List) longest(f *understudy.Filter, value string) error {
 	if f.Longest == 0 {
 		return nil
 	}
-	asked, ok := parseSpan(value)
+	asked, ok := spanOf(f, value)
 	if !ok {
 		return nil
 	}
@@ -119,7 +123,7 @@ func (l *List) longest(f *understudy.Filter, value string) error {
 			continue
 		}
 		p, _ := l.given(other.Name)
-		if end, ok := parseSpan(p.Value); ok {
+		if end, ok := spanOf(other, p.Value); ok {
 			return l.notLonger(f, asked.from, end.from)
 		}
 	}
@@ -136,6 +140,26 @@ func (l *List) notLonger(f *understudy.Filter, from, to int64) error {
 	}
 	return nil
 }
+
+// spanOf is the time that a filter is given: in seconds where it takes a number.
+func spanOf(f *understudy.Filter, value string) (span, bool) {
+	if !inSeconds(f) {
+		return parseSpan(value)
+	}
+	at, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || at < 0 || at > mostSeconds {
+		return span{}, false
+	}
+	return second(at)
+}
+
+// inSeconds reports whether a filter on a time takes a number.
+func inSeconds(f *understudy.Filter) bool {
+	return f.Type == understudy.TypeEpoch || f.Type == understudy.TypeInt
+}
+
+// mostSeconds is far beyond every time there is.
+const mostSeconds = 1 << 40
 
 func (l *List) now(f *understudy.Filter) (int64, error) {
 	if l.o.Now == nil {

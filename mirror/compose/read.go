@@ -120,12 +120,21 @@ func (l *List) readPlace() error {
 		l.page = n - int64(p.First)
 	}
 	for _, name := range p.Tokens {
-		if one, _ := l.given(name); one.Value != "" && l.token == "" {
+		switch one, _ := l.given(name); {
+		case one.Value == "":
+		case name != p.TokenParam():
+			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, clip(name))
+		default:
 			l.token = one.Value
 		}
 	}
 	if l.token != "" {
 		return l.readToken()
+	}
+	if l.page > 0 && len(p.Tokens) == 0 {
+		// Who walks such a list has only numbers, which move with all that comes;
+		// its other pages are upstream's, and have what this one would leave out.
+		return fmt.Errorf("%w: this list goes on by numbers alone", understudy.ErrInvalid)
 	}
 	if l.target.Spec.Odd.Alone == understudy.OddCounts {
 		l.skip = l.page * l.size

@@ -1,0 +1,210 @@
+// Another API: lists that go on by the last record's id, times in seconds, and
+// lists that go on by numbers alone.
+
+package compose_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/mirror/compose"
+)
+
+// till is an API of charges, numbered from 1.
+type till struct {
+	*testing.T
+	spec *understudy.Spec
+	n    int
+}
+
+func newTill(t *testing.T) *till {
+	t.Helper()
+	filters := []*understudy.Filter{
+		{Name: "customer", Field: "customer"},
+		{Name: "created[gte]", Field: "created", Op: "since", Type: understudy.TypeEpoch},
+		{Name: "created[lte]", Field: "created", Op: "until", Type: understudy.TypeEpoch},
+	}
+	s := &understudy.Spec{
+		Name: "till", Hosts: []understudy.Host{{URL: "https://till.example"}}, Auth: understudy.Auth{Style: "bearer"},
+		Paging: understudy.Paging{
+			Style: "cursor", Next: "has_more", Cursor: "starting_after", Size: "limit", Default: 10, Max: 100, Tokens: []string{"ending_before"},
+			Answer: `{"object":"list","data":{rows},"has_more":{more},"url":"/v1/charges"}`,
+		},
+		Pagings: map[string]*understudy.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Answer: "{rows}"}},
+		Errors:  understudy.Errors{ContentType: "application/json", Template: `{"error":{message}}`, Messages: map[string]string{"date": "Invalid time"}},
+		Kinds: []*understudy.Kind{{
+			Name: "charges", ID: []string{"id"}, Clock: "created",
+			Fields: []*understudy.Field{{Name: "id"}, {Name: "created", Type: understudy.TypeEpoch}, {Name: "customer"}},
+			Lists:  []*understudy.List{{Path: "/v1/charges", Key: "data", Filters: filters}, {Path: "/charges", Filters: filters[:1], Paging: "numbers"}},
+		}},
+	}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	return &till{t, s, 57}
+}
+
+func (x *till) charge(i int) string {
+	return fmt.Sprintf(`{"id":"ch_%d","created":%d,"customer":"cus_%d"}`, i, 1_700_000_000+i*60, i%3)
+}
+
+// Seek hands out the charges, the newest first.
+func (x *till) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	for i := x.n; i > 0; i-- {
+		if q.Below != 0 && understudy.Place(i) >= q.Below {
+			continue
+		}
+		if !yield(understudy.Found{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Place: understudy.Place(i), Clock: int64(1_700_000_000 + i*60)}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// PlaceOf is where a charge stands.
+func (x *till) PlaceOf(_ context.Context, _, _, id string) (understudy.Place, error) {
+	i, err := strconv.Atoi(id[min(3, len(id)):])
+	if err != nil || i < 1 || i > x.n {
+		return 0, understudy.ErrNotFound
+	}
+	return understudy.Place(i), nil
+}
+
+// says is what the API itself answers to a list of charges.
+func (x *till) says(q url.Values) string {
+	number := func(name string, or int) int {
+		if n, err := strconv.Atoi(q.Get(name)); err == nil {
+			return n
+		}
+		return or
+	}
+	below := x.n + 1
+	if after := q.Get("starting_after"); after != "" {
+		below, _ = strconv.Atoi(after[3:])
+	}
+	limit, since, until := number("limit", 10), number("created[gte]", 0), number("created[lte]", 1<<40)
+	rows, more := []string{}, false
+	for i := below - 1; i > 0; i-- {
+		at := 1_700_000_000 + i*60
+		if at < since || at > until || q.Get("customer") != "" && q.Get("customer") != fmt.Sprintf("cus_%d", i%3) {
+			continue
+		}
+		if more = len(rows) == limit; more {
+			break
+		}
+		rows = append(rows, x.charge(i))
+	}
+	return fmt.Sprintf(`{"object":"list","data":[%s],"has_more":%v,"url":"/v1/charges"}`, strings.Join(rows, ","), more)
+}
+
+// list composes.
+func (x *till) list(target string) (*understudy.Page, error) {
+	x.Helper()
+	t, err := x.spec.Follow("till", target)
+	if err != nil {
+		x.Fatal(err)
+	}
+	l, err := compose.New(&understudy.Source{Name: "till", Spec: x.spec}, t, compose.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Fill(x.Context(), x); err != nil {
+		return nil, err
+	}
+	return l.Page(epoch)
+}
+
+// TestCursors: every page says whether one comes after it, and where that is
+// follows from its last record.
+func TestCursors(t *testing.T) {
+	x := newTill(t)
+	for _, query := range []string{
+		"", "limit=100", "limit=57", "limit=7", "limit=5&starting_after=ch_3", "customer=cus_1&limit=4", "customer=cus_9",
+		"created[gte]=1700001200", "created[gte]=1700001200&created[lte]=1700001500", "created[gte]=1700001201&created[lte]=1700001499&limit=2", "created[lte]=2026", "created[gte]=0",
+	} {
+		for pages := 0; ; pages++ {
+			p, err := x.list("/v1/charges?" + query)
+			if err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+			values, err := url.ParseQuery(query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := x.says(values); string(p.Body) != want {
+				t.Fatalf("%s:\n%s\nwant\n%s", query, p.Body, want)
+			}
+			if p.Next.Zero() {
+				break
+			}
+			if query = p.Next.Query(); pages > x.n {
+				t.Fatal("no end")
+			}
+		}
+	}
+	var refused *compose.Refusal
+	if _, err := x.list("/v1/charges?created[gte]=soon"); !errors.As(err, &refused) {
+		t.Errorf("no time: %v", err)
+	}
+	for _, query := range []string{"ending_before=ch_20", "ending_before=ch_20&starting_after=ch_40", "created[gte]=1700001200.5", "created[gte]=-1"} {
+		if p, err := x.list("/v1/charges?" + query); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
+			t.Errorf("%s: %+v, %v", query, p, err)
+		}
+	}
+}
+
+// TestNumbersAlone: of a list that goes on by numbers alone a page is composed
+// when it is the whole list. The others are upstream's: page 2 from records
+// beside a newer page 1 of upstream's would leave a hole between them.
+func TestNumbersAlone(t *testing.T) {
+	x := newTill(t)
+	p, err := x.list("/charges?per_page=100")
+	if err != nil || len(p.Rows) != x.n || !p.Next.Zero() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, query := range []string{"", "page=2", "per_page=100&page=2", "page=9"} {
+		if p, err := x.list("/charges?" + query); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%q: %+v, %v", query, p, err)
+		}
+	}
+}
+
+// TestAnswersSayHowTheyGoOn: a spec whose answers do not say where upstream does
+// that a page comes after them is refused.
+func TestAnswersSayHowTheyGoOn(t *testing.T) {
+	for answer, ok := range map[string]bool{
+		`{"data":{rows},"has_more":{more}}`:                 true,
+		`{"data":{rows},"has_more":false}`:                  false,
+		`{"data":{rows},"more":{more}}`:                     false,
+		`{"data":{rows}}`:                                   false,
+		`{"data":{rows},"has_more":{more},"p":{previous}}`:  false,
+		`{"data":{rows},"has_more":{more},"next":{next}}`:   true,
+		`{"data":{rows},"has_more":"{more}"}`:               false,
+		`{"data":{rows},"page":{"has_more":{more},"n":{}}}`: false,
+	} {
+		x := newTill(t)
+		p := x.spec.Paging
+		p.Answer = answer
+		s := &understudy.Spec{Name: "till", Hosts: x.spec.Hosts, Auth: x.spec.Auth, Paging: p}
+		if err := s.Compile(); (err == nil) != ok {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+	for next, ok := range map[string]bool{"{next}": true, "{next_url}": true, "null": false, `"{next}"`: false, "{first}": false} {
+		s := newTill(t).spec
+		body := &understudy.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth, Paging: understudy.Paging{Style: "body", Next: "links.next", Answer: `{"data":{rows},"links":{"next":` + next + `}}`}}
+		if err := body.Compile(); (err == nil) != ok {
+			t.Errorf("%s: %v", next, err)
+		}
+	}
+	if words := understudy.AnswerWords(); !slices.Contains(words, "more") {
+		t.Error(words)
+	}
+}
