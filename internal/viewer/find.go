@@ -30,7 +30,9 @@ func (q *visit) conditions(ask *question) (text string, ok bool) {
 	if ask.text != "" {
 		parts = append(parts, grouped(ask.text))
 	}
-	parts = append(parts, ask.narrow...)
+	for _, n := range ask.narrow {
+		parts = append(parts, grouped(n))
+	}
 	for _, v := range ask.target.Vars {
 		part, known := q.underCondition(ask, v.Name, v.Value)
 		if !known {

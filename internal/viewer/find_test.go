@@ -406,6 +406,24 @@ func TestSavedSearches(t *testing.T) {
 	if strings.Contains(h.page("/search", all), "Busy calls") {
 		t.Error("it is still there")
 	}
+	// The source it looks in and a field it is sorted by are kept, too.
+	h.do("POST", "/search/save", "q=has%3Aduration&source=twilio&kind=calls&sort=-duration&name=Longest", all)
+	to = href(h.page("/search", all), "Longest")
+	long := h.page(to, all)
+	for _, want := range []string{`<option value="-duration" selected>by duration, largest first</option>`, `<input type="hidden" name="source" value="twilio">`, "Remove In Twilio", "/twilio/calls/CA"} {
+		if !strings.Contains(long, want) {
+			t.Errorf("%s: no %s", to, want)
+		}
+	}
+	if status, _, _ := h.get("/search?q=x&sort=-nothing", all); status != 400 {
+		t.Errorf("an order by what is not there: %d", status)
+	}
+	if status, _, _ := h.get("/search?q=x&source=elsewhere", all); status != 400 {
+		t.Errorf("a source that is not there: %d", status)
+	}
+	if status, _, _ := h.get("/search?q=kind%3Amessages&sort=body", as{token: "supporttoken"}); status != 403 {
+		t.Errorf("an order by what is hidden: %d", status)
+	}
 	plain := open(t)
 	if status, _, _ := plain.do("POST", "/search/save", save, all); status != 404 {
 		t.Errorf("without a shelf: %d", status)
@@ -472,4 +490,18 @@ func FuzzMarked(f *testing.F) {
 			t.Fatalf("%q became %q", text, plain)
 		}
 	})
+}
+
+// Conditions beside each other are each by itself, however they are written.
+func TestNarrowingIsGrouped(t *testing.T) {
+	h := open(t, searched(t))
+	either := url.QueryEscape("status:busy OR status:delivered")
+	page := h.page("/search?q=kind%3Acalls&narrow="+either, all)
+	if !strings.Contains(page, "/twilio/calls/CA") || strings.Contains(page, `href="/twilio/messages/SM`) {
+		t.Error("either-or reaches past its condition")
+	}
+	list := h.page("/twilio/calls?Status=busy&understudy.narrow="+url.QueryEscape("direction=inbound OR duration>=0"), all)
+	if strings.Contains(list, ">completed<") && strings.Contains(list, `class="pill">completed`) {
+		t.Error("either-or reaches past the filter")
+	}
 }

@@ -19,7 +19,8 @@ const (
 	searchText   = "q"
 	searchKind   = "kind"   // a kind to look in; may come several times
 	searchNarrow = "narrow" // a condition that a facet added; may come several times
-	searchSort   = "sort"   // newest (default), oldest, rank
+	searchSource = "source" // the one source to look in
+	searchSort   = "sort"   // newest (default), oldest, rank, or a field
 	searchCursor = "cursor"
 	searchFacets = "facets" // "1": the page waits for its counts
 	searchBack   = "back"   // cursors of the pages on the way here, "" the first
@@ -28,6 +29,7 @@ const (
 // seeking is the address of a search, read.
 type seeking struct {
 	text   string
+	source string
 	kinds  []string
 	narrow []string
 	sort   string
@@ -50,6 +52,8 @@ func (q *visit) seeking() (*seeking, error) {
 		switch p.Name {
 		case searchText:
 			s.text = strings.TrimSpace(p.Value)
+		case searchSource:
+			s.source = p.Value
 		case searchKind:
 			s.kinds = appendNew(s.kinds, p.Value)
 		case searchNarrow:
@@ -63,13 +67,13 @@ func (q *visit) seeking() (*seeking, error) {
 		case searchBack:
 			s.back = append(s.back, p.Value)
 		default:
-			return nil, unknownWord("parameter", p.Name, []string{searchText, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
+			return nil, unknownWord("parameter", p.Name, []string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
 		}
 	}
 	if s.sort == "newest" {
 		s.sort = ""
 	}
-	if !slices.ContainsFunc(orders, func(o option) bool { return o.Value == s.sort }) {
+	if !ordered(s.sort) && q.fieldOf(s.sort) == nil {
 		return nil, unknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
 	}
 	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
@@ -81,6 +85,25 @@ func (q *visit) seeking() (*seeking, error) {
 	return s, nil
 }
 
+// ordered reports whether an order is one that every search has.
+func ordered(sort string) bool {
+	return slices.ContainsFunc(orders, func(o option) bool { return o.Value == sort })
+}
+
+// fieldOf is a column by whose field an order is, of any kind; nil when there is
+// none.
+func (q *visit) fieldOf(sort string) *column {
+	name := strings.TrimPrefix(sort, "-")
+	for _, s := range q.v.sources {
+		for _, k := range s.kinds {
+			if c := k.byField[name]; c != nil && q.sees(s) && q.seesKind(k) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
 func appendNew(all []string, one string) []string {
 	if one == "" || slices.Contains(all, one) {
 		return all
@@ -89,22 +112,26 @@ func appendNew(all []string, one string) []string {
 }
 
 // plain reports whether nothing but a text is asked: it may name one page.
-func (s *seeking) plain() bool { return len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == "" }
+func (s *seeking) plain() bool {
+	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == ""
+}
 
 // query is everything that is asked, as one text of the search.
 func (s *seeking) query() string {
-	parts := slices.Clone(s.narrow)
-	switch {
-	case s.text != "" && len(parts) > 0:
-		parts = slices.Insert(parts, 0, grouped(s.text))
-	case s.text != "":
+	if len(s.narrow) == 0 {
 		return s.text
+	}
+	var parts []string
+	for _, part := range append([]string{s.text}, s.narrow...) {
+		if part != "" {
+			parts = append(parts, grouped(part))
+		}
 	}
 	return strings.Join(parts, " ")
 }
 
 func (s *seeking) ask() understudy.SearchAsk {
-	return understudy.SearchAsk{Text: s.query(), Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
+	return understudy.SearchAsk{Text: s.query(), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
 }
 
 // address is the page of a search, or of its data.
@@ -116,6 +143,9 @@ func (s *seeking) address(form string) string {
 		}
 	}
 	add(searchText, s.text)
+	if s.source != "" {
+		add(searchSource, s.source)
+	}
 	add(searchKind, s.kinds...)
 	add(searchNarrow, s.narrow...)
 	if s.sort != "" {
@@ -274,6 +304,14 @@ func (q *visit) asTables(s *seeking, found []foundHit) []link {
 // chips are what a search is narrowed by.
 func (s *seeking) chips(q *visit) []chip {
 	var all []chip
+	if s.source != "" {
+		at, title := s.first(), s.source
+		if src := q.v.byName[s.source]; src != nil {
+			title = src.Spec.Title
+		}
+		at.source = ""
+		all = append(all, chip{"In", title, at.address("")})
+	}
 	for i, name := range s.kinds {
 		at := s.first()
 		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)

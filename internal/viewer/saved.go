@@ -58,7 +58,7 @@ func (q *visit) shelf(s *seeking, found bool) (*shelf, error) {
 		}
 	}
 	for _, one := range all {
-		at := seeking{text: one.Ask.Text, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
+		at := seeking{text: one.Ask.Text, source: one.Ask.Source, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
 		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.caller.Name, When: q.moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
@@ -82,7 +82,7 @@ func (v *Viewer) saveSearch(q *visit) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > longestName {
 		return badRequest("A search needs a name of 1 to 60 characters", "Go back and give it one.", nil)
 	}
-	s := &seeking{text: strings.TrimSpace(form.Get(searchText)), sort: form.Get(searchSort)}
+	s := &seeking{text: strings.TrimSpace(form.Get(searchText)), source: form.Get(searchSource), sort: form.Get(searchSort)}
 	for _, k := range form[searchKind] {
 		s.kinds = appendNew(s.kinds, k)
 	}

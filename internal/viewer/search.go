@@ -20,6 +20,7 @@ type searchPage struct {
 	Finds   bool     // words are searched for, too
 	Kinds   []option // to look in
 	Orders  []option
+	Source  string
 	Narrow  []string
 	Wrong   *pointer   // a mistake in what was typed
 	Found   *foundPage // nil: nothing was searched for
@@ -71,11 +72,11 @@ func (v *Viewer) search(q *visit) error {
 		q.w.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
-	p := searchPage{Typed: s.text, Matches: matches, Sources: q.searchables(), Finds: v.Search != nil, Narrow: s.narrow}
+	p := searchPage{Typed: s.text, Matches: matches, Sources: q.searchables(), Finds: v.Search != nil, Source: s.source, Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
-		p.Kinds, p.Orders = q.kindOptions(s), orderOptions(s)
-		if query := s.query(); query != "" || len(s.kinds) > 0 {
+		p.Kinds, p.Orders = q.kindOptions(s), q.orderOptions(s)
+		if query := s.query(); query != "" || len(s.kinds) > 0 || s.source != "" {
 			if s.counts && q.partial() {
 				counted, end := q.searchCounting(s)
 				defer end()
@@ -102,7 +103,7 @@ func (q *visit) searchData(s *seeking, matches []link) error {
 	if q.v.Search == nil && q.data != dataSuffix {
 		return notFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if q.v.Search == nil || len(matches) > 0 && q.data == dataSuffix || s.query() == "" && len(s.kinds) == 0 {
+	if q.v.Search == nil || len(matches) > 0 && q.data == dataSuffix || s.query() == "" && len(s.kinds) == 0 && s.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
@@ -137,8 +138,17 @@ func (q *visit) kindOptions(s *seeking) []option {
 	return all
 }
 
-func orderOptions(s *seeking) []option {
+// orderOptions are the orders of every search, and the one at hand when a search
+// that was kept is by a field.
+func (q *visit) orderOptions(s *seeking) []option {
 	all := slices.Clone(orders)
+	if c := q.fieldOf(s.sort); c != nil && !ordered(s.sort) {
+		text := "by " + c.title
+		if strings.HasPrefix(s.sort, "-") {
+			text += ", largest first"
+		}
+		all = append(all, option{Value: s.sort, Text: text})
+	}
 	for i := range all {
 		all[i].Selected = all[i].Value == s.sort
 	}
