@@ -47,14 +47,14 @@ func (s *syncConfig) check() error {
 
 // openWalker makes the walker, before the runner that runs its jobs.
 func (h *house) openWalker() (err error) {
-	c := h.cfg.Sync
+	c, begun := h.cfg.Sync, time.Now()
 	h.walker, err = walk.New(walk.Options{
 		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Remover: h.mirror, Retention: h.cfg.retention(),
 		Settings: walk.Settings{
 			Horizon: c.Horizon.std(), Sweep: c.Sweep.std(), Window: c.Window.std(), Slice: c.Slice.std(), Overlap: c.Overlap.std(),
 			Slices: c.Slices, Page: c.Page,
 		},
-		Now: time.Now, Logger: h.log,
+		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
 	})
 	if err == nil {
 		h.landed.Subscribe(func(_ context.Context, l understudy.Landed) error { h.walker.Landed(l); return nil })

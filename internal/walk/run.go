@@ -173,7 +173,7 @@ func (w *Walker) Drop(ctx context.Context, source, kind string) error {
 
 // due promises what is due of every kind that is kept up.
 func (w *Walker) due(ctx context.Context) error {
-	var errs []error
+	errs := []error{w.heedSteps(ctx)}
 	for _, name := range w.names {
 		x := w.walks[name]
 		err := w.heedClock(ctx, x)

@@ -58,6 +58,61 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 	})
 }
 
+// The clock is set back while the server runs, or while it does not: what was
+// walked is no younger than it is, and what lay in the future is not alone in
+// being older.
+func TestAClockSetBackMakesNothingYounger(t *testing.T) {
+	const back = 10 * time.Minute
+	for name, running := range map[string]bool{"running": true, "stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, x := synced(t, 100, Settings{})
+				begun, off := time.Now(), time.Duration(0)
+				if running {
+					x.o.Elapsed = func() time.Duration { return time.Since(begun) }
+				}
+				x.o.Now = func() time.Time { return time.Now().Add(-off) }
+				if err := x.due(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(20 * time.Minute)
+				w.poll(x, "letters")
+				if !running {
+					time.Sleep(time.Second)
+					if c, _ := x.Covered("post", "letters", "", 0, 0); c.Newest.Unix() != time.Now().Unix()-1 {
+						t.Fatalf("%+v", c)
+					}
+				}
+				time.Sleep(time.Minute)
+				off = back
+				if err := x.due(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				m, err := x.read(t.Context(), x.walks["post/letters"])
+				if err != nil {
+					t.Fatal(err)
+				}
+				least := time.Since(begun)
+				if !running {
+					least -= time.Minute + time.Second // since the newest page nothing tells
+				}
+				for _, at := range []int64{m.Rest, m.Spans.oldest(begun.Unix()-60*60, late)} {
+					if age := x.o.Now().Sub(time.Unix(at, 0)); age < least {
+						t.Errorf("walked %v ago, it says %v", time.Since(begun), age)
+					}
+				}
+				c, ok := x.Covered("post", "letters", "", 0, 0)
+				if age := x.o.Now().Sub(c.At); ok && age < least {
+					t.Errorf("covered: %v, walked %v ago", age, time.Since(begun))
+				}
+				if age := x.o.Now().Sub(c.Newest); running && (!ok || age < time.Minute || age > 2*time.Minute) {
+					t.Errorf("the newest page came a minute ago, it says %v, %v, %s", age, ok, c.Why)
+				}
+			})
+		})
+	}
+}
+
 // What was walked by another spec, or of another user, is walked anew, and a sync
 // under way begins anew.
 func TestAnotherSpecIsWalkedAnew(t *testing.T) {

@@ -61,6 +61,9 @@ func (w *Walker) Landed(l understudy.Landed) {
 
 // look takes what landed and sees to it.
 func (w *Walker) look(ctx context.Context) error {
+	if err := w.heedSteps(ctx); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	heads, stirs := w.landed, w.stirs
 	w.landed, w.stirs = map[string]*head{}, map[string]bool{}

@@ -108,9 +108,12 @@ type Options struct {
 	// is told instead.
 	Count func(ctx context.Context, source, kind string) (int64, error)
 	// Down says why a source cannot be asked now, "" when it can.
-	Down   func(source string) string
-	Now    func() time.Time
-	Logger *slog.Logger
+	Down func(source string) string
+	Now  func() time.Time
+	// Elapsed is the time since some moment by a clock that nobody sets. It tells by
+	// how much Now was set back; nil: only what lies in the future tells that.
+	Elapsed func() time.Duration
+	Logger  *slog.Logger
 }
 
 // Walker plans walks and runs them. Its methods may be called by any number of
@@ -125,6 +128,7 @@ type Walker struct {
 	landed map[string]*head // newest pages that nobody has looked at yet
 	stirs  map[string]bool  // kinds under which something may have changed
 	doubts map[string]spans // stretches that are walked again at once; From 0: the whole lists
+	told   saying           // by the clocks, when they were last looked at
 }
 
 // walked is one kind that can be walked.
