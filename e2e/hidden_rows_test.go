@@ -190,7 +190,8 @@ func (f *few) about(call, recording, message, number string, tags []string) (all
 	return all
 }
 
-func (f *few) say(who string, a asking) (status int, head, body string) {
+// say asks, and leaves out of the answer what differs each time and the names.
+func (f *few) say(who string, a asking, names ...string) (status int, head, body string) {
 	f.Helper()
 	at := f.dropIn
 	if a.web {
@@ -215,7 +216,7 @@ func (f *few) say(who string, a asking) (status int, head, body string) {
 		r.header.Del("Content-Length") // the page says how long it took
 		text = took.ReplaceAll(text, nil)
 	}
-	return r.status, fmt.Sprint(r.header), string(sealed.ReplaceAll(text, []byte("SEALED")))
+	return r.status, alike(fmt.Sprint(r.header), names...), alike(string(sealed.ReplaceAll(text, []byte("SEALED"))), names...)
 }
 
 var (
@@ -273,15 +274,20 @@ func TestHiddenRows(t *testing.T) {
 		}
 	}
 	for i, a := range hidden {
-		statusA, headA, bodyA := f.say(f.few, a)
-		statusB, headB, bodyB := f.say(f.few, unknown[i])
+		statusA, headA, bodyA := f.say(f.few, a, names...)
+		statusB, headB, bodyB := f.say(f.few, unknown[i], nobody...)
 		status[fmt.Sprint(a.web, " ", statusA)]++
-		headA, bodyA, headB, bodyB = alike(headA, names...), alike(bodyA, names...), alike(headB, nobody...), alike(bodyB, nobody...)
 		for _, m := range f.marks {
 			if strings.Contains(headA+bodyA, m) {
 				fail("%s %s %v shows the hidden %s", a.method, a.path, a.headers, m)
 				break
 			}
+		}
+		// Parts of a viewer's page that take too long are left out of it. What a
+		// busy machine leaves out once, it does not leave out always.
+		for tries := 0; a.web && tries < 3 && (statusA != statusB || headA != headB || bodyA != bodyB); tries++ {
+			statusA, headA, bodyA = f.say(f.few, a, names...)
+			statusB, headB, bodyB = f.say(f.few, unknown[i], nobody...)
 		}
 		if statusA != statusB || headA != headB || bodyA != bodyB {
 			fail("%s %s %v\nhidden %d %s\nnever %d %s\n%s", a.method, a.path, a.headers, statusA, headA, statusB, headB, firstDifference([]byte(bodyB), []byte(bodyA)))
