@@ -37,6 +37,10 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 	if p.q.Parent == "" && len(p.q.Terms) == 0 {
 		return false
 	}
+	terms, never := joinTimes(p.q.Terms)
+	if never {
+		return true
+	}
 	if len(k.shapes) > 1 {
 		p.exact = false // it is told in another shape than it may be found in
 	}
@@ -45,8 +49,8 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 		if p.q.Parent != "" {
 			one.parts = append(one.parts, part{words: []string{string(appendToken(nil, s.number, parentTerm, p.q.Parent))}})
 		}
-		for i := range p.q.Terms {
-			says, exact, none := db.part(k.kindRow, s, &p.q.Terms[i])
+		for i := range terms {
+			says, exact, none := db.part(k.kindRow, s, &terms[i])
 			if none {
 				return true
 			}
@@ -61,6 +65,34 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 		k.asked = append(k.asked, one)
 	}
 	return false
+}
+
+// joinTimes makes one term of those that ask for a time of the same field, which
+// has only one; never: it cannot be in all of them. A time after one moment and
+// before another asked for apart would each be looked for under every day since
+// or until then.
+func joinTimes(terms []understudy.Term) (joined []understudy.Term, never bool) {
+	for _, t := range terms {
+		i := -1
+		if t.Field != "" && len(t.Any) == 0 && t.Number == "" {
+			i = slices.IndexFunc(joined, func(o understudy.Term) bool {
+				return o.Field == t.Field && len(o.Any) == 0 && o.Number == ""
+			})
+		}
+		if i < 0 {
+			joined = append(joined, t)
+			continue
+		}
+		one := &joined[i]
+		if one.From == 0 || t.From != 0 && t.From > one.From {
+			one.From = t.From
+		}
+		if one.To == 0 || t.To != 0 && t.To < one.To {
+			one.To = t.To
+		}
+	}
+	never = slices.ContainsFunc(joined, func(t understudy.Term) bool { return t.From != 0 && t.To != 0 && t.From >= t.To })
+	return joined, never
 }
 
 // part is what a term says; when that is nothing the index does not help.
@@ -227,9 +259,9 @@ func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) s
 	up := p.q.Up
 	var streams []stream
 	if match := s.match(); match != "" {
-		streams = append(streams, c.matchSpots(match, up))
+		streams = append(streams, c.matchSpots(match, p.q))
 	} else if !joined {
-		streams = append(streams, c.placeSpots(k.number, s.shape.number, up))
+		streams = append(streams, c.placeSpots(k.number, s.shape.number, p.q))
 	}
 	for _, one := range s.parts {
 		if len(one.windows) == 0 {
@@ -241,7 +273,7 @@ func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) s
 				either = append(either, between(up, first, last))
 			}
 			if words := one.windows[i].words(&p.db.spans); len(words) > 0 {
-				either = append(either, c.matchSpots(strings.Join(words, " OR "), up))
+				either = append(either, c.matchSpots(strings.Join(words, " OR "), p.q))
 			}
 		}
 		if len(either) == 0 {
@@ -259,20 +291,22 @@ var (
 	placeUp   = &statement{head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
 )
 
-// matchSpots are the spots of what FTS5 finds in the index of terms.
-func (c *conn) matchSpots(match string, up bool) stream {
+// matchSpots are the spots of what FTS5 finds in the index of terms. The first
+// reading is of as many as are wanted: each looks for every word anew in every
+// part of the index.
+func (c *conn) matchSpots(match string, q *understudy.Seek) stream {
 	st := matchDown
-	if up {
+	if q.Up {
 		st = matchUp
 	}
-	return &reading{c: c, st: st, args: []driver.Value{match}, up: up, row: termRow}
+	return &reading{c: c, st: st, args: []driver.Value{match}, up: q.Up, row: termRow, size: (q.Want + 1) / 2}
 }
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
-func (c *conn) placeSpots(kind, shape int64, up bool) stream {
+func (c *conn) placeSpots(kind, shape int64, q *understudy.Seek) stream {
 	st := placeDown
-	if up {
+	if q.Up {
 		st = placeUp
 	}
-	return &reading{c: c, st: st, args: []driver.Value{kind, shape}, up: up}
+	return &reading{c: c, st: st, args: []driver.Value{kind, shape}, up: q.Up, size: (q.Want + 1) / 2}
 }

@@ -90,7 +90,7 @@ func (p *seekPlan) termSpots(c *conn, joined bool) stream {
 	var streams []stream
 	for _, k := range p.kinds {
 		if len(k.asked) == 0 {
-			streams = append(streams, c.placeSpots(k.number, k.shapes[0].number, p.q.Up))
+			streams = append(streams, c.placeSpots(k.number, k.shapes[0].number, p.q))
 		}
 		for i := range k.asked {
 			if match, alone := k.asked[i].alone(); alone {
@@ -101,7 +101,7 @@ func (p *seekPlan) termSpots(c *conn, joined bool) stream {
 		}
 	}
 	if len(matches) > 0 {
-		streams = append(streams, c.matchSpots(strings.Join(matches, " OR "), p.q.Up))
+		streams = append(streams, c.matchSpots(strings.Join(matches, " OR "), p.q))
 	}
 	if len(streams) == 0 {
 		return &listed{up: p.q.Up}

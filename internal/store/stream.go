@@ -122,7 +122,7 @@ type reading struct {
 	row  func(int64) int64 // a spot's number there, and the spot of a number; nil: the same
 
 	spots []int64 // read and not passed yet
-	size  int     // of the last reading
+	size  int     // of the last reading; at first half of what the first is to be
 	ended bool    // there is nothing after spots
 }
 

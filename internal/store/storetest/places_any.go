@@ -355,6 +355,15 @@ func (w *listing) window() {
 	}
 	w.want(all, t)
 	w.want(busy, t, understudy.Term{Field: "status", Any: []string{"busy"}})
+	if t.From == 0 || t.To == 0 {
+		return
+	}
+	// The same in two terms, of which each is wider; and two that exclude each other.
+	if field != "" {
+		w.want(all, understudy.Term{Field: field, From: t.From, To: t.To + int64(w.rng.IntN(9))},
+			understudy.Term{Field: field, From: int64(w.rng.IntN(2)) * (t.From - 7), To: t.To})
+	}
+	w.want(nil, understudy.Term{Field: "start_time", From: t.To}, understudy.Term{Field: "start_time", To: t.From})
 }
 
 func (w *listing) want(rows []int, terms ...understudy.Term) {
