@@ -167,28 +167,28 @@ func FuzzPack(f *testing.F) {
 			if used != number%2 {
 				t.Fatalf("packed with %d, want %d", used, number%2)
 			}
-			back, err := z.unpack(packed[1:], used, len(raw))
+			back, err := z.unpack(nil, packed[1:], used, len(raw))
 			if err != nil || !bytes.Equal(back, raw) {
 				t.Fatalf("dictionary %d: %d bytes came back as %d, %v", number, len(raw), len(back), err)
 			}
-			if _, err := z.unpack(packed[1:], used, len(raw)+1); err == nil {
+			if _, err := z.unpack(nil, packed[1:], used, len(raw)+1); err == nil {
 				t.Fatal("a wrong size passed")
 			}
 		}
-		_, _ = z.unpack(raw, 1, len(raw)) // must not panic
+		_, _ = z.unpack(nil, raw, 1, len(raw)) // must not panic
 	})
 }
 
 func TestUnpackIsBounded(t *testing.T) {
 	z := newZstdPacker()
 	packed, _ := z.pack(nil, make([]byte, 1<<20), 0)
-	if _, err := z.unpack(packed, 0, 100); err == nil {
+	if _, err := z.unpack(nil, packed, 0, 100); err == nil {
 		t.Error("more came out than the size says")
 	}
-	if _, err := z.unpack(packed, 0, -1); err == nil {
+	if _, err := z.unpack(nil, packed, 0, -1); err == nil {
 		t.Error("a negative size passed")
 	}
-	if _, err := z.unpack(packed, 9, 1<<20); err == nil {
+	if _, err := z.unpack(nil, packed, 9, 1<<20); err == nil {
 		t.Error("an unknown dictionary passed")
 	}
 }
@@ -212,7 +212,7 @@ func TestEncodersAreFew(t *testing.T) {
 	for n := range int64(30) {
 		raw := marked(int(n))
 		packed, used := z.pack(nil, raw, n%10+1)
-		if back, err := z.unpack(packed, used, len(raw)); err != nil || !bytes.Equal(back, raw) {
+		if back, err := z.unpack(nil, packed, used, len(raw)); err != nil || !bytes.Equal(back, raw) {
 			t.Fatal(err)
 		}
 		if len(z.encoders) > maxEncoders {

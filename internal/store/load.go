@@ -110,28 +110,37 @@ func (e *entry) complete(base *entry) error {
 }
 
 func (o *opened) open(number int64) (*block, error) {
-	b := &block{number: number}
-	var count, size int64
-	var body []byte
+	b, packed, count, size, err := o.packed(number)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := o.db.packer.unpack(nil, packed, b.dictionary, size)
+	if err != nil {
+		return nil, damaged("block %d: %w", number, err)
+	}
+	if err := b.take(raw, count, o.db.parentField(b.shape)); err != nil {
+		return nil, damaged("block %d: %w", number, err)
+	}
+	return &b, nil
+}
+
+// packed is a block as it lies in the file; its dictionary is known.
+func (o *opened) packed(number int64) (b block, body []byte, count, size int, err error) {
+	b.number = number
 	found, err := o.c.one(selectBlock, []driver.Value{number}, func(r []driver.Value) {
-		b.dictionary, count, size, body = r[0].(int64), r[1].(int64), r[2].(int64), r[3].([]byte)
+		b.dictionary, count, size, body = r[0].(int64), int(r[1].(int64)), int(r[2].(int64)), r[3].([]byte)
 		b.slot, _ = r[4].(int64)
 		b.shape = r[5].(int64)
 	})
 	if err == nil && !found {
 		err = damaged("block %d %w", number, errMissing)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		if lerr := o.db.learn(o.c, b.dictionary); lerr != nil {
+			err = damaged("block %d: %w", number, lerr)
+		}
 	}
-	raw, err := o.db.unpack(o.c, body, b.dictionary, size)
-	if err != nil {
-		return nil, damaged("block %d: %w", number, err)
-	}
-	if err := b.take(raw, int(count), o.db.parentField(b.shape)); err != nil {
-		return nil, damaged("block %d: %w", number, err)
-	}
-	return b, nil
+	return b, body, count, size, err
 }
 
 // take takes the unpacked form apart. Blocks saved before parents were known
@@ -160,7 +169,7 @@ func (db *DB) unpack(c *conn, packed []byte, dictionary, size int64) ([]byte, er
 	if err := db.learn(c, dictionary); err != nil {
 		return nil, err
 	}
-	return db.packer.unpack(packed, dictionary, int(size))
+	return db.packer.unpack(nil, packed, dictionary, int(size))
 }
 
 // learn makes sure that the packer knows a dictionary.

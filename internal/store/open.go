@@ -46,7 +46,8 @@ type DB struct {
 
 	writer  chan *conn // holds the writing connection; nil in it means: dial again
 	readers chan *conn
-	scratch scratch // of whoever has the writing connection
+	scratch scratch   // of whoever has the writing connection
+	rooms   sync.Pool // *[]byte that blocks are unpacked into
 
 	mu       sync.Mutex
 	maxPages int64 // of Options.Limit; the writing connection's

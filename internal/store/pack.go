@@ -16,9 +16,9 @@ type packer interface {
 	// pack appends the packed form of raw to dst. A dictionary it does not
 	// know is taken for 0, none; used says which it was.
 	pack(dst, raw []byte, dictionary int64) (packed []byte, used int64)
-	// unpack returns size bytes, or an error when the bytes are damaged or the
-	// dictionary is unknown.
-	unpack(packed []byte, dictionary int64, size int) ([]byte, error)
+	// unpack returns size bytes, in room if it has the capacity, or an error when
+	// the bytes are damaged or the dictionary is unknown.
+	unpack(room, packed []byte, dictionary int64, size int) ([]byte, error)
 	// knows reports whether a dictionary has been learned; 0 always has.
 	knows(dictionary int64) bool
 	// learn makes a dictionary known.
@@ -122,7 +122,7 @@ func (z *zstdPacker) use(dictionary int64) {
 	}
 }
 
-func (z *zstdPacker) unpack(packed []byte, dictionary int64, size int) ([]byte, error) {
+func (z *zstdPacker) unpack(room, packed []byte, dictionary int64, size int) ([]byte, error) {
 	if size < 0 || size > maxUnpacked {
 		return nil, fmt.Errorf("unpacked size of %d bytes", size)
 	}
@@ -130,7 +130,10 @@ func (z *zstdPacker) unpack(packed []byte, dictionary int64, size int) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	raw, err := dec.DecodeAll(packed, make([]byte, 0, size))
+	if cap(room) < size {
+		room = make([]byte, 0, size)
+	}
+	raw, err := dec.DecodeAll(packed, room[:0:size])
 	if err == nil && len(raw) != size {
 		err = fmt.Errorf("unpacked to %d bytes, want %d", len(raw), size)
 	}

@@ -101,14 +101,29 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	blocks := s.db.blocks(c)
-	err = s.each(ctx, c, func(h *heldAt) (bool, error) {
-		f, ok, err := s.load(c, blocks, h)
+	b := s.db.blocks(c).bodies()
+	defer b.end()
+	look := func() error {
+		h, e, err := b.next()
+		if err != nil {
+			return err
+		}
+		f, ok, err := s.record(c, h, e)
 		if ok {
 			found = append(found, f)
 		}
+		return err
+	}
+	err = s.each(ctx, c, func(h *heldAt) (bool, error) {
+		err := b.ask(h)
+		for err == nil && len(b.waiting) > 0 && (len(b.waiting) > ahead || len(found)+len(b.waiting) >= size) {
+			err = look()
+		}
 		return len(found) < size, err
 	})
+	for err == nil && len(b.waiting) > 0 {
+		err = look()
+	}
 	return found, err
 }
 
@@ -253,12 +268,8 @@ func (s *seeking) held(c *conn, k *kindPlan, at int64) (*heldAt, error) {
 	return h, nil
 }
 
-// load reads a record's body; ok is false when it is not meant.
-func (s *seeking) load(c *conn, blocks *opened, h *heldAt) (f understudy.Found, ok bool, err error) {
-	e, err := blocks.entry(h.version)
-	if err != nil {
-		return f, false, err
-	}
+// record is what is told of a record; ok is false when it is not meant.
+func (s *seeking) record(c *conn, h *heldAt, e *entry) (f understudy.Found, ok bool, err error) {
 	if !fulfils(s.p.q, h.kind.spec, e.parent, e.body) {
 		return f, false, nil
 	}

@@ -1,0 +1,196 @@
+// Bodies: those of the records a Seek meets. Records that stand far apart are
+// each in a block of their own, and unpacking it takes longer than finding it:
+// other cores unpack while the connection reads on.
+//
+//	ask:  read the block as it is packed, and queue it
+//	next: the body of the record asked for first, unpacked here if nobody has
+//	      begun to
+
+package store
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// ahead is how many records are found before the body of the first of them is
+	// looked at; twice as many blocks are kept unpacked.
+	ahead = 16
+	// maxHelpers is how many goroutines at most unpack for one Seek, beside the one
+	// that reads.
+	maxHelpers = 3
+)
+
+// bodies are the bodies of some records, in the order they are asked for. They
+// belong to one read transaction; end must be called.
+type bodies struct {
+	o       *opened
+	waiting []awaited
+	blocks  map[int64]*unpacking
+	order   []*unpacking // the one that was read first comes first
+	free    [][]byte     // rooms to unpack into
+	queue   chan *unpacking
+	helpers sync.WaitGroup
+	running int
+}
+
+// awaited is a record whose body was asked for.
+type awaited struct {
+	held *heldAt
+	in   *unpacking
+}
+
+// unpacking is a block that is being taken apart.
+type unpacking struct {
+	block
+	packed  []byte
+	count   int
+	size    int
+	room    []byte
+	users   int         // records that wait for it
+	claimed atomic.Bool // somebody unpacks it, or has
+	done    chan struct{}
+	err     error
+}
+
+func (o *opened) bodies() *bodies {
+	return &bodies{o: o, blocks: map[int64]*unpacking{}}
+}
+
+// ask reads a record's block and queues it.
+func (b *bodies) ask(h *heldAt) error {
+	u := b.blocks[h.version/perBlock]
+	if u == nil {
+		var err error
+		if u, err = b.read(h.version / perBlock); err != nil {
+			return err
+		}
+	}
+	u.users++
+	b.waiting = append(b.waiting, awaited{h, u})
+	return nil
+}
+
+// read reads a block as it is packed.
+func (b *bodies) read(number int64) (*unpacking, error) {
+	u := &unpacking{done: make(chan struct{})}
+	var err error
+	if u.block, u.packed, u.count, u.size, err = b.o.packed(number); err != nil {
+		return nil, err
+	}
+	b.retire()
+	u.room = b.room(u.size)
+	b.blocks[number] = u
+	b.order = append(b.order, u)
+	b.hand(u)
+	return u, nil
+}
+
+// retire lets the blocks go that were read first, if nobody waits for them.
+func (b *bodies) retire() {
+	for len(b.order) >= 2*ahead && b.order[0].users == 0 {
+		u := b.order[0]
+		b.free = append(b.free, u.room)
+		delete(b.blocks, u.number)
+		b.order = b.order[1:]
+	}
+}
+
+// room is where size bytes have room.
+func (b *bodies) room(size int) []byte {
+	if size < 0 || size > maxUnpacked {
+		return nil // unpack says so
+	}
+	if n := len(b.free); n > 0 {
+		room := b.free[n-1]
+		if b.free = b.free[:n-1]; cap(room) >= size {
+			return room
+		}
+	} else if room, ok := b.o.db.rooms.Get().(*[]byte); ok && cap(*room) >= size {
+		return *room
+	}
+	return make([]byte, 0, max(size, maxBlock+maxBlock/4))
+}
+
+// hand gives a block to the helpers, once there are two to unpack.
+func (b *bodies) hand(u *unpacking) {
+	if b.queue == nil {
+		b.queue = make(chan *unpacking, 2*ahead)
+	}
+	select {
+	case b.queue <- u:
+	default: // it is unpacked when it is needed
+	}
+	if len(b.queue) < 2 || b.running >= min(maxHelpers, runtime.GOMAXPROCS(0)-1) {
+		return
+	}
+	b.running++
+	b.helpers.Go(func() {
+		for u := range b.queue {
+			b.unpack(u)
+		}
+	})
+}
+
+// unpack takes a block apart, unless somebody has begun to.
+func (b *bodies) unpack(u *unpacking) {
+	if u.claimed.Swap(true) {
+		return
+	}
+	defer close(u.done)
+	raw, err := b.o.db.packer.unpack(u.room, u.packed, u.dictionary, u.size)
+	if err == nil {
+		u.room = raw
+		err = u.take(raw, u.count, "")
+	}
+	if err != nil {
+		u.err = damaged("block %d: %w", u.number, err)
+	}
+}
+
+// next is the record that was asked for first, with its entry, which is good
+// until the next ask. Records must be waiting.
+func (b *bodies) next() (*heldAt, *entry, error) {
+	one := b.waiting[0]
+	b.waiting = b.waiting[1:]
+	u, version := one.in, one.held.version
+	b.unpack(u)
+	<-u.done
+	if u.users--; u.err != nil {
+		return nil, nil, u.err
+	}
+	place := int(version % perBlock)
+	if place >= len(u.entries) || u.entries[place].rest != nil {
+		e, err := b.o.entry(version)
+		return one.held, e, err
+	}
+	e := &u.entries[place]
+	if e.parent == "" {
+		e.parent = parentOf(b.o.db.parentField(u.shape), e.body)
+	}
+	return one.held, e, nil
+}
+
+// end waits for the helpers, and gives the rooms back.
+func (b *bodies) end() {
+	for _, u := range b.order {
+		if !u.claimed.Swap(true) {
+			close(u.done)
+		}
+	}
+	if b.queue != nil {
+		close(b.queue)
+	}
+	b.helpers.Wait()
+	for _, u := range b.order {
+		b.free = append(b.free, u.room)
+	}
+	for _, room := range b.free {
+		if cap(room) > 0 && cap(room) <= 4*maxBlock {
+			room = room[:0]
+			b.o.db.rooms.Put(&room)
+		}
+	}
+}

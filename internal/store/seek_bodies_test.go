@@ -1,0 +1,79 @@
+// Bodies of records that stand far apart, each in a block of its own.
+
+package store_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"understudy"
+	"understudy/internal/store/storetest"
+)
+
+// TestScatteredBodies asks from several sides at once for records of many blocks
+// and compares each with what is held of it; and then with a block in between
+// that is damaged.
+func TestScatteredBodies(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	db := openDB(t, path)
+	w := storetest.NewWorld(9, 900)
+	for n, from := 0, 0; from < w.N; n++ {
+		p, next := w.List(100, n, from, storetest.Epoch)
+		from = next
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seek := func(want int, up bool) (found []understudy.Found, err error) {
+		q := understudy.Seek{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", Want: want, Up: up,
+			Terms: []understudy.Term{{Field: "status", Any: []string{"failed", "busy", "no-answer"}}}}
+		err = db.Seek(t.Context(), q, func(f understudy.Found) bool {
+			found = append(found, f)
+			return true
+		})
+		return found, err
+	}
+	var sides sync.WaitGroup
+	for side := range 4 {
+		sides.Go(func() {
+			found, err := seek([]int{0, 1, 60, 900}[side], side%2 == 0)
+			if err != nil || len(found) < 70 {
+				t.Errorf("side %d: %d records, %v", side, len(found), err)
+			}
+			for i, f := range found {
+				rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", f.ID)
+				if err != nil || !bytes.Equal(rec.Body, f.Body) || rec.Number != f.Number || rec.Version != f.Version || !rec.Since.Equal(f.Since) {
+					t.Errorf("side %d, record %d: %s is not as it is held: %v", side, i, f.ID, err)
+					return
+				}
+			}
+		})
+	}
+	sides.Wait()
+	all, err := seek(0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := raw(t, path)
+	if _, err := other.Exec("UPDATE block SET body = randomblob(length(body)) WHERE number = (SELECT version / 64 FROM held WHERE number / 64 = ?)", all[len(all)/2].Number); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{0, 1, 60} {
+		found, err := seek(want, false)
+		if err == nil || !strings.Contains(err.Error(), "block") || len(found) > len(all)/2 {
+			t.Errorf("wanted %d, with a damaged block: %d records, %v", want, len(found), err)
+		}
+		for i, f := range found {
+			if !bytes.Equal(f.Body, all[i].Body) {
+				t.Errorf("wanted %d: %s has changed", want, f.ID)
+			}
+		}
+	}
+}
