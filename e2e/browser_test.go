@@ -361,6 +361,9 @@ func TestBrowserSmallScreen(t *testing.T) {
 		for _, width := range []int64{360, 768, 1920} {
 			b.size(width, 800)
 			b.open(path)
+			if cut := eval[[]string](b, `[...document.querySelectorAll(".facets summary")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText)`); len(cut) > 0 {
+				t.Errorf("%s at %d px: %q lie upon what is beside them", path, width, cut)
+			}
 			b.do(openAll)
 			if wide := eval[int64](b, `Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)`); wide > width {
 				t.Errorf("%s at %d px is %d px wide: %s", path, width, wide,

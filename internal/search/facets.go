@@ -128,6 +128,9 @@ func (v *visit) settle() {
 			total.N = max(total.N, sums[i])
 		}
 	}
+	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.sights) && !f.More { // every kind, each to its end
+		*total = understudy.Count{N: sums[0]}
+	}
 	for i := range v.out.Facets {
 		f := &v.out.Facets[i]
 		f.More = f.More || total.AtLeast || sums[i] < total.N

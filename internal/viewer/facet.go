@@ -139,7 +139,8 @@ func (ask *question) filters() understudy.Query {
 type counts struct {
 	Facets []facet
 	Total  string
-	Late   string // the page that waits for them
+	Late   string              // the page that waits for them
+	few    func(rows int) bool // whether they are fewer than the rows of a page; nil: not counted
 }
 
 // counting counts the matches of a search beside the reading of a page. wait has
@@ -194,8 +195,25 @@ func (q *visit) listCounting(ask *question) (wait func() counts, end func()) {
 		if r == nil {
 			return counts{Late: q.addressAnd(ownFacets)}
 		}
-		return counts{Facets: q.listFacets(ask, r), Total: totalOf(r)}
+		c := counts{Facets: q.listFacets(ask, r), Total: totalOf(r)}
+		if r.Total.N == 0 {
+			c.Total = "" // the page says that there is nothing
+		}
+		c.few = func(rows int) bool { return r.Total.N < int64(rows) }
+		return c
 	}, end
+}
+
+// beside is c beside a page of so many rows: what was counted before they came is
+// counted again, once.
+func (c counts) beside(rows int, q *visit, ask *question) counts {
+	switch {
+	case c.few == nil || !c.few(rows):
+		return c
+	case ask.counted:
+		return counts{}
+	}
+	return counts{Late: q.addressAnd(ownFacets)}
 }
 
 // partHeader asks for a part of a page: what came late is fetched without the

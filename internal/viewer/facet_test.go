@@ -33,3 +33,19 @@ func TestCountsAlone(t *testing.T) {
 		}
 	}
 }
+
+// What was counted before a page's rows were held does not stand beside them.
+func TestCountsFitTheirPage(t *testing.T) {
+	h := open(t, searched(t)) // which has no alerts
+	if page := h.page("/twilio/alerts", all); strings.Contains(page, "held</span>") || !strings.Contains(page, `data-late="/twilio/alerts?understudy.facets=1"`) {
+		t.Error("a page of alerts has a count that is none of theirs, or does not ask again")
+	}
+	if page := h.page("/twilio/alerts?understudy.facets=1", all); strings.Contains(page, "held</span>") || strings.Contains(page, "data-late") {
+		t.Error("a page that waited for its counts has others, or asks for ever")
+	}
+	for _, path := range []string{"/twilio/calls?understudy.q=duration%3E99999&understudy.facets=1", "/twilio/calls?understudy.q=duration%3E99999"} {
+		if page := h.page(path, all); strings.Contains(page, "held</span>") || !strings.Contains(page, "0 rows") {
+			t.Errorf("%s says of how many nothing is", path)
+		}
+	}
+}

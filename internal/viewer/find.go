@@ -261,7 +261,15 @@ func (q *visit) turnFound(ask *question, p *listPage, r *understudy.SearchResult
 func (q *visit) refusedSearch(ask *question, err error) error {
 	wrong := syntaxOf(err)
 	if wrong == nil {
-		return searchFailed(err)
+		at := *ask
+		at.cursor = ""
+		return searchFailed(lostPlace(err, ask.cursor, at.address(q.kind, "", ask.filters(), nil)))
+	}
+	if ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
+		_, err := q.v.Search.Find(q.ctx, q.caller, understudy.SearchAsk{Text: ask.text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Limit: 1})
+		if own := syntaxOf(err); own != nil {
+			wrong = own
+		}
 	}
 	plain := *ask
 	plain.arrangement = arrangement{columns: ask.columns}

@@ -505,3 +505,35 @@ func TestNarrowingIsGrouped(t *testing.T) {
 		t.Error("either-or reaches past the filter")
 	}
 }
+
+// A page further on is of one role: for another its address leads to the first.
+func TestPagesOfAnotherRole(t *testing.T) {
+	h := open(t, searched(t))
+	for _, path := range []string{"/search?q=kind%3Amessages", "/twilio/messages?understudy.sort=status&understudy.q=has%3Astatus"} {
+		next := href(h.page(path, all), "Older")
+		if next == "" {
+			t.Fatalf("%s has one page", path)
+		}
+		status, body, _ := h.get(next, as{token: "supporttoken"})
+		first := href(body, "Go to the first page")
+		if status != 400 || first == "" || strings.Contains(first, "cursor") {
+			t.Errorf("%s: %d, and leads to %q", next, status, first)
+			continue
+		}
+		if status, _, _ := h.get(first, as{token: "supporttoken"}); status != 200 {
+			t.Errorf("%s: %d", first, status)
+		}
+	}
+}
+
+// A mistake in a list's box is shown in what was typed, without the list's own
+// conditions behind it.
+func TestMistakesInABox(t *testing.T) {
+	h := open(t, searched(t))
+	for text, want := range map[string]string{"late stauts:x": "late <mark>stauts</mark>:x</bdi>", `late "x`: `late <mark>&#34;x</mark></bdi>`} {
+		status, body, _ := h.get("/twilio/calls?Status=busy&understudy.q="+url.QueryEscape(text), all)
+		if status != 400 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, no %s", text, status, want)
+		}
+	}
+}

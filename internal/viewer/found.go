@@ -229,7 +229,8 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 		return nil, pointAt(e), nil
 	}
 	if err != nil {
-		return nil, nil, searchFailed(err)
+		at := s.first()
+		return nil, nil, searchFailed(lostPlace(err, s.cursor, at.address("")))
 	}
 	q.found = true
 	p := &foundPage{Notes: q.foundNotes(r, nil, nil), Chips: s.chips(q)}
@@ -266,6 +267,18 @@ func (q *visit) searchCounting(s *seeking) (wait func() counts, end func()) {
 			return at.address(""), set
 		})}
 	}, end
+}
+
+// lostPlace is an error of a search that was to go on where another role was, or
+// another search: it leads to the first page. Any other error stays.
+func lostPlace(err error, cursor, first string) error {
+	if cursor == "" || !errors.Is(err, understudy.ErrInvalid) || syntaxOf(err) != nil {
+		return err
+	}
+	return &problem{
+		Title: "This page cannot be opened", Hint: "A page after the first is for the role that came to it, and for the same search. What yours finds begins on the first.",
+		Href: first, Link: "Go to the first page", kind: understudy.ErrInvalid,
+	}
 }
 
 func (q *visit) turnSearch(s *seeking, r *understudy.SearchResult, p *foundPage) {

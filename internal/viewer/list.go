@@ -108,7 +108,7 @@ func (v *Viewer) list(q *visit) error {
 		return err
 	}
 	p := q.listPage(ask, view, own.wait(q))
-	p.Counts = counted()
+	p.Counts = counted().beside(len(view.Rows()), q, ask)
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 

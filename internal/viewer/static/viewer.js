@@ -79,7 +79,8 @@ if (live) {
 for (const at of document.querySelectorAll("[data-late]")) {
   fetch(at.dataset.late, { headers: { "Understudy-Part": "counts" } }).then((r) => r.ok ? r.text() : Promise.reject()).then((text) => {
     const part = new DOMParser().parseFromString(text, "text/html"), came = part.getElementById(at.id), total = document.getElementById("total");
-    if (came && !came.dataset.late) at.replaceWith(came);
+    if (!came) at.remove(); // there is nothing to count
+    else if (!came.dataset.late) at.replaceWith(came);
     if (total) total.textContent = part.getElementById("total").textContent || total.textContent;
   }).catch(() => { /* the link is still there */ });
 }
