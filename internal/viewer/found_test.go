@@ -1,0 +1,55 @@
+// Found: conditions beside each other, pages of another role, mistakes in a box.
+
+package viewer
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Conditions beside each other are each by itself, however they are written.
+func TestNarrowingIsGrouped(t *testing.T) {
+	h := open(t, searched(t))
+	either := url.QueryEscape("status:busy OR status:delivered")
+	page := h.page("/search?q=kind%3Acalls&narrow="+either, all)
+	if !strings.Contains(page, "/twilio/calls/CA") || strings.Contains(page, `href="/twilio/messages/SM`) {
+		t.Error("either-or reaches past its condition")
+	}
+	list := h.page("/twilio/calls?Status=busy&understudy.narrow="+url.QueryEscape("direction=inbound OR duration>=0"), all)
+	if strings.Contains(list, ">completed<") && strings.Contains(list, `class="pill">completed`) {
+		t.Error("either-or reaches past the filter")
+	}
+}
+
+// A page further on is of one role: for another its address leads to the first.
+func TestPagesOfAnotherRole(t *testing.T) {
+	h := open(t, searched(t))
+	for _, path := range []string{"/search?q=kind%3Amessages", "/twilio/messages?understudy.sort=status&understudy.q=has%3Astatus"} {
+		next := href(h.page(path, all), "Older")
+		if next == "" {
+			t.Fatalf("%s has one page", path)
+		}
+		status, body, _ := h.get(next, as{token: "supporttoken"})
+		first := href(body, "Go to the first page")
+		if status != 400 || first == "" || strings.Contains(first, "cursor") {
+			t.Errorf("%s: %d, and leads to %q", next, status, first)
+			continue
+		}
+		if status, _, _ := h.get(first, as{token: "supporttoken"}); status != 200 {
+			t.Errorf("%s: %d", first, status)
+		}
+	}
+}
+
+// A mistake in a list's box is shown in what was typed, without the list's own
+// conditions behind it.
+func TestMistakesInABox(t *testing.T) {
+	h := open(t, searched(t))
+	for text, want := range map[string]string{"late stauts:x": "late <mark>stauts</mark>:x</bdi>", `late "x`: `late <mark>&#34;x</mark></bdi>`} {
+		status, body, _ := h.get("/twilio/calls?Status=busy&understudy.q="+url.QueryEscape(text), all)
+		if status != 400 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, no %s", text, status, want)
+		}
+	}
+}

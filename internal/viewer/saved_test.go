@@ -1,0 +1,75 @@
+// Saved: searches kept under names, with everything they were asked with.
+
+package viewer
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSavedSearches(t *testing.T) {
+	h := open(t, searched(t))
+	save := "q=status%3Abusy&narrow=kind%3Acalls&name=Busy+calls"
+	status, body, head := h.do("POST", "/search/save", save, all)
+	if status != 303 || !strings.HasPrefix(head.Get("Location"), "/search?q=status%3Abusy&narrow=") {
+		t.Fatalf("%d %s %s", status, head.Get("Location"), body)
+	}
+	page := h.page("/search", all)
+	to := href(page, "Busy calls")
+	if to == "" || !strings.Contains(h.page(to, all), "/twilio/calls/CA") {
+		t.Errorf("the saved search leads to %q", to)
+	}
+	if strings.Contains(h.page("/search", as{token: "watchertoken"}), "Busy calls") {
+		t.Error("another sees what is not shared")
+	}
+	h.do("POST", "/search/save", save+"&shared=1", all)
+	shared := h.page("/search", as{token: "watchertoken"})
+	if !strings.Contains(shared, "Busy calls") || !strings.Contains(shared, "by everything") || strings.Contains(shared, "Delete the saved search") {
+		t.Error("another does not see what is shared, or may delete it")
+	}
+	for form, want := range map[string]int{"q=a&name=": 400, "q=a&name=" + strings.Repeat("x", 61): 400, "q=%28&name=x": 400} {
+		if status, _, _ := h.do("POST", "/search/save", form, all); status != want {
+			t.Errorf("%q: %d", form, status)
+		}
+	}
+	foreign := as{token: "alltoken", headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
+	for _, path := range []string{"/search/save", "/search/forget"} {
+		if status, _, _ := h.do("POST", path, save, foreign); status != 403 {
+			t.Errorf("%s from another site: %d", path, status)
+		}
+		if status, _, _ := h.do("POST", path, save, as{}); status != 401 {
+			t.Errorf("%s by a stranger: %d", path, status)
+		}
+	}
+	if status, _, _ := h.do("POST", "/search/forget", "name=Busy+calls&back=%2Fsearch", as{token: "watchertoken"}); status != 404 {
+		t.Errorf("another's is forgotten: %d", status)
+	}
+	if status, _, head := h.do("POST", "/search/forget", "name=Busy+calls&back=%2F%2Felsewhere", all); status != 303 || head.Get("Location") != "/" {
+		t.Errorf("%d %s", status, head.Get("Location"))
+	}
+	if strings.Contains(h.page("/search", all), "Busy calls") {
+		t.Error("it is still there")
+	}
+	// The source it looks in and a field it is sorted by are kept, too.
+	h.do("POST", "/search/save", "q=has%3Aduration&source=twilio&kind=calls&sort=-duration&name=Longest", all)
+	to = href(h.page("/search", all), "Longest")
+	long := h.page(to, all)
+	for _, want := range []string{`<option value="-duration" selected>by duration, largest first</option>`, `<input type="hidden" name="source" value="twilio">`, "Remove In Twilio", "/twilio/calls/CA"} {
+		if !strings.Contains(long, want) {
+			t.Errorf("%s: no %s", to, want)
+		}
+	}
+	if status, _, _ := h.get("/search?q=x&sort=-nothing", all); status != 400 {
+		t.Errorf("an order by what is not there: %d", status)
+	}
+	if status, _, _ := h.get("/search?q=x&source=elsewhere", all); status != 400 {
+		t.Errorf("a source that is not there: %d", status)
+	}
+	if status, _, _ := h.get("/search?q=kind%3Amessages&sort=body", as{token: "supporttoken"}); status != 403 {
+		t.Errorf("an order by what is hidden: %d", status)
+	}
+	plain := open(t)
+	if status, _, _ := plain.do("POST", "/search/save", save, all); status != 404 {
+		t.Errorf("without a shelf: %d", status)
+	}
+}
