@@ -84,7 +84,7 @@ func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy,
 		return policy{}, err
 	}
 	book, err := callers.New(callers.Options{
-		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by}, Now: time.Now,
+		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by}, Salt: h.salt, Now: time.Now,
 	})
 	if err != nil {
 		return policy{}, err
@@ -100,7 +100,6 @@ type dress struct {
 	policy   policy
 	viewer   *viewer.Viewer
 	proxies  map[string]*proxy.Proxy // by source
-	over     chan struct{}           // closed when it is replaced
 }
 
 // Close ends what the viewer does by itself.
@@ -115,8 +114,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		},
 		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Index: h.index, Token: h.plan.dir.token,
 	})
-	over := make(chan struct{})
-	found, err := h.searcher(cfg, p, over)
+	found, err := h.searcher(cfg, p)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +124,13 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(), Exports: h.exports.viewer, Over: over,
+		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(), Exports: h.exports.viewer, Until: h.exports.until(p),
 		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &dress{policy: p, viewer: v, over: over, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
+	d := &dress{policy: p, viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
 			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
@@ -154,12 +152,11 @@ func (h *house) seesAll(c understudy.Caller) bool {
 }
 
 // wear puts handlers on the faces. Requests under way end with the former
-// ones, but for exports, which may take long: those are broken off and say so.
-// The former viewer is closed after its last.
+// ones, but for exports, which may take long: those of whose callers the policy
+// decides otherwise by now are broken off, and say so. The former viewer is
+// closed after its last.
 func (h *house) wear(d *dress) {
-	if h.worn != nil {
-		close(h.worn.over)
-	}
+	h.exports.replace(d.policy)
 	h.worn = d
 	h.proxies.Store(&d.proxies)
 	for i, f := range h.faces {

@@ -14,6 +14,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +69,8 @@ type house struct {
 	jobs      *jobs.Runner
 	feed      *feed.Feed
 	searchKey []byte // seals the cursors of searches
-	exports   exports
+	exports   *exports
+	salt      []byte // of the credentials we issued
 	erasing   erasing
 	owned     owned
 	faces     []*face // the viewer's first
@@ -95,6 +97,7 @@ type house struct {
 func build(ctx context.Context, b blueprint) (h *house, err error) {
 	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), owned: newOwned(), exports: newExports(b.cfg), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	h.live.Store(b.cfg)
+	h.salt = []byte(rand.Text())
 	h.loads.done(time.Now(), nil, nil)
 	defer func() {
 		if err != nil {

@@ -60,11 +60,11 @@ func (h *house) openSearch(ctx context.Context) (err error) {
 	return err
 }
 
-// searcher is the search under one policy, until that is over.
-func (h *house) searcher(cfg *config, p policy, over <-chan struct{}) (*search.Searcher, error) {
+// searcher is the search under one policy.
+func (h *house) searcher(cfg *config, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
-		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Over: over, Now: time.Now, Logger: h.log,
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Until: h.exports.until(p), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
 			Time: c.Time.std(), Look: c.Look, Window: c.Window, Count: c.Count.std(), Facets: c.Facets.std(),
 			AtOnce: c.AtOnce, Silence: c.Silence.std(), Saved: c.Saved, SavedEach: c.SavedEach,

@@ -52,6 +52,7 @@ type Gate struct {
 	specs  map[string]*understudy.Spec
 	roles  map[string]map[string]*grants // by role and source; a missing one sees nothing
 	policy string
+	stated Options // what the policy was made of: specs, roles and rows
 	errors map[*understudy.Spec]errorShape
 	views  *recent.Cache[viewKey, *kept]
 	users  map[string]string
@@ -113,6 +114,7 @@ func NewWith(o Options) (*Gate, error) {
 			return nil, fmt.Errorf("access: roles: %q has row rules and is no role", clip(role))
 		}
 	}
+	g.stated = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows)}
 	g.policy = fingerprint(o)
 	return g, nil
 }

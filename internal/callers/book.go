@@ -34,7 +34,11 @@ type Options struct {
 	// Loopback is what a person on this machine may do without a credential
 	// (Caller.Name "loopback"). Its zero value permits nothing.
 	Loopback understudy.Grant
-	Now      func() time.Time // nil: time.Now
+	// Salt keeps the digests of credentials from being told from outside; nil: a
+	// new one. Books with the same salt know each other's callers (Again), and
+	// the Turn of a credential is the same in each. It must not be told.
+	Salt []byte
+	Now  func() time.Time // nil: time.Now
 }
 
 // Book knows the credentials. It keeps no secret, only salted digests, and is
@@ -65,7 +69,9 @@ func New(o Options) (*Book, error) {
 	if b.now == nil {
 		b.now = time.Now
 	}
-	if _, err := rand.Read(b.salt[:]); err != nil {
+	if o.Salt != nil {
+		b.salt = sha256.Sum256(o.Salt)
+	} else if _, err := rand.Read(b.salt[:]); err != nil {
 		return nil, fmt.Errorf("callers: salt: %w", err)
 	}
 	for _, s := range o.Sources {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -264,5 +265,65 @@ func BenchmarkCaller(b *testing.B) {
 		if _, err := bk.Caller(r, "twilio"); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Another book with the same salt knows who is the same as before.
+func TestAgain(t *testing.T) {
+	const other = "AC00000000000000000000000000000002"
+	salt := []byte("salt")
+	first := Options{Salt: salt, Loopback: understudy.Grant{Role: "all"}, Credentials: []Credential{
+		credential("ann", "twilio", account, "anntoken", "support"), credential("bob", "forge", "", "bobtoken", "support"), credential("cid", "twilio", other, "cidtoken", ""),
+	}}
+	was := book(t, first)
+	person := func(b *Book, header ...string) understudy.Caller {
+		t.Helper()
+		r := request(header...)
+		r.RemoteAddr, r.Host = "127.0.0.1:5", "127.0.0.1"
+		c, err := b.Person(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ann, bob, local := person(was, basicHeader(account, "anntoken")), person(was, "Bearer bobtoken"), person(was)
+	for name, c := range map[string]struct {
+		change          func(*Options)
+		ann, bob, local string // roles; "-": not known
+	}{
+		"nothing":       {func(*Options) {}, "support", "support", "all"},
+		"roles":         {func(o *Options) { o.Credentials[0].Grant.Role = "all"; o.Loopback.Role = "support" }, "all", "support", "support"},
+		"no people":     {func(o *Options) { o.Loopback.Role = "" }, "support", "support", "-"},
+		"a secret":      {func(o *Options) { o.Credentials[0].Secret = understudy.NewSecret("newtoken") }, "-", "support", "all"},
+		"a user":        {func(o *Options) { o.Credentials[0].User = "AC3" }, "-", "support", "all"},
+		"gone":          {func(o *Options) { o.Credentials = o.Credentials[:1] }, "support", "-", "all"},
+		"another name":  {func(o *Options) { o.Credentials[0].Name = "anna" }, "-", "support", "all"},
+		"a user unread": {func(o *Options) { o.Credentials[1].User = "bob" }, "support", "support", "all"},
+		"another salt":  {func(o *Options) { o.Salt = []byte("pepper") }, "-", "-", "all"},
+		"no salt":       {func(o *Options) { o.Salt = nil }, "-", "-", "all"},
+		"another source takes it": {func(o *Options) {
+			o.Credentials = append([]Credential{credential("eve", "open", account, "anntoken", "support")}, o.Credentials...)
+		}, "-", "support", "all"},
+	} {
+		o := first
+		o.Credentials = slices.Clone(first.Credentials)
+		c.change(&o)
+		now := book(t, o)
+		for who, want := range map[*understudy.Caller]string{&ann: c.ann, &bob: c.bob, &local: c.local} {
+			got, ok := now.Again(*who)
+			role := got.Role()
+			if !ok {
+				role = "-"
+			}
+			if role != want || ok && (got.Name != who.Name || got.Turn != who.Turn) {
+				t.Errorf("%s: %s is %+v (%s), want %s", name, who.Name, got, role, want)
+			}
+		}
+	}
+	if _, ok := was.Again(understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: "all"}}); ok {
+		t.Error("a caller no book makes is known")
+	}
+	if c := ann; c.Turn == 0 || c.Turn == bob.Turn {
+		t.Errorf("turns %d and %d", c.Turn, bob.Turn)
 	}
 }

@@ -59,6 +59,22 @@ func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
 	return b.local, nil
 }
 
+// Again is who a caller of Person is in this book, when that came from another
+// one with the same salt: the person who bears that very credential, or whoever is
+// on this machine. ok is false when the credential is gone, is another's by now
+// or has another secret, and of callers no book makes.
+func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
+	if c.Turn == 0 && c.Source == "" && c.Name == b.local.Name {
+		return b.local, b.local.Role() != ""
+	}
+	for _, e := range b.people {
+		if e.caller.Turn == c.Turn && e.caller.Name == c.Name && e.caller.Source == c.Source {
+			return e.caller, true
+		}
+	}
+	return understudy.Caller{}, false
+}
+
 // passedOn are headers only a proxy sets. They are never believed, but where
 // one is, the peer's address says nothing about who asks.
 var passedOn = [...]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}

@@ -12,19 +12,19 @@ import (
 	"understudy/kit/places"
 )
 
-// errStalled: the store came no further. errOver: who may see what is another
-// matter by now.
+// errStalled: the store came no further. errOver: what the caller may see is
+// another matter by now.
 var (
 	errStalled = errors.New("nothing more could be read for too long")
-	errOver    = errors.New("the settings were read again")
+	errOver    = errors.New("what the caller may see has changed")
 )
 
 // Export calls each with every match as the caller sees it, newest first or,
 // with the sort "oldest", oldest first; other orders are ErrInvalid. A hit is
 // valid until each returns; an error of each ends the export and is its error.
 // idle is called now and then while nothing is found. There is no bound on how
-// long it takes, but one on how long it may come no further; it ends, too, with
-// the policy (Options.Over) and the caller's grant. n is how many there were.
+// long it takes, but one on how long it may come no further; it ends, too, when
+// what the caller may see is another matter (Options.Until), and with its grant. n is how many there were.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy.SearchAsk, each func(*understudy.SearchHit) error, idle func() error) (n int64, err error) {
 	q, o, err := s.exportable(c, &a)
 	if err != nil {
@@ -38,6 +38,8 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 		return 0, errExports
 	}
 	defer leave()
+	over, done := s.o.Until(c)
+	defer done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
@@ -47,7 +49,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 	looked := 0
 	err = v.each(ctx, 0, func(_ found, c *candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
-		if s.over() {
+		if closed(over) {
 			cancel(errOver)
 			return false
 		}
@@ -79,9 +81,9 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 	return n, nil
 }
 
-func (s *Searcher) over() bool {
+func closed(over <-chan struct{}) bool {
 	select {
-	case <-s.o.Over:
+	case <-over:
 		return true
 	default:
 		return false

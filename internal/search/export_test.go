@@ -138,7 +138,13 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 		t.Errorf("a grant that ended: %d, %d lines, %s", resp.StatusCode, strings.Count(body, "\n"), resp.Trailer)
 	}
 	over := make(chan struct{})
-	s := r.with(func(o *Options) { o.Over = over })
+	begun, ended := "", 0
+	s := r.with(func(o *Options) {
+		o.Until = func(c understudy.Caller) (<-chan struct{}, func()) {
+			begun = c.Name
+			return over, func() { ended++ }
+		}
+	})
 	n, err := s.Export(t.Context(), as("all"), understudy.SearchAsk{Text: "kind:calls"}, func(*understudy.SearchHit) error {
 		select {
 		case <-over:
@@ -148,8 +154,8 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 		}
 		return nil
 	}, func() error { return nil })
-	if n != 1 || !errors.Is(err, errOver) {
-		t.Errorf("a policy that ended: %d, %v", n, err)
+	if n != 1 || !errors.Is(err, errOver) || begun != as("all").Name || ended != 1 {
+		t.Errorf("a policy that ended: %d, %v; of %s, %d ended", n, err, begun, ended)
 	}
 }
 

@@ -77,9 +77,11 @@ type Options struct {
 	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
 	// caller. Searchers that follow one another share them.
 	Exports *places.Places
-	Over    <-chan struct{}  // closed when the policy no longer holds: exports end; nil: never
-	Now     func() time.Time // nil: time.Now
-	Logger  *slog.Logger     // nil: discard
+	// Until says when an export of a caller must end: over is closed when what the
+	// caller may see is another matter. done is called at its end. nil: never.
+	Until  func(c understudy.Caller) (over <-chan struct{}, done func())
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: discard
 }
 
 // Searcher answers searches under one policy. It is safe for concurrent use.
@@ -100,6 +102,9 @@ func New(o Options) (*Searcher, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Until == nil {
+		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
 	}
 	if o.Exports == nil {
 		o.Exports = places.New(4, 2)

@@ -35,6 +35,9 @@ type HandlerOptions struct {
 	Logger    *slog.Logger
 }
 
+// Bearer is the name of the caller who bears HandlerOptions.Token.
+const Bearer = "run.json"
+
 // Routes are the methods and paths a handler serves.
 func Routes() []string {
 	return []string{"GET /-/search", "GET /-/search/saved", "POST /-/search/saved", "DELETE /-/search/saved/{name}"}
@@ -189,7 +192,7 @@ func accepted(accept []string) string {
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && h.Token != "" &&
 		subtle.ConstantTimeCompare([]byte(token), []byte(h.Token)) == 1 && ownMachine(r) {
-		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
+		return understudy.Caller{Name: Bearer, Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 	}
 	c, err := h.Callers.Person(r)
 	if err == nil && c.Role() == "" {

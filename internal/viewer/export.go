@@ -49,10 +49,10 @@ type writing interface {
 }
 
 // errEnough ends a supply whose rows are as many as an export may have, errOver
-// one whose policy no longer holds.
+// one of whose caller another policy decides otherwise.
 var (
 	errEnough = errors.New("viewer: the export is full")
-	errOver   = errors.New("viewer: the settings were read again")
+	errOver   = errors.New("viewer: what the caller may see has changed")
 )
 
 // export is one export under way.
@@ -64,6 +64,7 @@ type export struct {
 	buf  []byte
 	zip  *gzip.Writer
 	rows int
+	over <-chan struct{} // closed when it must end
 }
 
 // writingOf is how a form of data is written. columns are those of a list; of a
@@ -89,7 +90,9 @@ func (q *visit) export(name string, w writing, mime string, from supply) error {
 		return &problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
 	}
 	defer leave()
-	e := &export{q: q, w: w, mime: mime, name: name}
+	over, done := q.v.Until(q.caller)
+	defer done()
+	e := &export{q: q, w: w, mime: mime, name: name, over: over}
 	ctx, cancel := context.WithTimeout(q.r.Context(), q.v.ExportTime)
 	defer cancel()
 	if q.r.Method == http.MethodHead { // as GET begins
@@ -106,7 +109,7 @@ func (q *visit) export(name string, w writing, mime string, from supply) error {
 	case err == errEnough:
 		rest = fmt.Sprintf("an export has %s rows at most", thousands(int64(q.v.ExportRows)))
 	case err == errOver:
-		rest = "the settings were read again meanwhile; export it again"
+		rest = "what you may see has changed meanwhile; export it again"
 	case err != nil && !q.sent:
 		return err
 	case err != nil:
@@ -119,7 +122,7 @@ func (q *visit) export(name string, w writing, mime string, from supply) error {
 
 func (e *export) take(one exported) error {
 	select {
-	case <-e.q.v.Over:
+	case <-e.over:
 		return errOver
 	default:
 	}

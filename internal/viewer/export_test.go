@@ -168,12 +168,22 @@ func TestExportBrokenOff(t *testing.T) {
 func TestExportEndsWithItsPolicy(t *testing.T) {
 	over := make(chan struct{})
 	close(over)
-	h := open(t, func(o *Options) { o.Over = over })
-	const why = "the settings were read again meanwhile; export it again"
+	var callers []string
+	ended := 0
+	h := open(t, func(o *Options) {
+		o.Until = func(c understudy.Caller) (<-chan struct{}, func()) {
+			callers = append(callers, c.Name)
+			return over, func() { ended++ }
+		}
+	})
+	const why = "what you may see has changed meanwhile; export it again"
 	for form, end := range map[string]string{".csv": "# not complete after 0 rows: " + why + "\r\n", ".json": `"complete":false,"why":"` + why + `"}` + "\n"} {
 		if status, body, _ := h.get("/twilio/messages"+form+"?understudy.columns=sid", all); status != 200 || !strings.HasSuffix(body, end) {
 			t.Errorf("%s: %d, ends %q", form, status, body[max(0, len(body)-100):])
 		}
+	}
+	if !slices.Equal(callers, []string{"everything", "everything"}) || ended != 2 {
+		t.Errorf("exports of %q, %d ended", callers, ended)
 	}
 }
 

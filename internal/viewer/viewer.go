@@ -76,8 +76,9 @@ type Options struct {
 	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
 	// caller. Viewers that follow one another share them.
 	Exports *places.Places
-	// Over is closed when the policy no longer holds: exports end; nil: never.
-	Over <-chan struct{}
+	// Until says when an export of a caller must end: over is closed when what the
+	// caller may see is another matter. done is called at its end. nil: never.
+	Until func(c understudy.Caller) (over <-chan struct{}, done func())
 	// Version is shown in the footer.
 	Version string
 	Logger  *slog.Logger     // nil: discard
@@ -122,6 +123,9 @@ func New(o Options) (*Viewer, error) {
 	}
 	if o.ExportTime == 0 {
 		o.ExportTime = exportTime
+	}
+	if o.Until == nil {
+		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
 	}
 	if o.Exports == nil {
 		o.Exports = places.New(mostExporting, mostExporting/2)
