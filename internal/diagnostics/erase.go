@@ -4,8 +4,6 @@ package diagnostics
 
 import (
 	"context"
-	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // Erase is the body of POST /-/erase: whose records are to be erased.
@@ -69,10 +68,8 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var e Erase
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxErase))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&e); err != nil {
-		writeJSON(w, http.StatusBadRequest, problem{"the body is not what is expected: " + err.Error()})
+	if err := frame.Read(w, r, maxErase, &e); err != nil {
+		frame.Refuse(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
@@ -80,28 +77,27 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	found, err := d.o.Erase(ctx, e)
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
-		writeJSON(w, http.StatusBadRequest, problem{err.Error()})
+		frame.Refuse(w, http.StatusBadRequest, err.Error())
 	case err != nil:
 		d.o.Logger.Error("erase", "source", e.Source, "err", err)
-		writeJSON(w, http.StatusServiceUnavailable, problem{err.Error()})
+		frame.Refuse(w, http.StatusServiceUnavailable, err.Error())
 	case found.Receipt != nil:
 		d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
-		writeJSON(w, http.StatusAccepted, found)
+		frame.JSON(w, http.StatusAccepted, found)
 	default:
-		writeJSON(w, http.StatusOK, found)
+		frame.JSON(w, http.StatusOK, found)
 	}
 }
 
 // ours lets in who is on this machine and bears the token of run.json; it has
 // answered everybody else.
 func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
-	token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
-	case !ownMachine(r):
-		writeJSON(w, http.StatusForbidden, problem{"only from the machine the server runs on"})
-	case !bears || d.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(d.o.Token)) != 1:
+	case !frame.Local(r):
+		frame.Refuse(w, http.StatusForbidden, "only from the machine the server runs on")
+	case !frame.Bears(r, d.o.Token):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-		writeJSON(w, http.StatusUnauthorized, problem{"the token of run.json is needed"})
+		frame.Refuse(w, http.StatusUnauthorized, "the token of run.json is needed")
 	default:
 		return true
 	}
@@ -118,7 +114,7 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 	} else if caller, ok := d.known(w, r); !ok {
 		return
 	} else if !d.o.All(caller) {
-		writeJSON(w, http.StatusForbidden, problem{"receipts are shown to the role " + understudy.RoleAll + " alone, as they count records"})
+		frame.Refuse(w, http.StatusForbidden, "receipts are shown to the role "+understudy.RoleAll+" alone, as they count records")
 		return
 	}
 	before, limit := int64(0), 100
@@ -129,7 +125,7 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			writeJSON(w, http.StatusBadRequest, problem{name + " is a number from 1"})
+			frame.Refuse(w, http.StatusBadRequest, name+" is a number from 1")
 			return
 		}
 		to(n)
@@ -139,11 +135,11 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 	all, err := d.o.Receipts(ctx, before, limit)
 	if err != nil {
 		d.unread(ctx, err)
-		writeJSON(w, http.StatusServiceUnavailable, problem{"the store cannot be read"})
+		frame.Refuse(w, http.StatusServiceUnavailable, "the store cannot be read")
 		return
 	}
 	if all.Erasures == nil {
 		all.Erasures = []Receipt{}
 	}
-	writeJSON(w, http.StatusOK, all)
+	frame.JSON(w, http.StatusOK, all)
 }

@@ -4,7 +4,6 @@ package diagnostics
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // healthTime bounds one look at the store.
@@ -34,7 +34,7 @@ func (d *Diagnostics) Health() http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
 		defer cancel()
 		status, h := d.health(ctx)
-		writeJSON(w, status, h)
+		frame.JSON(w, status, h)
 	})
 }
 
@@ -85,13 +85,13 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 	s, err := d.o.Snapshot(r.Context())
 	if err != nil {
 		d.unread(r.Context(), err)
-		writeJSON(w, http.StatusServiceUnavailable, problem{"the store cannot be read"})
+		frame.Refuse(w, http.StatusServiceUnavailable, "the store cannot be read")
 		return
 	}
 	if !d.o.All(caller) {
 		d.cut(&s, caller)
 	}
-	writeJSON(w, http.StatusOK, s)
+	frame.JSON(w, http.StatusOK, s)
 }
 
 // cut takes out what counts records the caller may not see: kinds that are
@@ -156,29 +156,12 @@ func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller unde
 	}
 	switch {
 	case errors.Is(err, understudy.ErrForbidden):
-		writeJSON(w, http.StatusForbidden, problem{err.Error()})
+		frame.Refuse(w, http.StatusForbidden, err.Error())
 		return caller, false
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
-		writeJSON(w, http.StatusUnauthorized, problem{err.Error()})
+		frame.Refuse(w, http.StatusUnauthorized, err.Error())
 		return caller, false
 	}
 	return caller, true
-}
-
-type problem struct {
-	Error string `json:"error"`
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // plain structs of numbers, strings and times marshal
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the caller has left
 }

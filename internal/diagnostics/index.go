@@ -6,6 +6,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"understudy/kit/frame"
 )
 
 // Indexed is how many of how many records the indexes have. When they are as
@@ -24,7 +26,7 @@ func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.o.Index == nil {
-		writeJSON(w, http.StatusNotFound, problem{"there are no indexes"})
+		frame.Refuse(w, http.StatusNotFound, "there are no indexes")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), indexTime)
@@ -33,11 +35,11 @@ func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 	at, err := d.o.Index(ctx, anew)
 	if err != nil {
 		d.o.Logger.Error("index", "anew", anew, "err", err)
-		writeJSON(w, http.StatusServiceUnavailable, problem{err.Error()})
+		frame.Refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	if anew {
 		d.o.Logger.Info("indexes are made anew", "records", at.Total)
 	}
-	writeJSON(w, http.StatusOK, at)
+	frame.JSON(w, http.StatusOK, at)
 }

@@ -4,13 +4,12 @@ package diagnostics
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // Purge is the body of POST /-/purge: what is to be forgotten.
@@ -38,10 +37,8 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var p Purge
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxPurge))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&p); err != nil {
-		writeJSON(w, http.StatusBadRequest, problem{"the body is not what is expected: " + err.Error()})
+	if err := frame.Read(w, r, maxPurge, &p); err != nil {
+		frame.Refuse(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
@@ -49,24 +46,12 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 	done, err := d.o.Purge(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
-		writeJSON(w, http.StatusBadRequest, problem{err.Error()})
+		frame.Refuse(w, http.StatusBadRequest, err.Error())
 	case err != nil:
 		d.o.Logger.Error("purge", "source", p.Source, "err", err)
-		writeJSON(w, http.StatusServiceUnavailable, problem{err.Error()})
+		frame.Refuse(w, http.StatusServiceUnavailable, err.Error())
 	default:
 		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)
-		writeJSON(w, http.StatusOK, done)
+		frame.JSON(w, http.StatusOK, done)
 	}
-}
-
-// ownMachine reports whether a request came from the machine it came to: from a
-// loopback address, or from the very address it was sent to.
-func ownMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil {
-		return false
-	}
-	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && own.IP.Equal(ip)
 }

@@ -3,9 +3,10 @@
 package feed
 
 import (
-	"encoding/json"
 	"mime"
 	"net/http"
+
+	"understudy/kit/frame"
 )
 
 // maxCommand bounds the body of a command, in bytes.
@@ -17,7 +18,7 @@ func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, struct {
+	frame.JSON(w, http.StatusOK, struct {
 		Webhooks []HookStats `json:"webhooks"`
 	}{f.Webhooks()})
 }
@@ -37,9 +38,7 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, invalid("the body must be application/json"))
 		return
 	}
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&command); err != nil {
+	if err := frame.Read(w, r, maxCommand, &command); err != nil {
 		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N} or {}: %w`, err))
 		return
 	}
@@ -51,7 +50,7 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 	f.o.Logger.Info("webhook resumed", "webhook", name)
 	for _, s := range f.Webhooks() {
 		if s.Name == name {
-			writeJSON(w, http.StatusOK, s)
+			frame.JSON(w, http.StatusOK, s)
 			return
 		}
 	}

@@ -4,17 +4,15 @@ package feed
 
 import (
 	"context"
-	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // Routes are the methods and paths Handler serves.
@@ -118,10 +116,6 @@ var errFull = errors.New("feed: too many subscribers; try again in a moment")
 // fullWait is when who found no place should come again, in seconds.
 const fullWait = "5"
 
-type problem struct {
-	Error string `json:"error"`
-}
-
 // refuse answers an error.
 func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	code, text := status(err), err.Error()
@@ -137,41 +131,7 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		text = "feed: the changes cannot be read now"
 	}
-	writeJSON(w, code, problem{text})
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // plain structs marshal
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	head := w.Header()
-	head.Set("Content-Type", "application/json")
-	if head.Get("Cache-Control") == "" {
-		head.Set("Cache-Control", "no-store")
-	}
-	head.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // who asked has left
-}
-
-// bears reports whether a request of this machine carries the token.
-func (f *Feed) bears(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && f.o.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(f.o.Token)) == 1 && ownMachine(r)
-}
-
-// ownMachine reports whether a request came from the machine it came to: from a
-// loopback address, or from the very address it was sent to.
-func ownMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil {
-		return false
-	}
-	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+	frame.Refuse(w, code, text)
 }
 
 // mayCommand lets in who bears the token, and people who see everything.

@@ -4,12 +4,9 @@ package jobs
 
 import (
 	"context"
-	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // Face is what the handler asks; Runner is one.
@@ -70,7 +68,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		}
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusForbidden, problem{"this form comes from another site"})
+		frame.Refuse(w, http.StatusForbidden, "this form comes from another site")
 	}))
 	h := &handler{o}
 	mux := http.NewServeMux()
@@ -155,14 +153,14 @@ func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc
 			h.refuse(w, err)
 			return
 		}
-		writeJSON(w, http.StatusOK, v)
+		frame.JSON(w, http.StatusOK, v)
 	}
 }
 
 // may lets in the role `all`, and who bears the token on this machine.
 func (h *handler) may(r *http.Request) error {
-	if token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bears && h.o.Token != "" {
-		if ownMachine(r) && subtle.ConstantTimeCompare([]byte(token), []byte(h.o.Token)) == 1 {
+	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
+		if frame.Local(r) && frame.Bears(r, h.o.Token) {
 			return nil
 		}
 		return fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
@@ -172,17 +170,6 @@ func (h *handler) may(r *http.Request) error {
 		err = fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return err
-}
-
-// ownMachine reports whether a request came from the machine it came to.
-func ownMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil {
-		return false
-	}
-	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && own.IP.Equal(ip)
 }
 
 // errState is ErrInvalid of a job that is in no state for what is asked.
@@ -206,11 +193,7 @@ func (h *handler) refuse(w http.ResponseWriter, err error) {
 		h.o.Logger.Error("jobs: a request", "err", err)
 		text = "the store does not answer; the log tells why"
 	}
-	writeJSON(w, status, problem{text})
-}
-
-type problem struct {
-	Error string `json:"error"`
+	frame.Refuse(w, status, text)
 }
 
 func (h *handler) list(r *http.Request) (any, error) {
@@ -329,17 +312,4 @@ func (h *handler) replay(r *http.Request) (any, error) {
 	return struct {
 		Number int64 `json:"number"`
 	}{again}, nil
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // plain structs of numbers, strings and times marshal
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the caller has left
 }

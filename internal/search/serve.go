@@ -4,12 +4,9 @@ package search
 
 import (
 	"context"
-	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // Callers says who asks. callers.Book does.
@@ -64,7 +62,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		}
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusForbidden, problem{Error: "search: a page of another site asks"})
+		frame.Refuse(w, http.StatusForbidden, "search: a page of another site asks")
 	}))
 	h := &handler{o, o.Searcher}
 	mux := http.NewServeMux()
@@ -111,7 +109,7 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, h.s.shownResult(result))
+	frame.JSON(w, http.StatusOK, h.s.shownResult(result))
 }
 
 func prepare(w http.ResponseWriter) {
@@ -190,8 +188,7 @@ func accepted(accept []string) string {
 
 // who is the caller: a person, or who bears the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
-	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && h.Token != "" &&
-		subtle.ConstantTimeCompare([]byte(token), []byte(h.Token)) == 1 && ownMachine(r) {
+	if frame.Local(r) && frame.Bears(r, h.Token) {
 		return understudy.Caller{Name: Bearer, Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 	}
 	c, err := h.Callers.Person(r)
@@ -199,17 +196,6 @@ func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 		err = fmt.Errorf("search: %w: %s has no role", understudy.ErrForbidden, c.Name)
 	}
 	return c, err
-}
-
-// ownMachine reports whether a request came from the machine it came to.
-func ownMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil {
-		return false
-	}
-	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && own.IP.Equal(ip)
 }
 
 // answer is a handler of something that fits in one answer.
@@ -232,7 +218,7 @@ func (h *handler) answer(do func(ctx context.Context, c understudy.Caller, r *ht
 			w.WriteHeader(code)
 			return
 		}
-		writeJSON(w, code, v)
+		frame.JSON(w, code, v)
 	}
 }
 
@@ -288,21 +274,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			p.Error = "search: the records cannot be read now"
 		}
 	}
-	writeJSON(w, code, p)
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	var body strings.Builder
-	out := json.NewEncoder(&body)
-	out.SetEscapeHTML(false)
-	if err := out.Encode(v); err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(code)
-	_, _ = w.Write([]byte(body.String())) // who asked has left
+	frame.JSON(w, code, p)
 }
 
 // unix is nil-safe time of Unix seconds; zero stays zero.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 type result struct {
@@ -156,9 +157,7 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 		Sort   string   `json:"sort"`
 		Shared bool     `json:"shared"`
 	}
-	body := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	if err := body.Decode(&in); err != nil {
+	if err := frame.Read(nil, r, maxBody, &in); err != nil {
 		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, err)
 	}
 	n := understudy.SavedSearch{Name: in.Name, Shared: in.Shared, Ask: understudy.SearchAsk{Text: in.Query, Source: in.Source, Kinds: in.Kinds, Sort: in.Sort}}

@@ -3,16 +3,13 @@
 package walk
 
 import (
-	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"understudy"
+	"understudy/kit/frame"
 )
 
 // Order is the body of POST /-/sync: a kind that is to be synced and kept up,
@@ -70,16 +67,15 @@ const maxOrder = 4 << 10 // bytes of a body
 // that can never be complete.
 func (w *Walker) Handler(token string) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		bears, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
-		case !ownMachine(r):
-			answer(rw, http.StatusForbidden, problem{"only from the machine the server runs on"})
-		case !ok || token == "" || subtle.ConstantTimeCompare([]byte(bears), []byte(token)) != 1:
+		case !frame.Local(r):
+			frame.Refuse(rw, http.StatusForbidden, "only from the machine the server runs on")
+		case !frame.Bears(r, token):
 			rw.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-			answer(rw, http.StatusUnauthorized, problem{"the token of run.json is needed"})
+			frame.Refuse(rw, http.StatusUnauthorized, "the token of run.json is needed")
 		case r.Method != http.MethodPost && r.Method != http.MethodGet:
 			rw.Header().Set("Allow", "GET, POST")
-			answer(rw, http.StatusMethodNotAllowed, problem{"/-/sync takes GET and POST"})
+			frame.Refuse(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
 		default:
 			w.serve(rw, r)
 		}
@@ -90,9 +86,7 @@ func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
 	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
 	var err error
 	if r.Method == http.MethodPost {
-		in := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxOrder))
-		in.DisallowUnknownFields()
-		if err = in.Decode(&o); err != nil {
+		if err = frame.Read(rw, r, maxOrder, &o); err != nil {
 			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, err)
 		} else if o.End {
 			err = w.Drop(r.Context(), o.Source, o.Kind)
@@ -106,36 +100,13 @@ func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		answer(rw, http.StatusOK, s.Report())
+		frame.JSON(rw, http.StatusOK, s.Report())
 	case Never(err):
-		answer(rw, http.StatusConflict, problem{err.Error()})
+		frame.Refuse(rw, http.StatusConflict, err.Error())
 	case errors.Is(err, understudy.ErrInvalid):
-		answer(rw, http.StatusBadRequest, problem{err.Error()})
+		frame.Refuse(rw, http.StatusBadRequest, err.Error())
 	default:
 		w.o.Logger.Error("walk: an order could not be taken", "error", err)
-		answer(rw, http.StatusServiceUnavailable, problem{err.Error()})
+		frame.Refuse(rw, http.StatusServiceUnavailable, err.Error())
 	}
-}
-
-// problem is an answer that says what is wrong.
-type problem struct {
-	Error string `json:"error"`
-}
-
-func answer(rw http.ResponseWriter, status int, body any) {
-	rw.Header().Set("Content-Type", "application/json")
-	rw.Header().Set("Cache-Control", "no-store")
-	rw.WriteHeader(status)
-	_ = json.NewEncoder(rw).Encode(body) // an error means that the client left
-}
-
-// ownMachine reports whether a request came from the machine it came to.
-func ownMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil {
-		return false
-	}
-	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ip.IsLoopback() || ok && own.IP.Equal(ip)
 }
