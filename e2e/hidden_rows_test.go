@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,27 +39,10 @@ func never(like string) string { return like[:2] + strings.Repeat("0f", 16) }
 func newFew(t *testing.T) *few {
 	t.Helper()
 	up := startAPI(t, "--latency", "0s", "--records", "200", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
-	dir := t.TempDir()
-	for name, text := range map[string]string{"twilio.token": apiToken, "demo.secret": demoToken, "few.secret": maskedToken, "understudy.yml": `data: ./data
-viewer: {listen: "127.0.0.1:0", role: all}
-sources:
-  twilio: {spec: twilio, upstream: "` + up + `", user: ` + account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", public_url: "` + publicURL + `", rate: 2000, concurrency: 50, polls: [], ` + syncedKinds(t) + `}
-credentials:
-  - {name: demo, source: twilio, user: ` + account + `, secret: "file:demo.secret", role: all}
-  - {name: few, source: twilio, user: few, secret: "file:few.secret", role: few, allow: ["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]}
-roles:
-  few:
-    twilio:
-      "*": see
-      rows: {calls: {where: {direction: inbound}}, messages: {where: {status: delivered}}}
-mirror: {newest: 10m, older: 10m}
-search: {count: 5s, facets: 5s}
-`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	house := start(t, dir, "serve")
+	house := startNarrow(t, narrow{
+		upstream: up, name: "few", source: syncedKinds(t), mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
+		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
+	})
 	spec, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)

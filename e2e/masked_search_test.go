@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,36 +46,16 @@ type searchAnswer struct {
 
 const (
 	lookAll  = account + ":" + demoToken
-	lookSome = "masked:" + maskedToken
+	lookSome = "some:" + maskedToken
 )
 
 func newMaskedSearch(t *testing.T) *maskedSearch {
 	t.Helper()
 	up := startAPI(t, "--latency", "0s", "--records", "120", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
-	dir := t.TempDir()
-	for name, text := range map[string]string{"twilio.token": apiToken, "demo.secret": demoToken, "masked.secret": maskedToken, "understudy.yml": `data: ./data
-viewer: {listen: "127.0.0.1:0", role: all}
-sources:
-  twilio: {spec: twilio, upstream: "` + up + `", user: ` + account + `, secret: "file:twilio.token", listen: "127.0.0.1:0", public_url: "` + publicURL + `", rate: 2000, concurrency: 50, polls: [], sync: [calls, messages]}
-credentials:
-  - {name: demo, source: twilio, user: ` + account + `, secret: "file:demo.secret", role: all}
-  - {name: masked, source: twilio, user: masked, secret: "file:masked.secret", role: masked}
-roles:
-  masked:
-    twilio:
-      calls: see
-      messages: see
-      phone: last4
-      body: hide
-      calls.price: hide
-      rows: {calls: {where: {direction: inbound}}, messages: {where: {status: delivered}}}
-search: {count: 5s, facets: 5s}
-`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	house := start(t, dir, "serve")
+	house := startNarrow(t, narrow{
+		upstream: up, name: "some", source: "sync: [calls, messages]",
+		sees: "calls: see, messages: see, phone: last4, body: hide, calls.price: hide",
+	})
 	m := &maskedSearch{T: t, web: house.URL("viewer"), seen: map[string][]map[string]any{}}
 	await(t, func() string { return incomplete(t, m.web, time.Time{}, "calls", "messages") })
 	numbers, words := map[string]bool{}, map[string]bool{}

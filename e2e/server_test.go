@@ -106,6 +106,8 @@ type settings struct {
 	more     string // lines to add to the credentials; their secrets may name the files below
 	roles    string // lines to add to the roles
 	source   string // settings to add to the source, in one line
+	role     string // of people on this machine; default: none
+	search   string // the search section, in one line
 }
 
 // Names of files and folders beside the settings.
@@ -128,12 +130,16 @@ func startHouse(t testing.TB, set settings) (s *binary.Server, dir string) {
 	if set.polls == "" {
 		set.polls = "[]"
 	}
+	if set.search == "" {
+		set.search = "{}"
+	}
 	files := map[string]string{
 		"twilio.token": set.secret, "demo.secret": demoToken, "masked.secret": maskedToken,
 		"understudy.yml": fmt.Sprintf(`data: ./%s
-viewer: {listen: "127.0.0.1:0", sign_in: none}
+viewer: {listen: "127.0.0.1:0", sign_in: none, role: %[10]q}
+search: %[11]s
 sources:
-  twilio: {spec: twilio, upstream: %q, user: %s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s%[9]s}
+  twilio: {spec: twilio, upstream: %[2]q, user: %[3]s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s%[9]s}
 credentials:
   - name: demo
     source: twilio
@@ -147,7 +153,7 @@ credentials:
     twilio: {"*": see, phone: last4, body: hide}
 %[8]smirror: %[5]s
 log: {access: %[6]s}
-`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source)),
+`, dataFolder, set.upstream, account, set.polls, set.mirror, accessLog, set.more, set.roles, comma(set.source), set.role, set.search),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

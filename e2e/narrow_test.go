@@ -1,0 +1,41 @@
+// Narrow: houses with a role that finds some records alone, of which it may see
+// a part.
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"understudy/e2e/binary"
+)
+
+// narrow is such a house: its role and the one credential that has it are called
+// name, and maskedToken is their secret. It finds inbound calls and delivered
+// messages.
+type narrow struct {
+	upstream string
+	name     string
+	sees     string // subjects and levels, in one line
+	allow    string // what the credential may send, as a list; default: nothing
+	source   string // settings to add to the source
+	mirror   string // the mirror section; default: none
+}
+
+// startNarrow runs it. People on this machine have the role all, and counts take
+// their time: a machine at work does not make them "at least".
+func startNarrow(t testing.TB, n narrow) *binary.Server {
+	t.Helper()
+	if n.allow == "" {
+		n.allow = "[]"
+	}
+	house, _ := startHouse(t, settings{
+		upstream: n.upstream, mirror: n.mirror, role: "all", search: "{count: 5s, facets: 5s}",
+		source: fmt.Sprintf("public_url: %q, %s", publicURL, n.source),
+		more:   fmt.Sprintf("  - {name: %[1]s, source: twilio, user: %[1]s, secret: \"file:masked.secret\", role: %[1]s, allow: %s}\n", n.name, n.allow),
+		roles: fmt.Sprintf(`  %s:
+    twilio: {%s, rows: {calls: {where: {direction: inbound}}, messages: {where: {status: delivered}}}}
+`, n.name, n.sees),
+	})
+	return house
+}
