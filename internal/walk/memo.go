@@ -142,12 +142,8 @@ func (w *Walker) load(ctx context.Context, x *walked) error {
 		return fmt.Errorf("walk: %s: %w", x.name(), err)
 	}
 	var m memo
-	if len(raw) > 0 && (json.Unmarshal(raw, &m) != nil || m.V != memoVersion) {
-		w.o.Logger.Warn("walk: what was known is of another form; walked anew", "kind", x.name())
-		m = memo{Keep: m.Keep}
-	}
-	if m.Plan != "" && m.Plan != x.print() {
-		w.o.Logger.Warn("walk: the spec or the user is another one; walked anew", "kind", x.name())
+	if why := doubted(raw, &m, x.print()); why != "" {
+		w.o.Logger.Warn("walk: "+why+"; walked anew", "kind", x.name())
 		m = memo{Keep: m.Keep}
 	}
 	m.Plan = x.print()
@@ -159,6 +155,23 @@ func (w *Walker) load(ctx context.Context, x *walked) error {
 	x.memo, x.loaded = m, true
 	x.seen.Store(&m)
 	return nil
+}
+
+// doubted reads a memo, and is why it is not believed, "" when it is. One that
+// does not say how it was walked may have been walked in any way: to walk the kind
+// anew costs what its next sweep would, which is a day away at most.
+func doubted(raw []byte, m *memo, print string) (why string) {
+	switch {
+	case len(raw) == 0:
+		return ""
+	case json.Unmarshal(raw, m) != nil || m.V != memoVersion:
+		return "what was known is of another form"
+	case m.Plan == "":
+		return "what was known does not say by which spec"
+	case m.Plan != print:
+		return "the spec or the user is another one"
+	}
+	return ""
 }
 
 // read is a copy of a kind's memo.

@@ -3,6 +3,8 @@
 package walk
 
 import (
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +151,79 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is known of a kind that does not say how it was walked is doubted: it covers
+// nothing until the kind is walked anew, and is kept up as before.
+func TestUnprintedMemosAreDoubted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 100, Settings{})
+		w.take()
+		note := noteName("post/letters")
+		var m memo
+		if err := json.Unmarshal(w.notes[note], &m); err != nil || m.Plan == "" {
+			t.Fatalf("%s, %v", w.notes[note], err)
+		}
+		m.Plan = ""
+		raw, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.notes[note] = raw
+		x = w.walker(Settings{})
+		if err := x.Load(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+			t.Errorf("it covers %+v", c)
+		}
+		if s, err := x.State(t.Context(), "post", "letters"); err != nil || !s.Kept || s.Complete {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if err := x.due(t.Context()); err != nil || w.jobNames() != "sync letters" {
+			t.Fatalf("promised %q, %v", w.jobNames(), err)
+		}
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		complete(t, x, "letters")
+		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok {
+			t.Errorf("walked anew: %+v", c)
+		}
+		asked := len(w.take())
+		x = w.walker(Settings{})
+		if err := errors.Join(x.Load(t.Context(), nil), x.due(t.Context()), w.work(t.Context(), x)); err != nil || asked < 3 || len(w.take()) > 0 {
+			t.Errorf("it was walked by %d requests, and is again: %v", asked, err)
+		}
+	})
+}
+
+// So is where a sync under way stands, when that does not say it.
+func TestUnprintedMarksAreDoubted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.things["letters"] = letters(100, time.Hour, time.Now())
+		x := w.walker(Settings{})
+		if err := x.Keep(t.Context(), "post", "letters"); err != nil || w.jobNames() != "sync letters" {
+			t.Fatalf("promised %q, %v", w.jobNames(), err)
+		}
+		print := x.walks["post/letters"].print()
+		through := func(plan string) int { // of a sync that had nothing left to do
+			raw, err := json.Marshal(mark{Began: time.Now().Unix(), Plan: plan, Headed: true, Probed: true, Ended: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.jobs[0].Mark = raw
+			job := w.jobs[0]
+			w.take()
+			if err := w.work(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+			w.jobs = []understudy.Job{job}
+			return len(w.take())
+		}
+		if all, rest := through(""), through(print); rest >= all || all < 3 {
+			t.Errorf("%d requests without a print, %d with it", all, rest)
+		}
+	})
 }

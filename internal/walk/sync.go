@@ -95,8 +95,8 @@ func (w *Walker) sync(ctx context.Context, run Run) error {
 			return fmt.Errorf("walk: sync %s: mark: %w", x.name(), err)
 		}
 	}
-	if s.mark.Plan != "" && s.mark.Plan != x.print() {
-		s.mark = mark{} // what it saw was of another spec
+	if s.mark.Plan != x.print() {
+		s.mark = mark{} // what it saw was, or may have been, of another spec
 	}
 	if s.mark.Plan = x.print(); s.mark.Began == 0 {
 		s.mark.Began = w.clock()
