@@ -157,7 +157,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 // nothing until the kind is walked anew, and is kept up as before.
 func TestUnprintedMemosAreDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, x := synced(t, 100, Settings{})
+		w, _ := synced(t, 100, Settings{})
 		w.take()
 		note := noteName("post/letters")
 		var m memo
@@ -170,7 +170,7 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.notes[note] = raw
-		x = w.walker(Settings{})
+		x := w.walker(Settings{})
 		if err := x.Load(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
