@@ -28,8 +28,7 @@ type eraseCmd struct {
 	What   string `arg:"" optional:"" name:"number" help:"A person's number, in any common way of writing it, or KIND/ID."`
 	Yes    bool   `help:"Erase. Without it nothing is changed: what would go is counted."`
 	List   bool   `help:"Print the receipts instead."`
-	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
-	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+	place
 }
 
 const (
@@ -52,29 +51,20 @@ type eraser interface {
 
 // Run asks the server that holds the folder, or does it in the folder itself
 // when nobody does.
-func (c *eraseCmd) Run(ctx context.Context, p *process) (err error) {
+func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
-	at := purgeCmd{Config: c.Config, Data: c.Data}
-	server, dir, err := at.reach(p)
-	switch {
-	case err != nil:
-		return err
-	case server != nil:
-		return c.with(ctx, p.stdout, *server)
-	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	cfg, folderPath, err := at.settings(p)
-	if err != nil {
-		return err
-	}
-	f, err := openErasing(ctx, cfg, folderPath, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.db.Close()) }()
-	return c.with(ctx, p.stdout, f)
+	return c.work(p, func(server runInfo) error {
+		return c.with(ctx, p.stdout, server)
+	}, func(cfg *config, settings string, dir *folder) (err error) {
+		f, err := openErasing(ctx, cfg, settings, dir)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.db.Close()) }()
+		return c.with(ctx, p.stdout, f)
+	})
 }
 
 func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
@@ -178,22 +168,11 @@ type eraseFolder struct {
 }
 
 func openErasing(ctx context.Context, cfg *config, settings string, dir *folder) (*eraseFolder, error) {
-	sources, err := cfg.readSources(settings)
+	db, sources, err := dir.open(ctx, cfg, settings)
 	if err != nil {
 		return nil, err
 	}
-	specs := map[string]*understudy.Spec{}
-	for _, src := range sources {
-		specs[src.Name] = src.Spec
-	}
-	path := cfg.Store.DSN
-	if path == "" {
-		path = filepath.Join(dir.path, storeFile)
-	}
-	f := &eraseFolder{sources: sources}
-	if f.db, err = store.Open(ctx, store.Options{Path: path, Specs: specs, Retention: cfg.retention(), Now: time.Now}); err != nil {
-		return nil, err
-	}
+	f := &eraseFolder{db: db, sources: sources}
 	if f.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(dir.path, mediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
 		return nil, errors.Join(err, f.db.Close())
 	}

@@ -20,7 +20,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,11 +166,7 @@ func (h *house) openAccessLog(stderr io.Writer) error {
 // openStore opens the database and lets every source claim its world: a folder
 // filled from one upstream must not answer for another.
 func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*understudy.Spec) error {
-	path := b.cfg.Store.DSN
-	if path == "" {
-		path = filepath.Join(b.dir.path, storeFile)
-	}
-	db, err := store.Open(ctx, store.Options{Path: path, Specs: specs, Limit: int64(b.cfg.Store.Limit), Retention: b.cfg.retention(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
+	db, err := store.Open(ctx, store.Options{Path: b.dir.store(b.cfg), Specs: specs, Limit: int64(b.cfg.Store.Limit), Retention: b.cfg.retention(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err
 	}

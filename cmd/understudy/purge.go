@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +26,7 @@ import (
 type purgeCmd struct {
 	Source string `arg:"" help:"A configured source."`
 	What   string `arg:"" name:"key-or-record" help:"A path with its query as a program asks for it, or KIND/ID."`
-	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
-	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+	place
 }
 
 // purgeWait bounds a purge in a running server.
@@ -46,85 +43,25 @@ func (c *purgeCmd) Help() string {
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 	wanted := diagnostics.Purge{Source: c.Source, What: c.What}
 	var done diagnostics.Purged
-	server, dir, err := c.reach(p)
-	switch {
-	case err != nil:
-		return err
-	case server != nil:
+	err := c.work(p, func(server runInfo) (err error) {
 		done, err = server.purge(ctx, wanted)
-	default:
-		done, err = c.offline(ctx, p, dir, wanted)
-		err = errors.Join(err, dir.close())
-	}
+		return err
+	}, func(cfg *config, settings string, dir *folder) error {
+		sources, err := cfg.readSources(settings)
+		if err != nil {
+			return err
+		}
+		a, err := aimAt(sources, wanted)
+		if err != nil {
+			return usageError{err}
+		}
+		done, err = purgeFolder(ctx, cfg, dir, a)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return printPurged(p.stdout, c.What, done)
-}
-
-// reach is the server that holds the data folder or, when nobody does, the
-// folder, which the caller closes.
-func (c *purgeCmd) reach(p *process) (server *runInfo, dir *folder, err error) {
-	data := c.Data
-	if data == "" {
-		cfg, _, err := c.settings(p)
-		if err != nil {
-			return nil, nil, err
-		}
-		data = cfg.Data
-	}
-	if _, err := os.Stat(data); err != nil {
-		return nil, nil, fmt.Errorf("data folder: %w; name it with --data", err)
-	}
-	dir, err = openFolder(data, false)
-	var held heldError
-	if errors.As(err, &held) && held.by.Viewer != "" {
-		return &held.by, nil, nil
-	}
-	return nil, dir, err
-}
-
-// offline forgets in a folder no server uses.
-func (c *purgeCmd) offline(ctx context.Context, p *process, dir *folder, wanted diagnostics.Purge) (diagnostics.Purged, error) {
-	cfg, folderPath, err := c.settings(p)
-	if err != nil {
-		return diagnostics.Purged{}, err
-	}
-	sources, err := cfg.readSources(folderPath)
-	if err != nil {
-		return diagnostics.Purged{}, err
-	}
-	a, err := aimAt(sources, wanted)
-	if err != nil {
-		return diagnostics.Purged{}, usageError{err}
-	}
-	return purgeFolder(ctx, cfg, dir, a)
-}
-
-// settings are those of the server that uses the folder: a demo's folder says
-// so itself.
-func (c *purgeCmd) settings(p *process) (cfg *config, folder string, err error) {
-	if c.Config == "" && c.Data != "" {
-		if _, err := os.Stat(filepath.Join(c.Data, demoFile)); err == nil {
-			cfg, err = parseConfig(demoSettings, p.env)
-			if err == nil {
-				cfg.Data = c.Data
-			}
-			return cfg, "", err
-		}
-	}
-	path := c.Config
-	if path == "" {
-		path = "understudy.yml"
-	}
-	cfg, err = readConfig(path, p.env)
-	if err != nil {
-		return nil, "", err
-	}
-	if c.Data != "" {
-		cfg.Data = c.Data
-	}
-	return cfg, filepath.Dir(path), nil
 }
 
 func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
@@ -235,10 +172,7 @@ func (h *house) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pur
 
 // purgeFolder forgets in a folder no server uses.
 func purgeFolder(ctx context.Context, cfg *config, dir *folder, a aim) (done diagnostics.Purged, err error) {
-	path := cfg.Store.DSN
-	if path == "" {
-		path = filepath.Join(dir.path, storeFile)
-	}
+	path := dir.store(cfg)
 	if _, err := os.Stat(path); err != nil {
 		return done, nil // nothing was ever held
 	}
@@ -277,35 +211,4 @@ func (r runInfo) purge(ctx context.Context, p diagnostics.Purge) (done diagnosti
 		return done, err
 	}
 	return done, r.ask(ctx, http.MethodPost, "/-/purge", body, &done)
-}
-
-// ask sends one request to the running server and reads its answer. What the
-// server says was the caller's mistake is a usageError.
-func (r runInfo) ask(ctx context.Context, method, path string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, r.Viewer+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+r.Token)
-	req.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("the server with viewer %s (process %d) does not answer: %w", r.Viewer, r.PID, err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
-	var failure struct {
-		Error string `json:"error"`
-	}
-	if err != nil || json.Unmarshal(data, &failure) != nil {
-		return fmt.Errorf("the server with viewer %s answered %s and nothing that can be read", r.Viewer, resp.Status)
-	}
-	switch {
-	case resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound:
-		return usageError{errors.New(failure.Error)}
-	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("the server with viewer %s answered %s: %s", r.Viewer, resp.Status, failure.Error)
-	}
-	return json.Unmarshal(data, into)
 }

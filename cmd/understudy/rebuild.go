@@ -61,10 +61,7 @@ func (h *house) index(ctx context.Context, anew bool) (diagnostics.Indexed, erro
 	return h.indexSoon(ctx)
 }
 
-type storeRebuildCmd struct {
-	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
-	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
-}
+type storeRebuildCmd struct{ place }
 
 // rebuildEvery is how often a running server is asked how far it is.
 const rebuildEvery = 500 * time.Millisecond
@@ -77,35 +74,22 @@ func (c *storeRebuildCmd) Help() string {
 // Run asks the server that holds the folder, or does it in the folder itself
 // when nobody does.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
-	at := purgeCmd{Config: c.Config, Data: c.Data}
 	bar := newBuildBar(p.stdout)
-	server, dir, err := at.reach(p)
-	switch {
-	case err != nil:
-		return err
-	case server != nil:
+	return c.work(p, func(server runInfo) error {
 		return server.rebuild(ctx, bar)
-	}
-	return errors.Join(c.alone(ctx, p, &at, dir, bar), dir.close())
-}
-
-// alone rebuilds in a folder no server uses.
-func (c *storeRebuildCmd) alone(ctx context.Context, p *process, at *purgeCmd, dir *folder, bar *buildBar) (err error) {
-	cfg, folderPath, err := at.settings(p)
-	if err != nil {
-		return err
-	}
-	f, err := openErasing(ctx, cfg, folderPath, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.db.Close()) }()
-	var all int64
-	err = f.db.Rebuild(ctx, func(done, total int64) {
-		all = total
-		bar.at(diagnostics.Indexed{Done: done, Total: total})
+	}, func(cfg *config, settings string, dir *folder) (err error) {
+		db, _, err := dir.open(ctx, cfg, settings)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		var all int64
+		err = db.Rebuild(ctx, func(done, total int64) {
+			all = total
+			bar.at(diagnostics.Indexed{Done: done, Total: total})
+		})
+		return bar.end(all, err)
 	})
-	return bar.end(all, err)
 }
 
 // rebuild has the running server do it.

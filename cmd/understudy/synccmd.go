@@ -21,10 +21,9 @@ import (
 )
 
 type syncCmd struct {
-	What   string `arg:"" name:"source/kind" help:"A configured source and one of its kinds."`
-	End    bool   `help:"Keep it up no longer; what is held stays."`
-	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml); a demo's folder needs none."`
-	Data   string `placeholder:"DIR" help:"Data folder (default: what the settings say)."`
+	What string `arg:"" name:"source/kind" help:"A configured source and one of its kinds."`
+	End  bool   `help:"Keep it up no longer; what is held stays."`
+	place
 }
 
 const (
@@ -49,35 +48,29 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
 	o := walk.Order{Source: source, Kind: kind, End: c.End}
-	settings := purgeCmd{Config: c.Config, Data: c.Data}
-	data := c.Data
-	if data == "" {
-		cfg, _, err := settings.settings(p)
-		if err != nil {
-			return err
-		}
-		data = cfg.Data
+	data, err := c.data(p)
+	if err != nil {
+		return err
 	}
 	if _, err := os.Stat(data); err != nil && c.Data != "" && c.Config == "" {
 		return fmt.Errorf("data folder: %w; name it with --data", err)
 	}
-	dir, err := openFolder(data, false)
-	var held heldError
+	server, dir, err := hold(data) // a folder that is not there yet is made
 	switch {
-	case errors.As(err, &held) && held.by.Viewer != "":
-		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) { return held.by.sync(ctx, o, first) })
 	case err != nil:
 		return err
+	case server != nil:
+		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) { return server.sync(ctx, o, first) })
 	}
-	return errors.Join(c.alone(ctx, p, &settings, dir, o), dir.close())
+	return errors.Join(c.alone(ctx, p, dir, o), dir.close())
 }
 
 // alone walks in a folder no server uses.
-func (c *syncCmd) alone(ctx context.Context, p *process, settings *purgeCmd, dir *folder, o walk.Order) error {
+func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o walk.Order) error {
 	if _, err := os.Stat(filepath.Join(dir.path, demoFile)); err == nil {
 		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.path, dir.path)
 	}
-	cfg, folderPath, err := settings.settings(p)
+	cfg, folderPath, err := c.settings(p)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,62 @@
+// Place: the server is asked when one holds the folder, else the folder is held
+// while the work is done, and given back.
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPlace(t *testing.T) {
+	base := t.TempDir()
+	data, file := filepath.Join(base, "data"), filepath.Join(base, "understudy.yml")
+	if err := os.WriteFile(file, []byte("data: "+data+"\nsources: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	never := func(runInfo) error { t.Error("a server is asked"); return nil }
+	alone := func(*config, string, *folder) error { t.Error("the folder is worked in"); return nil }
+	p := &process{env: noEnv}
+	for _, c := range []place{{Config: file}, {Config: file, Data: data}} {
+		if err := c.work(p, never, alone); err == nil || !strings.Contains(err.Error(), "name it with --data") {
+			t.Errorf("no folder: %v", err)
+		}
+	}
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, mine := place{Config: file}, errors.New("mine")
+	for range 2 { // the second time shows that the first gave it back
+		err := c.work(p, never, func(cfg *config, settings string, dir *folder) error {
+			if cfg.Data != data || settings != base || dir.store(cfg) != filepath.Join(data, storeFile) {
+				t.Errorf("%s, %s, %s", cfg.Data, settings, dir.store(cfg))
+			}
+			if err := c.work(p, never, alone); err == nil || !strings.Contains(err.Error(), "is held by another server") {
+				t.Errorf("a folder that is held by nobody who can be asked: %v", err)
+			}
+			return mine
+		})
+		if !errors.Is(err, mine) {
+			t.Errorf("%v", err)
+		}
+	}
+	dir, err := openFolder(data, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.announce("http://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	err = c.work(p, func(server runInfo) error {
+		if server.Viewer != "http://127.0.0.1:1" || server.Token != dir.token {
+			t.Errorf("%+v", server)
+		}
+		return mine
+	}, alone)
+	if err = errors.Join(dir.close(), err); !errors.Is(err, mine) {
+		t.Error(err)
+	}
+}
