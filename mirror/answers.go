@@ -3,6 +3,8 @@
 package mirror
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -167,4 +169,28 @@ func (w *wrote) note(now time.Time, id string) {
 	} else {
 		w.many = true
 	}
+}
+
+// recallWrite finds out, once for a kind, whether something was written before the
+// start that no newest page has shown: then it is as if it were written now.
+func (m *Mirror) recallWrite(ctx context.Context, k *kind) error {
+	if k.written == 0 || k.recalled.Load() {
+		return nil
+	}
+	shown := false
+	for key, p := range k.source.polls() {
+		if p.kind != k {
+			continue
+		}
+		page, err := m.store.Page(ctx, key)
+		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+			return err
+		}
+		shown = shown || err == nil && page.Generation >= k.written
+	}
+	if !shown {
+		k.wrote.note(m.now(), "")
+	}
+	k.recalled.Store(true)
+	return nil
 }

@@ -180,6 +180,9 @@ func (m *Mirror) check(l *listing, r *reading) {
 // been seen yet: the newest page is older, or a record it named.
 func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *understudy.Coverage) bool {
 	w := &k.wrote
+	if m.recallWrite(ctx, k) != nil {
+		return true // nobody knows
+	}
 	w.mu.Lock()
 	at, many := w.at, w.many
 	ids := make([]string, 0, len(w.ids))

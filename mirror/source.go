@@ -49,6 +49,10 @@ type kind struct {
 	keeping chan struct{}
 
 	wrote wrote
+	// written is the generation at the start; recalled: it is known whether the
+	// newest page showed what was written before.
+	written  int64
+	recalled atomic.Bool
 
 	mu    sync.Mutex
 	owed  map[string]int64 // the generation of writes the store has not been told of, by id; "" = only lists
@@ -79,6 +83,7 @@ func (m *Mirror) addSource(given Source) error {
 	s.addKind("")
 	for _, k := range given.Spec.Kinds {
 		added := s.addKind(k.Name)
+		added.written = given.Generations[k.Name]
 		added.generation.Store(given.Generations[k.Name])
 		added.known.Store(given.Generations[k.Name])
 		for _, l := range k.Lists {
