@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,6 +31,7 @@ type score struct {
 	All       int64      `json:"all"`
 	Differing int64      `json:"differing,omitempty"`
 	Last      difference `json:"last,omitzero"`
+	Spec      string     `json:"spec,omitempty"` // as it was then (printOf)
 }
 
 // difference is one sample that was not equal. It names fields, parameters and
@@ -96,13 +99,17 @@ func (l *listing) fidelity() Fidelity {
 	return f
 }
 
-// count takes a sample in; a zero difference is none. It reports whether the
-// list turned.
-func (l *listing) count(d difference) (turned bool) {
+// count takes a sample in; a zero difference is none. That a refusal is the same
+// says nothing of records (shows): it does not count among those in a row. It
+// reports whether the list turned.
+func (l *listing) count(d difference, shows bool) (turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dirty = true
 	l.score.All++
+	if d.Field == "" && !shows {
+		return false
+	}
 	if d.Field == "" {
 		l.score.Equal++
 		return l.score.Equal >= Enough && !l.proven.Swap(true)
@@ -206,7 +213,7 @@ func (m *Mirror) recallScores(ctx context.Context) {
 			continue
 		}
 		for list, l := range s.lists {
-			if known, ok := scores[list.Path]; ok {
+			if known, ok := scores[list.Path]; ok && known.Spec == printOf(s.Spec, l.list, s.Spec.Kind(l.kind.name)) {
 				l.mu.Lock()
 				l.score = known
 				l.proven.Store(known.Equal >= Enough)
@@ -225,6 +232,7 @@ func (m *Mirror) keepScores(ctx context.Context) {
 			l.mu.Lock()
 			dirty = dirty || l.dirty
 			if l.dirty = false; l.score.All > 0 {
+				l.score.Spec = printOf(s.Spec, l.list, s.Spec.Kind(l.kind.name))
 				scores[list.Path] = l.score
 			}
 			l.mu.Unlock()
@@ -245,4 +253,22 @@ func (m *Mirror) keepScores(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// printOf says in a few characters all of a spec by which a list is made from
+// records: what was found out by another spec is not known of this one.
+func printOf(s *understudy.Spec, list *understudy.List, k *understudy.Kind) string {
+	h := fnv.New64a()
+	p, e := s.PagingOf(list), &s.Errors
+	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.Only, list.Rows)
+	for _, f := range list.Filters {
+		fmt.Fprintf(h, " %q %q %q %q %v %v %d %d", f.Name, f.Field, f.Op, f.Type, f.Whole, f.Open, f.Back, f.Longest)
+	}
+	fmt.Fprintf(h, " %q %q %q %q %d %d %q %d %q %q %q", p.Style, p.Next, p.Cursor, p.Size, p.Default, p.Max, p.Page, p.First, p.Tokens, p.Answer, p.Token)
+	fmt.Fprintf(h, " %q %q %v %v %v %v %v", e.ContentType, e.Template, e.Codes, e.Messages, s.Odd, s.Shown, s.Vars)
+	fmt.Fprintf(h, " %q %q %q %q %q %v", k.ID, k.Prefixes, k.Clock, k.Order, k.Parent, k.Forgets)
+	for _, f := range k.Fields {
+		fmt.Fprintf(h, " %q %q %q", f.Name, f.Type, f.Link)
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
 }

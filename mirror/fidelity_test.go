@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/upstream"
 )
 
 // ofCalls are the figures of the first list of calls.
@@ -143,9 +144,10 @@ func TestWhatMovedIsNoDifference(t *testing.T) {
 		if f := s.ofCalls(t); f.All != 1 {
 			t.Errorf("%+v", f)
 		}
-		// A refusal is: upstream's own and ours are the same.
+		// A refusal is, upstream's own and ours are the same, and it says nothing of
+		// records: it is none of those in a row.
 		a := s.fresh(t, s.target(t, "Calls.json", "StartTime=never"))
-		if f := s.ofCalls(t); a.Page.Status != 400 || f.Equal != 2 {
+		if f := s.ofCalls(t); a.Page.Status != 400 || f.All != 2 || f.Equal != 1 {
 			t.Errorf("a refusal: %d, %+v", a.Page.Status, f)
 		}
 	})
@@ -187,6 +189,34 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	})
+}
+
+// What was found out by another spec is not known of this one.
+func TestScoresAreOfOneSpec(t *testing.T) {
+	for name, change := range map[string]func(*understudy.Spec){
+		"another answer": func(s *understudy.Spec) { s.Paging.Answer = strings.Replace(s.Paging.Answer, "{start}", "0", 1) },
+		"a filter":       func(s *understudy.Spec) { s.Kind("calls").Lists[0].Filters[0].Op = "contains" },
+		"an oddity":      func(s *understudy.Spec) { s.Odd.Above = understudy.OddRefused },
+		"":               func(s *understudy.Spec) { s.Title, s.Kind("calls").Title = "T", "C" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, c := covered(t, 3)
+				s.samples(t, c, 20)
+				s.stop()
+				spec, err := upstream.BuiltIn("twilio")
+				if err != nil {
+					t.Fatal(err)
+				}
+				change(spec)
+				s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory})
+				synctest.Wait()
+				if f := s.ofCalls(t); (f.All == 20) != (name == "") {
+					t.Errorf("%+v", f)
+				}
+			})
+		})
+	}
 }
 
 func TestAnswersArePinnedWhileRunning(t *testing.T) {

@@ -96,7 +96,7 @@ func (m *Mirror) measure(s sample) {
 		d.At = m.now()
 		m.doubt(s, told, gone)
 	}
-	if !l.count(d) {
+	if !l.count(d, s.page.Status == 200) {
 		return
 	}
 	if l.first() {
