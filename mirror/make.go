@@ -123,6 +123,7 @@ type shared struct {
 	key        understudy.Key
 	generation int64
 	changes    int64
+	most       time.Duration // it may take: who has more patience has one of its own
 }
 
 type makingOf struct {
@@ -136,7 +137,7 @@ func (m *Mirror) makeOnce(ctx context.Context, p *plan) (*made, error) {
 	if p.wish != nil {
 		return m.make(p)
 	}
-	name := shared{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load()}
+	name := shared{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most}
 	m.makings.Lock()
 	one, joined := m.makings.running[name]
 	if !joined {

@@ -50,6 +50,32 @@ func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// Who waits longer, because upstream has failed, does not end with who still can
+// ask it.
+func TestPatienceIsNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowSeek{takes: 3 * time.Second}
+		s, _ := covered(t, 7, pinned(AnswersRecords), over(func(st Store) Store {
+			slow.Store, slow.records = st, st.(compose.Store)
+			return slow
+		}))
+		s.script(func() {
+			s.world.fail = func(int, understudy.Fetch) error {
+				return &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
+			}
+		})
+		target := s.target(t, "Calls.json", "Status=completed")
+		var wg sync.WaitGroup
+		for _, late := range []time.Duration{0, 1500 * time.Millisecond} { // the second looks while the first has failed
+			wg.Go(func() {
+				time.Sleep(late)
+				want(t, s.get(t, target), understudy.Composed, "composed: upstream 503")
+			})
+		}
+		wg.Wait()
+	})
+}
+
 // slowSeek is a store that takes its time.
 type slowSeek struct {
 	Store
