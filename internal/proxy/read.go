@@ -56,6 +56,9 @@ func (v *visit) asOf(ask *understudy.Ask) (err error) {
 	if !said {
 		return nil
 	}
+	if len(v.target.Own.Without(func(p understudy.Param) bool { return p.Name != understudy.OwnAsOf })) > 1 {
+		return ownError(understudy.OwnAsOf, "it is given twice")
+	}
 	if ask.AsOf, err = understudy.ParseInstant(text); err != nil {
 		return fmt.Errorf("proxy: %s: %w", understudy.OwnAsOf, err)
 	}

@@ -42,6 +42,7 @@ func TestWishesOfARequest(t *testing.T) {
 		{"understudy.since=99999999999999999999", demo, 400, "understudy.since"},
 		{"understudy.since=1", masked, 403, "may not see"},
 		{"understudy.order=asc&understudy.order=asc", demo, 400, "given twice"},
+		{"understudy.as_of=2026-01-01&understudy.as_of=2026-02-01", demo, 400, "understudy.as_of: it is given twice"},
 		{"understudy.order=asc&understudy.as_of=2026-01-01", demo, 400, "cannot be combined with understudy.as_of"},
 		{"understudy.q=(", demo, 400, "character 1"},
 	} {
