@@ -243,7 +243,7 @@ func (p *plan) shapes() []string {
 }
 
 // print says in a few characters how a kind is walked: of whom, by which lists
-// and filters, and by which clock.
+// and filters, from page to page, and by which clock.
 func (p *plan) print() string {
 	h := fnv.New64a()
 	k := p.kind
@@ -253,6 +253,8 @@ func (p *plan) print() string {
 	}
 	for i, l := range p.lists {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
+		way := p.source.Spec.PagingOf(l) // one that led nowhere ended every walk after a page
+		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
 		if slices.ContainsFunc(variables(l.Path), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}

@@ -121,6 +121,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"a shape":  func(w *world) { w.spec.Kind("letters").Lists[0].Shape = "others" },
 		"a filter": func(w *world) { x := w.spec.Kind("letters").Lists[0]; x.Filters[len(x.Filters)-1].Whole = true },
+		"the way":  func(w *world) { w.spec.Paging.Next = "further" },
 		"the user": func(w *world) { w.src = &understudy.Source{Name: "post", Spec: w.spec, User: "you"} },
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
