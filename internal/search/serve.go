@@ -168,22 +168,49 @@ func readAsk(r *http.Request) (a understudy.SearchAsk, form string, err error) {
 	return a, form, nil
 }
 
-// accepted is the form an Accept header names first among those there are.
+// accepted is the form an Accept header weighs most among those there are (RFC
+// 9110, 12.5.1), of equal ones the first.
 func accepted(accept []string) string {
+	best, most := formJSON, 0.0
 	for _, field := range accept {
 		for part := range strings.SplitSeq(field, ",") {
-			name, _, _ := strings.Cut(part, ";")
-			switch strings.ToLower(strings.TrimSpace(name)) {
-			case "application/json", "*/*", "application/*", "text/html":
-				return formJSON
-			case "application/x-ndjson", "application/jsonl", "application/jsonlines":
-				return formLines
-			case "application/xml", "text/xml":
-				return formXML
+			name, params, _ := strings.Cut(part, ";")
+			if form := formOf(strings.ToLower(strings.TrimSpace(name))); form != "" {
+				if w := weight(params); w > most {
+					best, most = form, w
+				}
 			}
 		}
 	}
-	return formJSON
+	return best
+}
+
+// formOf is the form of a media type, "" when there is none.
+func formOf(media string) string {
+	switch media {
+	case "application/json", "*/*", "application/*", "text/html":
+		return formJSON
+	case "application/x-ndjson", "application/jsonl", "application/jsonlines":
+		return formLines
+	case "application/xml", "text/xml":
+		return formXML
+	}
+	return ""
+}
+
+// weight is the q among the parameters of a media type: 1 when there is none, 0
+// when it cannot be read.
+func weight(params string) float64 {
+	for p := range strings.SplitSeq(params, ";") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(name, "q") {
+			w, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0
+			}
+			return w
+		}
+	}
+	return 1
 }
 
 // who is the caller: a person, or who bears the token.

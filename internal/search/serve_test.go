@@ -338,3 +338,15 @@ func TestTextOfOneKind(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAccepted(t *testing.T) {
+	for accept, want := range map[string]string{
+		"": formJSON, "*/*": formJSON, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": formJSON, "application/xml": formXML,
+		"application/xml;q=0.1, application/json": formJSON, "application/json;q=0.5,application/x-ndjson": formLines, "text/xml; charset=utf-8; q=0.7, */*; Q=0.2": formXML,
+		"application/xml;q=0": formJSON, "application/xml;q=x": formJSON, "image/png": formJSON, "text/xml, application/json": formXML,
+	} {
+		if got := accepted([]string{accept}); got != want {
+			t.Errorf("%q: %s, want %s", accept, got, want)
+		}
+	}
+}

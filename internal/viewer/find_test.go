@@ -349,7 +349,7 @@ func (w windowed) Find(ctx context.Context, c understudy.Caller, ask understudy.
 func TestMistakesArePointedAt(t *testing.T) {
 	h := open(t, searched(t))
 	status, page, _ := h.get("/search?q="+url.QueryEscape(`late (lost <b>`), all)
-	if status != 400 || !strings.Contains(page, `<mark>`) || !strings.Contains(page, `aria-describedby="wrong help"`) || !strings.Contains(page, `aria-invalid="true"`) || strings.Contains(page, "<b>`") || !strings.Contains(page, "&lt;b&gt;") {
+	if status != 400 || !strings.Contains(page, `<mark>`) || !strings.Contains(page, `aria-describedby="wrong"`) || !strings.Contains(page, `aria-invalid="true"`) || strings.Contains(page, "<b>`") || !strings.Contains(page, "&lt;b&gt;") {
 		t.Errorf("%d %s", status, regexp.MustCompile(`(?s)<main.*</main>`).FindString(page))
 	}
 	wellFormed(t, "mistake", page)

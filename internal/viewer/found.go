@@ -196,7 +196,10 @@ type snippet struct {
 }
 
 // pointer is the place of a mistake in what was asked.
-type pointer struct{ Before, At, After, Why string }
+type pointer struct {
+	Before, At, After, Why string
+	kind                   error
+}
 
 func syntaxOf(err error) *understudy.SyntaxError {
 	var wrong *understudy.SyntaxError
@@ -216,7 +219,7 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 	for end < len(e.Text) && !utf8.RuneStart(e.Text[end]) {
 		end++
 	}
-	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: upperFirst(strings.TrimSuffix(e.Why, ".")) + "."}
+	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: upperFirst(strings.TrimSuffix(e.Why, ".")) + ".", kind: e.Kind}
 }
 
 // find searches for the page; wrong is a mistake in the query, which the page

@@ -53,3 +53,13 @@ func TestMistakesInABox(t *testing.T) {
 		}
 	}
 }
+
+// What a role may not ask for has the status of that, not of a mistake.
+func TestRefusedSearch(t *testing.T) {
+	h := open(t, searched(t))
+	for text, want := range map[string]int{"body:late": 403, "late body:x (": 400, "stauts:x": 400, "late": 200} {
+		if status, body, _ := h.get("/search?q="+url.QueryEscape(text), as{token: "supporttoken"}); status != want {
+			t.Errorf("%s: %d %s", text, status, clip(body))
+		}
+	}
+}

@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -93,6 +94,9 @@ func (v *Viewer) saveSearch(q *visit) error {
 	if err := v.Shelf.Save(q.ctx, q.caller, one); err != nil {
 		if wrong := syntaxOf(err); wrong != nil {
 			return &problem{Title: "This search cannot be kept", Hint: upperFirst(wrong.Why), Wrong: pointAt(wrong), kind: wrong.Kind}
+		}
+		if errors.Is(err, understudy.ErrInvalid) {
+			return &problem{Title: "This search cannot be kept", Hint: sentence(err), Href: s.address(""), Link: "Back to the search", kind: understudy.ErrInvalid}
 		}
 		return err
 	}

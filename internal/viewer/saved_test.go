@@ -32,6 +32,9 @@ func TestSavedSearches(t *testing.T) {
 			t.Errorf("%q: %d", form, status)
 		}
 	}
+	if status, body, _ := h.do("POST", "/search/save", "q=a&name=..", all); status != 400 || !strings.Contains(body, "This search cannot be kept") || href(body, "Back to the search") != "/search?q=a" {
+		t.Errorf("a name that cannot be: %d %s", status, body)
+	}
 	foreign := as{token: "alltoken", headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
 	for _, path := range []string{"/search/save", "/search/forget"} {
 		if status, _, _ := h.do("POST", path, save, foreign); status != 403 {

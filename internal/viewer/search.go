@@ -92,7 +92,7 @@ func (v *Viewer) search(q *visit) error {
 		}
 	}
 	if p.Wrong != nil {
-		status = http.StatusBadRequest
+		status = statusOf(p.Wrong.kind)
 	}
 	return q.render(status, "search", title, p)
 }
