@@ -42,9 +42,16 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 		case room >= leastWhat:
 			fmt.Fprintln(out, name+padded(r.id, id)+"  "+fitted(r.what, room))
 		default:
-			fmt.Fprintln(out, fitted(name+r.id, width))
-			if r.what != "" {
-				fmt.Fprintln(out, indent+fitted(r.what, width-len(indent)))
+			lines := []string{name + r.id, r.what}
+			if columnsOf(lines[0]) > width { // an id that is cut short is none
+				lines = []string{strings.TrimRight(name, " "), r.id, r.what}
+			}
+			before := ""
+			for _, line := range lines {
+				if line != "" {
+					fmt.Fprintln(out, before+fitted(line, width-len(before)))
+				}
+				before = indent
 			}
 		}
 	}

@@ -45,8 +45,13 @@ func TestRowsFit(t *testing.T) {
 				t.Errorf("%d columns in %d: %q", n, width, line)
 			}
 		}
-		if want := 3; width > 0 && width < 144 && len(lines) != want || (width == 0 || width >= 200) && len(lines) != 2 {
-			t.Errorf("%d lines in %d columns:\n%s", len(lines), width, out.String())
+		if want := map[int]int{0: 2, 1: 5, 40: 5, 80: 4, 120: 3, 132: 3, 200: 2}[width]; len(lines) != want {
+			t.Errorf("%d lines in %d columns, want %d:\n%s", len(lines), width, want, out.String())
+		}
+		for _, r := range rows {
+			if width >= 80 && !strings.Contains(out.String(), r.id) {
+				t.Errorf("in %d columns %s is cut:\n%s", width, r.id, out.String())
+			}
 		}
 		if strings.Count(out.String(), bold) != strings.Count(out.String(), plain) {
 			t.Errorf("in %d columns bold does not end: %q", width, out.String())
