@@ -27,7 +27,7 @@ type searchCmd struct {
 	Source string   `help:"Only this source."`
 	Kind   []string `help:"Only this kind (repeatable)."`
 	Sort   string   `placeholder:"ORDER" help:"newest (default), oldest, rank, or a field; -FIELD for the largest first."`
-	Limit  int      `default:"50" help:"Hits at most (default 50)."`
+	Limit  *int     `placeholder:"N" help:"Hits at most (default 50)."`
 	Facets bool     `help:"Count the matches by kind, status and day, too."`
 	JSON   bool     `name:"json" help:"A line of JSON for each hit, also on a terminal."`
 	Export string   `placeholder:"FORM" help:"Every match, as jsonl or xml (a search engine's update document)."`
@@ -64,21 +64,8 @@ type searching struct {
 // Run does what the flags ask for.
 func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	query := strings.Join(c.Query, " ")
-	actions := 0
-	for _, set := range []bool{c.Export != "", c.Save != "", c.Saved, c.Forget != ""} {
-		if set {
-			actions++
-		}
-	}
-	switch {
-	case actions > 1:
-		return usageError{errors.New("--export, --save, --saved and --forget go one at a time")}
-	case c.Export != "" && c.Export != "jsonl" && c.Export != "xml":
-		return usageError{fmt.Errorf("--export %q: write jsonl or xml", clip(c.Export))}
-	case c.Limit < 1:
-		return usageError{fmt.Errorf("--limit %d: write a number from 1", c.Limit)}
-	case c.Open != "" && query != "":
-		return usageError{errors.New("--open has a query already; leave yours out")}
+	if err := c.check(query); err != nil {
+		return usageError{err}
 	}
 	s, err := c.server(ctx, p)
 	if err != nil {
@@ -117,6 +104,38 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	}
 	return s.pointed(c.find(ctx, s, values, p), values.Get("q"))
 }
+
+// check refuses flags that do not go together: none is left unheard.
+func (c *searchCmd) check(query string) error {
+	acts := 0
+	for _, set := range []bool{c.Export != "", c.Save != "", c.Saved, c.Forget != ""} {
+		if set {
+			acts++
+		}
+	}
+	asks := c.Sort != "" || c.Source != "" || len(c.Kind) > 0
+	shows := c.Limit != nil || c.Facets || c.JSON
+	switch {
+	case acts > 1:
+		return errors.New("--export, --save, --saved and --forget go one at a time")
+	case c.Export != "" && c.Export != "jsonl" && c.Export != "xml":
+		return fmt.Errorf("--export %q: write jsonl or xml", clip(c.Export))
+	case c.Limit != nil && *c.Limit < 1:
+		return fmt.Errorf("--limit %d: write a number from 1", *c.Limit)
+	case c.Open != "" && (query != "" || asks):
+		return errors.New("--open has a query, kinds and an order already; leave yours out")
+	case (c.Saved || c.Forget != "") && (query != "" || c.Open != "" || asks || shows), c.Save != "" && (c.Open != "" || shows):
+		return errors.New("--saved and --forget stand alone, --save beside a query, --kind, --source, --sort and --shared; leave the rest out")
+	case c.Export != "" && shows:
+		return errors.New("--export gives every match, and nothing else; leave --limit, --facets and --json out")
+	case c.Shared && c.Save == "":
+		return errors.New("--shared goes with --save NAME")
+	}
+	return nil
+}
+
+// usualHits is how many hits are shown when nobody says how many.
+const usualHits = 50
 
 // server says where to ask, and as whom.
 func (c *searchCmd) server(ctx context.Context, p *process) (*searching, error) {
@@ -184,7 +203,11 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 	if c.Facets {
 		values.Set("facets", "true")
 	}
-	for left := c.Limit; ; {
+	most := usualHits
+	if c.Limit != nil {
+		most = *c.Limit
+	}
+	for left := most; ; {
 		values.Set("limit", strconv.Itoa(min(left, mostHits)))
 		var a findings
 		if err := s.ask(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil, &a); err != nil {
@@ -210,7 +233,7 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 		left -= len(a.Hits)
 		if a.Next == "" || left <= 0 {
 			if a.Next != "" {
-				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows them, --export jsonl gives all\n", min(c.Limit, math.MaxInt/10)*10)
+				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows them, --export jsonl gives all\n", min(most, math.MaxInt/10)*10)
 			}
 			return nil
 		}
