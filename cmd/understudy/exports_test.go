@@ -152,38 +152,35 @@ const (
 
 func TestExportsOverAReading(t *testing.T) {
 	e := openExporting(t)
-	faces := map[string]string{"/-/search?format=jsonl&q=kind:messages": brokenSearch, "/search.jsonl?q=kind:messages": brokenViewer}
-	for target, broken := range faces {
-		whole := e.over("reports", target)
+	for target, broken := range map[string]string{"/-/search?format=jsonl&q=kind:messages": brokenSearch, "/search.jsonl?q=kind:messages": brokenViewer} {
+		whole := e.over("reports", target, "newest: 30s", "newest: 20s")
 		if n := strings.Count(whole, "\n"); n != 300 || strings.Contains(whole, broken) {
 			t.Fatalf("%s: %d lines", target, n)
 		}
-		for name, change := range map[string][]string{
-			"another setting":   {"newest: 30s", "newest: 20s"},
-			"another's role":    {"price: hide", "price: see", "role: clerk}\nsources", "role: support}\nsources"},
-			"a role more":       {"  support:", "  third: {twilio: {calls: see}}\n  support:"},
-			"a credential more": {"  - {name: desk", "  - {name: late, source: twilio, user: late, secret: \"file:three\", role: all}\n  - {name: desk"},
-			"one less":          {"  - {name: desk, source: twilio, user: desk, secret: \"file:two\", role: clerk}\n", ""},
-			"the limits":        {"role: clerk}\nsources", "role: clerk, exports: 1}\nsearch: {exports: 1}\nsources"},
-		} {
+		goesOn := func(name string, change ...string) {
+			t.Helper()
 			if got := e.over("reports", target, change...); got != whole {
 				t.Errorf("%s, %s: %d lines of %d, the end %q", target, name, strings.Count(got, "\n"), strings.Count(whole, "\n"), tail(got))
 			}
 		}
-		for name, change := range map[string][]string{
-			"another role":   {"role: support}", "role: clerk}"},
-			"a wider role":   {"role: support}", "role: all}"},
-			"a field hidden": {"phone: last4}", "phone: last4, body: hide}"},
-			"row rules":      {"phone: last4}}", "phone: last4, rows: {messages: {age: 30d}}}}"},
-			"gone":           {"  - {name: reports, source: twilio, user: reports, secret: \"file:one\", role: support}\n", ""},
-			"another secret": {"file:one", "file:won"},
-			"an end":         {"role: support}", "role: support, expires: 2099-01-01}"},
-		} {
+		ends := func(name string, change ...string) {
+			t.Helper()
 			got := e.over("reports", target, change...)
 			if n := strings.Count(got, "\n"); n >= 300 || n < 2 || !strings.Contains(tail(got), strings.TrimSpace(broken)) {
 				t.Errorf("%s, %s: %d lines, the end %q", target, name, n, tail(got))
 			}
 		}
+		ends("another role", "role: support}", "role: clerk}")
+		goesOn("what is others'", "price: hide", "price: see", "role: clerk}\nsources", "role: support, exports: 1}\nsearch: {exports: 1}\nsources",
+			"  support:", "  third: {twilio: {calls: see}}\n  support:", "name: desk", "name: late")
+		if broken == brokenViewer {
+			continue
+		}
+		ends("a wider role", "role: support}", "role: all}")
+		ends("a field hidden", "phone: last4}", "phone: last4, body: hide}")
+		ends("row rules", "phone: last4}}", "phone: last4, rows: {messages: {age: 30d}}}}")
+		ends("gone", "  - {name: reports, source: twilio, user: reports, secret: \"file:one\", role: support}\n", "")
+		ends("another secret", "file:one", "file:won")
 	}
 }
 
