@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy"
@@ -36,7 +37,8 @@ func (db *DB) blocks(c *conn) *opened {
 const maxOpened = 64
 
 var (
-	selectBlock      = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number = ?"}
+	selectBlock      = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape, b.number, NULL FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
+	selectBlockMade  = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
 	selectDictionary = &statement{head: "SELECT body FROM dictionary WHERE number = ?"}
 )
 
@@ -110,37 +112,61 @@ func (e *entry) complete(base *entry) error {
 }
 
 func (o *opened) open(number int64) (*block, error) {
-	b, packed, count, size, err := o.packed(number)
+	all, err := o.packed(selectBlock, number)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := o.db.packer.unpack(nil, packed, b.dictionary, size)
+	p := &all[0]
+	raw, err := o.db.packer.unpack(nil, p.body, p.dictionary, p.size)
 	if err != nil {
 		return nil, damaged("block %d: %w", number, err)
 	}
-	if err := b.take(raw, count, o.db.parentField(b.shape)); err != nil {
+	if err := p.take(raw, p.count, o.db.parentField(p.shape)); err != nil {
 		return nil, damaged("block %d: %w", number, err)
 	}
+	b := p.block
 	return &b, nil
 }
 
-// packed is a block as it lies in the file; its dictionary is known.
-func (o *opened) packed(number int64) (b block, body []byte, count, size int, err error) {
-	b.number = number
-	found, err := o.c.one(selectBlock, []driver.Value{number}, func(r []driver.Value) {
-		b.dictionary, count, size, body = r[0].(int64), int(r[1].(int64)), int(r[2].(int64)), r[3].([]byte)
-		b.slot, _ = r[4].(int64)
-		b.shape = r[5].(int64)
-	})
-	if err == nil && !found {
-		err = damaged("block %d %w", number, errMissing)
+// packed is a block as it lies in the file.
+type packed struct {
+	block
+	body        []byte
+	count, size int
+	made        int64 // when, in Unix nanoseconds; 0: that was not asked
+}
+
+// packed reads blocks, no two the same; their dictionaries are known then.
+func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
+	if len(numbers) == 0 {
+		return nil, nil
 	}
-	if err == nil {
-		if lerr := o.db.learn(o.c, b.dictionary); lerr != nil {
-			err = damaged("block %d: %w", number, lerr)
+	args := make([]driver.Value, len(numbers))
+	for i, n := range numbers {
+		args[i] = n
+	}
+	all := make([]packed, 0, len(numbers))
+	err := o.c.query(st, len(args), args, func(r []driver.Value) error {
+		p := packed{count: int(r[1].(int64)), size: int(r[2].(int64)), body: r[3].([]byte)}
+		p.dictionary, p.shape, p.number = r[0].(int64), r[5].(int64), r[6].(int64)
+		p.slot, _ = r[4].(int64)
+		p.made, _ = r[7].(int64)
+		all = append(all, p)
+		return nil
+	})
+	for _, n := range numbers {
+		i := slices.IndexFunc(all, func(p packed) bool { return p.number == n })
+		if err == nil && i < 0 {
+			err = damaged("block %d %w", n, errMissing)
+		}
+		if err != nil {
+			break
+		}
+		if lerr := o.db.learn(o.c, all[i].dictionary); lerr != nil {
+			err = damaged("block %d: %w", n, lerr)
 		}
 	}
-	return b, body, count, size, err
+	return all, err
 }
 
 // take takes the unpacked form apart. Blocks saved before parents were known

@@ -4,6 +4,7 @@ package store
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -58,7 +59,9 @@ func newEncoder(dictionary []byte) (*zstd.Encoder, error) {
 }
 
 func newDecoder(dictionary []byte) (*zstd.Decoder, error) {
-	opts := []zstd.DOption{zstd.WithDecoderConcurrency(2), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true)}
+	// As many at once as unpack for one Seek, and two in any case.
+	at := max(2, min(maxHelpers+1, runtime.GOMAXPROCS(0)))
+	opts := []zstd.DOption{zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true)}
 	if len(dictionary) > 0 {
 		opts = append(opts, zstd.WithDecoderDicts(dictionary))
 	}

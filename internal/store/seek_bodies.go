@@ -2,7 +2,7 @@
 // each in a block of their own, and unpacking it takes longer than finding it:
 // other cores unpack while the connection reads on.
 //
-//	ask:  read the block as it is packed, and queue it
+//	ask:  read the blocks as they are packed, and queue them
 //	next: the body of the record asked for first, unpacked here if nobody has
 //	      begun to
 
@@ -10,6 +10,7 @@ package store
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -44,10 +45,7 @@ type awaited struct {
 
 // unpacking is a block that is being taken apart.
 type unpacking struct {
-	block
-	packed  []byte
-	count   int
-	size    int
+	packed
 	room    []byte
 	users   int         // records that wait for it
 	claimed atomic.Bool // somebody unpacks it, or has
@@ -59,38 +57,40 @@ func (o *opened) bodies() *bodies {
 	return &bodies{o: o, blocks: map[int64]*unpacking{}}
 }
 
-// ask reads a record's block and queues it.
-func (b *bodies) ask(h *heldAt) error {
-	u := b.blocks[h.version/perBlock]
-	if u == nil {
-		var err error
-		if u, err = b.read(h.version / perBlock); err != nil {
-			return err
+// ask reads the blocks of some records and queues them.
+func (b *bodies) ask(some []*heldAt) error {
+	var numbers []int64
+	for _, h := range some {
+		if n := h.version / perBlock; b.blocks[n] == nil && !slices.Contains(numbers, n) {
+			numbers = append(numbers, n)
 		}
 	}
-	u.users++
-	b.waiting = append(b.waiting, awaited{h, u})
+	read, err := b.o.packed(selectBlockMade, numbers...)
+	if err != nil {
+		return err
+	}
+	for i := range read {
+		b.blocks[read[i].number] = &unpacking{packed: read[i]}
+	}
+	for _, h := range some {
+		u := b.blocks[h.version/perBlock]
+		u.users++
+		b.waiting = append(b.waiting, awaited{h, u})
+	}
+	b.retire(len(read))
+	for _, n := range numbers {
+		u := b.blocks[n]
+		u.room, u.done = b.room(u.size), make(chan struct{})
+		b.order = append(b.order, u)
+		b.hand(u)
+	}
 	return nil
 }
 
-// read reads a block as it is packed.
-func (b *bodies) read(number int64) (*unpacking, error) {
-	u := &unpacking{done: make(chan struct{})}
-	var err error
-	if u.block, u.packed, u.count, u.size, err = b.o.packed(number); err != nil {
-		return nil, err
-	}
-	b.retire()
-	u.room = b.room(u.size)
-	b.blocks[number] = u
-	b.order = append(b.order, u)
-	b.hand(u)
-	return u, nil
-}
-
-// retire lets the blocks go that were read first, if nobody waits for them.
-func (b *bodies) retire() {
-	for len(b.order) >= 2*ahead && b.order[0].users == 0 {
+// retire lets blocks go that were read first, if nobody waits for them, where
+// there are many with so many more.
+func (b *bodies) retire(more int) {
+	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
 		b.free = append(b.free, u.room)
 		delete(b.blocks, u.number)
@@ -140,7 +140,7 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	raw, err := b.o.db.packer.unpack(u.room, u.packed, u.dictionary, u.size)
+	raw, err := b.o.db.packer.unpack(u.room, u.body, u.dictionary, u.size)
 	if err == nil {
 		u.room = raw
 		err = u.take(raw, u.count, "")
@@ -160,6 +160,9 @@ func (b *bodies) next() (*heldAt, *entry, error) {
 	<-u.done
 	if u.users--; u.err != nil {
 		return nil, nil, u.err
+	}
+	if one.held.since == 0 {
+		one.held.since = u.made
 	}
 	place := int(version % perBlock)
 	if place >= len(u.entries) || u.entries[place].rest != nil {

@@ -13,11 +13,12 @@ import (
 
 const (
 	// seekFirst is how many records the first part of a Seek gives when nobody says
-	// how many are wanted, seekMost how many any part; seekLook how many spots one
-	// part looks at.
+	// how many are wanted, seekMost how many any part; seekLook how many places one
+	// part looks at, seekFew how many of them one statement looks up.
 	seekFirst = 64
 	seekMost  = 512
 	seekLook  = 2048
+	seekFew   = 16
 )
 
 // Seek hands out records as the question has it, until yield returns false.
@@ -114,8 +115,9 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 		}
 		return err
 	}
-	err = s.each(ctx, c, func(h *heldAt) (bool, error) {
-		err := b.ask(h)
+	want := func() int { return size - len(found) - len(b.waiting) }
+	err = s.each(ctx, c, want, func(some []*heldAt) (bool, error) {
+		err := b.ask(some)
 		for err == nil && len(b.waiting) > 0 && (len(b.waiting) > ahead || len(found)+len(b.waiting) >= size) {
 			err = look()
 		}
@@ -156,14 +158,17 @@ func (s *seeking) prepare(ctx context.Context, c *conn) error {
 // transaction began.
 func (s *seeking) follow(c *conn, before int64) error {
 	now := before
-	if s.last.record != 0 {
+	if s.last.record != 0 || s.below != s.p.q.Below {
 		var at stand
 		// The first look into the file: what is committed from here on is not seen.
 		_, err := c.one(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1}, func(r []driver.Value) { at = standOf(r[0]) })
 		if now = s.db.widened.Load(); err != nil || now == s.widened {
 			return err
 		}
-		if at.at != noPosition {
+		switch {
+		case s.last.record == 0: // nothing was looked at yet but places to pass
+			s.below = s.p.q.Below
+		case at.at != noPosition:
 			s.below = placeOf(at.at, s.last.kind.number)
 		}
 	}
@@ -179,93 +184,150 @@ const unsettled = -1
 var (
 	selectPlaceOf = &statement{head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
 	selectSince   = &statement{head: "SELECT n, count, record, what FROM change WHERE source = ?1 AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
-	selectShown   = &statement{head: "SELECT number, version, seen, state, coalesce(since, 0) FROM place CROSS JOIN held ON number BETWEEN record * ?3 AND record * ?3 + ?3 - 1 WHERE kind = ?1 AND at = ?2 AND state & 12 = 0"}
+	selectShown   = &statement{head: "SELECT at, number, version, seen, state, coalesce(since, 0) FROM place CROSS JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN (", tuple: "?", tail: ")"}
 )
 
-// each hands out the records of the stream that are held, in order, until do
-// returns false or so many were looked at.
-func (s *seeking) each(ctx context.Context, c *conn, do func(h *heldAt) (more bool, err error)) error {
+// each hands out the records of the stream that are held, in order and some at a
+// time, until do returns false or so many were looked at. want is how many may be
+// handed out at once.
+func (s *seeking) each(ctx context.Context, c *conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.stream(c)
 	if err != nil {
 		return err
 	}
-	from := s.p.first(s.below)
-	up := s.p.q.Up
-	for looked := 0; looked < seekLook; looked++ {
-		if err := checkContext(ctx); err != nil {
-			return err
-		}
-		spot, ok, err := stream.seek(from)
+	w := &walking{seeking: s, stream: stream, from: s.p.first(s.below)}
+	for looked := 0; looked < seekLook; {
+		places, err := w.next(ctx, min(want(), seekFew))
 		if err != nil {
 			return err
 		}
-		at := positionOf(spot)
-		if !ok || at < s.p.from || at > s.p.to {
-			s.ended = true
+		if len(places) == 0 {
+			s.ended = w.ended
 			return nil
 		}
-		// All kinds that have a spot at this position, in the order of places.
-		group, next := []*kindPlan(nil), spot
-		for ok && positionOf(next) == at {
-			if k := s.p.byShape[shapeOf(next)]; k != nil && !slices.Contains(group, k) {
-				group = append(group, k)
-			}
-			if from, ok = past(next, up); ok {
-				next, ok, err = stream.seek(from)
-			}
-			if err != nil {
-				return err
-			}
+		looked += len(places)
+		some, err := s.held(c, places)
+		if err != nil {
+			return err
 		}
-		slices.SortFunc(group, func(a, b *kindPlan) int { return inOrder(up)(a.number, b.number) })
-		for _, k := range group {
-			place := placeOf(at, k.number)
-			if s.below != 0 && (place < s.below) == up || place == s.below {
-				continue
-			}
-			h, err := s.held(c, k, at)
-			if err != nil {
-				return err
-			}
-			s.below = place
-			if h == nil {
-				continue
-			}
-			s.last = *h
-			more, err := do(h)
-			if err != nil || !more {
-				return err
-			}
+		if s.below = places[len(places)-1].place; len(some) == 0 {
+			continue
 		}
-		if !ok {
-			s.ended = true
-			return nil
+		s.last = *some[len(some)-1]
+		if more, err := do(some); err != nil || !more {
+			return err
 		}
 	}
 	return nil
 }
 
-// held is the record of a kind at a position in the shape it is told in, nil
-// when none is there.
-func (s *seeking) held(c *conn, k *kindPlan, at int64) (*heldAt, error) {
-	h := &heldAt{kind: k, place: placeOf(at, k.number)}
-	best := len(k.shapes)
-	err := c.query(selectShown, 0, []driver.Value{k.number, at, int64(slots)}, func(r []driver.Value) error {
-		slot := r[0].(int64) % slots
-		if h.record = r[0].(int64) / slots; s.p.since != nil && !s.p.since.has(h.record) {
-			return nil
+// walking goes over the places at which a stream has spots.
+type walking struct {
+	*seeking
+	stream stream
+	from   int64     // the spot to go on at
+	over   []*heldAt // found, and not handed out yet
+	ended  bool      // the stream has nothing more
+}
+
+// next are the next places, n at most; none: that was all, or so many spots of
+// kinds nobody asked for came first that the next part goes on after them.
+func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
+	for passed := 0; len(w.over) < n && !w.ended; passed++ {
+		if err := checkContext(ctx); err != nil {
+			return nil, err
 		}
-		i := slices.IndexFunc(k.shapes, func(s *shapeRow) bool { return s.slot == slot })
-		if i >= 0 && i < best {
-			best = i
-			h.shape, h.version, h.seen, h.state, h.since = k.shapes[i], r[1].(int64), r[2].(int64), r[3].(int64), r[4].(int64)
+		at, err := w.position()
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil || best == len(k.shapes) {
-		return nil, err
+		if passed < seekLook || w.ended {
+			continue
+		}
+		if len(w.over) == 0 {
+			w.below = placeOf(at, 1)
+			if w.p.q.Up {
+				w.below = placeOf(at, 1<<shapeBits-1)
+			}
+		}
+		break
 	}
-	return h, nil
+	n = min(n, len(w.over))
+	places := w.over[:n:n]
+	w.over = w.over[n:]
+	return places, nil
+}
+
+// position adds the places of all kinds asked for that have a spot at the next
+// position.
+func (w *walking) position() (at int64, err error) {
+	up, p := w.p.q.Up, w.p
+	spot, ok, err := w.stream.seek(w.from)
+	at = positionOf(spot)
+	if err != nil || !ok || at < p.from || at > p.to {
+		w.ended = true
+		return at, err
+	}
+	group, next := []*kindPlan(nil), spot
+	for ok && positionOf(next) == at {
+		if k := p.byShape[shapeOf(next)]; k != nil && !slices.Contains(group, k) {
+			group = append(group, k)
+		}
+		if w.from, ok = past(next, up); ok {
+			next, ok, err = w.stream.seek(w.from)
+		}
+		if err != nil {
+			return at, err
+		}
+	}
+	w.ended = !ok
+	slices.SortFunc(group, func(a, b *kindPlan) int { return inOrder(up)(a.number, b.number) })
+	for _, k := range group {
+		place := placeOf(at, k.number)
+		if w.below != 0 && (place < w.below) == up || place == w.below {
+			continue
+		}
+		w.over = append(w.over, &heldAt{kind: k, place: place})
+	}
+	return at, nil
+}
+
+// held are the records at some places, each in the shape it is told in; where
+// none is there is none.
+func (s *seeking) held(c *conn, places []*heldAt) (some []*heldAt, err error) {
+	for _, k := range s.p.kinds {
+		args := []driver.Value{k.number, int64(slots)}
+		for _, h := range places {
+			if h.kind == k {
+				args = append(args, int64(h.place)>>shapeBits)
+			}
+		}
+		if len(args) == 2 {
+			continue
+		}
+		err := c.query(selectShown, len(args)-2, args, func(r []driver.Value) error {
+			place := placeOf(r[0].(int64), k.number)
+			h := places[slices.IndexFunc(places, func(h *heldAt) bool { return h.place == place })]
+			slot := r[1].(int64) % slots
+			if h.record = r[1].(int64) / slots; s.p.since != nil && !s.p.since.has(h.record) {
+				return nil
+			}
+			i := slices.IndexFunc(k.shapes, func(s *shapeRow) bool { return s.slot == slot })
+			if i >= 0 && (h.shape == nil || i < slices.Index(k.shapes, h.shape)) {
+				h.shape, h.version, h.seen, h.state, h.since = k.shapes[i], r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range places {
+		if h.shape != nil {
+			some = append(some, h)
+		}
+	}
+	return some, nil
 }
 
 // record is what is told of a record; ok is false when it is not meant.
@@ -311,16 +373,18 @@ func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.
 				return err
 			}
 			blocks := db.blocks(c)
-			return s.each(ctx, c, func(h *heldAt) (bool, error) {
-				ok := true
-				if !s.p.exact {
-					var err error
-					if ok, err = s.meant(blocks, h); err != nil {
-						return false, err
+			return s.each(ctx, c, func() int { return seekFew }, func(some []*heldAt) (bool, error) {
+				for _, h := range some {
+					ok := true
+					if !s.p.exact {
+						var err error
+						if ok, err = s.meant(blocks, h); err != nil {
+							return false, err
+						}
 					}
-				}
-				if ok {
-					n.N++
+					if ok {
+						n.N++
+					}
 				}
 				return end <= 0 || n.N <= end, nil
 			})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -45,6 +46,31 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		if err := ask(understudy.Seek{}); err != nil {
 			t.Errorf("any record: %v", err)
 		}
+	}
+}
+
+// A word that stands in more records of another kind than one part of a question
+// looks at is found all the same.
+func TestAWordUnderManyOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	saveMessages(t, db, 0, seekLook+10)
+	body := `{"sid":"CF01","friendly_name":"all of everything","status":"completed"}`
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/c"}, Kind: "conferences", Shape: "conferences", List: true, Status: 200,
+		Body: []byte(body), Rows: []understudy.Row{{ID: "CF01", Clock: 1_600_000_000, End: len(body)}}, At: time.Unix(1_780_000_000, 0)}
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q := understudy.Seek{Source: "twilio", Kinds: []string{"conferences"}, Text: &understudy.Text{Words: []string{"everything"}}}
+	var ids []string
+	err := db.Seek(ctx, q, func(f understudy.Found) bool {
+		ids = append(ids, f.ID)
+		return true
+	})
+	if n, cerr := db.Count(ctx, q, 0, time.Time{}); err != nil || cerr != nil || len(ids) != 1 || n.N != 1 {
+		t.Errorf("%v, %v; counted %v, %v", ids, err, n, cerr)
 	}
 }
 
