@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -107,6 +108,43 @@ func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 			}
 		}
 	})
+}
+
+// limited is a shelf that hands out no more than it is asked for.
+type limited struct{ shelf }
+
+func (l limited) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+	n := 0
+	return l.shelf.Seek(ctx, q, func(f understudy.Found) bool {
+		n++
+		return yield(f) && n != q.Limit
+	})
+}
+
+// TestUpwardsNothingIsLostBehindWhatDoesNotCount: of a page upwards that is cut at
+// its size nothing is lost behind a record that is of no list yet.
+func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
+	s := open(t, 0)
+	now := time.Now()
+	var held shelf
+	for n := 7; n > 0; n-- {
+		rec := &understudy.Record{ID: sid(n), Since: now.Add(-time.Hour)}
+		if n == 6 {
+			rec.Since = now
+		}
+		held = append(held, rec)
+	}
+	w := &looking{Store: limited{held}, plan: &plan{target: s.newest(t)}, ends: true, top: 5, came: now.Add(-time.Minute)}
+	for below, want := range map[understudy.Place][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
+		var got []string
+		err := w.Seek(t.Context(), understudy.Seek{Up: true, Below: below, Limit: 2}, func(f understudy.Found) bool {
+			got = append(got, f.ID)
+			return true
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("above %d: %v, %v, want %v", below, got, err, want)
+		}
+	}
 }
 
 // TestWhoHasWrittenFindsIt: who finds some records alone, whose lists are never

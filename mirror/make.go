@@ -32,31 +32,49 @@ func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(unders
 	if w.none != 0 || w.ends && (q.Below == 0 || q.Below > w.top) {
 		q.Limit = 0 // some do not count
 	}
-	k := w.plan.target.Kind
-	return w.Store.Seek(ctx, q, func(f understudy.Found) bool {
-		if w.early(f) {
-			return true
-		}
-		if w.none != 0 || w.from != 0 {
-			at := f.Clock
-			if at == 0 {
-				at = unixOf(k, k.Order, f.Body)
-			}
+	for {
+		left, last, skipped, ended := q.Limit, q.Below, false, false
+		err := w.Store.Seek(ctx, q, func(f understudy.Found) bool {
+			last = f.Place
 			switch {
-			case at != 0 && at < w.none:
+			case w.early(f): // it does not count
+				skipped = true
 				return true
-			case at != 0 && at < w.from:
-				w.short = true
-				return false
+			case left > 0:
+				left--
 			}
+			ended = !w.hand(f, yield)
+			return !ended
+		})
+		if err != nil || ended || left == 0 || !skipped {
+			return err
 		}
-		if k.Untold() != "" && f.Seen.Before(w.plan.coverage.At) {
-			w.strange = true
+		q.Below = last // upwards some may stand above those that do not count
+	}
+}
+
+// hand hands on a record that is of the list's time.
+func (w *looking) hand(f understudy.Found, yield func(understudy.Found) bool) bool {
+	k := w.plan.target.Kind
+	if w.none != 0 || w.from != 0 {
+		at := f.Clock
+		if at == 0 {
+			at = unixOf(k, k.Order, f.Body)
+		}
+		switch {
+		case at != 0 && at < w.none:
+			return true
+		case at != 0 && at < w.from:
+			w.short = true
 			return false
 		}
-		w.invalid = w.invalid || f.Invalid
-		return yield(f)
-	})
+	}
+	if k.Untold() != "" && f.Seen.Before(w.plan.coverage.At) {
+		w.strange = true
+		return false
+	}
+	w.invalid = w.invalid || f.Invalid
+	return yield(f)
 }
 
 // slowest is how long before it came the newest page may have been made
