@@ -157,7 +157,8 @@ func limitsOf(l *limitsConfig) mirror.Limits {
 // live are the settings that hold as soon as they are read again, and all
 // below them; NAME stands for any name. Everything else needs a restart.
 var live = []string{
-	"credentials", "roles", "webhooks", "search", "viewer.role", "viewer.public_url", "viewer.exports", "viewer.exports_each",
+	"credentials", "roles", "webhooks", "search", "viewer.role", "viewer.public_url",
+	"viewer.export_rows", "viewer.export_time", "viewer.exports", "viewer.exports_each",
 	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers", "sources.NAME.checks",
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",
 	"limits.waiters", "limits.waiters_each", "limits.flights", "limits.behind", "limits.hints", "limits.queue", "limits.writes", "limits.connections", "limits.request_body",
