@@ -13,9 +13,7 @@ package mirror
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,26 +84,6 @@ type flight struct {
 	saving  time.Duration // what the store took
 	saved   int64         // the kind's counter of changes right after it was saved; 0: something else changed meanwhile, or it was not
 }
-
-// errand is what somebody wants of a flight.
-type errand struct {
-	reason  understudy.Reason
-	patient bool // nothing is held
-	direct  bool // what has landed already will not do
-	// since is when upstream gave what the reader found; what landed after it
-	// looked is told by errLanded instead of being fetched again.
-	since time.Time
-	blind bool      // it does not want to be told
-	turn  uint64    // of the reader
-	by    time.Time // when the reader leaves; zero: nobody knows
-
-	// Of Fill: begun for a walk, for its records only, weighed.
-	fill, apart bool
-	weight      *weigher
-}
-
-// errLanded: the page came between the reader's look and its joining.
-var errLanded = errors.New("mirror: landed meanwhile")
 
 // join makes the caller a waiter of the key's flight, which begins now unless
 // it is under way. A flight that was overtaken is not joined. The caller must
@@ -257,100 +235,4 @@ func (m *Mirror) freshSince(key understudy.Key, k *kind, since time.Time) bool {
 	}
 	age, sane := m.ages().age(m.now(), e.at)
 	return sane && age < m.ages().of(e.term)
-}
-
-// fly is a flight's own goroutine: fetch, save, hold. Whatever panics in
-// upstream or store is contained, and the key is never stuck.
-func (m *Mirror) fly(f *flight) {
-	defer func() {
-		if p := recover(); p != nil {
-			m.log.Error("mirror: panic", "key", f.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			f.land(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.target.Key, p))
-		}
-		m.arrive(f)
-	}()
-	p, err := f.source.Upstream.Fetch(f.ctx, m.errandOf(f))
-	if err == nil && p == nil {
-		err = errors.New("upstream gave neither a page nor an error")
-	}
-	if err != nil {
-		f.land(nil, m.failedFor(f, err))
-		return
-	}
-	m.fill(f, p)
-	m.sampled(f)
-}
-
-func (m *Mirror) errandOf(f *flight) understudy.Fetch {
-	e := understudy.Fetch{
-		Target: f.target, Reason: f.reason, Generation: f.generation,
-		Promote: f.promote, Patient: f.patient,
-		Turn: f.turn, Queue: m.ages().Wait, By: f.by,
-		Tried: f.failed,
-	}
-	if f.weight != nil {
-		e.Weigh = f.weight.weigh
-	}
-	if f.reason == understudy.Waiting {
-		e.Retry = m.ages().Wait
-	}
-	return e
-}
-
-// failed hears of failed tries, from upstream's goroutine; the first one counts.
-func (f *flight) failed(err *understudy.UpstreamError) {
-	f.firstTry.Do(func() {
-		f.failure = err
-		close(f.tried)
-	})
-}
-
-// failedFor is the error readers see: one of the mirror's closing, or of a
-// flight that took too long, is no longer the context's.
-func (m *Mirror) failedFor(f *flight, err error) error {
-	switch {
-	case m.closed.Load():
-		return fmt.Errorf("mirror: %w", understudy.ErrClosed)
-	case f.ctx.Err() != nil && !errors.Is(err, understudy.ErrUnavailable):
-		err = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
-	}
-	return fmt.Errorf("mirror: fetch %s: %w", f.target.Key, err)
-}
-
-// land tells the waiters. Only the first landing counts.
-func (f *flight) land(p *understudy.Page, err error) {
-	if f.landed() {
-		return
-	}
-	f.page, f.err = p, err
-	close(f.done)
-}
-
-// arrive ends a flight. It is taken off the list last, so that whoever asks
-// between its landing and its place in the hot tier still finds it.
-func (m *Mirror) arrive(f *flight) {
-	f.ends.Stop()
-	f.cancel()
-	m.flights.Lock()
-	defer m.flights.Unlock()
-	m.flights.forget(f)
-	if f.kept {
-		m.flights.behind--
-	}
-	if f.err != nil {
-		m.flights.cool(f.target.Key, m.now())
-	}
-}
-
-func (fs *flights) cool(key understudy.Key, now time.Time) {
-	if len(fs.cooling) >= maxCooling {
-		for k, until := range fs.cooling {
-			if remaining(now, until, coolTime) == 0 {
-				delete(fs.cooling, k)
-			}
-		}
-	}
-	if len(fs.cooling) < maxCooling {
-		fs.cooling[key] = now.Add(coolTime)
-	}
 }

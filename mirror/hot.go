@@ -11,9 +11,7 @@
 package mirror
 
 import (
-	"context"
 	"hash/maphash"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,17 +73,6 @@ type entry struct {
 	prev, next *entry
 }
 
-// readied is a page as it goes out.
-type readied struct {
-	page *understudy.Page
-	gzip []byte
-	used atomic.Bool
-
-	entry      *entry
-	cost       int64
-	prev, next *readied
-}
-
 func newHot(limit int64) *hot {
 	h := &hot{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *entry, 64)}
 	h.codecs.most = int(min(maxDictionaries, limit/8/codecCost))
@@ -120,12 +107,6 @@ func (e *entry) use() int32 {
 		return n
 	}
 	return e.uses.Add(1)
-}
-
-func (r *readied) use() {
-	if !r.used.Load() {
-		r.used.Store(true)
-	}
 }
 
 func (e *entry) held(p *understudy.Page, gzip []byte, s state, ages *Ages) held {
@@ -167,15 +148,6 @@ func (h *hot) put(e *entry, r *readied) bool {
 	}
 	h.makeRoom()
 	return e.queue != nil
-}
-
-// isReady reports whether what is held under a hash is ready.
-func (h *hot) isReady(hash uint64) bool {
-	s := &h.shards[hash%shards]
-	s.RLock()
-	defer s.RUnlock()
-	e := s.entries[hash]
-	return e != nil && e.ready.Load() != nil
 }
 
 // forget removes what is held under a hash; drop removes one entry if it is
@@ -295,78 +267,4 @@ func (h *hot) dropAll(entries []*entry) {
 	for _, e := range entries {
 		h.drop(e)
 	}
-}
-
-// promote asks for an entry to be made ready; when too many ask, a later use
-// asks again. In a crowded ready part one use in eight asks, so that more
-// pages than it can hold do not keep pushing each other out.
-func (h *hot) promote(e *entry) {
-	if h.crowded.Load() && rand.Uint32N(8) != 0 {
-		return
-	}
-	select {
-	case h.wanted <- e:
-	default:
-	}
-}
-
-// promoter makes entries ready, one at a time, away from their readers.
-func (m *Mirror) promoter() {
-	for {
-		select {
-		case <-m.ctx.Done():
-			return
-		case e := <-m.hot.wanted:
-			m.hot.makeReady(m.ctx, e)
-		}
-	}
-}
-
-func (h *hot) makeReady(ctx context.Context, e *entry) {
-	if e.ready.Load() != nil || ctx.Err() != nil {
-		return
-	}
-	p, err := h.unpack(e)
-	if err != nil {
-		h.drop(e)
-		return
-	}
-	r := h.readyPage(p)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if e.queue != nil && e.ready.Load() == nil {
-		h.addReady(e, r)
-		h.makeRoom()
-	}
-}
-
-// addReady and dropReady keep entry, list and bytes in step; h.mu is held.
-func (h *hot) addReady(e *entry, r *readied) {
-	if r.cost > h.limit/8 {
-		return
-	}
-	r.entry = e
-	h.ready.push(r)
-	h.readyBytes += r.cost
-	e.ready.Store(r)
-}
-
-func (h *hot) dropReady(r *readied) {
-	r.entry.ready.Store(nil)
-	h.ready.take(r)
-	h.readyBytes -= r.cost
-	if h.readyBytes < h.limit/8 {
-		h.crowded.Store(false)
-	}
-}
-
-// readyPage compresses a page for the wire and weighs it.
-func (h *hot) readyPage(p *understudy.Page) *readied {
-	r := &readied{page: p, gzip: h.codecs.gzipped(p.Body)}
-	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.gzip)) +
-		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))
-	for i := range p.Rows {
-		r.cost += int64(len(p.Rows[i].ID))
-	}
-	return r
 }

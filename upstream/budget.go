@@ -214,24 +214,6 @@ func (b *budget) wait(ahead int) time.Duration {
 	return wait
 }
 
-func (b *budget) push(p *place) {
-	p.since = b.now()
-	b.queue[p.reason].push(p)
-	b.queued++
-}
-
-// remove takes p out of the queue; false when it is no longer there.
-func (b *budget) remove(p *place) bool {
-	if !b.queue[p.reason].remove(p) {
-		return false
-	}
-	b.queued--
-	if p.reason == understudy.Waiting {
-		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
-	}
-	return true
-}
-
 // leave is remove for the errand itself.
 func (b *budget) leave(p *place) bool {
 	b.mu.Lock()
@@ -270,86 +252,6 @@ func (b *budget) refund(reason understudy.Reason) {
 		b.checks = 1
 	}
 	b.grant()
-}
-
-// grant lets out whoever may go, and sets the timer for whoever may go next.
-// The lock is held.
-func (b *budget) grant() {
-	b.pass(b.now())
-	next := time.Duration(-1)
-	for reason := range b.queue {
-		r := understudy.Reason(reason)
-		for b.queue[r].count > 0 && b.lacks(r) == 0 {
-			p := b.queue[r].first()
-			b.remove(p)
-			b.free--
-			b.tokens--
-			if r == understudy.Check {
-				b.checks--
-			}
-			close(p.ready)
-		}
-		if b.queue[r].count == 0 {
-			continue
-		}
-		if wait := b.lacks(r); wait > 0 && (next < 0 || wait < next) {
-			next = wait
-		}
-		if r == understudy.Waiting {
-			break // nobody goes before a waiting reader
-		}
-	}
-	b.wake(next)
-}
-
-// pass lets time pass: tokens gather, slots are held.
-func (b *budget) pass(now time.Time) {
-	if d := now.Sub(b.at); d > 0 {
-		b.tokens = min(b.burst, b.tokens+d.Seconds()*b.rate)
-		b.checks = min(1, b.checks+d.Seconds()*b.rate*checkShare)
-		b.held += d * time.Duration(max(0, b.slots-b.free))
-	}
-	b.at = now
-}
-
-// lacks is how long until there are enough tokens for an errand of that
-// reason: 0 when it may go now, -1 when it is slots that lack.
-func (b *budget) lacks(r understudy.Reason) time.Duration {
-	share := 0.25
-	switch r {
-	case understudy.Waiting:
-		share = 0
-	case understudy.Prefetch:
-		share = 0.5
-	}
-	if need := max(1, share*float64(b.slots)); float64(b.free) < need {
-		return -1
-	}
-	// A hair less than a whole token is one: sums of fractions fall short.
-	const hair = 1e-6
-	wait := (max(1, share*b.burst) - hair - b.tokens) / b.rate
-	if r == understudy.Check {
-		wait = max(wait, (1-hair-b.checks)/(b.rate*checkShare))
-	}
-	if wait <= 0 {
-		return 0
-	}
-	return time.Duration(wait*float64(time.Second)) + time.Microsecond
-}
-
-// wake sets the timer, or stops it when after is negative.
-func (b *budget) wake(after time.Duration) {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-	if after < 0 || b.closed {
-		return
-	}
-	b.timer = time.AfterFunc(after, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.grant()
-	})
 }
 
 func (b *budget) stats() Queue {

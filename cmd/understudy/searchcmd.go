@@ -14,10 +14,8 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 )
@@ -150,52 +148,6 @@ func (c *searchCmd) server(ctx context.Context, p *process) (*searching, error) 
 	return s, nil
 }
 
-// found is a hit as the server says it.
-type found struct {
-	Source   string          `json:"source"`
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id"`
-	At       *time.Time      `json:"at"`
-	Record   json.RawMessage `json:"record"`
-	Snippets []struct {
-		Field string   `json:"field"`
-		Text  string   `json:"text"`
-		Marks [][2]int `json:"marks"`
-		// There is more of the text on that side.
-		Before bool `json:"before"`
-		After  bool `json:"after"`
-	} `json:"snippets"`
-}
-
-// findings is an answer of the server.
-type findings struct {
-	Hits    []json.RawMessage   `json:"hits"`
-	Next    string              `json:"next"`
-	Notes   []string            `json:"notes"`
-	Columns map[string][]string `json:"columns"`
-	Total   *counted            `json:"total"`
-	Facets  []struct {
-		Name   string `json:"name"`
-		Values []struct {
-			counted
-			Value string `json:"value"`
-			Term  string `json:"term"`
-		} `json:"values"`
-	} `json:"facets"`
-}
-
-type counted struct {
-	N       int64 `json:"n"`
-	AtLeast bool  `json:"at_least"`
-}
-
-func (n counted) String() string {
-	if n.AtLeast {
-		return "at least " + strconv.FormatInt(n.N, 10)
-	}
-	return strconv.FormatInt(n.N, 10)
-}
-
 // find prints hits until there are enough.
 func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
@@ -239,22 +191,6 @@ func (c *searchCmd) find(ctx context.Context, s *searching, values url.Values, p
 		}
 		values.Del("facets")
 		values.Set("cursor", a.Next)
-	}
-}
-
-// tell prints what is said beside the hits.
-func (a *findings) tell(w io.Writer) {
-	for _, note := range a.Notes {
-		fmt.Fprintln(w, "understudy:", printable(note))
-	}
-	if a.Total != nil {
-		fmt.Fprintf(w, "%s found\n", *a.Total)
-	}
-	for _, f := range a.Facets {
-		fmt.Fprintf(w, "%s:\n", printable(f.Name))
-		for _, v := range f.Values {
-			fmt.Fprintf(w, "  %-30s %s\n", printable(v.Term), v.counted)
-		}
 	}
 }
 
@@ -354,68 +290,4 @@ func (s *searching) export(ctx context.Context, values url.Values, out io.Writer
 		return fmt.Errorf("the export is not whole: %s; try again", printable(end))
 	}
 	return nil
-}
-
-// savedOne is a saved search as the server says it.
-type savedOne struct {
-	Name   string   `json:"name"`
-	Owner  string   `json:"owner"`
-	Shared bool     `json:"shared"`
-	Query  string   `json:"q"`
-	Source string   `json:"source"`
-	Kinds  []string `json:"kinds"`
-	Sort   string   `json:"sort"`
-}
-
-func (s *searching) savedAll(ctx context.Context) (all []savedOne, err error) {
-	var a struct {
-		Saved []savedOne `json:"saved"`
-	}
-	err = s.ask(ctx, http.MethodGet, "/-/search/saved", nil, &a)
-	return a.Saved, s.pointed(err, "")
-}
-
-// saved are the parameters of a saved search.
-func (s *searching) saved(ctx context.Context, name string) (url.Values, error) {
-	all, err := s.savedAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(all, func(n savedOne) bool { return n.Name == name })
-	if i < 0 {
-		return nil, usageError{fmt.Errorf("there is no saved search %q; understudy search --saved lists them", clip(name))}
-	}
-	n := all[i]
-	values := url.Values{"q": {n.Query}}
-	for name, value := range map[string]string{"source": n.Source, "sort": n.Sort} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	if len(n.Kinds) > 0 {
-		values["kind"] = n.Kinds
-	}
-	return values, nil
-}
-
-// list prints the saved searches.
-func (s *searching) list(ctx context.Context, out io.Writer) error {
-	all, err := s.savedAll(ctx)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "no searches are saved; understudy search --save NAME QUERY keeps one")
-		return err
-	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tOWNER\tSHARED\tQUERY")
-	for _, n := range all {
-		shared := "no"
-		if n.Shared {
-			shared = "yes"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(n.Name), printable(n.Owner), shared, printable(n.Query))
-	}
-	return t.Flush()
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/access"
 )
 
 // ownBefore is the moment a page of a conversation ends at, the newest when
@@ -33,33 +32,6 @@ type conversationPage struct {
 	Newest   string
 	Bound    string // what is not on this page, and why
 	Data     string
-}
-
-type speaker struct {
-	Shown, Href string
-	Own         bool
-}
-
-// day is the turns of one day of the reader's calendar.
-type day struct {
-	Title string
-	Stamp string
-	Turns []turn
-}
-
-// turn is one record of a conversation.
-type turn struct {
-	ByA    bool
-	Kind   string
-	Href   string
-	When   when
-	Body   *cell
-	State  *cell
-	Facts  []cell // counts and lengths that say something
-	Failed bool
-
-	at  time.Time
-	raw []byte
 }
 
 // strand is one kind in one direction.
@@ -176,123 +148,6 @@ func (q *visit) until(t *talk) *understudy.Filter {
 		}
 	}
 	return nil
-}
-
-// merge orders the turns of all strands in time, oldest first, down to where
-// the first strand that goes on ends: below that some would be missing. older
-// is that moment, zero when this is the beginning.
-func (q *visit) merge(strands []strand, before time.Time, p *conversationPage) (turns []turn, older time.Time) {
-	now := q.start
-	for _, s := range strands {
-		r := s.asked.reading
-		if why := q.missing(r); why != "" {
-			p.Problems = append(p.Problems, upperFirst(s.talk.kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
-			continue
-		}
-		rows := r.rows()
-		oldest := now
-		for _, row := range rows {
-			t, ok := q.turnOf(s, row, before)
-			if !ok {
-				continue
-			}
-			oldest = earlier(oldest, t.at)
-			if before.IsZero() || !t.at.After(before) {
-				turns = append(turns, t)
-			}
-		}
-		if r.more() {
-			older = later(older, oldest)
-		}
-	}
-	slices.SortStableFunc(turns, func(a, b turn) int { return a.at.Compare(b.at) })
-	if older.IsZero() {
-		return turns, older
-	}
-	kept := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return !t.at.After(older) })
-	if len(kept) == 0 { // a whole page within one second
-		kept = slices.DeleteFunc(turns, func(t turn) bool { return t.at.Before(older) })
-		older = older.Add(-time.Second)
-	}
-	if !before.IsZero() && !older.Before(before) {
-		older = before.Add(-time.Second) // every page is a step back
-	}
-	return kept, older
-}
-
-func (q *visit) sender(p *conversationPage, s strand) string {
-	if s.byA {
-		return p.A.Shown
-	}
-	return p.B.Shown
-}
-
-// turnOf is a record as a turn. One without a time is placed by another of its
-// times, on the newest page alone: upstream leaves it out when asked for a
-// span.
-func (q *visit) turnOf(s strand, row access.Row, before time.Time) (turn, bool) {
-	k := s.talk.kind
-	at, ok := k.time(row)
-	if !ok && before.IsZero() {
-		at, ok = k.anyTime(row)
-	}
-	if !ok {
-		return turn{}, false
-	}
-	sheet := q.sheet(k, nil, nil)
-	t := turn{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, raw: row.Raw()}
-	t.When.Text = at.In(q.zone).Format("15:04")
-	for _, c := range k.columns {
-		if q.v.Gate.Level(q.caller, q.source.Name, k.Name, c.Name) == access.Hide && c.shape != prose {
-			continue
-		}
-		q.turnCell(&t, sheet, c, row)
-	}
-	return t, true
-}
-
-// turnCell keeps what a turn shows of one column: its words, its state, and
-// the counts that are not zero.
-func (q *visit) turnCell(t *turn, s *sheet, c *column, row access.Row) {
-	cl := q.cell(s, c, row, false)
-	switch v := row.Field(c.Name); {
-	case c.shape == prose:
-		t.Body = &cl
-	case c.shape == pill && t.State == nil && v.State == access.Seen:
-		t.State = &cl
-	case c.shape == number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.kind.counts[c.Name]; l != nil && q.v.Gate.Read(q.caller, l.sample) == nil {
-			cl.Href = t.Href // the record's page shows what is counted
-		}
-		t.Facts = append(t.Facts, cl)
-	}
-}
-
-// anyTime is the first time a record has.
-func (k *kindPlan) anyTime(row access.Row) (time.Time, bool) {
-	for _, f := range k.Fields {
-		if v := row.Field(f.Name); isDate(f.Type) && v.State == access.Seen {
-			if t, dateOnly, ok := parseDate(f.Type, v.Text); ok && !dateOnly {
-				return t, true
-			}
-		}
-	}
-	return time.Time{}, false
-}
-
-// days parts turns by the reader's calendar.
-func (q *visit) days(turns []turn) []day {
-	var all []day
-	for _, t := range turns {
-		l := t.at.In(q.zone)
-		stamp := l.Format(time.DateOnly)
-		if len(all) == 0 || all[len(all)-1].Stamp != stamp {
-			all = append(all, day{Title: sayDay(l, q.start.In(q.zone)), Stamp: stamp})
-		}
-		d := &all[len(all)-1]
-		d.Turns = append(d.Turns, t)
-	}
-	return all
 }
 
 // turnConversation works out where Older, Newer and Newest lead, and says what

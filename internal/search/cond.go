@@ -1,0 +1,121 @@
+// Conditions: what a bound query asks of a record, and whether one holds.
+
+package search
+
+import (
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/kit/words"
+)
+
+// Names that are no fields. A field of a spec by the same name goes before the
+// last four.
+const (
+	kindName = "kind"
+	inName   = "in"
+	hasName  = "has"
+	noName   = "no"
+	dateName = "date"
+	ageName  = "age"
+	idName   = "id"
+)
+
+// cond is a condition with its names resolved. It is not changed once made.
+type cond struct {
+	op   op
+	of   []*cond
+	leaf *leaf // opWords and opField
+}
+
+// leaf is a condition that is not made of others.
+type leaf struct {
+	node *node
+	// words, when it is not empty, is looked for in every text, or in the field
+	// of in.
+	words words.Pattern
+	// in are the fields meant, by kind; a kind that is not there has none, and
+	// nothing of it fulfils the condition. nil: no field is meant.
+	in   map[*sight]string
+	test func(c *candidate, field string) bool // nil: words decide
+	// What a store can be asked for it; the zero values: nothing.
+	term  *understudy.Term
+	every bool // the term is of a field each kind has; else Field is put in when all call it the same
+}
+
+// query is a tree bound to what a caller sees.
+type query struct {
+	text   string
+	tree   *node
+	cond   *cond
+	sights []*sight // the kinds something can be found of
+	now    time.Time
+	id     string // the whole text, when it is one word: as ids are spelt
+}
+
+// stopped ends a sentence after a hint, or without one.
+func stopped(hint string) string {
+	if hint == "" {
+		return "."
+	}
+	return hint
+}
+
+// possible says whether something of a kind can fulfil a condition.
+func (c *cond) possible(s *sight) bool {
+	switch c.op {
+	case opAnd:
+		return !slices.ContainsFunc(c.of, func(o *cond) bool { return !o.possible(s) })
+	case opOr:
+		return slices.ContainsFunc(c.of, func(o *cond) bool { return o.possible(s) })
+	case opNot:
+		l := c.of[0].leaf
+		return l == nil || !isKind(l.node.name) || l.in[s] == ""
+	}
+	if c.leaf.in == nil {
+		return true
+	}
+	return c.leaf.in[s] != ""
+}
+
+// holds says whether a record fulfils a condition.
+func (c *cond) holds(r *candidate) bool {
+	switch c.op {
+	case opAnd:
+		for _, o := range c.of {
+			if !o.holds(r) {
+				return false
+			}
+		}
+		return true
+	case opOr:
+		for _, o := range c.of {
+			if o.holds(r) {
+				return true
+			}
+		}
+		return false
+	case opNot:
+		return !c.of[0].holds(r)
+	}
+	return c.leaf.holds(r)
+}
+
+func (l *leaf) holds(r *candidate) bool {
+	field := ""
+	if l.in != nil {
+		if field = l.in[r.sight]; field == "" {
+			return false
+		}
+	}
+	if l.test != nil {
+		return l.test(r, field)
+	}
+	for _, t := range r.text() {
+		if (field == "" || t.Name == field) && l.words.In(t.Text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+// Near a record: the records it names, and the lists about it.
+
+package viewer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// others are the fields the spec does not name. The gate shows them to the role
+// that sees everything and to nobody else.
+func (q *visit) others(row access.Row) detailGroup {
+	g := detailGroup{Title: "Other fields"}
+	for _, val := range row.Fields() {
+		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
+			continue
+		}
+		c := cell{Label: upperFirst(spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
+		if val.State == access.Null || val.Text == "" {
+			c.Text, c.Tone = "—", "none"
+		}
+		g.Cells = append(g.Cells, c)
+	}
+	return g
+}
+
+// followable turns a field that holds one of upstream's own addresses into a
+// link to the viewer's page of it, where there is one the caller may read.
+func (q *visit) followable(row access.Row, c *column) (link, bool) {
+	if !strings.Contains(c.Name, ".") {
+		return link{}, false
+	}
+	val := row.Field(c.Name)
+	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
+		return link{}, false
+	}
+	t, err := q.source.Spec.Follow(q.source.Name, val.Text)
+	if err != nil || t.Kind == nil || q.v.Gate.Read(q.caller, t) != nil {
+		return link{}, false
+	}
+	href := q.asOf.keep(q.source.place(t))
+	return link{Href: href, Text: upperFirst(c.title)}, href != ""
+}
+
+// related are the lists picked by this record: filters that link to its kind,
+// those of the kinds shown left out; and of one of our own numbers its page.
+func (q *visit) related(row access.Row, lists []relatedList) []link {
+	var all []link
+	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.talks(q.source)) > 0 {
+		if href := q.source.numberHref(v.Text); href != "" {
+			all = append(all, link{Href: href, Text: "Everything with " + groupPhone(v.Text)})
+		}
+	}
+	for _, k := range q.source.kinds {
+		if !k.browsable() || slices.ContainsFunc(lists, func(l relatedList) bool { return l.Kind == k }) {
+			continue
+		}
+		for i, f := range k.lists[0].Filters {
+			field := k.Field(f.Field)
+			if !q.picks(field, f) || row.ID == "" || !q.offers(k.lists[0], i) {
+				continue
+			}
+			all = append(all, link{
+				Href: q.asOf.keep(k.href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
+				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + titleOf(field) + "”",
+			})
+		}
+	}
+	return all
+}
+
+// picks reports whether a filter of another list takes ids of this kind.
+func (q *visit) picks(field *understudy.Field, f *understudy.Filter) bool {
+	return field != nil && f.Op == "is" && len(q.kind.ID) == 1 && (field.Link == q.kind.Name || field.Link == understudy.AnyKind)
+}

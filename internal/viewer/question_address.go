@@ -1,0 +1,94 @@
+// The address of a question: its canonical form, and where its neighbours are.
+
+package viewer
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"understudy"
+)
+
+func has(q understudy.Query, name string) bool {
+	_, ok := q.Get(name)
+	return ok
+}
+
+// sibling is the filter of a list on the same field with another meaning.
+func sibling(l *listPlan, f *understudy.Filter, op string) *understudy.Filter {
+	for _, other := range l.Filters {
+		if other.Op == op && other.Field == f.Field && other.Field != "" {
+			return other
+		}
+	}
+	return nil
+}
+
+// address is the viewer's address of a question with another position: query
+// holds upstream's parameters, back the newer pages.
+func (ask *question) address(k *kindPlan, suffix string, query understudy.Query, back []string) string {
+	all := slices.Concat(ask.vars, query)
+	if k.pick("", all) != ask.list {
+		all = append(understudy.Query{{Name: ownList, Value: ask.list.slug}}, all...)
+	}
+	if len(back) > maxBack {
+		back = back[len(back)-maxBack:]
+	}
+	all = append(append(all, ask.arrangement.params()...), ask.asOf.param()...)
+	for _, b := range back {
+		all = append(all, understudy.Param{Name: ownBack, Value: b})
+	}
+	if len(all) == 0 {
+		return k.href + suffix
+	}
+	return k.href + suffix + "?" + all.String()
+}
+
+// place is the address of the record or list a target means, "" when the
+// viewer has no page for it. Filters and position stay as they are.
+func (s *sourcePlan) place(t *understudy.Target) string {
+	if t == nil || t.Kind == nil {
+		return ""
+	}
+	k := s.byName[t.Kind.Name]
+	if k == nil {
+		return ""
+	}
+	if t.Instance != nil {
+		return k.href + "/" + url.PathEscape(t.ID) + withQuery(s.given(t, t.Instance.ID))
+	}
+	for _, l := range k.lists {
+		if l.List == t.List {
+			query := t.Query.Without(func(p understudy.Param) bool {
+				return p.Name == l.paging.Size && p.Value == strconv.Itoa(l.paging.Default)
+			})
+			return (&question{list: l, vars: s.given(t, nil)}).address(k, "", query, nil)
+		}
+	}
+	return ""
+}
+
+// given are the path variables of a target that an address must name: not
+// those of the id, nor those the source fills with the same.
+func (s *sourcePlan) given(t *understudy.Target, id []string) understudy.Query {
+	var all understudy.Query
+	for _, v := range t.Vars {
+		def, own := s.fill(v.Name)
+		switch {
+		case slices.Contains(id, v.Name), own && def == v.Value:
+		case own:
+			all = append(all, understudy.Param{Name: understudy.OwnPrefix + v.Name, Value: v.Value})
+		default:
+			all = append(all, understudy.Param{Name: v.Name, Value: v.Value})
+		}
+	}
+	return all
+}
+
+func withQuery(q understudy.Query) string {
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.String()
+}

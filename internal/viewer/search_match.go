@@ -1,0 +1,210 @@
+// Matches of what was typed: ids and phone numbers.
+
+package viewer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// matches are the pages a text may mean, of every source the caller may ask.
+func (q *visit) matches(typed string) []link {
+	var all []link
+	for _, s := range q.v.sources {
+		if !q.sees(s) || typed == "" {
+			continue
+		}
+		q.source = s
+		all = append(all, q.matchIDs(s, typed)...)
+		if len(all) == 0 && len(q.talks(s)) > 0 {
+			for _, number := range q.matchNumbers(s, typed) {
+				text := groupPhone(number)
+				if len(q.v.sources) > 1 {
+					text += " in " + s.Spec.Title
+				}
+				all = append(all, link{Href: s.numberHref(number), Text: text})
+			}
+		}
+	}
+	q.source = nil
+	return all
+}
+
+// matchIDs are the records a text may name: of one kind when its prefix is that
+// kind's alone. Where two kinds share it both are asked, and the one that
+// knows it is meant.
+func (q *visit) matchIDs(s *sourcePlan, typed string) []link {
+	var all []link
+	var targets []*understudy.Target
+	typed = s.spellID(typed)
+	for _, k := range s.kinds {
+		if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || !q.seesKind(k) || !s.mayName(k, typed) {
+			continue
+		}
+		path, ok := expand(k.instances[0].Path, func(name string) (string, bool) {
+			if i := slices.Index(k.instances[0].ID, name); i >= 0 {
+				return strings.Split(typed, understudy.IDSeparator)[i], true
+			}
+			return s.fill(name)
+		})
+		if !ok {
+			continue
+		}
+		t, err := s.Spec.Target(s.Name, path, "")
+		if err != nil || t.Instance != k.instances[0].Instance {
+			continue
+		}
+		all = append(all, link{Href: s.place(t), Text: upperFirst(k.One) + " " + typed})
+		targets = append(targets, t)
+	}
+	if len(all) < 2 {
+		return all
+	}
+	var found []link
+	for i, r := range q.readAll(targets) {
+		if len(r.rows()) == 1 {
+			found = append(found, all[i])
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	return all
+}
+
+// mayName reports whether a text has the form of an id of the kind.
+func (s *sourcePlan) mayName(k *kindPlan, text string) bool {
+	parts := strings.Split(text, understudy.IDSeparator)
+	switch {
+	case len(k.ID) == 0 || len(parts) != len(k.ID):
+		return false
+	case len(parts) == 1:
+		return k.HasPrefix(text) && formedID(text)
+	}
+	for i, name := range k.ID {
+		f := k.Field(name)
+		of := s.byName[f.Link]
+		if of == nil || !of.HasPrefix(parts[i]) || !formedID(parts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchNumbers reads what people type for a number: E.164 with any marks
+// between the digits, 00 for the plus, or national digits, completed by the
+// country codes of our own numbers as far as the caller may know them.
+func (q *visit) matchNumbers(s *sourcePlan, typed string) []string {
+	digits, plus, ok := dialled(typed)
+	switch {
+	case !ok:
+		return nil
+	case plus || len(digits) <= 6:
+		if plus {
+			digits = "+" + digits
+		}
+		if isNumber(digits) {
+			return []string{digits}
+		}
+		return nil
+	}
+	var all []string
+	for _, code := range q.ownCodes(s) {
+		number := "+" + code + strings.TrimLeft(digits, "0")
+		if strings.HasPrefix(digits, code) && len(digits) > 10 {
+			number = "+" + digits
+		}
+		if isNumber(number) && !slices.Contains(all, number) {
+			all = append(all, number)
+		}
+	}
+	if whole := "+" + digits; len(digits) > 10 && isNumber(whole) && !slices.Contains(all, whole) {
+		all = append(all, whole)
+	}
+	return all
+}
+
+// dialled takes the marks off a number as people write it; ok is false for
+// anything else. plus says that a country code comes first.
+func dialled(text string) (digits string, plus, ok bool) {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case r == '+' && b.Len() == 0 && !plus:
+			plus = true
+		case strings.ContainsRune(" -./()\u00a0\u2011", r):
+		default:
+			return "", false, false
+		}
+		if i > 40 {
+			return "", false, false
+		}
+	}
+	digits = b.String()
+	if rest, international := strings.CutPrefix(digits, "00"); international && !plus {
+		digits, plus = rest, true
+	}
+	return digits, plus, len(digits) >= 3
+}
+
+// ownCodes are the country codes of our own numbers, the most frequent first.
+func (q *visit) ownCodes(s *sourcePlan) []string {
+	own := map[string]bool{}
+	var targets []*understudy.Target
+	for _, k := range s.own {
+		if q.ownVisible(k) {
+			targets = append(targets, k.lists[0].newest)
+		}
+	}
+	for i, r := range q.readAll(targets) {
+		q.addOwn(own, s.byName[targets[i].Kind.Name], r)
+	}
+	counts := map[string]int{}
+	for number := range own {
+		if strings.HasPrefix(number, "+") && isNumber(number) {
+			counts[number[1:1+countryDigits(number[1:])]]++
+		}
+	}
+	codes := make([]string, 0, len(counts))
+	for code := range counts {
+		codes = append(codes, code)
+	}
+	slices.SortFunc(codes, func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	return codes
+}
+
+// searchables say what can be typed, of what the caller may open.
+func (q *visit) searchables() []searchable {
+	var all []searchable
+	for _, s := range q.v.sources {
+		if !q.sees(s) {
+			continue
+		}
+		out := searchable{Title: s.Spec.Title, Numbers: len(q.talks(s)) > 0}
+		for _, k := range s.kinds {
+			if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
+				continue
+			}
+			for _, p := range k.Prefixes {
+				href := ""
+				if k.browsable() {
+					href = k.href
+				}
+				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", upperFirst(k.One), href})
+			}
+		}
+		if out.Numbers || len(out.Prefixes) > 0 {
+			all = append(all, out)
+		}
+	}
+	return all
+}

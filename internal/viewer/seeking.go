@@ -1,0 +1,185 @@
+// Seeking: what a search asks, as it was typed, as it is asked and as an address.
+
+package viewer
+
+import (
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// Parameters of the page of searches.
+const (
+	searchText   = "q"
+	searchKind   = "kind"   // a kind to look in; may come several times
+	searchNarrow = "narrow" // a condition that a facet added; may come several times
+	searchSource = "source" // the one source to look in
+	searchSort   = "sort"   // newest (default), oldest, rank, or a field
+	searchCursor = "cursor"
+	searchFacets = "facets" // "1": the page waits for its counts
+	searchBack   = "back"   // cursors of the pages on the way here, "" the first
+)
+
+// seeking is the address of a search, read.
+type seeking struct {
+	text   string
+	source string
+	kinds  []string
+	narrow []string
+	sort   string
+	cursor string
+	back   []string
+	counts bool // wait for them
+}
+
+// orders are those of a search, by their word.
+var orders = []option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
+
+// seeking reads a search's address; empty parameters of a form are left out.
+func (q *visit) seeking() (*seeking, error) {
+	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	s := &seeking{}
+	for _, p := range params {
+		switch p.Name {
+		case searchText:
+			s.text = strings.TrimSpace(p.Value)
+		case searchSource:
+			s.source = p.Value
+		case searchKind:
+			s.kinds = appendNew(s.kinds, p.Value)
+		case searchNarrow:
+			s.narrow = appendNew(s.narrow, p.Value)
+		case searchSort:
+			s.sort = p.Value
+		case searchCursor:
+			s.cursor = p.Value
+		case searchFacets:
+			s.counts = p.Value == "1"
+		case searchBack:
+			s.back = append(s.back, p.Value)
+		default:
+			return nil, unknownWord("parameter", p.Name, []string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
+		}
+	}
+	if s.sort == "newest" {
+		s.sort = ""
+	}
+	if !ordered(s.sort) && q.fieldOf(s.sort) == nil {
+		return nil, unknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
+	}
+	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
+		return nil, badRequest("That are too many conditions", "Take some of them away.", nil)
+	}
+	if len(s.back) > maxBack {
+		s.back = s.back[len(s.back)-maxBack:]
+	}
+	return s, nil
+}
+
+// ordered reports whether an order is one that every search has.
+func ordered(sort string) bool {
+	return slices.ContainsFunc(orders, func(o option) bool { return o.Value == sort })
+}
+
+// fieldOf is a column by whose field an order is, of any kind; nil when there is
+// none.
+func (q *visit) fieldOf(sort string) *column {
+	name := strings.TrimPrefix(sort, "-")
+	for _, s := range q.v.sources {
+		for _, k := range s.kinds {
+			if c := k.byField[name]; c != nil && q.sees(s) && q.seesKind(k) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+func appendNew(all []string, one string) []string {
+	if one == "" || slices.Contains(all, one) {
+		return all
+	}
+	return append(all, one)
+}
+
+// plain reports whether nothing but a text is asked: it may name one page.
+func (s *seeking) plain() bool {
+	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == ""
+}
+
+// query is everything that is asked, as one text of the search.
+func (s *seeking) query() string {
+	if len(s.narrow) == 0 {
+		return s.text
+	}
+	var parts []string
+	for _, part := range append([]string{s.text}, s.narrow...) {
+		if part != "" {
+			parts = append(parts, grouped(part))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s *seeking) ask() understudy.SearchAsk {
+	return understudy.SearchAsk{Text: s.query(), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
+}
+
+// address is the page of a search, or of its data.
+func (s *seeking) address(form string) string {
+	var all understudy.Query
+	add := func(name string, values ...string) {
+		for _, v := range values {
+			all = append(all, understudy.Param{Name: name, Value: v})
+		}
+	}
+	add(searchText, s.text)
+	if s.source != "" {
+		add(searchSource, s.source)
+	}
+	add(searchKind, s.kinds...)
+	add(searchNarrow, s.narrow...)
+	if s.sort != "" {
+		add(searchSort, s.sort)
+	}
+	if s.cursor != "" {
+		add(searchCursor, s.cursor)
+	}
+	add(searchBack, s.back...)
+	return "/search" + form + "?" + all.String()
+}
+
+// first is the same search, from its beginning.
+func (s *seeking) first() seeking {
+	at := *s
+	at.cursor, at.back = "", nil
+	return at
+}
+
+// chips are what a search is narrowed by.
+func (s *seeking) chips(q *visit) []chip {
+	var all []chip
+	if s.source != "" {
+		at, title := s.first(), s.source
+		if src := q.v.byName[s.source]; src != nil {
+			title = src.Spec.Title
+		}
+		at.source = ""
+		all = append(all, chip{"In", title, at.address("")})
+	}
+	for i, name := range s.kinds {
+		at := s.first()
+		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)
+		all = append(all, chip{"In", q.facetText("kind", name), at.address("")})
+	}
+	for i, term := range s.narrow {
+		at := s.first()
+		at.narrow = slices.Delete(slices.Clone(s.narrow), i, i+1)
+		all = append(all, chip{"Only", term, at.address("")})
+	}
+	return all
+}
