@@ -1,4 +1,4 @@
-// An API made up for one story: books and loans, bearer tokens, two ways of
+// An API made up for one story: books and loans, bearer tokens, three ways of
 // paging, covers.
 
 package main
@@ -46,6 +46,7 @@ func newLibrary() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v3/books", serveBooks)
 	mux.HandleFunc("GET /v3/books/{id}/cover", serveCover)
+	mux.HandleFunc("GET /v3/shelves", serveShelves)
 	mux.HandleFunc("GET /v3/branches/{branch}/loans", serveLoans)
 	mux.HandleFunc("GET /v3/branches/{branch}/loans/{number}", serveLoan)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,6 +99,15 @@ func serveLoans(w http.ResponseWriter, r *http.Request) {
 		next = fmt.Sprintf("http://%s%s?page=%d", r.Host, r.URL.Path, page+1)
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"loans": loans}, "links": map[string]any{"next": next}})
+}
+
+// serveShelves says in a header where its list goes on, not in the body.
+func serveShelves(w http.ResponseWriter, r *http.Request) {
+	page := number(r, "page", 1)
+	if page < 3 {
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s/v3/shelves?page=1>; rel="first", <http://%[1]s/v3/shelves?page=%d>; rel="next"`, r.Host, page+1))
+	}
+	fmt.Fprintf(w, `[{"id":"shelf-%d"},{"id":"shelf-%d"}]`, 2*page-1, 2*page)
 }
 
 // serveLoan knows a loan by its number, and the first of them as "oldest".

@@ -5,6 +5,7 @@ package proxy
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"understudy"
@@ -22,6 +23,9 @@ var (
 func (v *visit) answer(a *understudy.Answer, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
+	if link := v.next(a.Page); link != "" {
+		h["Link"] = []string{link}
+	}
 	if len(view.Body) == 0 {
 		v.send(status, nil)
 		return
@@ -41,6 +45,25 @@ func (v *visit) answer(a *understudy.Answer, view *access.View) {
 		h["Content-Encoding"] = codings[in]
 	}
 	v.send(status, body)
+}
+
+// next is the Link header that leads to the page after (RFC 8288), where that is
+// how upstream's lists go on; the body says it elsewhere. What was asked in our
+// own parameters is asked of the page after, too.
+func (v *visit) next(p *understudy.Page) string {
+	t := v.target
+	if t.List == nil || p.Next.Zero() || t.Spec.PagingOf(t.List).Style != "header" {
+		return ""
+	}
+	link := append(append([]byte{'<'}, v.source.PublicURL...), p.Next.URI...)
+	if len(t.Own) > 0 {
+		sign := byte('?')
+		if strings.IndexByte(p.Next.URI, '?') >= 0 {
+			sign = '&'
+		}
+		link = t.Own.AppendTo(append(link, sign))
+	}
+	return string(append(link, `>; rel="next"`...))
 }
 
 // start sets the headers that say how the answer came.
