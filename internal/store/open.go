@@ -17,8 +17,6 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
-
-	"understudy"
 )
 
 //go:embed migrations/*.sql
@@ -204,61 +202,6 @@ func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// limit makes SQLite itself refuse to grow the file past what Options.Limit
-// leaves beside the log.
-func (db *DB) limit(c *conn, size int64) error {
-	if db.o.Limit <= 0 {
-		return nil
-	}
-	all := max((db.o.Limit-db.o.logShare())/size, 2)
-	db.room.reserve = min(maxReserve, all/16+1)
-	db.room.most = all - db.room.reserve
-	var err error
-	db.maxPages, err = c.grow(db.room.most)
-	return err
-}
-
-// maxReserve is how many pages saves leave to what makes room: taking something
-// out may need a page or two before others are free.
-const maxReserve = 64
-
-// grow lets the file have so many pages, or as many as it has.
-func (c *conn) grow(pages int64) (int64, error) {
-	return c.number(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
-}
-
-// release is write for what takes things out: it may use the reserve.
-func (db *DB) release(ctx context.Context, work func(c *conn) (broken bool, err error)) error {
-	return db.write(ctx, func(c *conn) (broken bool, err error) {
-		if db.room.most == 0 {
-			return work(c)
-		}
-		if _, err := c.grow(db.room.most + db.room.reserve); err != nil {
-			return false, err
-		}
-		broken, err = work(c)
-		_, gerr := c.grow(db.room.most)
-		return broken || gerr != nil, err
-	})
-}
-
-// limitReached is why nothing more is stored when nothing more may go.
-const limitReached = "store.limit reached"
-
-// nearLimit is about how many pages one save may need.
-const nearLimit = 1024
-
-// limited says that it was the limit, not the disk, that made a write fail.
-func (db *DB) limited(c *conn, err error) error {
-	if _, code := reasonOf(err); code != sqliteFull || db.maxPages == 0 {
-		return err
-	}
-	if n, cerr := c.number("PRAGMA page_count"); cerr != nil || n+nearLimit < db.maxPages {
-		return err
-	}
-	return &fault{reason: limitReached, saving: true, err: err}
-}
-
 func (db *DB) prepareFile(ctx context.Context, c *conn) error {
 	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
@@ -313,73 +256,6 @@ func (db *DB) migrate(ctx context.Context) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
-}
-
-// enter counts a call; what it returns must be called when the call ends.
-func (db *DB) enter() (leave func(), err error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closed {
-		return nil, fmt.Errorf("store: %w", understudy.ErrClosed)
-	}
-	db.active.Add(1)
-	return db.active.Done, nil
-}
-
-// write hands the writing connection to work, once the others are done.
-func (db *DB) write(ctx context.Context, work func(c *conn) (broken bool, err error)) error {
-	var c *conn
-	select {
-	case c = <-db.writer:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if c == nil {
-		var err error
-		if c, err = db.dialWriter(ctx); err != nil {
-			db.writer <- nil
-			return err
-		}
-	}
-	broken, err := work(c)
-	if db.widened.Load()%2 != 0 {
-		db.widened.Add(1)
-	}
-	err = db.limited(c, err)
-	if !broken {
-		broken = c.hurry(err) != nil
-	}
-	if broken {
-		_ = c.close()
-		c = nil
-	}
-	db.writer <- c
-	return err
-}
-
-// read hands a reading connection to work, inside one read transaction, so
-// that all it sees is of one moment.
-func (db *DB) read(ctx context.Context, work func(c *conn) error) error {
-	var c *conn
-	select {
-	case c = <-db.readers:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if c == nil {
-		var err error
-		if c, err = dial(ctx, db.path, readerCache); err != nil {
-			db.readers <- nil
-			return err
-		}
-	}
-	broken, err := c.transaction(ctx, beginRead, func() error { return work(c) })
-	if broken {
-		_ = c.close()
-		c = nil
-	}
-	db.readers <- c
-	return err
 }
 
 // Close waits for the calls under way and for dictionaries being trained, and

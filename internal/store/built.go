@@ -1,0 +1,146 @@
+// Built: how far each index of a kind has come.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"math"
+	"sync/atomic"
+)
+
+// built is up to which record each of the indexes has what it is to have, and
+// places are given: records with higher numbers come later, and are left out
+// until then. Places come no later than the rest.
+type built struct{ words, terms, places atomic.Int64 }
+
+// upto is built at one moment.
+type upto struct{ words, terms, places int64 }
+
+func (b *built) load() upto { return upto{b.words.Load(), b.terms.Load(), b.places.Load()} }
+
+func (b *built) store(u upto) {
+	b.words.Store(u.words)
+	b.terms.Store(u.terms)
+	b.places.Store(u.places)
+}
+
+// least is up to which record everything is there.
+func (u upto) least() int64 { return min(u.words, u.terms, u.places) }
+
+// builtAll is up to which record a whole index is built.
+const builtAll = math.MaxInt64
+
+// buildSome is how many held rows are looked at in one transaction.
+const buildSome = 512
+
+var (
+	selectBuilt   = &statement{head: "SELECT words, terms, places FROM built"}
+	updateBuilt   = &statement{head: "UPDATE built SET words = ?, terms = ?, places = ?"}
+	updateWords   = &statement{head: "UPDATE kind SET words = ? WHERE number = ?"}
+	updateTermsOf = &statement{head: "UPDATE kind SET terms = ? WHERE number = ?"}
+	emptyWords    = &statement{head: "INSERT INTO words (words) VALUES ('delete-all')"}
+	emptyTerms    = &statement{head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
+)
+
+// checkIndexes is part of opening: it empties the index of words when a spec has
+// changed which fields are text, and that of terms when it has changed which
+// fields can be asked for. Index fills them.
+func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
+	var words, terms []*kindRow
+	u := db.built.load()
+	for _, k := range db.catalog.kinds {
+		otherWords, otherTerms := k.spec != nil && k.form != k.text.form(), k.print != fingerprint(k.terms)
+		if !otherWords && !otherTerms {
+			continue
+		}
+		records := int64(0)
+		if _, err := c.one(selectKindRecords, []driver.Value{k.number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
+			return err
+		}
+		if otherWords {
+			if words = append(words, k); records > 0 {
+				u.words = 0
+			}
+		}
+		if otherTerms {
+			if terms = append(terms, k); records > 0 || k.print == "" {
+				u.terms = 0
+			}
+		}
+	}
+	if len(words)+len(terms) == 0 {
+		return nil
+	}
+	return db.setBuilt(ctx, c, u, words, terms)
+}
+
+var selectKindRecords = &statement{head: "SELECT records FROM kind WHERE number = ?"}
+
+// builtNow is how far the indexes are by what the file says.
+func (c *conn) builtNow() (u upto, err error) {
+	_, err = c.one(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64), r[2].(int64)} })
+	return u, err
+}
+
+// learnBuilt reads how far the indexes are.
+func (db *DB) learnBuilt(c *conn) error {
+	u, err := c.builtNow()
+	db.built.store(u)
+	return err
+}
+
+// setBuilt says up to which record the indexes are right from now on; one that
+// begins anew is emptied. The kinds given are those whose words, and whose terms,
+// are found in a new way.
+func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kindRow) error {
+	_, err := c.transaction(ctx, beginWrite, func() error {
+		for _, k := range words {
+			if err := c.exec(updateWords, 0, k.text.form(), k.number); err != nil {
+				return err
+			}
+		}
+		for _, k := range terms {
+			if err := c.exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
+				return err
+			}
+		}
+		if u.words == 0 {
+			if err := c.exec(emptyWords, 0); err != nil {
+				return err
+			}
+		}
+		if u.terms == 0 {
+			if err := c.exec(emptyTerms, 0); err != nil {
+				return err
+			}
+		}
+		return c.exec(updateBuilt, 0, u.words, u.terms, u.places)
+	})
+	if err == nil {
+		for _, k := range words {
+			k.form = k.text.form()
+		}
+		for _, k := range terms {
+			k.print = fingerprint(k.terms)
+		}
+		db.built.store(u)
+	}
+	return err
+}
+
+// Indexed says how many of how many records the indexes have; when they are as
+// many, questions of every sort are answered.
+func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
+	at := db.built.load().least()
+	leave, err := db.enter()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	err = db.read(ctx, func(c *conn) error {
+		_, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
+		return err
+	})
+	return min(at, total), total, failed(false, err, "see what is indexed")
+}

@@ -1,0 +1,300 @@
+// Batch: what is listed to be erased is taken out, a few records in one transaction.
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+
+	"understudy"
+)
+
+// batch is some records of one errand that are erased together.
+type batch struct {
+	*carrying
+	erasure, source int64
+	name            string // of the source
+	records         []erasing
+	traces          *traces
+	wanted          map[int64]bool // versions that go
+	ids             map[string]bool
+	pages           []int64
+	late            []int64 // pages that show a wanted version and were saved meanwhile; the writing connection's
+	dictionaries    map[int64][]byte
+	searched        bool // for the traces, in what is neither version nor page
+}
+
+// erasing is one listed record.
+type erasing struct {
+	number, record int64
+	kind           *kindRow
+	kindName, id   string
+	cause          Cause
+	bound          int64
+	fields         []string
+	versions       []int64
+	files          int
+}
+
+var selectErasing = &statement{head: `SELECT g.number, g.erasure, g.source, g.kind, g.record, g.cause, g.bound, g.fields, s.name, k.name
+	FROM erasing g JOIN source s ON s.number = g.source JOIN kind k ON k.number = g.kind
+	WHERE g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0) ORDER BY g.number LIMIT ?`}
+
+// next is the next batch, nil when nothing is left.
+func (r *carrying) next(ctx context.Context) (*batch, error) {
+	b := &batch{carrying: r, traces: newTraces(), wanted: map[int64]bool{}, ids: map[string]bool{}, dictionaries: map[int64][]byte{}}
+	err := r.db.read(ctx, func(c *conn) error {
+		err := c.query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
+			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
+			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64), kindName: row[9].(string)}
+			e.kind = r.db.kind(b.name, e.kindName)
+			if fields := row[7].(string); fields != "" {
+				e.fields = strings.Split(fields, "\n")
+			}
+			b.records = append(b.records, e)
+			return nil
+		})
+		if err != nil || len(b.records) == 0 {
+			return err
+		}
+		for i := range b.records {
+			if err := b.look(c, &b.records[i]); err != nil {
+				return err
+			}
+		}
+		return c.query(selectSourceDictionaries, 0, []driver.Value{b.source}, func(row []driver.Value) error {
+			b.dictionaries[row[0].(int64)] = row[1].([]byte)
+			return nil
+		})
+	})
+	if err != nil || len(b.records) == 0 {
+		return nil, err
+	}
+	return b, nil
+}
+
+// look finds a record's id, the versions of it that go, and what they say.
+func (b *batch) look(c *conn, e *erasing) error {
+	keep, all, err := versionsOf(c, e)
+	if err != nil {
+		return err
+	}
+	blocks := b.db.blocks(c)
+	for _, v := range all {
+		entry, err := blocks.entry(v)
+		if err != nil {
+			return err
+		}
+		if entry.record != e.record {
+			return damaged("version %d is not of record %d", v, e.record)
+		}
+		if entry.id != "" {
+			e.id = entry.id
+		}
+		switch {
+		case entry.hollow() || keep[v]:
+			continue
+		case e.cause == CauseRedacted && (v >= e.bound || !says(entry.body, e.fields)):
+			continue
+		}
+		b.traces.add(e.kind.spec, entry.body, e.fields)
+		b.wanted[v] = true
+		e.versions = append(e.versions, v)
+	}
+	if e.cause != CauseRedacted && e.id != "" {
+		b.ids[e.id] = true
+	}
+	return nil
+}
+
+// versionsOf are the versions of a record, and those of them that stay because
+// it is there again.
+func versionsOf(c *conn, e *erasing) (keep map[int64]bool, all []int64, err error) {
+	keep = map[int64]bool{}
+	rows := []driver.Value{e.record * slots, e.record*slots + slots - 1}
+	if e.cause == CauseDeleted {
+		err = c.query(selectShapesHeld, 0, rows, func(r []driver.Value) error {
+			if r[4].(int64)&stateGone == 0 {
+				keep[r[1].(int64)] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	err = c.query(selectRecordVersions, 0, rows, func(r []driver.Value) error {
+		all = append(all, r[0].(int64))
+		return nil
+	})
+	return keep, all, err
+}
+
+// run erases the batch: pages first, so that none is ever half there.
+func (b *batch) run(ctx context.Context) error {
+	end, err := b.db.watch(ctx, func(s *saving) {
+		if s.number != 0 && slices.ContainsFunc(s.rows, func(r understudy.Row) bool { return b.wanted[r.Version] }) {
+			b.late = append(b.late, s.number)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer end()
+	err = b.db.scan(ctx, selectSourceSkeletons, []driver.Value{b.source}, func(number int64, sk *skeleton) {
+		if sk.id != "" && b.ids[sk.id] || slices.ContainsFunc(sk.versions, func(v int64) bool { return b.wanted[v] }) || b.traces.inPage(sk) {
+			b.pages = append(b.pages, number)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(b.pages, most) {
+		if err := b.transaction(ctx, func(c *conn) error { return b.deletePages(c, part) }); err != nil {
+			return err
+		}
+	}
+	for part := range slices.Chunk(b.records, eraseRecords) {
+		if err := b.files(part); err != nil {
+			return err
+		}
+		if err := b.transaction(ctx, func(c *conn) error { return b.take(c, part) }); err != nil {
+			return err
+		}
+		b.searched = true
+		b.done += int64(len(part))
+		if b.o.Progress != nil {
+			b.o.Progress(b.done, max(b.total, b.done))
+		}
+	}
+	return b.tell(ctx)
+}
+
+// files forgets the contents of records.
+func (b *batch) files(part []erasing) error {
+	for i := range part {
+		e := &part[i]
+		if b.o.Files == nil || e.cause == CauseRedacted || e.id == "" {
+			continue
+		}
+		gone, err := b.o.Files.Forget(b.name, e.kindName, e.id)
+		if err == nil {
+			err = b.o.Files.Left()
+		}
+		if err != nil {
+			return err
+		}
+		e.files = gone
+	}
+	return nil
+}
+
+// transaction runs work in one, after the pages saved meanwhile have gone.
+func (b *batch) transaction(ctx context.Context, work func(c *conn) error) error {
+	return b.db.release(ctx, func(c *conn) (bool, error) {
+		late := b.late
+		broken, err := c.transaction(ctx, beginWrite, func() error {
+			for part := range slices.Chunk(late, most) {
+				if err := b.deletePages(c, part); err != nil {
+					return err
+				}
+			}
+			return work(c)
+		})
+		if err == nil {
+			b.late = nil
+		}
+		return broken, err
+	})
+}
+
+func (b *batch) deletePages(c *conn, numbers []int64) error {
+	args := make([]driver.Value, len(numbers))
+	for i, n := range numbers {
+		args[i] = n
+	}
+	var gone int64
+	if err := c.query(deleteNumber, len(args), args, func([]driver.Value) error { gone++; return nil }); err != nil {
+		return err
+	}
+	return c.exec(countErasure, 0, int64(0), int64(0), gone, int64(0), b.erasure)
+}
+
+// take takes the bodies of some records out, in a transaction.
+func (b *batch) take(c *conn, part []erasing) error {
+	if !b.searched {
+		if err := b.retire(c); err != nil {
+			return err
+		}
+		if err := b.beside(c); err != nil {
+			return err
+		}
+	}
+	var records, versions, files int64
+	blocks := b.db.blocks(c) // each is packed anew once
+	for i := range part {
+		e := &part[i]
+		gone, err := b.takeOne(c, blocks, e)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", e.record, err)
+		}
+		versions += gone
+		files += int64(e.files)
+		if gone > 0 || e.cause != CauseRedacted {
+			records++
+		}
+		if err := c.exec(updateErasing, 0, e.number); err != nil {
+			return err
+		}
+	}
+	if err := blocks.write(); err != nil {
+		return err
+	}
+	return c.exec(countErasure, 0, records, versions, int64(0), files, b.erasure)
+}
+
+func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err error) {
+	rows := []driver.Value{e.record * slots, e.record*slots + slots - 1}
+	slices.SortFunc(e.versions, func(a, b int64) int { return cmp.Compare(a, b) })
+	for _, v := range e.versions {
+		var current []int64
+		again := false
+		err := c.query(selectCurrentOf, 0, append(slices.Clone(rows), v), func(r []driver.Value) error {
+			current = append(current, r[0].(int64))
+			again = again || e.cause == CauseDeleted && r[1].(int64)&stateGone == 0
+			return nil
+		})
+		if err != nil {
+			return gone, err
+		}
+		if again {
+			continue // it came back meanwhile
+		}
+		if err := b.db.hide(c, blocks, e.kind, e.record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
+			return gone, err
+		}
+		for _, held := range current {
+			if err := c.exec(updateErasedHeld, 0, held); err != nil {
+				return gone, err
+			}
+		}
+		taken, err := blocks.erase(v, len(current) > 0)
+		if err != nil {
+			return gone, err
+		}
+		if taken {
+			gone++
+		}
+	}
+	if e.cause != CauseAsked && e.cause != CauseAged {
+		return gone, nil
+	}
+	if err := c.exec(updateForgotten, 0, rows...); err != nil {
+		return gone, err
+	}
+	return gone, c.exec(deleteRecord, 0, rows...)
+}

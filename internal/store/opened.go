@@ -1,0 +1,194 @@
+// Opened blocks: versions of records unpacked once for what one caller does.
+
+package store
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+)
+
+// opened is the blocks one call has unpacked, and may change.
+type opened struct {
+	db     *DB
+	c      *conn
+	blocks map[int64]*block
+}
+
+// block is a block taken apart.
+type block struct {
+	number, shape, dictionary int64
+	slot                      int64 // of its shape
+	entries                   []entry
+	changed                   bool
+}
+
+func (db *DB) blocks(c *conn) *opened {
+	return &opened{db: db, c: c, blocks: map[int64]*block{}}
+}
+
+// maxOpened bounds how many unpacked blocks one call holds at once; the walk
+// of a page meets them in order, so hardly anything is unpacked twice.
+const maxOpened = 64
+
+var (
+	selectBlock      = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape, b.number, NULL FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
+	selectBlockMade  = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
+	selectDictionary = &statement{head: "SELECT body FROM dictionary WHERE number = ?"}
+)
+
+// block is one block; what is done to it write writes.
+func (o *opened) block(number int64) (*block, error) {
+	if b := o.blocks[number]; b != nil {
+		return b, nil
+	}
+	b, err := o.open(number)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.blocks) >= maxOpened {
+		for n, b := range o.blocks {
+			if !b.changed {
+				delete(o.blocks, n)
+			}
+		}
+	}
+	o.blocks[number] = b
+	return b, nil
+}
+
+// entry is one version, with its body.
+func (o *opened) entry(version int64) (*entry, error) { return o.rested(version, 0) }
+
+// maxDepth is more than any version rests on.
+const maxDepth = 4 * maxHeight
+
+// rested is entry for a version that depth others rest on.
+func (o *opened) rested(version int64, depth int) (*entry, error) {
+	number, place := version/perBlock, int(version%perBlock)
+	b, err := o.block(number)
+	if err != nil {
+		return nil, err
+	}
+	if place >= len(b.entries) {
+		return nil, damaged("version %d: block %d has %d bodies", version, number, len(b.entries))
+	}
+	e := &b.entries[place]
+	if e.rest == nil || e.rest.made {
+		return e, nil
+	}
+	if e.rest.on <= version || depth == maxDepth {
+		return nil, damaged("version %d rests on version %d", version, e.rest.on)
+	}
+	base, err := o.rested(e.rest.on, depth+1)
+	if err == nil {
+		err = e.complete(base)
+	}
+	if err != nil {
+		return nil, damaged("version %d, which rests on version %d: %w", version, e.rest.on, err)
+	}
+	return e, nil
+}
+
+// complete makes what e shares with the version it rests on.
+func (e *entry) complete(base *entry) error {
+	if base.record != e.record {
+		return fmt.Errorf("it is of record %d, not of %d", base.record, e.record)
+	}
+	body, err := applyPatch(base.body, e.rest.patch)
+	if err != nil {
+		return err
+	}
+	e.body, e.id, e.clock, e.parent, e.rest.made = body, base.id, base.clock+e.rest.clock, base.parent, true
+	if e.rest.parent != nil {
+		e.parent = *e.rest.parent
+	}
+	return nil
+}
+
+func (o *opened) open(number int64) (*block, error) {
+	all, err := o.packed(selectBlock, number)
+	if err != nil {
+		return nil, err
+	}
+	p := &all[0]
+	raw, err := o.db.packer.unpack(nil, p.body, p.dictionary, p.size)
+	if err != nil {
+		return nil, damaged("block %d: %w", number, err)
+	}
+	if err := p.take(raw, p.count, o.db.parentField(p.shape)); err != nil {
+		return nil, damaged("block %d: %w", number, err)
+	}
+	b := p.block
+	return &b, nil
+}
+
+// take takes the unpacked form apart. Blocks saved before parents were known
+// have none: they are in the bodies.
+func (b *block) take(raw []byte, count int, parent string) (err error) {
+	b.entries, err = parseBlock(raw)
+	if err == nil && len(b.entries) != count {
+		err = fmt.Errorf("%d bodies, want %d", len(b.entries), count)
+	}
+	if err != nil || parent == "" {
+		return err
+	}
+	for i := range b.entries {
+		if e := &b.entries[i]; e.rest == nil && e.parent == "" {
+			e.parent = parentOf(parent, e.body)
+		}
+	}
+	return nil
+}
+
+// isMissing reports that a version's body is not there any more.
+func isMissing(err error) bool { return errors.Is(err, errMissing) }
+
+// unpack unpacks, learning the dictionary from the database when it is new.
+func (db *DB) unpack(c *conn, packed []byte, dictionary, size int64) ([]byte, error) {
+	if err := db.learn(c, dictionary); err != nil {
+		return nil, err
+	}
+	return db.packer.unpack(nil, packed, dictionary, int(size))
+}
+
+// learn makes sure that the packer knows a dictionary.
+func (db *DB) learn(c *conn, dictionary int64) error {
+	if db.packer.knows(dictionary) {
+		return nil
+	}
+	var body []byte
+	found, err := c.one(selectDictionary, []driver.Value{dictionary}, func(r []driver.Value) { body = r[0].([]byte) })
+	if err == nil && !found {
+		err = fmt.Errorf("dictionary %d is missing", dictionary)
+	}
+	if err != nil {
+		return err
+	}
+	return db.packer.learn(dictionary, body)
+}
+
+// errMissing: there is no such block.
+var errMissing = errors.New("is missing")
+
+var selectAnyVersion = &statement{head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
+
+// id is the id of a record, by one of its versions: that, or, when nobody
+// needed it any more, the newest.
+func (o *opened) id(record, version int64) (string, error) {
+	e, err := o.entry(version)
+	if err == nil && e.id != "" {
+		return e.id, nil
+	}
+	if err != nil && !errors.Is(err, errMissing) {
+		return "", err
+	}
+	_, err = o.c.one(selectAnyVersion, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { version = r[0].(int64) })
+	if err == nil {
+		e, err = o.entry(version)
+	}
+	if err != nil {
+		return "", err
+	}
+	return e.id, nil
+}

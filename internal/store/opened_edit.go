@@ -1,0 +1,207 @@
+// Editing opened blocks: versions are taken out, and what is left is written back.
+
+package store
+
+import (
+	"database/sql/driver"
+	"slices"
+)
+
+// takeOut takes an older version's body out, of which the past will know no
+// more than when it was.
+func (o *opened) takeOut(version int64) (taken bool, err error) {
+	e, err := o.entry(version)
+	if err != nil || e.hollow() {
+		return false, err
+	}
+	b, err := o.block(version / perBlock)
+	if err != nil {
+		return false, err
+	}
+	was, held := *e, e.record*slots+b.slot
+	newest, err := o.c.one(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
+	if err != nil || newest {
+		return false, err
+	}
+	if err := o.empty(version, false); err != nil {
+		return false, err
+	}
+	if err := o.c.exec(deleteLate, 0, held, version); err != nil {
+		return false, err
+	}
+	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
+		return false, err
+	}
+	return true, o.unclockOld(b.shape, held, &was)
+}
+
+// erase takes a version's body out, and with it what its record is found by;
+// named, for a newest one that is marked as forgotten: its record's id stays.
+// taken says that it was there.
+func (o *opened) erase(version int64, named bool) (taken bool, err error) {
+	if !named {
+		return o.takeOut(version)
+	}
+	e, err := o.entry(version)
+	if err != nil || e.hollow() {
+		return false, err
+	}
+	b, err := o.block(version / perBlock)
+	if err != nil {
+		return false, err
+	}
+	was, held := *e, e.record*slots+b.slot
+	if err := o.empty(version, true); err != nil {
+		return false, err
+	}
+	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
+		return false, err
+	}
+	if err := o.c.retire(b.shape, was.record, &was); err != nil {
+		return false, err
+	}
+	return true, o.unclockOld(b.shape, held, &was)
+}
+
+// unclockOld makes a record not be found by the clock of a version that was
+// taken out, unless another one had it too.
+func (o *opened) unclockOld(shape, held int64, was *entry) error {
+	found, err := o.c.one(selectIsOld, []driver.Value{shape, int64(0), was.clock, was.record}, func([]driver.Value) {})
+	if err != nil || !found {
+		return err
+	}
+	kept, err := o.c.versionsOf(held)
+	if err != nil {
+		return err
+	}
+	for _, v := range kept {
+		e, err := o.entry(v)
+		if err != nil {
+			return err
+		}
+		if e.clock == was.clock && e.parent == was.parent {
+			return nil
+		}
+	}
+	return o.c.eachClock(was.parent, func(parent int64) error {
+		return o.c.exec(deleteClock, 0, shape, parent, int64(1), was.clock, was.record)
+	})
+}
+
+// versionsOf are the versions of a held row whose bodies are there.
+func (c *conn) versionsOf(held int64) (versions []int64, err error) {
+	err = c.query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
+		versions = append(versions, r[0].(int64))
+		return nil
+	})
+	return versions, err
+}
+
+// edit is block for one that is going to be changed.
+func (o *opened) edit(number int64) (*block, error) {
+	b, err := o.block(number)
+	if err == nil {
+		b.changed = true
+	}
+	return b, err
+}
+
+// empty takes a body out. What rests on it gets its body whole, so that
+// nothing of this one is left anywhere; its record's id stays when named.
+func (o *opened) empty(version int64, named bool) error {
+	e, err := o.entry(version)
+	if err != nil {
+		return err
+	}
+	if e.height > 0 {
+		if err := o.raise(version, e.record); err != nil {
+			return err
+		}
+	}
+	b, err := o.edit(version / perBlock)
+	if err != nil {
+		return err
+	}
+	if e = &b.entries[version%perBlock]; named {
+		if e, err = o.entry(version); err != nil {
+			return err
+		}
+		*e = entry{record: e.record, id: e.id}
+		return nil
+	}
+	*e = entry{}
+	return nil
+}
+
+// raise makes the versions whole that rest on one.
+func (o *opened) raise(version, record int64) error {
+	b, err := o.block(version / perBlock)
+	if err != nil {
+		return err
+	}
+	kept, err := o.c.versionsOf(record*slots + b.slot)
+	if err != nil {
+		return err
+	}
+	for _, v := range kept {
+		if v >= version {
+			continue
+		}
+		e, err := o.entry(v)
+		if err != nil {
+			return err
+		}
+		if e.rest == nil || e.rest.on != version {
+			continue
+		}
+		b, err := o.edit(v / perBlock)
+		if err != nil {
+			return err
+		}
+		if e, err = o.entry(v); err != nil {
+			return err
+		}
+		e.rest = nil
+		b.entries[v%perBlock] = *e
+	}
+	return nil
+}
+
+// write writes what was changed; a block in which nothing is left is deleted.
+func (o *opened) write() error {
+	for _, b := range o.blocks {
+		if !b.changed {
+			continue
+		}
+		if err := o.db.putBlock(o.c, b); err != nil {
+			return err
+		}
+		b.changed = false
+	}
+	return nil
+}
+
+// putBlock writes a block back, or deletes it when nothing is left in it.
+func (db *DB) putBlock(c *conn, b *block) error {
+	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.hollow() || e.id != "" }) {
+		return c.exec(deleteBlock, 0, b.number)
+	}
+	if err := db.learn(c, b.dictionary); err != nil {
+		return err
+	}
+	x := &db.scratch
+	x.raw = appendBlock(x.raw[:0], b.entries)
+	var dictionary int64
+	x.packed, dictionary = db.packer.pack(x.packed[:0], x.raw, b.dictionary)
+	// Most blocks shrink when they are written back. An update would leave each
+	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
+	var shape, count int64
+	found, err := c.one(takeBlock, []driver.Value{b.number}, func(r []driver.Value) { shape, count = r[0].(int64), r[1].(int64) })
+	if err == nil && !found {
+		err = damaged("block %d is missing", b.number)
+	}
+	if err != nil {
+		return err
+	}
+	return c.exec(insertBlock, 0, b.number, shape, dictionary, count, int64(len(x.raw)), x.packed)
+}

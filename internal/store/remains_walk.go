@@ -1,0 +1,199 @@
+// Walking the file for remains: every page of every tree, chain and free list.
+
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// cleaning is one walk over the file.
+type cleaning struct {
+	layout
+	ctx         context.Context
+	file        *os.File
+	only        map[uint32]bool // pages to look at; nil: all
+	page        []byte
+	overwritten int64
+}
+
+// sweepFile overwrites what belongs to nothing, in those pages or in all. The
+// file must stand still.
+func (db *DB) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bool) (overwritten int64, err error) {
+	if only != nil && len(only) == 0 {
+		return 0, nil
+	}
+	w := &cleaning{ctx: ctx, file: db.remains.file, only: only}
+	var header [100]byte
+	if _, err := w.file.ReadAt(header[:], 0); err != nil {
+		return 0, err
+	}
+	if w.layout, err = layoutOf(header[:]); err != nil {
+		return 0, err
+	}
+	w.page = make([]byte, w.size)
+	for _, root := range roots {
+		depth, err := w.depth(root)
+		if err == nil {
+			err = w.tree(root, depth)
+		}
+		if err != nil {
+			return w.overwritten, damaged("the file cannot be cleaned: %w", err)
+		}
+	}
+	if err := w.free(binary.BigEndian.Uint32(header[32:])); err != nil {
+		return w.overwritten, damaged("the file cannot be cleaned: %w", err)
+	}
+	return w.overwritten, nil
+}
+
+// wanted reports whether a page is to be looked at.
+func (w *cleaning) wanted(number uint32) bool { return w.only == nil || w.only[number] }
+
+// read reads a page into the one buffer there is.
+func (w *cleaning) read(number uint32) ([]byte, error) {
+	if err := checkContext(w.ctx); err != nil {
+		return nil, err
+	}
+	if number < 1 || number > w.pages {
+		return nil, fmt.Errorf("page %d of %d", number, w.pages)
+	}
+	_, err := w.file.ReadAt(w.page, int64(number-1)*int64(w.size))
+	return w.page, err
+}
+
+// depth is how many levels lie below a page; all leaves of a tree lie on one.
+func (w *cleaning) depth(number uint32) (depth int, err error) {
+	const deepest = 64
+	for depth = range deepest {
+		data, err := w.read(number)
+		if err != nil {
+			return 0, err
+		}
+		t, err := w.parse(number, data)
+		if err != nil || t.leaf() {
+			return depth, err
+		}
+		number = t.children[0]
+	}
+	return 0, fmt.Errorf("a tree is deeper than %d", deepest)
+}
+
+// tree walks a page and what is below it.
+func (w *cleaning) tree(number uint32, depth int) error {
+	if depth == 0 && !w.wanted(number) {
+		return nil
+	}
+	data, err := w.read(number)
+	if err != nil {
+		return err
+	}
+	t, err := w.parse(number, data)
+	if err != nil {
+		return err
+	}
+	if t.leaf() != (depth == 0) {
+		return fmt.Errorf("page %d is on the wrong level", number)
+	}
+	if w.wanted(number) {
+		if err := w.overwrite(number, data, t.used); err != nil {
+			return err
+		}
+		for _, c := range t.chains {
+			if err := w.chain(c); err != nil {
+				return fmt.Errorf("page %d: %w", number, err)
+			}
+		}
+	}
+	for _, child := range t.children {
+		if err := w.tree(child, depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chain walks a long value to its last page and overwrites what follows it.
+func (w *cleaning) chain(c chain) error {
+	number, left := c.first, c.bytes
+	room := int64(w.usable - 4)
+	for {
+		data, err := w.read(number)
+		if err != nil {
+			return err
+		}
+		next := binary.BigEndian.Uint32(data)
+		if left <= room {
+			if next != 0 {
+				return fmt.Errorf("a value goes on after its end, in page %d", next)
+			}
+			used := make([]bool, w.size)
+			for i := range used {
+				used[i] = i < 4+int(left) || i >= w.usable
+			}
+			return w.overwrite(number, data, used)
+		}
+		number, left = next, left-room
+	}
+}
+
+// free walks the list of free pages: those that list others, and the others.
+func (w *cleaning) free(trunk uint32) error {
+	for steps := uint32(0); trunk != 0; steps++ {
+		if steps > w.pages {
+			return errors.New("the list of free pages has no end")
+		}
+		data, err := w.read(trunk)
+		if err != nil {
+			return err
+		}
+		next, count := binary.BigEndian.Uint32(data), int(binary.BigEndian.Uint32(data[4:]))
+		if count > w.usable/4-2 {
+			return fmt.Errorf("page %d lists %d free ones", trunk, count)
+		}
+		leaves := make([]uint32, count)
+		used := make([]bool, w.size)
+		for i := range leaves {
+			leaves[i] = binary.BigEndian.Uint32(data[8+4*i:])
+		}
+		for i := range used {
+			used[i] = i < 8+4*count
+		}
+		if err := w.overwrite(trunk, data, used); err != nil {
+			return err
+		}
+		for _, leaf := range leaves {
+			if data, err = w.read(leaf); err == nil {
+				err = w.overwrite(leaf, data, make([]bool, w.size))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		trunk = next
+	}
+	return nil
+}
+
+// overwrite writes zeros over bytes of a page that are not used and not zero.
+func (w *cleaning) overwrite(number uint32, data []byte, used []bool) error {
+	base := int64(number-1) * int64(w.size)
+	for i := 0; i < len(data); i++ {
+		if used[i] || data[i] == 0 {
+			continue
+		}
+		end := i + 1
+		for end < len(data) && !used[end] {
+			end++
+		}
+		if _, err := w.file.WriteAt(make([]byte, end-i), base+int64(i)); err != nil {
+			return err
+		}
+		w.overwritten += int64(end - i)
+		i = end
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// Walking a Seek: from spot to spot, and to what is held there.
+
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+)
+
+// unsettled is no number of DB.widened.
+const unsettled = -1
+
+// each hands out the records of the stream that are held, in order and some at a
+// time, until do returns false or so many were looked at. want is how many may be
+// handed out at once.
+func (s *seeking) each(ctx context.Context, c *conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
+	stream, err := s.p.stream(c)
+	if err != nil {
+		return err
+	}
+	w := &walking{seeking: s, stream: stream, from: s.p.first(s.below)}
+	for looked := 0; looked < seekLook; {
+		places, err := w.next(ctx, min(want(), seekFew))
+		if err != nil {
+			return err
+		}
+		if len(places) == 0 {
+			s.ended = w.ended
+			return nil
+		}
+		looked += len(places)
+		some, err := s.held(c, places)
+		if err != nil {
+			return err
+		}
+		if s.below = places[len(places)-1].place; len(some) == 0 {
+			continue
+		}
+		s.last = *some[len(some)-1]
+		if more, err := do(some); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// walking goes over the places at which a stream has spots.
+type walking struct {
+	*seeking
+	stream stream
+	from   int64     // the spot to go on at
+	over   []*heldAt // found, and not handed out yet
+	ended  bool      // the stream has nothing more
+}
+
+// next are the next places, n at most; none: that was all, or so many spots of
+// kinds nobody asked for came first that the next part goes on after them.
+func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
+	for passed := 0; len(w.over) < n && !w.ended; passed++ {
+		if err := checkContext(ctx); err != nil {
+			return nil, err
+		}
+		at, err := w.position()
+		if err != nil {
+			return nil, err
+		}
+		if passed < seekLook || w.ended {
+			continue
+		}
+		if len(w.over) == 0 {
+			w.below = placeOf(at, 1)
+			if w.p.q.Up {
+				w.below = placeOf(at, 1<<shapeBits-1)
+			}
+		}
+		break
+	}
+	n = min(n, len(w.over))
+	places := w.over[:n:n]
+	w.over = w.over[n:]
+	return places, nil
+}
+
+// position adds the places of all kinds asked for that have a spot at the next
+// position.
+func (w *walking) position() (at int64, err error) {
+	up, p := w.p.q.Up, w.p
+	spot, ok, err := w.stream.seek(w.from)
+	at = positionOf(spot)
+	if err != nil || !ok || at < p.from || at > p.to {
+		w.ended = true
+		return at, err
+	}
+	group, next := []*kindPlan(nil), spot
+	for ok && positionOf(next) == at {
+		if k := p.byShape[shapeOf(next)]; k != nil && !slices.Contains(group, k) {
+			group = append(group, k)
+		}
+		if w.from, ok = past(next, up); ok {
+			next, ok, err = w.stream.seek(w.from)
+		}
+		if err != nil {
+			return at, err
+		}
+	}
+	w.ended = !ok
+	slices.SortFunc(group, func(a, b *kindPlan) int { return inOrder(up)(a.number, b.number) })
+	for _, k := range group {
+		place := placeOf(at, k.number)
+		if w.below != 0 && (place < w.below) == up || place == w.below {
+			continue
+		}
+		w.over = append(w.over, &heldAt{kind: k, place: place})
+	}
+	return at, nil
+}
+
+// held are the records at some places, each in the shape it is told in; where
+// none is there is none.
+func (s *seeking) held(c *conn, places []*heldAt) (some []*heldAt, err error) {
+	for _, k := range s.p.kinds {
+		args := []driver.Value{k.number, int64(slots)}
+		for _, h := range places {
+			if h.kind == k {
+				args = append(args, int64(h.place)>>shapeBits)
+			}
+		}
+		if len(args) == 2 {
+			continue
+		}
+		err := c.query(selectShown, len(args)-2, args, func(r []driver.Value) error {
+			place := placeOf(r[0].(int64), k.number)
+			h := places[slices.IndexFunc(places, func(h *heldAt) bool { return h.place == place })]
+			slot := r[1].(int64) % slots
+			if h.record = r[1].(int64) / slots; s.p.since != nil && !s.p.since.has(h.record) {
+				return nil
+			}
+			i := slices.IndexFunc(k.shapes, func(s *shapeRow) bool { return s.slot == slot })
+			if i >= 0 && (h.shape == nil || i < slices.Index(k.shapes, h.shape)) {
+				h.shape, h.version, h.seen, h.state, h.since = k.shapes[i], r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range places {
+		if h.shape != nil {
+			some = append(some, h)
+		}
+	}
+	return some, nil
+}

@@ -1,0 +1,173 @@
+// Moves: what becomes of a place, and of the indexes, when a record comes, moves or goes.
+
+package store
+
+import (
+	"database/sql/driver"
+	"errors"
+	"slices"
+
+	"understudy"
+)
+
+var countPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+
+// signOf is the kind under which a record stands: negative when it is held in
+// no shape.
+func (c *conn) signOf(kind, record int64) (int64, error) {
+	present := int64(0)
+	_, err := c.one(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
+	if present == 0 {
+		return -kind, err
+	}
+	return kind, err
+}
+
+var takePlace = &statement{head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
+
+// takePlace takes a record from where it stands, and says under which kind that
+// was.
+func (s *saving) takePlace(record, at int64) (sign int64, err error) {
+	for _, kind := range []int64{s.kind.number, -s.kind.number} {
+		found, err := s.c.one(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
+		if err != nil || found {
+			return kind, err
+		}
+	}
+	return 0, damaged("record %d does not stand at %d", record, at)
+}
+
+// edit tells the indexes what becomes of a sight whose row is r.
+func (s *saving) edit(g *sighting, r *understudy.Row) error {
+	present := g.held && g.state&(stateGone|stateForgotten) == 0
+	if present && g.version == r.Version && g.stand.at == g.to.at {
+		return nil
+	}
+	e := edit{kind: s.kind, shape: s.shape.number, was: spotOf(g.stand.at, s.shape.number), is: spotOf(g.to.at, s.shape.number)}
+	e.new = &entry{record: g.number, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
+	if present && g.stand.at != noPosition { // else no index knows it
+		var err error
+		if e.old, err = s.before(g.version); err != nil {
+			return err
+		}
+		if e.old != nil {
+			old := *e.old // its block may be written anew before it is looked at
+			e.old = &old
+		}
+	}
+	s.edits = append(s.edits, e)
+	return nil
+}
+
+// editOthers tells the indexes that a record has moved in the shapes that the
+// page does not show.
+func (s *saving) editOthers(record, was, is int64) error {
+	return s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+		p := priorOf(r)
+		if s.shape != nil && p.number == record*slots+s.shape.slot && s.touched(record) || p.state&(stateGone|stateForgotten) != 0 {
+			return nil
+		}
+		return s.editMoved(p.number, p.version, was, is)
+	})
+}
+
+// touched reports whether an edit of a record in the page's shape is there.
+func (s *saving) touched(record int64) bool {
+	return slices.ContainsFunc(s.edits, func(e edit) bool { return e.shape == s.shape.number && e.new != nil && e.new.record == record })
+}
+
+// editMoved tells the indexes that a held row's record has moved.
+func (s *saving) editMoved(held, version, was, is int64) error {
+	e, err := s.before(version)
+	if err != nil || e == nil {
+		return err
+	}
+	shape, err := s.c.shapeNumber(s.kind.number, held%slots)
+	if err != nil {
+		return err
+	}
+	old := *e
+	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: spotOf(was, shape), is: spotOf(is, shape), old: &old, new: &old})
+	return nil
+}
+
+// editShifted tells the indexes of the records that made room, but for those in
+// the page.
+func (s *saving) editShifted(sights []sighting) error {
+	if len(s.placer.shifted) == 0 {
+		return nil
+	}
+	here := map[int64]bool{}
+	for i := range sights {
+		here[sights[i].number] = true
+	}
+	for record, was := range s.placer.shifted {
+		if here[record] {
+			continue
+		}
+		if err := s.editOthers(record, was, s.placer.stands[record]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave tells the indexes that a record is no more in a shape, whose held row
+// is p.
+func (s *saving) leave(p *prior, e *entry) error {
+	shape, err := s.c.shapeNumber(s.kind.number, p.number%slots)
+	if err != nil || p.stand.at == noPosition {
+		return err
+	}
+	old := *e
+	s.edits = append(s.edits, edit{kind: s.kind, shape: shape, was: spotOf(p.stand.at, shape), is: spotOf(p.stand.at, shape), old: &old})
+	return nil
+}
+
+var movePlace = &statement{head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
+
+// goes puts a record that is held in no shape now among those that are gone.
+func (c *conn) goes(kind int64, at stand) error {
+	if at.at == noPosition {
+		return nil
+	}
+	return c.exec(movePlace, 0, kind, at.at)
+}
+
+// skipNotFound passes over what is not held.
+func skipNotFound(err error) error {
+	if errors.Is(err, understudy.ErrNotFound) {
+		return nil
+	}
+	return skipDamaged(err)
+}
+
+// hide tells the indexes that a record is about to be no more in those of its
+// shapes that are meant; in a transaction, while its bodies are there.
+func (db *DB) hide(c *conn, blocks *opened, kind *kindRow, record int64, meant func(held int64) bool) error {
+	s := &saving{db: db, c: c, kind: kind, blocks: blocks}
+	at, stays := stand{at: noPosition}, false
+	err := c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+		p := priorOf(r)
+		if p.state&(stateGone|stateForgotten) != 0 {
+			return nil
+		}
+		if !meant(p.number) {
+			stays = true
+			return nil
+		}
+		at = p.stand
+		e, err := s.before(p.version)
+		if err != nil || e == nil {
+			return err
+		}
+		return s.leave(&p, e)
+	})
+	if err == nil && !stays {
+		err = c.goes(kind.number, at)
+	}
+	if err == nil {
+		err = db.index(c, s.edits)
+	}
+	return err
+}

@@ -1,0 +1,246 @@
+// Verifying rows: blocks, what is held, names, pages.
+
+package store
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"understudy"
+)
+
+var (
+	selectAllBlocks = &statement{head: "SELECT b.number, b.shape, b.dictionary, b.count, b.size, b.body, h.slot FROM block b LEFT JOIN shape h ON h.number = b.shape ORDER BY b.number"}
+	selectHeldRow   = &statement{head: "SELECT version, hash FROM held WHERE number = ?"}
+	selectPastTag   = &statement{head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
+)
+
+// blocks unpacks every block. Each version must be its record's current one or
+// be known to its past, under its hash.
+func (v *verifying) blocks() error {
+	all := v.db.blocks(v.c)
+	return v.c.query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
+		number, count := r[0].(int64), r[3].(int64)
+		v.report.Blocks++
+		b := &block{number: number, shape: r[1].(int64)}
+		raw, err := v.db.unpack(v.c, r[5].([]byte), r[2].(int64), r[4].(int64))
+		if err == nil {
+			err = b.take(raw, int(count), v.db.parentField(b.shape))
+		}
+		switch {
+		case err != nil:
+			v.problem("block %d: %v", number, err)
+		case r[6] == nil:
+			v.problem("block %d: no shape %d", number, r[1])
+		default:
+			if len(all.blocks) >= maxOpened {
+				clear(all.blocks)
+			}
+			all.blocks[number] = b
+			for i := range b.entries {
+				version := number*perBlock + int64(i)
+				if e, err := all.entry(version); err != nil {
+					v.problem("%v", err)
+				} else if err := v.version(e, version, r[6].(int64)); err != nil {
+					return err
+				}
+			}
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+// errStop ends a walk that has found enough.
+var errStop = errors.New("enough")
+
+func (v *verifying) version(e *entry, number, slot int64) error {
+	if e.hollow() {
+		return nil // taken out; who needs it finds out below
+	}
+	v.report.Versions++
+	held, hash := e.record*slots+slot, bodyHash(e.body)
+	current, same := int64(0), false
+	_, err := v.c.one(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
+		current, same = r[0].(int64), r[1].(int64) == hash
+	})
+	if err != nil {
+		return err
+	}
+	if current == number {
+		if !same {
+			v.problem("record %d (%s): its current version %d has another hash", e.record, e.id, number)
+		}
+		return nil
+	}
+	var tag driver.Value
+	found, err := v.c.one(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.record, e.id, number)
+	case tag != shortHash(hash):
+		v.problem("record %d (%s): its version %d is not what it was", e.record, e.id, number)
+	}
+	return nil
+}
+
+var (
+	selectAllHeld  = &statement{head: "SELECT number, version, state, hash FROM held ORDER BY version"}
+	selectAllPast  = &statement{head: "SELECT held, coalesce(version, number), tag, since FROM past WHERE tag IS NOT NULL OR version IS NOT 0 ORDER BY 2"}
+	selectClocked  = &statement{head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? AND record = ? AND old IN (0, 1)"}
+	selectAllClock = &statement{head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '') FROM clock c JOIN shape s ON s.number = c.shape
+		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
+)
+
+// clocked makes sure that a version's record is found by its clock: newest, by
+// the part of the index for records as they are.
+func (v *verifying) clocked(blocks *opened, e *entry, version int64, newest bool) error {
+	b, err := blocks.block(version / perBlock)
+	if err != nil {
+		return err
+	}
+	return v.c.eachClock(e.parent, func(parent int64) error {
+		var now driver.Value
+		_, err := v.c.one(selectClocked, []driver.Value{b.shape, parent, e.clock, e.record}, func(r []driver.Value) { now = r[0] })
+		if err == nil && (now == nil || newest && now != int64(1)) {
+			v.problem("record %d (%s): it is not found by the clock %d", e.record, e.id, e.clock)
+		}
+		return err
+	})
+}
+
+// past looks up the other versions of records.
+func (v *verifying) past() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllPast, 0, nil, func(r []driver.Value) error {
+		record, version := r[0].(int64)/slots, r[1].(int64)
+		if r[2] == nil {
+			return nil // its body was taken
+		}
+		switch e, err := blocks.entry(version); {
+		case err != nil:
+			v.problem("record %d: %v", record, err)
+		case e.record != record || shortHash(bodyHash(e.body)) != r[2].(int64):
+			v.problem("record %d: its version %d is not what it was", record, version)
+		case r[3] != int64(never):
+			if err := v.clocked(blocks, e, version, false); err != nil {
+				return err
+			}
+		}
+		if r[3] == nil {
+			if _, err := v.c.madeAt(version); err != nil {
+				v.problem("record %d: %v", record, err)
+			}
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+// clocks makes sure that what is found by its clock is there and has it.
+func (v *verifying) clocks() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllClock, 0, nil, func(r []driver.Value) error {
+		record := r[0].(int64)
+		if r[3] == nil || r[4].(int64)&(stateGone|stateForgotten) != 0 {
+			v.problem("record %d: it is found by a clock, but not held", record)
+			return nil
+		}
+		switch e, err := blocks.entry(r[3].(int64)); {
+		case err != nil:
+			v.problem("record %d: %v", record, err)
+		case e.clock != r[1].(int64) || r[2].(int64) != 0 && e.parent != r[5].(string):
+			v.problem("record %d (%s): its clock is %d, it is found by %d", record, e.id, e.clock, r[1])
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+// held looks up the current version of every record.
+func (v *verifying) held() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllHeld, 0, nil, func(r []driver.Value) error {
+		e, err := blocks.entry(r[1].(int64))
+		switch record := r[0].(int64) / slots; {
+		case err != nil:
+			v.problem("record %d: %v", record, err)
+		case e.record != record:
+			v.problem("record %d: its version %d is of record %d", record, r[1], e.record)
+		case e.hollow() != (r[2].(int64)&stateForgotten != 0):
+			v.problem("record %d: its version %d has lost its body", record, r[1])
+		case !e.hollow():
+			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&stateGone == 0); err != nil {
+				return err
+			}
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+var selectAllNames = &statement{head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
+	FROM name n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
+
+// names compares every id with the one in a version of its record.
+func (v *verifying) names() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllNames, 0, nil, func(r []driver.Value) error {
+		v.report.Records++
+		id, err := textID(r[2].(string), r[1].([]byte))
+		if err != nil || r[3] == nil {
+			v.problem("record %d: no version, or a broken id (%v)", r[0], err)
+		} else if e, err := blocks.entry(r[3].(int64)); err != nil {
+			v.problem("record %d: %v", r[0], err)
+		} else if e.id != id {
+			v.problem("record %d is named %s, its version %s", r[0], id, e.id)
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}
+
+var selectAllPages = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
+	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read, p.key, s.name
+	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT JOIN source s ON s.number = p.source ORDER BY p.number`}
+
+// pages puts every page together.
+func (v *verifying) pages() error {
+	blocks := v.db.blocks(v.c)
+	return v.c.query(selectAllPages, 0, nil, func(r []driver.Value) error {
+		v.report.Pages++
+		var row pageRow
+		row.scan(r)
+		name := fmt.Sprintf("page %d", r[15])
+		sk, err := v.db.skeleton(v.c, row.body, row.dictionary, row.size)
+		if err == nil {
+			source, _ := r[18].(string)
+			key := understudy.Key{Source: source, URI: sk.uri}
+			name = "page " + key.String()
+			if keyHash(key) != r[17].(int64) {
+				v.problem("%s: it cannot be found by its key", name)
+			}
+			_, err = v.db.assemble(&row, sk, blocks)
+		}
+		if err != nil {
+			v.problem("%s: %v", name, err)
+		}
+		if v.enough() {
+			return errStop
+		}
+		return nil
+	})
+}

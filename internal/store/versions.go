@@ -1,0 +1,126 @@
+// Versions of what a page shows: which bodies are known, and blocks for those that are new.
+
+package store
+
+import (
+	"database/sql/driver"
+)
+
+// versions gives every row its version, packing the bodies that are new.
+func (s *saving) versions(sights []sighting) error {
+	x := &s.db.scratch
+	x.entries = x.entries[:0]
+	fresh := 0 // rows with a new body
+	for i := range s.rows {
+		g := &sights[x.of[i]]
+		s.rows[i].Record = g.number
+		v, err := s.known(g, i, sights)
+		if err != nil {
+			return err
+		}
+		if s.rows[i].Version = v; v != 0 {
+			continue
+		}
+		r := &s.rows[i]
+		fresh++
+		// Its place among the new ones stands for its version until the block
+		// has a number, so that the same body later in the page finds it.
+		r.Version = -int64(fresh)
+		e := entry{record: r.Record, id: r.ID, clock: r.Clock, final: r.Final, parent: r.Parent, body: s.p.Body[r.Start:r.End]}
+		if err := s.rest(g, i, &e); err != nil {
+			return err
+		}
+		x.entries = append(x.entries, e)
+		s.fresh = x.entries
+	}
+	if fresh == 0 {
+		return nil
+	}
+	numbers, err := s.putBlocks(x.entries)
+	if err != nil {
+		return err
+	}
+	for i := range s.rows {
+		if r := &s.rows[i]; r.Version < 0 {
+			r.Version = numbers[-r.Version-1]
+		}
+	}
+	return s.putRests(numbers)
+}
+
+// known is the version that row i's body already has, 0 when it is new.
+func (s *saving) known(g *sighting, i int, sights []sighting) (int64, error) {
+	if g.held && g.hash == s.hashes[i] && g.state&stateForgotten == 0 {
+		return g.version, nil
+	}
+	if g.rows > 1 {
+		x := &s.db.scratch
+		for j := range i {
+			if &sights[x.of[j]] == g && s.hashes[j] == s.hashes[i] {
+				return s.rows[j].Version, nil
+			}
+		}
+	}
+	if g.held {
+		return s.returned(g, i)
+	}
+	return 0, nil
+}
+
+// putBlocks packs bodies into blocks and returns their versions' numbers.
+func (s *saving) putBlocks(entries []entry) ([]int64, error) {
+	x := &s.db.scratch
+	if err := s.db.learn(s.c, s.shape.dictionary.number); err != nil {
+		return nil, err
+	}
+	if err := s.c.exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
+		return nil, err
+	}
+	s.firstNew = (s.counters.block + 1) * perBlock
+	numbers := make([]int64, 0, len(entries))
+	for len(entries) > 0 {
+		n := fitting(entries)
+		s.counters.block++
+		s.counters.given.store = true
+		x.raw = appendBlock(x.raw[:0], entries[:n])
+		var dictionary int64
+		x.packed, dictionary = s.db.packer.pack(x.packed[:0], x.raw, s.shape.dictionary.number)
+		err := s.c.exec(insertBlock, 0, s.counters.block, s.shape.number, dictionary, int64(n), int64(len(x.raw)), x.packed)
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			numbers = append(numbers, s.counters.block*perBlock+int64(i))
+		}
+		entries = entries[n:]
+	}
+	return numbers, nil
+}
+
+// fitting is how many of the entries the next block takes: as many as leave
+// blocks of about the same size.
+func fitting(entries []entry) (n int) {
+	all := 0
+	for i := range entries {
+		all += len(entries[i].body)
+	}
+	least, size := all/((all-1)/maxBlock+1), 0
+	for n < len(entries) && n < perBlock && size < least {
+		size += len(entries[n].body)
+		n++
+	}
+	return n
+}
+
+// many runs a statement for rows of width arguments each, as many at once as
+// one statement carries.
+func (c *conn) many(st *statement, width int, args []driver.Value) error {
+	for len(args) > 0 {
+		n := min(most, len(args)/width)
+		if err := c.exec(st, n, args[:n*width]...); err != nil {
+			return err
+		}
+		args = args[n*width:]
+	}
+	return nil
+}
