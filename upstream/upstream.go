@@ -199,8 +199,8 @@ func (c *Client) clean(err error) error {
 // Close ends what is under way with ErrClosed and closes idle connections.
 // The client must not be used afterwards.
 func (c *Client) Close() error {
+	c.budget.close() // before: who is ended and asks again at once is refused
 	c.close()
-	c.budget.close()
 	if c.own != nil {
 		c.own.CloseIdleConnections()
 	}
