@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,35 +24,52 @@ var start = time.Date(2026, 6, 1, 12, 0, 0, 123e6, time.UTC)
 func TestLine(t *testing.T) {
 	line := Line{At: start, ID: "x1", Method: "GET", Target: "/a?To=%2B14155551234&b", Status: 200, Bytes: 102400, Caller: "my reports", How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
 	want := `time=2026-06-01T12:00:00.123Z id=x1 method=GET path="/a?To=…&b" status=200 bytes=102400 caller="my reports" how=stale dur=1.234ms upstream=812.000ms` + "\n"
-	if got := string(line.AppendTo(nil)); got != want {
+	if got := string(line.appendTo(nil, nil)); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
 	bare := Line{At: start, Method: "GET\nx=\"", Target: "/"}
 	want = `time=2026-06-01T12:00:00.123Z method="GET\x0ax=\"" path="/" status=0 bytes=0 dur=0.000ms` + "\n"
-	if got := string(bare.AppendTo(nil)); got != want {
+	if got := string(bare.appendTo(nil, nil)); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
 }
 
+// isID takes two capitals and 32 hex digits for an id, as many APIs write theirs.
+func isID(text string) bool { return idPattern.MatchString(text) }
+
+var idPattern = regexp.MustCompile(`^[A-Z]{2}[0-9a-f]{32}$`)
+
+// L3: numbers stayed in segments that are not bare, and in names of parameters.
 func TestTarget(t *testing.T) {
 	for target, want := range map[string]string{
 		"/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json": "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json",
 		"/x/Calls.json?To=%2B14155551234&StartTime%3E=2026-01-01&Page=0":     "/x/Calls.json?To=…&StartTime%3E=…&Page=…",
-		"/x?StartTime>=2026-01-01":                "/x?StartTime>=…",
-		"/twilio/number/+14155551234":             "/twilio/number/…",
-		"/twilio/number/%2B14155551234.json":      "/twilio/number/…",
-		"/twilio/number/%34%31%35%35%35%35%31%32": "/twilio/number/…",
-		"/x?%2B14155551234":                       "/x?…",
-		"/x?+1(415)555-1234=1":                    "/x?…=…",
-		"/x?":                                     "/x?",
-		"/x?a=&=b&&c":                             "/x?a=&=…&&c",
-		"/x?a=b=c":                                "/x?a=…",
-		"/a\"b\\c\x1b[31m\x80":                    `/a\"b\\c\x1b[31m\x80`,
-		"*":                                       "*",
-		"http://h/p":                              "http://h/p",
-		"":                                        "",
+		"/x?StartTime>=2026-01-01":                   "/x?StartTime>=…",
+		"/twilio/number/+14155551234":                "/twilio/number/…",
+		"/twilio/number/%2B14155551234.json":         "/twilio/number/…",
+		"/twilio/number/%34%31%35%35%35%35%31%32":    "/twilio/number/…",
+		"/x?%2B14155551234":                          "/x?…",
+		"/x?+1(415)555-1234=1":                       "/x?…=…",
+		"/twilio/number/whatsapp%3A%2B14155550102":   "/twilio/number/…",
+		"/twilio/number/tel:+1-415-555-0103":         "/twilio/number/…",
+		"/twilio/number/4155550106x":                 "/twilio/number/…",
+		"/twilio/calls;to=+14155550115":              "/twilio/…",
+		"/twilio/number/４１５５５５０１０６":                  "/twilio/number/…",
+		"/twilio/number/%252B14155550107":            "/twilio/number/…",
+		"/twilio/number/%25252531%34155550107":       "/twilio/number/…",
+		"/x?a%3D%2B14155550116":                      "/x?…",
+		"/x/CA4155550106/y":                          "/x/…/y",
+		"/x/CA0123456789abcdef0123456789abcdef.json": "/x/CA0123456789abcdef0123456789abcdef.json",
+		"/x/2010-04-01-5550106":                      "/x/…",
+		"/x?":                                        "/x?",
+		"/x?a=&=b&&c":                                "/x?a=&=…&&c",
+		"/x?a=b=c":                                   "/x?a=…",
+		"/a\"b\\c\x1b[31m\x80":                       `/a\"b\\c\x1b[31m\x80`,
+		"*":                                          "*",
+		"http://h/p":                                 "http://h/p",
+		"":                                           "",
 	} {
-		if got := string(AppendTarget(nil, target)); got != want {
+		if got := string(AppendTarget(nil, target, isID)); got != want {
 			t.Errorf("%q: got %q, want %q", target, got, want)
 		}
 	}
@@ -60,17 +79,42 @@ func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"/a/b?c=d", "/+14155551234?x", "%", "/%2", "?&&==", "\x00\"\\\n", "/1234567.json"} {
 		f.Add(s)
 	}
-	long := regexp.MustCompile(`(^|/)\+?[0-9]{7,}(/|$)`)
+	for _, s := range []string{"/whatsapp%3A%2B14155550102", "/4155550106x", "/%252B14155550107", "/４１５５５５０１０６", "/x?a%3D%2B14155550116=1", "/CA0123456789abcdef0123456789abcdef/2010-04-01"} {
+		f.Add(s)
+	}
+	explained := regexp.MustCompile(`\b[A-Z]{2}[0-9a-f]{32}\b|\b\d{4}-\d{2}-\d{2}\b`)
+	number := regexp.MustCompile(`(?:\pN.*){7}`)
 	f.Fuzz(func(t *testing.T, target string) {
-		out := string(AppendTarget(nil, target))
+		out := string(AppendTarget(nil, target, isID))
 		for i := range len(out) {
 			if out[i] < ' ' || out[i] == '"' && (i == 0 || out[i-1] != '\\') {
 				t.Fatalf("%q gives %q", target, out)
 			}
 		}
 		path, query, _ := strings.Cut(out, "?")
-		if long.MatchString(path) {
-			t.Fatalf("%q gives %q: a number", target, out)
+		pieces := strings.Split(path, "/")
+		for p := range strings.SplitSeq(query, "&") {
+			name, _, _ := strings.Cut(p, "=")
+			pieces = append(pieces, name)
+		}
+		for _, piece := range pieces {
+			piece = escape.ReplaceAllStringFunc(piece, func(code string) string {
+				c, err := strconv.ParseUint(code[2:], 16, 8)
+				if err != nil {
+					return code[1:] // a quote or a backslash
+				}
+				return string([]byte{byte(c)})
+			})
+			for last := ""; last != piece; {
+				last = piece
+				piece = percent.ReplaceAllStringFunc(piece, func(code string) string {
+					c, _ := strconv.ParseUint(code[1:], 16, 8)
+					return string([]byte{byte(c)})
+				})
+			}
+			if number.MatchString(explained.ReplaceAllString(piece, "")) {
+				t.Fatalf("%q gives %q: a number", target, out)
+			}
 		}
 		for p := range strings.SplitSeq(query, "&") {
 			if _, value, _ := strings.Cut(p, "="); value != "" && value != redacted {
@@ -79,6 +123,11 @@ func FuzzTarget(f *testing.F) {
 		}
 	})
 }
+
+// escape is how the log writes what must not stand between quotes.
+var escape = regexp.MustCompile(`\\(x[0-9a-f]{2}|["\\])`)
+
+var percent = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
 func TestValidID(t *testing.T) {
 	for id, want := range map[string]bool{
@@ -189,6 +238,41 @@ func TestWriterErrorIsReported(t *testing.T) {
 	l.Add(&Line{At: start, Target: "/x"})
 	if err := l.Flush(); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("got %v", err)
+	}
+}
+
+type unread struct{}
+
+func (unread) Write(p []byte) (int, error) {
+	return bytes.IndexByte(p, '\n') + 1, os.ErrDeadlineExceeded
+}
+
+// Finding 10: a log that nobody reads costs lines, which are counted, and nothing else.
+func TestLinesNobodyReadsAreCounted(t *testing.T) {
+	l := New(unread{})
+	for range 3 {
+		l.Add(&Line{At: start, Target: "/x"})
+	}
+	if err := l.Flush(); err != nil || l.dropped != 2 {
+		t.Errorf("%v, %d lines are counted as dropped, want 2", err, l.dropped)
+	}
+}
+
+// M8: who was not known is named by the address it came from.
+func TestARefusalNamesItsPeer(t *testing.T) {
+	var out bytes.Buffer
+	l := New(&out)
+	for _, status := range []int{401, 429, 200} {
+		h := l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }), func() time.Time { return start })
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = "[2001:db8::7]:4711"
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Count(text, " peer=2001:db8::7 ") != 2 || strings.Count(text, "\n") != 3 {
+		t.Errorf("logged %s", text)
 	}
 }
 

@@ -5,6 +5,7 @@ package accesslog
 import (
 	"context"
 	"crypto/rand"
+	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -62,11 +63,23 @@ func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 			if line.Status == 0 {
 				line.Status = http.StatusOK
 			}
+			if line.Status == http.StatusUnauthorized || line.Status == http.StatusTooManyRequests {
+				line.Peer = PeerOf(r)
+			}
 			line.Took = now().Sub(line.At)
 			l.Add(line)
 		}()
 		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), lineKey{}, line)))
 	})
+}
+
+// PeerOf is the address a request came from, without its port.
+func PeerOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 type lineKey struct{}

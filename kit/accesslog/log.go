@@ -5,9 +5,12 @@
 package accesslog
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -24,6 +27,7 @@ type Line struct {
 	Status   int
 	Bytes    int64 // of body sent
 	Caller   string
+	Peer     string // the address of a sender that gave no right credential
 	How      string
 	Took     time.Duration
 	Upstream time.Duration
@@ -34,6 +38,9 @@ type Line struct {
 // counted. It is safe for concurrent use; a nil Log takes lines and drops them.
 type Log struct {
 	w io.Writer
+	// Known reports a text that is an id: its digits are no phone number. nil: none
+	// is. It is set before the first line.
+	Known func(text string) bool
 
 	mu      sync.Mutex
 	pending []byte
@@ -67,7 +74,7 @@ func (l *Log) Add(line *Line) {
 		l.mu.Unlock()
 		return
 	}
-	l.pending = line.AppendTo(l.pending)
+	l.pending = line.appendTo(l.pending, l.Known)
 	n := len(l.pending)
 	l.mu.Unlock()
 	if n >= enough {
@@ -79,8 +86,9 @@ func (l *Log) Add(line *Line) {
 }
 
 // Run writes what is gathered until ctx ends, then what is left. An error of
-// the writer loses the lines it was given and is returned at the end, the
-// first one only; writing goes on.
+// the writer loses lines, which are counted, and is returned at the end, the
+// first one only; writing goes on. os.ErrDeadlineExceeded, which says that nobody
+// reads what is written, is no error.
 func (l *Log) Run(ctx context.Context) error {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -117,14 +125,29 @@ func (l *Log) Flush() error {
 	if len(out) == 0 {
 		return nil
 	}
-	if _, err := l.w.Write(out); err != nil {
-		return fmt.Errorf("accesslog: %w", err)
+	n, err := l.w.Write(out)
+	if err == nil {
+		return nil
 	}
-	return nil
+	l.mu.Lock()
+	l.dropped += int64(bytes.Count(out[min(n, len(out)):], []byte{'\n'}))
+	l.mu.Unlock()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil // nobody reads the log: what is lost is counted
+	}
+	return fmt.Errorf("accesslog: %w", err)
 }
 
-// AppendTo appends the line in logfmt, its line feed included.
-func (line *Line) AppendTo(dst []byte) []byte {
+// AppendTarget appends a request target as this log writes it.
+func (l *Log) AppendTarget(dst []byte, target string) []byte {
+	if l == nil {
+		return dst
+	}
+	return AppendTarget(dst, target, l.Known)
+}
+
+// appendTo appends the line in logfmt, its line feed included.
+func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = appendTime(append(dst, "time="...), line.At)
 	dst = appendPair(dst, " id=", line.ID)
 	dst = appendPair(dst, " method=", line.Method)
@@ -132,13 +155,14 @@ func (line *Line) AppendTo(dst []byte) []byte {
 	if line.Written != "" {
 		dst = append(dst, line.Written...)
 	} else {
-		dst = AppendTarget(dst, line.Target)
+		dst = AppendTarget(dst, line.Target, known)
 	}
 	dst = append(dst, `" status=`...)
 	dst = strconv.AppendInt(dst, int64(line.Status), 10)
 	dst = append(dst, " bytes="...)
 	dst = strconv.AppendInt(dst, line.Bytes, 10)
 	dst = appendPair(dst, " caller=", line.Caller)
+	dst = appendPair(dst, " peer=", line.Peer)
 	dst = appendPair(dst, " how=", line.How)
 	dst = append(dst, " dur="...)
 	dst = appendMillis(dst, line.Took)

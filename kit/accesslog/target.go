@@ -2,7 +2,10 @@
 
 package accesslog
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // redacted stands for what is left out.
 const redacted = "…"
@@ -10,11 +13,20 @@ const redacted = "…"
 // maxTarget bounds what of a target is written, in bytes.
 const maxTarget = 1024
 
+// numberDigits is how many digits a phone number has at least.
+const numberDigits = 7
+
+// maxEscaped is how often a text may have been escaped; one that was escaped
+// more often is left out.
+const maxEscaped = 8
+
 // AppendTarget appends a request target for between quotes: its path and the
-// names of its parameters. Values are left out, as are path segments and names
-// that could be a phone number (7 digits or more and little else): a log is
-// read by more people than the records are.
-func AppendTarget(dst []byte, target string) []byte {
+// names of its parameters. Values are left out, as is every path segment and
+// name that holds 7 digits or more, in any script and however often escaped: a
+// log is read by more people than the records are. Digits of a date, which
+// names the version of an API, and of a text that known takes for an id do not
+// count; nil knows none.
+func AppendTarget(dst []byte, target string, known func(text string) bool) []byte {
 	if len(target) > maxTarget {
 		target = target[:maxTarget]
 	}
@@ -22,7 +34,7 @@ func AppendTarget(dst []byte, target string) []byte {
 	for more := true; more; {
 		var segment string
 		segment, path, more = strings.Cut(path, "/")
-		dst = appendUnlessNumber(dst, segment)
+		dst = appendUnlessNumber(dst, segment, known)
 		if more {
 			dst = append(dst, '/')
 		}
@@ -35,7 +47,7 @@ func AppendTarget(dst []byte, target string) []byte {
 		var param string
 		param, query, more = strings.Cut(query, "&")
 		name, value, has := strings.Cut(param, "=")
-		dst = appendUnlessNumber(append(dst, separator), name)
+		dst = appendUnlessNumber(append(dst, separator), name, known)
 		if has {
 			dst = append(dst, '=')
 		}
@@ -46,37 +58,81 @@ func AppendTarget(dst []byte, target string) []byte {
 	return dst
 }
 
-func appendUnlessNumber(dst []byte, text string) []byte {
-	if number(text) {
+func appendUnlessNumber(dst []byte, text string, known func(string) bool) []byte {
+	plain, ok := unescaped(text)
+	if !ok || unexplained(plain, known) >= numberDigits {
 		return append(dst, redacted...)
 	}
 	return appendSafe(dst, text)
 }
 
-// number reports text that may hold a phone number: 7 digits or more once
-// percent escapes are read, no letters, and at most a file's ending behind.
-// Ids, which mix letters in, are not, nor are dates, which name versions of
-// APIs.
-func number(text string) bool {
-	digits, head := 0, -1 // head: how many digits came before the last dot
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c == '%' && i+2 < len(text) && hex(text[i+1]) < 16 && hex(text[i+2]) < 16 {
-			c = hex(text[i+1])<<4 | hex(text[i+2])
-			i += 2
+// unescaped reads percent escapes until none is left; ok is false for a text
+// that was escaped too often.
+func unescaped(text string) (plain string, ok bool) {
+	for range maxEscaped {
+		next := unescapeOnce(text)
+		if len(next) == len(text) {
+			return text, true
 		}
+		text = next
+	}
+	return text, false
+}
+
+func unescapeOnce(text string) string {
+	at := strings.IndexByte(text, '%')
+	if at < 0 {
+		return text
+	}
+	var b strings.Builder
+	for b.WriteString(text[:at]); at < len(text); at++ {
+		c := text[at]
+		if c == '%' && at+2 < len(text) && hex(text[at+1]) < 16 && hex(text[at+2]) < 16 {
+			c = hex(text[at+1])<<4 | hex(text[at+2])
+			at += 2
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// unexplained counts the digits of a text that belong to no date and no id.
+func unexplained(text string, known func(string) bool) int {
+	digits, start := 0, -1 // start: of the word at hand
+	word := func(end int) {
+		if start >= 0 && !date(text[start:end]) && (known == nil || !known(text[start:end])) {
+			digits += digitsIn(text[start:end])
+		}
+		start = -1
+	}
+	for i, r := range text {
 		switch {
-		case '0' <= c && c <= '9':
+		case r < unicode.MaxASCII && wordByte(byte(r)):
+			if start < 0 {
+				start = i
+			}
+			continue
+		case unicode.IsNumber(r):
 			digits++
-		case c == '.':
-			head = digits
-		case 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_':
-			// Letters only in a short ending, or this is none.
-			dot := strings.LastIndexByte(text, '.')
-			return head >= 7 && dot < i && len(text)-dot <= 6
+		}
+		word(i)
+	}
+	word(len(text))
+	return digits
+}
+
+// wordByte reports what dates and ids are written in.
+func wordByte(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '-'
+}
+
+func digitsIn(text string) (n int) {
+	for i := range len(text) {
+		if c := text[i]; '0' <= c && c <= '9' {
+			n++
 		}
 	}
-	return digits >= 7 && !date(text)
+	return n
 }
 
 // date reports a text of the form 2006-01-02.

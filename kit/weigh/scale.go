@@ -43,14 +43,20 @@ type Scale struct {
 	mu      sync.Mutex
 	held    int64 // the weights of what is let in
 	loads   int   // how many that are
+	stuck   int   // how many of these have a holder that waits for more
+	beyond  *Load // the one that went beyond the limit so that somebody gets on
 	waiting []*waiter
 	stats   Stats // the counts that only rise
 }
 
-// waiter is one that waits, in the order of coming.
+// waiter is one that waits, in the order of coming; those whose holder has a load
+// already come first.
 type waiter struct {
 	weight int64
-	passed int // how often it was overtaken
+	load   *Load   // it is to hold that much more
+	grows  bool    // the load is held already
+	held   []*Load // what who waits holds meanwhile
+	passed int     // how often it was overtaken
 	in     chan struct{}
 }
 
@@ -68,7 +74,12 @@ func New(o Options) *Scale {
 // Acquire waits until weight can be held and holds it; the load must be
 // released. A negative weight is 0. The error is ErrTooHeavy, at once, or that
 // of ctx, wrapped; then nothing is held.
-func (s *Scale) Acquire(ctx context.Context, weight int64) (*Load, error) {
+//
+// held are loads that whoever waits holds, and does not release before it has this
+// one. It then comes before those who hold nothing; and when the holders of all
+// loads wait, one of them goes beyond the limit, so that somebody always gets on:
+// a scale whose loads are released when their work is done never comes to a stand.
+func (s *Scale) Acquire(ctx context.Context, weight int64, held ...*Load) (*Load, error) {
 	weight = max(weight, 0)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("weigh: %d bytes: %w", weight, context.Cause(ctx))
@@ -79,26 +90,59 @@ func (s *Scale) Acquire(ctx context.Context, weight int64) (*Load, error) {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%w: %d of %d bytes", ErrTooHeavy, weight, s.limit)
 	}
-	w := &waiter{weight: weight, in: make(chan struct{})}
-	s.waiting = append(s.waiting, w)
-	s.admit()
+	w := &waiter{weight: weight, load: &Load{scale: s}, held: held, in: make(chan struct{})}
+	s.enter(w)
 	s.mu.Unlock()
 	select {
 	case <-w.in:
-		return &Load{scale: s, weight: weight}, nil
+		return w.load, nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.waiting, w); i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		s.stats.GaveUp++
-	} else { // let in meanwhile
-		s.held -= weight
-		s.loads--
+	if !s.leave(w) { // let in meanwhile
+		w.load.release()
 	}
 	s.admit()
 	return nil, fmt.Errorf("weigh: %d bytes: %w", weight, context.Cause(ctx))
+}
+
+// enter puts one on the list, and lets in whom it can.
+func (s *Scale) enter(w *waiter) {
+	at := len(s.waiting)
+	if len(w.held) > 0 {
+		if i := slices.IndexFunc(s.waiting, func(w *waiter) bool { return len(w.held) == 0 }); i >= 0 {
+			at = i
+		}
+	}
+	for _, l := range w.held {
+		if l.waits++; l.waits == 1 && !l.released {
+			s.stuck++
+		}
+	}
+	s.waiting = slices.Insert(s.waiting, at, w)
+	s.admit()
+}
+
+// left notes that the holder of loads waits no more.
+func (s *Scale) left(w *waiter) {
+	for _, l := range w.held {
+		if l.waits--; l.waits == 0 && !l.released {
+			s.stuck--
+		}
+	}
+}
+
+// leave takes one that gave up off the list; false: it was let in meanwhile.
+func (s *Scale) leave(w *waiter) bool {
+	i := slices.Index(s.waiting, w)
+	if i < 0 {
+		return false
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	s.stats.GaveUp++
+	s.left(w)
+	return true
 }
 
 // TryAcquire is Acquire without waiting: nil when weight cannot be held now, or
@@ -107,14 +151,13 @@ func (s *Scale) TryAcquire(weight int64) *Load {
 	weight = max(weight, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &waiter{weight: weight, in: make(chan struct{})}
-	s.waiting = append(s.waiting, w)
-	s.admit()
+	w := &waiter{weight: weight, load: &Load{scale: s}, in: make(chan struct{})}
+	s.enter(w)
 	if last := len(s.waiting) - 1; last >= 0 && s.waiting[last] == w {
 		s.waiting = s.waiting[:last]
 		return nil
 	}
-	return &Load{scale: s, weight: weight}
+	return w.load
 }
 
 // admit lets in whoever fits, first come first served, as far as those who do
@@ -123,7 +166,7 @@ func (s *Scale) admit() {
 	left := s.waiting[:0]
 	shut := false
 	for _, w := range s.waiting {
-		if shut || !s.fits(w.weight) {
+		if shut || !s.fits(w) {
 			left = append(left, w)
 			shut = shut || w.passed >= s.overtake
 			continue
@@ -133,89 +176,59 @@ func (s *Scale) admit() {
 			s.stats.Overtaken++
 			shut = shut || ahead.passed >= s.overtake
 		}
-		s.held += w.weight
-		s.loads++
-		s.stats.Admitted++
-		s.stats.Peak = max(s.stats.Peak, s.held)
-		close(w.in)
+		s.letIn(w)
 	}
 	clear(s.waiting[len(left):])
 	s.waiting = left
+	s.unstick()
 }
 
-// fits reports whether one more load can be held.
-func (s *Scale) fits(weight int64) bool {
-	if weight > s.limit {
-		return !s.refuse && s.loads == 0
+// letIn gives one that waits what it waits for.
+func (s *Scale) letIn(w *waiter) {
+	s.held += w.weight
+	s.stats.Peak = max(s.stats.Peak, s.held)
+	w.load.weight += w.weight
+	s.left(w)
+	if !w.grows {
+		s.loads++
+		s.stats.Admitted++
 	}
-	return weight <= s.limit-s.held
+	close(w.in)
 }
 
-// Load is what one holder holds. It is safe for concurrent use.
-type Load struct {
-	scale    *Scale
-	weight   int64 // under scale.mu, like released
-	released bool
-}
-
-// Weight is what it holds; 0 once it is released.
-func (l *Load) Weight() int64 {
-	l.scale.mu.Lock()
-	defer l.scale.mu.Unlock()
-	return l.weight
-}
-
-// TryGrow holds weight more if there is room for it now, and else says false
-// and holds what it held. It never waits, and goes before all who do: a load
-// at work that gets on is sooner out of the way. A load that is alone grows
-// beyond the limit, unless the scale refuses that. A released load does not
-// grow; a weight of 0 or less changes nothing.
-func (l *Load) TryGrow(weight int64) bool {
-	s := l.scale
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case l.released:
-		return false
-	case weight <= 0:
-		return true
-	case weight <= s.limit-s.held, !s.refuse && s.loads == 1 && l.weight+weight > 0:
-		l.weight += weight
-		s.held += weight
-		s.stats.Peak = max(s.stats.Peak, s.held)
-		return true
-	}
-	s.stats.NotGrown++
-	return false
-}
-
-// Shrink holds weight less, at least 0, and lets others in. It never waits.
-func (l *Load) Shrink(weight int64) {
-	s := l.scale
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.shrink(max(weight, 0))
-}
-
-func (l *Load) shrink(weight int64) {
-	weight = min(weight, l.weight)
-	l.weight -= weight
-	l.scale.held -= weight
-	l.scale.admit()
-}
-
-// Release gives back what the load still holds and lets others in. A second
-// Release does nothing.
-func (l *Load) Release() {
-	s := l.scale
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l.released {
+// unstick lets one go beyond the limit when the holders of all loads wait for
+// more: none of them would ever give anything back. It is the one that needs least,
+// and until its load is released no other: what is held beyond the limit is what
+// one of them needs.
+func (s *Scale) unstick() {
+	if s.stuck == 0 || s.stuck < s.loads {
 		return
 	}
-	l.released = true
-	s.loads--
-	l.shrink(l.weight)
+	var least *waiter
+	for _, w := range s.waiting {
+		switch {
+		case len(w.held) == 0 || s.beyond != nil && !slices.Contains(w.held, s.beyond):
+		case least == nil || w.weight < least.weight:
+			least = w
+		}
+	}
+	if least == nil {
+		return
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool { return w == least })
+	if s.beyond == nil {
+		s.beyond = least.load
+	}
+	s.stats.Beyond++
+	s.letIn(least)
+}
+
+// fits reports whether one that waits can be let in.
+func (s *Scale) fits(w *waiter) bool {
+	if w.weight > s.limit {
+		return !s.refuse && s.loads == 0
+	}
+	return w.weight <= s.limit-s.held
 }
 
 // Stats tell what a scale holds and what came of those who asked.
@@ -231,6 +244,7 @@ type Stats struct {
 	Refused   int64 // turned away: heavier than the limit
 	GaveUp    int64 // their context ended while they waited
 	NotGrown  int64 // TryGrow found no room
+	Beyond    int64 // let in beyond the limit, as nobody would have got on
 }
 
 // Stats are the numbers of this moment.

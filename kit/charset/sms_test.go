@@ -1,0 +1,58 @@
+package charset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"understudy/kit/charset"
+)
+
+func ExampleCountSMS() {
+	s := charset.CountSMS(strings.Repeat("a", 80) + "’")
+	fmt.Println(s.Segments, s.UCS2, s.Units, string(s.Outside[0].Char), s.Outside[0].At)
+	// Output: 2 true 81 ’ 81
+}
+
+func TestCountSMS(t *testing.T) {
+	for _, c := range []struct {
+		name, text      string
+		units, segments int
+		ucs2            bool
+	}{
+		{"empty", "", 0, 1, false},
+		{"one full message", strings.Repeat("a", 160), 160, 1, false},
+		{"one septet more", strings.Repeat("a", 161), 161, 2, false},
+		{"two full messages", strings.Repeat("a", 306), 306, 2, false},
+		{"an escaped septet", "€" + strings.Repeat("a", 159), 161, 2, false},
+		{"an escaped septet that would be cut", strings.Repeat("a", 152) + "€" + strings.Repeat("a", 152), 306, 3, false},
+		{"Greek and umlauts are in GSM-7", "ÄÖÜß ΔΩ", 7, 1, false},
+		{"one message of UCS-2", strings.Repeat("ж", 70), 70, 1, true},
+		{"one unit more", strings.Repeat("ж", 71), 71, 2, true},
+		{"a pair that would be cut", strings.Repeat("ж", 66) + "😀" + strings.Repeat("ж", 66), 134, 3, true},
+		{"a quote forces UCS-2", strings.Repeat("a", 70) + "’", 71, 2, true},
+		{"an accent below GSM-7", "ê", 1, 1, true},
+	} {
+		s := charset.CountSMS(c.text)
+		if s.Units != c.units || s.Segments != c.segments || s.UCS2 != c.ucs2 || s.UCS2 != (len(s.Outside) > 0) {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+	}
+}
+
+func FuzzCountSMS(f *testing.F) {
+	f.Add("Guten Tag, 5 €")
+	f.Add("😀’\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := charset.CountSMS(text)
+		if s.Segments < 1 || s.Units < 0 || len(s.Outside) > charset.MaxOutside || s.UCS2 == (len(s.Outside) == 0) {
+			t.Fatalf("%+v", s)
+		}
+		for _, o := range s.Outside {
+			if o.End > len(text) && utf8.ValidString(text) || utf8.ValidString(text) && text[o.Start:o.End] != string(o.Char) {
+				t.Fatalf("%+v of %q", o, text)
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+// Package header reads the header fields of HTTP requests.
+package header
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Items yields the comma-separated items of a header's lines, trimmed. Commas
+// in quoted strings do not separate.
+func Items(lines []string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, line := range lines {
+			for line != "" {
+				end, quoted := 0, false
+				for ; end < len(line) && (quoted || line[end] != ','); end++ {
+					switch line[end] {
+					case '"':
+						quoted = !quoted
+					case '\\':
+						if quoted {
+							end++
+						}
+					}
+				}
+				end = min(end, len(line))
+				if item := strings.Trim(line[:end], " \t"); item != "" && !yield(item) {
+					return
+				}
+				if end == len(line) {
+					break
+				}
+				line = line[end+1:]
+			}
+		}
+	}
+}
+
+// MaxSeconds bounds the seconds a header may name; more means that many.
+const MaxSeconds = 1 << 31
+
+// Seconds reads a delta-seconds value, quoted or not (RFC 9111, 1.2.2). ok is false for
+// anything else.
+func Seconds(text string) (d time.Duration, ok bool) {
+	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
+		text = text[1 : len(text)-1]
+	}
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > MaxSeconds {
+		n = MaxSeconds
+	}
+	return time.Duration(n) * time.Second, true
+}
+
+// Wait is the wait preference of the lines of Prefer (RFC 7240, 4.3): how long the
+// client will wait for an answer. The first one counts; ok is false when there is
+// none, or when it names no seconds.
+func Wait(lines []string) (d time.Duration, ok bool) {
+	for item := range Items(lines) {
+		preference, _, _ := strings.Cut(item, ";")
+		name, value, _ := strings.Cut(preference, "=")
+		if strings.EqualFold(strings.Trim(name, " \t"), "wait") {
+			return Seconds(strings.Trim(value, " \t"))
+		}
+	}
+	return 0, false
+}
