@@ -18,9 +18,21 @@ type Ask struct {
 	PastFresh *time.Duration // max-stale: past fresh by no more than this, in place of the mirror's own limit; negative: by any time
 	HeldOnly  bool           // only-if-cached: what is held, else ErrNotHeld; upstream is not asked, not even behind the answer
 
+	// NotFinal takes a record for one that may still change: its reader does not
+	// see what makes it final, and must not be told by how long it is fresh.
+	NotFinal bool
+	// Shown, when it is not nil, reports whether its reader is shown a field, by
+	// its dotted name. A list in which something else alone has changed is as
+	// fresh as it was fetched: that upstream is asked anew must not tell of it.
+	Shown func(field string) bool
+
 	// AsOf, when it is not zero, asks for what was known at that time: an
 	// answer made from history, upstream is not asked.
 	AsOf time.Time
+	// Folded has a version that is not kept answered by the one after it, as if it
+	// had begun then: what was taken back may be hidden from the reader, and must
+	// not be told by what is missing.
+	Folded bool
 	// Wish, when it is not nil, asks for an answer composed from records; when
 	// coverage is not known, ErrNotMirrored.
 	Wish *Wish
@@ -59,6 +71,7 @@ type Answer struct {
 	Gzip     []byte // Page.Body compressed, when the mirror has it ready; else nil
 	How      How
 	Age      time.Duration
+	Newest   time.Duration // of a list made from records: the age of the newest page it rests on, while Age is that of the oldest walk; 0: none
 	TTL      time.Duration // how long it stays fresh; negative: past fresh by that much
 	Fwd      string        // why upstream was asked, as in Cache-Status (RFC 9211): "uri-miss", "stale", "request"; "" for a hit
 	Stored   bool          // the store has it
@@ -66,4 +79,14 @@ type Answer struct {
 	Detail   string        // "stale: upstream 503", "not stored: disk full"; may be empty
 	Upstream time.Duration // upstream's own time, 0 for a hit
 	Store    time.Duration // the store's, 0 from memory
+}
+
+// CurrentAge is how old the data are (RFC 9111, 4.2.3): the time since upstream
+// gave them, and what they had waited in upstream's own caches. Never negative.
+func (a *Answer) CurrentAge() time.Duration {
+	age := max(a.Age, 0)
+	if a.Page != nil {
+		age += a.Page.InitialAge
+	}
+	return age
 }

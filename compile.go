@@ -123,6 +123,9 @@ func (s *Spec) compileKind(k *Kind) error {
 		if l.Shape == "" {
 			l.Shape = k.Name
 		}
+		if l.Whole == nil {
+			l.Whole = &s.WholeLists
+		}
 		if l.Paging != "" && s.Pagings[l.Paging] == nil {
 			return fmt.Errorf("list %s: paging %q is not among the spec's pagings", l.Path, l.Paging)
 		}
@@ -184,6 +187,9 @@ func checkFields(fields []*Field) error {
 	for _, f := range fields {
 		if f.From != "" && !seen[f.From] {
 			return fmt.Errorf("field %s: from %q is not a field", f.Name, f.From)
+		}
+		if f.Tells != "" && !seen[f.Tells] {
+			return fmt.Errorf("field %s: tells %q is not a field", f.Name, f.Tells)
 		}
 	}
 	return nil

@@ -17,6 +17,9 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrUnauthorized: nobody we know asks.
 	ErrUnauthorized = errors.New("unknown caller")
+	// ErrTooMany: one sender gave too many wrong credentials; it comes with
+	// ErrUnauthorized.
+	ErrTooMany = errors.New("too many tries")
 	// ErrForbidden: the caller's grant does not cover this.
 	ErrForbidden = errors.New("not permitted")
 	// ErrMethod: the path is known, the method is not.

@@ -54,8 +54,9 @@ type Fetch struct {
 	Queue time.Duration
 	By    time.Time
 	// Weigh is told the length of an answer's body before it is read, when
-	// upstream says it, and as it grows when upstream does not; an error ends
-	// the fetch with it. May be nil.
+	// upstream says it or the last one like it was as long, and as it grows
+	// when it outgrows that; it waits for room while its ctx lasts, and the body
+	// stays in the socket. An error ends the fetch with it. May be nil.
 	Weigh func(ctx context.Context, bytes int64) error
 	// Tried is told each failed try that will be followed by another, at
 	// once, from the fetching goroutine. May be nil.

@@ -71,29 +71,8 @@ func standard(imp string) bool {
 	return !strings.Contains(first, ".") && first != "understudy"
 }
 
-// faces may import the gate beside the nouns and kit.
-var faces = []string{"internal/proxy", "internal/viewer", "internal/feed"}
-
-// testSupport packages exist for tests alone and may be imported by tests of any room.
-var testSupport = []string{"internal/store/storetest", "mirror/compose/composetest"}
-
-func TestRoomsKnowTheNounsNotEachOther(t *testing.T) {
-	for _, f := range goFiles(t) {
-		if f.test || slices.Contains(testSupport, f.dir) || strings.HasPrefix(f.dir, "cmd/") {
-			continue
-		}
-		for _, imp := range f.imports {
-			room, own := strings.CutPrefix(imp, "understudy/")
-			switch {
-			case !own || strings.HasPrefix(room, "kit/"):
-			case f.dir == room || strings.HasPrefix(f.dir+"/", room+"/") || strings.HasPrefix(room+"/", f.dir+"/"):
-			case room == "internal/access" && slices.ContainsFunc(faces, func(face string) bool { return f.dir == face || strings.HasPrefix(f.dir, face+"/") }):
-			default:
-				t.Errorf("%s imports %s: rooms know the nouns and kit; faces also the gate", f.path, imp)
-			}
-		}
-	}
-}
+// testSupport packages exist for tests alone.
+var testSupport = []string{"internal/sample", "internal/store/storetest", "mirror/compose/composetest"}
 
 func TestRootAndKitAndSlowAPIUseTheStandardLibraryOnly(t *testing.T) {
 	for _, f := range goFiles(t) {

@@ -2,7 +2,10 @@
 
 package understudy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Key names one upstream request: two requests that must get the same bytes
 // have equal keys. Parameter order, a missing or explicit default page size
@@ -97,6 +100,27 @@ func (t *Target) Widened() bool {
 		}
 	}
 	return false
+}
+
+// Unnamed is the name of a parameter of the request that the spec does not name
+// for its list, or for any list of the kind when it asks for one record; "" when
+// there is none. What such a parameter does to the answer is not known: it may
+// give records another form (expand, fields).
+func (t *Target) Unnamed() string {
+	if t.Kind == nil || len(t.Query) == 0 {
+		return ""
+	}
+	lists := t.Kind.Lists
+	if t.List != nil {
+		lists = []*List{t.List}
+	}
+	for _, p := range t.Query {
+		named := func(l *List) bool { return t.Spec.rank(l, p.Name) != unnamed }
+		if !slices.ContainsFunc(lists, named) {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // Var is the value of a path variable, "" when there is none.

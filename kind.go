@@ -92,3 +92,35 @@ func (f *Field) FieldName() string {
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " ")
 }
+
+// HasID reports whether a text is an id of one of the kinds: a prefix of two
+// letters and the rest of an AnyID, or a longer prefix and a rest without 7 digits
+// in a row, so that no phone number is taken for one.
+func (s *Spec) HasID(text string) bool {
+	for _, k := range s.Kinds {
+		for _, p := range k.Prefixes {
+			rest, ok := strings.CutPrefix(text, p)
+			if !ok || rest == "" {
+				continue
+			}
+			if _, any := ParseAnyID(text); any || len(p) > len(AnyID{}.Prefix) && longestRun(rest) < 7 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// longestRun is how many digits stand in a row at most.
+func longestRun(text string) (most int) {
+	run := 0
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			run = 0
+			continue
+		}
+		run++
+		most = max(most, run)
+	}
+	return most
+}

@@ -271,24 +271,27 @@ func (s *Spec) canonical(t *Target, q Query) Query {
 	return q
 }
 
-// rank orders parameter names: filters, unknown, size, page, tokens.
+// rank orders parameter names: filters, unnamed, size, page, tokens.
 func (s *Spec) rank(l *List, name string) int {
 	for i, f := range l.Filters {
 		if f.Name == name {
 			return i
 		}
 	}
-	const unknown = 1000
 	switch p := s.PagingOf(l); {
 	case name == p.Size:
-		return unknown + 1
+		return unnamed + 1
 	case name == p.Page:
-		return unknown + 2
+		return unnamed + 2
 	case slices.Contains(p.Tokens, name):
-		return unknown + 3
+		return unnamed + 3
 	}
-	return unknown
+	return unnamed
 }
+
+// unnamed is the rank of a parameter that the spec does not name, behind more
+// filters than a list has.
+const unnamed = 1000
 
 // appendPathEscaped escapes one decoded segment: unreserved characters and the
 // sub-delimiters a segment may hold stay (RFC 3986, 3.3).

@@ -20,9 +20,12 @@ type SearchAsk struct {
 	// All but the first two look at the newest matches alone (see
 	// SearchResult.Window).
 	Sort   string
-	Facets bool   // count the matches by kind, status, direction and time, too
-	Cursor string // SearchResult.Next of an answer to the same ask by the same role; "" = from the beginning
-	Limit  int    // hits at most; 0 = DefaultHits, above MostHits is ErrInvalid
+	Facets bool // count the matches by kind, status, direction and time, too
+	// CountOnly wants the total and the facets alone: no record is looked up to be
+	// shown.
+	CountOnly bool
+	Cursor    string // SearchResult.Next of an answer to the same ask by the same role; "" = from the beginning
+	Limit     int    // hits at most; 0 = DefaultHits, above MostHits is ErrInvalid
 }
 
 // How many hits an answer has.

@@ -20,6 +20,9 @@ type Seek struct {
 	// in that, in another.
 	Shape  string
 	Parent string // only those under it; "" = all
+	// IDs, with exactly one kind, wants the records of these ids alone, by their
+	// names: one look at an index each. None = all.
+	IDs []string
 	// From and To bound the time of a record's place (its clock's or, while it
 	// has none, that of its kind's order): in [From, To), Unix seconds; 0 = open.
 	// It is a coarse bound: what a page showed out of the clock's order may
@@ -57,6 +60,64 @@ type Term struct {
 	From, To int64
 }
 
+// RowRule is what is asked of a store for a caller who may find some records of
+// a kind alone.
+type RowRule struct {
+	// Finds says whether one may be found. It is safe for concurrent use.
+	Finds func(*Record) bool
+	// Terms hold for every record that may be found, and one of Numbers when there
+	// are any; From is as in Seek.
+	Terms   []Term
+	Numbers []string
+	From    int64
+	// Whole says that a store's indexes tell what may be found by these alone: a
+	// question that has them reads no record that may not be. Where it is false a
+	// question must have no other conditions, or its time tells what they find.
+	Whole bool
+}
+
+// Termed reports whether a store can be asked for a field's values by an index:
+// what the kind's lists filter by, its own time, what is one of few values, links,
+// numbers, and what every path of the API names.
+func (s *Spec) Termed(k *Kind, f *Field) bool {
+	switch {
+	case f.Class == ClassSecret, f.Type == TypeMap, f.Type == TypeMedia:
+		return false
+	case f.Name == k.Clock, f.Name == k.Order, f.Link != "", f.Class == ClassPhone && f.From == "",
+		f.Type == TypeSelect, f.Type == TypeBool, f.Type == TypeCode:
+		return true
+	}
+	for _, l := range k.Lists {
+		for _, filter := range l.Filters {
+			if filter.Field == f.Name {
+				return true
+			}
+		}
+	}
+	for name := range s.Vars {
+		if snake(name) == f.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// snake is the field that a path variable is about: AccountSid, account_sid.
+func snake(name string) string {
+	var s []byte
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				s = append(s, '_')
+			}
+			c += 'a' - 'A'
+		}
+		s = append(s, c)
+	}
+	return string(s)
+}
+
 // Found is one record of a Seek.
 type Found struct {
 	*Record
@@ -87,7 +148,8 @@ type Text struct {
 	Of     []*Text
 	// In are the classes of fields that are looked at (ClassBody …; "" = plain
 	// fields), nil = all. Field, when it is set, is the one field meant; a store
-	// may look at all of its class.
+	// may look at all of its class. What the spec does not name, also in a field
+	// that it names, is of no class: nil alone looks at it.
 	In    []string
 	Field string
 }

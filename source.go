@@ -16,7 +16,7 @@ type Source struct {
 	Spec      *Spec    // compiled
 	User      string   // the account; fills the spec's path variables that say "user"
 	PublicURL string   // what absolute URLs of upstream are rewritten to, no trailing slash
-	Polls     []string // kinds whose newest page is kept warm
+	Polls     []string // lists whose newest page is kept warm (PollTarget)
 	Media     []string // kinds whose contents (audio, images) are kept
 }
 

@@ -24,6 +24,10 @@ type Spec struct {
 	// Shown says which field of a record shows a path variable, for kinds that
 	// have such a field; the field's link says what the variable names.
 	Shown map[string]string `yaml:"shown"`
+	// WholeLists: every list, asked without filters, shows all records of its kind
+	// (below its record) from its first page to its last. Where it is not said a
+	// list may have a filter of its own, or more pages than it tells of.
+	WholeLists bool `yaml:"whole_lists"`
 	// Odd is what becomes of list requests that are not quite right.
 	Odd   Odd     `yaml:"odd"`
 	Kinds []*Kind `yaml:"kinds"`
@@ -123,6 +127,12 @@ type Field struct {
 	// From names the field this one is derived from; it is hidden or masked
 	// whenever that one is, and may not be filtered on then either.
 	From string `yaml:"from"`
+	// SMS says that the field is the text of a short message, which is billed by
+	// segments: people are shown how many it takes and what makes them more.
+	SMS bool `yaml:"sms"`
+	// Tells names the field whose length or content this one tells of: it is shown
+	// no more fully than that one, unless a rule names it.
+	Tells string `yaml:"tells"`
 	// Redacts says that upstream empties the field to take back what it said:
 	// versions of the record in which it was not empty go then.
 	Redacts bool   `yaml:"redacts"`
@@ -161,6 +171,8 @@ type List struct {
 	Filters []*Filter `yaml:"filters"`
 	Title   string    `yaml:"title"`
 	Paging  string    `yaml:"paging"` // a name in the spec's pagings; "" = the spec's paging
+	// Whole is WholeLists of this list alone; nil: as the spec says. Compile fills it in.
+	Whole *bool `yaml:"whole"`
 	// Only is what each row of the list says: field values that set it apart
 	// from other lists of its shape.
 	Only map[string]string `yaml:"only"`
@@ -189,6 +201,10 @@ type Media struct {
 	// their first halves ("image/"); anything else is offered for download only.
 	Types []string `yaml:"types"`
 }
+
+// Shows reports whether the list, asked without filters, shows all records of
+// its kind.
+func (l *List) Shows() bool { return l.Whole != nil && *l.Whole }
 
 // Filter is the list's filter of that name, nil when there is none.
 func (l *List) Filter(name string) *Filter {

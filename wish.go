@@ -18,6 +18,10 @@ type Wish struct {
 	// and to every one that does not fulfil all terms.
 	From  int64
 	Terms []Term
+	// Scan has no index asked for the list's filters, but for those on its clock: they
+	// are tested on what is read. It is set where From and Terms are not all that Only
+	// looks at: how long an index takes would tell how much it finds besides.
+	Scan bool
 }
 
 // Coverage says that every record upstream has of a stretch of a list is held.

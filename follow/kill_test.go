@@ -80,7 +80,7 @@ func openSource(t *testing.T) *source {
 		t.Fatal(err)
 	}
 	specs := map[string]*understudy.Spec{storetest.Source: spec}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db"), Specs: specs})
+	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,6 +102,31 @@ func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
 	return a.of(termOf(t, p))
 }
 
+// freshFor is that for one ask, of what stays fresh for so long for everybody.
+func (a *Ages) freshFor(ask *understudy.Ask, p *understudy.Page, fresh time.Duration) time.Duration {
+	if ask.NotFinal && ask.Target.List == nil && p.Status < 400 {
+		return a.Other
+	}
+	return fresh
+}
+
+// asFor has what is held judged for one ask.
+func (a *Ages) asFor(ask *understudy.Ask, k *kind, h *held) {
+	h.fresh = a.freshFor(ask, h.page, h.fresh)
+	if ask.Shown != nil && !h.page.List {
+		h.composed = false // that a list has shown something new of it
+	}
+	if ask.Shown == nil || h.state == current || !h.page.List || h.page.Generation < k.generation.Load() {
+		return // a write makes lists old for everybody
+	}
+	for field := range h.changed().All() {
+		if ask.Shown(field) {
+			return
+		}
+	}
+	h.state = current
+}
+
 // ages are the ages in force.
 func (m *Mirror) ages() *Ages { return m.aging.Load() }
 

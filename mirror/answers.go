@@ -66,6 +66,13 @@ func (l *listing) first() bool {
 	return l.proven.Load()
 }
 
+// compared reports whether the last sample of the list was as upstream said.
+func (l *listing) compared() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.score.Equal > 0
+}
+
 // SetAnswers says what the lists of a source are answered from first, by kind;
 // "" is for those that are not named. Errors: a source or a kind that is none,
 // a word that is none; nothing is changed then.
@@ -179,7 +186,7 @@ func (m *Mirror) recallWrite(ctx context.Context, k *kind) error {
 	}
 	shown := false
 	for key, p := range k.source.polls() {
-		if p.kind != k {
+		if p.kind != k || !p.whole {
 			continue
 		}
 		page, err := m.store.Page(ctx, key)

@@ -85,6 +85,12 @@ func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (
 	select {
 	case <-f.done:
 		return m.landedFor(ctx, r, f, joined)
+	case <-f.brought:
+		if !f.landed() {
+			keep = true
+			return m.given(r, f, f.unsaved, joined, &understudy.Answer{Detail: "not stored yet: saving it takes long"}), nil
+		}
+		return m.landedFor(ctx, r, f, joined)
 	case <-tried:
 		keep = true
 		return m.second(ctx, r, f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure))
@@ -123,20 +129,23 @@ func (m *Mirror) landedFor(ctx context.Context, r *reading, f *flight, joined bo
 
 // fetched is the answer upstream gave.
 func (m *Mirror) fetched(r *reading, f *flight, joined bool) *understudy.Answer {
+	return m.given(r, f, f.page, joined, &understudy.Answer{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
+}
+
+// given is the answer upstream gave, completed with what is the same whether or
+// not its page is saved already.
+func (m *Mirror) given(r *reading, f *flight, p *understudy.Page, joined bool, a *understudy.Answer) *understudy.Answer {
 	counts := &r.source.counts
 	counts.cold.Add(1)
 	if joined {
 		counts.coalesced.Add(1)
 	}
 	if l := r.source.listing(r.Target); !f.followed.Swap(true) && (l == nil || !l.first()) {
-		m.hope(f.page, r.source, nil)
+		m.hope(p, r.source, nil)
 	}
-	age, _ := m.ages().age(m.now(), f.page.At)
-	a := &understudy.Answer{
-		Page: f.page, How: understudy.Cold, Age: age, TTL: m.ages().fresh(r.Target, f.page) - age,
-		Fwd: r.fwd(), Stored: f.stored, Joined: joined, Detail: f.detail,
-		Upstream: f.page.Took, Store: r.held.took + f.saving,
-	}
+	age, _ := m.ages().age(m.now(), p.At)
+	a.Page, a.How, a.Age, a.TTL = p, understudy.Cold, age, m.ages().freshFor(&r.Ask, p, m.ages().fresh(r.Target, p))-age
+	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
 	}

@@ -17,13 +17,19 @@ import (
 // History is what a store can do besides, if what was known at a time is to be
 // answered.
 type History interface {
+	snapshots
+	// History is every version of a record, the newest first.
+	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+}
+
+// snapshots are records as they looked at a time. For a version that is not kept
+// stands the one after it, with a Since that lies after that time.
+type snapshots interface {
 	// RecordAt is a record as it looked at a time; ErrNotFound: it was not there.
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 	// RecordsAt hands out the records of a window as they looked at a time, in
 	// its order, until yield returns false.
 	RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
-	// History is every version of a record, the newest first.
-	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 }
 
 // asOf answers with what was known at Ask.AsOf. Upstream is not asked: what
@@ -31,7 +37,7 @@ type History interface {
 func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask) (*understudy.Answer, error) {
 	begin := m.now()
 	at := a.AsOf.UTC()
-	history, ok := m.store.(History)
+	kept, ok := m.store.(History)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
@@ -41,6 +47,10 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
 	case a.Wish != nil && (a.Wish.Up || a.Wish.Since != 0 || a.Wish.Text != nil):
 		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
+	}
+	var history snapshots = kept
+	if !a.Folded {
+		history = unfolded{kept}
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
 	defer cancel()
@@ -65,8 +75,27 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 	}, nil
 }
 
+// unfolded are snapshots without the versions that stand for others.
+type unfolded struct{ snapshots }
+
+// RecordAt is also ErrNotFound for a version that is not kept.
+func (u unfolded) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
+	rec, err := u.snapshots.RecordAt(ctx, source, kind, shape, id, at)
+	if err == nil && rec.Since.After(at) {
+		return nil, understudy.ErrNotFound
+	}
+	return rec, err
+}
+
+// RecordsAt hands out those whose versions of that time are kept.
+func (u unfolded) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(*understudy.Record, int64) bool) error {
+	return u.snapshots.RecordsAt(ctx, w, at, func(rec *understudy.Record, clock int64) bool {
+		return rec.Since.After(at) || yield(rec, clock)
+	})
+}
+
 // instanceAt is one record as it looked.
-func (m *Mirror) instanceAt(ctx context.Context, history History, k *kind, t *understudy.Target, at time.Time) (*understudy.Page, error) {
+func (m *Mirror) instanceAt(ctx context.Context, history snapshots, k *kind, t *understudy.Target, at time.Time) (*understudy.Page, error) {
 	if t.ID == "" {
 		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
 	}
@@ -83,7 +112,7 @@ func (m *Mirror) instanceAt(ctx context.Context, history History, k *kind, t *un
 }
 
 // listAt is a page of a list as it looked.
-func (m *Mirror) listAt(ctx context.Context, history History, s *source, t *understudy.Target, wish *understudy.Wish, at time.Time) (*understudy.Page, error) {
+func (m *Mirror) listAt(ctx context.Context, history snapshots, s *source, t *understudy.Target, wish *understudy.Wish, at time.Time) (*understudy.Page, error) {
 	p := past{ctx: ctx, history: history, source: s.Source.Source, spec: t.Spec, at: at}
 	list, err := compose.New(p.source, t, compose.Options{
 		Now: func() time.Time { return at }, Held: p.held, AsShown: true, OwnTokens: true, Downward: true,
@@ -116,7 +145,7 @@ func (m *Mirror) listAt(ctx context.Context, history History, s *source, t *unde
 // past hands in records in the order of their clocks, as a history has them.
 type past struct {
 	ctx     context.Context
-	history History
+	history snapshots
 	source  *understudy.Source
 	spec    *understudy.Spec
 	at      time.Time

@@ -246,11 +246,17 @@ func (x *made) held(a *Ages) held {
 	return h
 }
 
-// composedAnswer is the answer made from records.
+// composedAnswer is the answer made from records: as old as the oldest walk it
+// rests on, for what may be missing, and as the newest page, for what is new.
 func (m *Mirror) composedAnswer(s *source, x *made, detail string) *understudy.Answer {
 	s.counts.composed.Add(1)
 	age, _ := m.ages().age(m.now(), x.coverage.At)
-	return &understudy.Answer{Page: x.page, How: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
+	a := &understudy.Answer{Page: x.page, How: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
+	if !x.coverage.Newest.IsZero() {
+		newest, _ := m.ages().age(m.now(), x.coverage.Newest)
+		a.Newest = max(min(newest, age), 1)
+	}
+	return a
 }
 
 // refusalOf is upstream's own refusal, known without asking; nil when err is

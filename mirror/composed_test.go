@@ -258,6 +258,9 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if a.How == understudy.Composed && (a.Newest != test.newest || a.Age != test.at) {
+					t.Errorf("new as of %v, walked %v ago; want %v, %v", a.Newest, a.Age, test.newest, test.at)
+				}
 				if a.How != test.want {
 					t.Errorf("answered %s, %s old; want %s", a.How, a.Age, test.want)
 				}

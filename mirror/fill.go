@@ -11,12 +11,9 @@ import (
 	"understudy"
 )
 
-const (
-	// fillTime is the longest a fill may take, its wait for budget included.
-	fillTime = 5 * time.Minute
-	// light is the length of a body, in bytes, below which nobody is told it.
-	light = 1 << 20
-)
+// fillTime is the longest a fill may take, its waits for budget and for room in
+// memory included.
+const fillTime = 5 * time.Minute
 
 // Fill fetches a page and saves it, for a walk. It goes by the rules of every
 // fetch: readers of the same key share it unless it is for its records only, it
@@ -82,9 +79,6 @@ func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source,
 		return landed, joined, f.err
 	}
 	landed = understudy.Landed{Page: f.page, Changes: f.changes, Reason: fill.Reason}
-	if n := int64(len(f.page.Body)); fill.Weigh != nil && n >= light {
-		err = fill.Weigh(ctx, n) // what others began was not weighed, or not to its end
-	}
 	if f.lost != nil {
 		err = unkept(f.lost)
 	}
@@ -123,12 +117,16 @@ func (m *Mirror) joinFill(fill *understudy.Fill, s *source, k *kind, w *weigher)
 }
 
 // forStore is the page as it is saved: one that is for its records only has a
-// source and no key, like the answer to a write.
-func (f *flight) forStore(p *understudy.Page) *understudy.Page {
-	if !f.apart {
-		return p
-	}
+// source and no key. A record that no write up to a generation has touched since
+// the fetch began is saved under that generation.
+func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page {
 	records := *p
+	if f.target.Instance != nil {
+		records.Generation = generation
+	}
+	if !f.apart {
+		return &records
+	}
 	records.Key, records.Of, records.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
 	return &records
 }
@@ -165,14 +163,18 @@ func newWeigher(ctx context.Context, tell func(context.Context, int64) error) *w
 	return w
 }
 
-// weigh is the Weigh of the fetch.
-func (w *weigher) weigh(_ context.Context, bytes int64) error {
+// weigh is the Weigh of the fetch. It waits no longer than the fetch, nor than
+// somebody is told.
+func (w *weigher) weigh(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()
 	if w.ctx.Err() != nil {
 		return nil
 	}
-	if err := w.tell(w.ctx, bytes); err != nil && w.ctx.Err() == nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.ctx, cancel)()
+	if err := w.tell(ctx, bytes); err != nil && w.ctx.Err() == nil {
 		return &heavyError{err}
 	}
 	return nil

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy"
+	"understudy/mirror/compose"
 )
 
 // wished answers what upstream cannot be asked: from records, or not at all.
@@ -58,34 +60,53 @@ func (m *Mirror) showWritten(ctx context.Context, r *reading) (came bool) {
 	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
-		if p.kind == r.kind && !p.caughtUp().After(r.kind.wrote.last()) {
+		if p.kind == r.kind && p.whole && !p.caughtUp().After(r.kind.wrote.last()) {
 			came = m.waitFor(ctx, r, p) || came
 		}
 	}
 	return came
 }
 
-// waitFor waits for a polled page, with whoever else does.
+// waitFor waits for a polled page, with all who do, and reports whether what it
+// shows is saved. The fetch began after the reader came or after all that was
+// written before; one that brought nothing, as a purge came, is followed by
+// another.
 func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
+	for ctx.Err() == nil {
+		f, err := m.waitOnce(ctx, r, p)
+		switch {
+		case err != nil || f.err != nil || f.page.Status >= 400:
+			return false
+		case f.lost == nil:
+			p.landed(f.page, !f.overtaken())
+			return true
+		case f.rest:
+			return true
+		case !errors.Is(f.lost, understudy.ErrOutdated):
+			return false
+		}
+	}
+	return false
+}
+
+// waitOnce waits for one flight to a polled page. A flight that a write has made
+// old is not joined.
+func (m *Mirror) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
 	want := errand{reason: understudy.Waiting, direct: true, turn: r.Turn}
 	want.by, _ = ctx.Deadline()
 	f, _, err := m.join(p.target, r.source, r.kind, want)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	defer m.part(f, r.Turn, true)
 	select {
 	case <-f.done:
-	case <-f.tried: // and failed
-		return false
+		return f, nil
+	case <-f.tried:
+		return nil, f.failure
 	case <-ctx.Done():
-		return false
+		return nil, ctx.Err()
 	}
-	if f.err != nil || f.page.Status >= 400 || f.overtaken() {
-		return false
-	}
-	p.landed(f.page, true)
-	return true
 }
 
 // tipAge is how old the newest page may be that a list made from records rests
@@ -95,6 +116,9 @@ func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 // before answers from records before upstream is asked, nil when it has to be
 // asked: what is held is not known to be all, or is too old for who asks.
 func (m *Mirror) before(ctx context.Context, r *reading) *understudy.Answer {
+	if !r.trusted() {
+		return nil
+	}
 	p, err := m.plan(ctx, r.source, r.kind, r.Target, nil)
 	if a := m.refused(r.source, r.Target, err); a != nil {
 		return a
@@ -137,11 +161,15 @@ func (m *Mirror) good(r *reading, h *held, c *understudy.Coverage) bool {
 
 // spareFor finds out whether records can answer if upstream does not.
 func (m *Mirror) spareFor(ctx context.Context, r *reading) {
-	if r.Target.List == nil || m.coverage == nil || r.kind.name == "" {
+	if m.coverage == nil || r.kind.name == "" {
+		return
+	}
+	if r.Target.List == nil {
+		r.refusal = m.absent(ctx, r)
 		return
 	}
 	p, err := m.plan(ctx, r.source, r.kind, r.Target, nil)
-	if r.refusal = refusalOf(r.Target, err, r.now); err != nil {
+	if r.refusal = refusalOf(r.Target, err, r.now); err != nil || !r.trusted() {
 		return
 	}
 	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
@@ -155,6 +183,45 @@ func (m *Mirror) spareFor(ctx context.Context, r *reading) {
 	if age, sane := m.ages().age(r.now, p.coverage.At); sane && age < m.ages().Hard {
 		r.spare = p
 	}
+}
+
+// absent is upstream's 404 for a record that is not among those of a kind that
+// is held whole; nil when that is not known. It is as old as the walks it rests
+// on. Who asks while upstream is well is told by upstream: the record may have
+// come since.
+func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
+	t, s, spec := r.Target, r.source, r.Target.Kind
+	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || spec.Untold() != "" || spec.Forgets.Unlisted || spec.Forgets.WithParent {
+		return nil
+	}
+	for _, v := range t.Vars {
+		if _, own := t.Spec.Vars[v.Name]; own && v.Value != s.User {
+			return nil
+		}
+	}
+	if slices.ContainsFunc(spec.Lists, func(l *understudy.List) bool { return !l.Shows() }) {
+		return nil // a list may filter by itself
+	}
+	c, whole := m.coverage.Covered(s.Name, r.kind.name, "", 0, 0)
+	if age, sane := m.ages().age(r.now, c.At); !whole || c.From != 0 || !sane || age >= m.ages().Hard || m.wroteSince(ctx, r.kind, &c) {
+		return nil
+	}
+	if rec, err := m.lookUp(ctx, s, spec, t.ID); rec != nil || err != nil {
+		return nil
+	}
+	return refusalOf(t, compose.NotFound(t), c.At)
+}
+
+// trusted reports whether records may answer for the list before upstream does, or
+// instead of it. Where the spec does not say that the list filters nothing by
+// itself, samples have to: without filters one, under filters as many as make it
+// answered from records first.
+func (r *reading) trusted() bool {
+	l := r.source.listing(r.Target)
+	if l == nil || r.Target.List.Shows() || l.first() {
+		return true
+	}
+	return r.Target.Whole() && l.compared()
 }
 
 // seconds reports whether there is an answer if upstream gives none.
@@ -171,7 +238,8 @@ func (m *Mirror) second(ctx context.Context, r *reading, why *understudy.Upstrea
 	switch p := r.spare; {
 	case r.refusal != nil && r.held.page == nil:
 		r.source.counts.composed.Add(1)
-		return &understudy.Answer{Page: r.refusal, How: understudy.Composed, Detail: "composed: " + detail}, nil
+		age, _ := m.ages().age(m.now(), r.refusal.At)
+		return &understudy.Answer{Page: r.refusal, How: understudy.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
 		r.spare = nil // a plan is made once
 		x, bad := m.makeOnce(context.WithoutCancel(ctx), p)

@@ -75,9 +75,14 @@ type flight struct {
 	turn     uint64
 	by       time.Time
 
+	// What upstream gave, for readers who do not wait until it is saved.
+	brought chan struct{}
+	unsaved *understudy.Page // written before brought closes
+
 	page    *understudy.Page
 	err     error
 	stored  bool
+	rest    bool  // an overtaken list's records that were not written meanwhile are saved
 	lost    error // why a page that brought something is not stored
 	changes []understudy.Change
 	detail  string
@@ -130,7 +135,7 @@ func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *f
 	f := &flight{
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
-		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}),
+		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), brought: make(chan struct{}),
 		kept: want.reason != understudy.Waiting && !want.fill, turn: want.turn, by: want.by,
 		filled: want.fill, apart: want.apart, weight: want.weight,
 	}
@@ -186,12 +191,6 @@ func (fs *flights) forget(f *flight) {
 	if fs.running[f.target.Key] == f {
 		delete(fs.running, f.target.Key)
 	}
-}
-
-// overtaken reports that a write or a purge came after the flight began: what
-// it brings is for its waiters and is not kept.
-func (f *flight) overtaken() bool {
-	return f.generation < f.kind.generation.Load() || f.forgets < f.kind.forgets.Load()
 }
 
 func (f *flight) landed() bool {

@@ -45,6 +45,7 @@ func (m *Mirror) fly(f *flight) {
 	if err == nil && p == nil {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
+	f.source.outage.heard(err)
 	if err != nil {
 		f.land(nil, m.failedFor(f, err))
 		return
@@ -96,6 +97,16 @@ func (f *flight) land(p *understudy.Page, err error) {
 	}
 	f.page, f.err = p, err
 	close(f.done)
+}
+
+// bring lets the flight's readers have a page that takes longer than readerTime
+// to save, as one that is not stored. What it returns says that the save is over.
+func (f *flight) bring(p *understudy.Page) (over func()) {
+	early := time.AfterFunc(readerTime, func() {
+		f.unsaved = p
+		close(f.brought)
+	})
+	return func() { early.Stop() }
 }
 
 // arrive ends a flight. It is taken off the list last, so that whoever asks

@@ -224,6 +224,12 @@ func over(wrap func(Store) Store) setting {
 	return func(o *Options) { o.Store = wrap(o.Store) }
 }
 
+// twoDays is a hard limit that a bubble passes in a tenth of the polls of the
+// usual thirty days.
+const twoDays = 48 * time.Hour
+
+func hard(age time.Duration) setting { return func(o *Options) { o.Ages.Hard = age } }
+
 func hotBytes(n int64) setting { return func(o *Options) { o.Hot = n } }
 
 // open makes a running stage with n calls, all final, three to a page.

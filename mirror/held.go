@@ -34,6 +34,18 @@ type held struct {
 	took     time.Duration // by the store
 }
 
+// changed are the names of fields that have changed in a list since it was
+// fetched, as far as that is known.
+func (h *held) changed() understudy.Names {
+	if h.entry == nil {
+		return h.page.Changed
+	}
+	if names := h.entry.changed.Load(); names != nil {
+		return *names
+	}
+	return ""
+}
+
 // remembered looks into the ready part of the hot tier: no locks held, nothing
 // allocated.
 func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, bool) {
@@ -241,6 +253,7 @@ func (m *Mirror) entryOf(k *kind, t *understudy.Target, h *held) *entry {
 	e.term, e.composed, e.stored, e.polled, e.list = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
 	if h.state != current || h.page.Superseded {
 		e.superseded.Store(m.word(m.now()))
+		e.note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {
 		p.landed(h.page, h.state == current)

@@ -38,6 +38,8 @@ type hinted struct{ source, kind, id string }
 type hint struct {
 	kind   *kind
 	target *understudy.Target // nil: the kind has no instance
+	owed   bool               // a fetch that fails is tried again
+	ends   []func()           // of the intents of writes that ask for it
 	begun  bool
 	again  bool // a hint came after it began
 }
@@ -55,21 +57,40 @@ func (m *Mirror) Hint(source, kind, id string) {
 	if s == nil || kind == "" || s.kinds[kind] == nil || id == "" {
 		return
 	}
-	k := s.kinds[kind]
-	target, ok := s.instanceOf(s.Spec.Kind(kind), id)
-	if !ok {
+	m.hint(s.kinds[kind], id, nil)
+}
+
+// confirm has a record fetched that a write may have changed while its answer
+// does not say to what. It is tried until upstream has said so.
+// Then, or when it cannot be, end is called.
+func (m *Mirror) confirm(k *kind, id string, end func()) { m.hint(k, id, end) }
+
+// hint has a record fetched. end is nil for a hope.
+func (m *Mirror) hint(k *kind, id string, end func()) {
+	spec, owed := k.source.Spec.Kind(k.name), end != nil
+	target, ok := k.source.instanceOf(spec, id)
+	if len(spec.ID) == 0 || !ok {
+		if owed {
+			end()
+		}
 		return
 	}
-	name := hinted{source, kind, id}
+	name := hinted{k.source.Name, k.name, id}
 	m.hints.Lock()
 	defer m.hints.Unlock()
 	switch h := m.hints.known[name]; {
 	case h != nil:
-		h.again = h.again || h.begun
-	case len(m.hints.known) >= m.limits.Load().Hints:
+		h.again, h.owed = h.again || h.begun, h.owed || owed
+		if owed {
+			h.ends = append(h.ends, end)
+		}
+	case !owed && len(m.hints.known) >= m.limits.Load().Hints:
 		m.hints.refused++
 	default:
-		h = &hint{kind: k, target: target}
+		h = &hint{kind: k, target: target, owed: owed}
+		if owed {
+			h.ends = append(h.ends, end)
+		}
 		// Goroutines are added under the flights' lock while the mirror is open.
 		m.flights.Lock()
 		defer m.flights.Unlock()
@@ -94,7 +115,7 @@ func (s *source) instanceOf(k *understudy.Kind, id string) (*understudy.Target, 
 		for i, name := range in.ID {
 			path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(parts[i]))
 		}
-		path, ok := s.fill(path)
+		path, ok := s.FillPath(path)
 		if !ok {
 			continue
 		}
@@ -107,9 +128,10 @@ func (s *source) instanceOf(k *understudy.Kind, id string) (*understudy.Target, 
 	return nil, true
 }
 
-// look fetches one record for as long as hints come.
+// look fetches one record for as long as hints come, and an owed one until
+// upstream has answered.
 func (m *Mirror) look(name hinted, h *hint) {
-	wait := hintAfter
+	wait, fails := hintAfter, 0
 	for {
 		if m.sleep(wait) != nil {
 			return
@@ -123,12 +145,18 @@ func (m *Mirror) look(name hinted, h *hint) {
 		h.begun, h.again = true, false
 		m.hints.Unlock()
 		began := m.now()
-		early := m.lookOnce(h)
+		early, err := m.lookOnce(h)
 		<-m.hints.running
-		if m.sleep(remaining(m.now(), began.Add(hintEvery), hintEvery)) != nil || !m.lookAgain(name, h, early) {
+		if fails++; err == nil {
+			fails = 0
+		}
+		if m.sleep(remaining(m.now(), began.Add(hintEvery), hintEvery)) != nil || !m.lookAgain(name, h, early, err) {
 			return
 		}
 		wait = 0
+		if fails > 1 {
+			wait = min(hintEvery<<min(fails-2, 10), maxRetry)
+		}
 	}
 }
 
@@ -145,35 +173,38 @@ func (m *Mirror) sleep(d time.Duration) error {
 
 // lookAgain reports whether a record is to be fetched again; else its hints are
 // forgotten.
-func (m *Mirror) lookAgain(name hinted, h *hint, early bool) bool {
+func (m *Mirror) lookAgain(name hinted, h *hint, early bool, err error) bool {
 	m.hints.Lock()
 	defer m.hints.Unlock()
-	if h.again || early {
+	if h.again || early || h.owed && err != nil {
 		h.begun = false
 		return true
 	}
 	delete(m.hints.known, name)
+	for _, end := range h.ends {
+		end()
+	}
 	return false
 }
 
 // lookOnce fetches a record. It reports whether it shared a fetch that had begun
 // before the hint, which may have come too early.
-func (m *Mirror) lookOnce(h *hint) (early bool) {
+func (m *Mirror) lookOnce(h *hint) (early bool, err error) {
 	if h.target == nil {
 		h.kind.hinted()
-		return false
+		return false, nil
 	}
 	fill := understudy.Fill{Target: h.target, Reason: understudy.Refresh, RecordsOnly: true}
 	landed, joined, err := m.fillOnce(m.ctx, &fill, h.kind.source, h.kind)
 	if err != nil {
-		return joined
+		return joined, err
 	}
 	for _, c := range landed.Changes {
 		if c.What == understudy.Came {
 			h.kind.hinted()
 		}
 	}
-	return joined
+	return joined, nil
 }
 
 // hinted makes the polled lists of a kind be fetched soon.

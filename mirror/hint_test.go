@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,28 @@ func TestHintsAreOneFetch(t *testing.T) {
 		}
 		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
 			t.Errorf("a list that shows what changed came %s", a.How)
+		}
+	})
+}
+
+// Part 2, no. 1: a hint reaches who had read the record, though a final record is
+// fresh for a day; one that was deleted, too.
+func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls())
+		want(t, s.get(t, s.call(t, sid(2))), understudy.Cold, "")
+		want(t, s.get(t, s.call(t, sid(3))), understudy.Cold, "")
+		time.Sleep(time.Minute)
+		s.set(sid(2), "failed", true)
+		s.remove(sid(3))
+		s.Hint("twilio", "calls", sid(2))
+		s.Hint("twilio", "calls", sid(3))
+		time.Sleep(3 * time.Second)
+		if a := s.get(t, s.call(t, sid(2))); !strings.Contains(string(a.Page.Body), "failed") || a.How == understudy.Cold {
+			t.Errorf("%s: %s", a.How, a.Page.Body)
+		}
+		if a := s.get(t, s.call(t, sid(3))); a.Page.Status != 404 {
+			t.Errorf("%s: %s", a.How, a.Page.Body)
 		}
 	})
 }

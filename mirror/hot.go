@@ -63,9 +63,10 @@ type entry struct {
 	list, polled, composed, stored bool
 	term                           term
 
-	renewed    atomic.Int64 // until when it needs no further refresh
-	superseded atomic.Int64 // since when, as a word; 0 = it is not
-	followed   atomic.Int64 // until when its next page needs no thought
+	renewed    atomic.Int64                     // until when it needs no further refresh
+	superseded atomic.Int64                     // since when, as a word; 0 = it is not
+	changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
+	followed   atomic.Int64                     // until when its next page needs no thought
 	uses       atomic.Int32
 	ready      atomic.Pointer[readied]
 

@@ -208,7 +208,7 @@ func TestTheBooksAreKept(t *testing.T) {
 	const limit = 8 << 20
 	h, k := hotOf(limit)
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 1000 {
+	for range 300 {
 		p := small(r, r.IntN(200), 1<<(10+r.IntN(11)))
 		e := h.pack(k, p)
 		switch r.IntN(5) {

@@ -73,7 +73,7 @@ func (m *Mirror) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.M
 	if p.kind = p.source.of(a.Target); p.kind == nil || p.source.media == nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", a.Target.Key, understudy.ErrNotFound)
 	}
-	p.source.wasRead(m.word(m.now()))
+	wasRead(&p.source.lastRead, m.word(m.now()))
 	medium, err := m.play(ctx, p)
 	p.source.counts.media.add(medium, err)
 	return medium, err

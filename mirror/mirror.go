@@ -70,12 +70,15 @@ type Options struct {
 	Coverage Coverage
 	// Notes keep between two runs how far lists made from records were equal to
 	// upstream's; nil: nothing is kept.
-	Notes  Notes
-	Hot    int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
-	Ages   Ages             // zero fields take the defaults
-	Limits Limits           // the same
-	Now    func() time.Time // the clock; nil = time.Now
-	Logger *slog.Logger     // nil = silence
+	Notes Notes
+	// Intents keep between two runs which records writes were about to change;
+	// nil: nothing is kept.
+	Intents Intents
+	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
+	Ages    Ages             // zero fields take the defaults
+	Limits  Limits           // the same
+	Now     func() time.Time // the clock; nil = time.Now
+	Logger  *slog.Logger     // nil = silence
 	// Landed is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: nobody is.
@@ -85,6 +88,7 @@ type Options struct {
 const (
 	defaultHot = 64 << 20
 	minHot     = 4 << 20
+	readerTime = time.Second     // a reader waits so long for a page to be saved
 	saveTime   = 5 * time.Second // for keeping one page, its place in the row included
 )
 
@@ -111,6 +115,9 @@ type Mirror struct {
 	samples   chan sample
 	notes     Notes
 	saving    saving
+	intents   Intents // nil: nobody remembers what a crash leaves
+	left      []left
+	owing     chan struct{} // something is owed to the store
 	prefetch  chan hope
 
 	unread  atomic.Bool  // the store could not be read, and the log knows
@@ -151,6 +158,7 @@ func New(o Options) (*Mirror, error) {
 		hot:      newHot(o.Hot),
 		start:    o.Now(),
 		prefetch: make(chan hope, maxHopes),
+		owing:    make(chan struct{}, 1),
 	}
 	m.SetAges(o.Ages)
 	m.SetLimits(o.Limits)
@@ -169,6 +177,7 @@ func New(o Options) (*Mirror, error) {
 			return nil, err
 		}
 	}
+	m.recallIntents(o.Intents)
 	return m, nil
 }
 
@@ -183,15 +192,18 @@ func (m *Mirror) Run(ctx context.Context) error {
 		s.lastRead.Store(m.word(m.now()))
 	}
 	m.recallScores(ctx)
+	m.confirmLeft()
 	m.startPolls()
 	m.work.Go(m.sampler)
 	for range prefetchers {
 		m.work.Go(m.prefetcher)
 	}
 	m.work.Go(m.promoter)
+	m.work.Go(m.repayer)
 	<-ctx.Done()
 	m.shut()
 	m.work.Wait()
+	m.repayLast()
 	return nil
 }
 

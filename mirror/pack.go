@@ -17,6 +17,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"understudy"
 )
@@ -47,8 +48,9 @@ func appendHead(dst []byte, p *understudy.Page) (head, ids []byte) {
 	dst = binary.AppendUvarint(dst, uint64(p.Status))
 	dst = binary.AppendVarint(dst, p.Generation)
 	dst = binary.AppendVarint(dst, p.Version)
+	dst = binary.AppendUvarint(dst, uint64(p.InitialAge/time.Second))
 	dst = append(dst, p.Sum[:]...)
-	for _, s := range []string{p.Key.Source, p.Key.URI, p.ID, p.ContentType, p.NotStored, p.Next.Source, p.Next.URI} {
+	for _, s := range []string{p.Key.Source, p.Key.URI, p.ID, p.ContentType, p.Charset, p.NotStored, p.Next.Source, p.Next.URI} {
 		dst = appendText(dst, s)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(p.Body)))
@@ -230,8 +232,9 @@ func readHead(data, ids []byte) (p *understudy.Page, text []byte, size int, err 
 	p.List, p.Superseded = flags&1 != 0, flags&2 != 0
 	p.Status = r.size(1 << 16)
 	p.Generation, p.Version = r.int(), r.int()
+	p.InitialAge = time.Duration(r.size(1<<32)) * time.Second
 	copy(p.Sum[:], r.bytes(len(p.Sum)))
-	for _, s := range []*string{&p.Key.Source, &p.Key.URI, &p.ID, &p.ContentType, &p.NotStored, &p.Next.Source, &p.Next.URI} {
+	for _, s := range []*string{&p.Key.Source, &p.Key.URI, &p.ID, &p.ContentType, &p.Charset, &p.NotStored, &p.Next.Source, &p.Next.URI} {
 		*s = r.text()
 	}
 	size = r.size(maxBody)

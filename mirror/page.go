@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -53,8 +54,11 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 		return nil, fmt.Errorf("mirror: %w: no such source", understudy.ErrInvalid)
 	}
 	s, now := m.sources[a.Target.Key.Source], m.now()
-	s.wasRead(m.word(now))
+	wasRead(&s.lastRead, m.word(now))
 	k := s.of(a.Target)
+	if k != nil {
+		wasRead(&k.lastRead, m.word(now))
+	}
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
 	}
@@ -71,6 +75,7 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 		a.NoCache = false
 	}
 	if h, ok := m.remembered(a.Target.Key, k, now); ok {
+		m.ages().asFor(&a, k, &h)
 		if v, age := m.ages().judge(&h, m.ages().bounds(&a), now); v == fresh {
 			return m.hit(&h, &a, s, age, now), nil
 		}
@@ -102,6 +107,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 	}
 	v, age := spent, time.Duration(0)
 	if ok {
+		m.ages().asFor(&r.Ask, r.kind, &h)
 		v, age = m.ages().judge(&h, m.ages().bounds(&r.Ask), r.now)
 	}
 	if v == fresh {
@@ -172,10 +178,15 @@ func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string
 	if !r.HeldOnly {
 		m.follow(h, r.source, r.now)
 	}
+	why := r.source.outage.reason()
 	switch {
 	case detail != "":
+	case h.composed && why != "":
+		detail = "composed: " + why
 	case h.composed:
 		detail = "composed"
+	case why != "":
+		detail = "stale: " + why
 	default:
 		detail = notStored(h.page)
 	}
@@ -198,9 +209,10 @@ func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Durati
 	}
 }
 
-func (s *source) wasRead(word int64) {
-	if last := s.lastRead.Load(); word-last > int64(time.Second) || word < last {
-		s.lastRead.Store(word)
+// wasRead notes a read, to the second: it is on the warm path.
+func wasRead(at *atomic.Int64, word int64) {
+	if last := at.Load(); word-last > int64(time.Second) || word < last {
+		at.Store(word)
 	}
 }
 

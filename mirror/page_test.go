@@ -152,12 +152,12 @@ func TestOutage(t *testing.T) {
 			}},
 		{name: "no answer", age: time.Hour, how: understudy.Stale, detail: "stale: upstream slow", took: 8 * time.Second, fail: never},
 		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: understudy.Stale, detail: "stale: upstream slow", took: 2 * time.Second, fail: never},
-		{name: "just under the hard limit", age: 30*24*time.Hour - 2*time.Second, how: understudy.Stale, detail: "stale: upstream 500", took: time.Second,
+		{name: "just under the hard limit", age: twoDays - 2*time.Second, how: understudy.Stale, detail: "stale: upstream 500", took: time.Second,
 			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				return nil, down(500)
 			}},
-		{name: "hard limit", age: 30 * 24 * time.Hour, took: time.Second, err: understudy.ErrUnavailable,
+		{name: "hard limit", age: twoDays, took: time.Second, err: understudy.ErrUnavailable,
 			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
 				if !f.Patient {
 					t.Error("nothing is held, yet the fetch has no patience")
@@ -165,12 +165,12 @@ func TestOutage(t *testing.T) {
 				time.Sleep(time.Second)
 				return nil, down(500)
 			}},
-		{name: "hard limit, caller in a hurry", age: 30 * 24 * time.Hour, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded, fail: never},
-		{name: "no answer at all", age: 30 * 24 * time.Hour, took: 38 * time.Second, err: understudy.ErrUnavailable, fail: never},
+		{name: "hard limit, caller in a hurry", age: twoDays, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded, fail: never},
+		{name: "no answer at all", age: twoDays, took: 38 * time.Second, err: understudy.ErrUnavailable, fail: never},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := open(t, 3)
+				s := open(t, 3, hard(twoDays))
 				held := s.get(t, s.newest(t)).Page
 				time.Sleep(c.age)
 				s.script(func() { s.fetch = c.fail })
@@ -352,5 +352,23 @@ func TestClosed(t *testing.T) {
 		if err := s.Run(t.Context()); err == nil {
 			t.Error("ran twice")
 		}
+	})
+}
+
+// Part 2, no. 4: in an outage a held page says why from the first stale second,
+// and no more once upstream is well.
+func TestAnOutageIsSaidFromTheFirstStaleSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("calls"))
+		held := s.target(t, "Calls.json", "Status=completed")
+		s.get(t, held)
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		time.Sleep(31 * time.Second) // the polls have failed meanwhile
+		want(t, s.get(t, held), understudy.Stale, "stale: upstream 503")
+		s.script(func() { s.fail = nil })
+		time.Sleep(time.Minute)
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), understudy.Cold, "")
+		time.Sleep(31 * time.Second)
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), understudy.Stale, "")
 	})
 }

@@ -21,6 +21,7 @@ const (
 	soonest  = 1.0 / 3 // of the usual time between two polls, while much happens
 	quicken  = 0.7     // what a poll that brings something new makes of that time
 	slacken  = 1.5     // what polls that bring nothing do
+	latest   = 4.0     // times the usual one, of lists that nobody reads
 	quietFor = 3       // so many of them, one after the other
 )
 
@@ -29,6 +30,7 @@ type poll struct {
 	target *understudy.Target
 	source *source
 	kind   *kind
+	whole  bool          // no filter: what is new in the kind shows there
 	wake   chan struct{} // what is held became old at once
 	gone   chan struct{} // closed when it is no longer polled
 	hinted atomic.Bool   // somebody says that there is something new
@@ -48,17 +50,17 @@ type rhythm struct {
 }
 
 // brought notes a page. One that differs from the last makes the next come
-// sooner; when several in a row do not, it comes later again. The first tells
-// nothing.
+// sooner than usual; when several in a row do not, it comes later again, and of a
+// list nobody reads later than usual. The first tells nothing.
 func (r *rhythm) brought(sum [16]byte) {
 	before := r.sum
 	switch r.sum = sum; {
 	case before == [16]byte{}:
 	case before != sum:
-		r.pace, r.quiet = max(r.pace*quicken, soonest), 0
+		r.pace, r.quiet = max(min(r.pace, 1)*quicken, soonest), 0
 	default:
 		if r.quiet++; r.quiet >= quietFor {
-			r.pace, r.quiet = min(r.pace*slacken, 1), 0
+			r.pace, r.quiet = min(r.pace*slacken, latest), 0
 		}
 	}
 }
@@ -132,15 +134,15 @@ func (m *Mirror) startPoll(p *poll) {
 	}
 }
 
-// SetPolls replaces the kinds of a source whose newest page is kept warm.
+// SetPolls replaces what of a source is kept warm: entries as in Source.Polls.
 // Those that stay are not disturbed. Errors: a source the mirror does not
-// have, a kind that cannot be polled; nothing is changed then.
-func (m *Mirror) SetPolls(source string, kinds []string) error {
+// have, an entry that cannot be polled; nothing is changed then.
+func (m *Mirror) SetPolls(source string, entries []string) error {
 	s := m.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: polls: no source %q", source)
 	}
-	polls, err := s.pollsOf(kinds)
+	polls, err := s.pollsOf(entries)
 	if err != nil {
 		return err
 	}
@@ -246,11 +248,15 @@ func (m *Mirror) dueIn(p *poll, r *rhythm, now time.Time) time.Duration {
 		return 0
 	}
 	every := time.Duration(float64(m.ages().Newest) * 0.75 * r.jitter)
-	if m.idle(p.source, now) {
-		// Looked at as often as ever, so that a reader who comes back is noticed.
-		return min(every*idleRate-age, every)
+	pace := r.pace
+	switch {
+	case m.idle(&p.source.lastRead, now):
+		pace = idleRate
+	case pace > 1 && !m.idle(&p.kind.lastRead, now):
+		pace = 1
 	}
-	return time.Duration(float64(every)*r.pace) - age
+	// Looked at as often as usual, so that a reader who comes back is noticed.
+	return min(time.Duration(float64(every)*pace)-age, every)
 }
 
 // Reading says that somebody follows a source without asking for pages: a feed's
@@ -258,12 +264,11 @@ func (m *Mirror) dueIn(p *poll, r *rhythm, now time.Time) time.Duration {
 // again before they are over. It is cheap.
 func (m *Mirror) Reading(source string) {
 	if s := m.sources[source]; s != nil {
-		s.wasRead(m.word(m.now()))
+		wasRead(&s.lastRead, m.word(m.now()))
 	}
 }
 
-// idle reports whether nobody has read of the source for a while.
-func (m *Mirror) idle(s *source, now time.Time) bool {
-	since := time.Duration(m.word(now) - s.lastRead.Load())
-	return since >= idleAfter
+// idle reports whether the last read, of a source or of a kind, is a while ago.
+func (m *Mirror) idle(last *atomic.Int64, now time.Time) bool {
+	return time.Duration(m.word(now)-last.Load()) >= idleAfter
 }

@@ -75,31 +75,39 @@ func TestIdleRate(t *testing.T) {
 			t.Errorf("%d polls in the first five minutes, %d in the next fifty", busy, idle)
 		}
 		s.get(t, s.target(t, "Messages.json", "")) // a reader of the source, of any page
-		before, _ := s.fetches("Calls.json")
+		calls, _ := s.fetches("Calls.json")
+		messages, _ := s.fetches("Messages.json")
 		time.Sleep(5 * time.Minute)
-		after, _ := s.fetches("Calls.json")
-		if n := after - before; n < 11 || n > 15 {
-			t.Errorf("%d polls in five minutes after a reader came", n)
+		n, _ := s.fetches("Messages.json")
+		if n -= messages; n < 11 || n > 15 {
+			t.Errorf("%d polls in five minutes of what a reader came for", n)
+		}
+		if n, _ = s.fetches("Calls.json"); n-calls < 2 || n-calls > 5 {
+			t.Errorf("%d polls in five minutes of a quiet list nobody read", n-calls)
 		}
 	})
 }
 
 // TestPollsAdapt: while every poll brings something they come up to three times
-// as often; when nothing comes any more they go back to the usual.
+// as often; when nothing comes any more they go back to the usual, and to a quarter
+// of it for a list that nobody reads, until something comes.
 func TestPollsAdapt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
+		read := true
 		count := func(d time.Duration, each func()) int {
-			before, _ := s.fetches("Calls.json")
+			_, before := s.fetches("Calls.json")
 			for range int(d / (5 * time.Second)) {
-				s.Reading("twilio") // as a subscriber of the feed
+				if s.Reading("twilio"); read { // else as a subscriber of the feed
+					s.get(t, s.newest(t))
+				}
 				if each != nil {
 					each()
 				}
 				time.Sleep(5 * time.Second)
 			}
-			after, _ := s.fetches("Calls.json")
-			return after - before
+			_, after := s.fetches("Calls.json")
+			return after[understudy.Poll] - before[understudy.Poll]
 		}
 		n := 10
 		arrive := func() {
@@ -116,6 +124,15 @@ func TestPollsAdapt(t *testing.T) {
 		count(5*time.Minute, nil)
 		if n := count(10*time.Minute, nil); n < 25 || n > 29 {
 			t.Errorf("%d polls in ten minutes, quiet again", n)
+		}
+		read = false
+		count(15*time.Minute, nil)
+		if n := count(15*time.Minute, nil); n < 9 || n > 12 {
+			t.Errorf("%d polls in fifteen quiet minutes of a list nobody reads", n)
+		}
+		count(3*time.Minute, arrive)
+		if n := count(10*time.Minute, arrive); n < 60 || n > 82 {
+			t.Errorf("%d polls in ten busy minutes of a list nobody reads", n)
 		}
 	})
 }
@@ -142,7 +159,9 @@ func TestPollsKeepTheirShare(t *testing.T) {
 		}
 		before := by[understudy.Poll]
 		for range 600 {
-			s.Reading("twilio")
+			for _, path := range []string{"Calls.json", "Messages.json", "Conferences.json"} {
+				s.get(t, s.target(t, path, ""))
+			}
 			time.Sleep(time.Second)
 		}
 		if _, by := s.fetches(""); by[understudy.Poll]-before < 75 {
@@ -150,6 +169,28 @@ func TestPollsKeepTheirShare(t *testing.T) {
 		}
 		if s.SetRate("none", 1) == nil {
 			t.Error("the rate of no source is set")
+		}
+	})
+}
+
+// A list under a filter is kept warm too; what is new in its kind is not told by it.
+func TestAPathWithAQueryIsPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3, polls("/Calls.json?Status=failed"))
+		failed := s.target(t, "Calls.json", "Status=failed")
+		time.Sleep(time.Minute)
+		for range 60 {
+			want(t, s.get(t, failed), understudy.Warm, "")
+			time.Sleep(5 * time.Second)
+		}
+		if n, by := s.fetches("Status=failed"); n < 12 || by[understudy.Poll] != n {
+			t.Errorf("%d fetches, %v", n, by)
+		}
+		if n, _ := s.fetches(""); n > 20 {
+			t.Errorf("%d fetches in all", n)
+		}
+		if at := s.Stats("twilio").CaughtUp["calls"]; !at.IsZero() {
+			t.Errorf("the calls are known until %v", at)
 		}
 	})
 }

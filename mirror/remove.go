@@ -29,9 +29,11 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 	gone := &understudy.Page{
 		Key: understudy.Key{Source: source}, Kind: kind, Shape: kind, ID: id, Status: http.StatusGone, At: m.now(), Generation: k.generation.Load(),
 	}
-	if _, err := m.keep(ctx, k, gone); err != nil {
+	saved, err := m.save(ctx, k, gone)
+	if err != nil {
 		return fmt.Errorf("mirror: remove %s/%s: %w", source, kind, unkept(err))
 	}
+	m.news(k, saved)
 	m.touched(k, id)
 	return nil
 }

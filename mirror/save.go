@@ -19,16 +19,21 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	case f.kind.name == "":
 		f.land(p, nil) // for its waiters only
 		return
-	case f.overtaken():
+	case f.purged():
 		f.lost = errOvertaken
 		f.land(p, nil) // likewise
 		return
-	case p.NotStored != "":
+	case p.NotStored == "" && m.saving.pauses(p.Asked(), m.now()):
+		paused := *p
+		paused.NotStored, p = "saving it took too long a moment ago", &paused
+	}
+	if p.NotStored != "" {
 		f.source.counts.notStored.Add(1)
 		f.detail = notStored(p)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), saveTime)
 	defer cancel()
+	defer f.bring(p)()
 	if !m.storable(ctx, f, p) {
 		if p.NotStored != "" && p.Status < 400 {
 			f.lost = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
@@ -49,13 +54,15 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		return
 	}
 	defer f.kind.unlock()
+	generation := f.kind.generation.Load() // before the look: what is written after it is refused by the store
 	if f.overtaken() {
 		f.lost = errOvertaken
+		m.saveRest(ctx, f, p, generation)
 		f.land(p, nil)
 		return
 	}
 	before := f.kind.changes.Load()
-	saved, err := m.save(ctx, f.kind, f.forStore(p))
+	saved, err := m.save(ctx, f.kind, f.forStore(p, generation))
 	f.saving, f.lost = m.now().Sub(begin), err
 	switch {
 	case err == nil:
@@ -63,7 +70,11 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		if !f.apart {
 			p = m.checked(ctx, f, p, before)
 		}
-		if m.supersede(f.kind, p.Shape, saved.Changes, p.Key) {
+		except := p.Key
+		if f.apart {
+			except = understudy.Key{} // no entry is made of this page
+		}
+		if m.supersede(f.kind, p.Shape, saved.Changes, except) {
 			before++
 		}
 		m.landed(p, saved.Changes, f.reason)
@@ -89,6 +100,31 @@ func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why und
 	}
 }
 
+// saveRest saves the records of an overtaken list that were not written since
+// its fetch began, or nothing would be saved while writes keep coming. The list
+// itself is not kept.
+func (m *Mirror) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
+	if !p.List || p.Status != 200 || f.purged() {
+		return
+	}
+	rest := *p
+	rest.Key, rest.Of, rest.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
+	rest.Rows, rest.Generation = f.untouched(p.Rows), generation
+	if len(rest.Rows) == 0 {
+		return
+	}
+	saved, err := m.save(ctx, f.kind, &rest)
+	if err != nil {
+		m.unsaved(f, err)
+		return
+	}
+	m.supersede(f.kind, p.Shape, saved.Changes, understudy.Key{})
+	told := *saved.Page
+	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
+	m.landed(&told, saved.Changes, f.reason)
+	f.rest = true
+}
+
 // errOvertaken is a page that a write or a purge made old before it was saved.
 var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
 
@@ -104,7 +140,7 @@ func (m *Mirror) checked(ctx context.Context, f *flight, p *understudy.Page, bef
 		return p
 	}
 	old := *p
-	old.Superseded = true
+	old.Superseded, old.Changed = true, kept.Changed
 	return &old
 }
 
@@ -136,7 +172,11 @@ func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (underst
 		return understudy.Saved{}, m.saving.failed(m, err)
 	}
 	saved, err := m.store.Save(ctx, p)
-	if err != nil && !errors.Is(err, understudy.ErrOutdated) {
+	switch {
+	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
+		m.saving.tooLong(p.Asked(), m.now()) // the page's own fault: others can be saved
+		return saved, err
+	case err != nil && !errors.Is(err, understudy.ErrOutdated):
 		return saved, m.saving.failed(m, err)
 	}
 	m.saving.works(m)
@@ -203,6 +243,34 @@ type saving struct {
 	since time.Time // zero: it works
 	why   string
 	tried time.Time // when a walk last tried all the same
+
+	// long are the pages whose saving took too long, until when they are not saved.
+	long map[understudy.Key]time.Time
+}
+
+// maxLong is how many such pages are remembered.
+const maxLong = 256
+
+// tooLong notes that saving a page took too long: it pauses.
+func (s *saving) tooLong(key understudy.Key, now time.Time) {
+	s.Lock()
+	defer s.Unlock()
+	if s.long == nil || len(s.long) >= maxLong {
+		s.long = map[understudy.Key]time.Time{}
+	}
+	s.long[key] = now.Add(pause)
+}
+
+// pauses reports whether saving a page took too long a moment ago.
+func (s *saving) pauses(key understudy.Key, now time.Time) bool {
+	s.Lock()
+	defer s.Unlock()
+	until, ok := s.long[key]
+	if ok && remaining(now, until, pause) == 0 {
+		delete(s.long, key)
+		ok = false
+	}
+	return ok
 }
 
 func (s *saving) failed(m *Mirror, err error) error {

@@ -5,8 +5,6 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,6 +20,7 @@ type source struct {
 	polling  atomic.Pointer[map[understudy.Key]*poll]
 	lastRead atomic.Int64 // a word of time
 	share    share
+	outage   outage
 	counts   counts
 	lists    map[*understudy.List]*listing
 	checks   checks
@@ -54,13 +53,14 @@ type kind struct {
 	written  int64
 	recalled atomic.Bool
 
+	touches touches
+	owed    owed
+
+	lastRead atomic.Int64 // a word of time: of any page of it
+
 	mu    sync.Mutex
-	owed  map[string]int64 // the generation of writes the store has not been told of, by id; "" = only lists
 	forms map[string]*form
 }
-
-// maxOwed bounds the ids remembered while the store refuses to be touched.
-const maxOwed = 4096
 
 func (m *Mirror) addSource(given Source) error {
 	switch {
@@ -105,7 +105,7 @@ func (m *Mirror) addSource(given Source) error {
 }
 
 func (s *source) addKind(name string) *kind {
-	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), owed: map[string]int64{}, forms: map[string]*form{}}
+	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), forms: map[string]*form{}}
 	s.kinds[name] = k
 	return k
 }
@@ -113,53 +113,17 @@ func (s *source) addKind(name string) *kind {
 // polls are the lists kept warm.
 func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
 
-// pollsOf are the polls of kinds, by key.
-func (s *source) pollsOf(kinds []string) (map[understudy.Key]*poll, error) {
-	polls := make(map[understudy.Key]*poll, len(kinds))
-	for _, name := range kinds {
-		t, err := s.pollTarget(name)
+// pollsOf are the polls of entries (Source.PollTarget), by key.
+func (s *source) pollsOf(entries []string) (map[understudy.Key]*poll, error) {
+	polls := make(map[understudy.Key]*poll, len(entries))
+	for _, entry := range entries {
+		t, err := s.PollTarget(entry)
 		if err != nil {
 			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.Name, err)
 		}
-		polls[t.Key] = &poll{target: t, source: s, kind: s.kinds[name], wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		polls[t.Key] = &poll{target: t, source: s, kind: s.of(t), whole: t.Whole(), wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	}
 	return polls, nil
-}
-
-// pollTarget is the newest page of a kind's first list that can be asked for
-// with nothing but the source's own settings.
-func (s *source) pollTarget(name string) (*understudy.Target, error) {
-	k := s.Spec.Kind(name)
-	if k == nil {
-		return nil, fmt.Errorf("%q is not a kind of %s", name, s.Spec.Name)
-	}
-	for _, l := range k.Lists {
-		path, ok := s.fill(l.Path)
-		if !ok {
-			continue
-		}
-		t, err := s.Spec.Target(s.Name, path, "")
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		return t, nil
-	}
-	return nil, fmt.Errorf("%q has no list that can be asked for without a record's id", name)
-}
-
-// fill puts the source's settings into a path's variables.
-func (s *source) fill(path string) (string, bool) {
-	for {
-		head, rest, found := strings.Cut(path, "{")
-		if !found {
-			return path, true
-		}
-		name, tail, _ := strings.Cut(rest, "}")
-		if s.Spec.Vars[name] != "user" || s.User == "" || strings.ContainsAny(s.User, "{}/%") {
-			return "", false
-		}
-		path = head + s.User + tail
-	}
 }
 
 // of is the kind a target is about.
@@ -181,50 +145,3 @@ func (k *kind) lock(ctx context.Context) error {
 }
 
 func (k *kind) unlock() { <-k.keeping }
-
-// raise lifts the generation to at least n.
-func (k *kind) raise(n int64) {
-	for {
-		have := k.generation.Load()
-		if have >= n || k.generation.CompareAndSwap(have, n) {
-			return
-		}
-	}
-}
-
-// owes remembers that the store has to be told of a write.
-func (k *kind) owes(id string, generation int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.owed) < maxOwed {
-		k.owed[id] = generation
-	}
-}
-
-// debts are what the store has to be told, and the generation it must reach.
-func (k *kind) debts() (map[string]int64, int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return maps.Clone(k.owed), k.generation.Load()
-}
-
-// told notes that the store knows of a write, unless a later one touched the
-// same record meanwhile.
-func (k *kind) told(id string, of, generation int64) {
-	k.known.Store(generation)
-	k.raise(generation)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.owed[id] == of {
-		delete(k.owed, id)
-	}
-}
-
-// untold reports whether the store has not yet been told that the record is
-// invalid; with too many to remember, every record counts.
-func (k *kind) untold(id string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, owed := k.owed[id]
-	return owed || len(k.owed) >= maxOwed
-}

@@ -59,7 +59,7 @@ func (m *Mirror) Stats(source string) Stats {
 	entries, ready, bytes, readyBytes := m.hot.usage()
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(entries), int64(ready), bytes, readyBytes
 	for _, p := range s.polls() {
-		if at := p.caughtUp(); !at.IsZero() {
+		if at := p.caughtUp(); p.whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at
 		}
 	}

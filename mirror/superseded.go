@@ -12,6 +12,7 @@ import (
 // news is a set of changes, ready to be looked up by a page's records.
 type news struct {
 	versions map[int64]int64 // by record; -1: it went
+	fields   map[int64]understudy.Names
 	idents   map[uint64]bool
 	lo, hi   int64
 	shape    string
@@ -31,7 +32,7 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 			m.forgetMedia(k, c.ID)
 		}
 	}
-	n := m.newsOf(changes, shape)
+	n := m.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
 	own := m.hot.hash(except)
 	var gone []*entry
 	m.hot.each(k, func(e *entry) {
@@ -41,8 +42,8 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 			gone = append(gone, e) // its records have no numbers to look up
 		case e.ident != 0 && n.idents[e.ident]:
 			gone = append(gone, e) // the store composes a better one
-		case e.list && e.superseded.Load() == 0 && n.concerns(m, e):
-			e.superseded.Store(m.word(m.now()))
+		case e.list:
+			n.makeOld(m, e)
 		}
 	})
 	m.hot.dropAll(gone)
@@ -54,30 +55,60 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 	return true
 }
 
-func (m *Mirror) newsOf(changes []understudy.Change, shape string) *news {
-	n := &news{versions: make(map[int64]int64, len(changes)), idents: make(map[uint64]bool, len(changes)), shape: shape}
+// newsOf are changes of records in a shape. Who sees the ids sees that one went.
+func (m *Mirror) newsOf(changes []understudy.Change, shape string, ids understudy.Names) *news {
+	n := &news{
+		versions: make(map[int64]int64, len(changes)), fields: make(map[int64]understudy.Names, len(changes)),
+		idents: make(map[uint64]bool, len(changes)), shape: shape,
+	}
 	for i, c := range changes {
 		n.idents[m.hot.ident(c.ID)] = true
 		if c.What == understudy.Came {
 			continue // no list held can show it yet
 		}
-		version := c.Version
+		version, fields := c.Version, c.Fields
 		if c.What == understudy.Went {
-			version = -1
+			version, fields = -1, ids
 		}
 		if len(n.versions) == 0 || i == 0 {
 			n.lo, n.hi = c.Record, c.Record
 		}
-		n.versions[c.Record] = version
+		n.versions[c.Record], n.fields[c.Record] = version, fields
 		n.lo, n.hi = min(n.lo, c.Record), max(n.hi, c.Record)
 	}
 	return n
 }
 
-// concerns reports whether a list shows an older version of what changed. The
-// record numbers beside the packed page settle nearly every case; only a page
-// that shows a changed record is unpacked to compare versions.
-func (n *news) concerns(m *Mirror, e *entry) bool {
+// makeOld makes a list old that shows an older version of what changed, and notes
+// which fields did. The record numbers beside the packed page settle nearly every
+// case; only a page that shows a changed record is unpacked to compare versions.
+func (n *news) makeOld(m *Mirror, e *entry) {
+	if !n.concerns(e) {
+		return
+	}
+	p, err := m.hot.unpack(e)
+	if err != nil {
+		e.superseded.CompareAndSwap(0, m.word(m.now()))
+		return
+	}
+	var fields []string
+	older := false
+	for _, r := range p.Rows {
+		version, ok := n.versions[r.Record]
+		if !ok || version == r.Version || version >= 0 && e.form.shape != n.shape {
+			continue
+		}
+		older = true
+		fields = slices.AppendSeq(fields, n.fields[r.Record].All())
+	}
+	if older {
+		e.note(fields)
+		e.superseded.CompareAndSwap(0, m.word(m.now()))
+	}
+}
+
+// concerns reports whether a list shows one of the records that changed.
+func (n *news) concerns(e *entry) bool {
 	if len(n.versions) == 0 {
 		return false
 	}
@@ -91,25 +122,25 @@ func (n *news) concerns(m *Mirror, e *entry) bool {
 		if record < n.lo || record > n.hi {
 			continue
 		}
-		version, ok := n.versions[record]
-		if !ok || version >= 0 && e.form.shape != n.shape {
-			continue
+		if version, ok := n.versions[record]; ok && (version < 0 || e.form.shape == n.shape) {
+			return true
 		}
-		return version < 0 || n.differs(m, e)
 	}
 	return false
 }
 
-// differs compares versions row by row.
-func (n *news) differs(m *Mirror, e *entry) bool {
-	p, err := m.hot.unpack(e)
-	if err != nil {
-		return true
+// note adds to the names of fields that have changed since the page was fetched.
+func (e *entry) note(fields []string) {
+	for {
+		was := e.changed.Load()
+		all := fields
+		if was != nil {
+			all = slices.AppendSeq(slices.Clone(fields), was.All())
+		}
+		if names := understudy.NamesOf(all...); e.changed.CompareAndSwap(was, &names) {
+			return
+		}
 	}
-	return slices.ContainsFunc(p.Rows, func(r understudy.Row) bool {
-		version, ok := n.versions[r.Record]
-		return ok && version != r.Version
-	})
 }
 
 func (m *Mirror) isSuperseded(p *poll) bool {

@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -257,5 +258,78 @@ func TestUnfaithfulPagePassesAndIsNotStored(t *testing.T) {
 		if s.Stats("twilio").NotStored != 1 || s.Stats("twilio").Trouble != "" {
 			t.Errorf("stats %+v", s.Stats("twilio"))
 		}
+	})
+}
+
+// M2: who is not shown what changed in a list gets it as one in which nothing
+// did, by the same words; who is waits for upstream. A write makes it old for
+// everybody.
+func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 6)
+		s.set(sid(6), "ringing", false)
+		hides := func(field string) func(string) bool { return func(name string) bool { return name != field } }
+		ask := func(shown func(string) bool) *understudy.Answer {
+			t.Helper()
+			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), Shown: shown})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		changes := func() {
+			t.Helper()
+			s.get(t, s.newest(t))
+			time.Sleep(10 * time.Second)
+			s.set(sid(6), fmt.Sprint("completed", time.Now()), false)
+			s.get(t, s.target(t, "Calls.json", "From=1&no="+fmt.Sprint(time.Now().Unix())))
+		}
+		changes()
+		began := time.Now()
+		a := ask(hides("status"))
+		want(t, a, understudy.Warm, "")
+		if a.Age != 11*time.Second || a.TTL != 19*time.Second || !strings.Contains(string(a.Page.Body), "ringing") || time.Since(began) != 0 {
+			t.Errorf("a list in which something hidden changed: age %v, ttl %v, took %v", a.Age, a.TTL, time.Since(began))
+		}
+		want(t, ask(hides("duration")), understudy.Cold, "")
+		changes()
+		s.hot.drop(s.hot.find(s.newest(t).Key))
+		want(t, ask(hides("status")), understudy.Warm, "") // by the store
+		want(t, s.get(t, s.newest(t)), understudy.Cold, "")
+		changes()
+		s.hot.drop(s.hot.find(s.newest(t).Key))
+		want(t, ask(hides("duration")), understudy.Cold, "") // the store says what changed
+		s.answers(t, 200, nil, nil)
+		if _, err := s.post(t, http.MethodPost, s.newest(t)); err != nil {
+			t.Fatal(err)
+		}
+		want(t, ask(hides("status")), understudy.Cold, "")
+	})
+}
+
+// M2: that an instance is answered from what a list has shown of it is not said to
+// who is not shown every field: it is so where something changed.
+func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		ask := func(id string) *understudy.Answer {
+			t.Helper()
+			a, err := s.Page(t.Context(), understudy.Ask{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		ask(sid(1))
+		ask(sid(2))
+		s.set(sid(1), "canceled", true)
+		s.get(t, s.newest(t)) // shows both, and the one has changed
+		for range 2 {
+			one, other := ask(sid(1)), ask(sid(2))
+			if one.How != other.How || one.Detail != other.Detail || one.Fwd != other.Fwd {
+				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.How, one.Detail, one.Fwd, other.How, other.Detail, other.Fwd)
+			}
+		}
+		want(t, s.get(t, s.call(t, sid(1))), understudy.Composed, "composed")
 	})
 }

@@ -38,24 +38,59 @@ func (m *Mirror) Write(ctx context.Context, w understudy.Write) (*understudy.Ans
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.Name)
 	}
+	if k.owed.full() {
+		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
+	}
 	s.counts.writes.Add(1)
+	alone, ended := k.touches.begin(w.Target.ID), m.intend(k, w.Target.ID)
 	p, err := s.Upstream.Write(ctx, w)
+	overlapped := alone()
 	if untouched(p, err) {
+		ended()
 		if err != nil {
 			return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
 		}
 		return written(p), nil
 	}
 	a := written(p)
+	v := version(k, w, p)
+	id := w.Target.ID
+	if id == "" && v != nil {
+		id = v.Rows[0].ID
+	}
 	k.wrote.note(m.now(), w.Target.ID)
-	generation := k.generation.Add(1) // first: from here on no fetch begun before may fill
+	generation := k.touches.touch(&k.generation, id) // first: from here on no fetch begun before may fill
 	if k.name != "" {
-		a.Stored, a.Detail, a.Store = m.invalidate(ctx, k, w, p, generation)
+		doubt := id != "" && (v == nil || overlapped)
+		told := ended
+		if doubt {
+			told = func() {}
+		}
+		kept := k.owed.owes(id, generation, v, told)
+		if doubt || !kept {
+			m.confirm(k, id, ended)
+		}
+		err := m.invalidate(ctx, k, w, id, a)
+		a.Stored = v != nil && kept && err == nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
 	}
 	return a, nil
+}
+
+// intend notes a write before it is passed on, so that a process after a crash
+// looks at the record. What it returns is called when the store was told, or
+// upstream asked, what became of it.
+func (m *Mirror) intend(k *kind, id string) (ended func()) {
+	if m.intents == nil || k.name == "" {
+		return func() {}
+	}
+	n, err := m.intents.Begin(understudy.Touch{Source: k.source.Name, Kind: k.name, ID: id})
+	if err != nil {
+		m.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was", "source", k.source.Name, "error", err)
+	}
+	return func() { m.intents.End(n) }
 }
 
 func written(p *understudy.Page) *understudy.Answer {
@@ -79,37 +114,40 @@ func untouched(p *understudy.Page, err error) bool {
 	return p.Status >= 400 && p.Status < 500
 }
 
-// invalidate tells hot tier and store, then saves what the answer shows.
-func (m *Mirror) invalidate(ctx context.Context, k *kind, w understudy.Write, p *understudy.Page, generation int64) (stored bool, detail string, took time.Duration) {
+// invalidate tells hot tier and store of a write.
+func (m *Mirror) invalidate(ctx context.Context, k *kind, w understudy.Write, id string, a *understudy.Answer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
 	defer cancel()
 	begin := m.now()
-	m.touched(k, w.Target.ID)
+	m.touched(k, id)
 	m.wrote(k, w)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.nudge()
 		}
 	}
-	stored, err := m.touch(ctx, k, w, p, generation)
+	err := m.touch(ctx, k, id)
 	if err != nil {
 		k.source.counts.notStored.Add(1)
-		detail = "not stored: " + lastWords(err)
+		a.Detail = "not stored: " + lastWords(err)
 	}
-	return stored, detail, m.now().Sub(begin)
+	a.Store = m.now().Sub(begin)
+	return err
 }
 
-// touched drops the record's instances from the hot tier. Its lists are
-// outdated by their generation.
+// touched drops the record's instances from the hot tier; of a kind without ids,
+// every page that is no list. Lists are outdated by their generation.
 func (m *Mirror) touched(k *kind, id string) {
 	k.changes.Add(1)
-	if id == "" {
+	spec := k.source.Spec.Kind(k.name)
+	whole := spec != nil && len(spec.ID) == 0
+	if id == "" && !whole {
 		return
 	}
 	ident := m.hot.ident(id)
 	var gone []*entry
 	m.hot.each(k, func(e *entry) {
-		if e.ident == ident {
+		if id != "" && e.ident == ident || whole && !e.list {
 			gone = append(gone, e)
 		}
 	})
@@ -122,80 +160,38 @@ func (m *Mirror) touched(k *kind, id string) {
 // still be missing), so it is a version and no answer. What the store does not
 // take in is owed: until then the mirror itself knows that the record is
 // invalid.
-func (m *Mirror) touch(ctx context.Context, k *kind, w understudy.Write, p *understudy.Page, generation int64) (stored bool, err error) {
-	v := version(k, w, p, generation)
-	id := w.Target.ID
-	if id == "" && v != nil {
-		id = v.Rows[0].ID
+func (m *Mirror) touch(ctx context.Context, k *kind, id string) error {
+	if why := m.saving.trouble(); why != "" && m.running.Load() { // who wrote does not wait for a locked database
+		m.oweSoon()
+		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
 	if err := k.lock(ctx); err != nil {
-		k.owes(id, generation)
-		return false, err
+		m.oweSoon()
+		return err
 	}
 	defer k.unlock()
-	if v != nil {
-		stored, err = m.keep(ctx, k, v)
-	}
-	k.owes(id, generation)
-	if owed := m.repay(ctx, k); owed != nil {
-		return stored, m.saving.failed(m, owed)
+	if err := m.repay(ctx, k); err != nil {
+		m.oweSoon()
+		return m.saving.failed(m, err)
 	}
 	m.touched(k, id) // whoever read the version meanwhile
-	if err == nil {
-		m.saving.works(m)
-	}
-	return stored, err
-}
-
-// keep saves the version a write's answer shows.
-func (m *Mirror) keep(ctx context.Context, k *kind, v *understudy.Page) (stored bool, err error) {
-	saved, err := m.save(ctx, k, v)
-	if errors.Is(err, understudy.ErrOutdated) {
-		return false, nil // by a later write
-	}
-	if err != nil {
-		return false, err
-	}
-	m.supersede(k, v.Shape, saved.Changes, understudy.Key{})
-	m.landed(saved.Page, saved.Changes, understudy.Waiting)
-	return true, nil
-}
-
-// repay tells the store of every write it has not been told of; the caller has
-// the kind's lock. Afterwards the store's generation is not below the mirror's,
-// or a page kept under the mirror's would look too new after a restart.
-func (m *Mirror) repay(ctx context.Context, k *kind) error {
-	owed, generation := k.debts()
-	for id, of := range owed {
-		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name, ID: id})
-		if err != nil {
-			return err
-		}
-		k.told(id, of, n)
-	}
-	for len(owed) > 0 && k.known.Load() < generation {
-		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name})
-		if err != nil {
-			return err
-		}
-		k.told("", generation, n)
-	}
+	m.saving.works(m)
 	return nil
 }
 
 // version is what a write's answer shows of a record, as a page without a key;
 // nil when it shows nothing.
-func version(k *kind, w understudy.Write, p *understudy.Page, generation int64) *understudy.Page {
-	if p == nil || p.NotStored != "" {
+func version(k *kind, w understudy.Write, p *understudy.Page) *understudy.Page {
+	if k.name == "" || p == nil || p.NotStored != "" {
 		return nil
 	}
 	v := *p
-	v.Key, v.Next, v.Generation = understudy.Key{Source: k.source.Name}, understudy.Key{}, generation
+	v.Key, v.Of, v.Next = understudy.Key{Source: k.source.Name}, understudy.Key{}, understudy.Key{}
 	switch {
 	case p.Status == 204 && w.Method == "DELETE" && w.Target.ID != "":
 		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.KeptAs(k.source.User), w.Target.ID, nil
 		return &v
-	case (p.Status == 200 || p.Status == 201) && len(p.Rows) > 0:
+	case (p.Status == 200 || p.Status == 201) && len(p.Rows) > 0 && p.Rows[0].ID != "":
 		return &v
 	}
 	return nil

@@ -270,6 +270,31 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 	})
 }
 
+// D8: a path of a kind without an id, read, written and read again.
+func TestAWriteMakesAPageWithoutAnIDOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		text := "1"
+		s.script(func() {
+			s.page = func(f understudy.Fetch) *understudy.Page {
+				return page(f.Target, http.StatusOK, `{"balance":"`+text+`"}`)
+			}
+		})
+		target := s.target(t, "Balance.json", "")
+		want(t, s.get(t, target), understudy.Cold, "")
+		synctest.Wait()
+		want(t, s.get(t, target), understudy.Warm, "")
+		s.script(func() { text = "2" })
+		s.answers(t, http.StatusOK, nil, nil)
+		if _, err := s.post(t, http.MethodPost, target); err != nil {
+			t.Fatal(err)
+		}
+		if a := s.get(t, target); a.How != understudy.Cold || !strings.Contains(string(a.Page.Body), `"2"`) {
+			t.Errorf("after the write: %s, %s", a.How, a.Page.Body)
+		}
+	})
+}
+
 func TestWriteToAnUnknownPathJustPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/jsonspan"
 )
 
 // answer is what upstream answered to one try.
@@ -23,6 +22,9 @@ type answer struct {
 	broken error         // why body is not whole; nil when it is
 	at     time.Time     // when it was complete
 	took   time.Duration // from the sending to the last byte
+
+	first   time.Duration // from the sending to the head
+	silence time.Duration // the longest wait on its connection, for the head or between two reads
 }
 
 func (a *answer) contentType() string { return a.header.Get("Content-Type") }
@@ -78,7 +80,7 @@ func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
 	if err != nil {
 		return nil
 	}
-	page := c.newPage(t, a, d.body)
+	page := c.newPage(t, a, d)
 	page.NotStored = "status " + strconv.Itoa(a.status)
 	return page
 }
@@ -86,25 +88,31 @@ func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
 // page builds the page of a whole answer that is neither a failure nor a
 // redirect.
 func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error) {
-	if a.status < 300 && t.Kind != nil {
+	if a.status < 300 && t.Kind != nil && !empty(a.status) {
 		return c.recordPage(t, a)
 	}
-	body, why, err := c.verbatim(a, scrub{secrets: c.secrets})
+	d, err := c.verbatim(a, scrub{secrets: c.secrets})
 	if err != nil {
 		return nil, err
 	}
-	page := c.newPage(t, a, body)
+	page := c.newPage(t, a, d)
 	if t.Instance != nil && t.Instance != t.Kind.Instances[0] {
 		page.ID = "" // not there under this parent: that says nothing about the record
 	}
-	switch page.NotStored = why; {
-	case why != "":
-	case t.Kind == nil:
+	switch page.NotStored = d.why; {
+	case d.why != "":
+	case t.Kind == nil && !empty(a.status):
 		page.NotStored = "the spec names no kind for this path"
 	case a.status != http.StatusNotFound && a.status != http.StatusGone:
 		page.NotStored = "status " + strconv.Itoa(a.status)
 	}
 	return page, nil
+}
+
+// empty reports good answers that show no record: 202 says that it is not there
+// yet (RFC 9110, 15.3.3), 204 that there is none to show. They pass as they are.
+func empty(status int) bool {
+	return status == http.StatusAccepted || status == http.StatusNoContent
 }
 
 // recordPage builds the page of a good answer about a kind.
@@ -114,7 +122,7 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 	if err != nil {
 		return nil, err
 	}
-	page := c.newPage(t, a, d.body)
+	page := c.newPage(t, a, d)
 	if page.NotStored = d.why; d.why != "" {
 		return page, nil
 	}
@@ -130,7 +138,9 @@ func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, 
 	}
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
-		if t.Widened() {
+		if name := t.Unnamed(); name != "" {
+			page.NotStored = "the spec does not name the parameter " + clip(name)
+		} else if t.Widened() {
 			page.NotStored = "it was asked to show what is deleted, too"
 		}
 	}
@@ -147,20 +157,20 @@ func showing(page *understudy.Page, rows []understudy.Row) {
 
 // verbatim is a body that passes as it came, less secrets and with our
 // addresses, and why it cannot be stored.
-func (c *Client) verbatim(a *answer, s scrub) (body []byte, why string, err error) {
+func (c *Client) verbatim(a *answer, s scrub) (document, error) {
 	if len(a.body) == 0 {
-		return nil, "", nil
+		return document{}, nil
 	}
 	d, err := readDocument(a.contentType(), a.body, s, c.needles())
 	switch {
 	case err == nil:
-		return d.body, d.why, nil
+		return d, nil
 	case isJSON(a.contentType()) || looksJSON(a.body):
-		return nil, "", err
+		return document{}, err
 	case textual(a.contentType(), a.body) && namesSecret(a.body, c.secrets):
-		return nil, "", errWithheld
+		return document{}, errWithheld
 	}
-	return takeOut(a.body, c.needles()), "the answer is no JSON document", nil
+	return document{body: takeOut(a.body, c.needles()), why: "the answer is no JSON document"}, nil
 }
 
 var errWithheld = errors.New("the answer is no JSON document and names a secret field")
@@ -184,15 +194,15 @@ func textual(contentType string, body []byte) bool {
 }
 
 // newPage is a page with everything that does not depend on its records.
-func (c *Client) newPage(t *understudy.Target, a *answer, body []byte) *understudy.Page {
+func (c *Client) newPage(t *understudy.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
 		Key: t.Key, Shape: t.KeptAs(c.source.User), List: t.List != nil, ID: t.ID,
-		Status: a.status, ContentType: a.contentType(), Body: body, At: a.at, Took: a.took,
+		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header), Took: a.took,
 	}
 	if t.Kind != nil {
 		p.Kind = t.Kind.Name
 	}
-	sum := sha256.Sum256(body)
+	sum := sha256.Sum256(d.body)
 	copy(p.Sum[:], sum[:])
 	return p
 }
@@ -205,16 +215,16 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 	if t.Kind != nil && a.status < 300 {
 		s.absolute = c.plans[t.Kind].absolute[nil]
 	}
-	body, why, err := c.verbatim(a, s)
+	d, err := c.verbatim(a, s)
 	if errors.Is(err, errWithheld) {
-		why, err = err.Error(), nil
+		d.why, err = err.Error(), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	page := c.newPage(t, a, body)
-	page.Key, page.List, page.NotStored = understudy.Key{}, false, why
-	if t.Kind == nil || a.status >= 300 || len(body) == 0 || why != "" {
+	page := c.newPage(t, a, d)
+	page.Key, page.List, page.NotStored = understudy.Key{}, false, d.why
+	if t.Kind == nil || a.status >= 300 || len(d.body) == 0 || d.why != "" {
 		return page, nil
 	}
 	if t.List != nil {
@@ -223,11 +233,7 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 			page.Shape += understudy.Elsewhere
 		}
 	}
-	doc, err := jsonspan.Document(body)
-	if err != nil {
-		return nil, err
-	}
-	f := readOne(c.plans[t.Kind], body, doc)
+	f := readOne(c.plans[t.Kind], d.body, d.doc)
 	if page.NotStored = f.why; f.why == "" {
 		showing(page, f.rows)
 	}
@@ -271,4 +277,17 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, min(at.Sub(now), maxRetryAfter))
+}
+
+// maxInitialAge bounds how old upstream can call an answer.
+const maxInitialAge = 24 * time.Hour
+
+// initialAge reads Age (RFC 9111, section 5.1): the seconds an answer waited in
+// caches. It is 0 when there is none or it cannot be read, and at most a day.
+func initialAge(h http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(strings.TrimSpace(h.Get("Age")), 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxInitialAge)
 }

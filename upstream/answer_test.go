@@ -50,7 +50,11 @@ func TestFetchJudgesAnswers(t *testing.T) {
 		{name: "502 in HTML", uri: callsPath, reply: reply(502, "<html>"), why: understudy.FailServer},
 		{name: "HTML", uri: callsPath, reply: reply(200, "<html>", "Content-Type", "text/html"), why: understudy.FailUnusable, detail: "text/html"},
 		{name: "empty", uri: callsPath, reply: reply(200, ""), why: understudy.FailUnusable, detail: "empty"},
-		{name: "204", uri: callsPath, reply: reply(204, ""), why: understudy.FailUnusable, detail: "empty"},
+		{name: "204", uri: callsPath, reply: reply(204, ""), kept: "status 204"}, // D15
+		{name: "204 of a record", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(204, ""), kept: "status 204"},
+		{name: "202", uri: callsPath, reply: reply(202, `{"calls":[]}`), body: `{"calls":[]}`, kept: "status 202"}, // D9
+		{name: "202 without a body", uri: strings.Replace(callsPath, ".json", "/CA1.json", 1), reply: reply(202, ""), kept: "status 202"},
+		{name: "202 of a path nobody named", uri: "/2010-04-01/x", reply: reply(202, `{}`), body: `{}`, kept: "status 202"},
 		{name: "cut", uri: callsPath, reply: reply(200, `{"calls":[`), why: understudy.FailUnusable, detail: "cut"},
 		{name: "a redirect", uri: callsPath, reply: reply(302, "", "Location", "https://evil.example/?token=x"), why: understudy.FailUnusable, detail: "a redirect to evil.example is not followed"},
 		{name: "304", uri: callsPath, reply: reply(304, ""), why: understudy.FailUnusable, detail: "not followed"},

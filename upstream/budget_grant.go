@@ -56,6 +56,20 @@ func (b *budget) grant() {
 	b.wake(next)
 }
 
+// spare takes slot and token when they are there now and nobody waits for
+// them. The slot must be given back by release.
+func (b *budget) spare(r understudy.Reason) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pass(b.now())
+	if b.closed || b.queue[understudy.Waiting].count > 0 || b.lacks(r) != 0 {
+		return false
+	}
+	b.free--
+	b.tokens--
+	return true
+}
+
 // pass lets time pass: tokens gather, slots are held.
 func (b *budget) pass(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {

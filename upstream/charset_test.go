@@ -1,5 +1,5 @@
-// Charsets: each payload of the corpus is kept without loss, passes as it is
-// and is not kept, or is no answer. The table of docs/upstream.md says which.
+// Charsets: each payload of the corpus is decoded and kept without loss, passes
+// as it is and is not kept, or is no answer. The table of docs/upstream.md says which.
 
 package upstream
 
@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/kit/charset"
 )
 
 // payload is a line of testdata/charsets.txt.
@@ -78,8 +79,10 @@ func TestCharsets(t *testing.T) {
 		if outcome != p.outcome {
 			t.Errorf("%s: %s, want %s", p.name, outcome, p.outcome)
 		}
-		if err == nil && (string(page.Body) != p.body || page.ContentType != p.declared) {
-			t.Errorf("%s: %q %q, was %q %q", p.name, page.ContentType, page.Body, p.declared, p.body)
+		if err == nil {
+			if sent, ok := charset.Charset(page.Charset).Encode(page.Body); !ok || string(sent) != p.body || page.ContentType != p.declared {
+				t.Errorf("%s: %q %q %v, was %q %q", p.name, page.ContentType, sent, ok, p.declared, p.body)
+			}
 		}
 		_, charset, _ := strings.Cut(p.declared, "charset=")
 		if p.reason != "" {

@@ -36,13 +36,21 @@ type decoder struct {
 	done   func()
 }
 
-// decoded is in as it was before the coding a header names was applied: one or
-// none. Whoever reads it bounds it.
-func (c *codings) decoded(h http.Header, in io.Reader) (decoder, error) {
+// codingOf is the content coding a header names; "" for none.
+func codingOf(h http.Header) string {
 	name := strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ", ")))
+	if name == "identity" {
+		return ""
+	}
+	return name
+}
+
+// decoded is in as it was before a content coding was applied. Whoever reads it
+// bounds it.
+func (c *codings) decoded(name string, in io.Reader) (decoder, error) {
 	d, err := decoder{in, name + " ", func() {}}, error(nil)
 	switch name {
-	case "", "identity":
+	case "":
 		d.coding = ""
 	case "gzip", "x-gzip":
 		var z *gzip.Reader

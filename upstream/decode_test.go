@@ -145,7 +145,7 @@ func BenchmarkCodings(b *testing.B) {
 			b.ReportAllocs()
 			var buf bytes.Buffer
 			for b.Loop() {
-				d, err := c.decoded(http.Header{"Content-Encoding": {p.coding}}, bytes.NewReader(wire))
+				d, err := c.decoded(codingOf(http.Header{"Content-Encoding": {p.coding}}), bytes.NewReader(wire))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -21,16 +24,21 @@ const (
 // Fetch asks upstream for a target and returns the page it answered. An answer
 // about the request (400, 404, 410 …) is a page too. Otherwise the error is an
 // *understudy.UpstreamError, the context's, that of f.Weigh, or ErrClosed; never
-// nil.
+// nil. When ctx ends by its deadline while upstream is silent, the error is an
+// UpstreamError too.
 //
 // A try that failed without an answer, with 429 or with 5xx is followed by
 // another within f.Retry of the start, after a random part of a wait that
-// doubles (or what Retry-After says), as long as ctx leaves time for it.
+// doubles (or what Retry-After says), as long as ctx leaves time for it. A try
+// has as long as this source usually takes (see pace.limits).
 func (c *Client) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
 	ctx, done := c.until(ctx)
 	defer done()
 	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
 	page, failure, err := g.run(ctx)
+	if g.sent && errors.Is(err, context.DeadlineExceeded) {
+		return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: fmt.Errorf("no answer in time: %w", err)}
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("upstream: fetch %s: %w", clip(f.Target.Key.String()), endOf(ctx, err))
@@ -63,6 +71,8 @@ type going struct {
 	// replaced: the last try was refused with a credential that has been
 	// replaced since. It counts for nothing.
 	replaced bool
+	tries    int // sent
+	silent   int // tries that ended in silence
 }
 
 func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
@@ -113,8 +123,10 @@ func again(e *understudy.UpstreamError) bool {
 
 // backOff is the wait before the try after the given one: full jitter.
 func backOff(try int) time.Duration {
-	return rand.N(min(backOffMin<<min(try, 10), backOffMax))
+	return rand.N(longestBackOff(try))
 }
+
+func longestBackOff(try int) time.Duration { return min(backOffMin<<min(try, 10), backOffMax) }
 
 // hasTime reports whether ctx will still be there after d.
 func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
@@ -225,16 +237,33 @@ func (g *going) promoted() {
 // went, whatever happens.
 func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
-	defer c.budget.release()
+	release := sync.OnceFunc(c.budget.release)
+	defer release()
+	// Who swaps it first tells the gate how a probe went.
+	var decided atomic.Bool
+	probing := probe
+	park := func() { // upstream has answered: others may ask, and nobody waits for the probe's end
+		release()
+		if probing && !decided.Swap(true) {
+			c.gate.good(g.key, true)
+		}
+	}
 	told := false
 	defer func() {
 		if probe && !told {
 			c.gate.abandon()
 		}
 	}()
+	if g.sent {
+		c.counts.retried(g.reason)
+	}
 	g.sent = true
-	credential := c.credentials.Load()
-	a, failed, err := c.round(ctx, g.reason, errand{method: http.MethodGet, uri: g.key, weigh: g.f.Weigh})
+	g.tries++
+	credential, began, limits := c.credentials.Load(), c.o.Now(), g.limits(probe)
+	a, failed, err := g.round(ctx, errand{
+		method: http.MethodGet, uri: g.key, weigh: g.f.Weigh, park: park, like: likeOf(g.f.Target), limits: limits,
+	})
+	probe = probe && !decided.Swap(true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,11 +285,22 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 	}
 	if failed != nil {
 		c.counts.failed()
-		c.gate.failed(g.key, failed, probe)
+		if !isSilence(failed.Err) || g.unheard(limits, began) {
+			c.gate.failed(g.key, failed, probe)
+		}
 		return nil, failed, nil
 	}
+	c.pace.answered(g.f.Target, g.reason, a)
 	c.gate.good(g.key, probe)
 	return page, nil, nil
+}
+
+// likeOf names targets whose answers are about as long; "" when there is none.
+func likeOf(t *understudy.Target) string {
+	if t.List == nil {
+		return ""
+	}
+	return t.List.Path + " " + strconv.Itoa(t.PageSize)
 }
 
 // round sends one request and counts it. The error is the context's, or that

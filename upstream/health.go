@@ -18,6 +18,8 @@ type Stats struct {
 	Errors   int64 // those of them that failed; a caller that left is none
 	TooLarge int64 // those of them whose body was larger than MaxBody
 	ByReason [understudy.Reasons]int64
+	Retries  [understudy.Reasons]int64 // tries after the first of a fetch, also in ByReason
+	Hedges   [understudy.Reasons]int64 // sent beside one that was late, also in ByReason
 }
 
 // Health is how a source does, for people.
@@ -84,6 +86,18 @@ func (c *counts) sent(r understudy.Reason) {
 	defer c.mu.Unlock()
 	c.stats.Requests++
 	c.stats.ByReason[r]++
+}
+
+func (c *counts) retried(r understudy.Reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Retries[r]++
+}
+
+func (c *counts) hedged(r understudy.Reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Hedges[r]++
 }
 
 func (c *counts) failed() {

@@ -130,7 +130,7 @@ const maxRedirects = 5
 // the answer, is not the source's own.
 func (s *stream) follow(uri string) (resp *http.Response, away bool, failure *understudy.UpstreamError) {
 	c := s.c
-	total := time.AfterFunc(c.o.Total, func() { s.cancel(&lateError{"no answer began", c.o.Total}) })
+	total := time.AfterFunc(c.o.Total, func() { s.cancel(&lateError{what: "no answer began", after: c.o.Total}) })
 	defer total.Stop()
 	defer s.quiet.stop()
 	to, err := c.source.Spec.URL(understudy.Key{Source: c.source.Name, URI: uri}, c.o.Base)
@@ -172,7 +172,7 @@ func isRedirect(status int) bool {
 // roundTrip asks one host.
 func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 	c := s.c
-	s.quiet.next(&lateError{"no answer began", c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	s.quiet.next(&lateError{what: "no answer began", after: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { s.quiet.reset(c.o.FirstByte) },
 	})
@@ -189,6 +189,7 @@ func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 	h.Set("Accept", "*/*")
 	h.Set("Accept-Encoding", "identity") // a range is of the bytes as they are
 	h.Set("User-Agent", c.o.UserAgent)
+	h.Set("Via", via)
 	for name, value := range map[string]string{"Range": s.ask.Range, "If-Range": s.ask.IfRange, "If-None-Match": s.ask.IfNoneMatch} {
 		if value != "" {
 			h.Set(name, value)
@@ -198,7 +199,7 @@ func (s *stream) roundTrip(at *url.URL, away bool) (*http.Response, error) {
 		return c.media.outside.RoundTrip(req)
 	}
 	c.sign(req)
-	return c.transport.RoundTrip(req)
+	return c.wire().RoundTrip(req)
 }
 
 // sign shows who asks.

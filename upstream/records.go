@@ -101,6 +101,13 @@ func inside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
 	return v
 }
 
+// The bounds of what is kept as records. A page of more rows would hold up every
+// other save; a longer id is none.
+const (
+	maxRows = 50_000
+	maxID   = 512 // bytes
+)
+
 // rowReader reads rows; values is used again for each.
 type rowReader struct {
 	found
@@ -133,6 +140,11 @@ func (r *rowReader) rows(c *jsonspan.Cursor) {
 		if c.Kind() != jsonspan.Object {
 			c.Skip()
 			r.why = "a record is not an object"
+			continue
+		}
+		if len(r.found.rows) == maxRows {
+			c.Skip()
+			r.why = fmt.Sprintf("more than %d records in one page", maxRows)
 			continue
 		}
 		r.row(c)
@@ -182,8 +194,17 @@ func (r *rowReader) parentOf(v jsonspan.Value) string {
 	return r.parent
 }
 
-// id joins the parts of a record's id and notes when one is missing.
+// id joins the parts of a record's id and notes when one is missing, or too long.
 func (r *rowReader) id(values []jsonspan.Value) string {
+	p := r.plan
+	id := r.joined(values)
+	if len(id) > maxID {
+		r.why = fmt.Sprintf("a record whose %s is longer than %d bytes", strings.Join(p.kind.ID, " and "), maxID)
+	}
+	return id
+}
+
+func (r *rowReader) joined(values []jsonspan.Value) string {
 	p := r.plan
 	if len(p.id) == 1 {
 		return r.part(values, 0)

@@ -95,6 +95,8 @@ func TestReadList(t *testing.T) {
 		{twilio, "calls", `[{"sid":"CA1"}]`, "", `no records under "calls"`, ""},
 		{twilio, "calls", `"calls"`, "", `no records under "calls"`, ""},
 		{twilio, "calls", `{"calls":[{"sid":"CA1"},{}]}`, "", "a record without sid", ""},
+		{twilio, "calls", `{"calls":[{"sid":"` + strings.Repeat("x", maxID+1) + `"}]}`, "", "a record whose sid is longer than 512 bytes", ""},
+		{twilio, "calls", `{"calls":[` + strings.Repeat(`{"sid":"CA1"},`, maxRows) + `{"sid":"CA2"}]}`, "", "more than 50000 records in one page", ""},
 		{twilio, "calls", `{"calls":[{"sid":""}]}`, "", "a record without sid", ""},
 		{twilio, "calls", `{"calls":[{"sid":null}]}`, "", "a record without sid", ""},
 		{twilio, "calls", `{"calls":[{"sid":{"a":1}}]}`, "", "a record without sid", ""},

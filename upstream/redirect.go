@@ -18,7 +18,7 @@ func (c *Client) ask(req *http.Request, e errand, quiet *alarm) (resp *http.Resp
 	seen := []string{req.URL.String()}
 	for {
 		c.counts.sent(e.reason)
-		if resp, err = c.transport.RoundTrip(req); err != nil {
+		if resp, err = c.wire().RoundTrip(req); err != nil {
 			return nil, nil, err
 		}
 		if !isRedirect(resp.StatusCode) || e.method != http.MethodGet {
@@ -38,7 +38,7 @@ func (c *Client) ask(req *http.Request, e errand, quiet *alarm) (resp *http.Resp
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection serves again
 		_ = resp.Body.Close()
 		seen = append(seen, to.String())
-		quiet.reset(c.o.FirstByte)
+		quiet.reset(e.limits.first)
 		req = req.Clone(req.Context())
 		req.URL, req.Host = to, ""
 	}

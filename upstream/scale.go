@@ -4,27 +4,42 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"net/http"
 	"time"
 )
 
 // light is the length, in bytes, below which nobody is told what a body weighs.
 const light = 1 << 20
 
-// scale tells the Weigh of a fetch what its answer's body weighs. A plain body
-// whose length upstream gives is told before the first byte is read. Of any
-// other body a guess is told when it has grown to light, and a new one whenever
-// it outgrows the last: when upstream gave the length of a coded body, from what
-// the part read so far has grown to; else twice as much as there is. The guess
-// is corrected at the end. A nil scale tells nobody.
+// A body for which there is no room stays in the socket meanwhile. After parkTime
+// the fetch gives up: a server or a balancer closes a connection on which nothing
+// has moved for a minute, and then all of it would have been in vain.
+const parkTime = 45 * time.Second
+
+// parkAfter is how long a fetch may wait for room before it gives its place in the
+// budget back: upstream has answered it, and others may ask.
+const parkAfter = 10 * time.Millisecond
+
+// packedFactor is how many times its packed length a body is thought to have when
+// none like it has come yet.
+const packedFactor = 4
+
+// scale tells the Weigh of a fetch what its answer's body weighs, before it is in
+// memory. A plain body whose length upstream gives is told before the first byte
+// is read, and a short packed one when it is in hand and says how long it will be.
+// Of any other body the length of the last one like it is told, and a guess when
+// it outgrows that: when upstream gave the length of a coded body, from what the
+// part read so far has grown to; else twice as much as there is. The guess is
+// corrected at the end.
 type scale struct {
 	ctx    context.Context
 	weigh  func(context.Context, int64) error
-	quiet  *alarm
-	stall  time.Duration
-	length int64 // as upstream gave it; -1: it did not
+	pause  func() (resume func()) // stops the clocks of the request
+	park   func()                 // gives its place back; nil: it has none
+	length int64                  // as upstream gave it; -1: it did not
 	coded  bool
+	inHand bool  // all of it is off the wire
 	read   int64 // from the wire
 	grown  int64 // decoded
 	told   int64 // 0: nothing yet
@@ -34,51 +49,46 @@ type scale struct {
 // heavyError is that of Weigh: it ends the fetch and is no failure of upstream's.
 type heavyError struct{ error }
 
-func newScale(ctx context.Context, weigh func(context.Context, int64) error, resp *http.Response, quiet *alarm, stall time.Duration, most int64) *scale {
-	if weigh == nil {
-		return nil
-	}
-	return &scale{ctx: ctx, weigh: weigh, quiet: quiet, stall: stall, length: resp.ContentLength, most: most}
-}
-
-// tell tells a weight. Upstream is not blamed for the time that takes.
+// tell tells a weight, and waits for it. Upstream is not blamed for the time that
+// takes.
 func (s *scale) tell(bytes int64) error {
 	if bytes == s.told {
 		return nil
 	}
-	s.quiet.stop()
-	err := s.weigh(s.ctx, bytes)
-	s.quiet.reset(s.stall)
-	if err != nil {
-		return &heavyError{err}
+	defer s.pause()()
+	ctx := s.ctx
+	if bytes > s.told && !s.inHand {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, parkTime, fmt.Errorf("no room for %d bytes within %v", bytes, parkTime))
+		defer cancel()
+	}
+	if s.park != nil {
+		defer time.AfterFunc(parkAfter, s.park).Stop()
+	}
+	if err := s.weigh(ctx, bytes); err != nil {
+		return err
 	}
 	s.told = bytes
 	return nil
 }
 
-// announced tells the length of a plain body.
-func (s *scale) announced(plain bool) error {
-	if s == nil {
+// expect tells how long a body will be, unless it is light.
+func (s *scale) expect(bytes int64) error {
+	if bytes < light {
 		return nil
 	}
-	if s.coded = !plain; s.coded || s.length < light {
-		return nil
-	}
-	return s.tell(s.length)
+	return s.tell(min(bytes, s.most))
 }
 
 // trusted is up to which length a body has its room at once: an upstream that
 // lies about it must not cost memory that nobody granted.
 func (s *scale) trusted() int64 {
-	if s == nil {
-		return light
-	}
 	return max(s.told, light)
 }
 
 // guess is what a body that has grown to so much will weigh.
 func (s *scale) guess() int64 {
-	if s.coded && s.length > 0 && s.read > 0 && s.read <= s.length {
+	if s.coded && s.length > 0 && s.read > 0 && s.read < s.length {
 		// A decoder reads ahead: the part read is more than what has grown of it.
 		return max(int64(float64(s.grown)*float64(s.length)/float64(s.read)*1.1), s.grown+light)
 	}
@@ -95,7 +105,7 @@ func (s *scale) grew(n int) error {
 
 // done corrects the last guess.
 func (s *scale) done(length int64) error {
-	if s == nil || s.told == 0 {
+	if s.told == 0 {
 		return nil
 	}
 	return s.tell(length)
@@ -103,16 +113,10 @@ func (s *scale) done(length int64) error {
 
 // wire and body count what goes through them.
 func (s *scale) wire(in io.Reader) io.Reader {
-	if s == nil {
-		return in
-	}
 	return &counted{in, func(n int) error { s.read += int64(n); return nil }}
 }
 
 func (s *scale) body(in io.Reader) io.Reader {
-	if s == nil {
-		return in
-	}
 	return &counted{in, s.grew}
 }
 

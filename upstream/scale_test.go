@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,9 @@ func TestWeigh(t *testing.T) {
 		wire   []byte
 		length bool
 	}
-	var next answer
+	var current atomic.Pointer[answer] // who refuses leaves while upstream still writes
 	client := served(t, func(w http.ResponseWriter, r *http.Request) {
+		next := current.Load()
 		w.Header().Set("Content-Type", "application/json")
 		if next.coding != "" {
 			w.Header().Set("Content-Encoding", next.coding)
@@ -37,7 +39,7 @@ func TestWeigh(t *testing.T) {
 		}
 		_, _ = w.Write(next.wire)
 	})
-	light1, heavy1 := callsPage(50), callsPage(3000) // 100 KB and 6 MB
+	light1, heavy1 := callsPage(50), callsPage(1000) // 100 KB and 2 MB
 	for _, c := range []struct {
 		name   string
 		body   []byte
@@ -55,10 +57,11 @@ func TestWeigh(t *testing.T) {
 		{"heavy, zstd", heavy1, "zstd", packers[2].writer, true, 8},
 		{"heavy, coded, length unknown", heavy1, "gzip", packers[0].writer, false, 5},
 	} {
-		next = answer{coding: c.coding, wire: c.body, length: c.length}
+		next := &answer{coding: c.coding, wire: c.body, length: c.length}
 		if c.pack != nil {
 			next.wire = packed(c.pack, c.body)
 		}
+		current.Store(next)
 		var told []int64
 		f := understudy.Fetch{Target: target(t, client, callsPath), Weigh: func(_ context.Context, n int64) error {
 			told = append(told, n)

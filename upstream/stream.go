@@ -38,7 +38,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
 	}
-	s.quiet.next(&lateError{"the content stalled: nothing more", s.c.o.Stall}, s.c.o.Stall)
+	s.quiet.next(&lateError{what: "the content stalled: nothing more", after: s.c.o.Stall}, s.c.o.Stall)
 	n, err := s.body.Read(p)
 	s.quiet.stop()
 	if s.left -= int64(n); s.left < 0 {

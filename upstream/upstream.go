@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/weigh"
 )
 
 // Options are a client's settings; zero values are the defaults named.
@@ -39,9 +40,11 @@ type Options struct {
 	MaxMedia int64
 
 	Connect   time.Duration // for a connection, TLS included: 5 s
-	FirstByte time.Duration // from the connection to the answer's head: 25 s
-	Stall     time.Duration // between two reads of a body: 10 s
+	FirstByte time.Duration // from the connection to the answer's head, at most: 25 s
+	Stall     time.Duration // between two reads of a body, at most: 10 s
 	Total     time.Duration // for one try: 30 s
+
+	Bodies *weigh.Scale // what bodies that are being read weigh together; nil: one of MaxBody, for this client
 
 	Transport http.RoundTripper // nil: our own, which uses no proxy
 	Now       func() time.Time  // nil: time.Now
@@ -69,6 +72,9 @@ func (o *Options) defaults() {
 	o.Hope, o.MaxBody = or(o.Hope, 2*time.Second), or(o.MaxBody, 64<<20)
 	o.Connect, o.FirstByte = or(o.Connect, 5*time.Second), or(o.FirstByte, 25*time.Second)
 	o.Stall, o.Total = or(o.Stall, 10*time.Second), or(o.Total, 30*time.Second)
+	if o.Bodies == nil {
+		o.Bodies = weigh.New(weigh.Options{Limit: o.MaxBody})
+	}
 	o.Base = strings.TrimSuffix(o.Base, "/")
 	if o.User == "" {
 		o.User = o.Source.User
@@ -92,15 +98,18 @@ type Client struct {
 	secrets []secret // every secret field of the spec
 	// origins is worked out at the first use: by then it is known where we
 	// listen, and so the source's public URL.
-	origins   func() *origins
-	transport http.RoundTripper
-	own       *http.Transport // nil when the transport was given
-	media     *way
-	budget    *budget
-	gate      *gate
-	counts    counts
-	buffers   sync.Pool // *bytes.Buffer
-	codings   codings
+	origins  func() *origins
+	own      atomic.Pointer[wires] // nil when the transport was given
+	came     moment                // of any answer
+	pace     pace
+	media    *way
+	budget   *budget
+	gate     *gate
+	counts   counts
+	buffers  sync.Pool // *bytes.Buffer
+	lengths  lengths
+	tooLarge error // of a body
+	codings  codings
 
 	credentials atomic.Int64 // how often the credential was replaced
 
@@ -127,16 +136,15 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		o: o, source: o.Source, plans: map[*understudy.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
-		transport: o.Transport, budget: newBudget(&o), gate: newGate(&o),
-		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		budget: newBudget(&o), gate: newGate(&o),
+		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}, tooLarge: tooLargeFor(o.Source.Name, o.MaxBody),
 	}
 	c.origins = sync.OnceValue(func() *origins { return newOrigins(o.Source, o.Base) })
 	for _, k := range o.Source.Spec.Kinds {
 		c.plans[k] = newPlan(o.Source.Spec, k)
 	}
-	if c.transport == nil {
-		c.own = newTransport(&o)
-		c.transport = c.own
+	if o.Transport == nil {
+		c.own.Store(&wires{newTransport(&o), o.Now()})
 	}
 	c.media = newWay(&o)
 	c.closing, c.close = context.WithCancel(context.Background())
@@ -201,8 +209,8 @@ func (c *Client) clean(err error) error {
 func (c *Client) Close() error {
 	c.budget.close() // before: who is ended and asks again at once is refused
 	c.close()
-	if c.own != nil {
-		c.own.CloseIdleConnections()
+	if w := c.own.Load(); w != nil {
+		w.CloseIdleConnections()
 	}
 	c.media.close()
 	return nil

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,7 +23,7 @@ type way struct {
 	limit   int64         // bytes of one content
 	places  chan struct{} // streams at once
 	homes   []home
-	base    string // the host contents are asked for first; "" = the spec's
+	base    *url.URL // where contents are asked for first; nil = the spec's hosts
 	outside http.RoundTripper
 	own     *http.Transport // nil when the transport was given
 }
@@ -43,7 +45,7 @@ func newWay(o *Options) *way {
 			continue // New has looked at the base, Compile at the hosts
 		}
 		if o.Base != "" {
-			w.base = u.Hostname()
+			w.base = u
 		}
 		for _, prefix := range h.Prefixes {
 			w.homes = append(w.homes, home{u.Scheme, authority(u), strings.TrimSuffix(u.EscapedPath(), "/") + prefix})
@@ -58,12 +60,12 @@ func newWay(o *Options) *way {
 
 // newOutside is a way out for strangers: it carries no credential, keeps no
 // cookie, uses no proxy, and connects to no address inside.
-func newOutside(o *Options, allowed func(context.Context, netip.Addr) bool) *http.Transport {
+func newOutside(o *Options, allowed func(context.Context, netip.AddrPort) bool) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: o.Connect, KeepAlive: 30 * time.Second,
 		// After the name was resolved: what it meant a moment ago does not count.
 		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
-			if at, err := netip.ParseAddrPort(address); err != nil || !allowed(ctx, at.Addr()) {
+			if at, err := netip.ParseAddrPort(address); err != nil || !allowed(ctx, at) {
 				return errInward
 			}
 			return nil
@@ -139,28 +141,25 @@ func (w *way) next(from *url.URL, location string) (*url.URL, error) {
 }
 
 // allowed reports whether a redirect may lead to an address: a public one, or
-// one as near as where the source itself was configured to be. Link-local and
-// multicast addresses are nobody's.
-func (w *way) allowed(ctx context.Context, at netip.Addr) bool {
-	at = at.Unmap()
+// the one and the port where the source itself was configured to be. What else
+// listens inside this network, this program too, is none of upstream's business.
+func (w *way) allowed(ctx context.Context, to netip.AddrPort) bool {
+	at := to.Addr().Unmap()
 	switch {
 	case isPublic(at):
 		return true
-	case w.base == "" || !at.IsLoopback() && !at.IsPrivate():
+	case w.base == nil || !at.IsLoopback() && !at.IsPrivate():
 		return false
 	}
-	addrs := []netip.Addr{}
-	if literal, err := netip.ParseAddr(w.base); err == nil {
-		addrs = append(addrs, literal)
-	} else if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", w.base); err != nil {
+	host, port, err := net.SplitHostPort(authority(w.base))
+	if err != nil || port != strconv.Itoa(int(to.Port())) {
 		return false
 	}
-	for _, base := range addrs {
-		if base = base.Unmap(); base.IsLoopback() && at.IsLoopback() || base.IsPrivate() && at.IsPrivate() {
-			return true
-		}
+	if literal, err := netip.ParseAddr(host); err == nil {
+		return literal.Unmap() == at
 	}
-	return false
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	return err == nil && slices.ContainsFunc(addrs, func(base netip.Addr) bool { return base.Unmap() == at })
 }
 
 // inward are blocks that are not public beside those netip knows (IANA's

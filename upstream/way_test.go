@@ -51,7 +51,11 @@ func TestCredentialStaysAtHome(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			home.all, cdn.all, next, back = nil, nil, test.next, test.back
-			m, err := openAudio(t, scripted(t, nil, at(srv.URL)), func(a *understudy.MediaAsk) { a.Range = "bytes=0-3" })
+			c := scripted(t, nil, at(srv.URL))
+			stranger := &http.Transport{} // the other listens here, too, where no redirect leads
+			defer stranger.CloseIdleConnections()
+			c.media.outside = stranger
+			m, err := openAudio(t, c, func(a *understudy.MediaAsk) { a.Range = "bytes=0-3" })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,14 +144,21 @@ func TestInwardAddresses(t *testing.T) {
 		{"", "10.1.2.3", false}, {"", "172.16.0.1", false}, {"", "192.168.1.1", false}, {"", "fd00::1", false}, {"", "100.64.0.1", false},
 		{"", "169.254.169.254", false}, {"", "fe80::1", false}, {"", "224.0.0.1", false}, {"", "ff02::1", false}, {"", "255.255.255.255", false},
 		{"", "64:ff9b::7f00:1", false}, {"", "2002:7f00:1::", false}, {"", "198.18.0.1", false}, {"", "fec0::1", false},
-		{"http://127.0.0.1:4116", "127.0.0.1", true}, {"http://127.0.0.1:4116", "127.9.9.9", true}, {"http://localhost:1", "127.0.0.1", true},
-		{"http://127.0.0.1:4116", "10.0.0.1", false}, {"http://127.0.0.1:4116", "169.254.169.254", false},
-		{"http://10.0.0.5", "10.0.0.6", true}, {"http://10.0.0.5", "127.0.0.1", false}, {"http://10.0.0.5", "169.254.169.254", false},
+		// L8: the source's own address and port alone, not all that is as near.
+		{"http://127.0.0.1:4116", "127.0.0.1:4116", true}, {"http://127.0.0.1:4116", "127.0.0.1:4114", false},
+		{"http://127.0.0.1:4116", "127.9.9.9:4116", false}, {"http://localhost:1", "127.0.0.1:1", true}, {"http://localhost:1", "127.0.0.1:2", false},
+		{"http://127.0.0.1:4116", "10.0.0.1:4116", false}, {"http://127.0.0.1:4116", "169.254.169.254:4116", false},
+		{"http://10.0.0.5", "10.0.0.5:80", true}, {"http://10.0.0.5", "10.0.0.5:443", false}, {"http://10.0.0.5", "10.0.0.6:80", false},
+		{"http://10.0.0.5", "127.0.0.1:80", false}, {"http://10.0.0.5", "169.254.169.254:80", false},
 		{"https://93.184.216.34", "10.0.0.1", false},
 	} {
 		o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}, Base: test.base}
 		o.defaults()
-		if got := newWay(&o).allowed(t.Context(), netip.MustParseAddr(test.at)); got != test.want {
+		to, err := netip.ParseAddrPort(test.at)
+		if err != nil {
+			to = netip.AddrPortFrom(netip.MustParseAddr(test.at), 443)
+		}
+		if got := newWay(&o).allowed(t.Context(), to); got != test.want {
 			t.Errorf("base %q, redirect to %s: allowed %v", test.base, test.at, got)
 		}
 	}

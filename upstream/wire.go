@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -43,6 +44,7 @@ func newTransport(o *Options) *http.Transport {
 type lateError struct {
 	what  string
 	after time.Duration
+	total bool // something came, but not all
 }
 
 func (e *lateError) Error() string { return fmt.Sprintf("%s within %v", e.what, e.after) }
@@ -55,27 +57,35 @@ type errand struct {
 	contentType string
 	reason      understudy.Reason
 	weigh       func(context.Context, int64) error // of a Fetch; may be nil
+	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
+	like        string                             // bodies of the same are about as long
+	limits      limits                             // zero: the settings'
+	came        *moment                            // of its answer; nil: nobody wants to know
 }
 
 // send does one request. An error means that no answer came; sent tells
 // whether the request may have reached upstream. Deadlines: Connect for the
-// connection, FirstByte from then to the answer's head, Stall between two
-// reads, Total for all of it, beside the caller's own. The request is over,
+// connection, the limits' first from then to the answer's head and stall
+// between two reads, Total for all of it, beside the caller's own. The request is over,
 // its socket too, when ctx ends.
 func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	total := time.AfterFunc(c.o.Total, func() { cancel(&lateError{"no whole answer", c.o.Total}) })
+	if e.limits.first == 0 {
+		e.limits = c.settings()
+	}
+	total := time.AfterFunc(c.o.Total, func() { cancel(&lateError{"no whole answer", c.o.Total, true}) })
 	defer total.Stop()
 	// The connection is bounded by the dialer; this covers a transport that
 	// tells nothing of its connections.
-	quiet := newAlarm(cancel, &lateError{"no answer began", c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	quiet := newAlarm(cancel, &lateError{what: "no answer began", after: e.limits.first}, c.o.Connect+e.limits.first)
 	defer quiet.stop()
 
 	var wrote, traced atomic.Bool
+	var connected moment
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { traced.Store(true) },
-		GotConn:      func(httptrace.GotConnInfo) { quiet.reset(c.o.FirstByte) },
+		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.reset(e.limits.first) },
 		WroteHeaders: func() { wrote.Store(true) },
 	})
 	req, err := c.request(ctx, e)
@@ -89,10 +99,40 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 		return nil, sent, c.clean(causeOf(ctx, err))
 	}
 	defer resp.Body.Close()
-	quiet.next(&lateError{"the answer stalled: nothing more", c.o.Stall}, c.o.Stall)
+	quiet.next(&lateError{what: "the answer stalled: nothing more", after: e.limits.stall}, e.limits.stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, broken: astray}
+	now := c.o.Now()
+	e.came.set(now)
+	c.came.set(now)
+	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
+	waited := time.Duration(0) // for room, which is not upstream's
 	if wantsBody(resp.StatusCode) {
-		a.body, err = c.read(resp, quiet, newScale(ctx, e.weigh, resp, quiet, c.o.Stall, c.o.MaxBody))
+		s := &scale{ctx: ctx, park: e.park, length: resp.ContentLength, most: c.o.MaxBody}
+		s.pause = func() func() {
+			at := c.o.Now()
+			quiet.stop()
+			total.Stop()
+			return func() {
+				waited += c.o.Now().Sub(at)
+				total.Reset(c.o.Total)
+				quiet.reset(e.limits.stall)
+			}
+		}
+		if e.weigh != nil {
+			s.weigh = func(ctx context.Context, bytes int64) error {
+				if err := e.weigh(ctx, bytes); err != nil {
+					return &heavyError{err}
+				}
+				return nil
+			}
+		} else { // who weighs a fetch bounds it together with others
+			room := room{of: c.o.Bodies}
+			defer room.leave()
+			s.weigh, s.park = room.hold, nil
+		}
+		body := &punctual{in: resp.Body, c: c, e: &e, quiet: quiet}
+		a.body, err = c.read(resp, body, s, e.like)
+		a.silence = max(a.silence, body.longest)
 	}
 	if heavy := (*heavyError)(nil); errors.As(err, &heavy) {
 		return nil, true, err
@@ -101,7 +141,7 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 		a.broken = c.clean(causeOf(ctx, err))
 	}
 	a.at = c.o.Now()
-	a.took = a.at.Sub(began)
+	a.took = a.at.Sub(began) - waited
 	return a, true, nil
 }
 
@@ -133,6 +173,7 @@ func (c *Client) request(ctx context.Context, e errand) (*http.Request, error) {
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Accept-Encoding", acceptEncoding)
 	req.Header.Set("User-Agent", c.o.UserAgent)
+	req.Header.Set("Via", via)
 	if e.contentType != "" {
 		req.Header.Set("Content-Type", e.contentType)
 	}
@@ -145,53 +186,19 @@ func (c *Client) request(ctx context.Context, e errand) (*http.Request, error) {
 	return req, nil
 }
 
+// via says that we pass requests on (RFC 9110, 7.6.3). A face of ours that an
+// answer leads to sees by it that nobody sits at this machine and asks.
+const via = "1.1 understudy"
+
+// settings are the limits without history.
+func (c *Client) settings() limits { return limits{first: c.o.FirstByte, stall: c.o.Stall} }
+
 // errTooLarge is a body above MaxBody, on the wire or decompressed.
 var errTooLarge = errors.New("the body is larger than the limit")
 
-// read reads a body whole. It never holds more than MaxBody of it.
-func (c *Client) read(resp *http.Response, quiet *alarm, s *scale) ([]byte, error) {
-	if resp.ContentLength > c.o.MaxBody {
-		return nil, errTooLarge
-	}
-	wire := &bounded{in: &punctual{resp.Body, quiet, c.o.Stall}, left: c.o.MaxBody}
-	in, err := c.codings.decoded(resp.Header, s.wire(wire))
-	if err != nil {
-		return nil, err
-	}
-	defer in.done()
-	if err := s.announced(in.coding == ""); err != nil {
-		return nil, err
-	}
-	buf := c.buffers.Get().(*bytes.Buffer)
-	defer c.keep(buf)
-	buf.Reset()
-	if n := resp.ContentLength; n > 0 {
-		buf.Grow(int(min(n, s.trusted())) + bytes.MinRead)
-	}
-	if _, err := buf.ReadFrom(s.body(&bounded{in: in, left: c.o.MaxBody})); err != nil {
-		return nil, fmt.Errorf("the %sbody: %w", in.coding, whole(err))
-	}
-	// What follows a coded stream, and a length that lied, shows only here.
-	if _, err := io.Copy(io.Discard, wire); err != nil {
-		return nil, fmt.Errorf("the body: %w", whole(err))
-	}
-	if err := s.done(int64(buf.Len())); err != nil {
-		return nil, err
-	}
-	if b := buf.Bytes(); cap(b) > maxKept && cap(b)-len(b) < len(b)/4 {
-		return b[:len(b):len(b)], nil // keep lets go of it
-	}
-	return bytes.Clone(buf.Bytes()), nil
-}
-
-// maxKept is the largest buffer that is used again, in bytes.
-const maxKept = 1 << 20
-
-// keep puts a buffer back for the next body, unless it has grown large.
-func (c *Client) keep(buf *bytes.Buffer) {
-	if buf.Cap() <= maxKept {
-		c.buffers.Put(buf)
-	}
+// tooLargeFor says which setting of a source to raise.
+func tooLargeFor(source string, most int64) error {
+	return fmt.Errorf("%w: %d MiB; raise sources.%s.max_body", errTooLarge, most>>20, source)
 }
 
 // whole renames the end that came too early.
@@ -204,22 +211,23 @@ func whole(err error) error {
 
 var errCut = errors.New("it was cut")
 
-// bounded gives errTooLarge instead of more than left bytes.
+// bounded gives the error over instead of more than left bytes.
 type bounded struct {
 	in   io.Reader
 	left int64
+	over error
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left < 0 {
-		return 0, errTooLarge
+		return 0, b.over
 	}
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
 	n, err := b.in.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
+		return 0, b.over
 	}
 	return n, err
 }
@@ -229,18 +237,25 @@ type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
 
-// punctual sets the alarm again whenever something came, and tells a lost
-// connection from a body that ended too early.
+// punctual sets the alarm again whenever something came, notes how long that
+// took at most, and tells a lost connection from a body that ended too early.
 type punctual struct {
-	in    io.Reader
-	quiet *alarm
-	stall time.Duration
+	in      io.Reader
+	c       *Client
+	e       *errand
+	quiet   *alarm
+	longest time.Duration
 }
 
 func (r *punctual) Read(p []byte) (int, error) {
+	began := r.c.o.Now()
 	n, err := r.in.Read(p)
 	if n > 0 {
-		r.quiet.reset(r.stall)
+		now := r.c.o.Now()
+		r.longest = max(r.longest, now.Sub(began))
+		r.e.came.set(now)
+		r.c.came.set(now)
+		r.quiet.reset(r.e.limits.stall)
 	}
 	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
 		err = lostError{err}
@@ -285,6 +300,10 @@ func isDial(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// resets are the errors of a connection that upstream has broken: POSIX's, and
+// WSAECONNABORTED and WSAECONNRESET of Windows (Windows Sockets Error Codes).
+var resets = [...]syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, 10053, 10054}
+
 func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return slices.ContainsFunc(resets[:], func(e syscall.Errno) bool { return errors.Is(err, e) })
 }

@@ -117,6 +117,8 @@ func (c *config) checkCredential(cred *credentialConfig, names map[string]bool) 
 		return fmt.Errorf("empty; it needs name, source, user, secret and role")
 	case cred.Name == "":
 		return fmt.Errorf("name: every credential needs one")
+	case cred.Name == "loopback" || cred.Name == "run.json":
+		return fmt.Errorf("name: %s is what people on this machine and commands are called; choose another", cred.Name)
 	case names[cred.Name]:
 		return fmt.Errorf("name: %q is there twice", cred.Name)
 	case cred.Secret == "":
@@ -156,6 +158,11 @@ func parseAllow(text string) (understudy.Allow, error) {
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 	if !ok || !slices.Contains(methods, method) || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " ?#") {
 		return understudy.Allow{}, fmt.Errorf("%q: write a method and a path, as in POST /2010-04-01/Accounts/*/Messages.json", text)
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if strings.Contains(segment, "*") && segment != "*" {
+			return understudy.Allow{}, fmt.Errorf("%q: a * stands for a whole segment, so %s matches nothing; write * in its place", text, segment)
+		}
 	}
 	return understudy.Allow{Method: method, Path: path}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/callers"
 	"understudy/internal/feed"
 )
 
@@ -34,13 +35,18 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	specs := map[string]*understudy.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
-		if err := checkSecret(ctx, cfg.Sources[src.Name].Secret, folder); err != nil && src.Spec.Auth.Style != "none" {
+		if _, err := checkSecret(ctx, cfg.Sources[src.Name].Secret, folder); err != nil && src.Spec.Auth.Style != "none" {
 			return fmt.Errorf("%s: sources.%s.secret: %w", c.Config, src.Name, err)
 		}
 	}
+	var creds []callers.Credential
 	for _, cred := range cfg.Credentials {
-		if err := checkSecret(ctx, cred.Secret, folder); err != nil {
+		secret, err := checkSecret(ctx, cred.Secret, folder)
+		if err != nil {
 			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
+		}
+		if secret != (understudy.Secret{}) {
+			creds = append(creds, callers.Credential{Name: cred.Name, Secret: secret})
 		}
 	}
 	roles, rows := cfg.policy()
@@ -78,6 +84,9 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, warning := range append(cfg.warnings(folder, sources), weakSecrets(creds)...) {
+		fmt.Fprintln(p.stderr, "warning:", warning)
+	}
 	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles), cfg.Viewer.Listen, cfg.Data)
 	return err
 }
@@ -100,10 +109,9 @@ func checkHook(ctx context.Context, w *webhookConfig, gate *access.Gate, spec *u
 
 // checkSecret reads a file's secret but runs no command: checking settings has
 // no effects.
-func checkSecret(ctx context.Context, setting, folder string) error {
+func checkSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
 	if strings.HasPrefix(setting, "cmd:") {
-		return nil
+		return understudy.Secret{}, nil
 	}
-	_, err := readSecret(ctx, setting, folder)
-	return err
+	return readSecret(ctx, setting, folder)
 }

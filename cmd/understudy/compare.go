@@ -96,7 +96,7 @@ func (h *house) whole(ctx context.Context, src *understudy.Source, p *process) e
 			return err
 		}
 	}
-	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search, and any list while the API is down, is now answered from records:\n%s/search\n", asked()-before, h.faces[0].url())
+	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search in %s, and any list of them while the API is down, is now answered from records:\n%s/search\n", asked()-before, strings.Join(src.Polls, " and "), h.faces[0].url())
 	return nil
 }
 

@@ -48,7 +48,7 @@ type sourceConfig struct {
 	PublicURL   string   `yaml:"public_url"`
 	Rate        float64  `yaml:"rate"`        // requests a second, default 10
 	Concurrency int      `yaml:"concurrency"` // at once, default 20
-	Polls       []string `yaml:"polls"`       // kinds kept warm; default calls and messages, as far as the spec has them
+	Polls       []string `yaml:"polls"`       // lists kept warm: kinds, or paths with a query; default calls, messages, conferences
 	MaxBody     size     `yaml:"max_body"`    // an answer's size, default 64MiB
 	Sync        []string `yaml:"sync"`        // kinds kept whole; default none
 	Media       []string `yaml:"media"`       // kinds whose contents are kept; default none

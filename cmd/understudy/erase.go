@@ -26,6 +26,7 @@ import (
 type eraseCmd struct {
 	Source string `arg:"" optional:"" help:"A configured source."`
 	What   string `arg:"" optional:"" name:"number" help:"A person's number, in any common way of writing it, or KIND/ID."`
+	Own    bool   `help:"Erase a number although it is one of the account's own."`
 	Yes    bool   `help:"Erase. Without it nothing is changed: what would go is counted."`
 	List   bool   `help:"Print the receipts instead."`
 	place
@@ -71,7 +72,7 @@ func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
 	if c.List {
 		return printReceipts(ctx, w, by)
 	}
-	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes}
+	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes, Own: c.Own}
 	for round := range eraseRounds {
 		got, err := by.erase(ctx, e)
 		if err != nil {
@@ -84,7 +85,12 @@ func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
 			_, err = fmt.Fprintln(w, "nothing is held of it")
 			return err
 		case !c.Yes:
-			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add --yes to do it\n", kindsOf(got.Found))
+			add := "--yes"
+			if got.Own {
+				fmt.Fprintln(w, "this is one of the account's own numbers: everything that went through it would go, whoever called")
+				add = "--yes --own"
+			}
+			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add %s to do it\n", kindsOf(got.Found), add)
 			return err
 		}
 		r, err := awaitReceipt(ctx, by, got.Receipt.Number)
@@ -203,14 +209,25 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e 
 	if !slices.Contains(names, e.Source) {
 		return got, invalid("no source is called %q%s; there is %s", clip(e.Source), nearest.Hint(clip(e.Source), names), strings.Join(names, ", "))
 	}
+	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
+		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
+			countOf(len(n.Digits), "digit"), understudy.NationalPhone)
+	}
 	kinds, err := db.Kinds(ctx, e.Source)
 	if err != nil || len(kinds) == 0 {
 		return got, err // nothing was ever held
 	}
 	var found store.Found
-	if e.Dry {
-		found, err = db.Find(ctx, e.Source, e.What)
-	} else {
+	if e.Dry || !e.Own {
+		if found, err = db.Find(ctx, e.Source, e.What); err != nil {
+			return got, err
+		}
+		number := !strings.Contains(e.What, "/")
+		if got.Own = number && ours(sources, e.Source, found.Kinds); got.Own && !e.Dry {
+			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to erase it")
+		}
+	}
+	if !e.Dry {
 		var one store.Erasure
 		if one, found, err = db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
 			r := receiptOf(one)
@@ -219,6 +236,21 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e 
 	}
 	got.Found = found.Kinds
 	return got, err
+}
+
+// ours reports whether records of own numbers are among what was found.
+func ours(sources []*understudy.Source, source string, found map[string]int) bool {
+	for _, src := range sources {
+		if src.Name != source {
+			continue
+		}
+		for _, k := range src.Spec.Kinds {
+			if k.Own != "" && found[k.Name] > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func receiptsIn(ctx context.Context, db *store.DB, before int64, limit int) (all diagnostics.Receipts, err error) {

@@ -16,6 +16,7 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
 	"understudy/internal/proxy"
+	"understudy/internal/search"
 	"understudy/internal/viewer"
 )
 
@@ -84,10 +85,16 @@ func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy,
 		return policy{}, err
 	}
 	book, err := callers.New(callers.Options{
-		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by}, Salt: h.salt, Now: time.Now,
+		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by},
+		Behind: cfg.Viewer.behindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Now: time.Now, Known: h.profiles.Known,
 	})
 	if err != nil {
 		return policy{}, err
+	}
+	if b.by == "config" {
+		for _, w := range append(cfg.warnings(b.settings, h.sources), weakSecrets(creds)...) {
+			h.log.Warn("settings", "warning", w)
+		}
 	}
 	hooks, err := cfg.readWebhooks(ctx, b.secrets)
 	return policy{gate, book, hooks}, err
@@ -99,11 +106,12 @@ type dress struct {
 	handlers []http.Handler
 	policy   policy
 	viewer   *viewer.Viewer
+	search   *search.Searcher
 	proxies  map[string]*proxy.Proxy // by source
 }
 
-// Close ends what the viewer does by itself.
-func (d *dress) Close() error { return d.viewer.Close() }
+// Close ends what the viewer and the search do by themselves.
+func (d *dress) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
 
 // dress makes the handlers of a policy; it begins nothing.
 func (h *house) dress(cfg *config, p policy) (*dress, error) {
@@ -112,7 +120,7 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 		Bound: func(c understudy.Caller) bool {
 			return slices.ContainsFunc(h.sources, func(s *understudy.Source) bool { return p.gate.Ruled(c, s.Name) })
 		},
-		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Index: h.index, Token: h.plan.dir.token,
+		Purge: h.purge, Erase: h.erase, Receipts: h.receipts, Index: h.index, Token: h.plan.dir.token, Profiles: h.profiles, PublicURL: cfg.Viewer.PublicURL,
 	})
 	found, err := h.searcher(cfg, p)
 	if err != nil {
@@ -130,17 +138,17 @@ func (h *house) dress(cfg *config, p policy) (*dress, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dress{policy: p, viewer: v, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.access.Handler(v, time.Now)}}
+	d := &dress{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}}
 	for _, src := range h.sources {
 		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), LastChange: h.db.LastChange, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
 			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
 			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
 		})
 		if err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
-		d.handlers = append(d.handlers, px)
+		d.handlers = append(d.handlers, h.profiles.Handler(px))
 		d.proxies[src.Name] = px
 	}
 	return d, nil
@@ -181,7 +189,7 @@ func (h *house) readable(ctx context.Context) error {
 // snapshot joins what the rooms count.
 func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
-		Upstream: diagnostics.Upstream{ByReason: map[string]int64{}},
+		Traffic:  diagnostics.Traffic{Upstream: diagnostics.NewUpstream()},
 		Sources:  map[string]diagnostics.Source{},
 		Limits:   h.limits(),
 		Faces:    h.faceLoads(),
@@ -199,19 +207,19 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
-		s.Requests += m.Requests
-		s.Warm += m.Warm
-		s.Stale += m.Stale
-		s.Cold += m.Cold
-		s.Composed += m.Composed
-		s.Coalesced += m.Coalesced
-		s.NotStored += m.NotStored
-		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: int64(h.cfg.Mirror.Hot), Pages: m.HotEntries}
-		s.Upstream.Requests += c.Requests
-		s.Upstream.Errors += c.Errors
-		for i, n := range c.ByReason {
-			s.Upstream.ByReason[understudy.Reason(i).String()] += n
+		traffic := diagnostics.Traffic{
+			Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, NotStored: m.NotStored,
+			Upstream: diagnostics.NewUpstream(),
 		}
+		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: int64(h.cfg.Mirror.Hot), Pages: m.HotEntries}
+		traffic.Upstream.Requests, traffic.Upstream.Errors = c.Requests, c.Errors
+		for i, n := range c.ByReason {
+			reason := understudy.Reason(i).String()
+			traffic.Upstream.ByReason[reason] = n
+			traffic.Upstream.Retries[reason] = c.Retries[i]
+			traffic.Upstream.Hedges[reason] = c.Hedges[i]
+		}
+		s.Add(&traffic)
 		kinds, err := h.db.Kinds(ctx, src.Name)
 		if err != nil {
 			return s, err
@@ -235,7 +243,7 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 		s.Sources[src.Name] = diagnostics.Source{
 			State: health.State, Why: health.Why, Since: known(health.Since), NextProbe: known(health.NextProbe), Kinds: held,
-			Limits: h.sourceLimits(src.Name, c),
+			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Traffic: traffic,
 		}
 	}
 	s.Media = h.mediaStats()
@@ -264,6 +272,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		Warm:  m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
 		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.address(source),
 	}
+	s.OurTimes, s.TheirTimes, s.Times = h.viewerTimes(source)
 	lists := h.mirror.Fidelity(source)
 	kinds, err := h.db.Kinds(ctx, source)
 	if err != nil && !h.uncounted.Swap(true) {

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+	"runtime"
+	"slices"
+	"strings"
 )
 
 // folder is a locked data folder.
@@ -44,12 +46,15 @@ func openFolder(path string, temp bool) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
 	}
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	held, err := tryLock(lock)
 	if err == nil {
+		if err := tighten(path); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
 		return &folder{path: path, lock: lock, temp: temp, token: rand.Text()}, nil
 	}
 	_ = lock.Close()
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
+	if !held {
 		return nil, fmt.Errorf("data folder %s: lock: %w", path, err)
 	}
 	who := "another server"
@@ -58,6 +63,32 @@ func openFolder(path string, temp bool) (*folder, error) {
 		who = fmt.Sprintf("the server with viewer %s (process %d)", info.Viewer, info.PID)
 	}
 	return nil, heldError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), info}
+}
+
+// ownFiles are what the names of everything in a data folder begin with.
+var ownFiles = []string{"lock", "run.json", storeFile, mediaFolder, "slowapi.journal", "access.log", demoFile, ".new-"}
+
+// tighten takes the rights of others from a data folder that holds nothing but
+// our files. One that holds more is somebody's for other ends, too: what is ours
+// in it has its own mode.
+func tighten(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
+		return err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	for _, e := range entries {
+		if !slices.ContainsFunc(ownFiles, func(own string) bool { return strings.HasPrefix(e.Name(), own) }) {
+			return nil
+		}
+	}
+	if err := os.Chmod(path, 0o700); err != nil && info.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("data folder: everybody may write to %s (mode %04o), and that cannot be changed: %w", path, info.Mode().Perm(), err)
+	}
+	return nil
 }
 
 // announce writes run.json, readable by its owner alone.
@@ -100,8 +131,8 @@ func writeFile(path string, data []byte) error {
 // close gives the folder back, and removes a temporary one.
 func (f *folder) close() error {
 	if f.temp {
-		err := os.RemoveAll(f.path)
-		return errors.Join(err, f.lock.Close())
+		err := f.lock.Close() // first: Windows removes no open file
+		return errors.Join(err, os.RemoveAll(f.path))
 	}
 	err := os.Remove(filepath.Join(f.path, "run.json"))
 	if errors.Is(err, os.ErrNotExist) {

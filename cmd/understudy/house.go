@@ -20,11 +20,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/internal/diagnostics/profile"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
@@ -32,6 +34,7 @@ import (
 	"understudy/internal/viewer"
 	"understudy/internal/walk"
 	"understudy/kit/accesslog"
+	"understudy/kit/weigh"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -75,6 +78,7 @@ type house struct {
 	faces     []*face // the viewer's first
 	worn      *dress
 	access    *accesslog.Log
+	profiles  *profile.Recorder
 	recent    map[string]*recent // by source
 	ending    atomic.Bool
 	// uncounted: the home page could not count what is held; it is logged once.
@@ -97,6 +101,7 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 	h = &house{cfg: b.cfg, plan: b, clients: map[string]*upstream.Client{}, recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}, erasing: newErasing(), owned: newOwned(), exports: newExports(b.cfg), log: slog.New(slog.NewTextHandler(b.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	h.live.Store(b.cfg)
 	h.salt = []byte(rand.Text())
+	h.profiles = profile.New(profile.Options{Dir: filepath.Join(b.dir.path, "profiles"), Version: version(), Now: time.Now, Logger: h.log})
 	h.loads.done(time.Now(), nil, nil)
 	defer func() {
 		if err != nil {
@@ -109,7 +114,7 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 	specs := map[string]*understudy.Spec{}
 	for _, src := range h.sources {
 		specs[src.Name] = src.Spec
-		h.recent[src.Name], h.noPlace[src.Name] = &recent{}, &atomic.Int64{}
+		h.recent[src.Name], h.noPlace[src.Name] = newRecent(), &atomic.Int64{}
 	}
 	p, err := h.policyOf(ctx, b.cfg, b)
 	if err != nil {
@@ -153,12 +158,18 @@ func (h *house) openAccessLog(stderr io.Writer) error {
 	case "":
 		h.access = accesslog.New(stderr)
 	default:
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := openLogFile(path)
 		if err != nil {
-			return fmt.Errorf("log.access: %w", err)
+			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
+		}
+		if _, ok := f.(*pipeFile); ok {
+			h.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", path)
 		}
 		h.closers = append(h.closers, f.Close)
 		h.access = accesslog.New(f)
+	}
+	if h.access != nil {
+		h.access.Known = knownID(h.sources)
 	}
 	return nil
 }
@@ -198,6 +209,17 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
 		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits), Coverage: walked{h}, Notes: h.db,
 	}
+	intents, err := store.OpenIntents(filepath.Join(b.dir.path, "intents"))
+	if err != nil {
+		return err
+	}
+	h.closers = append(h.closers, intents.Close)
+	o.Intents = intents
+	bodies := int64(defaultMaxBody)
+	for _, s := range b.cfg.Sources {
+		bodies = max(bodies, int64(s.MaxBody))
+	}
+	together := weigh.New(weigh.Options{Limit: bodies})
 	for _, src := range h.sources {
 		s := b.cfg.Sources[src.Name]
 		var secret understudy.Secret
@@ -212,7 +234,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secret,
 			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,
 			Connect: s.Timeouts.Connect.std(), FirstByte: s.Timeouts.FirstByte.std(), Stall: s.Timeouts.Stall.std(), Total: s.Timeouts.Total.std(),
-			Logger: h.log, UserAgent: "understudy/" + version(),
+			Bodies: together, Logger: h.log, UserAgent: "understudy/" + version(),
 		})
 		if err != nil {
 			return fmt.Errorf("sources.%s: %w", src.Name, err)
@@ -252,7 +274,7 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	if first != nil {
 		faces = append([]*face{first}, faces...)
 	}
-	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run, h.eraseSoon, h.keepOwned}, more...)
+	tasks := append([]task{h.mirror.Run, h.jobs.Run, h.walker.Run, h.eraseSoon, h.keepOwned, h.loadMedia, h.profiles.Run}, more...)
 	if h.feed != nil {
 		tasks = append(tasks, h.feed.Run)
 	}
@@ -265,7 +287,7 @@ func (h *house) serve(ctx context.Context, first *face, more []task) error {
 	for _, c := range h.clients {
 		tasks = append(tasks, c.Run)
 	}
-	ending := context.AfterFunc(ctx, func() { h.ending.Store(true) })
+	ending := context.AfterFunc(ctx, func() { h.ending.Store(true); h.profiles.Stop() })
 	defer ending()
 	return errors.Join(serveFaces(ctx, faces, tasks), h.close())
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 )
 
@@ -52,9 +54,23 @@ func newFace(name string, l net.Listener, h http.Handler, limits *limitsConfig, 
 		WriteTimeout:                 limits.WriteTime.std(),
 		IdleTimeout:                  limits.IdleTime.std(),
 		MaxHeaderBytes:               int(limits.Headers),
-		ErrorLog:                     slog.NewLogLogger(log.With("face", name).Handler(), slog.LevelDebug),
+		ErrorLog:                     stdlog.New(serverLog{log.With("face", name)}, "", 0),
 	}
 	return f
+}
+
+// serverLog takes what net/http says of connections: a panic of a handler is an
+// error of ours, the rest is what clients do.
+type serverLog struct{ *slog.Logger }
+
+// Write logs one line, or a panic with its stack.
+func (l serverLog) Write(p []byte) (int, error) {
+	level, text := slog.LevelDebug, strings.TrimSpace(string(p))
+	if strings.HasPrefix(text, "http: panic") {
+		level = slog.LevelError
+	}
+	l.Log(context.Background(), level, text)
+	return len(p), nil
 }
 
 // refusalOf is a 503 as it goes over the wire.

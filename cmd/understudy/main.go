@@ -28,6 +28,7 @@ type process struct {
 	args           []string
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
+	began          time.Time // when it started
 }
 
 // commands is the command line.
@@ -42,6 +43,7 @@ type commands struct {
 	Hooks   hooksCmd   `cmd:"" name:"webhooks" help:"Show the webhooks of a running server, or set one going again."`
 	Sync    syncCmd    `cmd:"" help:"Fetch every record of a kind and keep it whole."`
 	Erase   eraseCmd   `cmd:"" help:"Take a person out of every file, in a running server or its data folder."`
+	Profile profileCmd `cmd:"" help:"Say where a running server spends memory and processor time."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -49,7 +51,7 @@ func main() {
 	// net/http reports odd upstream bytes through the standard logger; they may
 	// hold what nobody here should read. Everything of ours goes through slog.
 	log.SetOutput(io.Discard)
-	os.Exit(run(process{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
+	os.Exit(run(process{began: time.Now(), args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv}))
 }
 
 // run parses the command line and runs the command. The first SIGINT or

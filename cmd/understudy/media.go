@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -24,13 +25,23 @@ const mediaFolder = "media"
 // addresses in the viewer, which outlive any policy.
 func (h *house) openMedia(b blueprint) (err error) {
 	h.files, err = store.OpenFiles(store.FilesOptions{
-		Dir: filepath.Join(b.dir.path, mediaFolder), Limit: int64(b.cfg.Store.Media), Most: int64(b.cfg.Store.MediaFile), Erased: h.db.Erased, Now: time.Now, Logger: h.log,
+		Dir: filepath.Join(b.dir.path, mediaFolder), Limit: int64(b.cfg.Store.Media), Most: int64(b.cfg.Store.MediaFile), Erased: h.db.Erased, Later: !b.alone, Now: time.Now, Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.seals, err = viewer.NewSeals()
 	return err
+}
+
+// loadMedia reads the index of contents beside the first requests. It ends with
+// ctx: a task that ends earlier ends the server.
+func (h *house) loadMedia(ctx context.Context) error {
+	if err := h.files.Load(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("the index of contents cannot be read; what is held is played, and none of it makes room", "err", err)
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // checkMedia refuses kinds that have no contents.

@@ -1,10 +1,13 @@
-// Recent: the last answer times, for the picture on the home page.
+// Recent: our answer times: the last ones for the picture on the home page, all
+// of them summarised.
 
 package main
 
 import (
 	"sync/atomic"
 	"time"
+
+	"understudy/kit/onlinestat"
 )
 
 // recentCount is how many answer times are kept.
@@ -15,12 +18,16 @@ const recentCount = 120
 type recent struct {
 	n     atomic.Uint64
 	times [recentCount]atomic.Int64
+	stat  *onlinestat.Sharded // seconds
 }
+
+func newRecent() *recent { return &recent{stat: onlinestat.NewSharded()} }
 
 // add keeps one more time.
 func (r *recent) add(took time.Duration) {
 	i := r.n.Add(1) - 1
 	r.times[i%recentCount].Store(int64(took))
+	r.stat.Add(took.Seconds())
 }
 
 // last are the kept times, oldest first.

@@ -67,7 +67,7 @@ func (h *house) load(ctx context.Context) (cfg *config, restart []string, err er
 				return nil, nil, fmt.Errorf("sources.%s.secret: %w", src.Name, err)
 			}
 		}
-		polled := &understudy.Source{Spec: src.Spec, Polls: s.Polls} // the spec in use
+		polled := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls} // the spec in use
 		if err := checkPolls(polled, s); err != nil {
 			return nil, nil, fmt.Errorf("sources.%s.polls: %w", src.Name, err)
 		}
@@ -110,7 +110,7 @@ func (h *house) poll(polls map[string][]string) error {
 			continue
 		}
 		for _, done := range h.sources[:i] {
-			was := &understudy.Source{Spec: done.Spec, Polls: h.live.Load().Sources[done.Name].Polls}
+			was := &understudy.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
 			err = errors.Join(err, checkPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
 		}
 		return err
@@ -157,7 +157,7 @@ func limitsOf(l *limitsConfig) mirror.Limits {
 // live are the settings that hold as soon as they are read again, and all
 // below them; NAME stands for any name. Everything else needs a restart.
 var live = []string{
-	"credentials", "roles", "webhooks", "search", "viewer.role", "viewer.public_url",
+	"credentials", "roles", "webhooks", "search", "viewer.role", "viewer.sign_in", "viewer.public_url",
 	"viewer.export_rows", "viewer.export_time", "viewer.exports", "viewer.exports_each",
 	"sources.NAME.secret", "sources.NAME.rate", "sources.NAME.concurrency", "sources.NAME.polls", "sources.NAME.answers", "sources.NAME.checks",
 	"mirror.newest", "mirror.older", "mirror.final", "mirror.other", "mirror.not_found", "mirror.records", "mirror.stale", "mirror.hard", "mirror.wait", "mirror.try",

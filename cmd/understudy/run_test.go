@@ -92,7 +92,7 @@ func TestTakenPort(t *testing.T) {
 }
 
 func TestRecentKeepsTheLast(t *testing.T) {
-	var r recent
+	r := newRecent()
 	if n := len(r.last()); n != 0 {
 		t.Errorf("%d times before the first", n)
 	}

@@ -262,12 +262,18 @@ func (s *searching) ask(ctx context.Context, method, path string, body []byte, i
 	if err != nil {
 		return err
 	}
+	return readJSON(resp, s.url, into)
+}
+
+// readJSON reads an answer of the server with that viewer, into nothing when nil,
+// and closes it.
+func readJSON(resp *http.Response, viewer string, into any) error {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent || into == nil {
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, mostAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("the server with viewer %s answered nothing that can be read: %w", s.url, err)
+		return fmt.Errorf("the server with viewer %s answered nothing that can be read: %w", viewer, err)
 	}
 	return nil
 }

@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 )
 
 // hitRow is a hit on a terminal.
@@ -213,11 +211,11 @@ func widthOf(w io.Writer) int {
 	if !ok {
 		return 0
 	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	n, err := columns(f)
 	if err != nil {
 		return 0
 	}
-	return int(size.Col)
+	return n
 }
 
 func isTerminal(w io.Writer) bool {

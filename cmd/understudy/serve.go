@@ -48,6 +48,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return errors.Join(err, dir.close())
 	}
+	printAnswering(p, time.Now())
 	h.printAddresses(p.stdout)
 	printReady(p.stdout)
 	return errors.Join(h.serve(ctx, nil, []task{pace(p.env, cfg.wall(os.ReadFile))}), dir.close())
@@ -150,6 +151,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err 
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	printAnswering(p, time.Now())
 	h.printAddresses(p.stdout)
 	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.name, slow.url(), c.Latency)
 	cred := cfg.Credentials[0]
@@ -160,6 +162,12 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err 
 		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p) })
 	}
 	return h.serve(ctx, slow, tasks)
+}
+
+// printAnswering is the first line: how long after its start the process answers.
+// Every port is bound, and the system keeps who connects from here on.
+func printAnswering(p *process, now time.Time) {
+	fmt.Fprintf(p.stdout, "answering after %d ms\n", now.Sub(p.began).Milliseconds())
 }
 
 // printReady is the last line before requests are served; scripts wait for it.

@@ -46,7 +46,11 @@ func readSpec(setting, folder string) (*understudy.Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	return upstream.ReadSpec(setting, data)
+	spec, err := upstream.ReadSpec(setting, data)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "upstream: "), "spec "))
+	}
+	return spec, nil
 }
 
 // readSources makes the nouns of every configured source, in name order.
@@ -89,28 +93,47 @@ func (c *config) readSources(folder string) ([]*understudy.Source, error) {
 }
 
 // checkPolls fills in the default, the kinds most looked at, and refuses what
-// the spec does not have.
+// cannot be polled.
 func checkPolls(src *understudy.Source, s *sourceConfig) error {
 	if s.Polls == nil {
-		for _, kind := range []string{"calls", "messages"} {
-			if k := src.Spec.Kind(kind); k != nil && len(k.Lists) > 0 {
+		for _, kind := range []string{"calls", "messages", "conferences"} {
+			if _, err := src.PollTarget(kind); err == nil {
 				src.Polls = append(src.Polls, kind)
 			}
 		}
 		return nil
 	}
-	var known []string
-	for _, k := range src.Spec.Kinds {
-		if len(k.Lists) > 0 {
-			known = append(known, k.Name)
+	for _, entry := range s.Polls {
+		_, err := src.PollTarget(entry)
+		if err == nil {
+			continue
 		}
-	}
-	for _, kind := range s.Polls {
-		if !slices.Contains(known, kind) {
-			return fmt.Errorf("spec %s has no list of %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), known))
+		why := strings.TrimPrefix(err.Error(), understudy.ErrInvalid.Error()+": ")
+		if strings.HasPrefix(entry, "/") {
+			path, _, _ := strings.Cut(entry, "?")
+			return fmt.Errorf("%s%s", why, nearest.Hint(clip(path), ends(src.PollPaths())))
 		}
+		var known []string
+		for _, k := range src.Spec.Kinds {
+			if _, err := src.PollTarget(k.Name); err == nil {
+				known = append(known, k.Name)
+			}
+		}
+		if k := src.Spec.Kind(entry); k != nil && len(k.Lists) > 0 {
+			return fmt.Errorf("%s; name it in sync instead, to have it held whole", why)
+		}
+		return fmt.Errorf("%s%s", why, nearest.Hint(clip(entry), known))
 	}
 	return nil
+}
+
+// ends are the last segments of paths, as people write them in polls.
+func ends(paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		out = append(out, path, path[strings.LastIndexByte(path, '/'):])
+	}
+	return out
 }
 
 // publicURL is what absolute URLs are rewritten to when nobody configured it:

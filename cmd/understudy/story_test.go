@@ -131,10 +131,18 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Value(serversKey{}).(map[string]*server)[name] = s
 }
 
+// answering is the first line of every server.
+var answering = regexp.MustCompile(`^answering after \d+ ms$`)
+
 func readAddresses(ts *testscript.TestScript, name string, r io.Reader, out *strings.Builder) error {
+	began := false
 	line := regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
 	in := bufio.NewScanner(r)
 	for in.Scan() {
+		if !began && !answering.MatchString(in.Text()) {
+			return fmt.Errorf("the first line is %q", in.Text())
+		}
+		began = true
 		fmt.Fprintln(out, in.Text())
 		if m := line.FindStringSubmatch(in.Text()); m != nil {
 			ts.Setenv(m[1], m[2])

@@ -198,13 +198,25 @@ func lineOf(o walk.Order, r walk.Report) string {
 		return fmt.Sprintf("%-28s waits: %s", name, r.Down)
 	case p == nil || !p.Running:
 		return fmt.Sprintf("%-28s %s", name, r.Why)
-	case p.Total == 0:
-		return fmt.Sprintf("%-28s %9d records", name, p.Done)
-	case p.ETA == 0:
-		return fmt.Sprintf("%-28s %9d of %9d records %3d %%", name, p.Done, p.Total, p.Done*100/p.Total)
+	case p.Total == nil || *p.Total == 0:
+		return fmt.Sprintf("%-28s %9d records%s%s", name, p.Done, walkOf(p), left(p))
 	default:
-		return fmt.Sprintf("%-28s %9d of %9d records %3d %%  %v left", name, p.Done, p.Total, p.Done*100/p.Total, time.Duration(p.ETA)*time.Second)
+		return fmt.Sprintf("%-28s %9d of %9d records %3d %%%s%s", name, p.Done, *p.Total, p.Done*100 / *p.Total, walkOf(p), left(p))
 	}
+}
+
+func walkOf(p *walk.Progress) string {
+	if p.Walk == "" {
+		return ""
+	}
+	return ", walk " + p.Walk
+}
+
+func left(p *walk.Progress) string {
+	if p.ETA == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  %v left", time.Duration(p.ETA)*time.Second)
 }
 
 // sync asks the running server: to begin or end at first, then how far it is.

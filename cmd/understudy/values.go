@@ -114,8 +114,8 @@ func readSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 		return understudy.Secret{}, fmt.Errorf("a secret is written file:PATH or cmd:COMMAND, never in the settings file itself")
 	}
 	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-	if len(text) == 0 || len(text) > maxSecret {
-		return understudy.Secret{}, fmt.Errorf("the secret is empty or larger than %d bytes", maxSecret)
+	if len(bytes.TrimSpace(text)) == 0 || len(text) > maxSecret {
+		return understudy.Secret{}, fmt.Errorf("the secret is empty, blank or larger than %d bytes", maxSecret)
 	}
 	return understudy.NewSecret(string(text)), nil
 }

@@ -138,7 +138,7 @@ func (h *house) walkPolls(source string, kinds []string) error {
 	for _, src := range h.sources {
 		if src.Name == source {
 			s := h.live.Load().Sources[source]
-			now := &understudy.Source{Spec: src.Spec, Polls: s.Polls}
+			now := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
 			if err := checkPolls(now, s); err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func (h *house) walkStats(ctx context.Context, source, kind string, k *diagnosti
 	if r.CaughtUp != nil {
 		k.CaughtUpTo = r.CaughtUp
 	}
-	k.Sync = &diagnostics.Sync{Done: r.Progress.Done, Total: r.Progress.Total, ETA: r.Progress.ETA}
+	k.Sync = &diagnostics.Sync{Done: r.Progress.Done, Total: r.Progress.Total, ETA: r.Progress.ETA, Walk: r.Progress.Walk}
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (h *house) walkHeld(ctx context.Context, source, kind string, held *viewer.
 	if err != nil || !s.Kept {
 		return
 	}
-	held.Complete, held.Why, held.Running, held.Done, held.Total, held.ETA = s.Complete, s.Why, s.Running, s.Done, s.Total, s.ETA
+	held.Complete, held.Why, held.Running, held.Done, held.Total, held.Walk, held.ETA = s.Complete, s.Why, s.Running, s.Done, max(s.Total, 0), s.Walk, s.ETA
 	if !s.CaughtUp.IsZero() {
 		held.CaughtUp = s.CaughtUp
 	}

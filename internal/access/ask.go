@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"understudy"
@@ -20,7 +19,10 @@ import (
 // Asker answers questions: the mirror's Page.
 type Asker func(context.Context, understudy.Ask) (*understudy.Answer, error)
 
-// Page asks for a caller. Without row rules it is ask itself.
+// Page asks for a caller. Who does not see what makes a record final asks for it
+// as for one that is not, and who does not see every field says which. Of the past
+// such a caller gets for a version that is not kept the one after it. Without row
+// rules the rest is ask itself.
 //
 // With them a list comes from records, those the caller may find, or it is
 // ErrNotMirrored; never from a page of upstream's. An instance it may not find
@@ -30,6 +32,13 @@ type Asker func(context.Context, understudy.Ask) (*understudy.Answer, error)
 // known at an earlier time is told of records it may find by their newest
 // version.
 func (g *Gate) Page(ctx context.Context, c understudy.Caller, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+	if k := a.Target.Kind; k != nil {
+		p, all, err := g.plan(c, a.Target.Key.Source, k.Name)
+		if err == nil && !all {
+			a.NotFinal, a.Shown = !p.final, p.shown
+			a.Folded = !a.AsOf.IsZero() && !g.Whole(c, a.Target.Key.Source)
+		}
+	}
 	r := g.ruled(c, a.Target.Key.Source)
 	if r == nil {
 		return ask(ctx, a)
@@ -161,6 +170,7 @@ func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a under
 		w.Only = f.only(now, !a.AsOf.IsZero(), w.Only)
 		if a.AsOf.IsZero() { // then by what a record is now, which its form of that time does not say
 			f.narrow(&w, now)
+			w.Scan = !f.told() || len(f.nums) > 1
 		}
 		a.Wish = &w
 	}
@@ -189,44 +199,6 @@ func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bo
 		}
 		return f.finds(r.Body, now, 0)
 	}
-}
-
-// What a wish says of a rule beside the rule itself.
-const (
-	// placeGrace is by how much the time of a record's place may be off: a page
-	// may have shown it out of the clock's order.
-	placeGrace = 24 * time.Hour
-	mostTerms  = 8
-	mostValues = 16
-)
-
-// narrow tells the store what it need not look at.
-func (f *finder) narrow(w *understudy.Wish, now time.Time) {
-	if f.age > 0 {
-		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
-	}
-	for _, c := range f.where {
-		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Terms) < mostTerms {
-			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field], Any: c.In})
-		}
-	}
-	if n := f.oneNumber(); n != "" && len(w.Terms) < mostTerms {
-		w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Number: n})
-	}
-}
-
-// oneNumber is the number a rule asks for, when it is one alone that a store finds
-// in every form in which the rule does: a whole number, which begins with no zero.
-func (f *finder) oneNumber() string {
-	if len(f.phones) == 0 || f.own || len(f.nums) != 1 {
-		return ""
-	}
-	for n := range f.nums {
-		if len(n) >= 7 && len(n) <= 15 && n[0] != '0' && strings.Trim(n, "0123456789") == "" {
-			return n
-		}
-	}
-	return ""
 }
 
 // settled reports whether all records of a list may be found because the record
@@ -259,7 +231,7 @@ func (f *finder) settled(t *understudy.Target) bool {
 // fits reports whether every record of a list may be found: whatever made it,
 // nothing else is shown.
 func (f *finder) fits(p *understudy.Page, now time.Time, then bool) bool {
-	if p.Status != http.StatusOK {
+	if p.Status >= http.StatusMultipleChoices {
 		return true
 	}
 	doc, err := jsonspan.Document(p.Body)
@@ -317,7 +289,7 @@ func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a u
 // one.
 func (g *Gate) verdict(f *finder, answer *understudy.Answer) (*understudy.Answer, error) {
 	switch status := answer.Page.Status; {
-	case status == http.StatusNotFound, status == http.StatusGone, status == http.StatusOK && !f.finds(answer.Page.Body, g.now(), 0):
+	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices && !f.finds(answer.Page.Body, g.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
 	}
 	return answer, nil

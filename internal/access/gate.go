@@ -57,6 +57,27 @@ func (g *Gate) Known(role string) error {
 	return fmt.Errorf("access: no role %q%s", clip(role), nearest.Hint(clip(role), known))
 }
 
+// Narrowest is the role that is shown least of all that are shown something: by
+// its fields, in full and in part, then by its name. "" when there is none.
+func (g *Gate) Narrowest() (role string) {
+	least := 0
+	for _, name := range slices.Sorted(maps.Keys(g.roles)) {
+		c := understudy.Caller{Name: name, Grant: &understudy.Grant{Role: name}}
+		shown := 0
+		for source, spec := range g.specs {
+			for _, k := range spec.Kinds {
+				for _, f := range k.Fields {
+					shown += int(g.Level(c, source, k.Name, f.Name))
+				}
+			}
+		}
+		if shown > 0 && (role == "" || shown < least) {
+			role, least = name, shown
+		}
+	}
+	return role
+}
+
 // plan finds what a caller may see of a kind of a source. all is true for the
 // built-in role; else p is nil when nothing may be seen, the error says why.
 func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool, err error) {
@@ -103,6 +124,12 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 		return n.level
 	}
 	return Hide
+}
+
+// Named reports whether a caller sees the ids of a kind's records: every field
+// they are made of, as it is.
+func (g *Gate) Named(c understudy.Caller, source string, k *understudy.Kind) bool {
+	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
 
 // Sees reports whether a caller sees anything of a kind; where it does not, it
@@ -186,9 +213,17 @@ func (p *plan) param(t *understudy.Target, name string) error {
 		return nil
 	}
 	if n := p.record.at(f.Field); n == nil || n.level < See {
-		return fmt.Errorf("it looks at %s, which the role does not fully see", f.Field)
+		return &UnseenError{t.Kind.Name, f.Field}
 	}
 	return nil
+}
+
+// UnseenError is why a role may not ask: a field it does not fully see.
+type UnseenError struct{ Kind, Field string }
+
+// Error names the field.
+func (e *UnseenError) Error() string {
+	return "it looks at " + e.Field + ", which the role does not fully see"
 }
 
 // Write says whether a caller may send a target by a method. Only what an

@@ -131,7 +131,7 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 
 // fingerprint names a policy: equal roles over equal fields, equal names.
 func fingerprint(o Options) string {
-	type field struct{ Name, Class, From string }
+	type field struct{ Name, Class, From, Tells string }
 	type kind struct {
 		Name   string
 		Fields []field
@@ -141,7 +141,7 @@ func fingerprint(o Options) string {
 		for _, k := range s.Kinds {
 			entry := kind{Name: k.Name}
 			for _, f := range k.Fields {
-				entry.Fields = append(entry.Fields, field{f.Name, f.Class, f.From})
+				entry.Fields = append(entry.Fields, field{f.Name, f.Class, f.From, f.Tells})
 			}
 			specs[source] = append(specs[source], entry)
 		}

@@ -114,7 +114,8 @@ func ancestors(name string, yield func(string) bool) {
 }
 
 // field is the level of one field of a kind: the most specific rule decides,
-// and the sources it is derived from bound it.
+// and the sources it is derived from bound it. A field that no rule names is
+// bounded by what it tells of, too.
 func (r rules) field(k *understudy.Kind, name string) Level {
 	return r.bounded(k, name, len(k.Fields))
 }
@@ -127,12 +128,25 @@ func (r rules) bounded(k *understudy.Kind, name string, chain int) Level {
 	}
 	level := r.own(k, name)
 	ancestors(name, func(outer string) bool {
-		if f := k.Field(outer); f != nil && f.From != "" {
+		f := k.Field(outer)
+		if f != nil && f.From != "" {
 			level = min(level, r.bounded(k, f.From, chain-1))
+		}
+		if f != nil && f.Tells != "" && !r.names(k, name) {
+			level = min(level, r.bounded(k, f.Tells, chain-1))
 		}
 		return level > Hide
 	})
 	return level
+}
+
+// names reports whether a rule names a field, or an object it lies in.
+func (r rules) names(k *understudy.Kind, field string) (named bool) {
+	ancestors(field, func(outer string) bool {
+		_, named = r[k.Name+"."+outer]
+		return !named
+	})
+	return named
 }
 
 // own is a field's level by the rules alone: a rule that names it, or the
@@ -144,7 +158,7 @@ func (r rules) own(k *understudy.Kind, name string) Level {
 	ancestors(name, func(outer string) bool {
 		if f := k.Field(outer); f != nil {
 			secret = secret || f.Class == understudy.ClassSecret
-			if _, ruled := r[class]; !ruled || class == "" {
+			if _, ruled := r[class]; !ruled && f.Class != "" || class == "" {
 				class = f.Class
 			}
 		}
@@ -162,10 +176,14 @@ func (r rules) own(k *understudy.Kind, name string) Level {
 	return r.general(k.Name, class)
 }
 
-// general is what the rules say of a field that none of them names.
+// general is what the rules say of a field that none of them names. URLs may hold
+// phone numbers: where no rule speaks of them they are shown no more fully.
 func (r rules) general(kind, class string) Level {
 	byKind, kindRule := r[kind]
 	byClass, classRule := r[class]
+	if class == understudy.ClassURL && !classRule {
+		return min(r.general(kind, ""), r.general(kind, understudy.ClassPhone))
+	}
 	switch {
 	case class != "" && classRule && kindRule:
 		return min(byClass, byKind)

@@ -83,3 +83,63 @@ func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Te
 	}
 	return found
 }
+
+// A store is told all of a rule that its indexes know; where there is more it is
+// said.
+func TestRulesAreTold(t *testing.T) {
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := spec.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		rule    access.RowRule
+		whole   bool
+		terms   int
+		numbers int
+	}{
+		"value":      {access.RowRule{Where: map[string]access.Match{"status": {In: []string{"sent", "failed"}}}}, true, 1, 0},
+		"age":        {access.RowRule{Age: time.Hour}, true, 1, 0},
+		"number":     {access.RowRule{Numbers: []string{"+15550000001"}}, true, 1, 0},
+		"numbers":    {access.RowRule{Numbers: []string{"+15550000001", "+15550000002"}, Age: time.Hour}, true, 1, 2},
+		"own":        {access.RowRule{Numbers: []string{access.OwnNumbers}}, false, 0, 0},
+		"short":      {access.RowRule{Numbers: []string{"+15550000001", "12345"}}, false, 0, 0},
+		"beginning":  {access.RowRule{Where: map[string]access.Match{"status": {Prefix: "s"}}}, false, 0, 0},
+		"no index":   {access.RowRule{Where: map[string]access.Match{"body": {In: []string{"x"}}}}, false, 1, 0},
+		"none":       {access.RowRule{Word: access.FindNone}, false, 0, 0},
+		"everything": {access.RowRule{Word: access.FindAll}, true, -1, 0},
+	} {
+		rows := access.RowRules{"messages": want.rule, "*": {Word: access.FindAll}}
+		g, err := access.NewWith(access.Options{
+			Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: access.Roles{"r": {"twilio": {"*": "see"}}},
+			Rows: map[string]map[string]access.RowRules{"r": {"twilio": rows}},
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
+		r := g.Rule(c, "twilio", "messages")
+		if want.terms < 0 {
+			if r != nil {
+				t.Errorf("%s: %+v", name, r)
+			}
+			continue
+		}
+		if r == nil || r.Finds == nil || r.Whole != want.whole || len(r.Terms) != want.terms || len(r.Numbers) != want.numbers {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
+			var w *understudy.Wish
+			_, _ = g.Page(t.Context(), c, understudy.Ask{Target: at}, func(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
+				w = a.Wish
+				return nil, understudy.ErrNotMirrored
+			})
+			if w == nil || w.Only == nil || w.Scan != (!want.whole || want.numbers > 0) || len(w.Terms) != want.terms {
+				t.Errorf("%s: the list wants %+v", name, w)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package access
 
 import (
+	"slices"
 	"strings"
 
 	"understudy"
@@ -71,8 +72,10 @@ type plan struct {
 	// lists are the bodies of lists, records and envelope, by the way they are
 	// cut into pages.
 	lists map[*understudy.Paging]*node
-	keys  []string // where the kind's lists keep their records; "" = the body is the array
-	whole bool     // every field the spec names is seen
+	keys  []string                // where the kind's lists keep their records; "" = the body is the array
+	whole bool                    // every field the spec names is seen
+	final bool                    // what makes a record final is fully seen
+	shown func(field string) bool // at least masked
 }
 
 // nothing shows the keys of a body, and no value.
@@ -95,6 +98,13 @@ func newPlan(s *understudy.Spec, k *understudy.Kind, r rules) *plan {
 		p.record.put(f.Name, level)
 		p.whole = p.whole && (level == See || f.Class == understudy.ClassSecret)
 	}
+	p.shown = p.record.names
+	p.final = !slices.ContainsFunc(k.Final, func(s understudy.State) bool {
+		return slices.ContainsFunc(append([]string{s.Field}, s.Set...), func(field string) bool {
+			n := p.record.at(field)
+			return field != "" && (n == nil || n.level < See)
+		})
+	})
 	if !p.record.open {
 		return p
 	}

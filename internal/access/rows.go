@@ -38,6 +38,13 @@ type Row struct {
 	view *View
 }
 
+// Readable tells whether the body is a JSON document that Rows can look into. A
+// body in an encoding that is not known is not.
+func (v *View) Readable() bool {
+	_, err := jsonspan.Document(v.Body)
+	return err == nil
+}
+
 // Rows are the records of a list, or the one of an instance; none when the
 // answer is an error or not JSON.
 func (v *View) Rows() []Row {
@@ -119,7 +126,7 @@ func (r Row) Fields() []Value {
 
 func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {
 	jsonspan.Members(r.view.Body, object, func(raw []byte, at jsonspan.Value) bool {
-		name := prefix + jsonspan.Name(raw)
+		name := prefix + strings.ToValidUTF8(jsonspan.Name(raw), "\ufffd")
 		before := len(all)
 		if at.Kind == jsonspan.Object {
 			all = r.fields(all, at, name+".")
@@ -154,7 +161,8 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 	case at.Kind == jsonspan.Null || level == Hide:
 		v.State = Hidden
 	default:
-		v.State, v.Text = Seen, jsonspan.Text(r.view.Body, at)
+		// What a page that could not be decoded says is shown as far as it is text.
+		v.State, v.Text = Seen, strings.ToValidUTF8(jsonspan.Text(r.view.Body, at), "\ufffd")
 		if level == Last4 && at.Kind == jsonspan.String {
 			v.State = Masked
 		}

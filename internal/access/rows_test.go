@@ -20,7 +20,7 @@ func TestRows(t *testing.T) {
 		{"support", "from", Value{Text: "********1234", State: Masked}},
 		{"support", "to", Value{State: Null}},
 		{"support", "body", Value{State: Hidden}},
-		{"support", "price", Value{State: Null}},
+		{"support", "price", Value{State: Hidden}},
 		{"support", "new", Value{State: Hidden}},
 		{"support", "subresource_uris.media", Value{Text: "/m", State: Seen}},
 		{"support", "subresource_uris.other", Value{State: Hidden}},

@@ -177,3 +177,47 @@ func TestSeekFinds(t *testing.T) {
 		}
 	})
 }
+
+// D9, D15: a 202 is looked into like a 200, and a 204 shows no record that may be
+// found: in what is read, in lists, and in what a write answers.
+func TestRulesLookIntoEverySuccess(t *testing.T) {
+	g := ruledGate(t, RowRules{"calls": {Age: 30 * 24 * time.Hour}}, shelf{})
+	c := understudy.Caller{Name: "few", Grant: &understudy.Grant{Role: "r"}}
+	f := g.roles["r"]["twilio"].rows["calls"]
+	found, hidden := `{"sid":"CA1","start_time":"`+young+`"}`, `{"sid":"CA1","start_time":"`+old+`"}`
+	for _, a := range []struct {
+		status             int
+		body               string
+		read, list, answer bool // is it shown
+	}{
+		{200, found, true, true, true},
+		{201, found, true, true, true},
+		{202, found, true, true, true},
+		{200, hidden, false, false, false},
+		{201, hidden, false, false, false},
+		{202, hidden, false, false, false},
+		{202, `{"status":"accepted"}`, false, false, false},
+		{202, "", false, false, true},
+		{204, "", false, false, true},
+		{304, "", true, true, true},
+		{400, hidden, true, true, true}, // made anew by the view: it holds no record
+		{404, "", false, true, true},
+		{503, "", true, true, true},
+	} {
+		p := &understudy.Page{Kind: "calls", Status: a.status, Body: []byte(a.body)}
+		answer, err := g.verdict(f, &understudy.Answer{Page: p})
+		if shown := err == nil && answer.Page == p; shown != a.read || err != nil && !errors.Is(err, understudy.ErrNotFound) {
+			t.Errorf("%d %s read: %v, %v", a.status, a.body, shown, err)
+		}
+		if shown := g.Shows(c, "twilio", "calls", p); shown != a.answer {
+			t.Errorf("%d %s answers a write: %v", a.status, a.body, shown)
+		}
+		of := *p
+		if of.List = true; a.body != "" {
+			of.Body = []byte(`{"calls":[` + a.body + `]}`)
+		}
+		if shown := f.fits(&of, start, false); shown != a.list {
+			t.Errorf("%d %s is a list: %v", a.status, of.Body, shown)
+		}
+	}
+}

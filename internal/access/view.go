@@ -16,6 +16,7 @@ type View struct {
 	Body        []byte // the page's own bytes when Whole
 	Whole       bool   // nothing had to be hidden
 	ContentType string
+	Charset     string   // how a program gets the body (see understudy.Page)
 	Sum         [16]byte // the first half of Body's SHA-256: what an ETag may say
 
 	plan *plan // nil: the role sees everything
@@ -30,6 +31,7 @@ type viewKey struct {
 	sum  [16]byte
 	plan *plan
 	list *understudy.Paging // nil: no list
+	set  string             // the page's charset
 }
 
 // kept is a remembered view. One of a whole page holds no bytes, only that it
@@ -60,7 +62,7 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	case len(p.Body) == 0:
 		return g.whole(p, plan, plan.spec), nil
 	}
-	key := viewKey{p.Sum, plan, plan.cut(p)}
+	key := viewKey{p.Sum, plan, plan.cut(p), p.Charset}
 	if p.Sum != [16]byte{} {
 		if k, ok := g.views.Get(key); ok {
 			if k.view == nil {
@@ -89,7 +91,9 @@ func (g *Gate) keep(key viewKey, v *View) {
 
 // whole is the view of a page of which nothing is hidden.
 func (g *Gate) whole(p *understudy.Page, plan *plan, s *understudy.Spec) *View {
-	v := &View{Body: p.Body, Whole: true, ContentType: p.ContentType, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List}
+	v := &View{
+		Body: p.Body, Whole: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List,
+	}
 	if v.Sum == [16]byte{} {
 		v.Sum = sum(p.Body)
 	}
@@ -117,7 +121,7 @@ func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *understudy.Paging) (
 		return g.whole(p, plan, plan.spec), nil
 	}
 	body := append(w.out, p.Body[w.from:]...)
-	return &View{Body: body, ContentType: p.ContentType, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List}, nil
+	return &View{Body: body, ContentType: p.ContentType, Charset: p.Charset, Sum: sum(body), plan: plan, kind: plan.kind, list: p.List}, nil
 }
 
 // root is the node of a body: a list's when it has records where a list keeps

@@ -34,11 +34,19 @@ type Options struct {
 	// Loopback is what a person on this machine may do without a credential
 	// (Caller.Name "loopback"). Its zero value permits nothing.
 	Loopback understudy.Grant
+	// Behind says that people come through a proxy of ours: nobody has the
+	// loopback grant.
+	Behind bool
+	// Narrowest is the role that is recommended to who has none, "" = none is.
+	Narrowest string
 	// Salt keeps the digests of credentials from being told from outside; nil: a
 	// new one. Books with the same salt know each other's callers (Again), and
 	// the Turn of a credential is the same in each. It must not be told.
 	Salt []byte
 	Now  func() time.Time // nil: time.Now
+	// Known is called with every request whose caller was found, in the request's
+	// goroutine; nil: nobody is told.
+	Known func(*http.Request, understudy.Caller)
 }
 
 // Book knows the credentials. It keeps no secret, only salted digests, and is
@@ -50,6 +58,10 @@ type Book struct {
 	known  map[digest]*entry // by source, user and secret
 	people map[digest]*entry // by user and secret
 	local  understudy.Caller
+	told   func(*http.Request, understudy.Caller)
+	behind bool // a proxy passes requests on: nobody is on this machine
+	role   string
+	guesses
 }
 
 type digest = [sha256.Size]byte
@@ -65,9 +77,12 @@ const maxHeader = 1 << 10
 // New makes the book. A credential without a name, a secret or a known source,
 // or with a user and secret another of its source has, is an error.
 func New(o Options) (*Book, error) {
-	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}}
+	b := &Book{now: o.Now, styles: map[string]string{}, known: map[digest]*entry{}, people: map[digest]*entry{}, behind: o.Behind, role: o.Narrowest}
 	if b.now == nil {
 		b.now = time.Now
+	}
+	if b.told = o.Known; b.told == nil {
+		b.told = func(*http.Request, understudy.Caller) {}
 	}
 	if o.Salt != nil {
 		b.salt = sha256.Sum256(o.Salt)
@@ -122,7 +137,8 @@ func (b *Book) add(c *Credential) error {
 // Caller is who asks source: whose credential the request carries in its one
 // Authorization header, by HTTP Basic (RFC 7617) or, where the spec says
 // bearer, as a bearer token (RFC 6750). Anybody else is ErrUnauthorized, and
-// learns neither in words nor in time whether the user was right.
+// learns neither in words nor in time whether the user was right. Who gave too
+// many wrong secrets for one user is ErrTooMany as well, for a while.
 func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error) {
 	return b.find(r, b.known, source, b.styles[source])
 }
@@ -142,14 +158,19 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source, style stri
 	if !ok {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: unreadable Authorization header", understudy.ErrUnauthorized)
 	}
+	if b.some.Load() && b.bounded(b.guesserOf(r, user), b.now()) {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized, understudy.ErrTooMany)
+	}
 	d := sum(&b.salt, source, user, secret)
 	e := known[d]
 	if e == nil || subtle.ConstantTimeCompare(e.digest[:], d[:]) != 1 {
+		b.wrong(b.guesserOf(r, user), b.now())
 		return understudy.Caller{}, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 	}
 	if !e.caller.Grant.Expires.IsZero() && !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
+	b.told(r, e.caller)
 	return e.caller, nil
 }
 

@@ -171,6 +171,12 @@ func TestPerson(t *testing.T) {
 	}
 	demo := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all", By: "demo"}})
 	bare := book(t, Options{Credentials: credentials})
+	behind := book(t, Options{Credentials: credentials, Loopback: understudy.Grant{Role: "all"}, Behind: true})
+	local10 := func(remote, host string) *http.Request { // M9
+		r := local(remote, host)
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
+		return r
+	}
 	here := "127.0.0.1:50000"
 	for _, test := range []struct {
 		name string
@@ -193,6 +199,13 @@ func TestPerson(t *testing.T) {
 		{"no host", demo, local(here, ""), "", understudy.ErrUnauthorized},
 		{"behind a proxy", demo, local(here, "127.0.0.1:4114", "X-Forwarded-For", "127.0.0.1"), "", understudy.ErrUnauthorized},
 		{"forwarded", demo, local(here, "127.0.0.1:4114", "Forwarded", "for=127.0.0.1"), "", understudy.ErrUnauthorized},
+		{"by nginx's defaults", demo, local10(here, "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
+		{"X-Forwarded-Proto", demo, local(here, "127.0.0.1:4114", "X-Forwarded-Proto", "https"), "", understudy.ErrUnauthorized},
+		{"CF-Connecting-IP", demo, local(here, "127.0.0.1:4114", "CF-Connecting-IP", "192.0.2.7"), "", understudy.ErrUnauthorized},
+		{"True-Client-IP", demo, local(here, "127.0.0.1:4114", "True-Client-IP", "192.0.2.7"), "", understudy.ErrUnauthorized},
+		{"X-Client-IP", demo, local(here, "127.0.0.1:4114", "X-Client-IP", "192.0.2.7"), "", understudy.ErrUnauthorized},
+		{"public_url is set", behind, local(here, "127.0.0.1:4114"), "", understudy.ErrUnauthorized},
+		{"a credential through the proxy", behind, local(here, "calls.example", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
 		{"spoofed from elsewhere", demo, local("192.0.2.7:50000", "127.0.0.1:4114", "X-Forwarded-For", "127.0.0.1"), "", understudy.ErrUnauthorized},
 		{"credential from elsewhere", demo, local("192.0.2.7:50000", "x.example", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
 		{"bearer credential", demo, local(here, "127.0.0.1:4114", "Authorization", "bearer ghtoken"), "forge", nil},
@@ -211,7 +224,7 @@ func TestPerson(t *testing.T) {
 		})
 	}
 	_, err := bare.Person(local(here, "127.0.0.1:4114"))
-	if !strings.Contains(err.Error(), AddRole) {
+	if !strings.Contains(err.Error(), "viewer: {role: NAME}") {
 		t.Errorf("%q does not say which line to add", err)
 	}
 }

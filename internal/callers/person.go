@@ -7,24 +7,32 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"understudy"
+	"understudy/kit/accesslog"
 )
-
-// AddRole is the line of the config that lets local people in.
-const AddRole = "viewer: {role: all}"
 
 // Person is who asks the viewer or /-/. A credential decides where there is
 // one, whichever source it is for. Without one, somebody on this machine has
 // the loopback grant; when that names no role the error is ErrForbidden and
-// says which line to add to the config. Anybody else is ErrUnauthorized.
+// says which line to add to the config. Anybody else is ErrUnauthorized. The
+// line of the access log (accesslog.Of) names the caller.
 //
 // On this machine means: the connection comes from a loopback address, nothing
 // says it was passed on by a proxy, and the Host header is a loopback name or
 // address with the port the connection came in by. Without the last a page of
 // any web site could read here after pointing its own name at 127.0.0.1.
 func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
+	c, err := b.person(r)
+	if err == nil {
+		accesslog.Of(r.Context()).Caller = c.Name
+	}
+	return c, err
+}
+
+func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 	if len(r.Header["Authorization"]) == 0 {
 		return b.loopback(r)
 	}
@@ -47,16 +55,28 @@ func personStyle(header string) string {
 }
 
 func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
+	if b.behind {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and viewer.public_url says that a proxy passes requests on", understudy.ErrUnauthorized)
+	}
 	if why := notLocal(r); why != "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and %s", understudy.ErrUnauthorized, why)
 	}
 	if b.local.Role() == "" {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: people on this machine have no role; add this line to the config: %s", understudy.ErrForbidden, AddRole)
+		return understudy.Caller{}, fmt.Errorf("callers: %w: people on this machine have no role; %s", understudy.ErrForbidden, b.advice())
 	}
 	if !b.local.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: the role of people on this machine has expired", understudy.ErrForbidden)
 	}
+	b.told(r, b.local)
 	return b.local, nil
+}
+
+// advice is what to write into the config, so that local people have a role.
+func (b *Book) advice() string {
+	if b.role == "" {
+		return "define one under roles in the config, and add this line: viewer: {role: NAME}"
+	}
+	return "add this line to the config: viewer: {role: " + b.role + "}"
 }
 
 // Again is who a caller of Person is in this book, when that came from another
@@ -65,7 +85,7 @@ func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
 // or has another secret, and of callers no book makes.
 func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	if c.Turn == 0 && c.Source == "" && c.Name == b.local.Name {
-		return b.local, b.local.Role() != ""
+		return b.local, b.local.Role() != "" && !b.behind
 	}
 	for _, e := range b.people {
 		if e.caller.Turn == c.Turn && e.caller.Name == c.Name && e.caller.Source == c.Source {
@@ -75,9 +95,13 @@ func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return understudy.Caller{}, false
 }
 
-// passedOn are headers only a proxy sets. They are never believed, but where
-// one is, the peer's address says nothing about who asks.
-var passedOn = [...]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}
+// passedOn are headers only a proxy sets, passedOnStarts what names of others
+// begin with. They are never believed, but where one is, the peer's address says
+// nothing about who asks.
+var (
+	passedOn       = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip", "X-Original-Host"}
+	passedOnStarts = [...]string{"X-Forwarded-", "Cf-"}
+)
 
 // notLocal says why a request is not from a person on this machine, "" when it
 // is.
@@ -86,8 +110,12 @@ func notLocal(r *http.Request) string {
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
 		return "the connection is not from this machine"
 	}
-	for _, name := range passedOn {
-		if r.Header[name] != nil {
+	if !r.ProtoAtLeast(1, 1) {
+		return "it was asked by HTTP/1.0, as proxies ask"
+	}
+	for name := range r.Header {
+		starts := func(start string) bool { return strings.HasPrefix(name, start) }
+		if slices.Contains(passedOn[:], name) || slices.ContainsFunc(passedOnStarts[:], starts) {
 			return "a proxy passed the request on (" + name + ")"
 		}
 	}

@@ -1,41 +1,68 @@
 // Diagnostics: the snapshot that health and stats are made from.
 
-// Package diagnostics says how the house is (health and counters), and lets who
-// holds its token forget things.
+// Package diagnostics says how the house is (health, counters and profiles), and
+// lets who holds its token forget things.
 package diagnostics
 
 import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/internal/diagnostics/profile"
 )
 
 // Snapshot is how the house is at one moment. Its JSON is /-/stats: names are
 // only added and counters only rise.
 type Snapshot struct {
-	Requests  int64             `json:"requests"`
-	Warm      int64             `json:"warm"`
-	Stale     int64             `json:"stale"`
-	Cold      int64             `json:"cold"`
-	Composed  int64             `json:"composed"`
-	Coalesced int64             `json:"coalesced"`
-	NotStored int64             `json:"not_stored"`
-	Upstream  Upstream          `json:"upstream"`
-	Hot       Hot               `json:"hot"`
-	Store     Store             `json:"store"`
-	Sources   map[string]Source `json:"sources"`
-	Limits    map[string]Limit  `json:"limits"` // of the whole house, by name
-	Faces     map[string]Face   `json:"faces"`  // by name
-	Process   Process           `json:"process"`
-	Media     Media             `json:"media"`
-	Settings  Settings          `json:"settings"`
-	Jobs      Jobs              `json:"jobs"`
-	Webhooks  []Webhook         `json:"webhooks,omitempty"`
-	Erasing   Waiting           `json:"erasing"` // listed and not erased yet
+	Traffic                    // of all sources
+	Hot      Hot               `json:"hot"`
+	Store    Store             `json:"store"`
+	Sources  map[string]Source `json:"sources"`
+	Limits   map[string]Limit  `json:"limits"` // of the whole house, by name
+	Faces    map[string]Face   `json:"faces"`  // by name
+	Process  Process           `json:"process"`
+	Media    Media             `json:"media"`
+	Settings Settings          `json:"settings"`
+	Jobs     Jobs              `json:"jobs"`
+	Webhooks []Webhook         `json:"webhooks,omitempty"`
+	Erasing  Waiting           `json:"erasing"` // listed and not erased yet
+}
+
+// Traffic counts answers by how they came, and what went out for them.
+type Traffic struct {
+	Requests  int64    `json:"requests"`
+	Warm      int64    `json:"warm"`
+	Stale     int64    `json:"stale"`
+	Cold      int64    `json:"cold"`
+	Composed  int64    `json:"composed"`
+	Coalesced int64    `json:"coalesced"`
+	NotStored int64    `json:"not_stored"`
+	Upstream  Upstream `json:"upstream"`
+}
+
+// Add adds what another counts. Upstream is of NewUpstream.
+func (t *Traffic) Add(o *Traffic) {
+	t.Requests += o.Requests
+	t.Warm += o.Warm
+	t.Stale += o.Stale
+	t.Cold += o.Cold
+	t.Composed += o.Composed
+	t.Coalesced += o.Coalesced
+	t.NotStored += o.NotStored
+	t.Upstream.Requests += o.Upstream.Requests
+	t.Upstream.Errors += o.Upstream.Errors
+	for _, by := range [][2]map[string]int64{
+		{t.Upstream.ByReason, o.Upstream.ByReason}, {t.Upstream.Retries, o.Upstream.Retries}, {t.Upstream.Hedges, o.Upstream.Hedges},
+	} {
+		for reason, n := range by[1] {
+			by[0][reason] += n
+		}
+	}
 }
 
 // Jobs counts promised work. Done to Lost count since the process began.
@@ -122,6 +149,35 @@ type Upstream struct {
 	Requests int64            `json:"requests"`
 	Errors   int64            `json:"errors"`
 	ByReason map[string]int64 `json:"by_reason"`
+	Retries  map[string]int64 `json:"retries,omitempty"` // tries after the first of a fetch, by reason
+	Hedges   map[string]int64 `json:"hedges,omitempty"`  // sent beside one that was late, by reason
+}
+
+// NewUpstream counts nothing yet.
+func NewUpstream() Upstream {
+	return Upstream{ByReason: map[string]int64{}, Retries: map[string]int64{}, Hedges: map[string]int64{}}
+}
+
+// Times are what upstream's answers to reads of one kind for one reason took,
+// since the process began.
+type Times struct {
+	Kind    string `json:"kind"` // "" = paths the spec does not name
+	Reason  string `json:"reason"`
+	Answers int64  `json:"answers"`
+	Lost    int64  `json:"lost"`       // tries that ended in silence
+	First   Spread `json:"first_byte"` // from the sending to the head
+	Whole   Spread `json:"whole"`      // to the last byte
+}
+
+// Spread is how long something took, in milliseconds.
+type Spread struct {
+	Mean      float64 `json:"mean_ms"`
+	Deviation float64 `json:"deviation_ms"`
+	Min       float64 `json:"min_ms"`
+	Max       float64 `json:"max_ms"`
+	Range     float64 `json:"range_ms"`
+	P50       float64 `json:"p50_ms"`
+	P99       float64 `json:"p99_ms"`
 }
 
 // Hot is the mirror's memory.
@@ -152,6 +208,10 @@ type Source struct {
 	Kinds     map[string]Kind `json:"kinds"`
 
 	Limits map[string]Limit `json:"limits"`
+	Times  []Times          `json:"times,omitempty"` // by kind and reason; to who sees everything
+
+	// Traffic is told in place of that of all sources to who may ask this one alone.
+	Traffic Traffic `json:"-"`
 }
 
 // Kind is how much is held of a kind.
@@ -182,9 +242,10 @@ type List struct {
 
 // Sync is how far a walk over a whole kind has come, in records.
 type Sync struct {
-	Done  int64 `json:"done"`
-	Total int64 `json:"total"`         // 0: not known yet
-	ETA   int64 `json:"eta,omitempty"` // seconds; 0: not known, or none is under way
+	Done  int64  `json:"done"`
+	Total *int64 `json:"total"`          // null: not known
+	ETA   int64  `json:"eta,omitempty"`  // seconds; 0: not known, or none is under way
+	Walk  string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
 }
 
 // Options are what the handlers ask. All functions are called by many requests
@@ -221,8 +282,13 @@ type Options struct {
 	// made anew. nil: there are none.
 	Index func(ctx context.Context, anew bool) (Indexed, error)
 	// Token is what who purges or erases has to bear; "": nobody may.
-	Token  string
-	Logger *slog.Logger // nil: discard
+	Token string
+	// Profiles takes profiles; nil: nobody does.
+	Profiles *profile.Recorder
+	// PublicURL is the viewer's origin, when a server in front gives it another;
+	// forms from there are taken.
+	PublicURL string
+	Logger    *slog.Logger // nil: discard
 }
 
 // Diagnostics answers /-/health, /-/stats and /-/purge. It is safe for
@@ -230,6 +296,7 @@ type Options struct {
 type Diagnostics struct {
 	o          Options
 	unreadable atomic.Bool // the store; it is logged once
+	forms      *http.CrossOriginProtection
 }
 
 // New makes the handlers. Every function of Options must be set but those that
@@ -250,12 +317,16 @@ func New(o Options) *Diagnostics {
 	if o.Loads == nil {
 		o.Loads = func() Settings { return Settings{} }
 	}
-	return &Diagnostics{o: o}
+	d := &Diagnostics{o: o, forms: http.NewCrossOriginProtection()}
+	if o.PublicURL != "" {
+		_ = d.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")) // one that cannot be read trusts nobody
+	}
+	return d
 }
 
 // Routes are the patterns Handler serves.
 func Routes() []string {
-	return []string{"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures", "/-/index"}
+	return []string{"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}"}
 }
 
 // Handler serves all of them; any other path is 404.
@@ -268,5 +339,11 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.HandleFunc("GET /-/erasures", d.receipts)
 	mux.HandleFunc("GET /-/index", d.index)
 	mux.HandleFunc("POST /-/index", d.index)
+	mux.HandleFunc("GET /-/profile", d.profiles(d.profilePage))
+	mux.HandleFunc("POST /-/profile", d.profiles(d.startProfile))
+	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))
+	mux.HandleFunc("GET /-/profile/allocs", d.profiles(d.take(profile.Allocs)))
+	mux.HandleFunc("GET /-/profile/cpu", d.profiles(d.take(profile.CPU)))
+	mux.HandleFunc("GET /-/profile/kept/{id}", d.profiles(d.keptProfile))
 	return mux
 }

@@ -51,6 +51,7 @@ func TestHealth(t *testing.T) {
 	}{
 		"ok":         {house{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
 		"degraded":   {house{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200, `{"status":"degraded","reasons":["source web: down"]}`},
+		"L4: full":   {house{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200, `{"status":"degraded","reasons":["the store: disk full"]}`},
 		"loaded":     {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200, `{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
 		"not loaded": {house{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200, `{"status":"degraded","reasons":["the settings could not be loaded again; the former ones are in force"],"loaded_at":"2026-06-01T12:00:00Z"}`},
 		"ending":     {house{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
@@ -136,15 +137,53 @@ func TestStatsCountNothingHidden(t *testing.T) {
 	}
 }
 
+// L6: who may ask one source alone is told neither the ports of others nor what
+// they were asked.
+func TestStatsOfOneSource(t *testing.T) {
+	own := Traffic{Requests: 3, Cold: 3, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}}
+	d := New(Options{
+		Snapshot: func(context.Context) (Snapshot, error) {
+			s := Snapshot{
+				Traffic: Traffic{Upstream: NewUpstream()}, Media: Media{Requests: 4711, Limit: 5},
+				Faces:   map[string]Face{"viewer": {}, "web": {}, "other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
+				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711, Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
+			}
+			for _, src := range s.Sources {
+				s.Add(&src.Traffic)
+			}
+			return s, nil
+		},
+		Person: func(r *http.Request) (understudy.Caller, error) {
+			return understudy.Caller{Source: r.Header.Get("Source"), Grant: &understudy.Grant{Role: "support"}}, nil
+		},
+		Sees: func(c understudy.Caller, source, _ string) bool { return c.Source == "" || c.Source == source },
+	}).Handler()
+	for source, told := range map[string]string{"web": `"requests":3,"warm":0,"stale":0,"cold":3,`, "": `"requests":4714,`} {
+		r := httptest.NewRequest(http.MethodGet, "/-/stats", nil)
+		r.Header.Set("Source", source)
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		body := w.Body.String()
+		if w.Code != 200 || !strings.Contains(body, told) || !strings.Contains(body, `"viewer"`) {
+			t.Errorf("%q: %d %s", source, w.Code, body)
+		}
+		if source != "" && (strings.Contains(body, "4711") || strings.Contains(body, "other") || strings.Contains(body, "poll")) {
+			t.Errorf("%q is told of another source: %s", source, body)
+		}
+	}
+}
+
 // Who may find some records alone is told nothing that moves with the others.
 func TestStatsStandStill(t *testing.T) {
 	moves := Limit{Limit: 5, Now: 4711, Refused: 4711, Dropped: 4711, OldestMS: 4711, LongestMS: 4711}
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			return Snapshot{
-				Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
-				Upstream: Upstream{Requests: 4711, Errors: 4711, ByReason: map[string]int64{"waiting": 4711}},
-				Hot:      Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: Store{File: 4711, Log: 4711, Free: 4711, Limit: 5, EvictedPages: 4711, EvictedVersions: 4711, Trouble: "disk full"},
+				Traffic: Traffic{
+					Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
+					Upstream: Upstream{Requests: 4711, Errors: 4711, ByReason: map[string]int64{"waiting": 4711}},
+				},
+				Hot: Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: Store{File: 4711, Log: 4711, Free: 4711, Limit: 5, EvictedPages: 4711, EvictedVersions: 4711, Trouble: "disk full"},
 				Media: Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711}, Jobs: Jobs{Waiting: 4711, Done: 4711, Weight: 4711},
 				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]Limit{"flights": moves}, Erasing: Waiting{Records: 4711},
 				Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 4711}}, Limits: map[string]Limit{"queue": moves}}},
@@ -173,7 +212,7 @@ func TestStatsShape(t *testing.T) {
 	h := &house{
 		caller: understudy.Caller{Grant: &understudy.Grant{Role: understudy.RoleAll}},
 		snapshot: Snapshot{
-			Requests: 7, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}},
+			Traffic: Traffic{Requests: 7, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}},
 			Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 5, CaughtUpTo: &at}}}},
 		},
 	}

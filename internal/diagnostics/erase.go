@@ -11,20 +11,23 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 	"understudy/kit/frame"
 )
 
 // Erase is the body of POST /-/erase: whose records are to be erased.
 type Erase struct {
 	Source string `json:"source"`
-	What   string `json:"what"` // a number as people write it, or KIND/ID
-	Dry    bool   `json:"dry"`  // only say what would go
+	What   string `json:"what"`          // a number as people write it, or KIND/ID
+	Dry    bool   `json:"dry"`           // only say what would go
+	Own    bool   `json:"own,omitempty"` // a number of the account's own, too
 }
 
 // Erasing is the answer: what was found, and the errand that takes it out,
 // none when nothing was or when it was only asked.
 type Erasing struct {
-	Found   map[string]int `json:"found"` // records by kind
+	Found   map[string]int `json:"found"`         // records by kind
+	Own     bool           `json:"own,omitempty"` // it is a number of the account's own
 	Receipt *Receipt       `json:"receipt,omitempty"`
 }
 
@@ -99,6 +102,7 @@ func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
 		frame.Refuse(w, http.StatusUnauthorized, "the token of run.json is needed")
 	default:
+		accesslog.Of(r.Context()).Caller = "run.json"
 		return true
 	}
 	return false

@@ -51,7 +51,7 @@ func TestErase(t *testing.T) {
 		status                            int
 		want                              string
 	}{
-		"listed":                {"POST", "/-/erase", "127.0.0.1:9", token, body, Erasing{map[string]int{"calls": 2}, &receipt}, nil, false, 202, `"receipt":{"number":7`},
+		"listed":                {"POST", "/-/erase", "127.0.0.1:9", token, body, Erasing{Found: map[string]int{"calls": 2}, Receipt: &receipt}, nil, false, 202, `"receipt":{"number":7`},
 		"only asked":            {"POST", "/-/erase", "127.0.0.1:9", token, `{"source":"web","what":"1","dry":true}`, Erasing{Found: map[string]int{"calls": 2}}, nil, false, 200, `{"found":{"calls":2}}`},
 		"another machine":       {"POST", "/-/erase", "10.0.0.6:9", token, body, Erasing{}, nil, false, 403, "only from the machine"},
 		"no token":              {"POST", "/-/erase", "127.0.0.1:9", "", body, Erasing{}, nil, false, 401, "token"},

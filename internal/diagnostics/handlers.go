@@ -27,7 +27,7 @@ type health struct {
 }
 
 // Health answers 200 while reads can be answered, with "degraded" and the
-// reasons while an upstream is not well, and 503 when the store cannot be read
+// reasons while an upstream is not well or nothing can be saved, and 503 when the store cannot be read
 // or shutdown has begun.
 func (d *Diagnostics) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,6 +59,10 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	if settings.Error != "" { // it may name files; /-/stats tells it
 		h.Status = "degraded"
 		h.Reasons = append(h.Reasons, "the settings could not be loaded again; the former ones are in force")
+	}
+	if s.Store.Trouble != "" {
+		h.Status = "degraded"
+		h.Reasons = append(h.Reasons, "the store: "+s.Store.Trouble)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
 		if src := s.Sources[name]; src.State != "ok" {
@@ -95,7 +99,8 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 }
 
 // cut takes out what counts records the caller may not see: kinds that are
-// hidden from it, and what numbers the changes and erasures of all kinds.
+// hidden from it, what numbers the changes and erasures of all kinds, and to who
+// may ask one source alone the ports and the traffic of others.
 func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	s.Webhooks, s.Erasing = nil, Waiting{}
 	sources := map[string]Source{}
@@ -110,9 +115,24 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 				kinds[kind] = k
 			}
 		}
-		src.Kinds = kinds
+		src.Kinds, src.Times = kinds, nil // a time tells what others asked for
 		if caller.Source == "" || caller.Source == name {
 			sources[name] = src
+		}
+	}
+	if own := caller.Source; own != "" {
+		s.Faces = maps.Clone(s.Faces)
+		for name := range s.Sources {
+			if name != own {
+				delete(s.Faces, name)
+			}
+		}
+		s.Traffic = Traffic{Upstream: NewUpstream()}
+		if src, ok := sources[own]; ok {
+			s.Traffic.Add(&src.Traffic)
+		}
+		if len(s.Sources) > 1 { // it counts all of them together
+			s.Media = Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
 		}
 	}
 	s.Sources = sources

@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/accesslog"
 	"understudy/kit/frame"
 	"understudy/kit/nearest"
 )
@@ -130,6 +131,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 // who is the caller: a person, or who bears the token.
 func (f *Feed) who(r *http.Request, now *regime) (understudy.Caller, error) {
 	if frame.Local(r) && frame.Bears(r, f.o.Token) {
+		accesslog.Of(r.Context()).Caller = "run.json"
 		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 	}
 	c, err := now.Callers.Person(r)

@@ -61,7 +61,7 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 // deliver ends when other settings are in force, too: what is left goes where
 // they say.
 func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
-	for {
+	for delivered := 0; ; {
 		if f.hooks.get(one.Name) != one {
 			return f.again(one, nil)
 		}
@@ -94,7 +94,8 @@ func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 		if err != nil {
 			return f.again(one, err)
 		}
-		run.Progress(b.until, head, fmt.Sprintf("%d changes delivered", b.count))
+		delivered += b.count
+		run.Progress(b.until, head, fmt.Sprintf("%d changes delivered", delivered))
 	}
 }
 

@@ -98,6 +98,14 @@ func (t task) Job() understudy.Job { return understudy.Job{Kind: DeliverKind, Ke
 
 func (t task) Progress(int64, int64, string) {}
 
+// noted is a task that remembers its last note.
+type noted struct {
+	task
+	note *string
+}
+
+func (n noted) Progress(_, _ int64, note string) { *n.note = note }
+
 // clock is stepped by tests.
 type clock struct {
 	mu  sync.Mutex
@@ -179,8 +187,9 @@ func TestDelivery(t *testing.T) {
 	if err := f.readers["twilio"].pull(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Deliver(t.Context(), task{"crm"}); err != nil {
-		t.Fatal(err)
+	note := ""
+	if err := f.Deliver(t.Context(), noted{task{"crm"}, &note}); err != nil || note != "250 changes delivered" {
+		t.Fatalf("%q, %v", note, err)
 	}
 	n, ids := 8, map[string]bool{}
 	for _, m := range to.all()[1:] {

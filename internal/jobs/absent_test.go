@@ -24,7 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,6 +33,7 @@ import (
 	"understudy"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 // faulty is a store that fails on demand and counts what it is asked.
@@ -262,7 +262,7 @@ func TestALateEndInTheSameProcess(t *testing.T) {
 // Two runners over one file, as two processes would be; the runs themselves
 // count each other.
 func TestConcurrencyHoldsOverProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "understudy.db")
+	path := storetest.File(t)
 	const most, total = 5, 120
 	var now, peak, done atomic.Int64
 	kind := jobs.Kind{Name: "narrow work", Concurrency: most, Run: func(context.Context, *jobs.Run) error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"runtime/pprof"
 	"time"
 
 	"understudy"
@@ -45,15 +46,20 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	})
 }
 
+// gathers counts those that wait for their weight.
+func (r *Runner) gathers(by int) {
+	r.mu.Lock()
+	r.gathering += by
+	r.mu.Unlock()
+	if by < 0 {
+		r.ring(true) // more may be taken beside it
+	}
+}
+
 // gather waits for the run's weight.
 func (u *Run) gather(ctx context.Context) error {
 	r, bytes := u.r, u.job.Weight
-	defer func() {
-		r.mu.Lock()
-		r.gathering--
-		r.mu.Unlock()
-		r.ring(true) // more may be taken beside it
-	}()
+	defer r.gathers(-1)
 	if bytes > r.o.Memory {
 		return &tooHeavy{bytes, r.o.Memory}
 	}
@@ -84,7 +90,8 @@ func (u *Run) do(ctx context.Context) (err error) {
 			err = errors.New("a fault in the program; the log tells where")
 		}
 	}()
-	if err = u.kind.Run(ctx, u); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	pprof.Do(ctx, pprof.Labels("job", u.kind.Name), func(ctx context.Context) { err = u.kind.Run(ctx, u) })
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
 	return err
@@ -93,11 +100,14 @@ func (u *Run) do(ctx context.Context) (err error) {
 // end writes what became of a run, as often as it takes, and lets it go.
 func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	u.mu.Lock()
-	load := u.load
-	u.load, u.over = nil, true
+	loads := u.parts
+	if u.load != nil {
+		loads = append(loads, u.load)
+	}
+	u.load, u.parts, u.over = nil, nil, true
 	u.mu.Unlock()
-	if load != nil {
-		load.Release()
+	for _, l := range loads {
+		l.Release()
 	}
 	e := u.outcome(ctx, err)
 	state, lost := r.write(context.WithoutCancel(ctx), e)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 	"understudy/kit/frame"
 )
 
@@ -161,6 +162,7 @@ func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc
 func (h *handler) may(r *http.Request) error {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
 		if frame.Local(r) && frame.Bears(r, h.o.Token) {
+			accesslog.Of(r.Context()).Caller = "run.json"
 			return nil
 		}
 		return fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)

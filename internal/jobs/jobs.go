@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"math"
 	random "math/rand/v2"
+	"runtime"
 	"time"
 
 	"understudy"
@@ -110,7 +111,10 @@ type Options struct {
 	Worker string           // names this runner; "": a random name
 	Now    func() time.Time // nil: time.Now
 	Rand   func() float64   // for jitter, in [0, 1), safe for concurrent use; nil: math/rand/v2
-	Logger *slog.Logger     // nil: discard
+	// Collect collects garbage, now and then when heavy work is done; nil:
+	// runtime.GC.
+	Collect func()
+	Logger  *slog.Logger // nil: discard
 }
 
 func (o Options) withDefaults() Options {
@@ -123,6 +127,9 @@ func (o Options) withDefaults() Options {
 	o.Worker = cmp.Or(o.Worker, rand.Text())
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Collect == nil {
+		o.Collect = runtime.GC
 	}
 	if o.Rand == nil {
 		o.Rand = random.Float64

@@ -155,7 +155,7 @@ func count(name string, otherwise uint64) uint64 {
 }
 
 func TestKillWorker(t *testing.T) {
-	kills, seed := count("PROVE_KILLS", 20), count("PROVE_SEED", uint64(time.Now().UnixNano()))
+	kills, seed := count("PROVE_KILLS", 10), count("PROVE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("%d kills, PROVE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := &crew{T: t, folder: t.TempDir()}

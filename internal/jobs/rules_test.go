@@ -53,7 +53,7 @@ func TestOutcomes(t *testing.T) {
 					runs++
 					switch {
 					case errors.Is(c.err, errWeigh):
-						return r.Weigh(ctx, 1<<30)
+						return r.Weigher()(ctx, 1<<30)
 					case errors.Is(c.err, errHang):
 						<-ctx.Done()
 						return ctx.Err()
@@ -282,7 +282,7 @@ func TestMarks(t *testing.T) {
 		if closed = left.SetMark(t.Context(), []byte("b")); !errors.Is(closed, understudy.ErrLost) {
 			t.Errorf("a mark after the end: %v", closed)
 		}
-		if err := left.Weigh(t.Context(), 1); !errors.Is(err, understudy.ErrClosed) {
+		if err := left.Weigher()(t.Context(), 1); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("a weight after the end: %v", err)
 		}
 	})

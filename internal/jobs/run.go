@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ var (
 	errStopping  = errors.New("the runner is stopping")
 )
 
-// tooHeavy is the error of Weigh when there is no room now.
+// tooHeavy is the error of a part for which there was no room in time.
 type tooHeavy struct{ bytes, most int64 }
 
 // Error tells what was asked for.
@@ -28,7 +29,7 @@ func (e *tooHeavy) Error() string {
 	if e.bytes > e.most {
 		return fmt.Sprintf("it weighs %s, more than jobs.memory (%s); raise it", bytesOf(e.bytes), bytesOf(e.most))
 	}
-	return fmt.Sprintf("there is no room for %s now; it begins again when there is", bytesOf(e.bytes))
+	return fmt.Sprintf("there was no room for %s in time; it begins again when there is", bytesOf(e.bytes))
 }
 
 // Unwrap is understudy.ErrInvalid when there can never be room.
@@ -42,13 +43,16 @@ func (e *tooHeavy) Unwrap() error {
 // Run is one run of a job. Its methods may be called by several goroutines, as
 // long as the kind's function has not returned.
 type Run struct {
-	r      *Runner
-	kind   *Kind
-	cancel context.CancelCauseFunc
+	r        *Runner
+	kind     *Kind
+	cancel   context.CancelCauseFunc
+	weighing sync.Mutex // one Weigh at a time
 
 	mu       sync.Mutex
 	job      understudy.Job // as claimed, and as it says of itself since
-	load     *weigh.Load    // nil: it weighs next to nothing
+	load     *weigh.Load    // what it was expected to weigh, or weighs itself; nil: next to nothing
+	itself   bool           // it has said what it weighs itself
+	parts    []*weigh.Load  // what its parts weigh
 	working  bool           // it has its weight and has begun
 	first    understudy.Progress
 	firstAt  time.Time // of the first progress; zero: none yet
@@ -72,7 +76,7 @@ func (u *Run) Progress(done, total int64, note string) {
 	now := u.r.o.Now()
 	u.mu.Lock()
 	p := understudy.Progress{Done: done, Total: total, Note: note}
-	if u.firstAt.IsZero() {
+	if u.firstAt.IsZero() || done < u.job.Progress.Done { // another part of the work has another pace
 		u.first, u.firstAt = p, now
 	}
 	u.job.Progress = p
@@ -122,38 +126,185 @@ func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 	return nil
 }
 
-// Weigh says what the run weighs from now on, in bytes of memory, instead of
-// what it weighed before. Less is always granted. When there is no room for
-// more now it returns an error: the run is to return it, wrapped or not, and
-// the job begins again once there is room for that weight, which is not counted
-// as an attempt the first few times. More than jobs.memory fails the job: that
-// error wraps understudy.ErrInvalid.
-func (u *Run) Weigh(_ context.Context, bytes int64) error {
+// Weigh says what the run itself weighs from now on, in bytes of memory, besides
+// its parts and instead of what the job was expected to weigh. Less is granted at
+// once; for more it waits until there is room, as long as ctx lasts. Errors are
+// those of Weigher.
+func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	bytes = max(bytes, 0)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	held := int64(0)
-	if u.load != nil {
-		held = u.load.Weight()
+	u.weighing.Lock()
+	defer u.weighing.Unlock()
+	if bytes > u.r.o.Memory {
+		return &tooHeavy{bytes, u.r.o.Memory}
 	}
+	u.mu.Lock()
+	load, over := u.load, u.over
+	u.itself = true
+	u.mu.Unlock()
 	switch {
-	case u.over:
-		return fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
-	case bytes <= held:
-		if u.load != nil {
-			u.load.Shrink(held - bytes)
+	case over:
+		return errOver
+	case load == nil && bytes == 0:
+		return nil
+	case load == nil:
+		load, err := u.wait(bytes, func() (*weigh.Load, error) { return u.r.scale.Acquire(ctx, bytes) })
+		if err != nil {
+			return err
 		}
+		return u.keep(load, true)
+	}
+	if held := load.Weight(); bytes <= held {
+		load.Shrink(held - bytes)
 		u.r.ring(true)
 		return nil
-	case bytes > u.r.o.Memory:
-	case u.load != nil:
-		if u.load.TryGrow(bytes - held) {
-			return nil
-		}
-	default:
-		if u.load = u.r.scale.TryAcquire(bytes); u.load != nil {
-			return nil
-		}
 	}
-	return &tooHeavy{bytes, u.r.o.Memory}
+	return u.grow(ctx, load, bytes, nil)
+}
+
+// Weigher is a part of the run that weighs by itself, such as a page on its way.
+// The function says what the part weighs from now on, in bytes of memory, 0 at
+// its end. Less is granted at once. For more it waits until there is room, as
+// long as its ctx lasts; the part has nothing of the new weight in hand meanwhile.
+//
+// What the job was expected to weigh is given to the first part that says
+// anything, unless the run has said what it weighs itself. When ctx ends first the
+// run is to return the error, wrapped or not: the job begins again once there is
+// room for that weight, which is not counted as an attempt the first few times.
+// More than jobs.memory fails the job: that error wraps understudy.ErrInvalid. One
+// goroutine at a time calls the function.
+func (u *Run) Weigher() func(ctx context.Context, bytes int64) error {
+	p := &part{run: u}
+	return func(ctx context.Context, bytes int64) error { return p.weigh(ctx, max(bytes, 0)) }
+}
+
+// errOver is what who weighs after the run has ended gets.
+var errOver = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
+
+// wait waits for weight; who gives up is too heavy.
+func (u *Run) wait(bytes int64, get func() (*weigh.Load, error)) (*weigh.Load, error) {
+	u.r.gathers(1)
+	defer u.r.gathers(-1)
+	load, err := get()
+	if err != nil {
+		return nil, &tooHeavy{bytes, u.r.o.Memory}
+	}
+	return load, nil
+}
+
+// grow makes a load weigh so much.
+func (u *Run) grow(ctx context.Context, load *weigh.Load, bytes int64, held []*weigh.Load) error {
+	more := bytes - load.Weight()
+	if load.TryGrow(more) {
+		return nil
+	}
+	_, err := u.wait(bytes, func() (*weigh.Load, error) { return load, load.Grow(ctx, more, held...) })
+	return err
+}
+
+// keep holds a load until the run is over at the latest.
+func (u *Run) keep(load *weigh.Load, itself bool) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.over:
+		load.Release()
+		return errOver
+	case itself:
+		u.load = load
+	default:
+		u.parts = append(u.parts, load)
+	}
+	return nil
+}
+
+// part is something of a run that weighs.
+type part struct {
+	run  *Run
+	load *weigh.Load // nil: it weighs nothing
+}
+
+func (p *part) weigh(ctx context.Context, bytes int64) error {
+	u := p.run
+	if bytes > u.r.o.Memory {
+		return &tooHeavy{bytes, u.r.o.Memory}
+	}
+	held, err := p.take(bytes)
+	switch weight := p.weight(); {
+	case err != nil:
+		return err
+	case bytes <= weight:
+		p.less(weight - bytes)
+		return nil
+	case p.load != nil:
+		return u.grow(ctx, p.load, bytes, held)
+	}
+	load, err := u.wait(bytes, func() (*weigh.Load, error) { return u.r.scale.Acquire(ctx, bytes, held...) })
+	if err != nil {
+		return err
+	}
+	if err := u.keep(load, false); err != nil {
+		return err
+	}
+	p.load = load
+	return nil
+}
+
+// take takes over what the job was expected to weigh. A part that weighs more
+// than that waits for all of it with nothing held, so that nobody waits for it.
+// held is what the run weighs itself, which it holds until its parts are done.
+func (p *part) take(bytes int64) (held []*weigh.Load, err error) {
+	u := p.run
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.over:
+		return nil, errOver
+	case u.load != nil && u.itself:
+		return []*weigh.Load{u.load}, nil
+	case u.load == nil || p.load != nil || bytes == 0:
+		return nil, nil
+	}
+	if bytes <= u.load.Weight() {
+		p.load = u.load
+		u.parts = append(u.parts, p.load)
+	} else {
+		u.load.Release()
+	}
+	u.load = nil
+	return nil, nil
+}
+
+func (p *part) weight() int64 {
+	if p.load == nil {
+		return 0
+	}
+	return p.load.Weight()
+}
+
+// collect has garbage collected once what was given back comes to an eighth of
+// all that may be held: a page that is done with takes memory until then, and who
+// waits for its room would have it beside the garbage.
+func (r *Runner) collect(bytes int64) {
+	if r.garbage.Add(bytes) < r.o.Memory/8 {
+		return
+	}
+	r.garbage.Store(0)
+	r.o.Collect()
+}
+
+// less gives back.
+func (p *part) less(bytes int64) {
+	u := p.run
+	if p.load == nil {
+		return
+	}
+	u.r.collect(bytes)
+	if p.load.Shrink(bytes); p.load.Weight() == 0 {
+		u.mu.Lock()
+		u.parts = slices.DeleteFunc(u.parts, func(l *weigh.Load) bool { return l == p.load })
+		u.mu.Unlock()
+		p.load.Release()
+		p.load = nil
+	}
+	u.r.ring(true)
 }

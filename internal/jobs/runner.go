@@ -21,13 +21,14 @@ import (
 
 // Runner does jobs. It is safe for concurrent use.
 type Runner struct {
-	o      Options
-	kinds  map[string]*Kind
-	claims []understudy.ClaimKind
-	plans  []*plan // the loop's
-	scale  *weigh.Scale
-	bell   chan struct{}
-	want   atomic.Bool // something may have become possible to claim
+	o       Options
+	kinds   map[string]*Kind
+	claims  []understudy.ClaimKind
+	plans   []*plan // the loop's
+	scale   *weigh.Scale
+	bell    chan struct{}
+	want    atomic.Bool  // something may have become possible to claim
+	garbage atomic.Int64 // bytes given back by parts since the last collection
 
 	mu        sync.Mutex
 	runs      map[lease]*Run
@@ -211,7 +212,7 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Lane: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
 	if r.gathering >= half {
 		// Enough heavy ones wait for room: what is taken now fits beside them.
-		c.Weight = r.o.Memory - r.scale.Stats().Held
+		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
 	}
 	return c, true
 }

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/charset"
 )
 
 // Header values that are the same for every answer. Header maps share these
@@ -17,7 +19,16 @@ import (
 var (
 	private = []string{"private"}
 	varies  = []string{"Authorization, Accept-Encoding"}
+	nosniff = []string{"nosniff"}
+	sandbox = []string{"sandbox"}
 )
+
+// confine keeps a browser from running what upstream wrote, whatever type it
+// says it has: this port's origin may hold the browser's credential.
+func (v *visit) confine() {
+	h := v.w.Header()
+	h["X-Content-Type-Options"], h["Content-Security-Policy"] = nosniff, sandbox
+}
 
 // answer sends a view of an answer.
 func (v *visit) answer(a *understudy.Answer, view *access.View) {
@@ -30,6 +41,7 @@ func (v *visit) answer(a *understudy.Answer, view *access.View) {
 		v.send(status, nil)
 		return
 	}
+	view = encoded(view)
 	l := v.label(view)
 	body, length, in := v.formed(a, view, l)
 	if status == http.StatusOK && a.Fwd != fwdMethod {
@@ -47,12 +59,31 @@ func (v *visit) answer(a *understudy.Answer, view *access.View) {
 	v.send(status, body)
 }
 
+// encoded is a view in the bytes that a program would have got from upstream.
+// The mirror keeps text in UTF-8.
+func encoded(view *access.View) *access.View {
+	if view.Charset == "" {
+		return view
+	}
+	out := *view
+	body, ok := charset.Charset(view.Charset).Encode(view.Body)
+	if !ok { // a character the encoding lacks: the answer says what it is instead
+		out.ContentType = "application/json"
+		return &out
+	}
+	sum := sha256.Sum256(body)
+	out.Body, out.Whole = body, false // what the mirror compressed is the text
+	copy(out.Sum[:], sum[:])
+	return &out
+}
+
 // next is the Link header that leads to the page after (RFC 8288), where that is
 // how upstream's lists go on; the body says it elsewhere. What was asked in our
-// own parameters is asked of the page after, too.
+// own parameters is asked of the page after, too. Its tokens are made of ids: who
+// does not see those has no link, as in a body.
 func (v *visit) next(p *understudy.Page) string {
 	t := v.target
-	if t.List == nil || p.Next.Zero() || t.Spec.PagingOf(t.List).Style != "header" {
+	if t.List == nil || p.Next.Zero() || t.Spec.PagingOf(t.List).Style != "header" || !v.gate.Named(v.caller, v.source.Name, t.Kind) {
 		return ""
 	}
 	link := append(append([]byte{'<'}, v.source.PublicURL...), p.Next.URI...)
@@ -76,7 +107,7 @@ func (v *visit) start(a *understudy.Answer) {
 	// One string holds all values that differ from request to request, one
 	// array all their slices: two allocations.
 	var buf [256]byte
-	text := strconv.AppendInt(buf[:0], int64(max(a.Age, 0)/time.Second), 10)
+	text := strconv.AppendInt(buf[:0], int64(a.CurrentAge()/time.Second), 10)
 	age := len(text)
 	text = appendCacheStatus(text, a)
 	status := len(text)
@@ -134,10 +165,14 @@ func appendCacheStatus(dst []byte, a *understudy.Answer) []byte {
 		dst = append(dst, "hit; ttl="...)
 		dst = strconv.AppendInt(dst, floorSeconds(a.TTL), 10)
 	}
-	if a.Detail == "" {
-		return dst
+	if a.Detail != "" {
+		dst = append(appendQuoted(append(dst, `; detail="`...), a.Detail), '"')
 	}
-	return append(appendQuoted(append(dst, `; detail="`...), a.Detail), '"')
+	if a.Newest > 0 {
+		dst = strconv.AppendInt(append(dst, "; newest="...), int64(a.Newest/time.Second), 10)
+		dst = strconv.AppendInt(append(dst, "; walked="...), int64(max(a.Age, 0)/time.Second), 10)
+	}
+	return dst
 }
 
 // forwarded keeps Fwd a token of RFC 9211.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"understudy/kit/header"
 )
 
 // expectation refuses what a request expects of us beyond being invited to send
@@ -15,7 +17,7 @@ func expectation(r *http.Request) error {
 	if len(r.Header["Expect"]) == 0 || !r.ProtoAtLeast(1, 1) {
 		return nil
 	}
-	for item := range items(r.Header["Expect"]) {
+	for item := range header.Items(r.Header["Expect"]) {
 		if !strings.EqualFold(item, "100-continue") {
 			return expectationError{}
 		}

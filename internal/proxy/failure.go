@@ -35,6 +35,7 @@ func (v *visit) fail(err error) {
 		return
 	}
 	v.part()
+	v.confine()
 	f := v.failure(err)
 	if f.Status == http.StatusInternalServerError {
 		v.log.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
@@ -116,6 +117,8 @@ func (v *visit) failure(err error) access.Failure {
 	case errors.Is(err, understudy.ErrNotHeld):
 		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
 		f.Message = "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
+	case errors.Is(err, understudy.ErrTooMany):
+		f.Word, f.Status, f.Message = access.Limited, http.StatusTooManyRequests, "too many wrong credentials; wait a second"
 	case errors.Is(err, understudy.ErrUnauthorized):
 		f.Word, f.Status = access.Unauthorized, http.StatusUnauthorized
 	case errors.Is(err, understudy.ErrForbidden):

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -65,7 +65,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	check(t, err)
 	c.source = &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}}
 	specs := map[string]*understudy.Spec{"twilio": spec}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "understudy.db"), Specs: specs, Now: c.now})
+	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	client, err := upstream.New(upstream.Options{Source: c.source, Base: c.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: c.now})

@@ -12,6 +12,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/content"
+	"understudy/kit/header"
 )
 
 // mediaStall is how long a caller may take over 64 KiB of a content.
@@ -35,7 +36,7 @@ func (v *visit) medium() error {
 	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())
 	defer cancel(nil)
-	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
+	if wait, ok := header.Wait(v.r.Header["Prefer"]); ok {
 		late := time.AfterFunc(wait, func() { cancel(context.DeadlineExceeded) })
 		defer late.Stop()
 		m, err := v.media.Open(ctx, v.mediaAsk())
@@ -128,9 +129,10 @@ func (v *visit) noRange(size string) {
 // refuse answers in upstream's shape; what was said of a content is taken back.
 func (v *visit) refuse(f access.Failure) {
 	h := v.w.Header()
-	for _, name := range []string{"Etag", "Last-Modified", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges"} {
+	for _, name := range []string{"Etag", "Last-Modified", "Content-Disposition", "Accept-Ranges"} {
 		delete(h, name)
 	}
+	v.confine()
 	f.Path = v.target.Key.Path()
 	body, contentType := access.Error(v.source.Spec, f)
 	h["Cache-Control"] = private

@@ -5,6 +5,8 @@ package proxy
 import (
 	"strconv"
 	"strings"
+
+	"understudy/kit/header"
 )
 
 // form is how a body goes out.
@@ -35,7 +37,7 @@ func negotiate(lines []string) (best form, must bool) {
 		return plainForm, false
 	}
 	gzip, zstd, star, identity := -1, -1, -1, -1 // thousandths; -1: not named
-	for item := range items(lines) {
+	for item := range header.Items(lines) {
 		name, params, _ := strings.Cut(item, ";")
 		switch q := weight(params); strings.ToLower(strings.Trim(name, " \t")) {
 		case "gzip", "x-gzip":

@@ -5,6 +5,8 @@ package proxy
 import (
 	"strings"
 	"testing"
+
+	"understudy/kit/header"
 )
 
 func TestNegotiate(t *testing.T) {
@@ -45,30 +47,30 @@ func FuzzNegotiate(f *testing.F) {
 	for _, s := range []string{"gzip;q=0.5, *", "zstd, gzip;q=0.9", "identity;q=0", "*;q=0,zstd", `gzip;q="1"`, ";;==", "gzip;;q=0", "x-gzip;q=1.000;q=0", "\x00\xff", `"gzip`} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, header string) {
-		best, must := negotiate([]string{header})
-		lower := strings.ToLower(header)
+	f.Fuzz(func(t *testing.T, text string) {
+		best, must := negotiate([]string{text})
+		lower := strings.ToLower(text)
 		switch {
-		case best == gzipForm && !strings.Contains(lower, "gzip") && !strings.Contains(header, "*"),
+		case best == gzipForm && !strings.Contains(lower, "gzip") && !strings.Contains(text, "*"),
 			best == zstdForm && !strings.Contains(lower, "zstd"),
 			best >= forms,
 			must && best == plainForm,
-			must && !strings.Contains(lower, "identity") && !strings.Contains(header, "*"),
-			must && !strings.Contains(header, ";"):
-			t.Fatalf("%q: form %d, must %v", header, best, must)
+			must && !strings.Contains(lower, "identity") && !strings.Contains(text, "*"),
+			must && !strings.Contains(text, ";"):
+			t.Fatalf("%q: form %d, must %v", text, best, must)
 		}
-		if again, m := negotiate([]string{header, header}); again != best || m != must {
-			t.Fatalf("%q said twice: %d %v, once %d %v", header, again, m, best, must)
+		if again, m := negotiate([]string{text, text}); again != best || m != must {
+			t.Fatalf("%q said twice: %d %v, once %d %v", text, again, m, best, must)
 		}
-		if again, m := negotiate([]string{"br, deflate;q=0.3", header, "x-unknown;q=0"}); again != best || m != must {
-			t.Fatalf("%q beside codings nobody here knows: %d %v, alone %d %v", header, again, m, best, must)
+		if again, m := negotiate([]string{"br, deflate;q=0.3", text, "x-unknown;q=0"}); again != best || m != must {
+			t.Fatalf("%q beside codings nobody here knows: %d %v, alone %d %v", text, again, m, best, must)
 		}
-		if strings.Count(header, `"`)%2 == 0 && !strings.Contains(header, "\\") {
-			if again, m := negotiate([]string{header + ",identity;q=1"}); m || again != plainForm && best == plainForm {
-				t.Fatalf("%q and the plain form in first place: %d %v, before %d", header, again, m, best)
+		if strings.Count(text, `"`)%2 == 0 && !strings.Contains(text, "\\") {
+			if again, m := negotiate([]string{text + ",identity;q=1"}); m || again != plainForm && best == plainForm {
+				t.Fatalf("%q and the plain form in first place: %d %v, before %d", text, again, m, best)
 			}
 		}
-		for item := range items([]string{header}) {
+		for item := range header.Items([]string{text}) {
 			_, params, _ := strings.Cut(item, ";")
 			if q := weight(params); q < 0 || q > 1000 {
 				t.Fatalf("%q has the weight %d", item, q)

@@ -63,11 +63,14 @@ type Options struct {
 	// Text reads understudy.q for a caller: what a store is asked, and which of
 	// what it finds is meant (nil: all). Errors: ErrInvalid in words for whoever
 	// asked, ErrForbidden. nil: text is not searched here.
-	Text    func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error)
-	Health  http.Handler   // answers /-/health, the one path of our own; nil: 404
-	MaxBody int64          // bytes of a write's body; 0 = 1 MiB
-	Cache   int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
-	Log     *accesslog.Log // one line a request; nil: none
+	Text func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error)
+	// LastChange is the number of a source's last change; nil: it is not known, and
+	// understudy.since takes any number.
+	LastChange func(ctx context.Context, source string) (int64, error)
+	Health     http.Handler   // answers /-/health, the one path of our own; nil: 404
+	MaxBody    int64          // bytes of a write's body; 0 = 1 MiB
+	Cache      int64          // bytes for bodies compressed here; 0 = 16 MiB, less than 0 = none
+	Log        *accesslog.Log // one line a request; nil: none
 	// MaxWrites is how many writes may be under way, half of them of one
 	// credential; 0 = 64.
 	MaxWrites int
@@ -90,6 +93,7 @@ type Proxy struct {
 	callers Callers
 	media   Media
 	text    func(understudy.Caller, *understudy.Target, string) (*understudy.Text, func(*understudy.Record) bool, error)
+	last    func(context.Context, string) (int64, error)
 	health  http.Handler
 	maxBody int64
 	access  *accesslog.Log
@@ -147,7 +151,7 @@ func New(o Options) (*Proxy, error) {
 		o.Took = func(time.Duration) {}
 	}
 	return &Proxy{
-		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, health: o.Health,
+		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, last: o.LastChange, health: o.Health,
 		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
 		targets:   recent.New[string, aimed](maxTargets),
@@ -191,6 +195,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.line.ID = given[0]
 	}
 	defer v.end()
+	v.confine()
 	if err := v.serve(); err != nil {
 		v.fail(err)
 	}
@@ -208,6 +213,9 @@ func (v *visit) end() {
 			v.fail(fmt.Errorf("proxy: panic: %v", why))
 			why = nil
 		}
+	}
+	if v.line.Status == http.StatusUnauthorized || v.line.Status == http.StatusTooManyRequests && v.caller.Name == "" {
+		v.line.Peer = accesslog.PeerOf(v.r)
 	}
 	v.line.Took = v.now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
@@ -287,7 +295,7 @@ func (v *visit) aim() (*understudy.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.line.Written = string(accesslog.AppendTarget(nil, uri))
+	v.line.Written = string(v.access.AppendTarget(nil, uri))
 	v.targets.Put(strings.Clone(uri), aimed{t, v.line.Written}, int64(5*len(uri)+targetWeight))
 	return t, nil
 }

@@ -31,6 +31,7 @@ const (
 	demo    = "understudydemotoken"
 	masked  = "understudymaskedtoken"
 	reader  = "understudyreadertoken"
+	blind   = "understudyblindtoken"
 )
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -98,12 +99,14 @@ func newBed(t testing.TB) *bed {
 	b := &bed{script: &script{}, lines: &bytes.Buffer{}, now: start}
 	b.log = accesslog.New(b.lines)
 	spec := twilio(t)
+	b.log.Known = spec.HasID
 	source := &understudy.Source{Name: "twilio", Spec: spec, User: account}
 	gate, err := access.NewWith(access.Options{
 		Specs: map[string]*understudy.Spec{"twilio": spec},
 		Roles: access.Roles{
 			"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
 			"reader":  {"twilio": {"*": "see", "messages": "hide"}},
+			"blind":   {"twilio": {"*": "see", "calls.sid": "hide", "calls.status": "hide"}},
 		},
 		Now: func() time.Time { return b.now },
 	})
@@ -122,6 +125,7 @@ func newBed(t testing.TB) *bed {
 			{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
 			{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
 			{Name: "reader", Source: "twilio", User: account, Secret: understudy.NewSecret(reader), Grant: understudy.Grant{Role: "reader", MaxStale: &stale}},
+			{Name: "blind", Source: "twilio", User: account, Secret: understudy.NewSecret(blind), Grant: understudy.Grant{Role: "blind"}},
 		},
 		Now: func() time.Time { return b.now },
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/header"
 	"understudy/kit/recent"
 )
 
@@ -33,7 +34,7 @@ func (v *visit) get() error {
 		return err
 	}
 	ctx := v.r.Context()
-	if wait, ok := preferredWait(v.r.Header["Prefer"]); ok {
+	if wait, ok := header.Wait(v.r.Header["Prefer"]); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()

@@ -5,6 +5,7 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -184,6 +185,7 @@ func TestCacheStatusAndServerTiming(t *testing.T) {
 		{understudy.Answer{How: understudy.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
 		{understudy.Answer{How: understudy.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
 		{understudy.Answer{How: understudy.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
+		{understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"}, `understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
 		{understudy.Answer{How: understudy.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
 	} {
 		if got := string(appendCacheStatus(nil, &test.a)); got != test.status {
@@ -213,7 +215,7 @@ func TestFreshnessWishes(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "no-store")
-	if a := last(); a != (understudy.Ask{Target: a.Target, Turn: a.Turn}) {
+	if a := last(); !reflect.DeepEqual(a, understudy.Ask{Target: a.Target, Turn: a.Turn}) {
 		t.Errorf("no-store: %+v", a)
 	}
 }

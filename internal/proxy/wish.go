@@ -59,7 +59,7 @@ func (v *visit) wishFor(w *understudy.Wish, p understudy.Param) (wished bool, er
 		if !v.gate.Whole(v.caller, v.source.Name) {
 			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others", p.Name, understudy.ErrForbidden, v.caller.Role())
 		}
-		return true, nil
+		return true, v.given(p.Name, w.Since)
 	}
 	if v.text == nil {
 		return false, ownError(p.Name, "text is not searched here")
@@ -69,6 +69,18 @@ func (v *visit) wishFor(w *understudy.Wish, p understudy.Param) (wished bool, er
 		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
 	}
 	return true, nil
+}
+
+// given is an error for the number of a change that was not given yet.
+func (v *visit) given(name string, n int64) error {
+	if v.last == nil || n == 0 {
+		return nil
+	}
+	last, err := v.last(v.r.Context(), v.source.Name)
+	if err == nil && n > last {
+		return ownError(name, fmt.Sprintf("%d is beyond the end; the last change is %d", n, last))
+	}
+	return err
 }
 
 func ownError(name, what string) error {

@@ -104,3 +104,16 @@ func TestNotMirroredYet(t *testing.T) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }
+
+// Part 2, no. 15: the number of a change that was not given yet was 200 and empty.
+func TestSinceBeyondTheEnd(t *testing.T) {
+	b := newBed(t)
+	b.last = func(context.Context, string) (int64, error) { return 41, nil }
+	b.answers(page("messages", true, 200, `{"messages":[]}`))
+	for since, want := range map[string]int{"0": 200, "41": 200, "42": 400, "999999999": 400} {
+		w := b.ask("GET", root+"/Messages.json?understudy.since="+since, demo)
+		if w.Code != want || want == 400 && !strings.Contains(w.Body.String(), "beyond the end; the last change is 41") {
+			t.Errorf("%s: %d %s", since, w.Code, w.Body)
+		}
+	}
+}

@@ -3,40 +3,11 @@
 package proxy
 
 import (
-	"strconv"
 	"strings"
 	"time"
-)
 
-// items yields the comma-separated items of a header's lines, trimmed. Commas
-// in quoted strings do not separate.
-func items(lines []string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, line := range lines {
-			for line != "" {
-				end, quoted := 0, false
-				for ; end < len(line) && (quoted || line[end] != ','); end++ {
-					switch line[end] {
-					case '"':
-						quoted = !quoted
-					case '\\':
-						if quoted {
-							end++
-						}
-					}
-				}
-				end = min(end, len(line))
-				if item := strings.Trim(line[:end], " \t"); item != "" && !yield(item) {
-					return
-				}
-				if end == len(line) {
-					break
-				}
-				line = line[end+1:]
-			}
-		}
-	}
-}
+	"understudy/kit/header"
+)
 
 // wish is what Cache-Control asks for in a request.
 type wish struct {
@@ -75,9 +46,9 @@ const anyTime time.Duration = -1
 // malformed or unknown counts as not said; of several alike the narrowest
 // counts. no-store says nothing here: what is kept does not depend on who asks.
 func cacheControl(lines []string) (w wish) {
-	for item := range items(lines) {
+	for item := range header.Items(lines) {
 		name, value, valued := strings.Cut(item, "=")
-		number, ok := seconds(value)
+		number, ok := header.Seconds(value)
 		switch name = strings.ToLower(name); {
 		case name == "no-cache":
 			w.noCache = true
@@ -105,39 +76,8 @@ func cacheControl(lines []string) (w wish) {
 // pragma reads what came before Cache-Control (RFC 9111, 5.4): it counts where
 // there is none.
 func pragma(lines []string) (w wish) {
-	for item := range items(lines) {
+	for item := range header.Items(lines) {
 		w.noCache = w.noCache || strings.EqualFold(item, "no-cache")
 	}
 	return w
-}
-
-// maxSeconds bounds the seconds a header may name; more means that many.
-const maxSeconds = 1 << 31
-
-// seconds reads a delta-seconds value, quoted or not (RFC 9111, 1.2.2).
-func seconds(text string) (time.Duration, bool) {
-	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
-		text = text[1 : len(text)-1]
-	}
-	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n > maxSeconds {
-		n = maxSeconds
-	}
-	return time.Duration(n) * time.Second, true
-}
-
-// preferredWait is the wait preference (RFC 7240, 4.3): how long the caller
-// will wait for an answer. The first one counts.
-func preferredWait(lines []string) (time.Duration, bool) {
-	for item := range items(lines) {
-		preference, _, _ := strings.Cut(item, ";")
-		name, value, _ := strings.Cut(preference, "=")
-		if strings.EqualFold(strings.Trim(name, " \t"), "wait") {
-			return seconds(strings.Trim(value, " \t"))
-		}
-	}
-	return 0, false
 }

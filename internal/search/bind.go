@@ -13,12 +13,13 @@ import (
 
 // binder resolves the names of one query.
 type binder struct {
-	text   string
-	now    time.Time
-	sights []*sight                                             // every kind asked for that the caller sees
-	every  func(yield func(k *understudy.Kind, seen bool) bool) // every kind there is
-	exact  map[string]bool                                      // names some seen kind has a field of
-	err    *understudy.SyntaxError
+	text     string
+	now      time.Time
+	sights   []*sight                                             // every kind asked for that the caller sees
+	every    func(yield func(k *understudy.Kind, seen bool) bool) // every kind there is
+	exact    map[string]bool                                      // names some seen kind has a field of
+	relative bool                                                 // what is asked for depends on now
+	err      *understudy.SyntaxError
 }
 
 // bind resolves a tree's names. The error is a *understudy.SyntaxError.
@@ -33,7 +34,7 @@ func bind(text string, tree *node, sights []*sight, every func(yield func(*under
 	if b.err != nil {
 		return nil, b.err
 	}
-	q := &query{text: text, tree: tree, cond: c, now: now}
+	q := &query{text: text, tree: tree, cond: c, now: now, relative: b.relative}
 	if tree.op == opWords && !tree.prefix {
 		q.id = b.spell(tree.text)
 	}
@@ -69,6 +70,9 @@ func (b *binder) node(n *node, scope []*sight) *cond {
 		if n.name == idName && !b.exact[idName] {
 			return b.id(n)
 		}
+		if n.name == numberName && !b.exact[numberName] {
+			return b.number(n, scope)
+		}
 		l := b.field(n, scope)
 		if b.err != nil {
 			return nil
@@ -79,9 +83,14 @@ func (b *binder) node(n *node, scope []*sight) *cond {
 	}
 	c := &cond{op: n.op}
 	for _, o := range n.of {
-		c.of = append(c.of, b.node(o, scope))
+		of := b.node(o, scope)
 		if b.err != nil {
 			return nil
+		}
+		if n.op == opOr && of.op == opOr { // each is asked for by itself
+			c.of = append(c.of, of.of...)
+		} else {
+			c.of = append(c.of, of)
 		}
 	}
 	return c
@@ -102,9 +111,13 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 		return nil
 	}
 	byName := map[string]*leaf{}
+	own := &leaf{node: n, in: map[*sight]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
 	for _, s := range scope {
+		if s.seesID() && len(s.kind.ID) == strings.Count(id, understudy.IDSeparator)+1 {
+			own.in[s] = s.kind.ID[0]
+		}
 		for _, f := range s.kind.Fields {
-			if _, ok := s.fields[f.Name]; !ok || sortOf(s.kind, f) != sortExact || f.Type == understudy.TypeSelect {
+			if !s.mayName(f, id) {
 				continue
 			}
 			l := byName[f.Name]
@@ -116,13 +129,27 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 			}
 			l.in[s] = f.Name
 		}
-		if parts := strings.Split(id, understudy.IDSeparator); len(parts) > 1 && len(parts) == len(s.kind.ID) && s.seesID() {
-			whole := &leaf{node: n, in: map[*sight]string{s: s.kind.ID[0]}, term: &understudy.Term{Any: parts[:1]}}
-			whole.test = func(c *candidate, _ string) bool { return c.ID == id }
-			all = append(all, &cond{op: opField, leaf: whole})
-		}
+	}
+	if len(own.in) > 0 {
+		all = append(all, &cond{op: opField, leaf: own})
 	}
 	return all
+}
+
+// mayName says whether a field that is fully seen may hold an id, be it that of
+// another record or a part of its own.
+func (s *sight) mayName(f *understudy.Field, id string) bool {
+	_, seen := s.fields[f.Name]
+	own := len(s.kind.ID) == 1 && s.kind.ID[0] == f.Name // that is asked for by the record's name
+	if !seen || own || f.Type == understudy.TypeSelect || sortOf(s.kind, f) != sortExact {
+		return false
+	}
+	for _, k := range s.spec.Kinds {
+		if k.Name == f.Link && len(k.Prefixes) > 0 {
+			return k.HasPrefix(id)
+		}
+	}
+	return true
 }
 
 // is wants a field to be a text.
@@ -169,8 +196,6 @@ func (b *binder) field(n *node, scope []*sight) *leaf {
 	case b.exact[name]:
 	case name == dateName || name == ageName:
 		return b.date(n, scope)
-	case name == numberName:
-		return b.number(n, scope)
 	}
 	in, fields := b.fields(n.name, n.at, n.at+len(n.name), scope)
 	if b.err != nil {

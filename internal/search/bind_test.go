@@ -175,7 +175,7 @@ func FuzzQuery(f *testing.F) {
 	body := []byte(`{"sid":"CA00000000000000000000000000000001","from":"+15550100123","status":"failed","duration":"60","price":"-0.5","start_time":"Mon, 01 Jun 2026 10:00:00 +0000","caller_name":"hello, world","unnamed":["x",{"y":1}]}`)
 	record := &understudy.Record{Source: "twilio", Kind: "calls", Shape: "calls", ID: "CA00000000000000000000000000000001", Body: body}
 	f.Fuzz(func(t *testing.T, text string, role uint8) {
-		who := as([]string{"all", "support", "billing", "texts", "failed"}[int(role)%5])
+		who := as([]string{"all", "support", "billing", "texts", "failed", "partial"}[int(role)%6])
 		q, err := r.read(who, &understudy.SearchAsk{Text: text}, epoch)
 		if err != nil {
 			var e *understudy.SyntaxError

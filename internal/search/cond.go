@@ -40,18 +40,20 @@ type leaf struct {
 	in   map[*sight]string
 	test func(c *candidate, field string) bool // nil: words decide
 	// What a store can be asked for it; the zero values: nothing.
+	ids   []string // of one of these ids
 	term  *understudy.Term
 	every bool // the term is of a field each kind has; else Field is put in when all call it the same
 }
 
 // query is a tree bound to what a caller sees.
 type query struct {
-	text   string
-	tree   *node
-	cond   *cond
-	sights []*sight // the kinds something can be found of
-	now    time.Time
-	id     string // the whole text, when it is one word: as ids are spelt
+	text     string
+	tree     *node
+	cond     *cond
+	sights   []*sight // the kinds something can be found of
+	now      time.Time
+	relative bool   // what it means depends on now
+	id       string // the whole text, when it is one word: as ids are spelt
 }
 
 // stopped ends a sentence after a hint, or without one.

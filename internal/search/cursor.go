@@ -40,13 +40,14 @@ type mark struct {
 	Now         int64            // when the search began, in Unix seconds: what -7d is counted from
 	Place       understudy.Place // of the last record given out, or looked at
 	Top, Bottom understudy.Place // of the window, when there is one; 0 = open
+	Met         bool             // the record whose id is the whole text was given out
 	Missing     bool             // the last one has no value to be put in order by
 	Used        uint8            // bytes of Key
 	Key         [keyBytes]byte
 }
 
 // cursorSize is what a cursor holds, in bytes: always the same.
-const cursorSize = 8 + 4*8 + 2 + keyBytes
+const cursorSize = 8 + 4*8 + 3 + keyBytes
 
 // sum names an ask, so that its cursor is of no other.
 func sum(a *understudy.SearchAsk) (short [8]byte) {

@@ -21,35 +21,16 @@ const (
 	fewLooked   = 30   // matches that are looked at though it takes long
 )
 
-// tally counts matches by the values of one field.
-type tally struct {
-	name string
-	n    map[string]int64
-	more bool
-}
-
-func (t *tally) add(value string) {
-	if _, ok := t.n[value]; !ok && (len(t.n) == maxCounted || len(value) > maxFacetted) {
-		t.more = true
-		return
-	}
-	t.n[value]++
-}
-
-// count fills in total and facets: by looking at matches for as long as a count
+// countNow fills in total and facets: by looking at matches for as long as a count
 // may take; then, where the store can count what is left without looking, by
 // that.
-func (v *visit) count(ctx context.Context) error {
+func (v *visit) countNow(ctx context.Context) error {
 	now, limits := v.s.o.Now(), v.s.o.Limits
 	end, late := now.Add(limits.Facets), now.Add(limits.Count)
 	// A busy machine may take longer until anything is found: there is something
 	// to show all the same.
 	looking, cancel := context.WithTimeout(ctx, max(limits.Count, limits.Facets/2))
 	defer cancel()
-	kinds := &tally{name: kindName, n: map[string]int64{}}
-	days, months := &tally{name: "day", n: map[string]int64{}}, &tally{name: "month", n: map[string]int64{}}
-	fields := map[string]*tally{}
-	total := int64(0)
 	if v.meant != nil {
 		meant := v.meant
 		v.meant = nil // it is one of those counted
@@ -58,28 +39,13 @@ func (v *visit) count(ctx context.Context) error {
 	up := v.order.up
 	v.order.up = false
 	defer func() { v.order.up = up }()
+	var t tally
 	broken := false
 	err := v.each(looking, 0, func(_ found, c *candidate) bool {
-		if broken = total >= fewLooked && v.s.o.Now().After(late); broken || c == nil {
+		if broken = t.full || t.total >= fewLooked && v.s.o.Now().After(late); broken || c == nil {
 			return !broken
 		}
-		total++
-		kinds.add(c.Kind)
-		if _, ok := c.sight.fields[c.sight.kind.Clock]; ok {
-			if t := c.clockAlone(); t != 0 {
-				day := time.Unix(t, 0).UTC().Format(time.DateOnly)
-				days.add(day)
-				months.add(day[:len("2006-01")])
-			}
-		}
-		for _, f := range c.sight.counted {
-			if text, ok := c.value(f); ok {
-				if fields[f] == nil {
-					fields[f] = &tally{name: f, n: map[string]int64{}}
-				}
-				fields[f].add(text)
-			}
-		}
+		t.add(c)
 		return true
 	})
 	broken = broken || err != nil || looking.Err() != nil
@@ -89,14 +55,7 @@ func (v *visit) count(ctx context.Context) error {
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	v.out.Total = &understudy.Count{N: total, AtLeast: broken}
-	all := []*tally{kinds}
-	for _, name := range slices.Sorted(keys(fields)) {
-		all = append(all, fields[name])
-	}
-	for _, t := range append(all[:min(len(all), maxFacets)], months, days) {
-		v.out.Facets = append(v.out.Facets, t.facet(broken))
-	}
+	v.out.Total, v.out.Facets = &understudy.Count{N: t.total, AtLeast: broken}, t.facets(broken)
 	if !broken {
 		return nil
 	}
@@ -113,7 +72,7 @@ func (v *visit) count(ctx context.Context) error {
 // may be values nobody came to.
 func (v *visit) settle() {
 	total := v.out.Total
-	whole := v.ask.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
+	whole := !v.ask.CountOnly && v.ask.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
 	if n := int64(len(v.out.Hits)); whole && n >= total.N {
 		*total = understudy.Count{N: n}
 	}
@@ -145,19 +104,6 @@ func keys[V any](m map[string]V) func(yield func(string) bool) {
 			}
 		}
 	}
-}
-
-// facet lists the values.
-func (t *tally) facet(broken bool) understudy.SearchFacet {
-	f := understudy.SearchFacet{Name: t.name, Values: []understudy.SearchValue{}, More: t.more}
-	for value, n := range t.n {
-		f.Values = append(f.Values, understudy.SearchValue{Value: value, Count: understudy.Count{N: n, AtLeast: broken}, Term: term(t.name, value)})
-	}
-	sortValues(&f)
-	if len(f.Values) > maxListed {
-		f.Values, f.More = f.Values[:maxListed], true
-	}
-	return f
 }
 
 // sortValues puts the newest time first, of others the most frequent.
@@ -240,11 +186,7 @@ func (v *visit) countable() bool {
 	if !v.whole() {
 		return false
 	}
-	parts := []*cond{v.q.cond}
-	if v.q.cond.op == opAnd {
-		parts = v.q.cond.of
-	}
-	for _, p := range parts {
+	for _, p := range v.q.cond.parts() {
 		switch {
 		case p.words():
 			if slices.ContainsFunc(v.q.sights, func(s *sight) bool { return !s.all }) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/places"
 )
 
 // busyError: too many search at once. It is ErrUnavailable, without its words:
@@ -20,6 +21,7 @@ type busyError string
 // Why there is no place for a search or an export.
 const (
 	errBusy       busyError = "search: too many searches at once; try again in a moment"
+	errOwnBusy    busyError = "search: as many searches of yours are under way as you may have; try again when one of them has ended"
 	errExports    busyError = "search: too many exports at once; try again when one of them has ended"
 	errOwnExports busyError = "search: as many exports of yours are under way as you may have; try again when one of them has ended"
 )
@@ -32,24 +34,24 @@ func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 
 // Find answers a search as the caller may see it. Errors: ErrInvalid (a
 // *understudy.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when
-// too many search at once, what the store says (ErrIndexing, ErrClosed); a search
+// too many search at once, all together or of one caller, what the store says (ErrIndexing, ErrClosed); a search
 // that takes too long is no error but Partial.
 func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
-	select {
-	case s.running <- struct{}{}:
-		defer func() { <-s.running }()
-	default:
+	leave, err := s.running.Take(c.Name)
+	switch {
+	case errors.Is(err, places.ErrEach):
+		return nil, errOwnBusy
+	case err != nil:
 		return nil, errBusy
 	}
+	defer leave()
 	v := &visit{s: s, c: c, ask: &a, began: s.o.Now()}
 	v.mark.Now = v.began.Unix()
 	if a.Cursor != "" {
-		var err error
 		if v.mark, err = s.open(c, &a); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if v.q, err = s.read(c, &a, time.Unix(v.mark.Now, 0)); err != nil {
 		return nil, err
 	}
@@ -66,8 +68,16 @@ func (v *visit) find(ctx context.Context) (*understudy.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
 	v.out = understudy.SearchResult{Query: v.q.tree.String(), Hits: []understudy.SearchHit{}, Notes: []string{}}
+	if v.ask.CountOnly {
+		if err := v.count(ctx); err != nil {
+			return nil, err
+		}
+		return &v.out, nil
+	}
 	if err := v.exact(limited); err != nil {
-		return nil, v.failed(ctx, err)
+		if err = v.failed(ctx, err); err != nil {
+			return nil, err
+		}
 	}
 	look := v.run
 	if v.order.window {
@@ -98,6 +108,9 @@ func (v *visit) failed(ctx context.Context, err error) error {
 // part says that not everything was looked through. How much it was counts what
 // may be hidden, and is told to those alone who see everything.
 func (v *visit) part(looked int, why string) error {
+	if v.out.Partial {
+		return nil // it was said
+	}
 	v.out.Partial = true
 	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
 	if looked > 0 && v.whole() {
@@ -112,7 +125,7 @@ func (v *visit) part(looked int, why string) error {
 
 // whole says whether nothing is hidden from the caller where it looks.
 func (v *visit) whole() bool {
-	return !slices.ContainsFunc(v.q.sights, func(s *sight) bool { return !s.whole && !s.all || s.only != nil })
+	return !slices.ContainsFunc(v.q.sights, func(s *sight) bool { return !s.whole && !s.all || s.rule != nil })
 }
 
 // hit is a record as the caller sees it.

@@ -84,6 +84,7 @@ type rig struct {
 	gate  *access.Gate
 	s     *Searcher
 	o     Options
+	later time.Duration // when put saves
 }
 
 // full is what both stores are.
@@ -91,6 +92,7 @@ type full interface {
 	Store
 	Notes
 	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
+	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
 }
 
 var roles = access.Roles{
@@ -98,6 +100,7 @@ var roles = access.Roles{
 	"billing": {"twilio": {"calls": "see", "messages": "see", "phone": "last4", "messages.body": "hide", "calls.caller_name": "hide", "calls.status": "hide"}},
 	"texts":   {"twilio": {"messages.body": "see", "messages.status": "see", "messages.date_sent": "see", "messages.date_created": "see"}},
 	"failed":  {"twilio": {"*": "see"}},
+	"partial": {"twilio": {"*": "see", "messages.status": "hide", "messages.to": "hide", "calls.to": "hide"}},
 	"open":    {"twilio": {"*": "see"}},
 }
 
@@ -148,6 +151,7 @@ func (r *rig) with(change func(o *Options)) *Searcher {
 	if err != nil {
 		r.Fatal(err)
 	}
+	r.Cleanup(func() { _ = s.Close() })
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/sample"
 )
 
 // markers are records of calls and messages with a marker in every field.
@@ -71,16 +72,19 @@ func TestMarkers(t *testing.T) {
 				}
 				r.put(map[string]string{"calls": "Calls", "messages": "Messages"}[kind], bodies...)
 			}
-			asked := 0
+			asked, run := 0, sample.OneIn(t, 8)
 			for role := range roles {
 				for kind, texts := range planted {
 					for text, field := range texts {
+						if !run() {
+							continue
+						}
 						hidden := r.gate.Level(as(role), "twilio", kind, field) != access.See
 						asked += r.marked(role, kind, field, text, hidden, without)
 					}
 				}
 			}
-			if asked < 1000 {
+			if asked < 1000/8 {
 				t.Errorf("only %d searches", asked)
 			}
 		})

@@ -95,6 +95,7 @@ func (b *binder) stretch(n *node) (spans []span, ok bool) {
 			b.fail(wrong(b.text, v.at, v.end, "%s is no time; %s", clip(v.text), momentHelp))
 			return nil, false
 		}
+		b.relative = b.relative || !steady(v.text)
 	}
 	switch n.rel {
 	case relLess:
@@ -133,6 +134,7 @@ func steady(text string) bool { return text != "" && digit(text[0]) }
 
 // ages is stretch for age, which counts backwards from now.
 func (b *binder) ages(n *node) (spans []span, ok bool) {
+	b.relative = true
 	at := make([]int64, len(n.values))
 	for i, v := range n.values {
 		if n.rel == relRange && v.text == "" {

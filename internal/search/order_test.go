@@ -112,7 +112,7 @@ func (r *rig) put(list string, bodies ...string) {
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"` + target.List.Key + `":[`)
-	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.List.Shape, List: true, Status: 200, ContentType: "application/json", At: epoch}
+	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.List.Shape, List: true, Status: 200, ContentType: "application/json", At: epoch.Add(r.later)}
 	for i := len(bodies) - 1; i >= 0; i-- {
 		if b.Len() > len(target.List.Key)+6 {
 			b.WriteByte(',')

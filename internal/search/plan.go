@@ -4,6 +4,7 @@
 package search
 
 import (
+	"maps"
 	"slices"
 
 	"understudy"
@@ -20,29 +21,83 @@ type question struct {
 }
 
 // plan is what the store is asked for a query: the questions' records together.
+//
+// What a caller does not see must not say how much is read. Of a class of texts
+// of which only some fields are seen no index of words is asked. A rule on records
+// is asked for with the query; where a store cannot be asked for the rule, it is
+// not asked for the query either, which is tested on what is read.
 func (q *query) plan() []question {
 	bySource := map[string][]*sight{}
-	var sources []string
 	for _, s := range q.sights {
-		if bySource[s.source] == nil {
-			sources = append(sources, s.source)
-		}
 		bySource[s.source] = append(bySource[s.source], s)
 	}
-	slices.Sort(sources)
 	var all []question
-	for _, source := range sources {
+	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		for _, c := range q.cond.branches() {
-			var about []*sight
-			for _, s := range bySource[source] {
-				if c.possible(s) {
-					about = append(about, s)
-				}
-			}
-			if len(about) > 0 {
-				all = append(all, c.ask(source, about))
+			about := slices.DeleteFunc(slices.Clone(bySource[source]), func(s *sight) bool { return !c.possible(s) })
+			for _, some := range c.alike(about) {
+				all = append(all, c.questions(source, some)...)
 			}
 		}
+	}
+	return all
+}
+
+// alike divides kinds into those that can be asked about in one question.
+func (c *cond) alike(about []*sight) (all [][]*sight) {
+	var shared, part []*sight
+	for _, s := range about {
+		switch {
+		case s.rule != nil || c.named(): // ids are asked for kind by kind
+			all = append(all, []*sight{s})
+		case s.part:
+			part = append(part, s)
+		default:
+			shared = append(shared, s)
+		}
+	}
+	if len(part) > 0 {
+		all = append(all, part)
+	}
+	for len(shared) > 0 { // no class that is hidden of one kind is looked in for another
+		var same []*sight
+		shared = slices.DeleteFunc(shared, func(s *sight) bool {
+			if slices.ContainsFunc(same, func(o *sight) bool { return meet(s.classes, o.hidden) || meet(s.hidden, o.classes) }) {
+				return false
+			}
+			same = append(same, s)
+			return true
+		})
+		all = append(all, same)
+	}
+	return all
+}
+
+// meet says whether two lists share a value.
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// questions are what a store is asked about kinds that are alike.
+func (c *cond) questions(source string, about []*sight) []question {
+	rule := about[0].rule
+	switch {
+	case rule == nil:
+		return []question{c.ask(source, about)}
+	case !rule.Whole && !c.named():
+		c = &cond{op: opAnd}
+	}
+	q := c.ask(source, about)
+	q.Terms = append(q.Terms, rule.Terms...)
+	q.From = max(q.From, rule.From)
+	if len(rule.Numbers) == 0 {
+		return []question{q}
+	}
+	var all []question
+	for _, n := range rule.Numbers {
+		one := q
+		one.Terms = append(q.Terms[:len(q.Terms):len(q.Terms)], understudy.Term{Number: n})
+		all = append(all, one)
 	}
 	return all
 }
@@ -50,10 +105,7 @@ func (q *query) plan() []question {
 // branches divides a condition at one OR, so that each part can be asked by
 // terms and words of its own.
 func (c *cond) branches() []*cond {
-	parts := []*cond{c}
-	if c.op == opAnd {
-		parts = c.of
-	}
+	parts := c.parts()
 	for i, p := range parts {
 		if p.op != opOr || len(p.of) > maxBranches || p.words() {
 			continue
@@ -89,6 +141,19 @@ func (c *cond) words() bool {
 	return c.leaf.test == nil
 }
 
+// parts are the conditions all of which must hold.
+func (c *cond) parts() []*cond {
+	if c.op == opAnd {
+		return c.of
+	}
+	return []*cond{c}
+}
+
+// named says whether a condition is on records of known ids.
+func (c *cond) named() bool {
+	return slices.ContainsFunc(c.parts(), func(p *cond) bool { return p.leaf != nil && len(p.leaf.ids) > 0 })
+}
+
 // ask makes the question for some kinds of a source.
 func (c *cond) ask(source string, about []*sight) question {
 	q := question{Seek: understudy.Seek{Source: source}, sights: map[string]*sight{}}
@@ -97,12 +162,8 @@ func (c *cond) ask(source string, about []*sight) question {
 		q.sights[s.kind.Name] = s
 	}
 	slices.Sort(q.Kinds)
-	parts := []*cond{c}
-	if c.op == opAnd {
-		parts = c.of
-	}
 	var texts []*understudy.Text
-	for _, p := range parts {
+	for _, p := range c.parts() {
 		if t := p.text(about); t != nil {
 			texts = append(texts, t)
 		}
@@ -111,6 +172,9 @@ func (c *cond) ask(source string, about []*sight) question {
 		}
 		if t := p.leaf.asked(about); t != nil {
 			q.Terms = append(q.Terms, *t)
+		}
+		if len(p.leaf.ids) > 0 && len(q.IDs) == 0 {
+			q.IDs = p.leaf.ids
 		}
 	}
 	q.Text = joined(understudy.TextAnd, texts)
@@ -161,7 +225,7 @@ func (c *cond) text(about []*sight) *understudy.Text {
 		}
 		return joined(understudy.TextOr, of)
 	}
-	if c.leaf.words.Empty() {
+	if c.leaf.words.Empty() || slices.ContainsFunc(about, func(s *sight) bool { return !c.leaf.indexed(s) }) {
 		return nil
 	}
 	t := textOf(c.leaf.words, c.leaf.node)
@@ -178,12 +242,22 @@ func (c *cond) text(about []*sight) *understudy.Text {
 			t.Field, t.In = "", classesOf(about)
 			return t
 		}
-		t.Field = field // of a class of its own, that of the field alone
-		if class := s.fields[field]; !slices.Contains(t.In, class) {
+		t.Field = field // of a class of its own, that of the field alone; all sees what has no name in it, too
+		if class := s.fields[field]; !s.all && !slices.Contains(t.In, class) {
 			t.In = append(t.In, class)
 		}
 	}
 	return t
+}
+
+// indexed says whether the index of words tells nothing of a kind but what is
+// seen: every field of the classes that are looked in is.
+func (l *leaf) indexed(s *sight) bool {
+	if l.in == nil {
+		return s.all || !s.part
+	}
+	field := l.in[s]
+	return s.all || field == "" || slices.Contains(s.classes, s.fields[field])
 }
 
 // textOf is a pattern as a store is asked for it.
@@ -211,7 +285,7 @@ func joined(op understudy.TextOp, of []*understudy.Text) *understudy.Text {
 	return &understudy.Text{Op: op, Of: of}
 }
 
-// classesOf are the classes of which something is seen in one of some kinds.
+// classesOf are the classes of which everything is seen in one of some kinds.
 func classesOf(about []*sight) []string {
 	var all []string
 	for _, s := range about {

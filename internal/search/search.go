@@ -21,6 +21,12 @@ type Store interface {
 	Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error
 	// Count counts them, most at most and not beyond a time.
 	Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (understudy.Count, error)
+	// Edition says which records there are: while its numbers are the same, what
+	// was made of a source's records is still right. change is the number of the
+	// last change; silent is another one after records came or went without any.
+	Edition(ctx context.Context, source string) (change, silent int64, err error)
+	// Changes are a source's changes above a number, in order, limit at most.
+	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
 // Notes keeps small values under names. store.DB does.
@@ -37,7 +43,7 @@ type Limits struct {
 	Window    int           // of the newest matches that are put in order by rank or a field, default 10000
 	Count     time.Duration // of one count, default 50ms; then it is "at least"
 	Facets    time.Duration // of all counts of an answer, default 300ms
-	AtOnce    int           // searches at once, default 32
+	AtOnce    int           // searches at once, default 32; of one caller half of them
 	Silence   time.Duration // an export that comes no further for so long ends, default 30s
 	Saved     int           // saved searches, default 1000
 	SavedEach int           // of one owner, default 100
@@ -88,11 +94,13 @@ type Options struct {
 type Searcher struct {
 	o       Options
 	texts   map[*understudy.Kind]textRule
-	running chan struct{}
-	saving  chan struct{} // one saved search changes at a time
+	running *places.Places // by the caller's name
+	saving  chan struct{}  // one saved search changes at a time
+	counts  *counts
 }
 
-// New makes a Searcher; it begins nothing.
+// New makes a Searcher; it begins nothing. Close ends what its searches leave
+// running.
 func New(o Options) (*Searcher, error) {
 	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != seal.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
@@ -111,8 +119,8 @@ func New(o Options) (*Searcher, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
-		o: o, texts: map[*understudy.Kind]textRule{}, running: make(chan struct{}, o.Limits.AtOnce),
-		saving: make(chan struct{}, 1),
+		o: o, texts: map[*understudy.Kind]textRule{}, running: places.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
+		saving: make(chan struct{}, 1), counts: newCounts(),
 	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
@@ -120,6 +128,12 @@ func New(o Options) (*Searcher, error) {
 		}
 	}
 	return s, nil
+}
+
+// Close ends the counting that outlived its search, and waits for it.
+func (s *Searcher) Close() error {
+	s.counts.close()
+	return nil
 }
 
 // kinds are all kinds with records of their own, of the sources a caller may
@@ -157,7 +171,7 @@ func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([
 		}
 		seen[k.Name] = true
 		if len(kinds) == 0 || slices.Contains(kinds, k.Name) {
-			all = append(all, newSight(s.o.Gate, c, src.Name, k, s.texts[k]))
+			all = append(all, newSight(s.o.Gate, c, src, k, s.texts[k]))
 		}
 	}
 	for _, name := range kinds {
@@ -249,6 +263,9 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*unders
 	test := func(r *understudy.Record) bool {
 		var c candidate
 		return in.see(&c, r) && q.cond.holds(&c)
+	}
+	if r := in.rule; r != nil && (!r.Whole || len(r.Numbers) > 0) {
+		return nil, test, nil // what may not be found must not say how much is read
 	}
 	return q.cond.text(q.sights), test, nil
 }

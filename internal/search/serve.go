@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 	"understudy/kit/frame"
 )
 
@@ -216,6 +217,7 @@ func weight(params string) float64 {
 // who is the caller: a person, or who bears the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
 	if frame.Local(r) && frame.Bears(r, h.Token) {
+		accesslog.Of(r.Context()).Caller = Bearer
 		return understudy.Caller{Name: Bearer, Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 	}
 	c, err := h.Callers.Person(r)

@@ -4,6 +4,7 @@ package search
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,26 +22,39 @@ type Gate interface {
 	Fully(c understudy.Caller, source, kind, field string) bool
 	// View is a record's body as a caller sees it.
 	View(c understudy.Caller, r *understudy.Record) ([]byte, error)
-	// Only says which records of a kind a caller may find; nil: all.
-	Only(c understudy.Caller, source, kind string) func(*understudy.Record) bool
+	// Rule says which records of a kind a caller may find; nil: all.
+	Rule(c understudy.Caller, source, kind string) *understudy.RowRule
 }
 
 // sight is what a caller sees of a kind. What is not fully seen is not there.
 type sight struct {
 	source  string
+	spec    *understudy.Spec
 	kind    *understudy.Kind
 	all     bool              // what the spec does not name is seen, too
 	fields  map[string]string // the fields fully seen, each with its class
 	whole   bool              // every field is
-	classes []string          // of the fields that are; sorted
-	only    func(*understudy.Record) bool
+	classes []string          // those of texts of which every field is; sorted
+	hidden  []string          // those of which none is; sorted
+	part    bool              // there are others
+	phones  []string          // the fields of class phone that are fully seen, but for what is derived from one
+	unseen  bool              // there are others
+	rule    *understudy.RowRule
 	texts   textRule
 	counted []string // the fields whose values are counted: choices, codes, what is true or false
 }
 
-func newSight(g Gate, c understudy.Caller, source string, k *understudy.Kind, texts textRule) *sight {
-	s := &sight{source: source, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, only: g.Only(c, source, k.Name)}
+func newSight(g Gate, c understudy.Caller, src *understudy.Source, k *understudy.Kind, texts textRule) *sight {
+	source := src.Name
+	s := &sight{source: source, spec: src.Spec, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, rule: g.Rule(c, source, k.Name)}
 	for _, f := range k.Fields {
+		if source := k.Field(f.From); f.Class == understudy.ClassPhone && (source == nil || source.Class != f.Class) {
+			if g.Fully(c, src.Name, k.Name, f.Name) {
+				s.phones = append(s.phones, f.Name)
+			} else {
+				s.unseen = true
+			}
+		}
 		switch {
 		case f.Type == understudy.TypeMedia:
 		case g.Fully(c, source, k.Name, f.Name):
@@ -49,15 +63,37 @@ func newSight(g Gate, c understudy.Caller, source string, k *understudy.Kind, te
 			case understudy.TypeSelect, understudy.TypeBool, understudy.TypeCode:
 				s.counted = append(s.counted, f.Name)
 			}
-			if !slices.Contains(s.classes, f.Class) {
-				s.classes = append(s.classes, f.Class)
-			}
 		case f.Class != understudy.ClassSecret:
 			s.whole = false
 		}
 	}
-	slices.Sort(s.classes)
+	s.divide()
 	return s
+}
+
+// divide puts each class of texts among those of which every field is seen, those
+// of which none is, and others.
+func (s *sight) divide() {
+	fields, seen := map[string]int{}, map[string]int{}
+	for _, f := range s.kind.Fields {
+		if s.texts[f.Name] == noText {
+			continue
+		}
+		fields[f.Class]++
+		if _, ok := s.fields[f.Name]; ok {
+			seen[f.Class]++
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(fields)) {
+		switch seen[class] {
+		case fields[class]:
+			s.classes = append(s.classes, class)
+		case 0:
+			s.hidden = append(s.hidden, class)
+		default:
+			s.part = true
+		}
+	}
 }
 
 // sees says whether a field is fully seen.
@@ -109,7 +145,7 @@ type candidate struct {
 // row rule keeps it from the caller.
 func (s *sight) see(c *candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Document(r.Body)
-	if err != nil || doc.Kind != jsonspan.Object || s.only != nil && !s.only(r) {
+	if err != nil || doc.Kind != jsonspan.Object || s.rule != nil && !s.rule.Finds(r) {
 		return false
 	}
 	*c = candidate{Record: r, sight: s, doc: doc, held: c.held[:0]}

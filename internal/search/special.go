@@ -3,6 +3,7 @@
 package search
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,62 +86,69 @@ func (b *binder) presence(n *node, scope []*sight) *leaf {
 	return l
 }
 
-// number binds number: a phone number in any field of class phone.
-func (b *binder) number(n *node, scope []*sight) *leaf {
+// number binds number: a phone number in any field of class phone. A kind of
+// which some numbers are hidden is asked for each of the others by its field.
+func (b *binder) number(n *node, scope []*sight) *cond {
 	if n.rel != relIs && n.rel != relSame {
-		b.fail(wrong(b.text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
-		return nil
+		return b.fail(wrong(b.text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
 	}
 	for _, v := range n.values {
 		if v.prefix {
-			b.fail(wrong(b.text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
-			return nil
+			return b.fail(wrong(b.text, v.at, v.end, "number: takes whole numbers; write the beginning of one by itself, +1415*, or behind a field, from:+1415*"))
 		}
 		if !isNumber(v.text) {
-			b.fail(wrong(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
-			return nil
+			return b.fail(wrong(b.text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus", clip(v.text)))
 		}
 	}
-	l := &leaf{node: n, in: map[*sight]string{}}
-	phones := map[*sight][]string{}
+	fields := map[string]*leaf{}
 	kinds := false
 	for _, s := range scope {
-		for _, f := range s.kind.Fields {
-			if f.Class != understudy.ClassPhone {
-				continue
+		kinds = kinds || s.phones != nil || s.unseen
+		for _, name := range s.phones {
+			by := name
+			if !s.unseen {
+				by = ""
 			}
-			kinds = true
-			if _, ok := s.fields[f.Name]; ok {
-				phones[s] = append(phones[s], f.Name)
-				l.in[s] = f.Name
+			if fields[by] == nil {
+				fields[by] = dialled(n, !s.unseen)
 			}
+			fields[by].in[s] = name
 		}
+	}
+	c := &cond{op: opOr}
+	for _, by := range slices.Sorted(maps.Keys(fields)) {
+		c.of = append(c.of, &cond{op: opField, leaf: fields[by]})
 	}
 	switch {
-	case kinds && len(phones) == 0:
-		b.fail(refused(b.text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out"))
-		return nil
-	case !kinds:
-		b.fail(wrong(b.text, n.at, n.end, "what is looked in has no phone numbers"))
-		return nil
+	case len(c.of) == 1:
+		return c.of[0]
+	case len(c.of) > 0:
+		return c
+	case kinds:
+		return b.fail(refused(b.text, n.at, n.end, "your role fully sees no phone number of what is looked in; take it out"))
 	}
-	values := n.values
-	l.test = func(c *candidate, _ string) bool {
-		for _, field := range phones[c.sight] {
-			if text, ok := c.value(field); ok && slices.ContainsFunc(values, func(v value) bool { return sameNumber(text, v.text) }) {
-				return true
-			}
+	return b.fail(wrong(b.text, n.at, n.end, "what is looked in has no phone numbers"))
+}
+
+// dialled wants a number in a field, or in every field of class phone.
+func dialled(n *node, every bool) *leaf {
+	is := func(c *candidate, field string) bool {
+		text, ok := c.value(field)
+		return ok && slices.ContainsFunc(n.values, func(v value) bool { return sameNumber(text, v.text) })
+	}
+	l := &leaf{node: n, in: map[*sight]string{}, every: every, test: is}
+	if every {
+		l.test = func(c *candidate, _ string) bool {
+			return slices.ContainsFunc(c.sight.phones, func(field string) bool { return is(c, field) })
 		}
-		return false
 	}
-	if len(values) == 1 {
-		l.term, l.every = &understudy.Term{Number: values[0].text}, true
+	if len(n.values) == 1 {
+		l.term = &understudy.Term{Number: n.values[0].text}
 	}
 	return l
 }
 
-// id binds id: the id of a record, of any kind. Kinds whose ids begin with
-// fields of different names are asked for one by one.
+// id binds id: the id of a record, of any kind.
 func (b *binder) id(n *node) *cond {
 	if n.rel != relIs && n.rel != relSame {
 		return b.fail(wrong(b.text, n.at, n.end, "an id has no order; write id:VALUE"))
@@ -149,33 +157,19 @@ func (b *binder) id(n *node) *cond {
 	test := func(c *candidate, _ string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return !v.prefix && c.ID == v.text || v.prefix && strings.HasPrefix(c.ID, v.text) })
 	}
-	term := exactly(values)
-	if term != nil { // of an id of several parts the first is in the field
-		for i, id := range term.Any {
-			first, _, _ := strings.Cut(id, understudy.IDSeparator)
-			term.Any[i] = first
-		}
+	l := &leaf{node: n, in: map[*sight]string{}, test: test}
+	if term := exactly(values); term != nil {
+		l.ids = term.Any
 	}
-	all := &cond{op: opOr}
-	byName := map[string]*leaf{}
 	for _, s := range b.sights {
-		if !s.seesID() {
-			continue
+		if s.seesID() {
+			l.in[s] = s.kind.ID[0]
 		}
-		name := s.kind.ID[0]
-		if byName[name] == nil {
-			byName[name] = &leaf{node: n, in: map[*sight]string{}, test: test, term: term}
-			all.of = append(all.of, &cond{op: opField, leaf: byName[name]})
-		}
-		byName[name].in[s] = name
 	}
-	switch len(all.of) {
-	case 0:
+	if len(l.in) == 0 {
 		return b.fail(refused(b.text, n.at, n.end, "your role sees no ids; take it out"))
-	case 1:
-		return all.of[0]
 	}
-	return all
+	return &cond{op: opField, leaf: l}
 }
 
 // seesID says whether all fields an id is made of are fully seen.

@@ -37,8 +37,8 @@ func (c *candidate) text() []words.Field {
 	return c.held
 }
 
-// gather adds the texts in the value to come; class is that of what the spec
-// does not name in it.
+// gather adds the texts in the value to come; class is its own. What the spec
+// does not name in it has none.
 func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 	switch cur.Kind() {
 	case jsonspan.Object:
@@ -56,7 +56,7 @@ func (c *candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 			case named:
 				c.gather(cur, inner, of)
 			default:
-				c.gather(cur, inner, class)
+				c.gather(cur, inner, "")
 			}
 		}
 	case jsonspan.Array:

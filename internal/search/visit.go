@@ -197,20 +197,13 @@ func (v *visit) exact(ctx context.Context) error {
 		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
 			continue
 		}
-		seek := understudy.Seek{Source: s.source, Kinds: []string{s.kind.Name}}
-		for i, name := range s.kind.ID {
-			if parts[i] == "" {
-				return nil
-			}
-			seek.Terms = append(seek.Terms, understudy.Term{Field: name, Any: parts[i : i+1]})
-		}
+		seek := understudy.Seek{Source: s.source, Kinds: []string{s.kind.Name}, IDs: []string{v.q.id}}
 		err := v.s.o.Store.Seek(ctx, seek, func(f understudy.Found) bool {
 			var c candidate
-			if f.ID != v.q.id || !s.see(&c, f.Record) {
-				return true
+			if s.see(&c, f.Record) {
+				v.meant = &c
 			}
-			v.meant = &c
-			return false
+			return v.meant == nil
 		})
 		if err != nil {
 			return err
@@ -223,7 +216,8 @@ func (v *visit) exact(ctx context.Context) error {
 		return nil
 	}
 	v.out.Meant = understudy.SearchMeant{Source: v.meant.Source, Kind: v.meant.Kind, ID: v.meant.ID}
-	if v.ask.Cursor == "" {
+	if !v.mark.Met {
+		v.mark.Met = true
 		v.add(v.meant)
 		if len(v.out.Hits) > 0 {
 			v.out.Hits[0].Exact = true

@@ -217,7 +217,7 @@ func wanted(t *testing.T, key, value string, all []record) (asked string, want [
 // TestListsOfARecord tries the lists that belong to one record: each filter
 // finds what it should in the lists of all of them, and tells some apart.
 func TestListsOfARecord(t *testing.T) {
-	r := start(t, Options{Records: 400, Quirks: []string{participantsKept}})
+	r := start(t, Options{Records: 200, Quirks: []string{participantsKept}})
 	for _, one := range routes {
 		if one.parent == nil || one.instance {
 			continue

@@ -123,15 +123,17 @@ const (
 
 // segments is how many parts a text is sent in: 160 septets in one part or 153
 // in each of several, and 70 or 67 UTF-16 units when it does not fit GSM 03.38.
+// Neither a surrogate pair nor an escaped septet is cut.
 func segments(text string) int {
-	septets, units, fits := 0, 0, true
+	var septets, units []int
+	fits := true
 	for _, r := range text {
-		units += utf16.RuneLen(r)
+		units = append(units, utf16.RuneLen(r))
 		switch {
 		case strings.ContainsRune(gsm, r):
-			septets++
+			septets = append(septets, 1)
 		case strings.ContainsRune(gsmTwice, r):
-			septets += 2
+			septets = append(septets, 2)
 		default:
 			fits = false
 		}
@@ -142,9 +144,17 @@ func segments(text string) int {
 	return parts(units, 70, 67)
 }
 
-func parts(size, one, each int) int {
-	if size <= one {
+func parts(sizes []int, one, each int) int {
+	n, at, whole := 1, 0, 0
+	for _, size := range sizes {
+		whole += size
+		if at+size > each {
+			n, at = n+1, 0
+		}
+		at += size
+	}
+	if whole <= one {
 		return 1
 	}
-	return (size + each - 1) / each
+	return n
 }

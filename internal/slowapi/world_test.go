@@ -164,9 +164,9 @@ func TestSameWorldSameBytes(t *testing.T) {
 func TestInstancesAreRows(t *testing.T) {
 	r := start(t, Options{Records: 60})
 	for _, list := range []string{"/Calls", "/Messages", "/IncomingPhoneNumbers"} {
+		all := string(r.get(root + list + ".json"))
 		for _, sid := range sids(r.page(root + list + ".json").records) {
-			row := string(r.get(root + list + "/" + sid + ".json"))
-			if all := string(r.get(root + list + ".json")); !strings.Contains(all, row) {
+			if row := string(r.get(root + list + "/" + sid + ".json")); !strings.Contains(all, row) {
 				t.Fatalf("%s is not the row of its list", sid)
 			}
 		}

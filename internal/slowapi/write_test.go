@@ -116,7 +116,7 @@ func TestAdvanceMovesWhatIsNotFinal(t *testing.T) {
 // TestLateRecordsAreFoundByTime moves records long after their creation, where
 // windows of time do not look by themselves.
 func TestLateRecordsAreFoundByTime(t *testing.T) {
-	r := start(t, Options{Records: 3000})
+	r := start(t, Options{Records: 1000})
 	r.control("/-/advance", `{"calls":5,"seconds":60}`, 200)
 	for range 5 {
 		r.control("/-/advance", fmt.Sprintf(`{"seconds":%d}`, 5*86400), 200)

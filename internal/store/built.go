@@ -50,7 +50,7 @@ func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
 	var words, terms []*kindRow
 	u := db.built.load()
 	for _, k := range db.catalog.kinds {
-		otherWords, otherTerms := k.spec != nil && k.form != k.text.form(), k.print != fingerprint(k.terms)
+		otherWords, otherTerms := k.form != k.text.form(), k.print != fingerprint(k.terms)
 		if !otherWords && !otherTerms {
 			continue
 		}

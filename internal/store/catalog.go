@@ -18,6 +18,7 @@ type kindRow struct {
 	spec           *understudy.Kind // nil when the specs do not name it
 	text           textRule         // which fields are text
 	form           string           // of the words that are in the index
+	said           said             // of which classes it has any
 	terms          []termField
 	print          string // fingerprint of the terms that are in the index
 	name           string

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -31,7 +32,8 @@ type conn struct {
 	prepared map[prepared]driver.Stmt
 	args     []driver.NamedValue
 	row      []driver.Value
-	hurried  bool // the last wait for a lock was in vain
+	hurried  bool            // the last wait for a lock was in vain
+	limit    context.Context // of the work under way; nil: none
 }
 
 type prepared struct {
@@ -109,6 +111,9 @@ func (c *conn) ask(text string, each func(row []driver.Value) error) error {
 // driver would watch it from a goroutine per call, and each statement is short
 // or bounded by busy_timeout; contexts are checked between statements.
 func (c *conn) exec(st *statement, n int, args ...driver.Value) error {
+	if err := c.within(); err != nil {
+		return err
+	}
 	stmt, err := c.prepare(st, n)
 	if err != nil {
 		return err
@@ -121,6 +126,9 @@ func (c *conn) exec(st *statement, n int, args ...driver.Value) error {
 // query runs a statement with n tuples; each is called for every row with
 // values that are its own to keep, in a slice that is not.
 func (c *conn) query(st *statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
+	if err := c.within(); err != nil {
+		return err
+	}
 	stmt, err := c.prepare(st, n)
 	if err != nil {
 		return err
@@ -192,6 +200,28 @@ func (c *conn) prepare(st *statement, n int) (driver.Stmt, error) {
 	}
 	c.prepared[key] = stmt
 	return stmt, nil
+}
+
+// within is the error of the work's limit once that is over.
+func (c *conn) within() error {
+	if c.limit == nil {
+		return nil
+	}
+	return c.limit.Err()
+}
+
+// limited runs work, no statement of which begins after most: then it is a fault
+// with a reason, and the transaction around it is to be rolled back.
+func (c *conn) limited(ctx context.Context, most time.Duration, work func() error) error {
+	limit, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	c.limit = limit
+	err := work()
+	c.limit = nil
+	if err != nil && limit.Err() != nil && ctx.Err() == nil {
+		return &fault{reason: fmt.Sprintf("saving it took more than %v", most), saving: true, err: context.DeadlineExceeded}
+	}
+	return err
 }
 
 var (

@@ -283,6 +283,9 @@ func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err er
 			}
 		}
 		taken, err := blocks.erase(v, len(current) > 0)
+		if isMissing(err) {
+			err = wentMeanwhile(c, e, v, err)
+		}
 		if err != nil {
 			return gone, err
 		}
@@ -297,4 +300,15 @@ func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err er
 		return gone, err
 	}
 	return gone, c.exec(deleteRecord, 0, rows...)
+}
+
+// wentMeanwhile is nil when a version whose block is missing is not its record's
+// any more: a row of the same record in an earlier transaction took it out, or
+// somebody forgot the record, since the batch was read. Else err: it is damage.
+func wentMeanwhile(c *conn, e *erasing, version int64, err error) error {
+	_, all, rerr := versionsOf(c, e)
+	if rerr != nil || slices.Contains(all, version) {
+		return cmp.Or(rerr, err)
+	}
+	return nil
 }

@@ -163,6 +163,7 @@ func (m *marking) one(id string, record int64) error {
 		if m.cause == CauseAged {
 			m.counters.records--
 			m.counters.given.kind = true
+			m.db.changeSilently()
 		} else {
 			m.change(understudy.Went, id, record, version, "")
 		}

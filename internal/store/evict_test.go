@@ -23,7 +23,7 @@ func (c *clock) Now() time.Time { return storetest.Epoch.Add(time.Duration(c.n.L
 
 func limited(t *testing.T, path string, limit int64, now func() time.Time) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: path, Limit: limit, Now: now, Specs: specs(t)})
+	db, err := store.Open(t.Context(), store.Options{Path: path, Limit: limit, Now: now, Specs: specs(t), SaveTime: store.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestCloseEndsMakingRoom(t *testing.T) {
 
 // Times of reads outlive a restart, and cost no write of their own.
 func TestReadsAreKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "understudy.db")
+	path := storetest.File(t)
 	var c clock
 	db := limited(t, path, 0, c.Now)
 	pages := pagesOf(storetest.NewWorld(1, 300), 50, storetest.Epoch)

@@ -6,7 +6,12 @@ import (
 	"context"
 	"database/sql/driver"
 	"strconv"
+	"time"
 )
+
+// Patience is how long a save may take on a busy machine, in tests that are not
+// about that.
+const Patience = time.Minute
 
 // LimitPages lets the file grow to n pages, as a full disk would.
 func LimitPages(db *DB, n int) error {

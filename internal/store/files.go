@@ -36,6 +36,7 @@ type FilesOptions struct {
 	Limit int64  // bytes of all contents: 1 GiB
 	Most  int64  // bytes of one content: 64 MiB
 	Open  int    // contents read at once: 256
+	Later bool   // OpenFiles does not read the index; Load is called once, and does
 	// Erased reports whether a record may not be stored again, so that none of
 	// its contents is kept either; kind may be empty. nil: every record may.
 	Erased func(ctx context.Context, source, kind, id string) (bool, error)
@@ -70,8 +71,9 @@ type Files struct {
 	mu      sync.Mutex // guards what follows; never held while disk is waited for
 	byKey   map[fileKey]*file
 	refs    map[[32]byte]int // keys that share a content
-	recent  *list.List       // of *file, the last read first
-	bytes   int64            // of the contents, each counted once
+	loading loading
+	recent  *list.List // of *file, the last read first
+	bytes   int64      // of the contents, each counted once
 	putting map[*putting]struct{}
 	stats   FilesStats
 }
@@ -126,7 +128,8 @@ func (o *FilesOptions) defaults() {
 	}
 }
 
-// OpenFiles opens a folder, reads its index and removes what belongs to none.
+// OpenFiles opens a folder, reads its index and removes what belongs to none; with
+// Later, the last two are Load's.
 func OpenFiles(o FilesOptions) (*Files, error) {
 	o.defaults()
 	if o.Dir == "" {
@@ -136,12 +139,16 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 		o: o, slots: make(chan struct{}, o.Open), byKey: map[fileKey]*file{}, refs: map[[32]byte]int{},
 		recent: list.New(), putting: map[*putting]struct{}{},
 	}
-	if err := f.load(); err != nil {
+	f.loading.on, f.loading.done = true, make(chan struct{})
+	if err := f.folders(); err != nil {
 		return nil, fmt.Errorf("store: files: %w", err)
 	}
-	f.disk.Lock()
-	defer f.disk.Unlock()
-	f.makeRoom(0)
+	if o.Later {
+		return f, nil
+	}
+	if err := f.Load(context.Background()); err != nil {
+		return nil, err
+	}
 	return f, nil
 }
 
@@ -204,6 +211,9 @@ func (f *Files) get(key understudy.Key) (understudy.Content, io.ReadSeekCloser, 
 	k := keyOf(key)
 	for range 2 { // what was replaced between two looks is found at the second
 		sum, touch, ok := f.find(k)
+		if !ok {
+			sum, ok = f.unlisted(k)
+		}
 		if !ok {
 			break
 		}

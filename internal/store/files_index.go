@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,44 +85,6 @@ func (f *Files) writeIndex(k fileKey, c understudy.Content, lasting bool) error 
 		return settle(temp.Name(), f.indexPath(k))
 	}
 	return os.Rename(temp.Name(), f.indexPath(k))
-}
-
-// load reads the index, in the order things were last read, and sweeps.
-func (f *Files) load() error {
-	fresh := filepath.Join(f.o.Dir, "new")
-	if err := os.RemoveAll(fresh); err != nil {
-		return err
-	}
-	for _, dir := range []string{fresh, filepath.Join(f.o.Dir, "content"), filepath.Join(f.o.Dir, "index")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	var all []*file
-	err := eachFile(filepath.Join(f.o.Dir, "index"), func(path string, info fs.FileInfo) error {
-		x, err := f.loadOne(path)
-		if err != nil {
-			f.o.Logger.Warn("store: an index entry of a content is of no use and is removed", "error", err)
-			return os.Remove(path)
-		}
-		x.touched = info.ModTime()
-		all = append(all, x)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(all, func(a, b *file) int { return a.touched.Compare(b.touched) })
-	for _, x := range all {
-		f.link(x)
-	}
-	return eachFile(filepath.Join(f.o.Dir, "content"), func(path string, _ fs.FileInfo) error {
-		var sum [32]byte
-		if n, err := hex.Decode(sum[:], []byte(filepath.Base(path)[:min(64, len(filepath.Base(path)))])); err == nil && n == len(sum) && f.refs[sum] > 0 {
-			return nil
-		}
-		return os.Remove(path)
-	})
 }
 
 // loadOne reads an index file and looks whether its content is there, whole.

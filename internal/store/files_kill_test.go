@@ -57,7 +57,7 @@ func TestKilledFilesChild(t *testing.T) {
 }
 
 func TestFilesKillNine(t *testing.T) {
-	kills := 15
+	kills := 4
 	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
 		kills = n
 	}

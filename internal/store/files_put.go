@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -214,7 +213,7 @@ func (f *Files) makeRoom(size int64) {
 	for {
 		f.mu.Lock()
 		last := f.recent.Back()
-		if f.bytes+size <= f.o.Limit || last == nil {
+		if f.bytes+size <= f.o.Limit || last == nil || f.loading.on {
 			f.mu.Unlock()
 			return
 		}
@@ -241,6 +240,9 @@ func (f *Files) remove(x *file) error {
 
 // Left tries again to remove what Forget could not, and says why not.
 func (f *Files) Left() (err error) {
+	if err := f.await(); err != nil {
+		return err
+	}
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	var left []*file
@@ -259,7 +261,7 @@ func (f *Files) Left() (err error) {
 // removeUnused removes a content no key has.
 func (f *Files) removeUnused(sum [32]byte) error {
 	f.mu.Lock()
-	used := f.refs[sum] > 0
+	used := f.refs[sum] > 0 || f.loading.on // a key not read yet may have it: the sweep sees to it
 	f.mu.Unlock()
 	if used {
 		return nil
@@ -292,14 +294,18 @@ func (f *Files) drop(k fileKey) {
 // Forget removes what is held of a record and of whatever lies within it (a
 // message's images), and spoils what of it is on its way in. It says how many
 // contents went. Even when files cannot be removed, nothing of the record is
-// given out by this process any more; the error says that the next one might.
+// given out by this process any more; the error says that the next one might. Before
+// Load has come to them they are hidden at once and go at its end; Left waits.
 func (f *Files) Forget(source, kind, id string) (gone int, err error) {
-	record, within := tagOf(source, kind, id), tagOf(source, "", id)
-	about := func(x *file) bool { return x.record == record || slices.Contains(x.within, within) }
+	what := recordTags{tagOf(source, kind, id), tagOf(source, "", id)}
+	about := what.about
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	var all []*file
 	f.mu.Lock()
+	if f.loading.on {
+		f.loading.forgotten = append(f.loading.forgotten, what)
+	}
 	for p := range f.putting {
 		p.spoiled = p.spoiled || about(&p.file)
 	}
@@ -331,7 +337,11 @@ func (f *Files) Confirm(key understudy.Key, at time.Time) error {
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	k := keyOf(key)
-	if _, _, ok := f.find(k); !ok {
+	_, _, ok := f.find(k)
+	if !ok {
+		_, ok = f.unlisted(k)
+	}
+	if !ok {
 		return fmt.Errorf("store: confirm content %s: %w", key, understudy.ErrNotFound)
 	}
 	c, err := readIndex(f.indexPath(k))

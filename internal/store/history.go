@@ -123,8 +123,10 @@ func bytesOf(e *entry) []byte { return append(make([]byte, 0, len(e.body)), e.bo
 // RecordAt returns a record as it looked in one shape at a time: the version
 // that was then the newest, with Since when it began. Seen is, of one that was
 // replaced since, the same: that much is certain; Invalid is false. Its body
-// belongs to the caller. The zero time is now. ErrNotFound: it was not there
-// then, as far as was known, or that body is not held any more.
+// belongs to the caller. Of a version whose body is not held any more it is the
+// one after, with a Since that lies after at. The zero time is now. ErrNotFound: it
+// was not there then, as far as was known, or nothing is held from then until it
+// went.
 func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
 	if at.IsZero() {
 		return db.Record(ctx, source, kind, shape, id)
@@ -162,17 +164,20 @@ func (db *DB) recordAt(c *conn, blocks *opened, rec *understudy.Record, held, at
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(s stretch) bool { return s.since <= at })
-	if i < 0 || all[i].version == 0 {
-		return nil, understudy.ErrNotFound
-	}
-	one := &all[i]
-	e, err := blocks.entry(one.version)
-	if err == nil && e.hollow() || isMissing(err) {
-		err = understudy.ErrNotFound
-	}
-	if err != nil {
-		return nil, err
+	var one *stretch
+	var e *entry
+	for i := slices.IndexFunc(all, func(s stretch) bool { return s.since <= at }); e == nil; i-- {
+		if i < 0 || all[i].version == 0 {
+			return nil, understudy.ErrNotFound
+		}
+		one = &all[i]
+		e, err = blocks.entry(one.version)
+		if err == nil && e.hollow() || isMissing(err) {
+			e, err = nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	rec.Number, rec.Version, rec.ID = held/slots, one.version, e.id
 	rec.Body, rec.Final = bytesOf(e), e.final

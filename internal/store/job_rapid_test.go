@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -55,8 +54,9 @@ type model struct {
 var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * time.Second}, {Name: "narrow", Most: 2, Lease: 30 * time.Second}}
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
+	fewer(t, crowded)
 	t.Run("DB", func(t *testing.T) {
-		db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
+		db := openDB(t, storetest.File(t))
 		rapid.Check(t, func(rt *rapid.T) { interleave(rt, db) })
 	})
 	t.Run("Memory", func(t *testing.T) {

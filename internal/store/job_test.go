@@ -3,7 +3,6 @@
 package store_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"understudy/internal/store"
@@ -11,7 +10,7 @@ import (
 )
 
 func TestJobsInDB(t *testing.T) {
-	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
+	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs { return openDB(t, storetest.File(t)) })
 }
 
 func TestJobsInMemory(t *testing.T) {

@@ -27,6 +27,35 @@ func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error
 	return n, failed(false, err, "read the last change of %s", source)
 }
 
+// Edition says which records there are: change is the number of the source's last
+// change, silent is another number after records of any source came or went
+// without one (retention, a purge). What was made of records while both were the
+// same is still right. silent counts since the store was opened.
+func (db *DB) Edition(ctx context.Context, source string) (change, silent int64, err error) {
+	silent = db.silent.Load() // before: what is committed after it is told by the next call
+	change, err = db.LastChange(ctx, source)
+	return change, silent, err
+}
+
+// changeSilently is called in a transaction that makes a record come or go without
+// a change; db.write settles it.
+func (db *DB) changeSilently() {
+	if db.silent.Load()%2 == 0 {
+		db.silent.Add(1)
+	}
+}
+
+// Edition is as DB.Edition.
+func (m *Memory) Edition(ctx context.Context, source string) (change, silent int64, err error) {
+	if err := m.enter(ctx); err != nil {
+		return 0, 0, failed(false, err, "read the edition of %s", source)
+	}
+	silent = m.silent
+	m.mu.Unlock()
+	change, err = m.LastChange(ctx, source)
+	return change, silent, err
+}
+
 // LastChange is as DB.LastChange.
 func (m *Memory) LastChange(ctx context.Context, source string) (int64, error) {
 	if err := m.enter(ctx); err != nil {

@@ -105,10 +105,11 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 		if err != nil {
 			return err
 		}
-		p, err = db.assemble(row, sk, db.blocks(c))
+		blocks := db.blocks(c)
+		p, err = db.assemble(row, sk, blocks)
 		if err == nil {
 			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
-			p.Superseded, err = db.superseded(c, p, row)
+			err = db.supersede(c, p, row, blocks)
 		}
 		if err == nil {
 			db.reads.note(row, db.o.Now())
@@ -178,60 +179,11 @@ func (db *DB) assemble(row *pageRow, sk *skeleton, blocks *opened) (*understudy.
 		return nil, damaged("it does not come out as it was saved")
 	}
 	return &understudy.Page{Key: understudy.Key{URI: sk.uri}, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id, Status: row.status,
-		ContentType: sk.contentType, Body: body, Rows: rows, Next: understudy.Key{URI: sk.next}, At: time.Unix(0, row.at).UTC(),
-		Generation: row.generation, Version: row.version, Sum: row.sum}, nil
+		ContentType: sk.contentType, Charset: sk.charset, Body: body, Rows: rows, Next: understudy.Key{URI: sk.next},
+		At: time.Unix(0, row.at).UTC(), InitialAge: sk.initialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
 }
 
-var (
-	selectCurrent = &statement{head: "SELECT number, version, state FROM held WHERE number IN (", tuple: "?", tail: ")"}
-	selectPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
-)
-
-// superseded finds out whether a page may no longer be answered as fresh: its
-// kind was touched since it was fetched (lists), or a record in it has another
-// current version, is gone, or was touched.
-func (db *DB) superseded(c *conn, p *understudy.Page, row *pageRow) (bool, error) {
-	present := false
-	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := c.recordNumber(row.kind, appendID(nil, row.prefix, p.ID))
-		if err != nil {
-			return false, err
-		}
-		if record != 0 {
-			_, err = c.one(selectPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) > 0 })
-			if err != nil {
-				return false, err
-			}
-		}
-	}
-	if pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.kindGeneration, present) {
-		return true, nil
-	}
-	// Of a record that stands twice, the last row counts.
-	expected := make(map[int64]int64, len(p.Rows))
-	for i := range p.Rows {
-		expected[p.Rows[i].Record*slots+row.slot] = p.Rows[i].Version
-	}
-	args := make([]driver.Value, 0, len(expected))
-	for number := range expected {
-		args = append(args, number)
-	}
-	current := 0
-	for len(args) > 0 {
-		n := min(most, len(args))
-		err := c.query(selectCurrent, n, args[:n], func(r []driver.Value) error {
-			if expected[r[0].(int64)] == r[1].(int64) && r[2].(int64)&(stateInvalid|stateGone) == 0 {
-				current++
-			}
-			return nil
-		})
-		if err != nil {
-			return false, err
-		}
-		args = args[n:]
-	}
-	return current < len(expected), nil
-}
+var selectPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
 
 var selectRecordHeld = &statement{head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM name n JOIN held h ON h.number = n.record * 64 + ?
 	WHERE n.kind = ? AND n.id = ?`}

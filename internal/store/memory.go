@@ -28,6 +28,7 @@ type Memory struct {
 	kind    int64
 	version int64
 	stretch int64
+	silent  int64 // how often records came or went without a change
 	space   Space // File is kept by used
 	jobs    memoryJobs
 
@@ -130,13 +131,15 @@ func (m *Memory) Page(ctx context.Context, key understudy.Key) (*understudy.Page
 	}
 	held.read = max(held.read, m.o.Now().UnixNano())
 	p := held.page
-	p.Superseded = s.superseded(&p)
+	if err := s.supersede(&p, m.o.kindSpec(key.Source, p.Kind)); err != nil {
+		return nil, failed(false, err, "page %s", key)
+	}
 	return &p, nil
 }
 
-func (s *memorySource) superseded(p *understudy.Page) bool {
+func (s *memorySource) supersede(p *understudy.Page, spec *understudy.Kind) error {
 	if p.Kind == "" {
-		return false
+		return nil
 	}
 	k, present := s.kind(p.Kind), false
 	if rec := k.records[p.ID]; len(p.Rows) == 0 && rec != nil {
@@ -144,20 +147,16 @@ func (s *memorySource) superseded(p *understudy.Page) bool {
 			present = present || h.state&stateGone == 0
 		}
 	}
-	if pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, k.state.Generation, present) {
-		return true
+	if p.Superseded = pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, k.state.Generation, present); p.Superseded {
+		return nil
 	}
-	expected := map[string]int64{}
-	for _, r := range p.Rows {
-		expected[r.ID] = r.Version
-	}
-	for id, version := range expected {
-		h := k.records[id].held[p.Shape]
-		if h == nil || h.version != version || h.state&(stateInvalid|stateGone) != 0 {
-			return true
+	now := func(r *understudy.Row) current {
+		if h := k.records[r.ID].held[p.Shape]; h != nil {
+			return current{h.version, h.state}
 		}
+		return current{state: stateGone}
 	}
-	return false
+	return supersede(p, spec, now, func(r *understudy.Row) ([]byte, error) { return k.records[r.ID].held[p.Shape].body, nil })
 }
 
 // Record is as DB.Record.

@@ -81,6 +81,7 @@ func (m *Memory) take(l *memoryErasing) {
 		l.rec.taken(v)
 		if current {
 			h.body, h.hash, h.state = nil, 0, h.state|stateForgotten
+			m.silent++
 		}
 	}
 	if l.cause == CauseAsked || l.cause == CauseAged {

@@ -191,6 +191,7 @@ func (m *Memory) mark(source string, one found, cause Cause, at int64, erasure i
 		m.went(rec, at)
 		if cause == CauseAged {
 			s.kinds[one.kind].state.Records--
+			m.silent++
 		} else {
 			s.note(&understudy.Page{Key: understudy.Key{Source: source}, Kind: one.kind}, understudy.Went, one.id, rec.number, version, at, "")
 		}

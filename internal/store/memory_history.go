@@ -154,6 +154,9 @@ func (m *Memory) RecordAt(ctx context.Context, source, kind, shape, id string, a
 func (r *memoryRecord) at(rec *understudy.Record, at int64) (was memoryStretch, ok bool) {
 	all, of := r.stretches(rec.Shape)
 	i := slices.IndexFunc(all, func(s stretch) bool { return s.since <= at })
+	for i >= 0 && of[i].body == nil && all[i].version != 0 {
+		i--
+	}
 	if i < 0 || of[i].body == nil {
 		return was, false
 	}

@@ -186,6 +186,7 @@ func (m *Memory) ForgetRecord(ctx context.Context, source, kind, id string) (pag
 		}
 	}
 	if rec := s.kinds[kind].records[id]; rec != nil {
+		m.silent++
 		versions = len(rec.versions)
 		clear(rec.versions)
 		rec.past = nil

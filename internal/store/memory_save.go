@@ -31,7 +31,7 @@ func (m *Memory) save(p *understudy.Page) (understudy.Saved, error) {
 	if err := m.room(p); err != nil {
 		return understudy.Saved{}, err
 	}
-	if p.Kind != "" && p.Generation < s.kind(p.Kind).state.Generation {
+	if outdated(p, s.kind(p.Kind).state.Generation) {
 		return understudy.Saved{}, fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, p.Kind)
 	}
 	old := s.pages[p.Key.URI]
@@ -73,7 +73,7 @@ func (s *memorySource) put(page *understudy.Page, old *memoryPage, at int64) {
 	}
 	kept := &memoryPage{page: *page, at: at, read: at}
 	kept.page.At = time.Unix(0, at).UTC()
-	kept.page.Took, kept.page.Superseded = 0, false
+	kept.page.Took, kept.page.Superseded, kept.page.Changed = 0, false, ""
 	if nextOf(page) == "" {
 		kept.page.Next = understudy.Key{}
 	}
@@ -128,7 +128,7 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) error
 		r := &page.Rows[last[id]]
 		rec := s.kind(page.Kind).records[id]
 		p, body := rec.prior(page.Shape), slices.Clone(page.Body[r.Start:r.End])
-		v := judge(&p, bodyHash(body), at, r.Final)
+		v := judge(&p, bodyHash(body), at, r.Final, page.OfWrite())
 		if v.late {
 			m.lateSight(page, id, rec, &p, at)
 			continue
@@ -140,6 +140,9 @@ func (m *Memory) observe(s *memorySource, page *understudy.Page, at int64) error
 		if v.write {
 			if v.what == understudy.Changed && p.state&stateForgotten == 0 {
 				fields = fieldsBetween(rec.held[page.Shape].body, body)
+			}
+			if p.state&stateForgotten != 0 {
+				m.silent++
 			}
 			if p.version != r.Version || p.state&(stateGone|stateForgotten) != 0 {
 				m.begin(rec, memoryStretch{shape: page.Shape, version: r.Version, since: at, clock: r.Clock, parent: r.Parent, final: r.Final, body: body})
@@ -193,7 +196,7 @@ func (m *Memory) remove(s *memorySource, p *understudy.Page, at int64) *memoryRe
 			version = h.version
 		}
 	}
-	if version == 0 || overtaken(at, last) {
+	if version == 0 || p.Status != 204 && overtaken(at, last) {
 		return nil
 	}
 	m.went(rec, at)

@@ -170,7 +170,7 @@ func (s *memorySeek) found(one *memorySpot) (f understudy.Found, ok bool) {
 	if parent == "" && spec != nil {
 		parent = parentOf(spec.Parent, h.body)
 	}
-	if !fulfils(s.q, spec, parent, h.body) || s.text != nil && !s.text.says(one, spec, s.q.Shape) {
+	if !fulfils(s.q, spec, one.rec.id, parent, h.body) || s.text != nil && !s.text.says(one, spec, s.q.Shape) {
 		return f, false
 	}
 	return understudy.Found{Clock: last.clock, Place: one.place, Record: &understudy.Record{Source: one.source, Kind: one.kind, Shape: shape, ID: one.rec.id,

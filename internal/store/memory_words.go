@@ -46,8 +46,8 @@ func (t *memoryText) says(one *memorySpot, spec *understudy.Kind, shape string) 
 		if shape != "" && shape != name || h.state&(stateGone|stateForgotten) != 0 {
 			continue
 		}
-		row := t.cutting.row(textRuleOf(spec), h.body)
-		if t.holds.Match(row.fields()) {
+		row := t.cutting.row(0, textRuleOf(spec), h.body)
+		if t.holds.Match(row.fields(0)) {
 			return true
 		}
 	}

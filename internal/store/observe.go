@@ -168,7 +168,7 @@ func (s *saving) settle(sights []sighting) error {
 	for i := range sights {
 		g := &sights[i]
 		r := &s.rows[g.last]
-		v := judge(&g.prior, s.hashes[g.last], s.at, r.Final)
+		v := judge(&g.prior, s.hashes[g.last], s.at, r.Final, s.p.OfWrite())
 		number := g.number*slots + s.shape.slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
@@ -265,7 +265,7 @@ func (s *saving) remove() error {
 		present = append(present, priorOf(r))
 		return nil
 	})
-	if err != nil || len(present) == 0 || overtaken(s.at, last) {
+	if err != nil || len(present) == 0 || s.p.Status != 204 && overtaken(s.at, last) {
 		return err
 	}
 	if err := s.went(record, present); err != nil {

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -54,6 +55,7 @@ type DB struct {
 	training sync.WaitGroup // dictionaries being trained
 
 	widened  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
+	silent   atomic.Int64 // the same, of records that came or went without a change
 	spans    spans
 	built    built
 	cutting  cutting // of whoever has the writing connection
@@ -108,7 +110,7 @@ func makeFile(path string) error {
 		if !info.Mode().IsRegular() {
 			return errors.New("it is not a file")
 		}
-		return nil
+		return tighten(path)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -118,6 +120,28 @@ func makeFile(path string) error {
 		return plain(err)
 	}
 	return f.Close()
+}
+
+// tighten takes the rights of others from a database that is there and from the
+// files SQLite keeps beside it, which get the database's own mode. Where that is
+// not permitted it is an error.
+func tighten(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil // no such modes
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		if err == nil {
+			err = os.Chmod(name, info.Mode().Perm()&0o700)
+		}
+		if err != nil {
+			return fmt.Errorf("others may open %s, and its mode cannot be changed: %w", filepath.Base(name), err)
+		}
+	}
+	return nil
 }
 
 // plain is a file system error without the path, which the sentence around it
@@ -165,6 +189,9 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 	}
 	if err == nil {
 		err = db.checkIndexes(ctx, c)
+	}
+	if err == nil {
+		db.readSaid(c)
 	}
 	if err == nil {
 		err = db.readErased(c)

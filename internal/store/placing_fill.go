@@ -111,10 +111,15 @@ func (g *placedPage) group(rows []*placing, above, below *placing) error {
 		if above != nil {
 			most = above.at
 		}
-		if second != noSecond && (above != nil || !g.after) {
+		if second == noSecond {
+			return g.over(rows, below, most)
+		}
+		// No further than their second: what comes alone later goes above all it has.
+		_, last := secondBounds(second)
+		most = min(most, last+1)
+		if above != nil || !g.after {
 			// They are the newest of their second: newer, too, than what stood above
 			// what they are above and is gone.
-			_, last := secondBounds(second)
 			switch taken, err := g.below(last+1, below.at); {
 			case err != nil:
 				return err
@@ -198,6 +203,10 @@ func (g *placedPage) moved(to map[int64]int64) {
 	}
 }
 
+// fewOf is which part of the room up to the end of a second its newest takes at
+// most: 70,000 that come one by one find room without a move.
+const fewOf = 1 << 14
+
 // over places rows above one and below most: right above it or, where there is
 // no room, above others that stand there and are not in the page.
 func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
@@ -211,7 +220,11 @@ func (g *placedPage) over(rows []*placing, below *placing, most int64) error {
 		if taken != noPosition {
 			ceiling = taken
 		}
-		if step := (ceiling - floor) / (n + 1); step > 0 {
+		step := (ceiling - floor) / (n + 1)
+		if taken == noPosition && most != math.MaxInt64 {
+			step = min(step, max(1, (most-floor)/(4*n+fewOf))) // what comes later stands above
+		}
+		if step > 0 {
 			for i, r := range rows {
 				r.at = floor + (n-int64(i))*step
 			}

@@ -94,3 +94,44 @@ func TestManyRowsWithoutATime(t *testing.T) {
 	page.rows = append(page.rows, &placing{at: noPosition, second: 100})
 	placesFall(t, &memoryGround{of: map[int64]*memoryRecord{}}, page)
 }
+
+// countingGround counts the records that had to make room.
+type countingGround struct {
+	*memoryGround
+	moved int
+}
+
+func (g *countingGround) widen(position int64, n int, moved func(to map[int64]int64)) error {
+	return g.memoryGround.widen(position, n, func(to map[int64]int64) {
+		g.moved += len(to)
+		moved(to)
+	})
+}
+
+// Thousands of one second come one by one, alone and on top of what is known: the
+// newest stands above all, in its second, and no other makes room for it. A save
+// that moves a few thousand takes longer than a save may.
+func TestManyOfOneSecondComeAlone(t *testing.T) {
+	ground := &countingGround{memoryGround: &memoryGround{of: map[int64]*memoryRecord{}}}
+	newest := &memoryRecord{stands: noPosition}
+	_, last := secondBounds(100)
+	for n := range 20_000 {
+		page := &placedPage{ground: ground, rows: []*placing{{at: noPosition, second: 100}}}
+		if n%3 == 1 {
+			known := newest.placing()
+			known.second = 100
+			page.rows = append(page.rows, known)
+		}
+		if err := page.place(); err != nil {
+			t.Fatal(err)
+		}
+		if at := page.rows[0].at; at <= newest.stands || at > last {
+			t.Fatalf("record %d stands at %d, the one before it at %d, the second ends at %d", n, at, newest.stands, last)
+		}
+		if ground.moved > 0 {
+			t.Fatalf("%d had to make room for record %d", ground.moved, n)
+		}
+		newest = &memoryRecord{stands: noPosition}
+		ground.put(newest, page.rows[0].at)
+	}
+}

@@ -5,11 +5,11 @@
 
 package store_test
 
-const walked = 1_500
+const walked = 800
 
 // crowded is the share of random histories near a limit, and changed how many
 // calls change in the test of density.
 const (
-	crowded = 6
-	changed = 2_000
+	crowded = 25
+	changed = 1_000
 )

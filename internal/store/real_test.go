@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,7 +37,7 @@ func newWire(t *testing.T, records int) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{T: t, slow: httptest.NewServer(world), spec: specs(t)[storetest.Source], path: filepath.Join(t.TempDir(), "understudy.db"), pages: map[understudy.Key]*understudy.Page{}}
+	w := &wire{T: t, slow: httptest.NewServer(world), spec: specs(t)[storetest.Source], path: storetest.File(t), pages: map[understudy.Key]*understudy.Page{}}
 	t.Cleanup(func() {
 		w.slow.Close()
 		if err := world.Close(); err != nil {

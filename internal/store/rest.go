@@ -23,7 +23,7 @@ type resting struct {
 // rest plans that the version row i replaces rests on row i's, whose entry is
 // e, if that is worth it.
 func (s *saving) rest(g *sighting, i int, e *entry) error {
-	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.prior, s.hashes[i], s.at, e.final).late {
+	if !g.held || g.state&stateForgotten != 0 || g.last != i || judge(&g.prior, s.hashes[i], s.at, e.final, s.p.OfWrite()).late {
 		return nil
 	}
 	old, err := s.before(g.version)

@@ -52,13 +52,15 @@ type verdict struct {
 	state int64
 }
 
-// judge compares a sight of a record at a time with what is known of it.
-func judge(p *prior, hash, at int64, final bool) verdict {
+// judge compares a sight of a record at a time with what is known of it. What a
+// write's own answer shows is never late: a fetch that ended after it may have
+// read the record before it.
+func judge(p *prior, hash, at int64, final, ofWrite bool) verdict {
 	last := p.seen
 	if !p.present() && p.left > last {
 		last = p.left
 	}
-	if overtaken(at, last) {
+	if !ofWrite && overtaken(at, last) {
 		return verdict{late: true}
 	}
 	v := verdict{}
@@ -83,6 +85,12 @@ func overtaken(at, held int64) bool { return at < held && held-at <= int64(reord
 // removes reports whether a page says that a record is no more.
 func removes(p *understudy.Page) bool {
 	return p.Kind != "" && p.ID != "" && !p.List && (p.Status == 404 || p.Status == 410 || p.Status == 204)
+}
+
+// outdated reports whether a write to the kind came after the fetch of a page
+// began. What a write's own answer shows is no fetch.
+func outdated(p *understudy.Page, generation int64) bool {
+	return p.Kind != "" && !p.OfWrite() && p.Generation < generation
 }
 
 // keepsPage reports whether the page itself is kept, beside its records.
@@ -128,6 +136,14 @@ func check(p *understudy.Page) error {
 		end = r.End
 	}
 	return nil
+}
+
+// keyHash is what a page is found by; the URI itself is then compared.
+func keyHash(k understudy.Key) int64 {
+	var buf [256]byte
+	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
+	sum := sha256.Sum256(text)
+	return int64(binary.LittleEndian.Uint64(sum[:]))
 }
 
 // bodyHash names a body among the versions of one record in one shape: the

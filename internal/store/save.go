@@ -5,9 +5,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql/driver"
-	"encoding/binary"
 	"fmt"
 
 	"understudy"
@@ -37,7 +35,9 @@ type saving struct {
 	past     []driver.Value // stretches that ended
 	clocks   []driver.Value // what is to be found by its clock
 	placer   *placer
-	edits    []edit // what the indexes are to be told
+	twice    map[rowBody]int // the first row of each
+	edits    []edit          // what the indexes are to be told
+	edited   map[int64]bool  // the records of the page among edits
 	counters counters
 	changes  []understudy.Change
 	version  int64 // the page's
@@ -99,10 +99,15 @@ func (x *scratch) trim() {
 // hour. A sight that is older than the held one by up to five minutes lost a
 // race: its bytes are kept for the page, but it changes nothing.
 //
+// What the answer to a write shows is no fetch (Page.OfWrite): it is saved
+// whatever else was written or seen meanwhile, and a 204 removes its record.
+//
 // ErrOutdated: a write to the kind came after the fetch began, or a newer page
 // of the key is held; nothing is stored. ErrNotStored: it could not be saved;
-// the error's Short method, if it has one, says why in a word or two. Either
-// way the caller may still answer with the page.
+// the error's Short method, if it has one, says why in a word or two. One that
+// wraps context.DeadlineExceeded too was this page's own: it took more than
+// Options.SaveTime, and was given up so that others can be. Either way the caller
+// may still answer with the page.
 func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -122,7 +127,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 			s.kind = db.kind(p.Key.Source, p.Kind)
 			s.shape = db.shape(p.Key.Source, p.Kind, p.Shape)
 		}
-		broken, err := c.transaction(ctx, beginWrite, s.run)
+		broken, err := c.transaction(ctx, beginWrite, func() error { return c.limited(ctx, db.o.SaveTime, s.run) })
 		if err == nil {
 			db.sample(s)
 			db.watchers.tell(s)
@@ -167,7 +172,7 @@ func (s *saving) run() error {
 	if err := s.readCounters(); err != nil {
 		return err
 	}
-	if s.kind != nil && s.p.Generation < s.counters.generation {
+	if outdated(s.p, s.counters.generation) {
 		return fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, s.p.Kind)
 	}
 	if err := s.refuse(); err != nil {
@@ -269,14 +274,6 @@ func (s *saving) saved() understudy.Saved {
 	return understudy.Saved{Page: &page, Changes: s.changes}
 }
 
-// keyHash is what a page is found by; the URI itself is then compared.
-func keyHash(k understudy.Key) int64 {
-	var buf [256]byte
-	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
-	sum := sha256.Sum256(text)
-	return int64(binary.LittleEndian.Uint64(sum[:]))
-}
-
 // oldPage is what the held page of the same key has to say.
 type oldPage struct {
 	number, at, version int64
@@ -304,7 +301,9 @@ func (s *saving) oldPage() (old oldPage, err error) {
 
 // skeleton is what is packed of the page.
 func (s *saving) skeleton() skeleton {
-	sk := skeleton{uri: s.p.Key.URI, contentType: s.p.ContentType, id: s.p.ID, next: nextOf(s.p), gaps: s.gaps, outside: s.outside}
+	sk := skeleton{
+		uri: s.p.Key.URI, contentType: s.p.ContentType, charset: s.p.Charset, initialAge: s.p.InitialAge, id: s.p.ID, next: nextOf(s.p), gaps: s.gaps, outside: s.outside,
+	}
 	sk.versions = make([]int64, len(s.rows))
 	for i := range s.rows {
 		sk.versions[i] = s.rows[i].Version

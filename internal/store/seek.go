@@ -22,6 +22,10 @@ func checkSeek(q *understudy.Seek) error {
 	switch {
 	case q.Shape != "" && len(q.Kinds) != 1:
 		return fmt.Errorf("%w: a shape is asked for with exactly one kind", understudy.ErrInvalid)
+	case len(q.IDs) > 0 && len(q.Kinds) != 1:
+		return fmt.Errorf("%w: ids are asked for with exactly one kind", understudy.ErrInvalid)
+	case len(q.IDs) > MaxValues:
+		return fmt.Errorf("%w: more than %d ids", understudy.ErrInvalid, MaxValues)
 	case q.Since != 0 && q.Source == "":
 		return fmt.Errorf("%w: changes are numbered by source: one must be named", understudy.ErrInvalid)
 	case q.Since < 0 || q.Limit < 0 || q.Want < 0:
@@ -57,10 +61,10 @@ func checkTerm(t *understudy.Term) error {
 	return nil
 }
 
-// fulfils reports whether a body, whose kind and parent are given, is what is
-// asked for by parent and terms. kind is nil when the specs do not name it.
-func fulfils(q *understudy.Seek, kind *understudy.Kind, parent string, body []byte) bool {
-	if q.Parent != "" && parent != q.Parent {
+// fulfils reports whether a body, whose id, kind and parent are given, is what is
+// asked for by ids, parent and terms. kind is nil when the specs do not name it.
+func fulfils(q *understudy.Seek, kind *understudy.Kind, id, parent string, body []byte) bool {
+	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
 		return false
 	}
 	if len(q.Terms) == 0 {

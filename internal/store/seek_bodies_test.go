@@ -4,7 +4,6 @@ package store_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +17,7 @@ import (
 // that is damaged.
 func TestScatteredBodies(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "understudy.db")
+	path := storetest.File(t)
 	db := openDB(t, path)
 	w := storetest.NewWorld(9, 900)
 	for n, from := 0, 0; from < w.N; n++ {

@@ -186,7 +186,7 @@ var (
 
 // record is what is told of a record; ok is false when it is not meant.
 func (s *seeking) record(c *conn, h *heldAt, e *entry) (f understudy.Found, ok bool, err error) {
-	if !fulfils(s.p.q, h.kind.spec, e.parent, e.body) {
+	if !fulfils(s.p.q, h.kind.spec, e.id, e.parent, e.body) {
 		return f, false, nil
 	}
 	if h.since == 0 {
@@ -260,5 +260,5 @@ func (s *seeking) meant(blocks *opened, h *heldAt) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return fulfils(s.p.q, h.kind.spec, e.parent, e.body), nil
+	return fulfils(s.p.q, h.kind.spec, e.id, e.parent, e.body), nil
 }

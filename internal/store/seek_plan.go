@@ -4,6 +4,7 @@
 package store
 
 import (
+	"database/sql/driver"
 	"math"
 	"slices"
 	"strings"
@@ -72,11 +73,46 @@ func (db *DB) plan(q *understudy.Seek) *seekPlan {
 
 // stream is every spot at which something that is meant may stand.
 func (p *seekPlan) stream(c *conn) (stream, error) {
+	if len(p.q.IDs) == 0 {
+		return p.asked(c)
+	}
+	named, err := p.namedSpots(c)
+	if err != nil || len(named.spots) == 0 || !p.said && p.q.Parent == "" && len(p.q.Terms) == 0 {
+		return named, err
+	}
+	asked, err := p.asked(c)
+	return allIn(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
+}
+
+// namedSpots are the spots of the records whose ids are asked for.
+func (p *seekPlan) namedSpots(c *conn) (*listed, error) {
+	named := &listed{up: p.q.Up}
+	for _, k := range p.kinds {
+		for _, id := range p.q.IDs {
+			at := stand{at: noPosition}
+			_, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
+			if err != nil {
+				return nil, err
+			}
+			for _, s := range k.shapes {
+				if at.at != noPosition {
+					named.spots = append(named.spots, spotOf(at.at, s.number))
+				}
+			}
+		}
+	}
+	slices.SortFunc(named.spots, inOrder(p.q.Up))
+	return named, nil
+}
+
+// asked is every spot at which something may stand that is asked for by parent,
+// terms and text.
+func (p *seekPlan) asked(c *conn) (stream, error) {
 	up := p.q.Up
 	if !p.said {
 		return p.termSpots(c, false), nil
 	}
-	text, err := c.wordSpots(p.text, up)
+	text, err := c.wordSpots(p.text, p.kinds, up)
 	if err != nil || p.q.Parent == "" && len(p.q.Terms) == 0 {
 		return text, err
 	}

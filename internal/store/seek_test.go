@@ -3,7 +3,6 @@
 package store_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"understudy/internal/store"
@@ -11,6 +10,7 @@ import (
 )
 
 func TestSeekInMemory(t *testing.T) {
+	fewer(t, crowded)
 	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker {
 		m := store.NewMemory(store.Options{Specs: specs(t)})
 		t.Cleanup(func() { _ = m.Close() })
@@ -19,6 +19,7 @@ func TestSeekInMemory(t *testing.T) {
 }
 
 func TestTextInMemory(t *testing.T) {
+	fewer(t, crowded)
 	storetest.RunText(t, func(t testing.TB) storetest.Seeker {
 		m := store.NewMemory(store.Options{Specs: specs(t)})
 		t.Cleanup(func() { _ = m.Close() })
@@ -28,10 +29,10 @@ func TestTextInMemory(t *testing.T) {
 
 func TestSeek(t *testing.T) {
 	fewer(t, crowded)
-	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
+	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return openDB(t, storetest.File(t)) })
 }
 
 func TestText(t *testing.T) {
 	fewer(t, crowded)
-	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
+	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return openDB(t, storetest.File(t)) })
 }

@@ -6,7 +6,9 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"strconv"
 	"strings"
+	"time"
 
 	"understudy"
 )
@@ -15,9 +17,11 @@ import (
 type skeleton struct {
 	uri         string // of its key: the row has only a hash of it
 	contentType string
-	id          string // the record an instance path names
-	next        string // URI of the next page, "" when there is none; after assemble
-	nextPlace   place  // from parseSkeleton: where it lies in outside
+	charset     string
+	initialAge  time.Duration // whole seconds
+	id          string        // the record an instance path names
+	next        string        // URI of the next page, "" when there is none; after assemble
+	nextPlace   place         // from parseSkeleton: where it lies in outside
 	versions    []int64
 	gaps        []int  // bytes before each record since the one before
 	outside     []byte // from parseSkeleton: with marks where marked
@@ -54,7 +58,7 @@ func outsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) 
 // before, length); gaps likewise, as they are nearly always equal.
 func (s *skeleton) appendTo(dst []byte, first, last string) []byte {
 	dst = appendText(dst, s.uri)
-	dst = appendText(dst, s.contentType)
+	dst = appendText(dst, s.header())
 	dst = appendText(dst, s.id)
 	dst = appendPlace(dst, s.outside, s.next)
 	dst = binary.AppendUvarint(dst, uint64(len(s.versions)))
@@ -87,6 +91,26 @@ func (s *skeleton) appendTo(dst []byte, first, last string) []byte {
 	return append(dst, outside...)
 }
 
+// header is what upstream's header said: content type, charset and age, with a
+// NUL between, which no header holds. What is empty at its end is left out.
+func (s *skeleton) header() string {
+	switch {
+	case s.initialAge > 0:
+		return s.contentType + "\x00" + s.charset + "\x00" + strconv.FormatInt(int64(s.initialAge/time.Second), 10)
+	case s.charset != "":
+		return s.contentType + "\x00" + s.charset
+	}
+	return s.contentType
+}
+
+// setHeader takes apart what header makes.
+func (s *skeleton) setHeader(text string) {
+	s.contentType, text, _ = strings.Cut(text, "\x00")
+	s.charset, text, _ = strings.Cut(text, "\x00")
+	seconds, _ := strconv.ParseUint(text, 10, 32) // none: 0
+	s.initialAge = time.Duration(seconds) * time.Second
+}
+
 // mark puts marks for the ids, if they can be told from the text.
 func mark(text []byte, first, last string) (marked []byte, ok bool) {
 	const marks = "\x01\x02"
@@ -112,7 +136,7 @@ func parseSkeleton(data []byte) (*skeleton, error) {
 	r := reader{data: data}
 	s := &skeleton{}
 	s.uri = string(r.take(r.count(len(data))))
-	s.contentType = string(r.take(r.count(len(data))))
+	s.setHeader(string(r.take(r.count(len(data)))))
 	s.id = string(r.take(r.count(len(data))))
 	s.nextPlace = r.place(maxUnpacked)
 	// A run takes two bytes and may stand for many records, but never for more

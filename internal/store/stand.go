@@ -215,6 +215,9 @@ func (s *saving) putPlaces(sights []sighting) error {
 		g := &sights[n]
 		was := s.placer.stood(g.number, g.stand.at)
 		if was == noPosition {
+			if !g.fresh {
+				s.db.changeSilently()
+			}
 			sign, err := s.firstPlace(g)
 			if err != nil {
 				return err
@@ -237,6 +240,9 @@ func (s *saving) putPlaces(sights []sighting) error {
 			return err
 		}
 		if !g.late {
+			if sign != s.kind.number {
+				s.db.changeSilently() // it was forgotten: that it is back is no change
+			}
 			sign = s.kind.number
 		}
 		moves = append(moves, move{g, sign})

@@ -5,6 +5,7 @@ package store
 import (
 	"database/sql/driver"
 	"errors"
+	"maps"
 	"slices"
 
 	"understudy"
@@ -56,6 +57,10 @@ func (s *saving) edit(g *sighting, r *understudy.Row) error {
 		}
 	}
 	s.edits = append(s.edits, e)
+	if s.edited == nil {
+		s.edited = map[int64]bool{}
+	}
+	s.edited[g.number] = true
 	return nil
 }
 
@@ -72,9 +77,7 @@ func (s *saving) editOthers(record, was, is int64) error {
 }
 
 // touched reports whether an edit of a record in the page's shape is there.
-func (s *saving) touched(record int64) bool {
-	return slices.ContainsFunc(s.edits, func(e edit) bool { return e.shape == s.shape.number && e.new != nil && e.new.record == record })
-}
+func (s *saving) touched(record int64) bool { return s.edited[record] }
 
 // editMoved tells the indexes that a held row's record has moved.
 func (s *saving) editMoved(held, version, was, is int64) error {
@@ -101,11 +104,12 @@ func (s *saving) editShifted(sights []sighting) error {
 	for i := range sights {
 		here[sights[i].number] = true
 	}
-	for record, was := range s.placer.shifted {
+	// In the order of their numbers, so that a block is hardly ever unpacked twice.
+	for _, record := range slices.Sorted(maps.Keys(s.placer.shifted)) {
 		if here[record] {
 			continue
 		}
-		if err := s.editOthers(record, was, s.placer.stands[record]); err != nil {
+		if err := s.editOthers(record, s.placer.shifted[record], s.placer.stands[record]); err != nil {
 			return err
 		}
 	}
@@ -157,6 +161,7 @@ func (db *DB) hide(c *conn, blocks *opened, kind *kindRow, record int64, meant f
 			return nil
 		}
 		at = p.stand
+		db.changeSilently()
 		e, err := s.before(p.version)
 		if err != nil || e == nil {
 			return err

@@ -35,6 +35,9 @@ type Options struct {
 	// ToErase is told that a save has listed something for erasing; it must
 	// return at once. May be nil.
 	ToErase func()
+	// SaveTime is the longest one page may hold up other writers, its own
+	// statements counted alone; 0 is 2 s.
+	SaveTime time.Duration
 	// Readers is how many connections read at once; 0 is 4.
 	Readers int
 	Now     func() time.Time // nil: time.Now
@@ -47,6 +50,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.SaveTime <= 0 {
+		o.SaveTime = 2 * time.Second
 	}
 	if o.Readers <= 0 {
 		o.Readers = 4
@@ -114,8 +120,9 @@ type KindStats struct {
 
 // Report is what Verify found.
 type Report struct {
-	Pages, Blocks, Versions, Records, Changes int64    // how many were checked
-	Problems                                  []string // at most MaxProblems
+	Pages, Blocks, Versions, Changes int64    // how many were checked
+	Records, Gone                    int64    // that are there, and that went or were erased and keep their ids
+	Problems                         []string // at most MaxProblems
 }
 
 // MaxProblems is how many problems Verify writes down before it stops.

@@ -17,7 +17,8 @@ import (
 
 func openDB(t testing.TB, path string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), Logger: logger, SaveTime: store.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +32,12 @@ func openDB(t testing.TB, path string) *store.DB {
 
 func TestDB(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB) storetest.Store { return openDB(t, filepath.Join(t.TempDir(), "understudy.db")) })
+	storetest.Run(t, func(t testing.TB) storetest.Store { return openDB(t, storetest.File(t)) })
 }
 
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Store {
-		m := store.NewMemory(store.Options{})
+		m := store.NewMemory(store.Options{Specs: specs(t)})
 		t.Cleanup(func() { _ = m.Close() })
 		return m
 	})
@@ -56,7 +57,7 @@ func inMemory(t testing.TB) string {
 func TestDBWithALimit(t *testing.T) {
 	fewer(t, crowded)
 	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
-		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now})
+		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now, SaveTime: store.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}

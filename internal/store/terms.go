@@ -35,29 +35,14 @@ type termField struct {
 // parentTerm stands for the field of a record's parent, wherever that is from.
 const parentTerm = "^parent"
 
-// termFields are the fields of a kind that can be asked for exactly: what its
-// lists' filters look at, its own time, what is one of few values, links,
-// numbers, and what every path of the API names.
+// termFields are the fields of a kind that can be asked for exactly (see
+// Spec.Termed). The field of a kind's parent is parentTerm.
 func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termField) {
-	if kind == nil {
+	if kind == nil || spec == nil {
 		return nil
 	}
-	wanted := map[string]bool{kind.Clock: true, kind.Order: true}
-	for _, l := range kind.Lists {
-		for _, f := range l.Filters {
-			wanted[f.Field] = true
-		}
-	}
-	if spec != nil {
-		for name := range spec.Vars {
-			wanted[snake(name)] = true
-		}
-	}
 	for _, f := range kind.Fields {
-		number := f.Class == understudy.ClassPhone && f.From == ""
-		few := f.Type == understudy.TypeSelect || f.Type == understudy.TypeBool || f.Type == understudy.TypeCode
-		if f.Class == understudy.ClassSecret || f.Type == understudy.TypeMap || f.Type == understudy.TypeMedia || f.Name == kind.Parent ||
-			!wanted[f.Name] && !number && !few && f.Link == "" {
+		if f.Name == kind.Parent || !spec.Termed(kind, f) {
 			continue
 		}
 		one := termField{name: f.Name, typ: f.Type}
@@ -75,22 +60,6 @@ func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termFiel
 // isTime reports whether a field of a type tells a time.
 func isTime(typ string) bool {
 	return slices.Contains([]string{understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate}, typ)
-}
-
-// snake is the field that a path variable is about: AccountSid, account_sid.
-func snake(name string) string {
-	var s []byte
-	for i := range len(name) {
-		c := name[i]
-		if c >= 'A' && c <= 'Z' {
-			if i > 0 {
-				s = append(s, '_')
-			}
-			c += 'a' - 'A'
-		}
-		s = append(s, c)
-	}
-	return string(s)
 }
 
 // fingerprint says what terms a kind's records have; another one means that

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +36,7 @@ func tokenOf(shape uint16, field, value string) string {
 // another: then no byte of their numbers' hashes is in the files.
 func TestTermsLeave(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "understudy.db")
+	path := storetest.File(t)
 	db := openDB(t, path)
 	numbers := []string{"+491711111111", "+491722222222", "+491733333333"}
 	call := func(n int, to string, at int) {
@@ -112,7 +111,7 @@ func TestVerifySeesPlaces(t *testing.T) {
 		{"no terms", "INSERT INTO terms (terms) VALUES ('delete-all')", "found by 0 terms"},
 	} {
 		t.Run(strings.ReplaceAll(spoil.name, " ", "-"), func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "understudy.db")
+			path := storetest.File(t)
 			db := openDB(t, path)
 			p, _ := storetest.NewWorld(5, 10).List(10, 0, 0, storetest.Epoch)
 			if _, err := db.Save(t.Context(), p); err != nil {

@@ -75,6 +75,48 @@ func BenchmarkSeekText(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Logf("%d messages: %.0f bytes each, %.0f saved a second", records, st.PerRecord, float64(records)/spent.Seconds())
+	seekTexts(b, db, words, []string{"messages"})
+}
+
+// BenchmarkSeekTextKinds is the same with the other kinds beside the messages, 2,000
+// records of each, in messages and in all kinds: each class of each kind that has
+// words is one more look at the index.
+func BenchmarkSeekTextKinds(b *testing.B) {
+	words := vocabulary(20_000)
+	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	saveTexts(b, db, words, benchRecords())
+	rng := rand.New(rand.NewPCG(13, 0))
+	often := rand.NewZipf(rng, 1.1, 4, uint64(len(words)-1))
+	kinds := []string{"messages"}
+	for _, k := range specs(b)[storetest.Source].Kinds {
+		if k.Name == "messages" || len(k.Lists) == 0 {
+			continue
+		}
+		kinds = append(kinds, k.Name)
+		for from := 0; from < 2000; from += 50 {
+			p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: fmt.Sprint("/", k.Name, from)}, Kind: k.Name, Shape: k.Lists[0].Shape, List: true, Status: 200, At: storetest.Epoch}
+			for i := from; i < from+50; i++ {
+				at, id := len(p.Body), fmt.Sprintf("XX%016x%016x", rng.Uint64(), i)
+				p.Body = fmt.Appendf(p.Body, `{"sid":"%s"`, id)
+				for _, f := range k.Fields {
+					if k.Worded(f) {
+						p.Body = fmt.Appendf(p.Body, `,%q:"%s %s"`, f.Name, words[often.Uint64()], words[often.Uint64()])
+					}
+				}
+				p.Body = append(p.Body, '}')
+				p.Rows = append(p.Rows, understudy.Row{ID: id, Clock: storetest.Epoch.Unix() - int64(i*3000), Start: at, End: len(p.Body)})
+			}
+			if _, err := db.Save(b.Context(), p); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("messages", func(b *testing.B) { seekTexts(b, db, words, kinds[:1]) })
+	b.Run("all", func(b *testing.B) { seekTexts(b, db, words, kinds) })
+}
+
+// seekTexts asks for the first 50 records of some kinds in several ways.
+func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 	rng := rand.New(rand.NewPCG(5, 0))
 	word := func(text string) *understudy.Text { return &understudy.Text{Words: []string{text}} }
 	for _, bench := range []struct {
@@ -106,7 +148,9 @@ func BenchmarkSeekText(b *testing.B) {
 			found := 0
 			for b.Loop() {
 				q := bench.ask()
-				q.Source, q.Kinds, q.Shape, q.Limit = storetest.Source, []string{"messages"}, "messages", 50
+				if q.Source, q.Kinds, q.Limit = storetest.Source, kinds, 50; len(kinds) == 1 {
+					q.Shape = "messages"
+				}
 				n, start := 0, time.Now()
 				if err := db.Seek(b.Context(), q, func(understudy.Found) bool { n++; return n < 50 }); err != nil {
 					b.Fatal(err)

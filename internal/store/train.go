@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/dict"
@@ -29,7 +30,7 @@ const (
 )
 
 // training is one dictionary of a shape, 0 while it has none, and what it will
-// be trained on. Bodies are parts of saved pages, which are never changed.
+// be trained on. Bodies are copies: pages may be large.
 type training struct {
 	number  int64
 	samples []sample
@@ -55,7 +56,9 @@ func (db *DB) sample(s *saving) {
 			break
 		}
 		if e := &s.fresh[i]; len(e.body) <= longSample {
-			blocks.add(sample{entry: *e}, len(e.body))
+			one := sample{entry: *e}
+			one.body = slices.Clone(e.body) // a part of a page would keep all of it in memory
+			blocks.add(one, len(e.body))
 		}
 	}
 	if blocks.ready(trainBodies) {
@@ -63,7 +66,9 @@ func (db *DB) sample(s *saving) {
 	}
 	pages := &s.shape.envelope
 	if s.p.List && s.keepsPage() && pages.number == 0 && !pages.done && len(s.outside) <= longSample {
-		pages.add(sample{skeleton: s.skeleton(), first: s.rows[0].ID, last: s.rows[len(s.rows)-1].ID}, len(s.outside))
+		sk := s.skeleton()
+		sk.outside = slices.Clone(sk.outside)
+		pages.add(sample{skeleton: sk, first: s.rows[0].ID, last: s.rows[len(s.rows)-1].ID}, len(s.outside))
 		if pages.ready(trainPages) {
 			db.train(s.shape, pages, "envelope", pageTrial(pages.samples))
 		}

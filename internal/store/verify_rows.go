@@ -197,7 +197,7 @@ var selectAllNames = &statement{head: `SELECT n.record, n.id, k.prefix, (SELECT 
 func (v *verifying) names() error {
 	blocks := v.db.blocks(v.c)
 	return v.c.query(selectAllNames, 0, nil, func(r []driver.Value) error {
-		v.report.Records++
+		v.report.Gone++ // until it is counted among those that are there
 		id, err := textID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
 			v.problem("record %d: no version, or a broken id (%v)", r[0], err)

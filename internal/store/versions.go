@@ -6,6 +6,9 @@ import (
 	"database/sql/driver"
 )
 
+// rowBody is a body of a record that stands in the page more than once.
+type rowBody struct{ record, hash int64 }
+
 // versions gives every row its version, packing the bodies that are new.
 func (s *saving) versions(sights []sighting) error {
 	x := &s.db.scratch
@@ -14,7 +17,7 @@ func (s *saving) versions(sights []sighting) error {
 	for i := range s.rows {
 		g := &sights[x.of[i]]
 		s.rows[i].Record = g.number
-		v, err := s.known(g, i, sights)
+		v, err := s.known(g, i)
 		if err != nil {
 			return err
 		}
@@ -49,17 +52,19 @@ func (s *saving) versions(sights []sighting) error {
 }
 
 // known is the version that row i's body already has, 0 when it is new.
-func (s *saving) known(g *sighting, i int, sights []sighting) (int64, error) {
+func (s *saving) known(g *sighting, i int) (int64, error) {
 	if g.held && g.hash == s.hashes[i] && g.state&stateForgotten == 0 {
 		return g.version, nil
 	}
 	if g.rows > 1 {
-		x := &s.db.scratch
-		for j := range i {
-			if &sights[x.of[j]] == g && s.hashes[j] == s.hashes[i] {
-				return s.rows[j].Version, nil
-			}
+		if s.twice == nil {
+			s.twice = map[rowBody]int{}
 		}
+		body := rowBody{g.number, s.hashes[i]}
+		if j, ok := s.twice[body]; ok {
+			return s.rows[j].Version, nil
+		}
+		s.twice[body] = i
 	}
 	if g.held {
 		return s.returned(g, i)
@@ -77,9 +82,13 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 		return nil, err
 	}
 	s.firstNew = (s.counters.block + 1) * perBlock
-	numbers := make([]int64, 0, len(entries))
+	numbers, all := make([]int64, 0, len(entries)), 0
+	for i := range entries {
+		all += len(entries[i].body)
+	}
 	for len(entries) > 0 {
-		n := fitting(entries)
+		n, size := fitting(entries, all)
+		all -= size
 		s.counters.block++
 		s.counters.given.store = true
 		x.raw = appendBlock(x.raw[:0], entries[:n])
@@ -97,19 +106,16 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 	return numbers, nil
 }
 
-// fitting is how many of the entries the next block takes: as many as leave
-// blocks of about the same size.
-func fitting(entries []entry) (n int) {
-	all := 0
-	for i := range entries {
-		all += len(entries[i].body)
-	}
-	least, size := all/((all-1)/maxBlock+1), 0
+// fitting is how many of the entries, whose bodies are all bytes together, the
+// next block takes: as many as leave blocks of about the same size. size is that
+// of their bodies.
+func fitting(entries []entry, all int) (n, size int) {
+	least := all / ((all-1)/maxBlock + 1)
 	for n < len(entries) && n < perBlock && size < least {
 		size += len(entries[n].body)
 		n++
 	}
-	return n
+	return n, size
 }
 
 // many runs a statement for rows of width arguments each, as many at once as

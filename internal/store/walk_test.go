@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,7 +31,7 @@ func size(t *testing.T, path string, db *store.DB) int64 {
 // the file each. Between the walks calls change, and some go.
 func TestWalkAtThreePageSizes(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "understudy.db")
+	path := storetest.File(t)
 	w := storetest.NewWorld(1, walked)
 	rng := rand.New(rand.NewPCG(1, 2))
 	pages := map[understudy.Key]*understudy.Page{}
@@ -110,7 +109,7 @@ func fileSize(t *testing.T, path string) int64 {
 
 // The skeletons alone hold no body: no record's own text is in a page's row.
 func TestPagesHoldNoBodies(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "understudy.db")
+	path := storetest.File(t)
 	db := openDB(t, path)
 	w := storetest.NewWorld(2, 1000)
 	for _, p := range pagesOf(w, 50, storetest.Epoch) {

@@ -135,7 +135,7 @@ func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []unde
 // they looked then and in the order of the clocks they had then, until yield
 // returns false: at most w.Limit of them, all when that is 0. What came later is
 // not among them; what went since is, while its body is held (see RecordAt for
-// what a record says of itself). The zero time is now. It reads a few records
+// what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
 func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error {

@@ -30,17 +30,38 @@ const (
 	columnPhone2
 	columnName
 	columnURL
-	columnOther // fields the spec does not name
+	columnOther // what the spec does not name
 	columns
 	columnNone = columns // no text
 )
 
-// columnNames are the columns as a question names them; columnsOf is how many a
+// columnNames are the columns as the index names them; columnsOf is how many a
 // class has, by its first.
 var (
 	columnNames = [columns]string{"body", "plain", "plain2", "plain3", "phone", "phone2", "name", "url", "other"}
 	columnsOf   = [columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
 )
+
+// classTags are the letters of classes in tags, by column.
+const classTags = "bppphhnuo"
+
+// classColumns are the first columns of all classes.
+var classColumns = []column{columnBody, columnPlain, columnPhone, columnName, columnURL, columnOther}
+
+// tagSize is how many bytes a tag has.
+const tagSize = 3
+
+// appendTag appends the tag of a class of a kind, whose number is below
+// 1 << shapeBits. A word in the index begins with that of its kind and class, so
+// that a question about some of them reads nothing of the others: FTS5 keeps what
+// a word has in all columns and records together. Words of a kind are neighbours.
+func appendTag(b []byte, kind int64, c column) []byte {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz" // FTS5 tells no capital letters apart
+	return append(b, digits[kind/36], digits[kind%36], classTags[c])
+}
+
+// wordTag is that tag as text.
+func wordTag(kind int64, c column) string { return string(appendTag(nil, kind, c)) }
 
 // has reports whether a class whose first column c is has that column.
 func (c column) has(name string) bool {
@@ -118,8 +139,9 @@ func (t *texts) each(rule textRule, body []byte, yield func(c column, text strin
 	t.value(body, doc, columnOther)
 }
 
-// value goes through a value whose name is t.name; inner is the column of what
-// has no name of its own in it.
+// value goes through a value whose name is t.name; inner is its column. What the
+// spec does not name in it is columnOther: a role that sees the rest does not see
+// that.
 func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 	switch v.Kind {
 	case jsonspan.Object:
@@ -135,7 +157,7 @@ func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 			}
 			c, ok := t.rule[string(t.name)]
 			if !ok {
-				c = inner
+				c = columnOther
 			}
 			if c != columnNone {
 				t.value(body, v, c)
@@ -162,8 +184,8 @@ func tellsTime(c column, text string) bool {
 	return (c == columnPlain || c == columnOther) && understudy.TellsTime(text)
 }
 
-// wordRow is the words of a record in one shape: each column's, cut and folded,
-// with a space between them.
+// wordRow is the words of a record in one shape: each column's, cut, folded and
+// tagged, with a space between them.
 type wordRow [columns]string
 
 // cutting makes word rows. One goroutine at a time uses it.
@@ -173,8 +195,8 @@ type cutting struct {
 	parts  [columns][]byte
 }
 
-// row is the words of a body.
-func (x *cutting) row(rule textRule, body []byte) (row wordRow) {
+// row is the words of a body of a kind.
+func (x *cutting) row(kind int64, rule textRule, body []byte) (row wordRow) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
 	}
@@ -198,7 +220,7 @@ func (x *cutting) row(rule textRule, body []byte) (row wordRow) {
 				}
 			}
 			first = false
-			part = append(part, x.cutter.Folded...)
+			part = append(appendTag(part, kind, c), x.cutter.Folded...)
 		}
 		x.parts[c] = part
 		return n < maxWords
@@ -212,12 +234,13 @@ func (x *cutting) row(rule textRule, body []byte) (row wordRow) {
 // empty reports that there is no word.
 func (r *wordRow) empty() bool { return *r == wordRow{} }
 
-// fields are the words again, value by value, for a condition on them: the
-// name is the column's.
-func (r *wordRow) fields() iter.Seq[words.Field] {
+// fields are the words again, value by value and without tags, for a condition
+// on them: the name is the column's.
+func (r *wordRow) fields(kind int64) iter.Seq[words.Field] {
 	return func(yield func(words.Field) bool) {
 		for c := range r {
 			for text := range strings.SplitSeq(r[c], border) {
+				text = strings.ReplaceAll(" "+strings.TrimSpace(text), " "+wordTag(kind, column(c)), " ")
 				if text != "" && !yield(words.Field{Name: columnNames[c], Text: text}) {
 					return
 				}
@@ -227,7 +250,7 @@ func (r *wordRow) fields() iter.Seq[words.Field] {
 }
 
 // wordsForm is raised whenever the same body would be cut into other words.
-const wordsForm = 1
+const wordsForm = 3
 
 // form is the rule and the way of cutting as text: words made by another form
 // are to be made anew.

@@ -13,15 +13,23 @@ import (
 	"strings"
 )
 
-// leastTelling is how long a piece of a word must be to tell something.
-const leastTelling = 4
+// leastTelling is how long a piece of a word must be to tell something, its tag
+// among it.
+const leastTelling = 4 + tagSize
 
 var (
 	selectSeparators = &statement{head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? ORDER BY segid, term"}
 	updateSeparator  = &statement{head: "UPDATE words_idx SET term = ? WHERE segid = ? AND pgno = ?"}
 	deleteSeparator  = &statement{head: "DELETE FROM words_idx WHERE segid = ? AND pgno = ?"}
 	selectSeparator  = &statement{head: "SELECT pgno FROM words_idx WHERE segid = ? AND term = ?"}
+	selectStructure  = &statement{head: "SELECT block FROM words_data WHERE id = 10"}
+	deleteSegment    = &statement{head: "DELETE FROM words_data WHERE id BETWEEN ? AND ?"}
+	deleteSeparators = &statement{head: "DELETE FROM words_idx WHERE segid = ?"}
 )
+
+// segmentShift is where a segment's number stands in the ids of its pages
+// (fts5_index.c: FTS5_SEGMENT_ROWID).
+const segmentShift = 37
 
 // separator is the text by which a page of the index is found. Its first byte
 // is not of the word.
@@ -32,6 +40,10 @@ type separator struct {
 
 // scrubWords replaces what words that are gone have left in the index.
 func (db *DB) scrubWords(ctx context.Context) error {
+	err := db.release(ctx, func(c *conn) (bool, error) { return c.transaction(ctx, beginWrite, c.dropMerged) })
+	if err != nil {
+		return err
+	}
 	for {
 		var stale []separator
 		err := db.read(ctx, func(c *conn) (err error) {
@@ -56,6 +68,58 @@ func (db *DB) scrubWords(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// dropMerged deletes the segments that a merge has read to their end, as FTS5 does
+// when the merge is over.
+func (c *conn) dropMerged() error {
+	var structure []byte
+	if _, err := c.one(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
+		return err
+	}
+	for _, segment := range mergedSegments(structure) {
+		if err := c.exec(deleteSegment, 0, segment<<segmentShift, (segment+1)<<segmentShift-1); err != nil {
+			return err
+		}
+		if err := c.exec(deleteSeparators, 0, segment); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergedSegments are the segments of an index that have no page left to read. The
+// structure is a cookie of four bytes, the numbers of levels, segments and writes,
+// and for each level how many segments are being merged, how many it has, and of
+// each its number, first and last page (fts5_index.c: fts5StructureDecode); none of
+// a structure that is not so.
+func mergedSegments(structure []byte) (merged []int64) {
+	rest := structure[min(4, len(structure)):]
+	next := func() (n int64) {
+		for i, b := range rest {
+			if n = n<<7 | int64(b&0x7f); b < 0x80 {
+				rest = rest[i+1:]
+				return n
+			}
+			if i == 7 {
+				break
+			}
+		}
+		rest = nil
+		return 0
+	}
+	levels := next()
+	next()
+	next()
+	for ; levels > 0 && len(rest) > 0; levels-- {
+		next()
+		for n := next(); n > 0 && len(rest) >= 3; n-- {
+			if segment, first, last := next(), next(), next(); segment > 0 && first == 0 && last == 0 {
+				merged = append(merged, segment)
+			}
+		}
+	}
+	return merged
 }
 
 // replaceSeparator replaces one, unless it stands for a word again, or the pages

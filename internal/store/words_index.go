@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 var (
@@ -26,15 +27,15 @@ type wordWrite struct {
 func wordWrites(x *cutting, edits []edit) (writes []wordWrite) {
 	for i := range edits {
 		e := &edits[i]
-		rule := e.kind.text
+		kind, rule := e.kind.number, e.kind.text
 		var old, new wordRow
 		if e.old != nil {
-			old = x.row(rule, e.old.body)
+			old = x.row(kind, rule, e.old.body)
 		}
 		if e.new == e.old {
 			new = old
 		} else if e.new != nil {
-			new = x.row(rule, e.new.body)
+			new = x.row(kind, rule, e.new.body)
 		}
 		if old == new && e.was == e.is {
 			continue
@@ -43,6 +44,7 @@ func wordWrites(x *cutting, edits []edit) (writes []wordWrite) {
 			writes = append(writes, wordWrite{e.was, true, old})
 		}
 		if !new.empty() {
+			e.kind.said.add(&new)
 			writes = append(writes, wordWrite{e.is, false, new})
 		}
 	}
@@ -87,12 +89,41 @@ var (
 	selectWordsUp   = &statement{head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?"}
 )
 
-// wordSpots are the spots of what a text plan finds.
-func (c *conn) wordSpots(p *textPlan, up bool) (stream, error) {
+// said is the classes of which a kind has words in the index, or had some since
+// the store was opened: a question looks for no others. A bit is set before the
+// words are committed.
+type said struct{ bits atomic.Uint32 }
+
+func (s *said) has(c column) bool { return s.bits.Load()>>c&1 != 0 }
+
+// add adds the classes of a row.
+func (s *said) add(row *wordRow) {
+	for _, c := range classColumns {
+		if row[c] != "" {
+			s.bits.Or(1 << c)
+		}
+	}
+}
+
+// readSaid is part of opening: it looks which classes of which kinds have words.
+// Where the index cannot be read each may: who asks is told.
+func (db *DB) readSaid(c *conn) {
+	for _, k := range db.catalog.kinds {
+		for _, class := range classColumns {
+			tag := wordTag(k.number, class)
+			if word, err := c.nextWord(tag); err != nil || strings.HasPrefix(word, tag) {
+				k.said.bits.Or(1 << class)
+			}
+		}
+	}
+}
+
+// wordSpots are the spots of what a text plan finds in some kinds.
+func (c *conn) wordSpots(p *textPlan, kinds []*kindPlan, up bool) (stream, error) {
 	if p == nil {
 		return &listed{up: up}, nil
 	}
-	match, err := p.match(c.beginning)
+	match, err := p.match(kinds, c.beginning)
 	if err != nil {
 		return nil, err
 	}

@@ -133,6 +133,9 @@ func (p *planning) columns(t *understudy.Text) (in []column, exact bool) {
 			of = append(of, c)
 		}
 	}
+	if t.In == nil && !slices.Contains(of, columnOther) {
+		of = append(of, columnOther) // what has no name in the field
+	}
 	slices.Sort(of)
 	return of, false
 }
@@ -170,34 +173,29 @@ func (p *textPlan) condition() *words.Condition {
 	})
 }
 
-// match is the plan as FTS5 reads it. Folded words have no quotes, so that
-// between quotes nothing ends them. begin gives the words that begin in a way,
-// or none to leave looking for them to FTS5.
-func (p *textPlan) match(begin func(prefix string) ([]string, error)) (string, error) {
-	w := matching{begin: begin}
-	w.write(p)
+// match is the plan as FTS5 reads it, for some kinds. Folded words have no
+// quotes, so that between quotes nothing ends them. begin gives the words that
+// begin in a way, or none to leave looking for them to FTS5.
+func (p *textPlan) match(kinds []*kindPlan, begin func(prefix string) ([]string, error)) (string, error) {
+	w := matching{kinds: kinds, begin: begin}
+	w.write(p, classColumns)
 	return w.String(), w.err
 }
 
 type matching struct {
 	strings.Builder
+	kinds []*kindPlan
 	begin func(prefix string) ([]string, error)
 	err   error
 }
 
-func (w *matching) write(p *textPlan) {
+// write writes a plan of which only some classes are asked.
+func (w *matching) write(p *textPlan, in []column) {
 	if p.in != nil {
-		w.WriteString("{")
-		for i, c := range p.in {
-			if i > 0 {
-				w.WriteByte(' ')
-			}
-			w.WriteString(strings.Join(columnNames[c:c+columnsOf[c]], " "))
-		}
-		w.WriteString("} : ")
+		in = slices.DeleteFunc(slices.Clone(in), func(c column) bool { return !slices.Contains(p.in, c) })
 	}
 	if p.op == understudy.TextPhrase {
-		w.phrase(p.pattern)
+		w.phrase(p.pattern, in)
 		return
 	}
 	w.WriteByte('(')
@@ -205,21 +203,45 @@ func (w *matching) write(p *textPlan) {
 		if i > 0 {
 			w.WriteString([...]string{understudy.TextAnd: " AND ", understudy.TextOr: " OR ", understudy.TextNot: " NOT "}[p.op])
 		}
-		w.write(part)
+		w.write(part, in)
 	}
 	w.WriteByte(')')
 }
 
-// phrase writes a phrase. FTS5 puts all records with a word that begins in some
-// way in order before it gives the first; phrases of the words that do are
-// read no further than they are needed.
-func (w *matching) phrase(p words.Pattern) {
-	all := p.Words()
-	last := len(all) - 1
-	if !p.Prefix() {
+// phrase writes a phrase, once for each class of each kind that has words. FTS5
+// puts all records with a word that begins in some way in order before it gives
+// the first; phrases of the words that do are read no further than they are needed.
+func (w *matching) phrase(p words.Pattern, in []column) {
+	w.WriteByte('(')
+	begun := w.Len()
+	for _, k := range w.kinds {
+		for _, c := range in {
+			if !k.said.has(c) {
+				continue
+			}
+			all := p.Words()
+			for i := range all {
+				all[i] = wordTag(k.number, c) + all[i]
+			}
+			if w.Len() > begun {
+				w.WriteString(" OR ")
+			}
+			w.tagged(all, p.Prefix())
+		}
+	}
+	if w.Len() == begun {
+		w.WriteString(`"0"`) // no word begins with it, since it is no tag
+	}
+	w.WriteByte(')')
+}
+
+// tagged writes a phrase in one class of a kind.
+func (w *matching) tagged(all []string, prefix bool) {
+	if !prefix {
 		w.quote(all)
 		return
 	}
+	last := len(all) - 1
 	ends, err := w.begin(all[last])
 	switch {
 	case err != nil:
@@ -229,7 +251,6 @@ func (w *matching) phrase(p words.Pattern) {
 		w.WriteString(" *")
 		return
 	}
-	w.WriteByte('(')
 	for i, end := range ends {
 		if i > 0 {
 			w.WriteString(" OR ")
@@ -237,7 +258,6 @@ func (w *matching) phrase(p words.Pattern) {
 		all[last] = end
 		w.quote(all)
 	}
-	w.WriteByte(')')
 }
 
 func (w *matching) quote(all []string) {

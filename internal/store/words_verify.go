@@ -113,7 +113,7 @@ func (v *verifying) sumWords(sums *wordSums) error {
 			}
 			sums.names[e.is] = e.new.id
 		}
-		row := x.row(e.kind.text, e.new.body)
+		row := x.row(e.kind.number, e.kind.text, e.new.body)
 		for c, text := range row {
 			at := int64(0)
 			for word := range strings.FieldsSeq(text) {

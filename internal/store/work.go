@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"understudy"
 )
@@ -51,8 +52,10 @@ func (db *DB) write(ctx context.Context, work func(c *conn) (broken bool, err er
 		}
 	}
 	broken, err := work(c)
-	if db.widened.Load()%2 != 0 {
-		db.widened.Add(1)
+	for _, n := range []*atomic.Int64{&db.widened, &db.silent} {
+		if n.Load()%2 != 0 {
+			n.Add(1)
+		}
 	}
 	err = db.limited(c, err)
 	if !broken {

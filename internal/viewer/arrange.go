@@ -17,9 +17,12 @@ const (
 	ownSort    = understudy.OwnPrefix + "sort"    // a field; "-" before it: the largest first
 	ownText    = understudy.OwnPrefix + "q"       // a condition in the words of the search
 	ownNarrow  = understudy.OwnPrefix + "narrow"  // a value of a facet, as a condition; may come several times
-	ownFacets  = understudy.OwnPrefix + "facets"  // "1": the page waits for its counts
+	ownForm    = understudy.OwnPrefix + "form"    // the form that stands open: formColumns
 	ownCursor  = understudy.OwnPrefix + "cursor"  // where a searched list goes on
 )
+
+// formColumns asks for the form of the columns.
+const formColumns = "columns"
 
 // mostColumns bounds how many columns an address names.
 const mostColumns = 60
@@ -32,7 +35,7 @@ type arrangement struct {
 	text    string
 	narrow  []string // conditions that facets added
 	cursor  string
-	counted bool // counts are waited for; in no address of ours
+	form    string // the form that stands open; no address of ours keeps it
 }
 
 // mostNarrow bounds how many conditions facets add.
@@ -116,8 +119,11 @@ func (q *visit) arrange(ask *question, p understudy.Param) (taken bool, err erro
 		if fresh {
 			a.narrow = append(a.narrow, p.Value)
 		}
-	case ownFacets:
-		a.counted = p.Value == "1"
+	case ownForm:
+		if p.Value != formColumns {
+			return true, unknownWord("form", p.Value, []string{formColumns}, nil)
+		}
+		ask.form = p.Value
 	case ownCursor:
 		ask.tidy = ask.tidy && p.Value != "" && a.cursor == ""
 		a.cursor = p.Value
@@ -171,7 +177,7 @@ func (q *visit) arrangeOrder(ask *question, text string) error {
 	if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, c.Name) != access.See {
 		return &problem{
 			Title: "Your role does not allow this", kind: understudy.ErrForbidden,
-			Hint: "It may not sort by " + c.Name + ", which it does not fully see." + q.remedy(),
+			Hint: "It may not sort by " + c.Name + ", which it does not fully see." + q.remedyOf(q.kind, c.Name),
 		}
 	}
 	ask.tidy = ask.tidy && ask.sort == nil

@@ -140,21 +140,25 @@ func TestJumps(t *testing.T) {
 		}
 		return keys
 	}
-	home := find(h.page("/", all))
+	home := find(h.page("/-/keys", all))
 	for key, want := range map[string]string{"h": "/", "c": "/twilio/calls", "m": "/twilio/messages", "s": "/search"} {
 		if home[key] != want {
 			t.Errorf("g %s leads to %q, want %s", key, home[key], want)
 		}
 	}
 	for _, path := range []string{"/twilio/calls", "/twilio/accounts", "/search"} {
-		if got := find(h.page(path, all)); len(got) != len(home) || got["a"] != home["a"] {
+		link := regexp.MustCompile(`href="([^"]*)" data-keys`).FindStringSubmatch(h.page(path, all))
+		if link == nil {
+			t.Fatalf("%s does not lead to the keys", path)
+		}
+		if got := find(h.page(link[1], all)); len(got) != len(home) || got["a"] != home["a"] {
 			t.Errorf("%s has other keys: %v", path, got)
 		}
 	}
-	if got := find(h.page("/", as{token: "clerktoken"})); got["m"] == "/twilio/messages" || len(got) < 5 {
+	if got := find(h.page("/-/keys?source=twilio", as{token: "clerktoken"})); got["m"] == "/twilio/messages" || len(got) < 5 {
 		t.Errorf("keys of a role without messages: %v", got)
 	}
-	if _, body, _ := h.get("/", as{}); len(find(body)) != 0 {
+	if _, body, _ := h.get("/-/keys", as{}); len(find(body)) != 0 {
 		t.Error("a stranger has keys")
 	}
 }

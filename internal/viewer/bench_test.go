@@ -1,8 +1,9 @@
-// What a list page costs.
+// What pages cost.
 
 package viewer
 
 import (
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -18,15 +19,21 @@ type discard struct {
 func (d *discard) Header() http.Header         { return d.head }
 func (d *discard) Write(b []byte) (int, error) { d.length += len(b); return len(b), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Flush()                      {}
 
-// One page of 50 rows, warm in the mirror: gate, cells, template, gzip.
-func BenchmarkList(b *testing.B) {
+// Pages that are warm in the mirror: gate, cells, template, gzip. A list has 50 rows.
+func BenchmarkPage(b *testing.B) {
+	first := open(b)
+	call, number := first.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`), first.ownNumber()
+	other := conversation.FindString(html.UnescapeString(first.page("/twilio/number/"+number, all)))
 	for _, c := range []struct{ name, path, token, encoding string }{
+		{"detail", "/twilio/calls/" + call, "alltoken", "gzip"}, {"number", "/twilio/number/" + number, "alltoken", "gzip"},
+		{"conversation", other, "alltoken", "gzip"}, {"home", "/", "alltoken", "gzip"},
 		{"calls", "/twilio/calls", "alltoken", "gzip"}, {"calls_plain", "/twilio/calls", "alltoken", ""},
 		{"calls_masked", "/twilio/calls", "supporttoken", "gzip"}, {"messages", "/twilio/messages", "alltoken", "gzip"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			h := open(b)
+			h := open(b, searched(b))
 			r := httptest.NewRequest("GET", c.path, nil)
 			r.SetBasicAuth(account, c.token)
 			r.Header.Set("Accept-Encoding", c.encoding)

@@ -3,14 +3,16 @@
 package viewer
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/charset"
 )
 
 // cell is a value ready for the template. Every text in it is shown to the
@@ -25,11 +27,12 @@ type cell struct {
 	Hint  string // the exact value, on hover
 	Stamp string // a moment for machines
 	Unit  string
-	Note  string // what the text means, in few words
-	Copy  string // what the copy button takes
-	Own   bool   // one of our own numbers
-	Prose bool   // words of people, in any direction
-	Wide  bool   // longer than one line
+	Note  string   // what the text means, in few words
+	Copy  string   // what the copy button takes
+	Own   bool     // one of our own numbers
+	Prose bool     // words of people, in any direction
+	Marks [][2]int // places in Text that stand out
+	Wide  bool     // longer than one line
 	Play  *playing
 }
 
@@ -60,7 +63,7 @@ func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
 		return out
 	}
 	out.Text = val.Text
-	q.draw(sheet, c, row, &out)
+	q.draw(sheet, c, row, list, &out)
 	if list && utf8.RuneCountInString(out.Text) > clipped {
 		out.Text = string([]rune(out.Text)[:clipped]) + "…"
 	}
@@ -69,11 +72,11 @@ func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
 }
 
 // draw fills in what the shape of a column adds to the text of a seen value.
-func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
+func (q *visit) draw(sheet *sheet, c *column, row access.Row, list bool, out *cell) {
 	raw := out.Text
 	switch c.shape {
 	case moment:
-		q.drawDate(c, out, sheet.seconds)
+		q.drawDate(c, out, list, sheet.seconds)
 	case phone:
 		out.Text, out.Copy, out.Own = groupPhone(raw), raw, sheet.own[raw] && c.Name != sheet.kind.Own
 		out.Href = sheet.phoneLink(c, raw)
@@ -117,7 +120,9 @@ func (q *visit) draw(sheet *sheet, c *column, row access.Row, out *cell) {
 	}
 }
 
-func (q *visit) drawDate(c *column, out *cell, seconds bool) {
+// drawDate puts a moment into words. In a table they have the seconds and nothing
+// besides: what a moment says twice more in each row is the better part of it.
+func (q *visit) drawDate(c *column, out *cell, list, seconds bool) {
 	t, dateOnly, ok := parseDate(c.Type, out.Text)
 	if !ok {
 		return
@@ -126,9 +131,12 @@ func (q *visit) drawDate(c *column, out *cell, seconds bool) {
 	if dateOnly {
 		w = sayDate(t, q.start, q.zone)
 	} else {
-		w = say(t, q.start, q.zone, seconds)
+		w = say(t, q.start, q.zone, seconds || list)
 	}
-	out.Text, out.Stamp, out.Hint = w.Text, w.Stamp, w.Exact
+	out.Text = w.Text
+	if !list || dateOnly {
+		out.Stamp, out.Hint = w.Stamp, w.Exact
+	}
 	if day, clock, ok := cutLast(w.Text, " "); ok && !dateOnly { // a line may end before the time of day, not within the day
 		out.Text = strings.ReplaceAll(day, " ", "\u00a0") + " " + clock
 	}
@@ -241,48 +249,6 @@ func shortID(id string) string {
 	return string(r[:6]) + "…" + string(r[len(r)-4:])
 }
 
-// groupPhone sets the digits of an E.164 number in groups; any other text is
-// left as it is.
-func groupPhone(text string) string {
-	if len(text) < 8 || len(text) > 16 || text[0] != '+' || text[1] == '0' {
-		return text
-	}
-	for i := 1; i < len(text); i++ {
-		if text[i] < '0' || text[i] > '9' {
-			return text
-		}
-	}
-	n := countryDigits(text[1:])
-	const gap = "\u00a0"
-	var b strings.Builder
-	b.WriteString(text[:1+n])
-	for rest := text[1+n:]; rest != ""; {
-		take := 3
-		if len(rest) <= 4 {
-			take = len(rest)
-		} else if len(rest) == 8 {
-			take = 4
-		}
-		b.WriteString(gap + rest[:take])
-		rest = rest[take:]
-	}
-	return b.String()
-}
-
-// countryDigits is the length of a number's country code (ITU-T E.164).
-func countryDigits(digits string) int {
-	if digits[0] == '1' || digits[0] == '7' {
-		return 1
-	}
-	two, _ := strconv.Atoi(digits[:2])
-	for _, r := range [][2]int{{20, 20}, {27, 27}, {30, 34}, {36, 36}, {39, 41}, {43, 49}, {51, 58}, {60, 66}, {81, 82}, {84, 84}, {86, 86}, {90, 95}, {98, 98}} {
-		if two >= r[0] && two <= r[1] {
-			return 2
-		}
-	}
-	return 3
-}
-
 // codeDocs is upstream's page about an error code, "" when the text is none or
 // nobody says where it is explained.
 func (s *sourcePlan) codeDocs(text string) string {
@@ -298,4 +264,39 @@ func clip(s string) string {
 		return string(r[:60]) + "…"
 	}
 	return s
+}
+
+// drawSegments says in how many parts a short message is sent, and marks what
+// forces it into UCS-2, where a part holds less than half as many characters.
+func drawSegments(out *cell) {
+	s := charset.CountSMS(out.Text)
+	out.Note = thousands(int64(s.Segments)) + " segments, "
+	if s.Segments == 1 {
+		out.Note = "1 segment, "
+	}
+	if !s.UCS2 {
+		out.Note += thousands(int64(s.Units)) + " of GSM-7’s septets"
+		return
+	}
+	out.Note += thousands(int64(s.Units)) + " code units of UCS-2, because of "
+	for i, o := range s.Outside {
+		if last := len(out.Marks) - 1; last >= 0 && out.Marks[last][1] == o.Start {
+			out.Marks[last][1] = o.End // letters that are joined stay so
+		} else {
+			out.Marks = append(out.Marks, [2]int{o.Start, o.End})
+		}
+		switch {
+		case i < 3:
+			if unicode.IsGraphic(o.Char) {
+				out.Note += string(o.Char) + " "
+			}
+			out.Note += fmt.Sprintf("(%U) at %d, ", o.Char, o.At)
+		case i == 3:
+			out.Note += "and more, "
+		}
+	}
+	out.Note = strings.TrimSuffix(out.Note, ", ")
+	if len(s.Outside) == charset.MaxOutside {
+		out.Marks = nil // another script: nothing stands out
+	}
 }

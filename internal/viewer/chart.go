@@ -5,9 +5,10 @@ package viewer
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
+
+	"understudy"
 )
 
 // chart draws our answer times against upstream's on one logarithmic scale.
@@ -15,6 +16,7 @@ type chart struct {
 	Ours, Theirs             string // points of the lines
 	OursMedian, TheirsMedian string
 	Times                    string // "2,400"; "" when there is nothing to compare
+	Rows                     []timeRow
 	Grid                     []gridLine
 }
 
@@ -31,18 +33,27 @@ const (
 	chartPoints           = 60
 )
 
-func newChart(ours, theirs []time.Duration) *chart {
-	if len(ours) == 0 && len(theirs) == 0 {
+func newChart(s *Snapshot) *chart {
+	ours, theirs := s.OurTimes, s.TheirTimes
+	if ours.Answers == 0 && theirs.Answers == 0 {
 		return nil
 	}
-	c := &chart{Ours: polyline(ours), Theirs: polyline(theirs), OursMedian: medianText(ours), TheirsMedian: medianText(theirs)}
+	c := &chart{Ours: polyline(s.Ours), Theirs: polyline(s.Theirs)}
+	if ours.Answers > 0 {
+		c.OursMedian = millis(ours.P50)
+		c.Rows = append(c.Rows, newTimeRow("Understudy", "", ours))
+	}
+	if theirs.Answers > 0 {
+		c.TheirsMedian = millis(theirs.P50)
+		c.Rows = append(c.Rows, newTimeRow("Upstream", "", theirs))
+	}
 	for _, g := range []struct {
 		at   time.Duration
 		text string
 	}{{time.Millisecond, "1 ms"}, {10 * time.Millisecond, "10 ms"}, {100 * time.Millisecond, "100 ms"}, {time.Second, "1 s"}} {
 		c.Grid = append(c.Grid, gridLine{chartY(g.at), g.text})
 	}
-	if a, b := median(ours), median(theirs); a > 0 && b >= 2*a {
+	if a, b := ours.P50, theirs.P50; a > 0 && b >= 2*a {
 		c.Times = thousands(int64(b / a))
 	}
 	return c
@@ -71,17 +82,55 @@ func chartY(d time.Duration) float64 {
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(times))
-	return s[len(s)/2]
+// timeRow is a row of the table of answer times.
+type timeRow struct {
+	Who, Reason                string
+	Answers, Lost              int64
+	Mean, Range, Half, Slowest string
 }
 
-func medianText(times []time.Duration) string {
-	if len(times) == 0 {
-		return ""
+func newTimeRow(who, reason string, t Times) timeRow {
+	row := timeRow{Who: who, Reason: reason, Answers: t.Answers, Lost: t.Lost}
+	if t.Answers > 0 {
+		row.Mean, row.Range = millis(t.Mean)+" ± "+millis(t.Deviation), millis(t.Min)+" – "+millis(t.Max)
+		row.Half, row.Slowest = millis(t.P50), millis(t.P99)
 	}
-	return millis(median(times))
+	return row
+}
+
+// Usual is how long upstream takes for the page's kind, to answer readers that wait
+// when that is known, and otherwise for all of the source; nil for a caller who does
+// not see everything, when it is not known, and on lists, whose bytes on the wire
+// are few.
+func (f footer) Usual() *timeRow {
+	q := f.q
+	list := q.kind != nil && q.r.PathValue("id") == ""
+	if q.source == nil || list || q.caller.Role() != understudy.RoleAll {
+		return nil
+	}
+	snap, _ := q.v.snapshots.known(q.source.Name, q.start)
+	of, who := snap.TheirTimes, q.source.Spec.Title
+	for _, t := range snap.Times {
+		if q.kind != nil && t.Kind == q.kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == understudy.Waiting.String()) {
+			of, who = t, upperFirst(q.kind.Title)
+		}
+	}
+	if of.Answers == 0 {
+		return nil
+	}
+	row := newTimeRow(who, of.Reason, of)
+	return &row
+}
+
+// timeRows are upstream's times by kind and reason.
+func (q *visit) timeRows(s *sourcePlan, times []Times) []timeRow {
+	var rows []timeRow
+	for _, t := range times {
+		who := "Other paths"
+		if k := s.Spec.Kind(t.Kind); k != nil {
+			who = upperFirst(k.Title)
+		}
+		rows = append(rows, newTimeRow(who, t.Reason, t))
+	}
+	return rows
 }

@@ -91,7 +91,7 @@ func (q *visit) compare(t *understudy.Target) error {
 	case err != nil:
 		return err
 	}
-	past, err := q.readPast(t.ID, mostVersions)
+	past, err := q.readPast(q.ctx, t.ID, mostVersions)
 	if err != nil {
 		return err
 	}

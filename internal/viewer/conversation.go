@@ -10,8 +10,10 @@ package viewer
 
 import (
 	"encoding/json"
+	"html/template"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"understudy"
@@ -23,6 +25,16 @@ const ownBefore = understudy.OwnPrefix + "before"
 
 // conversationPage is what conversation.html shows.
 type conversationPage struct {
+	A, B  speaker
+	Held  *talked // nil: it is on its way
+	Data  string
+	Parts *parts
+	Kept  []template.HTML // all but Parts, as it was drawn before; nil: it is not
+}
+
+// talked is what passed, up to a moment. It is one part: what is older than the
+// end of any strand is not on the page, so that every strand is waited for.
+type talked struct {
 	A, B     speaker
 	Days     []day // oldest first, as one reads
 	Size     int64
@@ -31,14 +43,16 @@ type conversationPage struct {
 	Newer    string
 	Newest   string
 	Bound    string // what is not on this page, and why
-	Data     string
+	Late     bool   // it comes after the head of the page
+
+	turns []turn
 }
 
 // strand is one kind in one direction.
 type strand struct {
-	talk  *talk
-	byA   bool
-	asked part
+	*asked
+	talk *talk
+	byA  bool
 }
 
 // conversation shows what passed between two numbers.
@@ -60,21 +74,49 @@ func (v *Viewer) conversation(q *visit) error {
 		return &problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.", kind: understudy.ErrForbidden}
 	}
 	own := q.v.numbers.begin(q)
-	parts := make([]*part, len(strands))
-	for i := range strands {
-		parts[i] = &strands[i].asked
+	var needs []*future
+	for _, st := range strands {
+		needs = append(needs, st.future)
 	}
-	q.readParts(parts)
-	marked := own.wait(q)
-	p := &conversationPage{A: q.speaker(a, marked), B: q.speaker(b, marked)}
-	turns, older := q.merge(strands, before, p)
-	p.Size = int64(len(turns))
-	p.Days = q.days(turns)
-	q.turnConversation(p, a+"/"+b, before, older, back)
+	base := "/" + q.source.Name + "/" + numberWord + "/" + a + "/" + b
+	late, marked := false, sync.OnceValue(func() map[string]bool { return own.wait(q) })
+	merged := sync.OnceValue(func() *talked {
+		t := &talked{A: q.speaker(a, marked()), B: q.speaker(b, marked()), Late: late}
+		var older time.Time
+		t.turns, older = q.merge(strands, before, t)
+		t.Size, t.Days = int64(len(t.turns)), q.days(t.turns)
+		q.turnConversation(t, base, older, before, back)
+		return t
+	})
+	made := func() []any {
+		all := []any{marked(), late}
+		for _, st := range strands {
+			all = append(all, q.made(st.wait())...)
+		}
+		return all
+	}
+	p := &conversationPage{Data: conversationAddress(base+dataSuffix, before, nil)}
+	draw := func() (string, any) { return "talked", merged() }
+	p.Parts = q.parts("conversation", &part{title: "What passed between them", needs: needs, of: made, draw: draw})
 	if q.data != "" {
-		return q.conversationData(p, turns)
+		return q.conversationData(merged())
 	}
-	return q.render(http.StatusOK, "conversation", p.A.Shown+" and "+p.B.Shown, p)
+	head := func() any {
+		if !late {
+			p.Held = merged()
+		}
+		p.A, p.B = q.speaker(a, marked()), q.speaker(b, marked())
+		return p
+	}
+	if late = p.Parts.late > 0; late {
+		head()
+	} else {
+		of := q.identity("conversation").with(q.v.seed, made()...)
+		if p.Kept, err = q.keep("conversation", of, head, "conversation-head"); err != nil {
+			return err
+		}
+	}
+	return q.render(http.StatusOK, "conversation", groupPhone(a)+" and "+groupPhone(b), p)
 }
 
 func (q *visit) speaker(number string, own map[string]bool) speaker {
@@ -123,17 +165,17 @@ func (q *visit) strands(a, b string, before time.Time) []strand {
 			if !byA {
 				from, to = b, a
 			}
+			if !byA && a == b {
+				continue // both ways are one
+			}
 			query := t.between(from, to)
 			if !before.IsZero() {
 				// One second more than wanted: whether upstream counts the edge in is its own affair.
 				query = append(query, understudy.Param{Name: until.Name, Value: writeDate(until.Type, before.Add(time.Second))})
 			}
 			if target, err := t.to(query); err == nil && len(all) < maxPanes {
-				all = append(all, strand{talk: t, byA: byA, asked: part{target: target}})
+				all = append(all, strand{asked: q.beside(target), talk: t, byA: byA})
 			}
-		}
-		if a == b {
-			all = all[:len(all)-1] // both ways are one
 		}
 	}
 	return all
@@ -150,29 +192,31 @@ func (q *visit) until(t *talk) *understudy.Filter {
 	return nil
 }
 
+// conversationAddress is the conversation up to a moment, zero for now, with the
+// ends of the newer pages.
+func conversationAddress(path string, before time.Time, back []string) string {
+	var query understudy.Query
+	if !before.IsZero() {
+		query = append(query, understudy.Param{Name: ownBefore, Value: before.UTC().Format(time.RFC3339)})
+	}
+	for _, b := range back[max(0, len(back)-maxBack):] {
+		query = append(query, understudy.Param{Name: ownBack, Value: b})
+	}
+	return path + withQuery(query)
+}
+
 // turnConversation works out where Older, Newer and Newest lead, and says what
 // is not here.
-func (q *visit) turnConversation(p *conversationPage, numbers string, before, older time.Time, back []string) {
-	base := "/" + q.source.Name + "/" + numberWord + "/" + numbers
-	address := func(suffix, before string, back []string) string {
-		var query understudy.Query
-		if before != "" {
-			query = append(query, understudy.Param{Name: ownBefore, Value: before})
-		}
-		for _, b := range back[max(0, len(back)-maxBack):] {
-			query = append(query, understudy.Param{Name: ownBack, Value: b})
-		}
-		return base + suffix + withQuery(query)
-	}
+func (q *visit) turnConversation(p *talked, base string, older, before time.Time, back []string) {
 	here := ""
 	if !before.IsZero() {
 		here = before.Format(time.RFC3339)
-		p.Newest = address("", "", nil)
+		p.Newest = base
 		if n := len(back); n > 0 {
-			p.Newer = address("", back[n-1], back[:n-1])
+			newer, _ := time.Parse(time.RFC3339, back[n-1]) // it was read as one; "" is now
+			p.Newer = conversationAddress(base, newer, back[:n-1])
 		}
 	}
-	p.Data = address(dataSuffix, here, nil)
 	if older.IsZero() {
 		return
 	}
@@ -182,11 +226,11 @@ func (q *visit) turnConversation(p *conversationPage, numbers string, before, ol
 			p.Bound = "Complete back to " + q.moment(older).Text + ". Older " + t.kind.Title + " cannot be asked for by time."
 		}
 	}
-	p.Older = address("", older.UTC().Format(time.RFC3339), append(slices.Clone(back), here))
+	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))
 }
 
 // conversationData is the page as data, oldest first.
-func (q *visit) conversationData(p *conversationPage, turns []turn) error {
+func (q *visit) conversationData(p *talked) error {
 	type turnData struct {
 		Kind   string          `json:"kind"`
 		From   string          `json:"from"`
@@ -194,7 +238,7 @@ func (q *visit) conversationData(p *conversationPage, turns []turn) error {
 		Record json.RawMessage `json:"record"`
 	}
 	all := []turnData{}
-	for _, t := range turns {
+	for _, t := range p.turns {
 		from := q.r.PathValue("number")
 		if !t.ByA {
 			from, _ = q.numbered("other")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,9 +30,9 @@ type detailPage struct {
 	Play     *cell         // its content
 	Groups   []detailGroup // short ones, side by side
 	Long     []detailGroup
-	Closed   []detailGroup // opened on request
-	Lists    []relatedList
-	Timeline *timeline
+	Closed   []detailGroup   // opened on request
+	Parts    *parts          // its timeline, and the lists under it
+	Kept     []template.HTML // all but Parts, as it was drawn before; nil: it is not
 	Related  []link
 	Raw      string
 	Data     string
@@ -63,8 +64,15 @@ func (v *Viewer) detail(q *visit) error {
 	if q.tidyMoment() {
 		return nil
 	}
-	view, own, done, err := q.open(t)
+	var lists []*askedList
+	if q.data == "" {
+		lists = q.relatedLists(t)
+	}
+	view, own, done, err := q.open(t, q.besideRecord(lists))
 	if err != nil {
+		for _, a := range lists {
+			a.leave()
+		}
 		return q.gone(t, err)
 	}
 	if done {
@@ -74,8 +82,34 @@ func (v *Viewer) detail(q *visit) error {
 	if len(rows) != 1 {
 		return q.refused(view.Body)
 	}
-	page := q.detailPage(t, rows[0], own)
-	return q.render(http.StatusOK, "detail", page.Heading+" "+shortID(page.ID), page)
+	q.readOf(rows[0], lists)
+	marked := own.wait(q)
+	s := q.sheet(q.kind, q.source.given(t, t.Instance.ID), marked)
+	s.seconds, s.filters = true, map[string]string{}
+	if q.kind.browsable() {
+		s.filters = q.phoneFilters(q.kind.lists[0])
+	}
+	page := &detailPage{}
+	all := []*part{q.timelineOf(t, cmp.Or(q.answer.Page.ID, t.ID), s)}
+	for _, a := range lists {
+		all = append(all, a.part(q, marked))
+	}
+	parts := q.parts("detail", all...)
+	draw := func() any {
+		page = q.detailPage(t, rows[0], lists, s)
+		page.Parts = parts
+		return page
+	}
+	if len(q.kind.Media) > 0 && q.v.Media != nil {
+		draw() // it shows contents, whose addresses are a session's and end
+	} else {
+		page.Parts = parts
+		of := q.identity("detail").with(q.v.seed, view.Sum[:], marked)
+		if page.Kept, err = q.keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
+			return err
+		}
+	}
+	return q.render(http.StatusOK, "detail", upperFirst(q.kind.One)+" "+shortID(rows[0].ID), page)
 }
 
 // instanceTarget is the record the address names.
@@ -105,18 +139,7 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 			return nil, unknownWord("parameter", p.Name, known, nil)
 		}
 	}
-	path, ok := expand(in.Path, func(name string) (string, bool) {
-		if i := slices.Index(in.ID, name); i >= 0 {
-			return parts[i], true
-		}
-		if given, ok := params.Get(name); ok {
-			return given, true
-		}
-		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
-			return given, true
-		}
-		return q.source.fill(name)
-	})
+	path, ok := q.kind.pathTo(parts, params)
 	if !ok {
 		return nil, badRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
 	}
@@ -161,15 +184,8 @@ func (in *instancePlan) params() []string {
 	return known
 }
 
-func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *detailPage {
-	lists := q.relatedLists(t, row)
-	own := marks.wait(q)
-	s := q.sheet(q.kind, q.source.given(t, t.Instance.ID), own)
-	s.seconds = true
-	s.filters = map[string]string{}
-	if q.kind.browsable() {
-		s.filters = q.phoneFilters(q.kind.lists[0])
-	}
+// detailPage is what a record's page shows of the record.
+func (q *visit) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *sheet) *detailPage {
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
 	p.Data = q.asOf.keep(q.kind.href + dataSuffix + withQuery(s.vars))
 	if t.ID != "" {
@@ -194,11 +210,9 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, marks marks) *d
 	if play := q.playing(q.kind, row, s.vars); play != nil {
 		p.Play = &cell{Label: q.kind.byField[q.kind.Media[0].Field].heading, Play: play}
 	}
-	p.Lists = q.drawLists(t, lists, own)
-	p.Timeline = q.timeline(t, cmp.Or(q.answer.Page.ID, t.ID), s)
-	p.Related = append(p.Related, q.related(row, p.Lists)...)
+	p.Related = append(p.Related, q.related(row, lists)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l link) bool {
-		return slices.ContainsFunc(p.Lists, func(r relatedList) bool { return r.Href == l.Href })
+		return slices.ContainsFunc(lists, func(a *askedList) bool { return a.href == l.Href })
 	})
 	q.reason(p, row)
 	return p
@@ -251,6 +265,9 @@ func (q *visit) part(p *detailPage, s *sheet, row access.Row, g group) detailGro
 			continue
 		}
 		cl := q.cell(s, c, row, false)
+		if c.SMS && row.Field(c.Name).State == access.Seen {
+			drawSegments(&cl)
+		}
 		out.Cells = append(out.Cells, cl)
 		out.Closed = out.Closed && cl.Class == "address"
 		q.head(p, c, cl)

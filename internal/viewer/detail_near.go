@@ -47,7 +47,7 @@ func (q *visit) followable(row access.Row, c *column) (link, bool) {
 
 // related are the lists picked by this record: filters that link to its kind,
 // those of the kinds shown left out; and of one of our own numbers its page.
-func (q *visit) related(row access.Row, lists []relatedList) []link {
+func (q *visit) related(row access.Row, lists []*askedList) []link {
 	var all []link
 	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.talks(q.source)) > 0 {
 		if href := q.source.numberHref(v.Text); href != "" {
@@ -55,7 +55,7 @@ func (q *visit) related(row access.Row, lists []relatedList) []link {
 		}
 	}
 	for _, k := range q.source.kinds {
-		if !k.browsable() || slices.ContainsFunc(lists, func(l relatedList) bool { return l.Kind == k }) {
+		if !k.browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.kind == k }) {
 			continue
 		}
 		for i, f := range k.lists[0].Filters {

@@ -53,7 +53,7 @@ func (c *cell) draw(b *strings.Builder) {
 		if away {
 			b.WriteString(` rel="noopener noreferrer external"`)
 		}
-		if c.Stamp == "" {
+		if c.Stamp == "" && !(c.Hint == c.Copy && c.copiesLink()) {
 			attribute(b, "title", c.Hint)
 		}
 		attribute(b, "aria-label", c.Says)
@@ -99,10 +99,33 @@ func (c *cell) drawText(b *strings.Builder, linked bool) {
 		tag = "bdi"
 		b.WriteString("<bdi>")
 	}
-	escape(b, c.Text)
+	escapeMarked(b, c.Text, c.Marks)
 	if tag != "" {
 		b.WriteString("</" + tag + ">")
 	}
+}
+
+// escapeMarked writes a text as HTML with places of it, in order, between <mark>.
+func escapeMarked(b *strings.Builder, text string, marks [][2]int) {
+	from := 0
+	for _, m := range marks {
+		if m[0] < from || m[1] < m[0] || m[1] > len(text) {
+			continue
+		}
+		escape(b, text[from:m[0]])
+		b.WriteString("<mark>")
+		escape(b, text[m[0]:m[1]])
+		b.WriteString("</mark>")
+		from = m[1]
+	}
+	escape(b, text[from:])
+}
+
+// copiesLink reports whether what the copy button takes is the end of the cell's
+// own link: the script reads it there.
+func (c *cell) copiesLink() bool {
+	before, ok := strings.CutSuffix(c.Href, c.Copy)
+	return ok && c.Copy != "" && strings.HasSuffix(before, "/") && (c.Class == "tel" || c.Class == "code")
 }
 
 // Body is the rows of the table.
@@ -119,8 +142,12 @@ func (p *table) Body() template.HTML {
 			c := &p.Rows[i].Cells[j]
 			b.WriteString("<td")
 			attribute(&b, "class", c.Class)
-			attribute(&b, "data-t", c.Label)
-			attribute(&b, "data-copy", c.Copy)
+			if j > 0 { // the style shows no label of the first
+				attribute(&b, "data-t", c.Label)
+			}
+			if !c.copiesLink() {
+				attribute(&b, "data-copy", c.Copy)
+			}
 			b.WriteByte('>')
 			c.draw(&b)
 			b.WriteString("</td>")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/cycle"
 	"understudy/kit/places"
 )
 
@@ -227,6 +229,7 @@ func (q *visit) exportList(ask *question) error {
 // walk reads a list from its newest page on.
 func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
 	whole := q.asOf.at.IsZero()
+	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.readOn(ctx, t, whole, first)
 		if whole && first && (errors.Is(r.err, understudy.ErrNotMirrored) || errors.Is(r.err, understudy.ErrNotHeld)) { // of a list that cannot be composed what is held is sent
@@ -242,27 +245,39 @@ func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(export
 			return "older records are not held here and upstream is not asked for all of a list; sync the kind to have them", nil
 		case r.err != nil:
 			return "", r.err
-		case r.answer.Page.Status != http.StatusOK && first:
+		case r.answer.Page.Status != http.StatusOK:
 			q.answer = r.answer
 			return "", q.refused(r.view.Body)
-		case r.answer.Page.Status != http.StatusOK:
-			return "", fmt.Errorf("viewer: export: upstream answered %d", r.answer.Page.Status)
+		}
+		if first {
+			q.answer = r.answer // for the access log
 		}
 		for _, row := range r.view.Rows() {
 			if err := take(exported{q.kind, row, nil}); err != nil {
 				return "", err
 			}
 		}
-		next := r.answer.Page.Next
-		if next.Zero() {
+		page := r.answer.Page
+		next := page.Next
+		switch {
+		case next.Zero():
 			return "", nil
+		case next == t.Key, pages.Circle(next.URI, idsOf(page)):
+			return "upstream's next links go in a circle: the list has no end, and its rows come again", nil
 		}
-		former := t.Key
 		if t, err = q.source.Spec.Target(q.source.Name, next.Path(), next.Query()); err != nil {
 			return "", err
 		}
-		if t.Key == former {
-			return "", fmt.Errorf("viewer: export: %s is followed by itself", former)
+	}
+}
+
+// idsOf are the ids of a page's records.
+func idsOf(p *understudy.Page) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range p.Rows {
+			if !yield(p.Rows[i].ID) {
+				return
+			}
 		}
 	}
 }

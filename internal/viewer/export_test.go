@@ -164,6 +164,44 @@ func TestExportBrokenOff(t *testing.T) {
 	}
 }
 
+// A later page that upstream refuses is told in upstream's words, as a first one is.
+func TestExportRefusedLater(t *testing.T) {
+	h := open(t)
+	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+		if !strings.Contains(a.Target.Key.URI, "PageToken") {
+			return answer, nil
+		}
+		page, turned := *answer.Page, *answer
+		page.Status, page.Body, page.Rows = 400, []byte(`{"code":20001,"message":"Page token is invalid.","status":400}`), nil
+		turned.Page = &page
+		return &turned, nil
+	}
+	if status, body, _ := h.get("/twilio/calls.csv?PageSize=5", all); status != 400 || !strings.Contains(body, "refused this (400)") || !strings.Contains(body, "Page token") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestExportOfACircle (M6): a list whose links go in a circle ends, and says so.
+func TestExportOfACircle(t *testing.T) {
+	h := open(t)
+	n := 0
+	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+		if a.Wish != nil {
+			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
+		}
+		n++
+		page := *answer.Page
+		page.Next = understudy.Key{Source: page.Key.Source, URI: fmt.Sprintf("%s?Page=%d", page.Key.Path(), 1+n%7)}
+		turned := *answer
+		turned.Page = &page
+		return &turned, nil
+	}
+	status, body, _ := h.get("/twilio/calls.csv", all)
+	if status != 200 || n > 30 || !strings.Contains(body, "go in a circle") {
+		t.Errorf("%d after %d pages: …%s", status, n, body[max(0, len(body)-200):])
+	}
+}
+
 // An export ends with its policy, and says so.
 func TestExportEndsWithItsPolicy(t *testing.T) {
 	over := make(chan struct{})
@@ -286,7 +324,7 @@ func TestExportIsStreamed(t *testing.T) {
 	}
 }
 
-// endless repeats the first page of messages, each followed by another.
+// endless is a list of many pages that look like the first page of messages.
 func (h *house) endless(fetch func(context.Context, understudy.Fetch) (*understudy.Page, error), pages int) func(context.Context, understudy.Fetch) (*understudy.Page, error) {
 	n := 0
 	return func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
@@ -303,6 +341,10 @@ func (h *house) endless(fetch func(context.Context, understudy.Fetch) (*understu
 		}
 		q := *p
 		q.Next = understudy.Key{}
+		q.Rows = slices.Clone(p.Rows)
+		for i := range q.Rows { // the same bodies, of other records
+			q.Rows[i].ID = fmt.Sprintf("SM%032x", n*len(q.Rows)+i)
+		}
 		if n++; n < pages {
 			next, err := h.spec.Target("twilio", f.Target.Key.Path(), fmt.Sprintf("PageSize=1000&Page=%d&PageToken=PA%d", n, n))
 			if err != nil {
@@ -318,8 +360,11 @@ func (h *house) endless(fetch func(context.Context, understudy.Fetch) (*understu
 func TestHarmless(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "hello": "hello", "+15551234567": "+15551234567", "-0.0075": "-0.0075", "-": "'-", "+": "'+", "-1-1": "'-1-1", "+1+1": "'+1+1", "1.2.3": "1.2.3", "-1.2.3": "'-1.2.3",
-		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", " =1": "' =1", "\r=1": "'\r=1", "\n=1": "'\n=1", "＝1": "'＝1", "|cmd": "'|cmd", "%0A": "'%0A", "+1 555": "'+1 555", "a=1": "a=1", "\u00a0=1": "'\u00a0=1",
-		"********1234": "********1234", "\x00=1": "'\x00=1", "\ufeff=1": "'\ufeff=1",
+		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t'=1", " =1": "' =1", "\r=1": "'\r'=1", "\n=1": "'\n'=1", "＝1": "'＝1", "|cmd": "'|cmd", "%0A": "'%0A", "+1 555": "'+1 555", "a=1": "a=1", "\u00a0=1": "'\u00a0=1",
+		"********1234": "********1234", "\x00=1": "''\x00=1", "\ufeff=1": "'\ufeff=1",
+		// L9: white space and format characters of every kind, other widths, other separators.
+		"\u2003=1": "'\u2003=1", "\u200b=1": "'\u200b=1", "\u2060\u3000@x": "'\u2060\u3000@x", "\ufe66=1": "'\ufe66=1", "\u22121": "'\u22121",
+		"x;=1+1": "x;'=1+1", "x\t=1": "x\t'=1", "x; \u200b@y": "x;' \u200b@y", "a;b": "a;b", "x;-5;+1;-a": "x;-5;+1;'-a", "x\r\n=1": "x\r\n'=1", "+1;=1": "+1;'=1", "https://x/?a=1;b=2": "https://x/?a=1;b=2",
 	} {
 		if got := harmless(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -336,8 +381,10 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		cells := []string{harmless(a), harmless(b)}
 		for _, c := range cells {
-			if s := strings.TrimLeft(c, " \t\r\n"); s != "" && strings.ContainsRune("=@", rune(s[0])) {
-				t.Fatalf("%q", c)
+			for _, part := range strings.FieldsFunc(c, func(r rune) bool { return strings.ContainsRune(";\t\r\n", r) }) {
+				if s := strings.TrimLeftFunc(part, unseen); s != "" && strings.ContainsRune("=@", []rune(s)[0]) {
+					t.Fatalf("%q", c)
+				}
 			}
 		}
 		got, err := csv.NewReader(strings.NewReader(string(appendRecord(nil, cells)))).Read()

@@ -135,118 +135,92 @@ func (ask *question) filters() understudy.Query {
 	return ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) })
 }
 
-// counts are a page's facets: there at once, or where to have them.
+// counts are a page's facets, and how many records it is of.
 type counts struct {
-	Facets []facet
-	Total  string
-	Late   string              // the page that waits for them
-	few    func(rows int) bool // whether they are fewer than the rows of a page; nil: not counted
+	Facets  []facet
+	Total   string // in words; "" when nobody counted
+	Late    bool   // they come after the head of the page, which would say the total
+	Problem string // why there are none
 }
 
-// counting counts the matches of a search beside the reading of a page. wait has
-// what is there when the page is otherwise ready; patient waits for all of it. end
-// stops it and waits for its end.
-func (q *visit) counting(search understudy.SearchAsk, patient bool) (wait func() *understudy.SearchResult, end func()) {
-	search.Facets, search.Limit, search.Cursor, search.Sort = true, 1, "", ""
-	ctx, cancel := context.WithTimeout(q.ctx, glance)
-	came := make(chan *understudy.SearchResult, 1)
-	go func() {
-		var r *understudy.SearchResult
-		if err := contain(func() (err error) { r, err = q.v.Search.Find(ctx, q.caller, search); return err }); err != nil && ctx.Err() == nil && syntaxOf(err) == nil && !errors.Is(err, understudy.ErrIndexing) && !errors.Is(err, understudy.ErrUnavailable) { // without them the page says how to ask again
-			q.v.Logger.WarnContext(ctx, "viewer: counts beside a page", "error", err)
-		}
-		came <- r
-	}()
-	over := false
-	wait = func() (r *understudy.SearchResult) {
-		late := time.NewTimer(patience)
-		defer late.Stop()
-		if patient {
-			late.Stop() // the search's own time bounds it, and ctx
+// counter counts the matches of a search behind a page.
+type counter struct {
+	*future
+	result *understudy.SearchResult // once that is over; nil: it is not known
+}
+
+// counting begins to count. rows, if any, is told how many rows the page has when
+// they have come: what was counted before they were held is counted once more.
+func (q *visit) counting(search understudy.SearchAsk, rows <-chan int) *counter {
+	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
+	c := &counter{}
+	c.future = q.begin("counts by value", q.v.glance, func(ctx context.Context) (err error) {
+		if c.result, err = q.v.Search.Find(ctx, q.caller, search); err != nil || rows == nil {
+			return err
 		}
 		select {
-		case r = <-came:
-			over = true
-		case <-late.C:
+		case n := <-rows:
+			if c.result.Total != nil && c.result.Total.N < int64(n) {
+				c.result, err = q.v.Search.Find(ctx, q.caller, search)
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return r
-	}
-	return wait, func() {
-		cancel()
-		if !over {
-			<-came
-		}
-	}
+	})
+	return c
 }
 
-// listCounting is counting for a list; of one that cannot be searched nothing is
-// counted.
-func (q *visit) listCounting(ask *question) (wait func() counts, end func()) {
+// listCounting is counting for a list; nil when it cannot be searched.
+func (q *visit) listCounting(ask *question, rows <-chan int) *counter {
 	if !q.findable() || q.data != "" || !q.asOf.at.IsZero() {
-		return func() counts { return counts{} }, func() {}
+		return nil
 	}
 	search, err := q.searchAsk(ask)
 	if err != nil {
-		return func() counts { return counts{} }, func() {}
+		return nil
 	}
-	result, end := q.counting(search, ask.counted)
-	return func() counts {
-		r := result()
-		if r == nil {
-			return counts{Late: q.addressAnd(ownFacets)}
+	return q.counting(search, rows)
+}
+
+// countsOf are the page's, as far as they are there, and the part of the page they
+// are: facets of what was counted, drawn once as long as it is the same. total is a
+// sentence for how many there are. c may be nil.
+func (q *visit) countsOf(page string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *parts) {
+	if c == nil {
+		return counts{}, nil
+	}
+	late := false
+	said := func() string {
+		if n := totalOf(c.result); n != "" && (page != "list" || c.result.Total.N > 0) { // of nothing a list says so
+			return fmt.Sprintf(total, n)
 		}
-		c := counts{Facets: q.listFacets(ask, r), Total: totalOf(r)}
-		if r.Total.N == 0 {
-			c.Total = "" // the page says that there is nothing
-		}
-		c.few = func(rows int) bool { return r.Total.N < int64(rows) }
-		return c
-	}, end
-}
-
-// beside is c beside a page of so many rows: what was counted before they came is
-// counted again, once.
-func (c counts) beside(rows int, q *visit, ask *question) counts {
-	switch {
-	case c.few == nil || !c.few(rows):
-		return c
-	case ask.counted:
-		return counts{}
-	}
-	return counts{Late: q.addressAnd(ownFacets)}
-}
-
-// partHeader asks for a part of a page: what came late is fetched without the
-// rows that are there already.
-const (
-	partHeader = "Understudy-Part"
-	partCounts = "counts"
-)
-
-// Totals, as a list and a search say them.
-const (
-	listTotal   = " of %s held"
-	searchTotal = "%s found"
-)
-
-// partial reports whether the counts alone are asked for.
-func (q *visit) partial() bool { return q.r.Header.Get(partHeader) == partCounts }
-
-// sendCounts answers with the counts of a page alone.
-func (q *visit) sendCounts(c counts, total string) error {
-	if c.Total != "" {
-		c.Total = fmt.Sprintf(total, c.Total)
-	}
-	return q.renderPart("list", "counts", c)
-}
-
-// addressAnd is the address at hand with one more parameter set.
-func (q *visit) addressAnd(name string) string {
-	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
-	if err != nil {
 		return ""
 	}
-	return q.r.URL.EscapedPath() + withQuery(append(params.Without(func(p understudy.Param) bool { return p.Name == name }), understudy.Param{Name: name, Value: "1"}))
+	drawn := func() counts {
+		switch err := c.err; {
+		case err == nil, syntaxOf(err) != nil, errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrUnavailable):
+			return counts{} // the rows say so, too
+		case errors.Is(err, context.DeadlineExceeded):
+			return counts{Problem: "Counting by value took too long; narrower filters take less."}
+		}
+		return counts{Problem: "The counts by value could not be made; the log of the server says why."}
+	}
+	p = q.parts(page, &part{title: "Counts by value", needs: []*future{c.future}, draw: func() (string, any) {
+		if c.err != nil || c.result == nil {
+			return "facets", drawn()
+		}
+		return "facets", counts{Facets: facets(c.result), Total: said(), Late: late}
+	}, of: func() []any {
+		if c.err != nil || c.result == nil {
+			return nil
+		}
+		return []any{late, c.result.Total, c.result.Facets}
+	}})
+	if late = p.late > 0; !late && c.err == nil && c.result != nil {
+		held.Total = said()
+	}
+	return held, p
 }
 
 // totalOf is how many matches there are, in words; "" when nobody counted.

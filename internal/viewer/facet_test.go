@@ -1,51 +1,67 @@
-// Counts beside a page, and by themselves.
+// Counts beside a page: they wait for nobody, and nobody waits for them.
 
 package viewer
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
+
+	"understudy"
 )
 
-// Counts that came late are asked for without the page around them.
-func TestCountsAlone(t *testing.T) {
-	h := open(t, searched(t))
-	h.page("/twilio/calls", all) // held from now on
-	for path, total := range map[string]string{
-		"/twilio/calls?understudy.facets=1":                           "held",
-		"/twilio/calls?understudy.facets=1&understudy.sort=-duration": "held",
-		"/search?q=kind:calls&facets=1":                               "found",
-	} {
-		whole := h.counted(t, path)
-		part := ""
-		for range 10 {
-			if part = h.page(path, as{token: all.token, headers: map[string]string{partHeader: partCounts}}); !strings.Contains(part, "data-late") {
-				break
+// slowly counts when it is told to, or until its reader has left.
+type slowly struct {
+	Search
+	release chan error
+}
+
+func (s *slowly) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
+	if a.Facets {
+		select {
+		case err := <-s.release:
+			if err != nil {
+				return nil, err
 			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		facets := regexp.MustCompile(`(?s)<section class="facets".*?</section>`)
-		if got := facets.FindString(part); got == "" || got != facets.FindString(whole) {
-			t.Errorf("%s: %q", path, got)
+	}
+	return s.Search.Find(ctx, c, a)
+}
+
+// The rows of a list and what a search found are there before they are counted.
+func TestRowsBeforeCounts(t *testing.T) {
+	h := open(t, searched(t))
+	slow := &slowly{Search: h.viewer.Search, release: make(chan error)}
+	h.viewer.Search = slow
+	for path, total := range map[string]string{"/twilio/calls": " held", "/twilio/calls?understudy.sort=-duration": " held", "/search?q=kind:calls": " found"} {
+		page := h.stream(path, "gzip")
+		if shell := page.until(`id="rows"`); strings.Contains(shell, `class="facets"`) || !strings.Contains(shell, "Counts by value …") {
+			t.Errorf("%s waits for its counts", path)
 		}
-		if !regexp.MustCompile(`^<span id="total">[\w ,]* `+total+`</span>`).MatchString(part) || strings.Contains(part, "<table") || strings.Contains(part, "<html") {
-			t.Errorf("%s: %s", path, clip(part))
+		slow.release <- nil
+		if whole := page.until("</html>\n"); !strings.Contains(whole, `<section class="facets"`) || !strings.Contains(whole, total+"</p>") {
+			t.Errorf("%s has no counts", path)
+		}
+		page = h.stream(path, "identity")
+		page.until(`id="rows"`)
+		slow.release <- context.DeadlineExceeded
+		if whole := page.until("</html>\n"); !strings.Contains(whole, "Counting by value took too long") {
+			t.Errorf("%s does not say why there are no counts", path)
 		}
 	}
 }
 
 // What was counted before a page's rows were held does not stand beside them.
 func TestCountsFitTheirPage(t *testing.T) {
+	told := regexp.MustCompile(`\d rows? of `)
 	h := open(t, searched(t)) // which has no alerts
-	if page := h.page("/twilio/alerts", all); strings.Contains(page, "held</span>") || !strings.Contains(page, `data-late="/twilio/alerts?understudy.facets=1"`) {
-		t.Error("a page of alerts has a count that is none of theirs, or does not ask again")
+	if page := h.page("/twilio/alerts", all); told.MatchString(page) {
+		t.Error("a page of alerts has a count that is none of theirs")
 	}
-	if page := h.page("/twilio/alerts?understudy.facets=1", all); strings.Contains(page, "held</span>") || strings.Contains(page, "data-late") {
-		t.Error("a page that waited for its counts has others, or asks for ever")
-	}
-	for _, path := range []string{"/twilio/calls?understudy.q=duration%3E99999&understudy.facets=1", "/twilio/calls?understudy.q=duration%3E99999"} {
-		if page := h.page(path, all); strings.Contains(page, "held</span>") || !strings.Contains(page, "0 rows") {
-			t.Errorf("%s says of how many nothing is", path)
-		}
+	if page := h.page("/twilio/calls?understudy.q=duration%3E99999", all); told.MatchString(page) || !strings.Contains(page, "0 rows") {
+		t.Error("the page says of how many nothing is")
 	}
 }

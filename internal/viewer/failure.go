@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/access"
 	"understudy/kit/nearest"
 )
 
@@ -78,6 +79,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		return http.StatusBadRequest
+	case errors.Is(err, understudy.ErrTooMany):
+		return http.StatusTooManyRequests
 	case errors.Is(err, understudy.ErrUnauthorized):
 		return http.StatusUnauthorized
 	case errors.Is(err, understudy.ErrForbidden):
@@ -116,6 +119,8 @@ func (q *visit) fail(err error) {
 	switch status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Basic realm="Understudy", charset="UTF-8"`)
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", "2")
 	case http.StatusServiceUnavailable:
 		f.Outage = q.outage(err)
 		h.Set("Retry-After", strconv.Itoa(f.Outage.Retry))
@@ -145,8 +150,10 @@ func (q *visit) explain(status int, err error) problem {
 		return problem{Title: "This address cannot be read", Hint: sentence(err)}
 	case http.StatusUnauthorized:
 		return problem{Title: "Sign in to see this", Hint: "Give the user and secret of a credential from the configuration. " + sentence(err)}
+	case http.StatusTooManyRequests:
+		return problem{Title: "Too many wrong secrets were given", Hint: "Wait a few seconds, then sign in again."}
 	case http.StatusForbidden:
-		return problem{Title: "Your role does not allow this", Hint: sentence(err) + q.remedy()}
+		return problem{Title: "Your role does not allow this", Hint: sentence(err) + q.remedy(err)}
 	case http.StatusNotFound:
 		return problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
 	case http.StatusMethodNotAllowed:
@@ -157,12 +164,42 @@ func (q *visit) explain(status int, err error) problem {
 	return problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. Trying again may help; if it does not, show the log to whoever runs this server."}
 }
 
-// remedy is the line of the configuration that would allow what was refused.
-func (q *visit) remedy() string {
-	if q.caller.Role() == "" || q.kind == nil {
+// remedy is the line of the configuration that allows what was refused: a kind
+// that is hidden whole, or what looks at a field. "" when no line does.
+func (q *visit) remedy(err error) string {
+	var unseen *access.UnseenError
+	switch {
+	case q.caller.Role() == "" || q.kind == nil:
 		return ""
+	case errors.As(err, &unseen):
+		return q.remedyOf(q.kind, unseen.Field)
+	case !q.v.Gate.Sees(q.caller, q.source.Name, q.kind.Name):
+		return q.rule(q.kind.Name + ": see")
 	}
-	return " Whoever runs this server can allow it with a line such as roles: {" + q.caller.Role() + ": {" + q.source.Name + ": {" + q.kind.Name + ": see}}}."
+	return ""
+}
+
+// remedyOf is the line that shows fields of a kind: a rule that names a field
+// decides, whatever is said of its class and its kind. What the spec derives from
+// another field is shown with that one.
+func (q *visit) remedyOf(k *kindPlan, fields ...string) string {
+	var rules []string
+	for _, name := range fields {
+		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
+			if f.Class == understudy.ClassSecret {
+				return "" // it is shown to nobody
+			}
+			rules = append(rules, k.Name+"."+f.Name+": see")
+		}
+	}
+	return q.rule(strings.Join(rules, ", "))
+}
+
+// maxRules bounds a line.
+const maxRules = 8
+
+func (q *visit) rule(rules string) string {
+	return " Whoever runs this server can allow it with a line such as roles: {" + q.caller.Role() + ": {" + q.source.Name + ": {" + rules + "}}}."
 }
 
 func (q *visit) outageTitle() string {

@@ -20,6 +20,23 @@ type Search interface {
 	Find(ctx context.Context, c understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error)
 }
 
+// search finds records of a kind. What a caller who finds all of them found is kept
+// while no record comes or goes.
+func (q *visit) search(ctx context.Context, k *kindPlan, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+	ask.Source, ask.Kinds = q.source.Name, []string{k.Name}
+	records, known := q.edition(ctx)
+	known = known && q.counts(k) // a row rule may look at the time
+	of := q.identity("search").with(q.v.seed, records, k.Name, ask.Text, ask.Sort, ask.Limit)
+	if found, ok := q.v.searched.Get(of); ok && known {
+		return found, nil
+	}
+	found, err := q.v.Search.Find(ctx, q.caller, ask)
+	if err == nil && known && !found.Partial && (found.Total == nil || !found.Total.AtLeast) {
+		q.v.searched.Put(of, found, 1)
+	}
+	return found, err
+}
+
 // conditions are a list's path, filters and own condition as one query of the
 // search. ok is false when the search has no words for one of them.
 func (q *visit) conditions(ask *question) (text string, ok bool) {
@@ -34,7 +51,7 @@ func (q *visit) conditions(ask *question) (text string, ok bool) {
 		parts = append(parts, grouped(n))
 	}
 	for _, v := range ask.target.Vars {
-		part, known := q.underCondition(ask, v.Name, v.Value)
+		part, known := q.underCondition(q.kind, v.Name, v.Value)
 		if !known {
 			return "", false
 		}
@@ -63,9 +80,9 @@ func (q *visit) conditions(ask *question) (text string, ok bool) {
 // underCondition is what a variable of the list's path asks of its records: the
 // field of that name holds it. "" when nothing has to be asked: what the source
 // fills for everyone, and the role does not see.
-func (q *visit) underCondition(ask *question, name, value string) (text string, ok bool) {
-	f := q.kind.Field(words(name))
-	seen := f != nil && q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, f.Name) == access.See
+func (q *visit) underCondition(k *kindPlan, name, value string) (text string, ok bool) {
+	f := k.Field(words(name))
+	seen := f != nil && q.v.Gate.Level(q.caller, q.source.Name, k.Name, f.Name) == access.See
 	if fill, own := q.source.fill(name); own && fill == value && !seen {
 		return "", true
 	}
@@ -186,14 +203,14 @@ func (q *visit) foundList(ask *question) error {
 	if q.data != "" {
 		return q.exportFound(q.fileName(q.source.Name, q.kind.Name), search, q.chosen(ask))
 	}
-	counted, end := q.listCounting(ask)
-	defer end()
-	if ask.counted && q.partial() {
-		return q.sendCounts(counted(), listTotal)
-	}
+	counting := q.listCounting(ask, nil)
 	search.Cursor, search.Limit = ask.cursor, min(ask.pageSize(), understudy.MostHits)
 	own := q.v.numbers.begin(q)
-	result, err := q.v.Search.Find(q.ctx, q.caller, search)
+	var result *understudy.SearchResult
+	err = q.first(func(ctx context.Context) (err error) {
+		result, err = q.v.Search.Find(ctx, q.caller, search)
+		return err
+	}, nil)
 	if err != nil {
 		return q.refusedSearch(ask, err)
 	}
@@ -209,7 +226,8 @@ func (q *visit) foundList(ask *question) error {
 	p.Table.ID = rowsID
 	q.sortable(ask, &p.Table)
 	p.Came = q.came(ask)
-	p.Found, p.Counts = q.foundNotes(result, q.source, q.kind), counted()
+	p.Found = q.foundNotes(result, q.source, q.kind)
+	p.Counts, p.Parts = q.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(ask, r) })
 	q.turnFound(ask, p, result)
 	return q.render(200, "list", upperFirst(q.kind.Title), p)
 }

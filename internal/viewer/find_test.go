@@ -40,11 +40,11 @@ func (s seer) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 }
 
 // searched lets a viewer search some pages of slowapi's.
-func searched(t testing.TB) func(*Options) {
+func searched(t testing.TB, more ...string) func(*Options) {
 	return func(o *Options) {
 		mem := store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{o.Sources[0].Name: o.Sources[0].Spec}, Now: func() time.Time { return noon }})
 		src := o.Sources[0]
-		for _, path := range []string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"} {
+		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
 			for next := "/2010-04-01/Accounts/" + account + path + "?PageSize=100"; next != ""; {
 				at, query, _ := strings.Cut(next, "?")
 				target, err := src.Spec.Target("twilio", at, query)
@@ -76,19 +76,6 @@ func columnOf(page, heading string) []string {
 		all = append(all, html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")))
 	}
 	return all
-}
-
-// counted is a page with its counts. A machine that is busy elsewhere may not
-// have them in time, so it asks again, a few times.
-func (h *house) counted(t *testing.T, path string) (page string) {
-	t.Helper()
-	for range 10 {
-		if page = h.page(path, all); !strings.Contains(page, "data-late=") {
-			return page
-		}
-	}
-	t.Fatalf("%s has no counts", path)
-	return page
 }
 
 func TestSortedList(t *testing.T) {
@@ -173,7 +160,7 @@ func TestSortingTellsNothing(t *testing.T) {
 // condition; a chip takes either back.
 func TestListFacets(t *testing.T) {
 	h := open(t, searched(t))
-	page := h.counted(t, "/twilio/calls?understudy.facets=1")
+	page := h.page("/twilio/calls", all)
 	wellFormed(t, "facets", page)
 	value := regexp.MustCompile(`<a href="([^"]*)"><bdi>([^<]*)</bdi> <span class="n">([^<]*)</span>`)
 	counts := map[string][2]string{}
@@ -195,36 +182,15 @@ func TestListFacets(t *testing.T) {
 	if chip == nil || chip[1] != "/twilio/calls" {
 		t.Errorf("the chip leads to %q", chip)
 	}
-	if on := h.counted(t, counts["inbound"][0]+"&understudy.facets=1"); !strings.Contains(on, `<a href="/twilio/calls" aria-current="true"><bdi>inbound</bdi>`) {
+	if on := h.page(counts["inbound"][0], all); !strings.Contains(on, `<a href="/twilio/calls" aria-current="true"><bdi>inbound</bdi>`) {
 		t.Error("what is picked is not marked")
 	}
-	// A page that is asked for normally does not wait for its counts.
-	slow := &slowly{Search: h.viewer.Search, release: make(chan struct{})}
-	h.viewer.Search = slow
-	page = h.page("/twilio/calls", all)
-	if !strings.Contains(page, `data-late="/twilio/calls?understudy.facets=1"`) || strings.Contains(page, "<bdi>busy</bdi>") {
-		t.Error("the page says nothing of counts that are late")
-	}
-}
-
-// slowly counts until it is told to end.
-type slowly struct {
-	Search
-	release chan struct{}
-}
-
-func (s *slowly) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
-	if a.Facets {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return s.Search.Find(ctx, c, a)
 }
 
 func TestFound(t *testing.T) {
 	h := open(t, searched(t))
 	word := h.word(t)
-	page := h.counted(t, "/search?q="+word+"&facets=1")
+	page := h.page("/search?q="+word, all)
 	wellFormed(t, "found", page)
 	if !regexp.MustCompile(`(?i)<mark>` + word + `</mark>`).MatchString(page) {
 		t.Errorf("no %q is marked", word)

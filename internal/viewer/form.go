@@ -164,6 +164,12 @@ func (q *visit) input(f *understudy.Filter, value string) input {
 	return in
 }
 
+// Same reports whether a browser takes the text for the value: it does less its
+// spaces at both ends, and with one for several.
+func (o option) Same() bool {
+	return o.Value == o.Text && o.Text != "" && strings.Join(strings.Fields(o.Text), " ") == o.Text
+}
+
 // choices are "any" and each value; one that is set and not among them stays.
 func choices(values, texts []string, chosen string) []option {
 	all := []option{{"", "any", chosen == ""}}

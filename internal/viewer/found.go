@@ -4,6 +4,7 @@
 package viewer
 
 import (
+	"context"
 	"errors"
 	"html/template"
 	"slices"
@@ -17,7 +18,8 @@ import (
 // foundPage is what search.html shows of a search.
 type foundPage struct {
 	Hits   []foundHit
-	Counts counts
+	Counts counts // those that are there when the page begins
+	Parts  *parts
 	Notes  []string
 	Chips  []chip
 	turning
@@ -74,9 +76,12 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
 func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
-	counted, end := q.searchCounting(s)
-	defer end()
-	r, err := q.v.Search.Find(q.ctx, q.caller, s.ask())
+	counting := q.counting(s.ask(), nil)
+	var r *understudy.SearchResult
+	err = q.first(func(ctx context.Context) (err error) {
+		r, err = q.v.Search.Find(ctx, q.caller, s.ask())
+		return err
+	}, nil)
 	if e := syntaxOf(err); e != nil {
 		return nil, pointAt(e), nil
 	}
@@ -95,7 +100,7 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
 	}
-	p.Counts = counted()
+	p.Counts, p.Parts = q.countsOf("search", counting, "%s found", func(r *understudy.SearchResult) []facet { return q.searchFacets(s, r) })
 	q.turnSearch(s, r, p)
 	first := s.first()
 	for _, f := range []download{{csvSuffix, "CSV", "for spreadsheets"}, {dataSuffix, "JSON", "one document"}, {linesSuffix, "JSON lines", "a record a line"}} {
@@ -105,20 +110,13 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 	return p, nil, nil
 }
 
-// searchCounting is counting for a search.
-func (q *visit) searchCounting(s *seeking) (wait func() counts, end func()) {
-	result, end := q.counting(s.ask(), s.counts)
-	return func() counts {
-		c := result()
-		if c == nil {
-			return counts{Late: q.addressAnd(searchFacets)}
-		}
-		return counts{Total: totalOf(c), Facets: q.facets(c, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
-			at, set := s.first(), false
-			at.narrow, set = toggled(s.narrow, v.Term)
-			return at.address(""), set
-		})}
-	}, end
+// searchFacets are what was counted of a search.
+func (q *visit) searchFacets(s *seeking, r *understudy.SearchResult) []facet {
+	return q.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+		at, set := s.first(), false
+		at.narrow, set = toggled(s.narrow, v.Term)
+		return at.address(""), set
+	})
 }
 
 // lostPlace is an error of a search that was to go on where another role was, or
@@ -212,18 +210,7 @@ func marked(s understudy.SearchSnippet) template.HTML {
 	if s.Before {
 		b.WriteString("…")
 	}
-	from := 0
-	for _, m := range s.Marks {
-		if m[0] < from || m[1] < m[0] || m[1] > len(s.Text) {
-			continue
-		}
-		escape(&b, s.Text[from:m[0]])
-		b.WriteString("<mark>")
-		escape(&b, s.Text[m[0]:m[1]])
-		b.WriteString("</mark>")
-		from = m[1]
-	}
-	escape(&b, s.Text[from:])
+	escapeMarked(&b, s.Text, s.Marks)
 	if s.After {
 		b.WriteString("…")
 	}

@@ -19,6 +19,22 @@ type History interface {
 	// History is what was seen of a record, newest first and at most limit
 	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+	// Edition says which records there are: while its numbers are the same, what
+	// was made of a source's records is still right.
+	Edition(ctx context.Context, source string) (change, silent int64, err error)
+}
+
+// edition is the History's of the page's source, asked once a page; known is false
+// when nobody can say.
+func (q *visit) edition(ctx context.Context) (of [2]int64, known bool) {
+	q.edited.Do(func() {
+		if q.v.History == nil {
+			return
+		}
+		change, silent, err := q.v.History.Edition(ctx, q.source.Name)
+		q.records, q.recordsKnown = [2]int64{change, silent}, err == nil
+	})
+	return q.records, q.recordsKnown
 }
 
 // sight is a version as the caller sees it. Versions that look the same to the
@@ -43,11 +59,11 @@ type past struct {
 // readPast reads at most limit sights of a record. It reads on until there is
 // one more or no older version: a page that led on to none would tell that
 // something hidden had changed.
-func (q *visit) readPast(id string, limit int) (past, error) {
+func (q *visit) readPast(ctx context.Context, id string, limit int) (past, error) {
 	if q.v.History == nil || !q.kind.remembered() || id == "" || !q.v.Gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
 		return past{}, nil
 	}
-	ctx, cancel := context.WithTimeout(q.ctx, glance)
+	ctx, cancel := context.WithTimeout(ctx, q.v.glance)
 	defer cancel()
 	for n := limit + 1; ; n = min(4*n, mostVersions+1) {
 		versions, err := q.v.History.History(ctx, q.source.Name, q.kind.Name, id, n+1)
@@ -74,10 +90,13 @@ func (q *visit) readPast(id string, limit int) (past, error) {
 
 // see makes sights of versions, oldest first, and leaves out those in which the
 // caller sees nothing new. Of a past that is cut the oldest is there to compare
-// with and not one of them.
+// with and not one of them. A version that is not kept belongs to the one after
+// it for who does not see everything: what was taken back may have been hidden.
 func (q *visit) see(versions []understudy.Version, cut bool) (past, error) {
 	var p past
-	last := map[string]*sight{} // by shape
+	whole := q.v.Gate.Whole(q.caller, q.source.Name)
+	last := map[string]*sight{}    // by shape
+	lost := map[string]time.Time{} // when the first began that is not kept, by shape
 	gone := false
 	for i, v := range slices.Backward(versions) {
 		beyond := cut && i == len(versions)-1
@@ -86,7 +105,18 @@ func (q *visit) see(versions []understudy.Version, cut bool) (past, error) {
 				p.add(&sight{Version: v}, beyond)
 			}
 			gone = true
+			clear(lost)
 			continue
+		}
+		if v.Body == nil && !whole {
+			if _, ok := lost[v.Shape]; !ok {
+				lost[v.Shape] = v.From
+			}
+			continue
+		}
+		if since, ok := lost[v.Shape]; ok {
+			v.From = since
+			delete(lost, v.Shape)
 		}
 		s, err := q.sight(v)
 		if err != nil {
@@ -203,7 +233,7 @@ func (q *visit) gone(t *understudy.Target, err error) error {
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" || !q.v.Gate.Counts(q.caller, q.source.Name, q.kind.Name) {
 		return err
 	}
-	past, worse := q.readPast(t.ID, fewVersions)
+	past, worse := q.readPast(q.ctx, t.ID, fewVersions)
 	if worse != nil {
 		q.v.Logger.ErrorContext(q.ctx, "viewer: past of a record that is gone", "error", worse)
 		return err

@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -23,8 +24,21 @@ type Snapshot struct {
 	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
 	// Ours and Theirs are recent answer times, oldest first.
 	Ours, Theirs []time.Duration
+	// OurTimes and TheirTimes sum up all answer times since the start, and Times
+	// upstream's by kind and reason; these are shown to those who see everything.
+	OurTimes, TheirTimes Times
+	Times                []Times
 	// DropIn is the address programs use in upstream's stead.
 	DropIn string
+}
+
+// Times sum up how long answers took. Everything may be zero.
+type Times struct {
+	Kind, Reason string // of upstream's; Kind "" = paths the spec does not name
+	Answers      int64
+	Lost         int64 // tries upstream was silent to
+
+	Mean, Deviation, Min, Max, P50, P99 time.Duration
 }
 
 // Held is what is held of one kind.
@@ -37,6 +51,7 @@ type Held struct {
 	// when none does, Total 0 when upstream does not tell.
 	Running     bool
 	Done, Total int64
+	Walk        string        // which walk of how many, "1 of 2"; "" = the only one
 	ETA         time.Duration // how long it may still take; 0 = not known
 	Lists       []HeldList    // those of which it is known how well records tell what upstream says
 }
@@ -64,10 +79,10 @@ type Webhook struct {
 	Behind int64 // changes it has not had yet
 }
 
-// homePage is what home.html shows.
+// homePage is what home.html shows: the jobs, and each source, are parts.
 type homePage struct {
-	Sources []sourceView
-	Work    *work
+	Parts *parts
+	Empty bool // the caller sees no source
 }
 
 // work counts the jobs.
@@ -85,6 +100,7 @@ type sourceView struct {
 	Health      health
 	Groups      []kindViews
 	Chart       *chart
+	Times       []timeRow // upstream's, by kind and reason
 	Answers     []share
 	Total       int64
 	Saved       int64
@@ -131,14 +147,29 @@ func (v *Viewer) home(q *visit) error {
 	if q.data != "" {
 		return q.homeData()
 	}
-	var p homePage
+	all, empty := []*part{q.workPart()}, true
 	for _, s := range v.sources {
 		if kinds := q.readable(s); len(kinds) > 0 {
-			p.Sources = append(p.Sources, q.sourceView(s))
+			all, empty = append(all, q.sourcePart(s)), false
 		}
 	}
-	p.Work = q.work()
-	return q.render(http.StatusOK, "home", "Home", p)
+	return q.render(http.StatusOK, "home", "Home", homePage{q.parts("home", all...), empty})
+}
+
+// sourcePart begins to ask how a source does.
+func (q *visit) sourcePart(s *sourcePlan) *part {
+	var snap Snapshot
+	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
+		snap = q.v.snapshots.ask(ctx, q, s)
+		return nil
+	})
+	of := func() []any { return []any{s.Name, snap, asked.err != nil} }
+	return &part{title: s.Spec.Title, needs: []*future{asked}, of: of, draw: func() (string, any) {
+		if asked.err != nil {
+			return "broken", s.Spec.Title
+		}
+		return "source", q.sourceView(s, snap)
+	}}
 }
 
 func (q *visit) snapshot(s *sourcePlan) Snapshot {
@@ -148,13 +179,13 @@ func (q *visit) snapshot(s *sourcePlan) Snapshot {
 	return q.v.Snapshot(q.ctx, s.Name)
 }
 
-func (q *visit) sourceView(s *sourcePlan) sourceView {
-	snap := q.snapshot(s)
+func (q *visit) sourceView(s *sourcePlan, snap Snapshot) sourceView {
 	out := sourceView{
-		Name: s.Name, Title: s.Spec.Title, Health: q.health(snap), Groups: q.kindGroups(s, snap), Chart: newChart(snap.Ours, snap.Theirs),
-		Saved: snap.Warm + snap.Stale + snap.Composed + snap.Coalesced, Upstream: snap.Upstream, DropIn: snap.DropIn,
+		Name: s.Name, Title: s.Spec.Title, Health: q.health(snap), Groups: q.kindGroups(s, snap), Chart: newChart(&snap),
+		Upstream: snap.Upstream, DropIn: snap.DropIn,
 	}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
+	out.Saved = max(0, out.Total-out.Upstream) // each answer would have been a request; polls and walks are among those sent
 	x := 0.0
 	for _, sh := range []share{{Word: "warm", Count: snap.Warm}, {Word: "stale", Count: snap.Stale}, {Word: "composed", Count: snap.Composed}, {Word: "cold", Count: snap.Cold}} {
 		sh.Class = sh.Word
@@ -165,6 +196,7 @@ func (q *visit) sourceView(s *sourcePlan) sourceView {
 		out.Answers = append(out.Answers, sh)
 	}
 	if q.caller.Role() == understudy.RoleAll {
+		out.Times = q.timeRows(s, snap.Times)
 		for _, w := range snap.Webhooks {
 			out.Webhooks = append(out.Webhooks, q.webhook(w))
 		}
@@ -205,13 +237,21 @@ func (q *visit) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
 				v.Why = held.Why
 			}
 			if held.Running {
-				v.Sync = newBar("Sync of "+k.Title, held.Done, held.Total, "", held.ETA)
+				v.Sync = newBar(barTitle(k, held.Walk), held.Done, held.Total, "", held.ETA)
 			}
 			out.Kinds = append(out.Kinds, v)
 		}
 		all = append(all, out)
 	}
 	return all
+}
+
+// barTitle names the bar of a kind's sync.
+func barTitle(k *kindPlan, walk string) string {
+	if walk == "" {
+		return "Sync of " + k.Title
+	}
+	return "Sync of " + k.Title + ", walk " + walk
 }
 
 // counts reports whether the caller may know how many records of a kind there
@@ -252,9 +292,10 @@ func (q *visit) health(s Snapshot) health {
 // homeData is the home page as data.
 func (q *visit) homeData() error {
 	type syncData struct {
-		Done  int64 `json:"done"`
-		Total int64 `json:"total"`
-		ETA   int64 `json:"eta"`
+		Done  int64  `json:"done"`
+		Total *int64 `json:"total"` // null: not known
+		ETA   int64  `json:"eta"`
+		Walk  string `json:"walk,omitempty"`
 	}
 	type kindData struct {
 		Name     string     `json:"name"`
@@ -292,7 +333,9 @@ func (q *visit) homeData() error {
 			}
 			kd := kindData{k.Name, upperFirst(k.Title), k.href, &held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
 			if held.Running {
-				kd.Sync = &syncData{held.Done, held.Total, int64(held.ETA / time.Second)}
+				if kd.Sync = (&syncData{held.Done, nil, int64(held.ETA / time.Second), held.Walk}); held.Total > 0 {
+					kd.Sync.Total = &held.Total
+				}
 			}
 			d.Kinds = append(d.Kinds, kd)
 		}

@@ -139,25 +139,46 @@ func (v *Viewer) jobs(q *visit) error {
 }
 
 // work counts the jobs for the home page; nil where they are not shown.
-func (q *visit) work() *work {
-	if !q.seesJobs() {
-		return nil
-	}
+func (q *visit) work(ctx context.Context) (*work, error) {
 	out := &work{}
 	for _, part := range []struct {
 		state understudy.JobState
 		count *string
 	}{{understudy.JobRunning, &out.Running}, {understudy.JobWaiting, &out.Waiting}, {understudy.JobFailed, &out.Failed}} {
-		jobs, err := q.v.Jobs.Jobs(q.ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
+		jobs, err := q.v.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
 		if err != nil {
-			q.v.Logger.ErrorContext(q.ctx, "viewer: jobs on the home page", "error", err)
-			return nil
+			return nil, fmt.Errorf("viewer: jobs on the home page: %w", err)
 		}
 		if *part.count = strconv.Itoa(len(jobs)); len(jobs) >= mostJobs {
 			*part.count += " or more"
 		}
 	}
-	return out
+	return out, nil
+}
+
+// workPart begins to count the jobs; nil for a caller who may not know of any.
+func (q *visit) workPart() *part {
+	if !q.seesJobs() {
+		return nil
+	}
+	var counted *work
+	asked := q.begin("jobs", q.v.glance, func(ctx context.Context) (err error) {
+		var fresh bool
+		if counted, fresh = q.v.works.known("", q.start); fresh {
+			return nil
+		}
+		if counted, err = q.work(ctx); err == nil {
+			q.v.works.keep("", q.start, counted)
+		}
+		return err
+	})
+	of := func() []any { return []any{counted, asked.err != nil} }
+	return &part{title: "Jobs", needs: []*future{asked}, of: of, draw: func() (string, any) {
+		if asked.err != nil {
+			return "", nil // the page of jobs says what is wrong
+		}
+		return "work", counted
+	}}
 }
 
 // laterFirst orders ended jobs by their end, all others by their number.

@@ -3,9 +3,30 @@
 package viewer
 
 import (
+	"net/http"
 	"strings"
 	"unicode"
+
+	"understudy"
 )
+
+const keysPath = "/-/keys"
+
+// hints is the page that says what keys do where the reader is.
+func (q *visit) hints() string {
+	if q.source == nil {
+		return keysPath
+	}
+	return keysPath + withQuery(understudy.Query{{Name: "source", Value: q.source.Name}})
+}
+
+// keysPage says what keys do, and where they lead for this role.
+func (v *Viewer) keysPage(q *visit) error {
+	if s := v.byName[q.r.FormValue("source")]; s != nil && q.sees(s) {
+		q.source = s
+	}
+	return q.render(http.StatusOK, "keys", "Keys", struct{ Jumps []jump }{q.jumps()})
+}
 
 // jump is a page that a key leads to.
 type jump struct{ Key, Href, Text string }

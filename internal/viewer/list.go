@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,8 +30,10 @@ type listPage struct {
 	Columns columnForm
 	Exports []download
 	Moment  *momentForm // nil: the kind has no past
-	Counts  counts
-	Found   []string // what to know of records that were searched for
+	Counts  counts      // those that are there when the page begins
+	Parts   *parts
+	Kept    []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
+	Found   []string        // what to know of records that were searched for
 	Came    *came
 	AsOf    *when
 	Then    bool   // the page shows an earlier moment
@@ -98,17 +101,29 @@ func (v *Viewer) list(q *visit) error {
 	case q.data == csvSuffix, q.data == linesSuffix, q.data == dataSuffix && len(ask.columns) > 0:
 		return q.exportList(ask)
 	}
-	counted, end := q.listCounting(ask)
-	defer end()
-	if ask.counted && q.partial() {
-		return q.sendCounts(counted(), listTotal)
-	}
-	view, own, done, err := q.open(ask.target)
+	rows := make(chan int, 1)
+	counting := q.listCounting(ask, rows)
+	view, own, done, err := q.open(ask.target, nil)
 	if err != nil || done {
 		return err
 	}
-	p := q.listPage(ask, view, own.wait(q))
-	p.Counts = counted().beside(len(view.Rows()), q, ask)
+	if n := len(q.answer.Page.Rows); n > 0 {
+		rows <- n
+	} else {
+		rows <- len(view.Rows())
+	}
+	marked := own.wait(q)
+	p := &listPage{AsOf: q.agedAt(q.answer), Came: q.came(ask)}
+	if q.kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
+		of := q.identity("list").with(q.v.seed, view.Sum[:], q.answer.Page.Next.URI, marked)
+		p.Kept, err = q.keep("list", of, func() any { return q.listPage(ask, view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
+		if err != nil {
+			return err
+		}
+	} else {
+		p = q.listPage(ask, view, marked)
+	}
+	p.Counts, p.Parts = q.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(ask, r) })
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 

@@ -46,23 +46,30 @@ const (
 
 // mediaURL is the address of a content for this caller's browser, "" when the
 // caller may not have it. It is good for this session, this caller and at most
-// half an hour. The first one of a session sets its cookie, so it must be made
-// before the header goes out.
+// half an hour. The first one of a session sets its cookie; a page of a record
+// that goes out in pieces has set it before (begun).
 func mediaURL(q *visit, t *understudy.Target) string {
 	if q.v.Media == nil || q.v.Gate.Media(q.caller, t) != nil {
 		return ""
 	}
-	own := sessionOf(q.r)
-	if own.IsZero() {
-		_, _ = rand.Read(own.Raw[:]) // it never fails
-		c := &http.Cookie{
-			Name: sessionCookie, Value: own.Short(), Path: "/", HttpOnly: true,
-			SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.v.PublicURL, "https:"),
-		}
-		http.SetCookie(q.w, c)
-		q.r.AddCookie(c) // the next address of this page is of the same session
+	q.openSession()
+	return mediaPrefix + q.v.Seals.seal(q.session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
+}
+
+// openSession names the browser's session, and gives it a new one by a cookie
+// when it has none. It runs on the goroutine of the page.
+func (q *visit) openSession() {
+	if q.session.IsZero() {
+		q.session = sessionOf(q.r)
 	}
-	return mediaPrefix + q.v.Seals.seal(own, q.caller.Name, t.Key, bucketOf(q.v.Now()))
+	if !q.session.IsZero() {
+		return
+	}
+	_, _ = rand.Read(q.session.Raw[:]) // it never fails
+	http.SetCookie(q.w, &http.Cookie{
+		Name: sessionCookie, Value: q.session.Short(), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.v.PublicURL, "https:"),
+	})
 }
 
 func bucketOf(now time.Time) int64 { return now.Unix() / int64(mediaBucket/time.Second) }
@@ -155,8 +162,10 @@ func (s *Seals) tag(of session, caller string, text []byte, bucket int64) []byte
 // serveMedia answers a browser that plays or shows a content. It may take as
 // long as the browser keeps taking it, so the viewer's deadline does not hold.
 func (v *Viewer) serveMedia(w http.ResponseWriter, r *http.Request) {
-	q := &visit{v: v, w: w, r: r, ctx: r.Context(), start: v.Now()}
-	q.zone, q.zoned = v.zones.of(r)
+	ctx, cancel := context.WithCancel(r.Context())
+	q, end := v.begin(ctx, w, r)
+	defer end()
+	defer cancel()
 	if err := q.media(); err != nil {
 		q.fail(err)
 	}

@@ -4,27 +4,37 @@ package viewer
 
 import (
 	"context"
+	"net/http"
 	"sync"
-	"time"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/recent"
 )
 
-// patience is how long a page that is otherwise ready waits for the marks.
-const patience = 20 * time.Millisecond
+// mostOwn bounds the numbers of our own that are kept of each sort.
+const mostOwn = 100_000
 
-// numbers reads the kinds that list our own numbers. It holds none of them:
-// each page asks the mirror, which has them, and reads the answer as its own
-// caller. A first page that finds the mirror empty goes out unmarked, and the
-// fetch it began goes on.
+// numbers reads the kinds that list our own numbers: each page asks the mirror,
+// which has them, and reads the answer as its own caller. A page that cannot wait
+// takes those its role saw last. A first page that finds the mirror empty goes out
+// unmarked, and the fetch it began goes on.
 type numbers struct {
 	v       *Viewer
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*kindPlan]*flight // one question about each at a time
+	flights map[*kindPlan]*flight                  // one question about each at a time
+	last    *recent.Cache[string, map[string]bool] // what a role last saw, by source and role: for a page that cannot wait
+	seen    *recent.Cache[ownView, []string]       // what a view says
 	wg      sync.WaitGroup
+}
+
+// ownView is a page of our own numbers as a role sees it.
+type ownView struct {
+	kind *kindPlan
+	role string
+	sum  [16]byte
 }
 
 // flight is one question on its way to every visit that began it or joined.
@@ -36,6 +46,7 @@ type flight struct {
 
 func newNumbers(v *Viewer) *numbers {
 	n := &numbers{v: v, flights: map[*kindPlan]*flight{}}
+	n.last, n.seen = recent.New[string, map[string]bool](mostOwn), recent.New[ownView, []string](mostOwn)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
@@ -102,24 +113,30 @@ func (n *numbers) fly(f *flight) {
 	close(f.done)
 }
 
-// wait gathers what has come, or comes within patience, as the caller sees it.
+// wait gathers what has come, or comes while the page waits, as the caller sees it.
 func (all marks) wait(q *visit) map[string]bool {
 	if len(all) == 0 {
 		return nil
 	}
-	own := map[string]bool{}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	own, who := map[string]bool{}, q.source.Name+" "+q.caller.Role()
 	for _, f := range all {
 		select {
 		case <-f.done:
 			f.read(q, own)
-		case <-timer.C:
-			return own
-		case <-q.ctx.Done():
+			continue
+		default:
+		}
+		select {
+		case <-f.done:
+			f.read(q, own)
+		case <-q.soon.Done():
+			if last, ok := q.v.numbers.last.Get(who); ok {
+				return last
+			}
 			return own
 		}
 	}
+	q.v.numbers.last.Put(who, own, int64(1+len(own)))
 	return own
 }
 
@@ -136,9 +153,20 @@ func (f *flight) read(q *visit, own map[string]bool) {
 
 // addOwn adds the numbers of a reading that the caller sees.
 func (q *visit) addOwn(own map[string]bool, k *kindPlan, r reading) {
-	for _, row := range r.rows() {
-		if val := row.Field(k.Own); val.State == access.Seen && val.Text != "" {
-			own[val.Text] = true
+	if r.view == nil || r.answer.Page.Status != http.StatusOK {
+		return
+	}
+	key := ownView{k, q.caller.Role(), r.view.Sum}
+	all, ok := q.v.numbers.seen.Get(key)
+	if !ok {
+		for _, row := range r.rows() {
+			if val := row.Field(k.Own); val.State == access.Seen && val.Text != "" {
+				all = append(all, val.Text)
+			}
 		}
+		q.v.numbers.seen.Put(key, all, int64(1+len(all)))
+	}
+	for _, number := range all {
+		own[number] = true
 	}
 }

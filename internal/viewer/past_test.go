@@ -22,6 +22,7 @@ type archive struct {
 	versions map[string][]understudy.Version // by id, newest first
 	err      error
 	limits   []int
+	edition  int64 // 0: not known
 }
 
 func (a *archive) History(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
@@ -34,6 +35,13 @@ func (a *archive) History(_ context.Context, source, kind, id string, limit int)
 		return nil, fmt.Errorf("store: history: %w", understudy.ErrNotFound)
 	}
 	return all[:min(len(all), limit)], nil
+}
+
+func (a *archive) Edition(context.Context, string) (change, silent int64, err error) {
+	if a.edition == 0 {
+		return 0, 0, errors.ErrUnsupported
+	}
+	return a.edition, 0, nil
 }
 
 // told is a moment before noon.
@@ -205,6 +213,25 @@ func TestLongTimeline(t *testing.T) {
 	kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]] = kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]][:500]
 	if page := timelineOf(t, h.page(path+"?"+ownVersions+"=500", all)); !strings.Contains(page, "First seen") || strings.Contains(page, "Only the newest") {
 		t.Error("500 of 500 are called cut")
+	}
+}
+
+// L2: a version that is not kept, since something in it was taken back or the limit
+// took it, shows to who sees everything alone.
+func TestTimelineTellsNothingOfWhatIsNotKept(t *testing.T) {
+	h, kept, path := remembering(t, func(now []byte) [][]byte {
+		now = edited(t, now, "from", `"+12125550111"`) // the same last four
+		return [][]byte{now, edited(t, now, "from", `"+19995550111"`), edited(t, now, "from", `"+18885550111"`), edited(t, now, "status", `"queued"`)}
+	})
+	all := kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]]
+	masked := as{token: "supporttoken"}
+	before := timelineOf(t, h.page(path, masked))
+	all[1].Body, all[2].Body = nil, nil
+	if after := timelineOf(t, h.page(path, masked)); after != before || strings.Contains(after, "is not kept") {
+		t.Errorf("the timeline was\n%s\nand is\n%s", before, after)
+	}
+	if page := timelineOf(t, h.page(path, as{token: "alltoken"})); !strings.Contains(page, "is not kept") {
+		t.Error("who sees everything is not told")
 	}
 }
 

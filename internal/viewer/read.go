@@ -4,23 +4,25 @@
 package viewer
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
 )
 
-// glance is how long a part of a page may take; what is not there then is
-// said to be missing, and the page goes out without it.
-const glance = 3 * time.Second
+// glance is how long a part of a page may take; what is not there then is said to
+// be missing.
+const glance = 10 * time.Second
 
-// atOnce bounds how many parts of one page are read at a time.
-const atOnce = 4
+// atOnce bounds how many parts of one page are read at a time: as many as a page
+// has, so that none waits for another.
+const atOnce = 16
 
 // reading is a page as the caller sees it.
 type reading struct {
@@ -63,32 +65,42 @@ func (q *visit) ask(ctx context.Context, a understudy.Ask) reading {
 	return reading{answer, view, err}
 }
 
-// readAll asks for several targets at once, each for at most a glance. A nil
-// target is passed over.
-func (q *visit) readAll(targets []*understudy.Target) []reading {
-	all := make([]reading, len(targets))
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for i, t := range targets {
-		if t == nil {
-			continue
-		}
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(q.ctx, glance)
-			defer cancel()
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-				if err := contain(func() error { all[i] = q.read(ctx, t); return nil }); err != nil {
-					q.v.Logger.ErrorContext(ctx, "viewer: read beside a page", "key", t.Key.String(), "error", err)
-					all[i] = reading{err: err}
-				}
-			case <-ctx.Done():
-				all[i].err = ctx.Err()
-			}
-		})
+// asked is a target that is read behind a page.
+type asked struct {
+	*future // nil: it is not read
+	target  *understudy.Target
+	reading reading // once that is over
+}
+
+// beside asks for a target behind the page, for at most a glance.
+func (q *visit) beside(t *understudy.Target) *asked {
+	a := &asked{target: t}
+	a.future = q.begin(t.Key.String(), q.v.glance, func(ctx context.Context) error {
+		a.reading = q.read(ctx, t)
+		return a.reading.err
+	})
+	return a
+}
+
+// wait is the reading when it is over.
+func (a *asked) wait() reading {
+	<-a.done
+	if a.err != nil { // it panicked, or had no place
+		a.reading.err = a.err
 	}
-	wg.Wait()
+	return a.reading
+}
+
+// readAll asks for several targets at once, each for at most a glance.
+func (q *visit) readAll(targets []*understudy.Target) []reading {
+	begun := make([]*asked, len(targets))
+	for i, t := range targets {
+		begun[i] = q.beside(t)
+	}
+	all := make([]reading, len(targets))
+	for i, a := range begun {
+		all[i] = a.wait()
+	}
 	return all
 }
 
@@ -100,15 +112,24 @@ func (r reading) rows() []access.Row {
 	return r.view.Rows()
 }
 
+// made is what a part of a page is made of that shows a reading.
+func (q *visit) made(r reading) []any {
+	if r.view == nil {
+		return []any{q.missing(r)}
+	}
+	return []any{r.view.Sum[:], r.answer.Page.Next.URI, q.missing(r), q.agedAt(r.answer)}
+}
+
 // more reports whether there are older records than these.
 func (r reading) more() bool { return r.answer != nil && !r.answer.Page.Next.Zero() }
 
-// agedAt is the moment a reading shows.
+// agedAt is the moment a reading shows; of a list made from records that of its
+// newest page, as what is new is shown since.
 func (q *visit) agedAt(a *understudy.Answer) *when {
 	if a == nil || !q.asOf.at.IsZero() {
 		return nil
 	}
-	return q.moment(q.start.Add(-a.Age))
+	return q.moment(q.start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
 }
 
 // missing says why a part of a page is not there, "" when it is.
@@ -129,21 +150,35 @@ func (q *visit) missing(r reading) string {
 	case errors.As(r.err, &up):
 		return title + " has not answered (" + up.Short() + "), and nothing of this is held."
 	case errors.Is(r.err, context.DeadlineExceeded):
-		return fmt.Sprintf("%s has not answered within %d s.", title, int(glance/time.Second))
+		return fmt.Sprintf("%s has not answered within %d s.", title, int(q.v.glance/time.Second))
 	case errors.Is(r.err, understudy.ErrUnavailable):
 		return title + " is not answering, and nothing of this is held."
 	}
 	return "Something went wrong here; the log of the server says what."
 }
 
+// unreadable is the problem of an answer that is no JSON document in an
+// encoding that is known. Upstream said it with status 200, so it is no list
+// without rows.
+func unreadable(why string) error {
+	return &problem{
+		Title: "This answer cannot be shown", kind: understudy.ErrUnavailable,
+		Hint: "It is no text that can be read here (" + why + "). Programs get it through the drop-in port as it came.",
+	}
+}
+
 // open reads the page an address means, and begins to ask which numbers are
-// our own. Data are sent at once; done then is true.
-func (q *visit) open(t *understudy.Target) (view *access.View, own marks, done bool, err error) {
+// our own; beside (nil: nothing) is begun when the page is not held. Data are sent
+// at once; done then is true.
+func (q *visit) open(t *understudy.Target, beside func()) (view *access.View, own marks, done bool, err error) {
 	if err := q.v.Gate.Read(q.caller, t); err != nil {
 		return nil, nil, false, err
 	}
 	own = q.v.numbers.begin(q)
-	r := q.read(q.ctx, t)
+	var r reading
+	if err := q.first(func(ctx context.Context) error { r = q.read(ctx, t); return nil }, beside); err != nil {
+		return nil, nil, false, err
+	}
 	switch {
 	case errors.Is(r.err, understudy.ErrNotMirrored):
 		return nil, nil, false, q.notMirrored(r.err)
@@ -157,8 +192,10 @@ func (q *visit) open(t *understudy.Target) (view *access.View, own marks, done b
 	}
 	q.answer = r.answer
 	switch {
+	case len(r.view.Body) > 0 && r.answer.Page.NotStored != "" && !r.view.Readable():
+		return nil, nil, false, unreadable(r.answer.Page.NotStored)
 	case q.data == dataSuffix:
-		q.send(r.answer.Page.Status, r.view.ContentType, r.view.Body)
+		q.send(r.answer.Page.Status, "application/json", bytes.ToValidUTF8(r.view.Body, []byte("\ufffd")))
 		return nil, nil, true, nil
 	case r.answer.Page.Status != http.StatusOK:
 		return nil, nil, false, q.refused(r.view.Body)

@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -25,54 +26,135 @@ type relatedList struct {
 	Shown   string // "20 of at least 50"
 	AsOf    *when
 	Problem string // why it is not there
+	Note    string // what to know of the rows
 }
 
 // askedList is a list under a record, read unless the record counts it as
 // empty.
 type askedList struct {
-	list    *listPlan
-	target  *understudy.Target
-	empty   bool
-	reading reading
+	*asked // nil: it is not read
+	list   *listPlan
+	target *understudy.Target
+	empty  bool
+	href   string
+	kept   []access.Row // of one that upstream says is empty
 }
 
-// relatedLists reads the lists under a record that the caller may see, and
-// those kinds that are counted (alerts) picked by it, all at once. A list the
-// record says is empty is not asked for.
-func (q *visit) relatedLists(t *understudy.Target, row access.Row) []askedList {
-	all := append(q.listsUnder(t, row), q.listsAbout(t)...)
+// relatedLists are the lists under a record that the caller may see, and those
+// kinds that are counted (alerts) picked by it. The record's id alone names them.
+func (q *visit) relatedLists(t *understudy.Target) []*askedList {
+	all := append(q.listsUnder(t), q.listsAbout(t)...)
 	all = all[:min(len(all), maxLists)]
-	targets := make([]*understudy.Target, len(all))
-	for i, a := range all {
-		if !a.empty {
-			targets[i] = a.target
-		}
-	}
-	for i, r := range q.readAll(targets) {
-		all[i].reading = r
+	for _, a := range all {
+		a.href = q.asOf.keep(q.source.place(a.target))
 	}
 	return all
 }
 
+// besideRecord begins to read the lists while upstream is asked for the record
+// above them. A role that finds some records of the kind alone waits for the
+// record: nothing is asked about one it may not find. So does a list that the
+// record counts: most messages have no media.
+func (q *visit) besideRecord(lists []*askedList) func() {
+	if !q.counts(q.kind) {
+		return nil
+	}
+	return func() {
+		for _, a := range lists {
+			if !q.countedBy(a) {
+				q.readUnder(a)
+			}
+		}
+	}
+}
+
+// countedBy reports whether the page's record says how many rows a list has.
+func (q *visit) countedBy(a *askedList) bool {
+	return a.list.Count != "" && a.list.parent.kind == q.kind
+}
+
+// readOf reads the lists of a record that has come. One that the record says is
+// empty is not read.
+func (q *visit) readOf(row access.Row, lists []*askedList) {
+	for _, a := range lists {
+		if a.empty = q.countedBy(a) && a.list.empty(row); !a.empty {
+			q.readUnder(a)
+		}
+	}
+}
+
+// leave ends the read of a list, if it has begun.
+func (a *askedList) leave() {
+	if a.asked != nil {
+		a.stop()
+	}
+}
+
+// readUnder begins to read a list under the record, if that has not begun. Of some
+// kinds upstream lists nothing any more once the record has ended (participants of
+// a conference): then those that are kept stand there.
+func (q *visit) readUnder(a *askedList) {
+	if a.asked != nil {
+		return
+	}
+	a.asked = &asked{target: a.target}
+	a.future = q.begin(a.target.Key.String(), q.v.glance, func(ctx context.Context) error {
+		a.reading = q.read(ctx, a.target)
+		if r := a.reading; q.missing(r) == "" && len(r.rows()) == 0 && !r.more() && a.list.parent.kind == q.kind {
+			a.kept = q.keptUnder(ctx, a)
+		}
+		return a.reading.err
+	})
+}
+
+// keptUnder are the records that are held of a list under a record, as the caller
+// may find them; none of one whose path names what the caller does not see.
+func (q *visit) keptUnder(ctx context.Context, a *askedList) []access.Row {
+	k := a.list.kind
+	if !q.findable() || !q.asOf.at.IsZero() || !k.remembered() {
+		return nil
+	}
+	var text []string
+	for _, v := range a.target.Vars {
+		part, ok := q.underCondition(k, v.Name, v.Value)
+		if !ok {
+			return nil
+		}
+		text = append(text, part)
+	}
+	for field, value := range a.list.Only {
+		text = append(text, field+"="+quote(value))
+	}
+	found, err := q.search(ctx, k, understudy.SearchAsk{Text: strings.TrimSpace(strings.Join(text, " ")), Limit: maxRows})
+	if err != nil {
+		return nil // upstream's own answer is there
+	}
+	var rows []access.Row
+	for _, h := range q.hits(found) {
+		rows = append(rows, h.row)
+	}
+	return rows
+}
+
 // listsUnder are the lists whose path names the record, one of each kind.
-func (q *visit) listsUnder(t *understudy.Target, row access.Row) []askedList {
+func (q *visit) listsUnder(t *understudy.Target) []*askedList {
 	parts := strings.Split(t.ID, understudy.IDSeparator)
-	var all []askedList
+	var all []*askedList
 	for _, k := range q.source.kinds {
 		i := slices.IndexFunc(k.lists, func(l *listPlan) bool { return l.parent.kind == q.kind })
 		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
 			continue
 		}
 		if target := q.under(t, k.lists[i], parts); target != nil {
-			all = append(all, askedList{list: k.lists[i], target: target, empty: k.lists[i].empty(row)})
+			all = append(all, &askedList{list: k.lists[i], target: target})
 		}
 	}
 	return all
 }
 
 // listsAbout are the lists of counted kinds that can be asked for the record.
-func (q *visit) listsAbout(t *understudy.Target) []askedList {
-	var all []askedList
+func (q *visit) listsAbout(t *understudy.Target) []*askedList {
+	var all []*askedList
 	for _, k := range q.source.kinds {
 		if k.Rollup == "" || !k.browsable() || k == q.kind {
 			continue
@@ -83,7 +165,7 @@ func (q *visit) listsAbout(t *understudy.Target) []askedList {
 			}
 			query := understudy.Query{{Name: f.Name, Value: t.ID}}
 			if target, err := q.source.Spec.Target(q.source.Name, k.lists[0].newest.Key.Path(), query.String()); err == nil {
-				all = append(all, askedList{list: k.lists[0], target: target})
+				all = append(all, &askedList{list: k.lists[0], target: target})
 			}
 		}
 	}
@@ -111,35 +193,56 @@ func (q *visit) under(t *understudy.Target, l *listPlan, parts []string) *unders
 	return target
 }
 
-// empty reports whether a record says that a list under it has no rows.
+// empty reports whether a record that counts a list says that it has no rows.
 func (l *listPlan) empty(row access.Row) bool {
-	if l.Count == "" {
-		return false
-	}
 	v := row.Field(l.Count)
 	return v.State == access.Seen && v.Text == "0"
 }
 
-// drawLists draws what was read of the lists under a record.
-func (q *visit) drawLists(t *understudy.Target, asked []askedList, own map[string]bool) []relatedList {
-	var all []relatedList
-	for _, a := range asked {
-		k := a.list.kind
-		if a.empty {
-			all = append(all, relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.asOf.keep(q.source.place(a.target)), Shown: "0 rows"})
-			continue
-		}
-		out := relatedList{Kind: k, Title: upperFirst(k.Title), Href: q.asOf.keep(q.source.place(a.target)), Problem: q.missing(a.reading), AsOf: q.agedAt(a.reading.answer)}
-		rows := a.reading.rows()
-		out.Shown = shown(rows, a.reading.more())
-		columns := slices.DeleteFunc(q.columnsOf(k), func(c *column) bool { return c.Link == q.kind.Name }) // this record on every row
-		s := q.sheet(k, q.source.given(a.target, nil), own)
-		rows = rows[:min(len(rows), maxRows)]
-		out.Table = q.table(s, out.Title, columns, rows)
-		q.addPlaying(&out.Table, s, rows)
-		all = append(all, out)
+// part is the list's place on the record's page.
+func (a *askedList) part(q *visit, own map[string]bool) *part {
+	title := upperFirst(a.list.kind.Title)
+	if a.empty {
+		return &part{title: title, draw: func() (string, any) {
+			return "glimpse", &relatedList{Kind: a.list.kind, Title: title, Href: a.href, Shown: "0 rows"}
+		}}
+	}
+	of := func() []any { return q.madeList(a, own) }
+	return &part{title: title, needs: []*future{a.future}, of: of, draw: func() (string, any) { return "glimpse", q.drawList(a, title, own) }}
+}
+
+// madeList is what a list under a record is made of; nothing of one that shows
+// contents, whose addresses are a session's and end.
+func (q *visit) madeList(a *askedList, own map[string]bool) []any {
+	r := a.wait()
+	if len(a.list.kind.Media) > 0 && q.v.Media != nil && len(a.kept)+len(r.rows()) > 0 {
+		return nil
+	}
+	all := append(q.made(r), own)
+	for _, row := range a.kept {
+		all = append(all, row.ID, row.Raw())
 	}
 	return all
+}
+
+// drawList draws what was read of a list under a record.
+func (q *visit) drawList(a *askedList, title string, own map[string]bool) *relatedList {
+	r, k := a.wait(), a.list.kind
+	rows := r.rows()
+	if len(a.kept) > 0 {
+		rows = a.kept
+	}
+	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: q.missing(r), AsOf: q.agedAt(r.answer), Shown: shown(rows, r.more())}
+	if len(a.kept) > 0 {
+		out.Shown = thousands(int64(len(rows))) + " kept"
+		out.Note = q.source.Spec.Title + " lists none of them any more."
+	}
+	columns := slices.DeleteFunc(q.columnsOf(k), func(c *column) bool { return c.Link == q.kind.Name }) // this record on every row
+	s := q.sheet(k, q.source.given(a.target, nil), own)
+	rows = rows[:min(len(rows), maxRows)]
+	out.Table = q.table(s, title, columns, rows)
+	q.addPlaying(&out.Table, s, rows)
+	return out
 }
 
 // addPlaying adds a column with the contents of the rows, where they have any.

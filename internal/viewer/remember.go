@@ -125,9 +125,9 @@ func withColumns(address string, columns []*column) string {
 // columnForm is the form that chooses columns.
 type columnForm struct {
 	Source, Kind, Back string
+	At, Href           string // the page without the form, and with it
 	Choices            []columnChoice
 	Chosen             bool // they are not the kind's own
-	Count              int
 }
 
 type columnChoice struct {
@@ -135,13 +135,18 @@ type columnChoice struct {
 	Shown           bool
 }
 
-// columnForm offers every column the role shows: those of the page in their
-// order, then the others.
+// columnForm offers, when it is asked for, every column the role shows: those of
+// the page in their order, then the others.
 func (q *visit) columnForm(ask *question) columnForm {
 	at := ask.address(q.kind, "", ask.query, ask.back)
-	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, Back: withColumns(at, nil), Chosen: len(ask.columns) > 0}
+	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(ask.columns) > 0}
+	path, raw, _ := strings.Cut(at, "?")
+	params, _ := understudy.ParseQuery(raw) // an address of ours
+	f.Href = path + withQuery(append(params, understudy.Param{Name: ownForm, Value: formColumns})) + "#columns"
+	if ask.form != formColumns {
+		return f
+	}
 	shown := q.chosen(ask)
-	f.Count = len(shown)
 	for _, c := range append(slices.Clone(shown), q.visible(q.kind, q.kind.every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
 			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.heading, i < len(shown)})

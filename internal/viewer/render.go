@@ -39,7 +39,7 @@ func readPages(fs *files) (*pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure", "compare", "jobs"} {
+	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure", "compare", "jobs", "keys", "timezone"} {
 		page, err := layout.Clone()
 		if err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ type frame struct {
 	CSS     string
 	JS      string
 	Keys    string
-	Jumps   []jump
+	Hints   string // the page of what keys do
 	Icon    string
 	Where   string // which page this is: "home", "list"
 	Source  *sourcePlan
@@ -71,19 +71,20 @@ type frame struct {
 	Typed   string // what the search box holds
 	Finds   bool   // it takes words, too
 	Zone    zoneMenu
+	Asked   string // who is asked for the page's own content, while that is on its way
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
 	Footer  footer
 	Main    any
 	Version string
 	Caller  string
+	Kept    []template.HTML // what stands above the page's own content, as it was drawn before
 }
 
 type zoneMenu struct {
-	Name    string
-	Chosen  bool
-	Back    string
-	Options template.HTML
+	Name   string
+	Chosen bool
+	Menu   string // the page to choose another
 }
 
 // footer says how long the answer took; its methods run when the template
@@ -109,39 +110,71 @@ func (f footer) Upstream() string {
 	return millis(f.q.answer.Upstream)
 }
 
-// render writes a page.
+// render writes a page; what stands above its own content may be out already.
 func (q *visit) render(status int, page, title string, main any) error {
-	p, began := q.v.pages, q.v.Now()
-	f := frame{
-		Title: title, Where: page, Main: main, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Then: q.then(), Notice: q.notice(), Version: q.v.Version,
-		CSS: p.files.address["viewer.css"], JS: p.files.address["viewer.js"], Keys: p.files.address["keys.js"], Jumps: q.jumps(), Icon: p.files.address["icon.svg"],
-		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Back: q.r.URL.RequestURI(), Options: q.v.zones.options},
-		Footer: footer{q: q, began: began, How: q.how()}, Caller: q.caller.Name,
-	}
-	return q.fill(status, page, "layout.html", f, began)
-}
-
-// renderPart answers with a part of a page.
-func (q *visit) renderPart(page, part string, data any) error {
-	return q.fill(http.StatusOK, page, part, data, q.v.Now())
-}
-
-// fill writes a page's template into a buffer, then sends it.
-func (q *visit) fill(status int, page, name string, data any, began time.Time) error {
-	p := q.v.pages
-	buf := p.buffers.Get().(*bytes.Buffer)
-	buf.Reset()
-	defer func() {
-		if buf.Cap() <= keepBuffer {
-			p.buffers.Put(buf)
+	name, f := "layout.html", frame{}
+	switch {
+	case q.out != nil:
+		name, f = "rest", q.frame(page, title)
+	case status == http.StatusOK && q.known:
+		of := q.identity("frame").with(q.v.seed, page, title, q.typed, q.caller.Name, strconv.FormatBool(q.zoned))
+		marks, err := q.keep(page, of, func() any { return q.frame(page, title) }, "above")
+		if err != nil {
+			return err
 		}
+		f = frame{Kept: marks, Hints: q.hints(), Banners: q.banners(), Version: q.v.Version, Caller: q.caller.Name, Footer: q.footer()}
+	default:
+		f = q.frame(page, title)
+	}
+	f.Then, f.Notice, f.Main = q.then(), q.notice(), main
+	return q.fill(status, page, name, f)
+}
+
+func (q *visit) footer() footer { return footer{q: q, began: q.v.Now(), How: q.how()} }
+
+// frame is what a page has around its own content, as far as it is known before
+// that has been read.
+func (q *visit) frame(page, title string) frame {
+	files := q.v.pages.files.address
+	return frame{
+		Title: title, Where: page, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Version: q.v.Version,
+		CSS: files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Hints: q.hints(), Icon: files["icon.svg"],
+		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Menu: zonePath + withQuery(understudy.Query{{Name: "back", Value: q.r.URL.RequestURI()}})},
+		Footer: q.footer(), Caller: q.caller.Name,
+	}
+}
+
+// fill writes a page's template into a buffer, then sends it, or what its parts
+// have left of it.
+func (q *visit) fill(status int, page, name string, data any) error {
+	p, began := q.v.pages, q.v.Now()
+	q.page = p.buffers.Get().(*bytes.Buffer)
+	q.page.Reset()
+	defer func() {
+		if q.page.Cap() <= keepBuffer {
+			p.buffers.Put(q.page)
+		}
+		q.page = nil
 	}()
-	if err := p.byName[page].ExecuteTemplate(buf, name, data); err != nil {
+	if err := p.byName[page].ExecuteTemplate(q.page, name, data); err != nil {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
+	if q.out != nil {
+		return q.finish()
+	}
 	q.times(began)
-	q.write(status, "text/html; charset=utf-8", buf.Bytes())
+	q.preload()
+	q.write(status, htmlType, q.page.Bytes())
 	return nil
+}
+
+// htmlType is the media type of pages.
+const htmlType = "text/html; charset=utf-8"
+
+// preload tells browsers of the style sheet before they read the page (RFC 8288;
+// HTML, 4.6.8, preload).
+func (q *visit) preload() {
+	q.w.Header().Set("Link", "<"+q.v.pages.files.address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // send writes data.
@@ -176,21 +209,29 @@ func (q *visit) times(began time.Time) {
 // smallest is the body from which compressing pays.
 const smallest = 1 << 10
 
-func (q *visit) write(status int, contentType string, body []byte) {
+// headers sets those of every answer's body.
+func (q *visit) headers(contentType string) http.Header {
 	h := q.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
-	if len(body) >= smallest && acceptsGzip(q.r) {
+	return h
+}
+
+func (q *visit) write(status int, contentType string, body []byte) {
+	h := q.headers(contentType)
+	if (len(body) >= smallest || len(q.fragments) > 0) && acceptsGzip(q.r) {
 		packed := q.v.pages.buffers.Get().(*bytes.Buffer)
 		defer q.v.pages.buffers.Put(packed)
 		packed.Reset()
-		zw := q.v.pages.packers.Get().(*gzip.Writer)
-		defer q.v.pages.packers.Put(zw)
-		zw.Reset(packed)
-		if _, err := zw.Write(body); err == nil && zw.Close() == nil {
+		if err := q.pack(packed, body); err == nil {
 			h.Set("Content-Encoding", "gzip")
 			body = packed.Bytes()
+		}
+	} else if len(q.fragments) > 0 {
+		var whole bytes.Buffer
+		if err := q.writePlain(&whole, body); err == nil { // no write into it fails
+			body = whole.Bytes()
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -198,6 +239,20 @@ func (q *visit) write(status int, contentType string, body []byte) {
 	if q.r.Method != http.MethodHead {
 		_, _ = q.w.Write(body) // the reader has gone; nobody is left to tell
 	}
+}
+
+// pack compresses an answer.
+func (q *visit) pack(into *bytes.Buffer, body []byte) error {
+	if len(q.fragments) > 0 {
+		return q.writeGzip(into, body)
+	}
+	zw := q.v.pages.packers.Get().(*gzip.Writer)
+	defer q.v.pages.packers.Put(zw)
+	zw.Reset(into)
+	if _, err := zw.Write(body); err != nil {
+		return err
+	}
+	return zw.Close()
 }
 
 // how says how an answer came, in words.
@@ -211,13 +266,19 @@ func (q *visit) how() string {
 	if !q.asOf.at.IsZero() {
 		return "made from what was known then"
 	}
-	age := longAgo(q.answer.Age)
+	age := longAgo(q.answer.CurrentAge())
 	switch q.answer.How {
 	case understudy.Cold:
+		if q.answer.Page.InitialAge > 0 {
+			return "from upstream, where it was " + longAgo(q.answer.Page.InitialAge) + " old"
+		}
 		return "fresh from upstream"
 	case understudy.Stale:
 		return "cached, " + age + " old, being refreshed"
 	case understudy.Composed:
+		if newest := longAgo(q.answer.Newest); q.answer.Newest > 0 && newest != age {
+			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
+		}
 		return "made from held records, " + age + " old"
 	}
 	return "cached, " + age + " old"

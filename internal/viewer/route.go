@@ -47,11 +47,13 @@ func (v *Viewer) routes() []struct {
 }
 
 // ownRoutes are the viewer's paths under /-/. The files and the forms say nothing
-// of any record and are open to everyone; media asks who asks.
+// of any record and are open to everyone; media and the pages ask who asks.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
 		"GET /-/media/{token}": http.HandlerFunc(v.serveMedia),
+		"GET /-/timezone":      v.page(v.zonePage),
+		"GET /-/keys":          v.page(v.keysPage),
 		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
 		"POST /-/columns":      v.forms.Handler(http.HandlerFunc(v.setColumns)),
 	}
@@ -64,13 +66,18 @@ func (v *Viewer) Routes() []string {
 	for _, r := range v.routes() {
 		all = append(all, r.forms...)
 	}
-	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "POST /-/timezone", "POST /-/columns")
+	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "GET /-/timezone", "GET /-/keys", "POST /-/timezone", "POST /-/columns")
+}
+
+// page answers a path with what a visitor shows.
+func (v *Viewer) page(run visitor) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.visit(w, r, run) })
 }
 
 func (v *Viewer) route() {
 	v.mux, v.own = http.NewServeMux(), http.NewServeMux()
 	for _, r := range v.routes() {
-		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { v.visit(w, req, r.visitor) })
+		h := v.page(r.visitor)
 		if strings.HasPrefix(r.pattern, http.MethodPost) {
 			h = v.forms.Handler(h)
 		}

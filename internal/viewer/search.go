@@ -77,11 +77,6 @@ func (v *Viewer) search(q *visit) error {
 	if p.Finds {
 		p.Kinds, p.Orders = q.kindOptions(s), q.orderOptions(s)
 		if query := s.query(); query != "" || len(s.kinds) > 0 || s.source != "" {
-			if s.counts && q.partial() {
-				counted, end := q.searchCounting(s)
-				defer end()
-				return q.sendCounts(counted(), searchTotal)
-			}
 			if p.Found, p.Wrong, err = q.find(s); err != nil {
 				return err
 			}

@@ -43,12 +43,7 @@ func (q *visit) matchIDs(s *sourcePlan, typed string) []link {
 		if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || !q.seesKind(k) || !s.mayName(k, typed) {
 			continue
 		}
-		path, ok := expand(k.instances[0].Path, func(name string) (string, bool) {
-			if i := slices.Index(k.instances[0].ID, name); i >= 0 {
-				return strings.Split(typed, understudy.IDSeparator)[i], true
-			}
-			return s.fill(name)
-		})
+		path, ok := k.pathTo(strings.Split(typed, understudy.IDSeparator), nil)
 		if !ok {
 			continue
 		}

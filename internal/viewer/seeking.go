@@ -17,8 +17,7 @@ const (
 	searchSource = "source" // the one source to look in
 	searchSort   = "sort"   // newest (default), oldest, rank, or a field
 	searchCursor = "cursor"
-	searchFacets = "facets" // "1": the page waits for its counts
-	searchBack   = "back"   // cursors of the pages on the way here, "" the first
+	searchBack   = "back" // cursors of the pages on the way here, "" the first
 )
 
 // seeking is the address of a search, read.
@@ -30,7 +29,6 @@ type seeking struct {
 	sort   string
 	cursor string
 	back   []string
-	counts bool // wait for them
 }
 
 // orders are those of a search, by their word.
@@ -57,8 +55,6 @@ func (q *visit) seeking() (*seeking, error) {
 			s.sort = p.Value
 		case searchCursor:
 			s.cursor = p.Value
-		case searchFacets:
-			s.counts = p.Value == "1"
 		case searchBack:
 			s.back = append(s.back, p.Value)
 		default:

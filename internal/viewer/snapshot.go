@@ -1,41 +1,78 @@
-// Snapshot: how each source does, asked at most once a second however many
-// pages are read.
+// Snapshot: how each source and the jobs do, asked at most once a second however
+// many pages are read.
 
 package viewer
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
-// bannerAge is how old what a banner says may be.
+// bannerAge is how old what a page says of a source or of the jobs may be.
 const bannerAge = time.Second
 
-// snapshots remember the last snapshot of each source.
-type snapshots struct {
+// lately remembers what was said last, by name. The zero value is ready.
+type lately[T any] struct {
 	mu   sync.Mutex
-	last map[string]kept
+	last map[string]said[T]
 }
 
-type kept struct {
+type said[T any] struct {
 	at   time.Time
-	snap Snapshot
+	what T
 }
 
-// of is a source's snapshot, at most bannerAge old.
+// known is what was said last; fresh: it is at most bannerAge old.
+func (l *lately[T]) known(name string, now time.Time) (what T, fresh bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k, ok := l.last[name]
+	age := now.Sub(k.at)
+	return k.what, ok && age >= 0 && age < bannerAge
+}
+
+func (l *lately[T]) keep(name string, now time.Time, what T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = map[string]said[T]{}
+	}
+	l.last[name] = said[T]{now, what}
+}
+
+// snapshots are those of the sources.
+type snapshots struct{ lately[Snapshot] }
+
+// of is a source's snapshot, at most bannerAge old. A page that may wait no
+// longer has the one before, if any.
 func (c *snapshots) of(q *visit, s *sourcePlan) Snapshot {
-	c.mu.Lock()
-	known, ok := c.last[s.Name]
-	c.mu.Unlock()
-	if age := q.start.Sub(known.at); ok && age >= 0 && age < bannerAge {
-		return known.snap
+	if snap, fresh := c.known(s.Name, q.start); fresh {
+		return snap
 	}
-	snap := q.snapshot(s)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last == nil {
-		c.last = map[string]kept{}
+	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
+		c.ask(ctx, q, s)
+		return nil
+	})
+	select {
+	case <-asked.done:
+	case <-q.soon.Done():
 	}
-	c.last[s.Name] = kept{q.start, snap}
+	snap, _ := c.known(s.Name, q.start)
+	return snap
+}
+
+// ask is a source's snapshot, at most bannerAge old.
+func (c *snapshots) ask(ctx context.Context, q *visit, s *sourcePlan) Snapshot {
+	if q.v.Snapshot == nil {
+		return Snapshot{}
+	}
+	if snap, fresh := c.known(s.Name, q.start); fresh {
+		return snap
+	}
+	snap := q.v.Snapshot(ctx, s.Name)
+	if ctx.Err() == nil { // else it may lack something
+		c.keep(s.Name, q.start, snap)
+	}
 	return snap
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
@@ -96,24 +98,45 @@ func appendRecord(dst []byte, cells []string) []byte {
 }
 
 // harmless is a text that no spreadsheet takes for a formula: one that begins
-// like one, after any white space, gets an apostrophe before it, which they show
-// as text. A sign before nothing but digits is a number (+15551234567, -0.0075)
-// and stays.
+// like one, after anything that is not seen, gets an apostrophe before it, which
+// they show as text; so does what stands behind a semicolon, a tab or a line's
+// end, where some begin a cell. A sign before nothing but digits is a number
+// (+15551234567, -0.0075) and stays.
 func harmless(text string) string {
-	start := strings.TrimLeftFunc(text, func(r rune) bool { return r <= ' ' || r == 0xa0 || r == 0xfeff })
-	if start == "" {
-		if strings.ContainsAny(text, "\t\r\n") {
-			return "'" + text
+	var b strings.Builder
+	if text != "" && text[0] < ' ' {
+		b.WriteByte('\'')
+	}
+	for text != "" {
+		end := strings.IndexAny(text, separators) + 1
+		if end == 0 {
+			end = len(text)
 		}
-		return text
+		if startsFormula(strings.TrimLeftFunc(text[:end], unseen)) {
+			b.WriteByte('\'')
+		}
+		b.WriteString(text[:end])
+		text = text[end:]
 	}
-	switch r := []rune(start[:min(len(start), 4)])[0]; {
-	case (r == '+' || r == '-') && len(start) == len(text) && isPlainNumber(text[1:]):
-		return text
-	case strings.ContainsRune("=+-@|%＝＋－＠", r), len(start) != len(text) && text[0] < ' ':
-		return "'" + text
+	return b.String()
+}
+
+// separators are what some spreadsheets part cells and lines at.
+const separators = ";\t\r\n"
+
+// unseen reports whether a character takes no ink.
+func unseen(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.C, r) }
+
+// formulas are what formulas begin with, in each width they are known in.
+const formulas = "=+-@|%＝＋－＠｜％﹦﹢﹣﹫﹪−"
+
+// startsFormula reports whether a cell begins like a formula and is no number.
+func startsFormula(cell string) bool {
+	first, size := utf8.DecodeRuneInString(cell)
+	if size == 0 || !strings.ContainsRune(formulas, first) {
+		return false
 	}
-	return text
+	return first != '+' && first != '-' || !isPlainNumber(strings.TrimRight(cell[1:], separators))
 }
 
 func isPlainNumber(text string) bool {

@@ -5,6 +5,7 @@ package viewer
 import (
 	"net/url"
 	"slices"
+	"strings"
 
 	"understudy"
 	"understudy/internal/access"
@@ -106,7 +107,7 @@ func (s *sheet) recordOf(row access.Row) string {
 
 // recordHref is the page of a record of the kind; what its path needs beside
 // the id comes from the record, or from the address of the list it is in.
-// "" when neither has it.
+// "" when neither has it, or when no path can name the record.
 func (k *kindPlan) recordHref(row access.Row, id string, vars understudy.Query) string {
 	in := k.instances[0]
 	query := vars.Without(func(p understudy.Param) bool { return !isOwnVar(in.Path, p.Name) })
@@ -121,7 +122,44 @@ func (k *kindPlan) recordHref(row access.Row, id string, vars understudy.Query) 
 		query = append(query, understudy.Param{Name: name, Value: value})
 	}
 	slices.SortStableFunc(query, byName)
+	if !formedID(id) && !k.opens(id, query) {
+		return ""
+	}
 	return k.href + "/" + url.PathEscape(id) + withQuery(query)
+}
+
+// opens reports whether the page of a record finds it by its id: not when the
+// id holds a slash, for one, or is longer than a request can be. Browsers take
+// "." and ".." out of an address.
+func (k *kindPlan) opens(id string, params understudy.Query) bool {
+	parts := strings.Split(id, understudy.IDSeparator)
+	if len(parts) != len(k.ID) || id == "." || id == ".." {
+		return false
+	}
+	path, ok := k.pathTo(parts, params)
+	if !ok {
+		return false
+	}
+	t, err := k.source.Spec.Target(k.source.Name, path, "")
+	return err == nil && t.Instance == k.instances[0].Instance
+}
+
+// pathTo is upstream's path of a record: the parts of its id, the parameters of
+// the viewer's address and what the source fills in. ok: nothing lacks.
+func (k *kindPlan) pathTo(parts []string, params understudy.Query) (path string, ok bool) {
+	in := k.instances[0]
+	return expand(in.Path, func(name string) (string, bool) {
+		if i := slices.Index(in.ID, name); i >= 0 {
+			return parts[i], true
+		}
+		if given, ok := params.Get(name); ok {
+			return given, true
+		}
+		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
+			return given, true
+		}
+		return k.source.fill(name)
+	})
 }
 
 // columnsOf are those of a kind's own columns that the caller's role shows.

@@ -3,6 +3,8 @@
 package viewer
 
 import (
+	"cmp"
+	"context"
 	"net/url"
 	"slices"
 	"strconv"
@@ -74,17 +76,50 @@ func readVersions(params understudy.Query) (int, error) {
 	return n, nil
 }
 
+// timelineOf begins to read a record's past; the part shows nothing when nothing
+// is kept of it.
+func (q *visit) timelineOf(t *understudy.Target, id string, s *sheet) *part {
+	limit := cmp.Or(q.versions, fewVersions)
+	var p past
+	read := q.begin("timeline", q.v.glance, func(ctx context.Context) (err error) {
+		p, err = q.readPast(ctx, id, limit)
+		return err
+	})
+	of := func() []any { return q.madePast(t, p, s, read.err) }
+	return &part{title: "Timeline", needs: []*future{read}, of: of, draw: func() (string, any) {
+		if read.err != nil {
+			return "timeline", &timeline{Problem: "The past of this " + q.kind.One + " could not be read; the log of the server says why."}
+		}
+		if out := q.timeline(t, p, limit, s); out != nil {
+			return "timeline", out
+		}
+		return "", nil
+	}}
+}
+
+// madePast is what a timeline is made of.
+func (q *visit) madePast(t *understudy.Target, p past, s *sheet, err error) []any {
+	all := []any{err != nil, s.own, p.more, p.bound}
+	if sg := q.shown(p, t.Shape()); sg != nil {
+		all = append(all, sg.From)
+	}
+	body := func(sg *sight) any {
+		if sg == nil || !sg.Kept {
+			return nil
+		}
+		return sg.row.Raw()
+	}
+	for _, sg := range p.sights {
+		all = append(all, sg.From, sg.Shape, sg.Number, sg.Gone, sg.Kept, sg.first, sg.back, sg.before != nil, body(sg), body(sg.before))
+		if sg.before != nil {
+			all = append(all, sg.before.From)
+		}
+	}
+	return all
+}
+
 // timeline is nil when nothing is kept of the record's past.
-func (q *visit) timeline(t *understudy.Target, id string, s *sheet) *timeline {
-	limit := q.versions
-	if limit == 0 {
-		limit = fewVersions
-	}
-	p, err := q.readPast(id, limit)
-	if err != nil {
-		q.v.Logger.ErrorContext(q.ctx, "viewer: timeline", "error", err)
-		return &timeline{Problem: "The past of this " + q.kind.One + " could not be read; the log of the server says why."}
-	}
+func (q *visit) timeline(t *understudy.Target, p past, limit int, s *sheet) *timeline {
 	if len(p.sights) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -39,16 +40,15 @@ type turn struct {
 // merge orders the turns of all strands in time, oldest first, down to where
 // the first strand that goes on ends: below that some would be missing. older
 // is that moment, zero when this is the beginning.
-func (q *visit) merge(strands []strand, before time.Time, p *conversationPage) (turns []turn, older time.Time) {
-	now := q.start
+func (q *visit) merge(strands []strand, before time.Time, p *talked) (turns []turn, older time.Time) {
 	for _, s := range strands {
-		r := s.asked.reading
+		r := s.wait()
 		if why := q.missing(r); why != "" {
 			p.Problems = append(p.Problems, upperFirst(s.talk.kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
 			continue
 		}
 		rows := r.rows()
-		oldest := now
+		oldest := q.start.Add(-cmp.Or(r.answer.Newest, r.answer.CurrentAge())) // as the page says it is of, when it places none
 		for _, row := range rows {
 			t, ok := q.turnOf(s, row, before)
 			if !ok {
@@ -78,7 +78,7 @@ func (q *visit) merge(strands []strand, before time.Time, p *conversationPage) (
 	return kept, older
 }
 
-func (q *visit) sender(p *conversationPage, s strand) string {
+func (q *visit) sender(p *talked, s strand) string {
 	if s.byA {
 		return p.A.Shown
 	}

@@ -4,9 +4,9 @@
 // no JavaScript.
 //
 // Every page is rendered on the server from a view of the gate: nothing that a
-// caller may not see reaches a template. A page is rendered whole before its
-// status goes out, so a failure while rendering is an error page and never half
-// a page.
+// caller may not see reaches a template. What is held is sent at once and whole;
+// a part of the page that has to be waited for comes behind it, to its place
+// (parts.go).
 //
 // HTML and the JSON beside it are compressed when the browser takes gzip. That
 // is safe here (BREACH needs a secret and reflected text in one body): no page
@@ -17,6 +17,7 @@ package viewer
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/places"
+	"understudy/kit/recent"
 )
 
 // Mirror answers for upstream; mirror.Mirror fills it.
@@ -85,6 +87,9 @@ type Options struct {
 	Now     func() time.Time // nil: time.Now
 }
 
+// mostSearched bounds the results of searches that are kept, of 20 records at most.
+const mostSearched = 500
+
 // Viewer is the web face, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
 	Options
@@ -94,10 +99,15 @@ type Viewer struct {
 	own       *http.ServeMux // the viewer's part of /-/
 	files     *files
 	pages     *pages
+	kept      *recent.Cache[identity, []*fragment]
+	searched  *recent.Cache[identity, *understudy.SearchResult]
+	seed      maphash.Seed // of what identities are made of
 	zones     *zones
 	numbers   *numbers
 	snapshots snapshots
+	works     lately[*work]
 	forms     *http.CrossOriginProtection
+	glance    time.Duration // tests have less
 }
 
 // New checks the options, plans the pages of every kind and reads the
@@ -133,7 +143,9 @@ func New(o Options) (*Viewer, error) {
 	if o.Version == "" {
 		o.Version = "development"
 	}
-	v := &Viewer{Options: o, byName: map[string]*sourcePlan{}, zones: newZones(o.Zone)}
+	v := &Viewer{
+		Options: o, byName: map[string]*sourcePlan{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
+	}
 	for _, src := range o.Sources {
 		p, err := planSource(src)
 		if err != nil {
@@ -145,6 +157,7 @@ func New(o Options) (*Viewer, error) {
 		v.sources = append(v.sources, p)
 		v.byName[p.Name] = p
 	}
+	v.searched = recent.New[identity, *understudy.SearchResult](mostSearched)
 	var err error
 	if v.files, err = readFiles(); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)

@@ -3,15 +3,20 @@
 package viewer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
+	"understudy/kit/header"
 )
 
 // visit is one request on its way through the viewer.
@@ -35,23 +40,44 @@ type visit struct {
 	compared comparison         // the moments whose versions are compared
 	versions int                // how many versions a timeline shows; 0 = a few
 	asOf     asOf               // the moment the page is asked for
+	session  session            // of the browser, once a page has contents to show
+
+	edited       sync.Once // guards what follows
+	records      [2]int64  // which records of the source there are
+	recordsKnown bool
+
+	soon, late context.Context // over when the page waits no more for its parts; for its first byte
+	behind     sync.WaitGroup  // what runs behind the page
+	futures    []*future       // of it, those that parts need
+	ended      chan struct{}   // told when one of them has ended
+	slots      chan struct{}   // bounds how many run at once
+	page       *bytes.Buffer   // what is written of the page and not sent
+	out        *stream         // the page as it is sent in pieces; nil: nothing is out
+	fragments  []*fragment     // of the page, by the numbers in their marks
 }
 
 // visit names the caller, runs the visitor under the deadline and turns its
 // error into a page.
 func (v *Viewer) visit(w http.ResponseWriter, r *http.Request, run visitor) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
+	q, end := v.begin(ctx, w, r)
+	defer end()
 	defer cancel()
-	q := &visit{v: v, w: w, r: r, ctx: ctx, start: v.Now()}
-	q.zone, q.zoned = v.zones.of(r)
 	err := contain(func() error {
 		if err := q.enter(); err != nil {
 			return err
 		}
 		return run(q)
 	})
+	if q.answer != nil {
+		line := accesslog.Of(ctx)
+		line.How, line.Upstream = q.answer.How.String(), q.answer.Upstream
+	}
 	if err == nil {
 		return
+	}
+	if q.out != nil && r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the reader has gone; nobody is left to tell
 	}
 	if q.sent { // half an answer must not look like a whole one
 		v.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
@@ -63,8 +89,37 @@ func (v *Viewer) visit(w http.ResponseWriter, r *http.Request, run visitor) {
 	}
 }
 
-// contain makes a panic an error like any other. A page is sent in one piece at
-// its end, so nothing of it is out yet.
+// begin makes a visit. end waits for what it has begun, which ends with ctx.
+func (v *Viewer) begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *visit, end func()) {
+	q = &visit{v: v, w: w, r: r, ctx: ctx, start: v.Now(), ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)}
+	q.zone, q.zoned = v.zones.of(r)
+	endTimes := q.hurry()
+	return q, func() { endTimes(); q.behind.Wait() }
+}
+
+// hurry begins the times a page waits before its first byte; data have none.
+func (q *visit) hurry() (end func()) {
+	q.soon, q.late = q.ctx, q.ctx
+	if formOf(q.r.URL.Path) != "" {
+		return func() {}
+	}
+	soon, late := patience, firstByte
+	if wait, ok := header.Wait(q.r.Header.Values("Prefer")); ok && wait > 0 { // for the whole page, with the status of all of it
+		wait = min(wait, time.Hour)
+		soon, late = wait, wait
+		q.w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+	}
+	var endSoon, endLate context.CancelFunc
+	q.soon, endSoon = context.WithTimeout(q.ctx, soon)
+	q.late, endLate = context.WithTimeout(q.ctx, late)
+	return func() { endSoon(); endLate() }
+}
+
+// streams reports whether the answer may be sent in pieces: it is a page, and of a
+// page all of it.
+func (q *visit) streams() bool { return q.r.Method == http.MethodGet && formOf(q.r.URL.Path) == "" }
+
+// contain makes a panic an error like any other.
 func contain(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	zonePath   = "/-/timezone"
 	zoneCookie = "understudy_zone"
 	zoneYear   = 365 * 24 * 60 * 60 // the cookie's life in seconds
 	maxZones   = 1000               // more than there are; bounds what is remembered
@@ -80,6 +81,14 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 		}
 	}
 	return z.home, false
+}
+
+// zonePage offers the zones of the menu; its form leads back to where the reader was.
+func (v *Viewer) zonePage(q *visit) error {
+	return q.render(http.StatusOK, "timezone", "Timezone", struct {
+		Name, Back string
+		Options    template.HTML
+	}{q.zone.String(), localPath(q.r.FormValue("back")), v.zones.options})
 }
 
 // setZone keeps the zone of the form in a cookie and goes back to the page it

@@ -5,6 +5,7 @@ package walk
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (x *walked) tipped(m *memo, at int64) (int64, string) {
 // and joins it. The records are never nil.
 func (x *walked) newestPage(m *memo, now int64) ([]string, int64) {
 	h := x.joined.Load()
-	if h == nil || h.at <= m.CaughtUp || h.at > now || !m.reaches(h) {
+	if h == nil || h.at < m.CaughtUp || h.at > now || !m.reaches(h) || h.at == m.CaughtUp && m.above(h) {
 		h = &head{ids: m.Top, at: m.CaughtUp}
 	}
 	if len(h.ids) == 0 {
@@ -155,6 +156,12 @@ func (x *walked) newestPage(m *memo, now int64) ([]string, int64) {
 	}
 	n := min(len(h.ids), tips)
 	return h.ids[:n:n], h.at
+}
+
+// above reports whether the memo knows newer records than a page shows: of two
+// pages of one second the times do not tell.
+func (m *memo) above(h *head) bool {
+	return len(h.ids) == 0 || slices.Index(m.Top, h.ids[0]) > 0
 }
 
 // tips is how many of the newest records are told: the newest may have gone.

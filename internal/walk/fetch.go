@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/cycle"
 )
 
 const (
@@ -22,31 +24,36 @@ const (
 	factor    = 2 // what a body takes in memory besides itself
 )
 
-// trip is one run of a job: its weight is the sum of what its walks hold.
+// trip is one run of a job.
 type trip struct {
 	w   *Walker
 	run Run
 
-	// alone is held for reading by each page on its way, and for writing by one
-	// for which there was no room beside the others.
-	alone sync.RWMutex
-
 	mu     sync.Mutex
-	weight int64
+	weight int64 // of what it gathers, without its pages
 	pages  int64 // brought so far
 }
 
-// weigh adds to what the trip holds. Taking away never fails.
+// weigh adds to what the trip gathers.
 func (t *trip) weigh(ctx context.Context, by int64) error {
 	t.mu.Lock()
 	t.weight += by
 	sum := t.weight
 	t.mu.Unlock()
-	err := t.run.Weigh(ctx, sum)
-	if by <= 0 || err == nil {
-		return nil
+	return heavy(t.run.Weigh(ctx, sum))
+}
+
+// heavyError is the end of a run that there is no room for now.
+type heavyError struct{ error }
+
+// Unwrap is what the runner said.
+func (e *heavyError) Unwrap() error { return e.error }
+
+func heavy(err error) error {
+	if err != nil {
+		return &heavyError{err}
 	}
-	return &heavyError{err}
+	return nil
 }
 
 // moved reports whether the trip has brought a page.
@@ -55,12 +62,6 @@ func (t *trip) moved() bool {
 	defer t.mu.Unlock()
 	return t.pages > 0
 }
-
-// heavyError is the end of a run that there is no room for now.
-type heavyError struct{ error }
-
-// Unwrap is what the runner said.
-func (e *heavyError) Unwrap() error { return e.error }
 
 // fetch brings a page and saves its records. What it weighs is given back when
 // the page is done with, which is at the next fetch of the caller at the latest:
@@ -91,53 +92,19 @@ func (t *trip) fetch(ctx context.Context, target *understudy.Target) (*understud
 	return nil, &understudy.Later{Wait: 5 * time.Second, Err: err}
 }
 
-// once is one try. A page for which there is no room beside those that other
-// walks of the trip bring is brought again when they are done.
+// once is one try. A page for which there is no room beside others waits for it.
 func (t *trip) once(ctx context.Context, target *understudy.Target) (understudy.Landed, error) {
-	landed, crowded, err := t.fill(ctx, target, t.alone.RLocker())
-	var heavy *heavyError
-	if crowded && errors.As(err, &heavy) {
-		landed, _, err = t.fill(ctx, target, &t.alone)
-	}
-	return landed, err
-}
-
-// fill brings a page while it holds a lock, and says whether others had weight
-// too when there was no room for more.
-func (t *trip) fill(ctx context.Context, target *understudy.Target, lock sync.Locker) (landed understudy.Landed, crowded bool, err error) {
-	lock.Lock()
-	defer lock.Unlock()
-	var mu sync.Mutex
-	var mine int64
-	landed, err = t.w.o.Mirror.Fill(ctx, understudy.Fill{
+	weigh := t.run.Weigher()
+	landed, err := t.w.o.Mirror.Fill(ctx, understudy.Fill{
 		Target: target, Reason: understudy.Sync, RecordsOnly: target.List != nil,
-		Weigh: func(ctx context.Context, bytes int64) error {
-			mu.Lock()
-			by := bytes*factor - mine
-			mine += by
-			mu.Unlock()
-			err := t.weigh(ctx, by)
-			if err != nil {
-				mu.Lock()
-				crowded = t.held() > mine
-				mu.Unlock()
-			}
-			return err
-		},
+		Weigh: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
 	})
-	mu.Lock()
-	defer mu.Unlock()
-	if mine > 0 {
-		_ = t.weigh(ctx, -mine) // giving back does not fail
+	if p := landed.Page; p != nil && len(p.Rows) > 0 {
+		rows := *p
+		rows.Body = nil // rows are all that walks look at, and the weight is given back
+		landed.Page = &rows
 	}
-	return landed, crowded, err
-}
-
-// held is what all pages on their way weigh.
-func (t *trip) held() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.weight
+	return landed, errors.Join(err, heavy(weigh(ctx, 0)))
 }
 
 // passing reports whether an error goes away by itself.
@@ -182,6 +149,8 @@ const maxEmpty = 100
 type place struct {
 	List int    `json:"list,omitempty"`
 	Next string `json:"next,omitempty"` // the link; "" = the first page
+
+	Pages cycle.Pages `json:"pages,omitzero"` // those before it
 }
 
 // along walks one list from a place to its end. see is called with each page
@@ -193,6 +162,8 @@ func (t *trip) along(ctx context.Context, p *plan, first *understudy.Target, at 
 		if target, err = p.source.Spec.Follow(p.source.Name, at.Next); err != nil {
 			return err
 		}
+	} else {
+		at.Pages = cycle.Pages{}
 	}
 	for {
 		page, err := t.fetch(ctx, target)
@@ -209,6 +180,9 @@ func (t *trip) along(ctx context.Context, p *plan, first *understudy.Target, at 
 			return fmt.Errorf("walk: %s: upstream's next links lead nowhere", page.Key)
 		}
 		at.Next = page.Next.URI
+		if at.Pages.Circle(at.Next, slices.Values(every(page))) {
+			return fmt.Errorf("walk: %s: upstream's next links go in a circle: pages come again, and the list has no end", page.Key)
+		}
 		if err := see(page, at); err != nil || at.Next == "" {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 	"understudy/kit/frame"
 )
 
@@ -36,17 +37,21 @@ type Report struct {
 
 // Progress is how far a sync has come, in records.
 type Progress struct {
-	Done    int64 `json:"done"`
-	Total   int64 `json:"total"`         // 0: not known yet
-	ETA     int64 `json:"eta,omitempty"` // seconds; 0: not known, or nothing is under way
-	Running bool  `json:"running,omitempty"`
+	Done    int64  `json:"done"`
+	Total   *int64 `json:"total"`          // null: not known
+	ETA     int64  `json:"eta,omitempty"`  // seconds; 0: not known, or nothing is under way
+	Walk    string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
+	Running bool   `json:"running,omitempty"`
 }
 
 // Report is a state as JSON.
 func (s State) Report() Report {
 	r := Report{Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Stuck: known(s.Stuck), Ended: s.Ended, CaughtUp: known(s.CaughtUp), Swept: known(s.Swept)}
 	if s.Kept {
-		r.Progress = &Progress{Done: s.Done, Total: s.Total, ETA: int64(s.ETA / time.Second), Running: s.Running}
+		r.Progress = &Progress{Done: s.Done, ETA: int64(s.ETA / time.Second), Walk: s.Walk, Running: s.Running}
+		if s.Total >= 0 {
+			r.Progress.Total = &s.Total
+		}
 	}
 	return r
 }
@@ -77,6 +82,7 @@ func (w *Walker) Handler(token string) http.Handler {
 			rw.Header().Set("Allow", "GET, POST")
 			frame.Refuse(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
 		default:
+			accesslog.Of(r.Context()).Caller = "run.json"
 			w.serve(rw, r)
 		}
 	})

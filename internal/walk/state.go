@@ -21,16 +21,12 @@ type State struct {
 	Swept    time.Time // since when every part of it was walked; zero: not yet
 	Ended    string    // that upstream keeps nothing older, when it said so
 
-	// Of the sync under way, or of the last: records. Total 0: not known yet.
+	// Records of the walk under way that were seen, of how many there are; without
+	// one those held. Total -1: nobody knows. Of a kind that is walked twice Walk is
+	// "1 of 2" or "2 of 2".
 	Done, Total int64
-	ETA         time.Duration // 0: not known, or nothing is under way
-}
-
-// pace is how fast a sync goes.
-type pace struct {
-	began       time.Time // this run
-	first       int64     // done when it began
-	done, total int64
+	Walk        string
+	ETA         time.Duration // of all that is left; 0: not known, or nothing is under way
 }
 
 // stop is what keeps a kind's walks from going on for now.
@@ -69,19 +65,6 @@ func (w *Walker) stopped(x *walked) stop {
 	return s
 }
 
-// paced begins to measure a sync.
-func (x *walked) paced(now time.Time, m *mark) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.now = pace{began: now, first: -1}
-}
-
-func (x *walked) unpaced() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.now = pace{}
-}
-
 // rowsOf counts the rows of a page of one list. Of several lists the first
 // counts: the others may show the same records again.
 func rowsOf(list int, rows int64) int64 {
@@ -89,61 +72,6 @@ func rowsOf(list int, rows int64) int64 {
 		return 0
 	}
 	return rows
-}
-
-// progress tells how far the sync is; the mark's lock is held. A kind that is
-// walked twice counts half for each walk.
-func (s *syncing) progress() {
-	done, total := s.mark.Whole, int64(0)
-	if s.x.sliced() && (s.mark.Probed || !s.mark.Ended) {
-		done = (s.mark.Sliced + s.mark.Whole) / 2
-		total = s.guess()
-	}
-	s.x.mu.Lock()
-	if s.x.now.first < 0 {
-		s.x.now.first = done
-	}
-	s.x.now.done, s.x.now.total = done, max(done, total)
-	if total == 0 {
-		s.x.now.total = 0
-	}
-	all := s.x.now.total
-	s.x.mu.Unlock()
-	s.run.Progress(done, all, "")
-}
-
-// sure is the share of the stretches, one in so many, from which the others are
-// guessed: the newest alone, which is cut off and busier, tells little.
-const sure = 4
-
-// guess is how many records there are, from how many lay in the stretches that
-// were walked to their ends; 0: nobody knows yet.
-func (s *syncing) guess() int64 {
-	if !s.mark.Probed {
-		return 0
-	}
-	walked, all, rows := 0, 0, s.mark.Sliced
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	for _, c := range s.w.cells(s.w.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
-		all++
-		if s.x.memo.Spans.covers(c.From, c.To, s.mark.Began) {
-			walked++
-			continue
-		}
-		for _, open := range s.mark.Cells {
-			if open.From == c.From {
-				rows -= open.Rows
-			}
-		}
-	}
-	switch {
-	case walked == all:
-		return max(s.mark.Sliced, s.mark.Whole)
-	case walked < 2 || walked*sure < all:
-		return 0
-	}
-	return rows * int64(all) / int64(walked)
 }
 
 // State is how complete a kind is now. ErrInvalid: no such kind; an error that
@@ -157,7 +85,7 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: m.Records, Down: w.o.Down(source)}
+	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: unknown, Down: w.o.Down(source)}
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
@@ -168,25 +96,39 @@ func (w *Walker) State(ctx context.Context, source, kind string) (State, error) 
 	p := x.now
 	x.mu.Unlock()
 	if !p.began.IsZero() {
-		s.Running, s.Done, s.Total = true, p.done, p.total
-		if gone := p.done - p.first; gone > 0 && p.total > p.done {
-			s.ETA = time.Duration(float64(w.o.Now().Sub(p.began)) * float64(p.total-p.done) / float64(gone)).Round(time.Second)
-		}
+		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.o.Now())
 	}
 	if !s.Running && s.Kept && w.o.Count != nil {
 		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
 			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
 		}
-		s.Total = s.Done
 	}
 	if s.Kept {
 		s.Why, s.Failed, err = w.lacks(ctx, x)
 		s.Complete = s.Why == "" && err == nil
 	}
+	if s.Complete && !w.whole(x) {
+		s.Complete, s.Failed = false, true
+		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, or whole: true at the list, where lists without filters show every %s", x.kind.One)
+	}
+	if s.Complete && !s.Running {
+		s.Total = s.Done
+	}
 	if stop := w.stopped(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
 		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
 	}
 	return s, err
+}
+
+// whole reports whether the walks of a kind, and of the one above, can know their
+// end: the spec says that lists without filters show everything.
+func (w *Walker) whole(x *walked) bool {
+	for _, l := range x.lists {
+		if !l.Shows() {
+			return false
+		}
+	}
+	return x.plan.under == nil || w.whole(w.walks[x.source.Name+"/"+x.plan.under.Name])
 }
 
 // swept is since when every part of a kind was walked, 0 when one never was.

@@ -181,13 +181,14 @@ func TestWhatIsKnownDoesNotGrow(t *testing.T) {
 // watched is a run whose progress is looked at.
 type watched struct {
 	*run
-	see func(done, total int64)
+	see func(done, total int64, note string)
 }
 
-func (r *watched) Progress(done, total int64, _ string) { r.see(done, total) }
+func (r *watched) Progress(done, total int64, note string) { r.see(done, total, note) }
 
 // How many there are is guessed from what was walked to its end, and never
-// wildly; how many are done only rises.
+// wildly; how many are done only rises, in each of the two walks. Neither is cut
+// to fit the other, and the end says what was done.
 func TestTheGuessIsNotWild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2000
@@ -195,13 +196,19 @@ func TestTheGuessIsNotWild(t *testing.T) {
 		w.things["letters"] = letters(n, time.Hour, time.Now())
 		x := w.walker(Settings{Slice: 2 * 24 * time.Hour})
 		keepKind(t, x, "letters")
-		done, guessed := int64(0), 0
-		see := func(is, total int64) {
-			if is < done {
+		done, guessed, walk := int64(0), 0, ""
+		see := func(is, total int64, note string) {
+			if is < done && note == walk {
 				t.Errorf("%d are done, and were %d", is, done)
 			}
-			if done = is; total == 0 {
+			if s := state(t, x, "letters"); note == "walk 1 of 2" && (s.Done != is || s.Walk != "1 of 2" || (s.Total < 0) != (total == 0)) {
+				t.Errorf("%d of %d, and the state is %+v", is, total, s)
+			}
+			if done, walk = is, note; total == 0 {
 				return
+			}
+			if total < is {
+				t.Errorf("%d of %d", is, total)
 			}
 			if guessed++; total < n/2 || total > n*3/2 {
 				t.Errorf("%d of %d, and there are %d", is, total, n)
@@ -212,6 +219,12 @@ func TestTheGuessIsNotWild(t *testing.T) {
 		}
 		if guessed == 0 {
 			t.Error("nothing was ever guessed")
+		}
+		if want := "2000 records seen, every list to its end"; walk != want || done != n {
+			t.Errorf("it ended with %d and %q", done, walk)
+		}
+		if s := state(t, x, "letters"); s.Done != n || s.Total != n || s.Walk != "" {
+			t.Errorf("the state is %+v", s)
 		}
 	})
 }

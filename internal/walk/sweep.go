@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"understudy"
 	"understudy/kit/folder"
@@ -40,7 +41,8 @@ type sweeping struct {
 	before  folder.Folder // what was held when it began: id and parent
 	seen    folder.Folder // ids
 	rows    int64
-	cut     bool // a list was walked to the floor and not to its end
+	cut     bool     // a list was walked to the floor and not to its end
+	top     []string // the newest records when it began, of a walk over the whole lists
 }
 
 // entry is one id and the record it lies under.
@@ -80,9 +82,11 @@ func (s *sweeping) all(ctx context.Context) error {
 	if err := s.walk(ctx); err != nil {
 		return err
 	}
-	if err := s.resolve(ctx, s.missing()); err != nil {
+	missing := s.missing()
+	if err := s.resolve(ctx, missing); err != nil {
 		return err
 	}
+	s.run.Progress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
 	return s.w.change(ctx, s.x, func(m *memo) {
 		m.forget(s.w.floor(s.x, s.began))
 		if s.stretch != nil {
@@ -91,6 +95,9 @@ func (s *sweeping) all(ctx context.Context) error {
 			return
 		}
 		m.Rest, m.Records = max(m.Rest, s.began), s.rows
+		if s.x.plan.under == nil && s.began > m.CaughtUp {
+			m.reach(s.top, s.began) // it went down from the newest page as a catch-up does
+		}
 		m.well(whole, span{})
 	})
 }
@@ -185,8 +192,12 @@ func (s *sweeping) one(ctx context.Context, list int, see func(*understudy.Page)
 	if err != nil {
 		return err
 	}
-	floor := s.w.floor(s.x, s.began)
+	floor, begun := s.w.floor(s.x, s.began), false
 	return s.along(ctx, s.x.plan, first, place{List: list}, func(page *understudy.Page, _ place) error {
+		if !begun && list == 0 {
+			s.top = top(page)
+		}
+		begun = true
 		if err := see(page); err != nil {
 			return err
 		}
@@ -206,12 +217,18 @@ func (s *sweeping) beneathAll(ctx context.Context, see func(*understudy.Page) er
 		if err != nil {
 			return err
 		}
-		var bad error
-		for _, row := range rows {
-			err := s.beneath(ctx, s.x.plan, above, row, func(page *understudy.Page) { bad = errors.Join(bad, see(page)) })
-			if err = errors.Join(err, bad); err != nil {
-				return err
-			}
+		var mu sync.Mutex
+		err = each(ctx, rows, beside, func(ctx context.Context, row understudy.Row) error {
+			var bad error
+			err := s.beneath(ctx, s.x.plan, above, row, func(page *understudy.Page) {
+				mu.Lock()
+				defer mu.Unlock()
+				bad = errors.Join(bad, see(page))
+			})
+			return errors.Join(err, bad)
+		})
+		if err != nil {
+			return err
 		}
 		at = next
 	}

@@ -35,7 +35,8 @@ type mark struct {
 	Rest  place      `json:"rest"`            // of the walk over the whole lists
 	Ended bool       `json:"ended,omitempty"` // that walk is done
 
-	Under below `json:"under"` // of a kind that lies under another
+	Under below `json:"under"`           // of a kind that lies under another
+	Above int64 `json:"above,omitempty"` // records walked under
 	After int64 `json:"after,omitempty"`
 
 	Sliced int64 `json:"sliced,omitempty"` // rows seen by stretches
@@ -54,8 +55,9 @@ type syncing struct {
 	*trip
 	x *walked
 
-	mu   sync.Mutex
-	mark mark
+	mu      sync.Mutex
+	mark    mark
+	parents aboves // of a kind that lies under another
 }
 
 // errand is what the job's payload says.
@@ -100,7 +102,7 @@ func (w *Walker) sync(ctx context.Context, run Run) error {
 	if s.mark.Plan = x.print(); s.mark.Began == 0 {
 		s.mark.Began = w.clock()
 	}
-	x.paced(w.o.Now(), &s.mark)
+	x.paced(w.o.Now(), "", s.mark.Whole)
 	err = s.all(ctx)
 	x.unpaced()
 	return w.ended(ctx, t, x, whole, err)
@@ -142,9 +144,11 @@ func (s *syncing) all(ctx context.Context) error {
 		}
 	}
 	if s.x.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.lists) > 1) {
+		s.x.paced(s.w.o.Now(), byTime, s.mark.Sliced)
 		if err := s.slices(ctx); err != nil {
 			return err
 		}
+		s.x.paced(s.w.o.Now(), byList, s.mark.Whole)
 	}
 	if err := s.rest(ctx); err != nil {
 		return err
@@ -161,7 +165,7 @@ func (s *syncing) keep(ctx context.Context, how func(*mark)) error {
 	if err != nil {
 		return err
 	}
-	s.progress()
+	s.progress(ctx)
 	return s.run.SetMark(ctx, raw)
 }
 
@@ -225,6 +229,7 @@ func (s *syncing) now(ctx context.Context) (*head, error) {
 
 // finish makes what was walked count.
 func (s *syncing) finish(ctx context.Context) error {
+	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
 	floor := s.w.floor(s.x, s.mark.Began)
 	now, err := s.now(ctx)
 	if err != nil {

@@ -200,6 +200,7 @@ func (w *Walker) fillGap(ctx context.Context, t *trip, x *walked, e *errand) err
 	if err != nil && err != errEnough {
 		return err
 	}
+	run.Progress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
 	return w.change(ctx, x, func(m *memo) { m.reach(e.Top, e.At) })
 }
 

@@ -47,11 +47,18 @@ func (s *syncing) nested(ctx context.Context) error {
 			return err
 		}
 	}
+	s.parents = aboves{title: above.kind.Title, first: s.mark.Above, done: s.mark.Above}
+	if s.w.o.Count != nil {
+		if s.parents.all, err = s.w.o.Count(ctx, above.source.Name, above.kind.Name); err != nil {
+			return err
+		}
+	}
 	for !s.mark.Under.Ended {
 		if err := s.group(ctx, above); err != nil {
 			return err
 		}
 	}
+	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
 	return s.w.change(ctx, s.x, func(m *memo) {
 		m.Failures = nil
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
@@ -65,39 +72,89 @@ var errAbove = errors.New("come first")
 // aboveWait is how soon a sync looks again whether the kind above is complete.
 const aboveWait = 5 * time.Second
 
-// group walks under the next few records, beside each other.
+// beside is how many records are walked under at once: enough that at a second
+// an answer the source's budget is what limits.
+const beside = 16
+
+// group walks under the next records, some beside each other. The mark goes as
+// far as all of them are done.
 func (s *syncing) group(ctx context.Context, above *walked) error {
 	at := s.mark.Under
 	rows, next, err := s.w.parents(ctx, above, at)
 	if err != nil {
 		return err
 	}
-	for len(rows) > 0 {
-		some := rows[:min(len(rows), s.w.o.Slices)]
-		rows = rows[len(some):]
-		seen := make([]int64, len(some))
-		places := make([]int, len(some))
-		for i := range places {
-			places[i] = i
-		}
-		err := each(ctx, places, len(some), func(ctx context.Context, i int) error {
-			return s.beneath(ctx, s.x.plan, above, some[i], func(page *understudy.Page) { seen[i] += int64(len(page.Rows)) })
-		})
+	g, marked := &prefix{rows: make([]int64, len(rows))}, 0
+	err = each(ctx, numbers(len(rows)), beside, func(ctx context.Context, i int) error {
+		pages, seen := 0, int64(0)
+		err := s.beneath(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) { pages, seen = pages+1, seen+int64(len(page.Rows)) })
 		if err != nil {
 			return err
 		}
-		last := some[len(some)-1]
-		err = s.keep(ctx, func(m *mark) {
-			for _, n := range seen {
-				m.Whole += n
+		s.mu.Lock()
+		due := g.ends(i, pages, seen)
+		s.mu.Unlock()
+		if !due {
+			return nil
+		}
+		return s.keep(ctx, func(m *mark) {
+			if m.Whole += g.take(); g.done > 0 {
+				m.Above += int64(g.done - marked)
+				s.parents.done, marked = m.Above, g.done
+				last := rows[g.done-1]
+				m.Under = below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
 			}
-			m.Under = below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
 		})
-		if err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
-	return s.keep(ctx, func(m *mark) { m.Under = next })
+	return s.keep(ctx, func(m *mark) {
+		m.Whole += g.take()
+		m.Above += int64(len(rows) - marked)
+		s.parents.done, m.Under = m.Above, next
+	})
+}
+
+// prefix is how far some walks beside each other have come, without a gap.
+type prefix struct {
+	rows  []int64 // seen by each, and one; 0: it has not ended
+	done  int     // all up to here have ended
+	seen  int64   // by those, and not taken yet
+	asked int     // pages that ended walks took, since take
+	free  int     // walks that ended without one, since take
+}
+
+// unmarked is how many walks that asked for nothing are done again after a kill.
+const unmarked = 64
+
+// ends notes that a walk has ended, and reports whether that is worth a mark.
+func (g *prefix) ends(i, pages int, rows int64) bool {
+	g.rows[i] = rows + 1
+	g.asked += pages
+	g.free++
+	before := g.done
+	for g.done < len(g.rows) && g.rows[g.done] > 0 {
+		g.seen += g.rows[g.done] - 1
+		g.done++
+	}
+	return g.done > before && (g.asked > 0 || g.free >= unmarked)
+}
+
+// take are the rows seen since the last time.
+func (g *prefix) take() int64 {
+	seen := g.seen
+	g.seen, g.asked, g.free = 0, 0, 0
+	return seen
+}
+
+// numbers are those from 0 to below n.
+func numbers(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // parents are the next records of the kind above, and where those after them
@@ -217,7 +274,7 @@ func (w *Walker) follow(ctx context.Context, t *trip, x *walked) error {
 			return err
 		}
 		ids, last := stirred(changes, above.kind.Name)
-		err = each(ctx, ids, w.o.Slices, func(ctx context.Context, id string) error {
+		err = each(ctx, ids, beside, func(ctx context.Context, id string) error {
 			rec, err := w.o.Store.Record(ctx, x.source.Name, above.kind.Name, above.shapes()[0], id)
 			if errors.Is(err, understudy.ErrNotFound) {
 				return nil

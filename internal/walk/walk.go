@@ -58,8 +58,11 @@ type Run interface {
 	Progress(done, total int64, note string)
 	// SetMark keeps where the next run goes on.
 	SetMark(context.Context, []byte) error
-	// Weigh says how many bytes of memory the run takes now.
+	// Weigh says how many bytes of memory the run takes now, without its pages.
 	Weigh(ctx context.Context, bytes int64) error
+	// Weigher is a page on its way: the function says how many bytes of memory it
+	// takes from now on, and waits for room.
+	Weigher() func(ctx context.Context, bytes int64) error
 }
 
 // Settings are the numbers of the walks. Zero fields take the defaults.

@@ -24,6 +24,7 @@ const madeUp = `
 name: made-up
 hosts: [{url: "https://made.up"}]
 auth: {style: none}
+whole_lists: true
 vars: {who: user}
 shown: {who: whose}
 paging: {style: body, next: next, size: size, default_size: 5, max_size: 10, tokens: [after], page: page}
@@ -93,7 +94,9 @@ type world struct {
 	jobs    []understudy.Job
 	polls   []string
 	down    string
-	heavy   int64 // bytes every page says it weighs
+	heavy   int64                    // bytes every page says it weighs
+	delay   time.Duration            // of every answer
+	turn    func(p *understudy.Page) // what becomes of a list's page; nil: nothing
 }
 
 type held struct {
@@ -125,6 +128,7 @@ func (w *world) walker(s Settings) *Walker {
 
 // Fill answers as upstream would and keeps what it said.
 func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+	time.Sleep(w.delay)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	target := f.Target
@@ -201,6 +205,9 @@ func (w *world) list(target *understudy.Target, p *understudy.Page) {
 	}
 	for _, x := range rows {
 		w.keep(p, x)
+	}
+	if w.turn != nil {
+		w.turn(p)
 	}
 }
 
@@ -329,7 +336,8 @@ const room = 1 << 30
 type run struct {
 	job    understudy.Job
 	mu     sync.Mutex
-	weight int64
+	weight int64 // itself
+	pages  int64 // on their way
 	most   int64
 }
 
@@ -341,8 +349,22 @@ func (r *run) Weigh(_ context.Context, n int64) error {
 	if n > room {
 		return fmt.Errorf("it weighs %d bytes, more than there are: %w", n, understudy.ErrInvalid)
 	}
-	r.weight, r.most = n, max(r.most, n)
+	r.weight, r.most = n, max(r.most, n+r.pages)
 	return nil
+}
+
+func (r *run) Weigher() func(context.Context, int64) error {
+	var mine int64
+	return func(_ context.Context, n int64) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n > room {
+			return fmt.Errorf("it weighs %d bytes, more than there are: %w", n, understudy.ErrInvalid)
+		}
+		r.pages, mine = r.pages+n-mine, n
+		r.most = max(r.most, r.weight+r.pages)
+		return nil
+	}
 }
 
 func (r *run) SetMark(ctx context.Context, mark []byte) error {

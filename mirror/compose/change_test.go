@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
@@ -60,20 +61,20 @@ func (r *rig) advance(body string) {
 const root = "/2010-04-01/Accounts/" + account
 
 func TestRandomRequestsAfterChanges(t *testing.T) {
-	seed := seed(t)
+	seed := sample.Seed(t)
 	newRig(t, seed, nil).live(rand.New(rand.NewPCG(seed, 2)), requests()/40)
 }
 
 // The same with records that a store keeps, as pages of twenty brought them.
 func TestRandomRequestsOverAStore(t *testing.T) {
-	seed := seed(t)
+	seed := sample.Seed(t)
 	newRigOver(t, memory, seed, nil).live(rand.New(rand.NewPCG(seed, 3)), requests()/40)
 }
 
 // And with a store on disk, which is closed and opened again in the middle of
 // walks: tokens stay what they were.
 func TestRandomRequestsOverAFile(t *testing.T) {
-	seed := seed(t)
+	seed := sample.Seed(t)
 	newRigOver(t, disk, seed, nil).live(rand.New(rand.NewPCG(seed, 4)), requests()/40)
 }
 

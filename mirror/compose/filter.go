@@ -45,6 +45,12 @@ func (l *List) is(name, value string) {
 	l.test(name, same(value))
 }
 
+// scanned reports whether no index is asked for a filter on a field (Wish.Scan). A
+// time of the kind's clock says where to read.
+func (l *List) scanned(field string) bool {
+	return l.o.Wish != nil && l.o.Wish.Scan && field != l.target.Kind.Clock
+}
+
 func (l *List) filterIs(f *understudy.Filter, value string) error {
 	if f.Type == understudy.TypeBool {
 		asked, ok := truth(value)
@@ -52,6 +58,10 @@ func (l *List) filterIs(f *understudy.Filter, value string) error {
 			return l.refuse("bool")
 		}
 		value = strconv.FormatBool(asked)
+	}
+	if l.scanned(f.Field) {
+		l.test(f.Field, same(value))
+		return nil
 	}
 	l.is(f.Field, value)
 	return nil
@@ -202,7 +212,7 @@ func (l *List) between(name string, e [2]int64) {
 	if e[1] != math.MaxInt64 {
 		term.To = max(e[1]+1, 1)
 	}
-	if term.From != 0 || term.To != 0 {
+	if (term.From != 0 || term.To != 0) && !l.scanned(name) {
 		l.seek.Terms = append(l.seek.Terms, term)
 	}
 	l.test(name, within(f.Type, e[0], e[1]))

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/slowapi"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose"
@@ -256,20 +256,8 @@ func (r *rig) tell() {
 	}
 }
 
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	if text := os.Getenv("UNDERSTUDY_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return uint64(time.Now().UnixNano())
-}
-
 func TestRandomRequests(t *testing.T) {
-	r := newRig(t, seed(t), nil)
+	r := newRig(t, sample.Seed(t), nil)
 	r.run(requests() / 2)
 	r.tell()
 	for _, k := range r.src.Spec.Kinds {

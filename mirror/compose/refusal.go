@@ -37,8 +37,14 @@ func (r *Refusal) Page(t *understudy.Target, at time.Time) *understudy.Page {
 
 // refuse is the refusal under one of the words of understudy.OddWords. What it
 // says must be known: else the list is not composed.
-func (l *List) refuse(word string) error {
-	e := &l.target.Spec.Errors
+func (l *List) refuse(word string) error { return refusal(l.target, word, http.StatusBadRequest) }
+
+// NotFound is upstream's 404 to a request for a record it does not have: a
+// *Refusal, or ErrInvalid when the spec does not say how that looks.
+func NotFound(t *understudy.Target) error { return refusal(t, "not_found", http.StatusNotFound) }
+
+func refusal(t *understudy.Target, word string, status int) error {
+	e := &t.Spec.Errors
 	message, ok := e.Messages[word]
 	if !ok || e.Template == "" {
 		return fmt.Errorf("%w: the spec does not say what upstream answers to a bad %s", understudy.ErrInvalid, strings.ReplaceAll(word, "_", " "))
@@ -47,11 +53,11 @@ func (l *List) refuse(word string) error {
 	if !ok {
 		code = e.Codes["invalid"]
 	}
-	message = strings.ReplaceAll(message, "{path}", l.target.Key.Path())
+	message = strings.ReplaceAll(message, "{path}", t.Key.Path())
 	body := strings.NewReplacer(
 		"{code}", strconv.Itoa(code),
-		"{status}", strconv.Itoa(http.StatusBadRequest),
+		"{status}", strconv.Itoa(status),
 		"{message}", string(jsonspan.Quote(nil, message)),
 	).Replace(e.Template)
-	return &Refusal{Status: http.StatusBadRequest, ContentType: e.ContentType, Body: []byte(body), Message: message}
+	return &Refusal{Status: status, ContentType: e.ContentType, Body: []byte(body), Message: message}
 }

@@ -92,6 +92,43 @@ func TestWishes(t *testing.T) {
 	}
 }
 
+// H2: under a rule that no index knows no index is asked for a filter, but for the
+// clock's; the list is the same.
+func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
+	r := newRig(t, 1, nil)
+	odd := func(rec *understudy.Record) bool { return rec.ID[len(rec.ID)-1]%2 == 1 }
+	for target, fields := range map[string]string{
+		"/Calls.json?PageSize=5&Status=completed":                          "status ",
+		"/Calls.json?PageSize=5&To=%2B15005550006&StartTime%3E=2026-01-01": "to start_time ",
+	} {
+		asked := func(w *understudy.Wish) (all string) {
+			aim, err := r.src.Spec.Follow("twilio", root+target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := compose.New(r.src, aim, compose.Options{Wish: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, term := range l.Seek().Terms {
+				all += term.Field + " "
+			}
+			return all
+		}
+		if got := asked(&understudy.Wish{Only: odd}); got != fields {
+			t.Errorf("%s asks an index for %q, want %q", target, got, fields)
+		}
+		if got := asked(&understudy.Wish{Only: odd, Scan: true}); strings.Contains(got, "status") || strings.Contains(got, "to ") || strings.Contains(fields, "start_time") && got != "start_time " {
+			t.Errorf("%s asks an index for %q under a rule that it does not know", target, got)
+		}
+		some, back := r.ids(root+target, compose.Options{Wish: &understudy.Wish{Only: odd}})
+		scanned, scannedBack := r.ids(root+target, compose.Options{Wish: &understudy.Wish{Only: odd, Scan: true}})
+		if !slices.Equal(some, scanned) || !slices.Equal(back, scannedBack) {
+			t.Errorf("%s: %d and %d records, by a scan %d and %d", target, len(some), len(back), len(scanned), len(scannedBack))
+		}
+	}
+}
+
 // unasked is a store that must not be asked.
 type unasked struct{ *testing.T }
 

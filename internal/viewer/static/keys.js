@@ -1,10 +1,38 @@
 // Keys: everything that can be reached with a mouse, by single keys after Miniflux.
 {
-  const help = document.querySelector("#keys");
-  const on = help.querySelector("[name=keys]");
-  try { on.checked = localStorage.getItem("keys") !== "off"; } catch { /* they are on */ }
-  on.addEventListener("change", () => { try { localStorage.setItem("keys", on.checked ? "on" : "off"); } catch { /* for this page alone */ } });
-  for (const at of document.querySelectorAll("[popovertarget=keys]")) at.hidden = false;
+  let off = false;
+  try { off = localStorage.getItem("keys") === "off"; } catch { /* they are on */ }
+
+  // What keys do is a page of its own; it is fetched when it is first needed, and shown over this one.
+  const link = document.querySelector("[data-keys]");
+  const shown = document.querySelector("#keys");
+  let fetched;
+  const fetchHelp = async () => {
+    const page = new DOMParser().parseFromString(await (await fetch(link.href)).text(), "text/html");
+    const help = page.querySelector("#keys");
+    help.popover = "auto";
+    help.setAttribute("role", "dialog");
+    help.querySelector("[popovertarget]").hidden = false;
+    document.body.append(help);
+    return help;
+  };
+  const help = () => (fetched ??= (shown ? Promise.resolve(shown) : fetchHelp()).then((help) => {
+    const on = help.querySelector("[name=keys]");
+    on.closest("[hidden]").hidden = false;
+    on.checked = !off;
+    on.addEventListener("change", () => {
+      off = !on.checked;
+      try { localStorage.setItem("keys", off ? "off" : "on"); } catch { /* for this page alone */ }
+    });
+    return help;
+  }).catch(() => { fetched = null; }));
+  const toggle = async () => { (await help())?.popover && (await fetched).togglePopover(); };
+  if (shown) help();
+  link?.addEventListener("click", (e) => {
+    if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    toggle();
+  });
 
   // The rows of every table, and what searches found. What is at hand is the one with the focus, or the last that had it.
   const rows = () => [...document.querySelectorAll("main tbody tr, main .hits > li")].filter((row) => row.checkVisibility());
@@ -33,11 +61,9 @@
 
   // g waits for a second key that says where to.
   let going = 0;
-  const go = (key) => {
+  const go = async (key) => {
     going = 0;
-    const to = help.querySelector(`a[data-key="${CSS.escape(key)}"]`);
-    to?.click();
-    return !!to;
+    (await help())?.querySelector(`a[data-key="${CSS.escape(key)}"]`)?.click();
   };
 
   addEventListener("keydown", (e) => {
@@ -48,18 +74,18 @@
       if (typing && !document.querySelector(":popover-open")) typing.blur();
       return;
     }
-    if (typing || !on.checked) return;
+    if (typing || off || !link) return;
     if (e.key === "?") {
       e.preventDefault();
-      help.togglePopover();
+      toggle();
       return;
     }
     if (document.querySelector(":popover-open")) return;
     if (going && e.timeStamp - going < 2000) {
-      if (go(e.key)) e.preventDefault();
-      return;
+      e.preventDefault();
+      return void go(e.key);
     }
-    if (e.key === "g") return void (going = e.timeStamp);
+    if (e.key === "g") return help(), void (going = e.timeStamp);
     if (keys[e.key]) e.preventDefault(), keys[e.key]();
   });
 

@@ -1,19 +1,25 @@
 // Small comforts; every page works without them.
-const zone = document.querySelector(".zone");
-const menu = zone.querySelector("select");
-
-// The menu needs no button, and a browser that has said no timezone says its own, once.
-menu.addEventListener("change", () => zone.submit());
-zone.classList.add("live");
+// A browser that has said no timezone says its own, once. The page of timezones takes it without a button.
+const menu = document.querySelector("#zone");
+menu?.addEventListener("change", () => menu.form.submit());
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (document.documentElement.dataset.zone === "unset" && here && here !== menu.value) {
+if (document.documentElement.dataset.zone === "unset" && here && document.querySelector(".zone").lastChild.textContent.trim() !== here) {
   try {
     if (!sessionStorage.getItem("zone")) {
       sessionStorage.setItem("zone", here);
-      menu.add(new Option(here, here, true, true));
-      zone.submit();
+      const form = Object.assign(document.createElement("form"), { method: "post", action: "/-/timezone", hidden: true });
+      for (const [name, value] of [["zone", here], ["back", location.pathname + location.search]]) form.append(Object.assign(document.createElement("input"), { name, value }));
+      document.body.append(form);
+      form.submit();
     }
   } catch { /* no storage, no guess */ }
+}
+
+// A cell whose text is a shorter form of the end of its link says and copies that.
+for (const at of document.querySelectorAll("td:is(.code, .tel):not([data-copy]) > a:not(:has(*))")) {
+  const whole = decodeURIComponent(at.pathname.split("/").pop());
+  at.parentNode.dataset.copy = whole;
+  if (at.parentNode.className === "code") at.title ||= whole;
 }
 
 // Copy buttons, where the browser lets a page copy: over https, or on this machine.
@@ -73,14 +79,4 @@ if (live) {
   addEventListener("visibilitychange", start);
   addEventListener("pagehide", () => feed?.close());
   start();
-}
-
-// Counts that were not there in time are fetched after the page and put in their place.
-for (const at of document.querySelectorAll("[data-late]")) {
-  fetch(at.dataset.late, { headers: { "Understudy-Part": "counts" } }).then((r) => r.ok ? r.text() : Promise.reject()).then((text) => {
-    const part = new DOMParser().parseFromString(text, "text/html"), came = part.getElementById(at.id), total = document.getElementById("total");
-    if (!came) at.remove(); // there is nothing to count
-    else if (!came.dataset.late) at.replaceWith(came);
-    if (total) total.textContent = part.getElementById("total").textContent || total.textContent;
-  }).catch(() => { /* the link is still there */ });
 }

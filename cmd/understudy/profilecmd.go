@@ -1,0 +1,166 @@
+// Profile command: where a running server spends memory and processor time.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"understudy/internal/diagnostics"
+	"understudy/internal/diagnostics/profile"
+)
+
+type profileCmd struct {
+	What     string        `arg:"" enum:"allocs,cpu,list,stop" help:"allocs or cpu takes a profile and prints it; list shows those that are kept; stop ends the one under way."`
+	For      time.Duration `default:"60s" help:"How long, from 100ms to 10m. Ctrl-C ends it sooner and prints what came so far."`
+	ID       string        `name:"id" placeholder:"ID" help:"Print a kept profile instead of taking one."`
+	Since    string        `placeholder:"ID" help:"Print what grew since a kept profile: its id, today (the first of this day) or version (the last of the version before)."`
+	Held     bool          `help:"With allocs: what is in use, rather than what was allocated."`
+	Function string        `placeholder:"TEXT" help:"Only functions whose name holds this."`
+	Out      string        `placeholder:"FILE" help:"Write the profile there too, for go tool pprof."`
+	Config   string        `placeholder:"FILE" help:"Settings file, for its data folder (default understudy.yml)."`
+	Data     string        `placeholder:"DIR" help:"Data folder of the running server (default: what the settings say)."`
+	URL      string        `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
+	User     string        `help:"With --url: the user of a credential with the role all."`
+	Secret   string        `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+}
+
+// Help is what --help says below the flags.
+func (c *profileCmd) Help() string {
+	return "Profiles a running server and prints who uses most: functions with their callers above and their callees below, packages, jobs and credentials.\ndocs/diagnostics.md says more."
+}
+
+// profileWait bounds an answer beyond the length of the profile.
+const profileWait = time.Minute
+
+// Run does what the words ask for.
+func (c *profileCmd) Run(ctx context.Context, p *process) error {
+	takes := c.What == profile.Allocs || c.What == profile.CPU
+	switch {
+	case !takes && (c.ID != "" || c.Since != "" || c.Held || c.Function != "" || c.Out != ""):
+		return usageError{errors.New("list and stop stand alone; leave the rest out")}
+	case c.Held && c.What == profile.CPU:
+		return usageError{errors.New("--held is for allocs")}
+	}
+	s, err := (&searchCmd{Config: c.Config, Data: c.Data, URL: c.URL, User: c.User, Secret: c.Secret}).server(ctx, p)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.What == "stop":
+		var done struct{ Stopped bool }
+		if err := s.ask(ctx, http.MethodPost, "/-/profile/stop", nil, &done); err != nil {
+			return err
+		}
+		if !done.Stopped {
+			return errors.New("no profile is being taken")
+		}
+		return nil
+	case c.What == "list":
+		var list diagnostics.ProfileList
+		if err := s.ask(ctx, http.MethodGet, "/-/profile?format=json", nil, &list); err != nil {
+			return err
+		}
+		return printProfiles(p.stdout, list)
+	}
+	report, err := c.report(ctx, s, p)
+	var refused *refusal
+	if errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		if err := c.save(ctx, s, report.ID); err != nil {
+			return err
+		}
+	}
+	return report.Print(p.stdout, printable)
+}
+
+// report takes a profile, or reads a kept one.
+func (c *profileCmd) report(ctx context.Context, s *searching, p *process) (*profile.Report, error) {
+	q := url.Values{"format": {"json"}}
+	put := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	put("since", c.Since)
+	put("function", c.Function)
+	if c.Held {
+		q.Set("measure", "held")
+	}
+	path, wait := "/-/profile/"+c.What, c.For+profileWait
+	if c.ID != "" {
+		path, wait = "/-/profile", profileWait
+		q.Set("id", c.ID)
+	} else {
+		q.Set("for", c.For.String())
+		fmt.Fprintf(p.stderr, "understudy: profiling for %v; Ctrl-C ends it sooner\n", c.For)
+	}
+	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	defer cancel()
+	if c.ID == "" {
+		done := make(chan struct{})
+		// Ctrl-C asks the server to end it; the answer then comes at once.
+		stop := context.AfterFunc(ctx, func() {
+			defer close(done)
+			_ = s.ask(asked, http.MethodPost, "/-/profile/stop", nil, nil) // else it comes in time
+		})
+		defer func() {
+			if !stop() {
+				<-done
+			}
+		}()
+	}
+	resp, err := s.send(asked, http.MethodGet, path+"?"+q.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	var report profile.Report
+	return &report, readJSON(resp, s.url, &report)
+}
+
+// save writes a kept profile to a file.
+func (c *profileCmd) save(ctx context.Context, s *searching, id string) error {
+	resp, err := s.send(context.WithoutCancel(ctx), http.MethodGet, "/-/profile/kept/"+url.PathEscape(id), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if err := os.WriteFile(c.Out, data, 0o600); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
+
+// printProfiles lists what is kept.
+func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
+	if t := list.Taking; t != nil {
+		fmt.Fprintf(out, "being taken: %s for %s, until %s\n", printable(t.Kind), printable(t.By), t.Until.UTC().Format(time.RFC3339))
+	}
+	if len(list.Kept) == 0 {
+		_, err := fmt.Fprintln(out, "none is kept yet; understudy profile allocs takes one")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join([]string{"ID", "KIND", "FROM", "TOOK", "FILE"}, "\t"))
+	for _, k := range list.Kept {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\n", printable(k.ID), printable(k.Kind), k.From.UTC().Format(time.RFC3339), k.Took, profile.Value("held", k.Bytes))
+	}
+	return w.Flush()
+}

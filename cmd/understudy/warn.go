@@ -1,0 +1,178 @@
+// Warn: settings that work and are risky, in words.
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"understudy"
+	"understudy/internal/callers"
+	"understudy/kit/nearest"
+)
+
+// leastSecret is how many characters a secret of ours should have.
+const leastSecret = 16
+
+// behindProxy reports whether people reach the viewer through a proxy, so that
+// nobody who comes without a credential is known to be on this machine. Writing
+// sign_in says that the proxy lets in nobody who should not have viewer.role.
+func (v *viewerConfig) behindProxy() bool {
+	return v.PublicURL != "" && !loopbackURL(v.PublicURL) && v.SignIn == ""
+}
+
+// warnings are what to think about; each names its setting. folder is what
+// files of secrets are relative to.
+func (c *config) warnings(folder string, sources []*understudy.Source) (all []string) {
+	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	switch v := &c.Viewer; {
+	case v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
+	case v.behindProxy():
+		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in: none gives it to whoever the proxy lets in")
+	default:
+		warn("viewer.sign_in: none beside viewer.public_url: whoever the proxy lets in and passes on without a header such as X-Forwarded-For has role %s", v.Role)
+	}
+	if openToNetwork(c.Viewer.Listen) {
+		warn("viewer.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", c.Viewer.Listen)
+	}
+	for _, src := range sources {
+		s := c.Sources[src.Name]
+		if openToNetwork(s.Listen) {
+			warn("sources.%s.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", src.Name, s.Listen)
+		}
+		if strings.HasPrefix(s.Upstream, "http://") && !loopbackURL(s.Upstream) {
+			warn("sources.%s.upstream: %s sends the secret and every record without encryption; write https", src.Name, s.Upstream)
+		}
+		if src.Spec.Auth.Style != "none" {
+			all = append(all, openSecret("sources."+src.Name, s.Secret, folder)...)
+		}
+	}
+	for _, cred := range c.Credentials {
+		all = append(all, openSecret("credentials: "+cred.Name, cred.Secret, folder)...)
+		for _, text := range cred.Allow {
+			if a, err := parseAllow(text); err == nil {
+				all = append(all, oddAllow(cred, a, sources)...)
+			}
+		}
+	}
+	return all
+}
+
+// openSecret warns of a file that others than its owner and group may open.
+func openSecret(where, setting, folder string) []string {
+	path, ok := strings.CutPrefix(setting, "file:")
+	if !ok || runtime.GOOS == "windows" {
+		return nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o007 == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s.secret: every user of this machine may open %s (mode %04o); chmod 600 it", where, path, info.Mode().Perm())}
+}
+
+// weakSecrets warns of secrets of ours that can be guessed.
+func weakSecrets(all []callers.Credential) (warnings []string) {
+	for _, c := range all {
+		secret := c.Secret.Reveal()
+		if len(secret) < leastSecret {
+			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: shorter than %d characters, so it can be guessed; openssl rand -hex 16 makes a better one", c.Name, leastSecret))
+		}
+		if strings.TrimSpace(secret) != secret {
+			warnings = append(warnings, fmt.Sprintf("credentials: %s.secret: begins or ends with a blank, which belongs to it", c.Name))
+		}
+	}
+	return warnings
+}
+
+// oddAllow warns of an allow entry whose path the spec does not name though one
+// word of it is close to what the spec has.
+func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*understudy.Source) []string {
+	near := ""
+	for _, src := range sources {
+		if src.Name != cred.Source {
+			continue
+		}
+		for _, path := range specPaths(src.Spec) {
+			odd, meant := differing(strings.Split(a.Path, "/"), strings.Split(path, "/"))
+			switch {
+			case odd == "":
+				continue
+			case odd == meant:
+				return nil
+			case strings.EqualFold(odd, meant) || nearest.Word(odd, []string{meant}) != "":
+				near = path
+			}
+		}
+	}
+	if near == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("credentials: %s: allow: the spec has no path %s; did you mean %s?", cred.Name, a.Path, near)}
+}
+
+// specPaths are the path templates of a spec.
+func specPaths(s *understudy.Spec) []string {
+	all := map[string]bool{}
+	for _, k := range s.Kinds {
+		for j := range k.Lists {
+			all[k.Lists[j].Path] = true
+		}
+		for j := range k.Instances {
+			all[k.Instances[j].Path] = true
+		}
+		for j := range k.Media {
+			all[k.Media[j].Path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// differing compares an allow entry's path with a template. Both results are
+// the same word where it covers the template, two words where one literal
+// segment differs, and empty where more does.
+func differing(path, template []string) (odd, meant string) {
+	if len(path) != len(template) {
+		return "", ""
+	}
+	odd, meant = "/", "/"
+	for i, text := range path {
+		want := template[i]
+		variable := strings.Contains(want, "{")
+		switch {
+		case text == want, variable && text != "":
+		case odd != "/" || text == "*":
+			return "", ""
+		default:
+			odd, meant = text, want
+		}
+	}
+	return odd, meant
+}
+
+// openToNetwork reports an address that others than this machine reach.
+func openToNetwork(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && !loopbackHost(host)
+}
+
+func loopbackURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && loopbackHost(u.Hostname())
+}
+
+func loopbackHost(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}

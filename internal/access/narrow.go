@@ -1,0 +1,88 @@
+// Narrow: what a store can be asked of a row rule, so that it reads no more.
+
+package access
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// What a store is told of a rule beside the rule itself.
+const (
+	// placeGrace is by how much the time of a record's place may be off: a page
+	// may have shown it out of the clock's order.
+	placeGrace = 24 * time.Hour
+	mostTerms  = 8
+	mostValues = 16
+)
+
+// narrow tells the store what it need not look at.
+func (f *finder) narrow(w *understudy.Wish, now time.Time) {
+	if f.age > 0 {
+		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
+		w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{From: now.Add(-f.age).Unix()})
+	}
+	for _, c := range f.where {
+		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Terms) < mostTerms {
+			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field], Any: c.In})
+		}
+	}
+	if all := f.numbers(); len(all) == 1 && len(w.Terms) < mostTerms {
+		w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Number: all[0]})
+	}
+}
+
+// numbers are those a rule asks for, when a store finds each in every form in
+// which the rule does: whole ones, which begin with no zero.
+func (f *finder) numbers() []string {
+	if len(f.phones) == 0 || f.own || len(f.nums) > mostValues {
+		return nil
+	}
+	for n := range f.nums {
+		if len(n) < 7 || len(n) > 15 || n[0] == '0' || strings.Trim(n, "0123456789") != "" {
+			return nil
+		}
+	}
+	return slices.Sorted(maps.Keys(f.nums))
+}
+
+// Rule is what a store is asked for a caller who may find some records of a kind
+// alone; nil: all of those it may see. Finds is as Only says.
+func (g *Gate) Rule(c understudy.Caller, source, kind string) *understudy.RowRule {
+	only := g.Only(c, source, kind)
+	if only == nil {
+		return nil
+	}
+	r := &understudy.RowRule{Finds: only}
+	f, err := g.finder(c, source, kind)
+	if err != nil {
+		return r
+	}
+	now := g.now()
+	w := understudy.Wish{}
+	f.narrow(&w, now)
+	r.Terms, r.From, r.Whole = w.Terms, w.From, f.told()
+	if all := f.numbers(); len(all) > 1 {
+		r.Numbers = all
+	}
+	return r
+}
+
+// told reports whether all that a rule says can be asked of a store's indexes. A
+// record above it, one of our own numbers and the beginning of a value cannot.
+func (f *finder) told() bool {
+	s := f.gate.specs[f.source]
+	if f.never || len(f.where) > mostTerms-1 || len(f.phones) > 0 && f.numbers() == nil {
+		return false
+	}
+	for _, c := range f.where {
+		if c.Prefix != "" || len(c.In) > mostValues || !s.Termed(f.kind, f.kind.Field(f.fields[c.field])) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(f.above, func(a above) bool { return a.kind == nil || f.rows[a.kind.Name] != nil })
+}

@@ -1,0 +1,348 @@
+// Report: what a profile says, as tables.
+
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"understudy"
+)
+
+// Report is what a profile says. Values are bytes or nanoseconds, counts are
+// allocations or samples; both are negative where less was used than before.
+type Report struct {
+	Kept
+	Measure   string     `json:"measure"`          // allocated, held, cpu
+	Since     *Kept      `json:"since,omitempty"`  // the values are the difference to this one
+	Scaled    float64    `json:"scaled,omitempty"` // by which that one was multiplied first, as it took another time
+	Total     int64      `json:"total"`
+	Count     int64      `json:"count"`
+	Functions []Function `json:"functions"` // by self, the largest first
+	// Every sample counts once in each of these.
+	Packages    []Share `json:"packages"`              // of the functions that count it as theirs
+	Entries     []Share `json:"entries"`               // the first function of a room, seen from the goroutine's start
+	Jobs        []Share `json:"jobs,omitempty"`        // of cpu alone: allocations bear no labels
+	Credentials []Share `json:"credentials,omitempty"` // likewise
+}
+
+// Function is one function.
+type Function struct {
+	Name string `json:"name"`
+	At   string `json:"at"` // the file and line that uses most
+	// Self is what it used itself and through functions of libraries; Flat is
+	// without those, as pprof counts it; Cum is with all it called.
+	Self    int64   `json:"self"`
+	Flat    int64   `json:"flat"`
+	Cum     int64   `json:"cum"`
+	Count   int64   `json:"count"`     // of Self
+	Through int64   `json:"cum_count"` // of Cum
+	Callers []Share `json:"callers,omitempty"`
+	Callees []Share `json:"callees,omitempty"`
+}
+
+// Share is what a name has of the total.
+type Share struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+	Count int64  `json:"count"`
+}
+
+// Asked says what a report is to tell.
+type Asked struct {
+	ID    string
+	Since string // another kept one; "": none
+	Held  bool   // what is in use, rather than what was allocated
+	Match string // only functions whose name holds this
+	Most  int    // functions; 0: 40
+}
+
+const (
+	mostFunctions = 40
+	mostShares    = 20
+	mostEdges     = 8
+	// sameLength is by how much two profiles' lengths may differ and be compared
+	// as they are.
+	sameLength = 0.05
+)
+
+// measures are the pprof names of a value and of its count.
+func measures(kind string, held bool) (name, value, count string) {
+	switch {
+	case kind == CPU:
+		return "cpu", "cpu", "samples"
+	case held:
+		return "held", "inuse_space", "inuse_objects"
+	}
+	return "allocated", "alloc_space", "alloc_objects"
+}
+
+// Report reads a kept profile, or the difference of two. ErrNotFound when one is
+// not kept; ErrInvalid when they are of two kinds.
+func (r *Recorder) Report(a Asked) (*Report, error) {
+	kept, err := r.Find("", a.ID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.open(kept.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &Report{Kept: *kept}
+	if a.Since != "" {
+		if out.Since, err = r.Find(kept.Kind, a.Since); err != nil {
+			return nil, err
+		}
+		if out.Since.Kind != kept.Kind {
+			return nil, fmt.Errorf("profile: %w: %s and %s cannot be compared", understudy.ErrInvalid, kept.Kind, out.Since.Kind)
+		}
+		former, err := r.open(out.Since.ID)
+		if err != nil {
+			return nil, err
+		}
+		if p, out.Scaled, err = grew(former, p); err != nil {
+			return nil, err
+		}
+	}
+	return out, out.read(p, a)
+}
+
+// grew is p less former. What is summed over time is scaled to p's length when
+// the lengths differ; the scale is 0 when they do not.
+func grew(former, p *profile.Profile) (*profile.Profile, float64, error) {
+	scale := 1.0
+	if former.DurationNanos > 0 && p.DurationNanos > 0 {
+		scale = float64(p.DurationNanos) / float64(former.DurationNanos)
+	}
+	same := math.Abs(scale-1) <= sameLength
+	if same {
+		scale = 1
+	}
+	ratios := make([]float64, len(former.SampleType))
+	for i, t := range former.SampleType {
+		if ratios[i] = -scale; strings.HasPrefix(t.Type, "inuse_") {
+			ratios[i] = -1
+		}
+	}
+	diff, err := minus(former, p, ratios)
+	if same {
+		scale = 0
+	}
+	return diff, scale, err
+}
+
+// tally adds up one profile.
+type tally struct {
+	functions                           map[string]*adding
+	packages, entries, jobs, credential map[string]*Share
+	seen                                map[string]bool // functions of the stack at hand
+	edges                               map[[2]string]bool
+}
+
+// adding is a function being added up.
+type adding struct {
+	Function
+	lines            map[string]int64
+	callers, callees map[string]*Share
+}
+
+func add(to map[string]*Share, name string, value, count int64) {
+	s := to[name]
+	if s == nil {
+		s = &Share{Name: name}
+		to[name] = s
+	}
+	s.Value += value
+	s.Count += count
+}
+
+// frame is one call of a stack.
+type frame struct{ name, at string }
+
+// read fills a report.
+func (out *Report) read(p *profile.Profile, a Asked) error {
+	var value, count string
+	out.Measure, value, count = measures(out.Kind, a.Held)
+	vi := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == value })
+	ci := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == count })
+	if vi < 0 || ci < 0 {
+		return fmt.Errorf("profile: %w: %s has no %s", understudy.ErrInvalid, out.ID, value)
+	}
+	t := tally{
+		map[string]*adding{}, map[string]*Share{}, map[string]*Share{}, map[string]*Share{}, map[string]*Share{},
+		map[string]bool{}, map[[2]string]bool{},
+	}
+	for _, s := range p.Sample {
+		v, n := s.Value[vi], s.Value[ci]
+		if v == 0 && n == 0 {
+			continue
+		}
+		out.Total += v
+		out.Count += n
+		t.sample(stackOf(s), v, n)
+		if out.Kind == CPU {
+			add(t.jobs, label(s, JobLabel), v, n)
+			add(t.credential, label(s, CredentialLabel), v, n)
+		}
+	}
+	out.Packages, out.Entries = largest(t.packages, mostShares), largest(t.entries, mostShares)
+	out.Jobs, out.Credentials = largest(t.jobs, mostShares), largest(t.credential, mostShares)
+	out.Functions = t.largest(a)
+	return nil
+}
+
+// Labels of the samples of a CPU profile.
+const (
+	JobLabel        = "job"
+	CredentialLabel = "credential"
+)
+
+func label(s *profile.Sample, name string) string {
+	if values := s.Label[name]; len(values) > 0 {
+		return values[0]
+	}
+	return "none"
+}
+
+// stackOf is a sample's stack, the innermost call first.
+func stackOf(s *profile.Sample) []frame {
+	var all []frame
+	for _, l := range s.Location {
+		for _, line := range l.Line {
+			if f := line.Function; f != nil {
+				all = append(all, frame{f.Name, fmt.Sprintf("%s/%s:%d", folderOf(f.Name), path.Base(f.Filename), line.Line)})
+			}
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, frame{"unknown", "unknown"})
+	}
+	return all
+}
+
+// packageOf is the package of a function.
+func packageOf(name string) string {
+	name, _, _ = strings.Cut(name, "[") // type arguments may hold slashes
+	slash := strings.LastIndexByte(name, '/') + 1
+	rest, _, _ := strings.Cut(name[slash:], ".")
+	return name[:slash] + rest
+}
+
+// module is ours; main is the command's own package.
+const module = "understudy"
+
+// isOurs reports whether a function is none of a library.
+func isOurs(name string) bool {
+	p := packageOf(name)
+	return p == "main" || p == module || strings.HasPrefix(p, module+"/")
+}
+
+// folderOf is the folder of a function's file, as the source tree has it.
+func folderOf(name string) string {
+	switch p := packageOf(name); p {
+	case "main":
+		return "cmd/" + module
+	case module:
+		return "."
+	default:
+		return strings.TrimPrefix(p, module+"/")
+	}
+}
+
+// isPlumbing reports packages through which every request or job goes.
+func isPlumbing(name string) bool {
+	p := packageOf(name)
+	return p == "main" || strings.HasPrefix(p, module+"/kit/") || p == module+"/internal/jobs"
+}
+
+// entryOf is where a stack enters a room.
+func entryOf(stack []frame) string {
+	first := ""
+	for i := len(stack) - 1; i >= 0; i-- {
+		switch name := stack[i].name; {
+		case isOurs(name) && !isPlumbing(name):
+			return name
+		case isOurs(name) && first == "":
+			first = name
+		}
+	}
+	return cmp.Or(first, stack[len(stack)-1].name)
+}
+
+// sample adds one sample.
+func (t *tally) sample(stack []frame, v, n int64) {
+	self := max(slices.IndexFunc(stack, func(f frame) bool { return isOurs(f.name) }), 0)
+	clear(t.seen)
+	clear(t.edges)
+	for i, f := range stack {
+		fn := t.functions[f.name]
+		if fn == nil {
+			fn = &adding{Function{Name: f.name}, map[string]int64{}, map[string]*Share{}, map[string]*Share{}}
+			t.functions[f.name] = fn
+		}
+		if i == 0 {
+			fn.Flat += v
+		}
+		if i == self {
+			fn.Self += v
+			fn.Count += n
+			add(t.packages, packageOf(f.name), v, n)
+		}
+		if !t.seen[f.name] {
+			t.seen[f.name] = true
+			fn.Cum += v
+			fn.Through += n
+		}
+		fn.lines[f.at] += v
+		if i == 0 {
+			continue
+		}
+		if edge := [2]string{f.name, stack[i-1].name}; !t.edges[edge] {
+			t.edges[edge] = true
+			add(fn.callees, edge[1], v, n)
+			add(t.functions[edge[1]].callers, f.name, v, n)
+		}
+	}
+	add(t.entries, entryOf(stack), v, n)
+}
+
+// largest are the functions that use most, or of those that match.
+func (t *tally) largest(a Asked) []Function {
+	out := []Function{}
+	for _, f := range t.functions {
+		if a.Match != "" && !strings.Contains(f.Name, a.Match) || a.Match == "" && f.Self == 0 {
+			continue
+		}
+		most := int64(-1)
+		for at, v := range f.lines {
+			if v = max(v, -v); v > most || v == most && at < f.At {
+				most, f.At = v, at
+			}
+		}
+		f.Callers, f.Callees = largest(f.callers, mostEdges), largest(f.callees, mostEdges)
+		out = append(out, f.Function)
+	}
+	slices.SortFunc(out, func(a, b Function) int {
+		return cmp.Or(cmp.Compare(max(b.Self, -b.Self), max(a.Self, -a.Self)), cmp.Compare(max(b.Cum, -b.Cum), max(a.Cum, -a.Cum)), cmp.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), cmp.Or(a.Most, mostFunctions))]
+}
+
+func largest(from map[string]*Share, most int) []Share {
+	out := []Share{}
+	for _, s := range from {
+		if s.Value != 0 {
+			out = append(out, *s)
+		}
+	}
+	slices.SortFunc(out, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(max(b.Value, -b.Value), max(a.Value, -a.Value)), cmp.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), most)]
+}

@@ -1,0 +1,200 @@
+// Ring: the profiles kept on disk, under a limit; the oldest go first.
+
+package profile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"understudy"
+)
+
+// Kept is a profile on disk.
+type Kept struct {
+	ID      string        `json:"id"` // its name
+	Kind    string        `json:"kind"`
+	From    time.Time     `json:"from"`
+	Took    time.Duration `json:"took"` // nanoseconds, whole milliseconds
+	Version string        `json:"version"`
+	Bytes   int64         `json:"bytes"`
+}
+
+// stamp is how a name writes a time; names sort by it.
+const stamp = "20060102T150405.000Z"
+
+// suffix is that of pprof's format, packed.
+const suffix = ".pb.gz"
+
+// named is a name: time, kind, length, version.
+var named = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)_(allocs|cpu)_(\d{1,9})ms_([0-9A-Za-z.+-]{1,80})$`)
+
+// plainVersion is a version as a name holds it.
+func plainVersion(v string) string {
+	v = strings.Map(func(r rune) rune {
+		if r == '.' || r == '+' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '-'
+	}, v)
+	v = strings.Trim(v, "-")
+	return cmp.Or(v[:min(len(v), 80)], "unknown")
+}
+
+// parseID reads a name.
+func parseID(id string) (Kept, bool) {
+	m := named.FindStringSubmatch(id)
+	if m == nil {
+		return Kept{}, false
+	}
+	from, err := time.Parse(stamp, m[1])
+	took, terr := time.ParseDuration(m[3] + "ms")
+	return Kept{ID: id, Kind: m[2], From: from, Took: took, Version: m[4]}, err == nil && terr == nil
+}
+
+// keep writes a profile, whole or not at all, and lets older ones go.
+func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept, error) {
+	took := time.Duration(p.DurationNanos).Round(time.Millisecond)
+	id := fmt.Sprintf("%s_%s_%dms_%s", from.UTC().Format(stamp), kind, took.Milliseconds(), plainVersion(r.o.Version))
+	r.ring.Lock()
+	defer r.ring.Unlock()
+	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("profile: keep: %w", err)
+	}
+	path := filepath.Join(r.o.Dir, id+suffix)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("profile: keep: %w", err)
+	}
+	defer os.Remove(f.Name()) // nothing to remove once renamed
+	err = errors.Join(p.Write(f), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("profile: keep: %w", err)
+	}
+	all, err := r.list()
+	if err != nil {
+		return nil, err
+	}
+	kept := Kept{ID: id, Kind: kind, From: from, Took: took, Version: plainVersion(r.o.Version)}
+	if i := slices.IndexFunc(all, func(k Kept) bool { return k.ID == id }); i >= 0 {
+		kept = all[i]
+	}
+	return &kept, r.evict(all)
+}
+
+// evict removes the oldest while all take more than the limit, but for the newest
+// and the newest allocations of the version before this one.
+func (r *Recorder) evict(all []Kept) error {
+	sum := int64(0)
+	for _, k := range all {
+		sum += k.Bytes
+	}
+	spared := ""
+	if i := slices.IndexFunc(all, func(k Kept) bool { return k.Kind == Allocs && k.Version != plainVersion(r.o.Version) }); i >= 0 {
+		spared = all[i].ID
+	}
+	for i := len(all) - 1; i > 0 && sum > r.o.Limit; i-- {
+		if all[i].ID == spared {
+			continue
+		}
+		if err := os.Remove(filepath.Join(r.o.Dir, all[i].ID+suffix)); err != nil {
+			return fmt.Errorf("profile: let go: %w", err)
+		}
+		sum -= all[i].Bytes
+	}
+	return nil
+}
+
+// List is what is kept, the newest first.
+func (r *Recorder) List() ([]Kept, error) {
+	r.ring.Lock()
+	defer r.ring.Unlock()
+	return r.list()
+}
+
+func (r *Recorder) list() ([]Kept, error) {
+	files, err := os.ReadDir(r.o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("profile: list: %w", err)
+	}
+	var all []Kept
+	for _, f := range files {
+		k, ok := parseID(strings.TrimSuffix(f.Name(), suffix))
+		if !ok || !strings.HasSuffix(f.Name(), suffix) {
+			continue
+		}
+		if info, err := f.Info(); err == nil { // else it went just now
+			k.Bytes = info.Size()
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b Kept) int { return cmp.Compare(b.ID, a.ID) })
+	return all, nil
+}
+
+// Find is the kept profile a word names: its ID; "today", the first of the kind
+// of this day (UTC); "version", the last of the version before this one;
+// ErrNotFound.
+func (r *Recorder) Find(kind, word string) (*Kept, error) {
+	all, err := r.List()
+	if err != nil {
+		return nil, err
+	}
+	today := r.o.Now().UTC().Format("20060102")
+	var found *Kept
+	for i := range all {
+		k := &all[i]
+		switch {
+		case k.ID == word:
+			return k, nil
+		case k.Kind == kind && word == "today" && strings.HasPrefix(k.ID, today):
+			found = k
+		case k.Kind == kind && word == "version" && k.Version != plainVersion(r.o.Version):
+			return k, nil
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNone)
+	}
+	return found, nil
+}
+
+// Read is a kept profile in pprof's format, packed; ErrNotFound.
+func (r *Recorder) Read(id string) ([]byte, error) {
+	if _, ok := parseID(id); !ok {
+		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNone)
+	}
+	data, err := os.ReadFile(filepath.Join(r.o.Dir, id+suffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("profile: read: %w", err)
+	}
+	return data, nil
+}
+
+// open reads a kept profile.
+func (r *Recorder) open(id string) (*profile.Profile, error) {
+	data, err := r.Read(id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := profile.ParseData(data)
+	if err != nil {
+		return nil, fmt.Errorf("profile: read %s: %w", id, err)
+	}
+	return p, nil
+}

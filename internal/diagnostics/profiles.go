@@ -1,0 +1,259 @@
+// Profiles: where this process spends memory and time, for who sees everything.
+
+package diagnostics
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics/profile"
+	"understudy/kit/frame"
+)
+
+// usualLength is how long a profile takes when nobody says.
+const usualLength = 10 * time.Second
+
+// profileGrace is what the answer of a profile may take beyond its length.
+const profileGrace = time.Minute
+
+// ProfileList is the answer of /-/profile with format=json and no id.
+type ProfileList struct {
+	Taking *profile.Taking `json:"taking,omitempty"`
+	Kept   []profile.Kept  `json:"kept"`
+}
+
+// profiles lets in who sees every record of every source, and who is on this
+// machine and bears the token: a profile counts the work that every record makes.
+// by names who asks.
+func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, by string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		by := "the command on this machine"
+		if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
+			if !d.ours(w, r) {
+				return
+			}
+		} else {
+			caller, ok := d.known(w, r)
+			switch {
+			case !ok:
+				return
+			case !d.o.All(caller):
+				frame.Refuse(w, http.StatusForbidden, "profiles are shown to the role "+understudy.RoleAll+" alone, as they count the work of every record")
+				return
+			case foreign(r) || d.forms.Check(r) != nil:
+				frame.Refuse(w, http.StatusForbidden, "this request comes from another site")
+				return
+			}
+			by = caller.Name
+		}
+		if d.o.Profiles == nil {
+			frame.Refuse(w, http.StatusNotFound, "no profiles are taken here")
+			return
+		}
+		if err := do(w, r, by); err != nil {
+			d.refuseProfile(w, r, err)
+		}
+	}
+}
+
+// foreign reports a request that a page of another site makes a browser send.
+func foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+func (d *Diagnostics) refuseProfile(w http.ResponseWriter, r *http.Request, err error) {
+	var busy *profile.BusyError
+	switch {
+	case r.Context().Err() != nil: // who asked has left
+	case errors.As(err, &busy):
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1)))
+		frame.Refuse(w, http.StatusConflict, err.Error())
+	case errors.Is(err, understudy.ErrInvalid):
+		frame.Refuse(w, http.StatusBadRequest, err.Error())
+	case errors.Is(err, understudy.ErrNotFound):
+		frame.Refuse(w, http.StatusNotFound, err.Error())
+	default:
+		d.o.Logger.Error("profile", "err", err)
+		frame.Refuse(w, http.StatusServiceUnavailable, "the profile was not taken or read; the log tells why")
+	}
+}
+
+// take takes a profile for as long as for= says and answers with it, in pprof's
+// format or, with format=json, as tables. A client that leaves ends it.
+func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request, string) error {
+	return func(w http.ResponseWriter, r *http.Request, by string) error {
+		if r.Method == http.MethodHead {
+			w.Header().Set("Allow", "GET")
+			frame.Refuse(w, http.StatusMethodNotAllowed, "a profile is taken by GET")
+			return nil
+		}
+		a, err := askedOf(r.URL.Query())
+		if err != nil {
+			return err
+		}
+		if a.Since != "" { // said at once, rather than after a minute
+			if _, err := d.o.Profiles.Find(kind, a.Since); err != nil {
+				return err
+			}
+		}
+		kept, err := d.takeFor(w, r, kind, r.URL.Query().Get("for"), by)
+		if err != nil {
+			return err
+		}
+		if r.URL.Query().Get("format") != "json" {
+			return d.sendProfile(w, kept.ID)
+		}
+		a.ID = kept.ID
+		report, err := d.o.Profiles.Report(a)
+		if err == nil {
+			frame.JSON(w, http.StatusOK, report)
+		}
+		return err
+	}
+}
+
+func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text, by string) (*profile.Kept, error) {
+	length := usualLength
+	if text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			return nil, fmt.Errorf("%w: for: %q is no length; write 60s", understudy.ErrInvalid, text[:min(len(text), 20)])
+		}
+	}
+	if length <= profile.Longest {
+		// Without a writer below that takes deadlines there is none to move.
+		_ = http.NewResponseController(w).SetWriteDeadline(d.o.Profiles.Now().Add(length + profileGrace))
+	}
+	d.o.Logger.Info("profile", "kind", kind, "for", length, "by", by)
+	return d.o.Profiles.Take(r.Context(), kind, length, by)
+}
+
+// askedOf reads what a report is to tell.
+func askedOf(q url.Values) (profile.Asked, error) {
+	a := profile.Asked{ID: q.Get("id"), Since: q.Get("since"), Match: q.Get("function")}
+	switch q.Get("measure") {
+	case "", "allocated", "cpu":
+	case "held":
+		a.Held = true
+	default:
+		return a, fmt.Errorf("%w: measure: write allocated or held", understudy.ErrInvalid)
+	}
+	return a, nil
+}
+
+// sendProfile answers with a kept profile in pprof's format.
+func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
+	data, err := d.o.Profiles.Read(id)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	h.Set("Content-Disposition", `attachment; filename="`+id+`.pb.gz"`)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	_, _ = w.Write(data) // who asked has left
+	return nil
+}
+
+func (d *Diagnostics) keptProfile(w http.ResponseWriter, r *http.Request, _ string) error {
+	return d.sendProfile(w, r.PathValue("id"))
+}
+
+// stopProfile ends the profile under way; who waits for it gets what came so far.
+func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by string) error {
+	stopped := d.o.Profiles.Stop()
+	d.o.Logger.Info("profile stopped", "by", by, "was_taken", stopped)
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		http.Redirect(w, r, "/-/profile", http.StatusSeeOther)
+		return nil
+	}
+	frame.JSON(w, http.StatusOK, struct {
+		Stopped bool `json:"stopped"`
+	}{stopped})
+	return nil
+}
+
+// startProfile is the page's form: it takes a profile and shows it.
+func (d *Diagnostics) startProfile(w http.ResponseWriter, r *http.Request, by string) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxPurge)
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("%w: the form cannot be read", understudy.ErrInvalid)
+	}
+	kept, err := d.takeFor(w, r, r.PostForm.Get("kind"), r.PostForm.Get("for"), by)
+	if err == nil {
+		http.Redirect(w, r, "/-/profile?id="+url.QueryEscape(kept.ID), http.StatusSeeOther)
+	}
+	return err
+}
+
+// profilePage shows what is kept, what is being taken, and one profile.
+func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ string) error {
+	kept, err := d.o.Profiles.List()
+	if err != nil {
+		return err
+	}
+	a, err := askedOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	var report *profile.Report
+	if a.ID != "" {
+		if report, err = d.o.Profiles.Report(a); err != nil {
+			return err
+		}
+	}
+	list := ProfileList{d.o.Profiles.Taking(), append([]profile.Kept{}, kept...)}
+	if r.URL.Query().Get("format") == "json" {
+		if report != nil {
+			frame.JSON(w, http.StatusOK, report)
+		} else {
+			frame.JSON(w, http.StatusOK, list)
+		}
+		return nil
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src '"+profileStyleSum+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	return profileTemplate.Execute(w, struct {
+		ProfileList
+		Report *profile.Report
+		Asked  profile.Asked
+		Kinds  []string
+		Style  template.CSS
+	}{list, report, a, []string{profile.Allocs, profile.CPU}, profileStyle})
+}
+
+//go:embed profile.html
+var profileText string
+
+const profileStyle = `body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:80rem;padding:0 1rem;color-scheme:light dark}
+table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.1rem .7rem .1rem 0;text-align:left;vertical-align:top}
+.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}code{overflow-wrap:anywhere}.f td{border-top:1px solid #8886}
+.e{opacity:.75}form{display:inline-block;margin-right:1rem}`
+
+var profileStyleSum = func() string {
+	sum := sha256.Sum256([]byte(profileStyle))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}()
+
+var profileTemplate = template.Must(template.New("profile").Funcs(template.FuncMap{
+	"value":   profile.Value,
+	"percent": profile.Percent,
+	"at":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
+	"bytes":   func(n int64) string { return profile.Value("held", n) },
+}).Parse(profileText))

@@ -1,0 +1,44 @@
+// What headers tell of what is hidden.
+
+package proxy
+
+import (
+	"testing"
+
+	"understudy"
+)
+
+// M4: the Link to the page after is made of ids, and goes with them.
+func TestLinkGoesWithTheIDs(t *testing.T) {
+	b := newBed(t)
+	list := b.source.Spec.Kind("calls").Lists[0]
+	b.source.Spec.PagingOf(list).Style = "header"
+	p := page("calls", true, 200, `{"calls":[{"sid":"CA00000000000000000000000000000001","status":"busy"}]}`)
+	p.Next = understudy.Key{Source: "twilio", URI: root + "/Calls.json?PageToken=PACA00000000000000000000000000000001"}
+	b.answers(p)
+	if link := b.ask("GET", root+"/Calls.json", demo).Header().Get("Link"); link == "" {
+		t.Error("who sees ids has no link")
+	}
+	for _, target := range []string{"/Calls.json", "/Calls.json?PageSize=1"} {
+		w := b.ask("GET", root+target, blind)
+		if link := w.Header().Get("Link"); link != "" || w.Code != 200 {
+			t.Errorf("%s: %d, Link: %s", target, w.Code, link)
+		}
+	}
+}
+
+// M2: who does not see what makes a record final asks for it as for one that is
+// not.
+func TestFinalIsNotAskedForWhoDoesNotSeeIt(t *testing.T) {
+	b := newBed(t)
+	b.answers(page("calls", false, 200, `{"sid":"CA00000000000000000000000000000001","status":"busy"}`))
+	for secret, hidden := range map[string]bool{demo: false, reader: false, masked: false, blind: true} {
+		b.script.asked = nil
+		if w := b.ask("GET", root+"/Calls/CA00000000000000000000000000000001.json", secret); w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if got := b.script.asked[0].NotFinal; got != hidden {
+			t.Errorf("%s: not final %v, want %v", secret, got, hidden)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// Counts: what was counted is kept and brought up to date by what changed.
+
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// Bounds of what is kept.
+const (
+	maxKept  = 32 << 20    // bytes of all tallies
+	maxAsks  = 500         // searches whose counts are kept
+	maxCatch = 1000        // changes that are looked at one by one; after more all is counted anew
+	ruleAge  = time.Minute // of counts under a row rule, which may look at the time
+)
+
+// counts are those of the searches of one policy, by what was asked and by whose
+// role. They are safe for concurrent use.
+type counts struct {
+	mu    sync.Mutex
+	all   map[string]*counted
+	used  int64 // rises with every use
+	bytes int64
+
+	scanning chan struct{} // one counts all at a time
+	ctx      context.Context
+	cancel   context.CancelFunc
+	scans    sync.WaitGroup
+}
+
+// counted is what was counted of one search.
+type counted struct {
+	turn chan struct{} // held by who looks at what follows
+	used int64         // of counts
+	size int64         // of counts
+
+	edition edition
+	at      time.Time
+	total   understudy.Count
+	facets  []understudy.SearchFacet // nil: nothing was counted
+	tally   *tally                   // of all, at the edition; nil: there is none
+	scan    chan struct{}            // closed when the counting of all has ended; nil: none is under way
+	large   bool                     // there is too much of it to be counted whole
+}
+
+// edition is which records there are.
+type edition struct{ change, silent int64 }
+
+func newCounts() *counts {
+	c := &counts{all: map[string]*counted{}, scanning: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *counts) close() {
+	c.mu.Lock()
+	c.cancel()
+	c.mu.Unlock()
+	c.scans.Wait()
+}
+
+// of are the counts kept for a search, made when there are none; nil: they are
+// not kept, because they are of several sources or depend on the time of day.
+func (c *counts) of(v *visit) *counted {
+	if v.q.relative || len(v.q.sights) == 0 {
+		return nil
+	}
+	source := v.q.sights[0].source
+	key := fmt.Sprintf("%q %q %q %q %q", v.c.Role(), v.c.Source, v.ask.Source, v.ask.Kinds, v.ask.Text)
+	if slices.ContainsFunc(v.q.sights, func(s *sight) bool { return s.source != source }) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.all[key]
+	if k == nil {
+		k = &counted{turn: make(chan struct{}, 1)}
+		c.all[key] = k
+	}
+	c.used++
+	k.used = c.used
+	c.tidy(k)
+	return k
+}
+
+// tidy lets go of what was used longest ago until the rest is within bounds. Who
+// holds one of them goes on with it.
+func (c *counts) tidy(keep *counted) {
+	for len(c.all) > maxAsks || c.bytes > maxKept {
+		oldest := ""
+		for key, k := range c.all {
+			if k != keep && (oldest == "" || k.used < c.all[oldest].used) {
+				oldest = key
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		c.bytes -= c.all[oldest].size
+		c.all[oldest].size = 0
+		delete(c.all, oldest)
+	}
+}
+
+// weigh says how many bytes a counted takes now.
+func (c *counts) weigh(k *counted, size int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.all {
+		if one == k {
+			c.bytes += size - k.size
+			k.size = size
+			c.tidy(k)
+			return
+		}
+	}
+}
+
+// count fills in total and facets: from what is kept, brought up to date by what
+// changed since; else by counting all behind this search, and now for as long as a
+// count may take.
+func (v *visit) count(ctx context.Context) error {
+	k := v.s.counts.of(v)
+	if k == nil {
+		return v.countNow(ctx)
+	}
+	if err := k.enter(ctx); err != nil {
+		return err
+	}
+	defer k.leave()
+	if err := v.bringUp(ctx, k); err != nil {
+		return err
+	}
+	total := k.total
+	v.out.Total, v.out.Facets = &total, make([]understudy.SearchFacet, len(k.facets))
+	for i, f := range k.facets {
+		f.Values = slices.Clone(f.Values)
+		v.out.Facets[i] = f
+	}
+	if total.AtLeast {
+		v.settle() // with the hits of this search
+	}
+	return nil
+}
+
+func (k *counted) enter(ctx context.Context) error {
+	select {
+	case k.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *counted) leave() { <-k.turn }
+
+// bringUp makes what is kept right for the records there are now. The caller has
+// the turn.
+func (v *visit) bringUp(ctx context.Context, k *counted) error {
+	for scanned := false; ; scanned = true {
+		now, err := v.edition(ctx)
+		if err != nil {
+			return err
+		}
+		ruled := slices.ContainsFunc(v.q.sights, func(s *sight) bool { return s.rule != nil })
+		whole := !ruled && !k.large
+		switch fresh := k.facets != nil && k.edition == now; {
+		case fresh && (!ruled || v.s.o.Now().Sub(k.at) < ruleAge):
+			if whole && k.total.AtLeast {
+				v.scan(k) // there was no place for it before
+			}
+			return nil
+		case !whole:
+			return v.countInto(ctx, k, now)
+		case k.scan != nil && k.facets != nil:
+			return nil // as far as the counting of all has come
+		case k.tally != nil && k.edition.silent == now.silent:
+			if done, err := v.catchUp(ctx, k, now); done || err != nil {
+				return err
+			}
+		}
+		k.tally, k.facets = nil, nil
+		if scanned || !v.scan(k) || !v.await(ctx, k) {
+			return v.countInto(ctx, k, now)
+		}
+	}
+}
+
+func (v *visit) edition(ctx context.Context) (e edition, err error) {
+	e.change, e.silent, err = v.s.o.Store.Edition(ctx, v.q.sights[0].source)
+	return e, err
+}
+
+// countInto counts now, and keeps it for as long as nothing changes.
+func (v *visit) countInto(ctx context.Context, k *counted, now edition) error {
+	if err := v.countNow(ctx); err != nil {
+		return err
+	}
+	k.edition, k.at, k.total, k.facets = now, v.s.o.Now(), *v.out.Total, v.out.Facets
+	return nil
+}
+
+// catchUp looks at what changed since, and at nothing else; false: that is too
+// much. A change that comes meanwhile may be in it; it is looked at again with the
+// next.
+func (v *visit) catchUp(ctx context.Context, k *counted, now edition) (done bool, err error) {
+	facets, after := k.facets, k.edition.change
+	k.facets = nil // while it is half done
+	changed, err := v.follow(ctx, k.tally, after)
+	switch {
+	case errors.Is(err, errLarge):
+		return false, nil
+	case err != nil:
+		k.tally = nil
+		return false, err
+	}
+	if k.edition, k.facets = now, facets; changed {
+		k.total, k.facets = understudy.Count{N: k.tally.total}, k.tally.facets(false)
+		v.s.counts.weigh(k, k.tally.size())
+	}
+	return true, nil
+}
+
+// follow sets what came, changed or went after a change, and says whether any was
+// of the kinds that are counted.
+func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool, err error) {
+	source := v.q.sights[0].source
+	changes, err := v.s.o.Store.Changes(ctx, source, after, maxCatch)
+	if err == nil && len(changes) == maxCatch {
+		err = errLarge
+	}
+	for _, s := range v.q.sights {
+		q := understudy.Seek{Source: source, Kinds: []string{s.kind.Name}}
+		for _, c := range changes {
+			if c.Kind == s.kind.Name {
+				q.IDs = append(q.IDs, c.ID)
+				t.set(c.Record, nil) // it may be gone
+			}
+		}
+		if len(q.IDs) == 0 || err != nil {
+			continue
+		}
+		changed = true
+		var c candidate
+		err = v.s.o.Store.Seek(ctx, q, func(f understudy.Found) bool {
+			t.set(f.Number, v.match(&c, s, f.Record))
+			return ctx.Err() == nil
+		})
+	}
+	return changed, errors.Join(err, ctx.Err())
+}
+
+// match is c made of a record, nil when it is none of those looked for.
+func (v *visit) match(c *candidate, in *sight, r *understudy.Record) *candidate {
+	if in == nil || !in.see(c, r) || !v.q.cond.holds(c) {
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,114 @@
+// Scan: everything a search finds is counted once, behind the searches that ask
+// for it.
+
+package search
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"understudy"
+)
+
+// scanTime bounds the counting of all.
+const scanTime = 2 * time.Minute
+
+// scan begins to count all, unless that is under way; false: another search has
+// that place. The caller has the turn.
+func (v *visit) scan(k *counted) bool {
+	if k.scan != nil {
+		return true
+	}
+	c := v.s.counts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case c.scanning <- struct{}{}:
+	default:
+		return false
+	}
+	if c.ctx.Err() != nil {
+		<-c.scanning
+		return false
+	}
+	done := make(chan struct{})
+	k.scan = done
+	behind := &visit{s: v.s, c: v.c, ask: v.ask, q: v.q, began: v.began}
+	c.scans.Go(func() {
+		defer close(done) // last: who waits for it may scan something else
+		defer func() { <-c.scanning }()
+		ctx, cancel := context.WithTimeout(c.ctx, scanTime)
+		defer cancel()
+		t, begun, err := behind.all(ctx, func(t *tally, begun edition) { // as far as it has come
+			if k.enter(ctx) == nil {
+				k.edition, k.total, k.facets = begun, understudy.Count{N: t.total, AtLeast: true}, t.facets(true)
+				k.leave()
+			}
+		})
+		if k.enter(c.ctx) != nil {
+			return
+		}
+		defer k.leave()
+		k.scan = nil
+		switch {
+		case err == nil:
+			k.tally, k.edition, k.total, k.facets = t, begun, understudy.Count{N: t.total}, t.facets(false)
+			c.weigh(k, t.size())
+		case errors.Is(err, errLarge), errors.Is(err, context.DeadlineExceeded):
+			k.large = true
+		default:
+			v.s.o.Logger.Warn("search: counting behind a search", "err", err)
+		}
+	})
+	return true
+}
+
+var errLarge = errors.New("search: too much to be counted whole")
+
+// tellEvery is after how many records the counting of all says how far it is.
+const tellEvery = 1 << 14
+
+// all counts everything the search finds. begun is what there was when it began:
+// what changed since was looked at, or is to be. It says now and then how far it
+// is.
+func (v *visit) all(ctx context.Context, tell func(*tally, edition)) (t *tally, begun edition, err error) {
+	if begun, err = v.edition(ctx); err != nil {
+		return nil, begun, err
+	}
+	t = &tally{}
+	var c candidate
+	looked := 0
+	err = v.s.stream(ctx, v.q.plan(), 0, false, func(f found) bool {
+		t.set(f.Number, v.match(&c, f.sight, f.Record))
+		if looked++; looked%tellEvery == 0 {
+			tell(t, begun)
+		}
+		return ctx.Err() == nil && !t.full && t.size() < maxKept/2
+	})
+	switch {
+	case err == nil && ctx.Err() != nil:
+		err = ctx.Err()
+	case err == nil && (t.full || t.size() >= maxKept/2):
+		err = errLarge
+	}
+	return t, begun, err
+}
+
+// await waits for the counting of all, for as long as a count may take; false: it
+// goes on. The turn is given back meanwhile.
+func (v *visit) await(ctx context.Context, k *counted) bool {
+	done := k.scan
+	k.leave()
+	late := time.NewTimer(v.s.o.Limits.Count)
+	defer late.Stop()
+	over := false
+	select {
+	case <-done:
+		over = true
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	k.turn <- struct{}{}
+	return over
+}

@@ -1,0 +1,186 @@
+// Intents: the writes under way, in a file beside the database.
+
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"understudy"
+)
+
+// Intents remembers which records writes are about to change, until the store
+// has been told what became of them. It is a write-ahead set: a file of lines,
+// one before a write is passed on and one after. It works while the database is
+// locked, and what a killed process leaves is there for the next. Lines overwrite
+// empty ones that the file has from the start, so that it works on a full disk
+// too (of a file system that overwrites in place). A line is as safe as the
+// operating system is; it is not synchronized with the disk. Methods may be called
+// from many goroutines.
+type Intents struct {
+	mu   sync.Mutex
+	path string
+	file *os.File
+	size int64 // of the lines; empty ones follow
+	due  int64 // the size at which the file is written anew
+	last int64
+	open map[int64]understudy.Touch
+}
+
+// intent is a line of the file.
+type intent struct {
+	N      int64  `json:"n,omitempty"`
+	Source string `json:"source,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Done   int64  `json:"done,omitempty"` // the number of one that is over
+}
+
+const (
+	maxIntents = 256 << 10      // bytes of lines before the file is written anew
+	reserved   = 2 * maxIntents // bytes of the file: it may not be possible to write it anew at once
+)
+
+// OpenIntents opens the file at path, readable by its owner alone, and makes it
+// when it is not there. A line that a crash cut is left out. Error: the file
+// cannot be read or written.
+func OpenIntents(path string) (*Intents, error) {
+	in := &Intents{path: path, open: map[int64]understudy.Touch{}}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("store: intents: %w", err)
+	}
+	in.read(text)
+	if err := in.rewrite(); err != nil {
+		return nil, fmt.Errorf("store: intents: %w", err)
+	}
+	return in, nil
+}
+
+// read takes in lines; what is no line of ours is left out.
+func (in *Intents) read(text []byte) {
+	for text := range bytes.Lines(bytes.TrimRight(text, "\n")) {
+		var one intent
+		switch err := json.Unmarshal(text, &one); {
+		case err != nil:
+		case one.Done > 0:
+			delete(in.open, one.Done)
+		case one.N > 0 && one.Source != "" && one.Kind != "":
+			in.open[one.N] = understudy.Touch{Source: one.Source, Kind: one.Kind, ID: one.ID}
+		}
+	}
+	left := in.lines()
+	clear(in.open)
+	for _, one := range left { // numbered anew: the file is written anew
+		in.last++
+		in.open[in.last] = understudy.Touch{Source: one.Source, Kind: one.Kind, ID: one.ID}
+	}
+}
+
+// Left are the writes that nobody has ended, the oldest first, by number.
+func (in *Intents) Left() (numbers []int64, touched []understudy.Touch) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, one := range in.lines() {
+		numbers = append(numbers, one.N)
+		touched = append(touched, in.open[one.N])
+	}
+	return numbers, touched
+}
+
+// Begin notes a write before it is passed on. The number ends it. An error
+// means that the next process will not know of it.
+func (in *Intents) Begin(t understudy.Touch) (n int64, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.last++
+	in.open[in.last] = t
+	if err := in.append(intent{N: in.last, Source: t.Source, Kind: t.Kind, ID: t.ID}); err != nil {
+		return in.last, fmt.Errorf("store: intents: %w", err)
+	}
+	return in.last, nil
+}
+
+// End notes that the store was told of a write, or that nothing was written. A
+// line that cannot be written costs the next process one look at the record.
+func (in *Intents) End(n int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if _, ok := in.open[n]; !ok {
+		return
+	}
+	delete(in.open, n)
+	_ = in.append(intent{Done: n})
+}
+
+// append adds a line. A file that has many is written anew with what is open;
+// what cannot be, is tried again some lines later.
+func (in *Intents) append(one intent) error {
+	if in.size > in.due && len(in.open) < maxIntents/1024 {
+		if in.rewrite() == nil {
+			return nil
+		}
+		in.due = in.size + maxIntents/16
+	}
+	text := line(one)
+	_, err := in.file.WriteAt(text, in.size)
+	if err == nil {
+		in.size += int64(len(text))
+	}
+	return err
+}
+
+// rewrite writes the file anew and puts it in the old one's place.
+func (in *Intents) rewrite() error {
+	var text []byte
+	for _, one := range in.lines() {
+		text = append(text, line(one)...)
+	}
+	size := int64(len(text))
+	text = append(text, bytes.Repeat([]byte{'\n'}, max(0, reserved-len(text)))...)
+	if err := os.WriteFile(in.path+".new", text, 0o600); err != nil {
+		_ = os.Remove(in.path + ".new")
+		return err
+	}
+	if err := os.Rename(in.path+".new", in.path); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(in.path, os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if in.file != nil {
+		_ = in.file.Close()
+	}
+	in.file, in.size, in.due = file, size, maxIntents
+	return nil
+}
+
+// lines are the open ones, the oldest first.
+func (in *Intents) lines() []intent {
+	all := make([]intent, 0, len(in.open))
+	for n, t := range in.open {
+		all = append(all, intent{N: n, Source: t.Source, Kind: t.Kind, ID: t.ID})
+	}
+	slices.SortFunc(all, func(a, b intent) int { return cmp.Compare(a.N, b.N) })
+	return all
+}
+
+func line(one intent) []byte {
+	text, _ := json.Marshal(one) // texts and numbers always can be
+	return append(append([]byte{'\n'}, text...), '\n')
+}
+
+// Close closes the file; what is open is there for the next.
+func (in *Intents) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.file.Close()
+}

@@ -1,0 +1,123 @@
+// Intents: what a crash leaves, in files of any form.
+
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/internal/store"
+)
+
+func openIntents(t testing.TB, path string) *store.Intents {
+	t.Helper()
+	in, err := store.OpenIntents(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close() })
+	return in
+}
+
+func TestIntentsOutliveTheProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "intents")
+	in := openIntents(t, path)
+	touch := func(id string) understudy.Touch {
+		return understudy.Touch{Source: "twilio", Kind: "calls", ID: id}
+	}
+	begin := func(id string) int64 {
+		n, err := in.Begin(touch(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first, second := begin("a"), begin("b")
+	begin("")
+	in.End(first)
+	in.End(first)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.WriteString(`{"n":9,"sour`) // a crash cut it
+	_ = f.Close()
+	in.End(second) // of the same process: a line of its own
+	in = openIntents(t, path)
+	numbers, left := in.Left() // numbered anew
+	if !slices.Equal(left, []understudy.Touch{touch("")}) {
+		t.Errorf("left: %v", left)
+	}
+	in.End(numbers[0])
+	if n := begin("c"); n == numbers[0] {
+		t.Errorf("number %d was given twice", n)
+	}
+	for range 20_000 { // the file does not grow for ever
+		in.End(begin(strings.Repeat("x", 40)))
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 1<<20 || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	in = openIntents(t, path)
+	if _, left = in.Left(); !slices.Equal(left, []understudy.Touch{touch("c")}) {
+		t.Errorf("left at last: %v", left)
+	}
+}
+
+// On a full disk neither grows the file nor can a new one be written.
+func TestIntentsNeedNoRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "intents")
+	in := openIntents(t, path)
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path+".new", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 3500 { // more than a file has before it is written anew
+		n, err := in.Begin(understudy.Touch{Source: "twilio", Kind: "messages", ID: "SM0123456789abcdef"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.End(n)
+	}
+	want := understudy.Touch{Source: "twilio", Kind: "messages", ID: "last"}
+	if _, err := in.Begin(want); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(path); err != nil || after.Size() != before.Size() {
+		t.Errorf("%d bytes, then %v, %v", before.Size(), after, err)
+	}
+	if err := os.RemoveAll(path + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	if _, left := openIntents(t, path).Left(); !slices.Equal(left, []understudy.Touch{want}) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func FuzzIntents(f *testing.F) {
+	f.Add([]byte("\n{\"n\":1,\"source\":\"a\",\"kind\":\"b\",\"id\":\"c\"}\n\n{\"done\":1}\n{\"n\":2,"))
+	f.Add([]byte("\x00\xff{}\n{\"n\":-1}\n{\"n\":9223372036854775807,\"source\":\"a\",\"kind\":\"b\"}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "intents")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in := openIntents(t, path)
+		n, err := in.Begin(understudy.Touch{Source: "s", Kind: "k", ID: "new"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, before := in.Left()
+		_, left := openIntents(t, path).Left()
+		if !slices.Equal(before, left) || !slices.ContainsFunc(left, func(u understudy.Touch) bool { return u.ID == "new" }) {
+			t.Errorf("%d: left %v, then %v", n, before, left)
+		}
+	})
+}

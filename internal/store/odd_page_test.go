@@ -1,0 +1,130 @@
+// M7: one odd page holds nobody else up.
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+)
+
+// itemsSpec is an API whose records may all be of one second.
+func itemsSpec(t testing.TB) *understudy.Spec {
+	t.Helper()
+	spec := &understudy.Spec{
+		Name: "items", Hosts: []understudy.Host{{URL: "https://items.example"}}, Auth: understudy.Auth{Style: "none"},
+		Paging: understudy.Paging{Style: "body", Next: "next", Size: "limit", Tokens: []string{"after"}},
+		Kinds: []*understudy.Kind{{Name: "items", ID: []string{"id"}, Clock: "at",
+			Lists:  []*understudy.List{{Path: "/v1/items", Key: "items"}},
+			Fields: []*understudy.Field{{Name: "id"}, {Name: "at", Type: "iso8601"}}}},
+	}
+	if err := spec.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+func openItems(t testing.TB, o store.Options) *store.DB {
+	t.Helper()
+	o.Path, o.Specs = storetest.File(t), map[string]*understudy.Spec{"items": itemsSpec(t)}
+	db, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// itemsPage is a page of n rows, each step seconds before the one above it.
+func itemsPage(name string, n int, step int64) *understudy.Page {
+	p := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items?name=" + name}, Kind: "items", Shape: "items", List: true,
+		Status: 200, At: time.Unix(1780000000, 0)}
+	body := []byte(`{"items": [`)
+	for i := range n {
+		id, at, start := fmt.Sprintf("%s_%d", name, i), 1780000000-int64(i)*step, len(body)
+		body = fmt.Appendf(body, `{"id": %q, "at": %q}`, id, time.Unix(at, 0).UTC().Format(time.RFC3339))
+		p.Rows = append(p.Rows, understudy.Row{ID: id, Start: start, End: len(body), Clock: at})
+		body = append(body, ", "...)
+	}
+	p.Body = append(body[:len(body)-2], `], "next": null}`...)
+	return p
+}
+
+// TestAPageOfOneSecondIsLinear saves pages of one second, and as many rows of a
+// second each. The first make others move: that is some work a row, not some work
+// a row and row. The square shows from 10,000 rows on: UNDERSTUDY_PROVE=1.
+func TestAPageOfOneSecondIsLinear(t *testing.T) {
+	rows := 2000
+	if os.Getenv("UNDERSTUDY_PROVE") != "" {
+		rows = 10_000
+	}
+	took := func(step int64) time.Duration {
+		db := openItems(t, store.Options{SaveTime: time.Hour})
+		begin := time.Now()
+		for i := range 6 {
+			if _, err := db.Save(t.Context(), itemsPage(fmt.Sprint("page", i), rows, step)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return time.Since(begin)
+	}
+	var apart, same time.Duration
+	for range 3 { // another process may have had the machine
+		if apart, same = took(1), took(0); same < 6*apart {
+			return
+		}
+	}
+	t.Errorf("rows of one second take %v, rows of a second each %v", same, apart)
+}
+
+// TestASaveHasADeadline: a page that takes too long is given up, says so, and
+// leaves nothing; what is saved next is.
+func TestASaveHasADeadline(t *testing.T) {
+	db := openItems(t, store.Options{SaveTime: time.Microsecond})
+	long := itemsPage("long", 5000, 0)
+	_, err := db.Save(t.Context(), long)
+	var reason interface{ Short() string }
+	if !errors.Is(err, understudy.ErrNotStored) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &reason) {
+		t.Fatalf("saved in a microsecond: %v", err)
+	}
+	if want := "saving it took more than 1µs"; reason.Short() != want {
+		t.Errorf("the reason is %q, want %q", reason.Short(), want)
+	}
+	if _, err := db.Page(t.Context(), long.Key); !errors.Is(err, understudy.ErrNotFound) {
+		t.Errorf("its page: %v, want nothing", err)
+	}
+	// The connection is of use to others, which have their own time.
+	if _, err := db.Touch(t.Context(), understudy.Touch{Source: "items", Kind: "items"}); err != nil {
+		t.Errorf("the next write: %v", err)
+	}
+	// A caller's own end is no fault of the page.
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := db.Save(ended, long); errors.Is(err, understudy.ErrNotStored) || !errors.Is(err, context.Canceled) {
+		t.Errorf("a save for nobody: %v", err)
+	}
+}
+
+// TestABodyThatStandsOften: a record that stands in a page again and again is
+// looked up once a body.
+func TestABodyThatStandsOften(t *testing.T) {
+	db := openItems(t, store.Options{})
+	p := itemsPage("often", 6000, 0)
+	for i := range p.Rows {
+		p.Rows[i].ID = "often_0"
+	}
+	saved, err := db.Save(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(saved.Changes); n != 1 {
+		t.Errorf("%d changes, want one", n)
+	}
+}

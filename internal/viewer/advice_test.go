@@ -1,0 +1,90 @@
+// Advice: the line a refused reader is told gives what was refused.
+
+package viewer
+
+import (
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/sample"
+)
+
+var adviceLine = regexp.MustCompile(`allow it with a line such as roles: \{(\w+): \{(\w+): \{(.*?)\}\}\}`)
+
+// pasted are the rules with those of the page's advice; false when it has none.
+func pasted(page string, rules map[string]string) (map[string]string, bool) {
+	m := adviceLine.FindStringSubmatch(page)
+	if m == nil || m[1] != "support" || m[2] != "twilio" {
+		return nil, false
+	}
+	all := maps.Clone(rules)
+	for one := range strings.SplitSeq(m[3], ", ") {
+		subject, level, _ := strings.Cut(one, ": ")
+		all[subject] = level
+	}
+	return all, true
+}
+
+// Part 2, no. 5: whatever is hidden by its class, its kind or by name, and asked for
+// by sorting, by a filter or by opening it, is allowed when the line is pasted.
+func TestAdviceGrantsWhenPasted(t *testing.T) {
+	h := open(t)
+	support := as{token: "supporttoken"}
+	under := func(rules map[string]string) {
+		gate, err := access.New(map[string]*understudy.Spec{"twilio": h.spec}, access.Roles{"support": {"twilio": rules}})
+		must(t, err)
+		h.viewer.Gate = gate
+	}
+	tried := 0
+	refused := func(path string, rules map[string]string) {
+		t.Helper()
+		under(rules)
+		status, page, _ := h.get(path, support)
+		if status != 403 {
+			return // it is asked for in another way
+		}
+		tried++
+		with, ok := pasted(page, rules)
+		if !ok {
+			t.Errorf("%s under %v: no line is told", path, rules)
+			return
+		}
+		under(with)
+		if status, page, _ = h.get(path, support); status == 403 {
+			t.Errorf("%s under %v is 403 again: %s", path, with, adviceLine.FindString(page))
+		}
+	}
+	run := sample.OneIn(t, 3)
+	for _, k := range h.viewer.byName["twilio"].kinds {
+		if len(k.lists) == 0 {
+			continue
+		}
+		refused(k.href, map[string]string{"*": "see", k.Name: "hide"})
+		for _, f := range k.Fields {
+			if f.Class == understudy.ClassSecret || f.Type == understudy.TypeMedia || f.Type == understudy.TypeMap || !run() {
+				continue
+			}
+			for _, rules := range []map[string]string{{"*": "see", f.Class: "hide"}, {"*": "see", k.Name + "." + f.Name: "hide"}} {
+				if rules[""] != "" || rules["plain"] != "" {
+					continue
+				}
+				refused(k.href+"?understudy.sort="+f.Name, rules)
+				for _, flt := range k.lists[0].Filters {
+					if flt.Field == f.Name && (flt.Op == "" || flt.Op == "is") {
+						refused(k.href+"?"+flt.Name+"=1", rules)
+					}
+				}
+			}
+		}
+	}
+	refused("/twilio/number/+14155551234", map[string]string{"*": "see", "phone": "last4"})
+	refused("/twilio/number/+14155551234", map[string]string{"*": "see", "phone": "last4", "calls": "last4"})
+	if tried < 80 {
+		t.Errorf("%d refusals were tried", tried)
+	}
+	t.Logf("%d refusals", tried)
+}

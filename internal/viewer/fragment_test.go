@@ -1,0 +1,243 @@
+// Fragments: what is drawn once is what would be drawn again, for that reader.
+
+package viewer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"html"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"understudy"
+)
+
+// ownTimes are what each view says of itself: how long it took and how old it is.
+var ownTimes = regexp.MustCompile(`(?s)<footer>.*?</footer>|as of <time.*?</time>|<(p|details) class="came">.*?</(p|details)>`)
+
+var conversation = regexp.MustCompile(`/twilio/number/[^"/]+/[^"/.#]+`)
+
+// Whoever looked before, in whichever role, zone or on whichever day: a page is the
+// one a viewer that nobody has asked shows, plain and compressed.
+func TestFragmentsAreTheirReaders(t *testing.T) {
+	var now atomic.Int64
+	clock := func(o *Options) {
+		o.Now = func() time.Time { return noon.Add(time.Duration(now.Load())) }
+	}
+	shared := open(t, clock)
+	readers := []as{all, {token: "supporttoken"}, {token: "alltoken", zone: "Asia/Tokyo"}, {token: "supporttoken", zone: "America/New_York"}}
+	number := shared.ownNumber()
+	call := shared.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	other := conversation.FindString(html.UnescapeString(shared.page("/twilio/number/"+number, all)))
+	paths := []string{"/twilio/calls", "/twilio/calls?Status=busy", "/", "/twilio/calls/" + call, "/twilio/number/" + number, other}
+	first := ownTimes.ReplaceAllString(shared.page("/twilio/calls", all), "")
+	type view struct {
+		path string
+		who  int
+	}
+	anew := map[view]string{} // as nobody has asked before
+	for round := range 3 {
+		if round == 2 {
+			now.Store(int64(24 * time.Hour)) // today is another day
+		}
+		for _, path := range paths {
+			for i, who := range readers {
+				status, got, _ := shared.get(path, who)
+				if round == 0 {
+					wants, want, _ := open(t, clock).get(path, who)
+					if status != wants {
+						t.Errorf("%s as %+v: %d, %d anew", path, who, status, wants)
+					}
+					anew[view{path, i}] = ownTimes.ReplaceAllString(want, "")
+				}
+				want := anew[view{path, i}]
+				if !strings.Contains(got, "Answered in") || strings.Contains(got, "\x00") {
+					t.Errorf("%s: a mark is left, or the footer is missing", path)
+				}
+				if seen := ownTimes.ReplaceAllString(got, ""); round < 2 && seen != want {
+					t.Errorf("round %d, %s as %+v:\n%s", round, path, who, firstDifference(seen, want))
+				}
+				zipped := who
+				zipped.headers = map[string]string{"Accept-Encoding": "gzip"}
+				_, packed, head := shared.get(path, zipped)
+				z, err := gzip.NewReader(strings.NewReader(packed))
+				must(t, err)
+				plain, err := io.ReadAll(z) // which compares sum and length
+				must(t, err)
+				if head.Get("Content-Encoding") != "gzip" || ownTimes.ReplaceAllString(string(plain), "") != ownTimes.ReplaceAllString(got, "") {
+					t.Errorf("%s as %+v is another page when it is compressed", path, who)
+				}
+			}
+		}
+	}
+	if ownTimes.ReplaceAllString(shared.page("/twilio/calls", all), "") == first {
+		t.Error("a day later the calls are still of today")
+	}
+}
+
+// firstDifference is the first line in which two pages differ.
+func firstDifference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "got  " + a[i] + "\nwant " + b[i]
+		}
+	}
+	return "one is longer"
+}
+
+// A second view of a page draws none of it again; a change does, at once.
+func TestSecondViewIsKept(t *testing.T) {
+	archived := &archive{versions: map[string][]understudy.Version{}}
+	h := open(t, searched(t), func(o *Options) { o.History = archived })
+	number := h.ownNumber()
+	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	other := conversation.FindString(html.UnescapeString(h.page("/twilio/number/"+number, all)))
+	for path, changed := range map[string]string{
+		"/twilio/calls": "/Calls.json", "/twilio/calls/" + call: "/Calls/" + call + ".json", "/twilio/number/" + number: "/Calls.json?From", other: ".json?", "/": "",
+	} {
+		h.page(path, all)
+		first := h.page(path, all) // our own numbers are marked by now
+		before := h.viewer.kept.Weight()
+		again := h.page(path, all)
+		if after := h.viewer.kept.Weight(); before == 0 || after != before || ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
+			t.Errorf("%s: %d bytes are kept, and %d after another view: %s", path, before, after, firstDifference(again, first))
+		}
+		if changed == "" {
+			continue
+		}
+		h.mirror.mu.Lock()
+		for key, page := range h.mirror.pages {
+			if strings.Contains(key.URI, changed) {
+				other := *page
+				other.Body = regexp.MustCompile(`"(completed|delivered|received|sent|busy|no-answer)"`).ReplaceAll(page.Body, []byte(`"canceled"`))
+				other.Sum = [16]byte{}
+				h.mirror.pages[key] = &other
+			}
+		}
+		h.mirror.mu.Unlock()
+		if now := h.page(path, all); !strings.Contains(strings.ToLower(now), "canceled") {
+			t.Errorf("%s shows what was", path)
+		}
+	}
+	if weight := h.viewer.kept.Weight(); weight > fragmentBytes {
+		t.Errorf("%d bytes are kept", weight)
+	}
+}
+
+// countedSearch counts what is searched.
+type countedSearch struct {
+	Search
+	n atomic.Int64
+}
+
+func (c *countedSearch) Find(ctx context.Context, who understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+	c.n.Add(1)
+	return c.Search.Find(ctx, who, ask)
+}
+
+// What is kept under a record is searched for once, and again when a record came.
+func TestSearchIsKeptWhileNothingChanges(t *testing.T) {
+	archived, counted := &archive{edition: 1}, &countedSearch{}
+	h := open(t, searched(t), func(o *Options) {
+		o.History, counted.Search = archived, o.Search
+		o.Search = counted
+	})
+	path := "/twilio/calls/" + h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	searches := func() int64 {
+		before := counted.n.Load()
+		h.page(path, all)
+		return counted.n.Load() - before
+	}
+	first, second := searches(), searches()
+	archived.edition = 2
+	if third := searches(); first == 0 || second != 0 || third != first {
+		t.Errorf("%d searches, then %d, and %d after a change", first, second, third)
+	}
+}
+
+// What was seen of a record is on its page at once; so is what a list under it says.
+func TestKeptRecordShowsWhatComes(t *testing.T) {
+	archived := &archive{versions: map[string][]understudy.Version{}}
+	h := open(t, searched(t), func(o *Options) { o.History = archived })
+	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	path := "/twilio/calls/" + call
+	for range 3 {
+		if page := h.page(path, all); strings.Contains(page, "<h2 id=\"timeline-title\">") || strings.Contains(page, ">Gone<") {
+			t.Fatal("there is a past before there is one")
+		}
+	}
+	archived.versions["twilio/calls/"+call] = []understudy.Version{{Number: 7, Gone: true, From: told(1)}}
+	if page := h.page(path, all); !strings.Contains(page, ">Gone<") {
+		t.Error("what was seen since is not on the page")
+	}
+	h.mirror.mu.Lock()
+	fetch := h.mirror.fetch
+	h.mirror.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+		if strings.Contains(f.Target.Key.URI, "/Notifications.json") {
+			return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
+		}
+		return fetch(ctx, f)
+	}
+	h.mirror.mu.Unlock()
+	h.mirror.forget()
+	if page := h.page(path, all); !strings.Contains(page, "Not loaded: Twilio has not answered") {
+		t.Error("a list that is not there is on the page")
+	}
+}
+
+// Whatever stands in a page, it is no mark of a fragment, and what is written is
+// gzip of what is written plain.
+func FuzzPieces(f *testing.F) {
+	f.Add("a\x000\x00b", "frag")
+	f.Add("\x00\x00\x001\x00", "")
+	f.Add("\x00-1\x00x\x00", "y")
+	f.Fuzz(func(t *testing.T, page, kept string) {
+		q := &visit{fragments: []*fragment{{plain: []byte(kept)}}}
+		var plain, packed bytes.Buffer
+		must(t, q.writePlain(&plain, []byte(page)))
+		must(t, q.writeGzip(&packed, []byte(page)))
+		var pieces bytes.Buffer
+		stream := packer{apart: true}
+		stream.begin(&pieces)
+		for range 2 {
+			must(t, stream.add(q, &pieces, []byte(page)))
+		}
+		must(t, stream.end(&pieces))
+		for of, want := range map[*bytes.Buffer][]byte{&packed: plain.Bytes(), &pieces: slices.Concat(plain.Bytes(), plain.Bytes())} {
+			z, err := gzip.NewReader(of)
+			must(t, err)
+			if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%q is %q, %v", want, got, err)
+			}
+		}
+	})
+}
+
+// An identity is another with every part.
+func TestIdentity(t *testing.T) {
+	h := open(t)
+	s := h.viewer.seed
+	seen := map[identity]int{}
+	counted := func(n int64, value string) *understudy.SearchResult {
+		return &understudy.SearchResult{Total: &understudy.Count{N: n}, Facets: []understudy.SearchFacet{{Name: "status", Values: []understudy.SearchValue{{Value: value}}}}}
+	}
+	for i, parts := range [][]any{
+		{}, {""}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {map[string]bool{}}, {map[string]bool{"a": true}}, {map[string]bool{"a": true, "b": true}},
+		{counted(1, "a")}, {counted(2, "a")}, {counted(1, "b")}, {[]byte("x")},
+		{time.Unix(1, 0)}, {time.Unix(2, 0)}, {Snapshot{Kinds: map[string]Held{"a": {Records: 1}}}}, {Snapshot{Kinds: map[string]Held{"a": {Records: 2}}}},
+		{[]any{nil, nil}}, {(*when)(nil)}, {&when{}}, {1}, {int64(1)}, {true}, {false}, {1.5},
+	} {
+		of := identity{}.with(s, parts...)
+		if other, twice := seen[of]; twice && i > 1 {
+			t.Errorf("%v is as number %d", parts, other)
+		}
+		seen[of] = i
+	}
+}

@@ -1,0 +1,74 @@
+// Owner: our own record of a number, where it is one of ours.
+
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// owner is a kind that lists our own numbers, read for our own record of one.
+type owner struct {
+	*future
+	kind   *kindPlan
+	number string
+	newest reading
+	target *understudy.Target
+	record reading // of the target
+}
+
+// owner looks for our own record of the number: on the newest page, which marks
+// our numbers, too. When that does not have it and there are older ones, it is
+// asked for.
+func (q *visit) owner(k *kindPlan, number string) *owner {
+	o := &owner{kind: k, number: number, target: k.lists[0].newest}
+	o.future = q.begin("our own numbers", q.v.glance, func(ctx context.Context) error {
+		o.newest = q.read(ctx, o.target)
+		o.record = o.newest
+		if len(o.rows()) == 0 && o.newest.more() {
+			if t := q.ownTarget(k, number); t != nil {
+				o.target, o.record = t, q.read(ctx, t)
+			}
+		}
+		return cmp.Or(o.newest.err, o.record.err)
+	})
+	return o
+}
+
+// drawOwner draws our own record of the number; nil when it is none of ours.
+func (q *visit) drawOwner(o *owner) *relatedList {
+	rows := o.rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	columns := slices.DeleteFunc(q.columnsOf(o.kind), func(c *column) bool { return c.Name == o.kind.Own })
+	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.sheet(o.kind, nil, nil), columns, rows)
+	l.Shown, l.Href = "", q.source.place(o.kind.lists[0].newest)
+	return l
+}
+
+// rows are those of our own record of the number.
+func (o *owner) rows() []access.Row {
+	return slices.DeleteFunc(o.record.rows(), func(row access.Row) bool {
+		v := row.Field(o.kind.Own)
+		return v.State != access.Seen || v.Text != o.number
+	})
+}
+
+// ownTarget asks for our own record of a number by a filter, nil when the list
+// has none for it.
+func (q *visit) ownTarget(k *kindPlan, number string) *understudy.Target {
+	for i, f := range k.lists[0].Filters {
+		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.offers(k.lists[0], i) {
+			t, err := q.source.Spec.Target(q.source.Name, k.lists[0].newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())
+			if err == nil {
+				return t
+			}
+		}
+	}
+	return nil
+}

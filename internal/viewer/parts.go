@@ -1,0 +1,294 @@
+// Parts: the pieces of a page that are sent as they come, whichever is first.
+//
+//	<div class="parts">
+//	  #shadow-root ...... a slot for each part, in the order of the page, and
+//	  |                   in it what is said while the part is on its way
+//	  |-- div slot=p1 ... what is there, and what stands below the parts: at once
+//	  |-- div slot=p3 ... the first part that comes
+//	  '-- div slot=p2 ... the last
+//
+// The shadow root is declared in HTML (WHATWG HTML, 4.12.3, shadowrootmode), so
+// that parts take their places without a script. It holds slots and nothing
+// else: style sheet, ids and headings are the document's. A browser that does
+// not know it shows the parts in the order they came.
+
+package viewer
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// patience is how long a page waits for what may be late, from its beginning;
+// firstByte for what it is nothing without.
+const (
+	patience  = 5 * time.Millisecond
+	firstByte = 20 * time.Millisecond
+)
+
+// future is a read behind a page (Baker and Hewitt, 1977).
+type future struct {
+	done chan struct{} // closed at its end
+	err  error         // set before
+	stop func()        // ends it: nobody needs what it reads
+}
+
+// over reports whether the read has ended.
+func (f *future) over() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// part is one piece of a page. draw runs once at most, when everything it needs has
+// ended, on the goroutine of the page; no name: there is nothing to show. of, which
+// runs before it, is all that draw makes it of beside what every identity has: what
+// was drawn of the same is not drawn again. nil, or of nothing: it is.
+type part struct {
+	title string
+	needs []*future
+	of    func() []any
+	draw  func() (name string, data any)
+	held  bool // it is there when the page begins
+	drawn bool
+	html  template.HTML
+}
+
+// parts are those of one page. Its template calls Open where they stand and Rest
+// at the end of what stands below them.
+type parts struct {
+	q    *visit
+	page string // whose templates draw them
+	all  []*part
+	late int // places that were left for parts
+}
+
+// begin starts a read behind the page, for at most limit. f must end when its
+// context does; the visit waits for it.
+func (q *visit) begin(what string, limit time.Duration, f func(context.Context) error) *future {
+	ctx, stop := context.WithTimeout(q.ctx, limit)
+	own := &future{done: make(chan struct{}), stop: stop}
+	q.futures = append(q.futures, own)
+	q.behind.Go(func() {
+		defer func() {
+			close(own.done)
+			select {
+			case q.ended <- struct{}{}:
+			default: // who waits has been told already
+			}
+		}()
+		defer stop()
+		select {
+		case q.slots <- struct{}{}:
+			defer func() { <-q.slots }()
+			own.err = contain(func() error { return f(ctx) })
+		case <-ctx.Done():
+			own.err = ctx.Err()
+		}
+		if own.err != nil && ctx.Err() != context.Canceled && !errors.Is(own.err, understudy.ErrForbidden) {
+			q.v.Logger.WarnContext(ctx, "viewer: part of a page", "path", q.r.URL.Path, "part", what, "error", own.err)
+		}
+	})
+	return own
+}
+
+// first runs what the page is nothing without. When that is not held, beside (nil:
+// nothing) begins what can be read at the same time. When it takes longer than the
+// first byte may, what stands above it goes out.
+func (q *visit) first(f func(context.Context) error, beside func()) error {
+	own := make(chan error, 1)
+	q.behind.Go(func() { own <- contain(func() error { return f(q.ctx) }) })
+	held := time.NewTimer(patience)
+	defer held.Stop()
+	select {
+	case err := <-own:
+		return err
+	case <-held.C:
+	}
+	if beside != nil {
+		beside()
+	}
+	select {
+	case err := <-own:
+		return err
+	case <-q.late.Done():
+	}
+	if q.streams() && q.ctx.Err() == nil {
+		if err := q.above(); err != nil {
+			return err
+		}
+	}
+	return <-own
+}
+
+// settle waits until all that was begun has ended, or the page has waited for as
+// long as it may.
+func (q *visit) settle() {
+	enough := q.soon
+	if !q.streams() {
+		enough = q.ctx
+	}
+	for q.underWay() {
+		select {
+		case <-q.ended:
+		case <-enough.Done():
+			return
+		}
+	}
+}
+
+func (q *visit) underWay() bool {
+	for _, f := range q.futures {
+		if !f.over() {
+			return true
+		}
+	}
+	return false
+}
+
+// parts are the page's pieces, in its order, once it has waited for them as long as
+// it may. A nil part is passed over.
+func (q *visit) parts(page string, all ...*part) *parts {
+	q.settle()
+	p := &parts{q: q, page: page}
+	for _, one := range all {
+		if one == nil {
+			continue
+		}
+		if one.held = one.ready(); !one.held {
+			p.late++
+		}
+		p.all = append(p.all, one)
+	}
+	return p
+}
+
+// ready reports whether everything a part needs has ended.
+func (p *part) ready() bool {
+	for _, f := range p.needs {
+		if f != nil && !f.over() {
+			return false
+		}
+	}
+	return true
+}
+
+// Open is the parts that are there; with places for the others, when there are
+// any.
+func (p *parts) Open() template.HTML {
+	if p == nil {
+		return ""
+	}
+	for _, one := range p.all {
+		if one.held {
+			p.fill(one)
+		}
+	}
+	var b strings.Builder
+	if p.late > 0 {
+		b.WriteString(`<div class="parts"><template shadowrootmode="open">`)
+		for i, one := range p.all {
+			b.WriteString(`<slot name="p` + strconv.Itoa(i) + `">`)
+			if !one.drawn {
+				b.WriteString(`<p part="waiting" role="status">` + template.HTMLEscapeString(one.title) + ` …</p>`)
+			}
+			b.WriteString(`</slot>`)
+		}
+		b.WriteString("<slot></slot></template>\n")
+	}
+	for i, one := range p.all {
+		switch {
+		case one.drawn && p.late > 0:
+			p.place(&b, i)
+		case one.drawn:
+			b.WriteString(string(one.html))
+		}
+	}
+	return template.HTML(b.String()) // every text of it went through a template
+}
+
+// place is a part that goes to its slot; of one with nothing to show, what takes
+// the place of the words that it is on its way.
+func (p *parts) place(b *strings.Builder, i int) {
+	hidden := ""
+	if p.all[i].html == "" {
+		hidden = " hidden"
+	}
+	b.WriteString(`<div slot="p` + strconv.Itoa(i) + `"` + hidden + ">\n" + string(p.all[i].html) + "</div>\n")
+}
+
+// Rest sends the page as far as it is, then each part when it has come.
+func (p *parts) Rest() (template.HTML, error) {
+	if p == nil || p.late == 0 {
+		return "", nil
+	}
+	q := p.q
+	q.sent = true
+	for p.late > 0 {
+		if err := q.flush(q.page); err != nil {
+			return "", err
+		}
+		select {
+		case <-q.ended:
+		case <-q.r.Context().Done():
+			return "", q.r.Context().Err()
+		}
+		var b strings.Builder
+		for i, one := range p.all {
+			if !one.drawn && one.ready() {
+				p.fill(one)
+				p.place(&b, i)
+				p.late--
+			}
+		}
+		q.page.WriteString(b.String())
+	}
+	return "</div>\n", nil
+}
+
+// fill draws a part. One that cannot be drawn says so in its place.
+func (p *parts) fill(one *part) {
+	one.drawn = true
+	q := p.q
+	render := func(name string, data any) (err error) {
+		var b strings.Builder
+		if name != "" {
+			err = q.v.pages.byName[p.page].ExecuteTemplate(&b, name, data)
+		}
+		one.html = template.HTML(b.String())
+		return err
+	}
+	err := contain(func() error {
+		var of []any
+		if one.of != nil {
+			of = one.of()
+		}
+		if len(of) == 0 {
+			return render(one.draw())
+		}
+		kept, err := q.fragmentsOf(p.page, q.identity("part "+p.page+" "+one.title).with(q.v.seed, of...), func() ([]string, any) {
+			name, data := one.draw()
+			if name == "" {
+				return nil, nil
+			}
+			return []string{name}, data
+		})
+		if len(kept) > 0 {
+			one.html = kept[0]
+		}
+		return err
+	})
+	if err != nil {
+		q.v.Logger.ErrorContext(q.ctx, "viewer: part of a page", "path", q.r.URL.Path, "part", one.title, "error", err)
+		_ = render("broken", one.title) // a template without conditions
+	}
+}

@@ -1,0 +1,361 @@
+// Parts of pages: what is held is out at once, the rest comes as it ends.
+
+package viewer
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"understudy"
+	"understudy/internal/access"
+)
+
+// gates hold back every fetch whose address contains one of their words, until
+// it is opened; an error let through stands for upstream's.
+type gates struct {
+	fetch func(context.Context, understudy.Fetch) (*understudy.Page, error)
+	open  map[string]chan error
+	begun chan string // the words of those that wait
+	left  chan string // the words of those whose reader has left
+}
+
+func gated(h *house, words ...string) *gates {
+	g := &gates{open: map[string]chan error{}, begun: make(chan string, 100), left: make(chan string, 100)}
+	for _, w := range words {
+		g.open[w] = make(chan error, 4)
+	}
+	h.mirror.mu.Lock()
+	defer h.mirror.mu.Unlock()
+	g.fetch, h.mirror.fetch = h.mirror.fetch, g.pass
+	return g
+}
+
+func (g *gates) pass(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	for word, open := range g.open {
+		if !strings.Contains(f.Target.Key.URI, word) {
+			continue
+		}
+		g.begun <- word
+		select {
+		case err := <-open:
+			if err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			g.left <- word
+			return nil, ctx.Err()
+		}
+	}
+	return g.fetch(ctx, f)
+}
+
+// piecemeal is a page that is read as it comes.
+type piecemeal struct {
+	testing.TB
+	resp *http.Response
+	body io.Reader
+	text strings.Builder
+	stop context.CancelFunc
+}
+
+// stream asks for a page over HTTP as a browser would.
+func (h *house) stream(path, encoding string) *piecemeal {
+	h.Helper()
+	return h.streamAs("alltoken", path, encoding)
+}
+
+func (h *house) streamAs(token, path, encoding string) *piecemeal {
+	h.Helper()
+	web := httptest.NewServer(h.viewer)
+	h.Cleanup(web.Close)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	h.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "GET", web.URL+path, nil)
+	must(h, err)
+	r.SetBasicAuth(account, token)
+	r.Header.Set("Accept-Encoding", encoding)
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	must(h, err)
+	h.Cleanup(func() { _ = resp.Body.Close() })
+	p := &piecemeal{TB: h.TB, resp: resp, body: resp.Body, stop: cancel}
+	if resp.Header.Get("Content-Encoding") == "gzip" {
+		p.body, err = gzip.NewReader(resp.Body)
+		must(h, err)
+	}
+	return p
+}
+
+// until reads on until a text has come, and gives all that has.
+func (p *piecemeal) until(text string) string {
+	p.Helper()
+	buf := make([]byte, 4096)
+	for !strings.Contains(p.text.String(), text) {
+		n, err := p.body.Read(buf)
+		p.text.Write(buf[:n])
+		if err != nil && !strings.Contains(p.text.String(), text) {
+			p.Fatalf("%v before %q; there is\n%s", err, text, p.text.String())
+		}
+	}
+	return p.text.String()
+}
+
+// Six lists of a number's page, one of which fails: all are asked for at once,
+// and each is on the page as soon as it is there, in whatever order that is.
+func TestPartsComeAsTheyEnd(t *testing.T) {
+	for _, encoding := range []string{"identity", "gzip"} {
+		t.Run(encoding, func(t *testing.T) {
+			h := open(t)
+			number := h.ownNumber()
+			h.mirror.forget()
+			titles := map[string]string{
+				"/Calls.json?From": "Calls from", "/Calls.json?To": "Calls to", "/Messages.json?From": "Messages from", "/Messages.json?To": "Messages to",
+				"/IncomingPhoneNumbers.json": "One of our own numbers", "/Alerts": "Alerts about it",
+			}
+			order := []string{"/Messages.json?From", "/Alerts", "/Calls.json?To", "/IncomingPhoneNumbers.json", "/Messages.json?To", "/Calls.json?From"}
+			g := gated(h, order...)
+			page := h.stream("/twilio/number/"+number, encoding)
+			for range order {
+				<-g.begun // none waits for another
+			}
+			shell := page.until("</template>")
+			if page.resp.StatusCode != 200 || page.resp.Header.Get("X-Accel-Buffering") != "no" || page.resp.Header.Get("Content-Encoding") != strings.TrimPrefix(encoding, "identity") {
+				t.Errorf("%d %v", page.resp.StatusCode, page.resp.Header)
+			}
+			for _, part := range []string{"Contact", "Calls from", "Messages to", "Alerts about it"} {
+				if !strings.Contains(shell, `<p part="waiting" role="status">`+part+" …</p>") {
+					t.Errorf("no place for %s", part)
+				}
+			}
+			for i, word := range order {
+				heading := "<h2>" + titles[word] + "</h2>"
+				switch word {
+				case "/Messages.json?To":
+					g.open[word] <- &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
+				default:
+					g.open[word] <- nil
+				}
+				if word == "/Alerts" {
+					continue // it needs the others: which records it is to name
+				}
+				if came := page.until(heading); i < len(order)-1 && (strings.Contains(came, "<h2>Contact</h2>") || strings.Contains(came, "</html>")) {
+					t.Errorf("with %s there is what needs others", titles[word])
+				}
+			}
+			whole := page.until("</html>\n")
+			for _, want := range []string{"<h2>Contact</h2>", "<h2>Alerts about it</h2>", "Not loaded: Twilio has not answered (upstream 503), and nothing of this is held."} {
+				if strings.Count(whole, want) != 1 {
+					t.Errorf("%d times %q", strings.Count(whole, want), want)
+				}
+			}
+			if slots, parts := len(regexp.MustCompile(`<slot name="p\d"`).FindAllString(whole, -1)), len(regexp.MustCompile(`<div slot="p\d"`).FindAllString(whole, -1)); slots != 7 || parts != 7 {
+				t.Errorf("%d parts for %d places", parts, slots)
+			}
+		})
+	}
+}
+
+// The lists under a record that is held come after it, in their places.
+func TestRecordBeforeItsLists(t *testing.T) {
+	h := open(t)
+	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	h.page("/twilio/calls/"+call, all)
+	h.mirror.mu.Lock()
+	for key := range h.mirror.pages {
+		if strings.Contains(key.URI, "/Notifications") {
+			delete(h.mirror.pages, key)
+		}
+	}
+	h.mirror.mu.Unlock()
+	g := gated(h, "/Notifications.json")
+	page := h.stream("/twilio/calls/"+call, "gzip")
+	if shell := page.until("Raw JSON"); strings.Contains(shell, "<h2>Notifications</h2>") || !strings.Contains(shell, call) {
+		t.Error("the record waits for its lists")
+	}
+	g.open["/Notifications.json"] <- nil
+	page.until("<h2>Notifications</h2>")
+	page.until("</html>\n")
+}
+
+// A record that is not held is asked for beside the lists under it: the page takes
+// one latency (1). One that is not there ends what was asked about it.
+func TestRecordBesideItsLists(t *testing.T) {
+	h := open(t)
+	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{{nil, "<h2>Notifications</h2>"}, {understudy.ErrNotFound, "There is no such call"}} {
+		h.mirror.forget()
+		words := []string{"/Calls/" + call + ".json", "/Notifications.json", "/Recordings.json"}
+		g := gated(h, words...)
+		page := h.stream("/twilio/calls/"+call, "identity")
+		for range words {
+			<-g.begun // none waits for another
+		}
+		g.open[words[0]] <- c.err
+		if c.err == nil {
+			g.open[words[1]] <- nil
+			g.open[words[2]] <- nil
+		} else {
+			<-g.left
+			<-g.left
+		}
+		if body := page.until("</html>\n"); !strings.Contains(body, c.want) || c.err != nil && strings.Contains(body, "<h2>Notifications</h2>") {
+			t.Errorf("%v: %s", c.err, body)
+		}
+		h.mirror.mu.Lock()
+		h.mirror.fetch = g.fetch
+		h.mirror.mu.Unlock()
+	}
+}
+
+// A list that the record counts waits for the record: of most messages upstream is
+// not asked for media at all.
+func TestCountedListWaitsForItsRecord(t *testing.T) {
+	h := open(t)
+	for message, want := range map[string]bool{h.firstID("/twilio/messages", `SM[0-9a-f]{32}`): false, h.pictured(): true} {
+		h.mirror.forget()
+		path := "/Messages/" + message
+		g := gated(h, path+".json", path+"/Media.json")
+		page := h.stream("/twilio/messages/"+message, "identity")
+		page.until("</template>")
+		if began := <-g.begun; began != path+".json" || len(g.begun) > 0 {
+			t.Errorf("asked: %s and %d more", began, len(g.begun))
+		}
+		g.open[path+".json"] <- nil
+		g.open[path+"/Media.json"] <- nil
+		if body := page.until("</html>\n"); !strings.Contains(body, ">Media</h2>") || (len(g.begun) > 0) != want {
+			t.Errorf("%s: upstream was asked %d times for its media:\n%s", message, len(g.begun), body)
+		}
+		h.mirror.mu.Lock()
+		h.mirror.fetch = g.fetch
+		h.mirror.mu.Unlock()
+	}
+}
+
+// A role that may not find every record of a kind waits for the record: of one that
+// is hidden from it nothing more is asked than the record itself.
+func TestHiddenRecordHasNoListsAsked(t *testing.T) {
+	h := open(t, func(o *Options) {
+		gate, err := access.NewWith(access.Options{
+			Specs: map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, Roles: roles, Now: o.Now,
+			Rows: map[string]map[string]access.RowRules{"support": {"twilio": {"calls": {Age: time.Second}}}},
+		})
+		must(t, err)
+		o.Gate = gate
+	})
+	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	h.mirror.forget()
+	words := []string{"/Calls/" + call + ".json", "/Calls/" + call + "/"}
+	g := gated(h, words...)
+	page := h.streamAs("supporttoken", "/twilio/calls/"+call, "identity")
+	page.until("</template>")
+	g.open[words[0]] <- nil
+	if body := page.until("</html>\n"); !strings.Contains(body, "There is no such call") {
+		t.Error(body)
+	}
+	if began := <-g.begun; began != words[0] || len(g.begun) > 0 {
+		t.Errorf("asked: %s and %d more", began, len(g.begun))
+	}
+}
+
+// A page in pieces sets the session of its contents before its first byte: a
+// part that comes later may show them.
+func TestPiecesHaveASession(t *testing.T) {
+	h := open(t, func(o *Options) { o.Media = studio{} })
+	call := "/twilio/calls/" + h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
+	g := gated(h, "/Notifications.json")
+	page := h.stream(call, "identity")
+	page.until("Raw JSON")
+	if cookie := page.resp.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, sessionCookie+"=") {
+		t.Errorf("no session: %q", cookie)
+	}
+	g.open["/Notifications.json"] <- nil
+	page.until("</html>\n")
+}
+
+// A page whose own record has to be fetched begins without it; what upstream
+// says then is in its place, and the status is out already.
+func TestPageBeforeItsRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, gate, heading string
+		err                 error
+	}{
+		"a record":     {"/twilio/calls/CA" + strings.Repeat("0", 32), "/Calls/CA" + strings.Repeat("0", 32) + ".json", "There is no such call", nil},
+		"a list":       {"/twilio/calls?Status=busy", "/Calls.json", "<h1>Calls</h1>", nil},
+		"an outage":    {"/twilio/calls?Status=busy", "/Calls.json", "Twilio is not answering", &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}},
+		"conversation": {"/twilio/number/+15550000001/+15550000002", "/Messages.json", "<b>Nothing here.</b>", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t)
+			g := gated(h, c.gate)
+			page := h.stream(c.path, "identity")
+			shell := page.until("</template>")
+			if page.resp.StatusCode != 200 || strings.Contains(shell, c.heading) {
+				t.Errorf("%d before the record has come", page.resp.StatusCode)
+			}
+			for range cap(g.open[c.gate]) { // a conversation has two
+				g.open[c.gate] <- c.err
+			}
+			page.until(c.heading)
+			page.until("</html>\n")
+		})
+	}
+}
+
+// Who prefers to wait has the whole page, with the status of what it shows.
+func TestPreferWait(t *testing.T) {
+	h := open(t)
+	path := "/twilio/calls/CA" + strings.Repeat("0", 32)
+	status, body, head := h.get(path, as{token: "alltoken", headers: map[string]string{"Prefer": "respond-async, wait=20"}})
+	if status != 404 || strings.Contains(body, "<template") || head.Get("Preference-Applied") != "wait=20" || head.Get("Content-Length") == "" {
+		t.Errorf("%d %v", status, head)
+	}
+}
+
+// A reader who leaves ends every read behind the page.
+func TestReaderLeavesParts(t *testing.T) {
+	h := open(t)
+	number := h.ownNumber()
+	h.mirror.forget()
+	words := []string{"/Calls.json?From", "/Calls.json?To", "/Messages.json?From", "/Messages.json?To"}
+	g := gated(h, words...)
+	page := h.stream("/twilio/number/"+number, "gzip")
+	page.until("</template>")
+	for range words {
+		<-g.begun
+	}
+	page.stop()
+	for range words {
+		<-g.left
+	}
+}
+
+// The home page is there before it is known how its sources do.
+func TestHomeBeforeItsSources(t *testing.T) {
+	known := make(chan struct{})
+	h := open(t, func(o *Options) {
+		o.Snapshot = func(ctx context.Context, source string) Snapshot {
+			select {
+			case <-known:
+			case <-ctx.Done():
+			}
+			return snapshot(ctx, source)
+		}
+	})
+	page := h.stream("/", "gzip")
+	if shell := page.until("</template>"); !strings.Contains(shell, "Twilio …</p>") {
+		t.Error("the home page waits for its source")
+	}
+	close(known)
+	page.until(`<h2 id="source-twilio">`)
+	page.until("</html>\n")
+}

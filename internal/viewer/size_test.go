@@ -1,0 +1,20 @@
+// How many bytes a list page is.
+
+package viewer
+
+import "testing"
+
+// A warm list of 50 calls, gzipped, is at most 0.12 of the 57,472 bytes that
+// bench/html.go compares it with.
+func TestListBytes(t *testing.T) {
+	h := open(t, searched(t))
+	zipped := as{token: "alltoken", headers: map[string]string{"Accept-Encoding": "gzip"}}
+	h.page("/twilio/calls", all) // fills the mirror
+	for range 2 {
+		_, body, _ := h.get("/twilio/calls", zipped)
+		t.Logf("%d bytes", len(body))
+		if len(body) > 57472*12/100 {
+			t.Errorf("a list of 50 calls is %d bytes", len(body))
+		}
+	}
+}

@@ -1,0 +1,99 @@
+// Stream: a page sent in pieces, each as soon as it is there.
+
+package viewer
+
+import (
+	"bytes"
+	"net/http"
+)
+
+// stream is an answer of which the beginning is out.
+type stream struct {
+	zip *packer // nil: not compressed
+}
+
+// above sends what stands above a page's own content. The status is out with it:
+// 200, whatever is found when that has been read.
+func (q *visit) above() error {
+	buf := q.v.pages.buffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	defer q.v.pages.buffers.Put(buf)
+	f := q.frame("list", q.expected())
+	f.Asked = "Upstream"
+	if q.source != nil {
+		f.Asked = q.source.Spec.Title
+	}
+	if err := q.v.pages.byName["list"].ExecuteTemplate(buf, "above", f); err != nil {
+		return err
+	}
+	return q.flush(buf)
+}
+
+// expected is the title of a page before what it shows has been read.
+func (q *visit) expected() string {
+	switch id := q.r.PathValue("id"); {
+	case q.kind == nil:
+		return "Search"
+	case id != "":
+		return upperFirst(q.kind.One) + " " + shortID(id)
+	}
+	return upperFirst(q.kind.Title)
+}
+
+// flush sends what the buffer holds, so that a browser has it, and empties it.
+func (q *visit) flush(buf *bytes.Buffer) error {
+	if q.out == nil {
+		q.begun()
+	}
+	var err error
+	if zip := q.out.zip; zip != nil {
+		err = q.packed(func(w *bytes.Buffer) error { return zip.add(q, w, buf.Bytes()) })
+	} else {
+		err = q.writePlain(q.w, buf.Bytes())
+	}
+	buf.Reset()
+	if err == nil {
+		err = http.NewResponseController(q.w).Flush()
+	}
+	return err
+}
+
+// packed sends what f writes.
+func (q *visit) packed(f func(*bytes.Buffer) error) error {
+	w := q.v.pages.buffers.Get().(*bytes.Buffer)
+	defer q.v.pages.buffers.Put(w)
+	w.Reset()
+	if err := f(w); err != nil {
+		return err
+	}
+	_, err := q.w.Write(w.Bytes())
+	return err
+}
+
+// begun sends the headers of a page in pieces.
+func (q *visit) begun() {
+	q.out = &stream{}
+	q.times(q.start)
+	q.preload()
+	if q.kind != nil && q.v.Media != nil && q.r.PathValue("id") != "" {
+		q.openSession() // a part may show contents
+	}
+	h := q.headers(htmlType)
+	h.Set("X-Accel-Buffering", "no") // nginx keeps no piece back
+	if acceptsGzip(q.r) {
+		h.Set("Content-Encoding", "gzip")
+		q.out.zip = &packer{apart: true}
+	}
+	q.w.WriteHeader(http.StatusOK)
+	if q.out.zip != nil {
+		_ = q.packed(func(w *bytes.Buffer) error { q.out.zip.begin(w); return nil }) // the next write fails, too
+	}
+}
+
+// finish sends the end of a page in pieces.
+func (q *visit) finish() error {
+	if err := q.flush(q.page); err != nil || q.out.zip == nil {
+		return err
+	}
+	return q.packed(q.out.zip.end)
+}

@@ -1,0 +1,53 @@
+// Absent: ids that never were.
+
+package mirror
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// An id that never was in a kind held whole is not there in an outage either;
+// while upstream is well it is asked.
+func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := covered(t, 7, pinned(AnswersRecords))
+		never := s.call(t, sid(99))
+		if a := s.get(t, never); a.How != understudy.Cold || a.Page.Status != http.StatusNotFound {
+			t.Errorf("while upstream is well: %s %d", a.How, a.Page.Status)
+		}
+		time.Sleep(20 * time.Second)
+		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		never = s.call(t, sid(98))
+		a := s.get(t, never)
+		want(t, a, understudy.Composed, "composed: upstream 503")
+		if body := string(a.Page.Body); a.Page.Status != http.StatusNotFound || !strings.Contains(body, "20404") || !strings.Contains(body, never.Key.Path()) || a.Age < 20*time.Second {
+			t.Errorf("%d, age %v: %s", a.Page.Status, a.Age, body)
+		}
+		other := *never
+		other.Vars = slices.Clone(never.Vars)
+		for i := range other.Vars {
+			other.Vars[i].Value = strings.Replace(other.Vars[i].Value, account, "AC00000000000000000000000000000002", 1)
+		}
+		refused := func(why string, target *understudy.Target) {
+			if a, err := s.Page(t.Context(), understudy.Ask{Target: target}); err == nil {
+				t.Errorf("%s: %d", why, a.Page.Status)
+			}
+		}
+		refused("another account", &other)
+		s.script(func() {
+			s.world.write = func(understudy.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
+		})
+		time.Sleep(time.Second)
+		_, _ = s.post(t, http.MethodPost, s.target(t, "Calls.json", ""))
+		refused("after a write of unknown outcome", never)
+		c.none("they are not synced to their end")
+		refused("not held whole", s.call(t, sid(97)))
+	})
+}

@@ -1,0 +1,61 @@
+// Pages that take long to save.
+
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// TestALongSaveHoldsNobodyUp (M7): a page that takes long to save is answered
+// after a second. When it was given up the page waits a minute before it is saved
+// again, and everything else goes on.
+func TestALongSaveHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var saves atomic.Int32
+		var long atomic.Bool
+		long.Store(true)
+		s := open(t, 3, over(func(st Store) Store {
+			return &oddStore{Store: st, save: func() error {
+				if saves.Add(1); !long.Load() {
+					return nil
+				}
+				time.Sleep(2 * time.Second)
+				return fmt.Errorf("%w: %w", understudy.ErrNotStored, context.DeadlineExceeded)
+			}}
+		}))
+		begin := time.Now()
+		a := s.get(t, s.newest(t))
+		want(t, a, understudy.Cold, "not stored yet: saving it takes long")
+		if took := time.Since(begin); took != 2*time.Second || len(a.Page.Rows) != 3 || a.Stored {
+			t.Errorf("answered after %v with %d rows, stored %v", took, len(a.Page.Rows), a.Stored)
+		}
+		time.Sleep(2 * time.Second)
+		if saves.Load() != 1 || s.saving.trouble() != "" {
+			t.Errorf("%d saves, trouble %q", saves.Load(), s.saving.trouble())
+		}
+		fill := func() error {
+			_, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: true})
+			return err
+		}
+		long.Store(false)
+		if err := fill(); !errors.Is(err, understudy.ErrNotStored) || saves.Load() != 1 {
+			t.Errorf("tried again at once: %v, %d saves", err, saves.Load())
+		}
+		s.get(t, s.target(t, "Calls.json", "PageSize=2"))
+		if saves.Load() != 2 {
+			t.Errorf("another page: %d saves", saves.Load())
+		}
+		time.Sleep(time.Minute)
+		if err := fill(); err != nil || saves.Load() != 3 {
+			t.Errorf("a minute later: %v, %d saves", err, saves.Load())
+		}
+	})
+}

@@ -1,0 +1,285 @@
+// Owed: what the store has to be told of writes, until it has been.
+//
+//	write's answer --> owed --> saved --> touched --> forgotten
+//	                    ^         |          |
+//	                    '---------'----------'  the store refuses: tried again by
+//	                                            itself, and before anything else
+//	                                            of the kind is saved
+
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+const (
+	maxOwed      = 4096     // records of a kind; a write to one more is not passed on
+	maxOwedBytes = 16 << 20 // bodies of a kind; what exceeds it is fetched once more instead
+	maxRepay     = 15 * time.Second
+)
+
+// debt is what the store has to be told of the writes to one record.
+type debt struct {
+	id         string             // "": only lists are old
+	generation int64              // of the last of them
+	shows      []*understudy.Page // what their answers show, the oldest first
+	ends       []func()           // of their intents
+}
+
+// owed are the debts of a kind.
+type owed struct {
+	sync.Mutex
+	of    map[string]*debt
+	bytes int
+}
+
+// owes remembers that the store has to be told of a write and of what its answer
+// shows; nil: nothing. It reports whether that is remembered, too. end is called
+// when the store has been told.
+func (o *owed) owes(id string, generation int64, shows *understudy.Page, end func()) bool {
+	o.Lock()
+	defer o.Unlock()
+	if o.of == nil {
+		o.of = map[string]*debt{}
+	}
+	d := o.of[id]
+	if d == nil {
+		d = &debt{id: id}
+		o.of[id] = d
+	}
+	d.generation = max(d.generation, generation)
+	d.ends = append(d.ends, end)
+	switch {
+	case shows == nil:
+		return true
+	case o.bytes+len(shows.Body) > maxOwedBytes:
+		return false
+	}
+	d.shows = append(d.shows, shows)
+	o.bytes += len(shows.Body)
+	return true
+}
+
+// full reports whether no more can be remembered.
+func (o *owed) full() bool {
+	o.Lock()
+	defer o.Unlock()
+	return len(o.of) >= maxOwed
+}
+
+// all are the debts, the oldest write first.
+func (o *owed) all() []debt {
+	o.Lock()
+	defer o.Unlock()
+	all := make([]debt, 0, len(o.of))
+	for d := range maps.Values(o.of) {
+		all = append(all, debt{id: d.id, generation: d.generation, shows: slices.Clone(d.shows)})
+	}
+	slices.SortFunc(all, func(a, b debt) int { return cmp.Compare(a.generation, b.generation) })
+	return all
+}
+
+// shown forgets the oldest page of a debt: the store has it.
+func (o *owed) shown(id string) {
+	o.Lock()
+	defer o.Unlock()
+	d := o.of[id]
+	o.bytes -= len(d.shows[0].Body)
+	d.shows = d.shows[1:]
+}
+
+// told forgets a debt, unless a later write touched the same record meanwhile.
+func (o *owed) told(id string, generation int64) {
+	o.Lock()
+	defer o.Unlock()
+	if d := o.of[id]; d != nil && d.generation == generation && len(d.shows) == 0 {
+		delete(o.of, id)
+		for _, end := range d.ends {
+			end()
+		}
+	}
+}
+
+// untold reports whether the store has not yet been told that the record is
+// invalid.
+func (k *kind) untold(id string) bool {
+	k.owed.Lock()
+	defer k.owed.Unlock()
+	return k.owed.of[id] != nil
+}
+
+// repay tells the store of every write it has not been told of; the caller has
+// the kind's lock. Afterwards the store's generation is not below the mirror's,
+// or a page kept under the mirror's would look too new after a restart.
+func (m *Mirror) repay(ctx context.Context, k *kind) error {
+	generation := k.generation.Load()
+	all := k.owed.all()
+	for _, d := range all {
+		for _, p := range d.shows {
+			if err := m.show(ctx, k, d.id, p); err != nil {
+				return err
+			}
+			k.owed.shown(d.id)
+		}
+		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name, ID: d.id})
+		if err != nil {
+			return err
+		}
+		k.reached(n)
+		k.owed.told(d.id, d.generation)
+	}
+	for len(all) > 0 && k.known.Load() < generation {
+		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name})
+		if err != nil {
+			return err
+		}
+		k.reached(n)
+	}
+	return nil
+}
+
+// show saves what a write's own answer shows, whatever else was written
+// meanwhile. A page the store can never keep is no debt: its record is fetched
+// instead.
+func (m *Mirror) show(ctx context.Context, k *kind, id string, p *understudy.Page) error {
+	saved, err := m.store.Save(ctx, p)
+	var fault interface{ Short() string }
+	switch {
+	case err == nil:
+		m.news(k, saved)
+	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
+		m.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched", "source", k.source.Name, "kind", k.name, "id", id, "error", err)
+		m.confirm(k, id, func() {})
+	default:
+		return err
+	}
+	return nil
+}
+
+// news makes held pages old that show what a saved page without a key changed,
+// and tells of it. The caller has the kind's lock.
+func (m *Mirror) news(k *kind, saved understudy.Saved) {
+	m.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
+	m.landed(saved.Page, saved.Changes, understudy.Waiting)
+}
+
+// reached notes the store's generation.
+func (k *kind) reached(generation int64) {
+	k.known.Store(generation)
+	k.touches.raise(&k.generation, generation)
+}
+
+// Intents remember the writes under way where a crash does not take them.
+type Intents interface {
+	// Begin notes a write before it is passed on; its number ends it.
+	Begin(understudy.Touch) (n int64, err error)
+	// End notes that the store was told of the write, or that there was none.
+	End(n int64)
+	// Left are the writes that nobody has ended, by number.
+	Left() (numbers []int64, touched []understudy.Touch)
+}
+
+// left is a record that a write of a process that was killed may have changed.
+type left struct {
+	kind *kind
+	id   string
+	end  func()
+}
+
+// recallIntents makes old what the writes of a killed process may have changed.
+func (m *Mirror) recallIntents(intents Intents) {
+	if m.intents = intents; intents == nil {
+		return
+	}
+	numbers, touched := intents.Left()
+	for i, t := range touched {
+		end := func() { intents.End(numbers[i]) }
+		s := m.sources[t.Source]
+		if s == nil || s.kinds[t.Kind] == nil {
+			end()
+			continue
+		}
+		k := s.kinds[t.Kind]
+		generation := k.touches.touch(&k.generation, t.ID)
+		k.wrote.note(m.now(), t.ID)
+		if t.ID == "" {
+			k.owed.owes("", generation, nil, end)
+			continue
+		}
+		k.owed.owes(t.ID, generation, nil, func() {})
+		m.left = append(m.left, left{k, t.ID, end})
+	}
+}
+
+// confirmLeft has upstream asked for what they may have changed.
+func (m *Mirror) confirmLeft() {
+	for _, l := range m.left {
+		m.confirm(l.kind, l.id, l.end)
+	}
+	m.left = nil
+	m.oweSoon()
+}
+
+// oweSoon has the debts repaid by themselves.
+func (m *Mirror) oweSoon() {
+	select {
+	case m.owing <- struct{}{}:
+	default:
+	}
+}
+
+// repayer repays what the store refused, until it takes it.
+func (m *Mirror) repayer() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.owing:
+		}
+		for wait := time.Second; m.repayAll(m.ctx) > 0; wait = min(2*wait, maxRepay) {
+			if m.sleep(wait) != nil {
+				return
+			}
+		}
+	}
+}
+
+// repayAll tries to repay every kind's debts once and counts what is left.
+func (m *Mirror) repayAll(ctx context.Context) (left int) {
+	ctx, cancel := context.WithTimeout(ctx, touchTime)
+	defer cancel()
+	for _, s := range m.sources {
+		for _, k := range s.kinds {
+			if len(k.owed.all()) == 0 {
+				continue
+			}
+			err := k.lock(ctx)
+			if err == nil {
+				err = m.repay(ctx, k)
+				k.unlock()
+			}
+			if err == nil {
+				m.saving.works(m)
+			}
+			left += len(k.owed.all())
+		}
+	}
+	return left
+}
+
+// repayLast tries once more when the mirror has ended, and says what is lost.
+func (m *Mirror) repayLast() {
+	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
+	defer cancel()
+	if left := m.repayAll(ctx); left > 0 {
+		m.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
+	}
+}

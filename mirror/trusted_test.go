@@ -1,0 +1,52 @@
+// Lists that may have a filter of their own, in an outage.
+
+package mirror
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// TestWhatNobodyComparedIsNotMadeInAnOutage (D5): where the spec does not say that
+// a list filters nothing by itself, records do not tell in an outage what upstream
+// would: 200 and empty may be wrong. The whole list does once a sample was equal,
+// and a spec that says it is told at once.
+func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, c := covered(t, 3)
+			list := s.spec.Kind("calls").Lists[0]
+			list.Whole = &whole
+			fail := func(err error) { s.script(func() { s.fail = func(int, understudy.Fetch) error { return err } }) }
+			try := func(query string, given bool) {
+				t.Helper()
+				for _, ask := range []understudy.Ask{{}, {HeldOnly: true}} {
+					ask.Target = s.target(t, "Calls.json", query)
+					a, err := s.Page(t.Context(), ask)
+					switch {
+					case given && (err != nil || a.How != understudy.Composed):
+						t.Errorf("whole %v, %q: %v, %v", whole, query, a, err)
+					case !given && !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, understudy.ErrNotHeld):
+						t.Errorf("whole %v, %q: %v, %v; want nothing", whole, query, a, err)
+					}
+				}
+				time.Sleep(time.Minute)
+			}
+			fail(down(503))
+			try("PageSize=7", whole)
+			try("Status=busy", whole)
+			fail(nil)
+			time.Sleep(time.Minute)
+			c.all(time.Now())
+			s.get(t, s.target(t, "Calls.json", "PageSize=8")) // and a sample is taken
+			time.Sleep(time.Minute)
+			fail(down(503))
+			try("PageSize=7", true)
+			try("Status=busy", whole)
+		})
+	}
+}

@@ -1,0 +1,112 @@
+// Polled: which page an entry of a source's polls means.
+
+package understudy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PollTarget is the newest page that an entry of Polls names: a kind, by its first
+// list that can be asked for with nothing but the source's own settings; or such a
+// list's path, whole or its end, with filters of the list ("/Calls.json?Status=failed").
+// Errors wrap ErrInvalid and say what is wrong with the entry.
+func (s *Source) PollTarget(entry string) (*Target, error) {
+	if !strings.HasPrefix(entry, "/") {
+		k := s.Spec.Kind(entry)
+		if k == nil || len(k.Lists) == 0 {
+			return nil, fmt.Errorf("%w: spec %s has no list of %q", ErrInvalid, s.Spec.Name, clip(entry))
+		}
+		for _, l := range k.Lists {
+			if path, ok := s.FillPath(l.Path); ok {
+				return s.Spec.Target(s.Name, path, "")
+			}
+		}
+		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", ErrInvalid, clip(entry))
+	}
+	path, query, _ := strings.Cut(entry, "?")
+	found := ""
+	for _, full := range s.PollPaths() {
+		switch {
+		case full == path:
+			return s.pollOf(full, query)
+		case !strings.HasSuffix(full, path):
+		case found != "":
+			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path", ErrInvalid, clip(path), found, full)
+		default:
+			found = full
+		}
+	}
+	if found == "" {
+		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id", ErrInvalid, s.Spec.Name, clip(path))
+	}
+	return s.pollOf(found, query)
+}
+
+// PollPaths are the paths of the lists that can be polled.
+func (s *Source) PollPaths() []string {
+	var paths []string
+	for _, k := range s.Spec.Kinds {
+		for _, l := range k.Lists {
+			if path, ok := s.FillPath(l.Path); ok {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// pollOf is the newest page of a list under a query of its filters.
+func (s *Source) pollOf(path, query string) (*Target, error) {
+	t, err := s.Spec.Target(s.Name, path, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.List == nil:
+		return nil, fmt.Errorf("%w: %q is no list", ErrInvalid, clip(path))
+	case !t.First:
+		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", ErrInvalid, clip(query))
+	case len(t.Own) > 0:
+		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q", ErrInvalid, clip(query), t.Own[0].Name)
+	}
+	size := s.Spec.PagingOf(t.List).Size
+	for _, p := range t.Query {
+		if p.Name != size && t.List.Filter(p.Name) == nil {
+			var names []string
+			for _, f := range t.List.Filters {
+				names = append(names, f.Name)
+			}
+			return nil, fmt.Errorf("%w: the list has no filter %q; it has %s", ErrInvalid, clip(p.Name), strings.Join(names, ", "))
+		}
+	}
+	return t, nil
+}
+
+// Whole reports whether a target is of a whole list: no filter is asked for.
+func (t *Target) Whole() bool {
+	if t.List == nil {
+		return false
+	}
+	for _, p := range t.Query {
+		if t.List.Filter(p.Name) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// FillPath puts the source's settings into a path's variables. ok is false when
+// that does not fill them all.
+func (s *Source) FillPath(path string) (filled string, ok bool) {
+	for {
+		head, rest, found := strings.Cut(path, "{")
+		if !found {
+			return path, true
+		}
+		name, tail, _ := strings.Cut(rest, "}")
+		if s.Spec.Vars[name] != "user" || s.User == "" || strings.ContainsAny(s.User, "{}/%") {
+			return "", false
+		}
+		path = head + s.User + tail
+	}
+}

@@ -1,0 +1,172 @@
+// What a body takes of memory on its way, and how it waits for room.
+
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// A heavy body is read into its place: row 30 found three times as much in
+// buffers that doubled, and one copy more.
+func TestABodyTakesItsLengthOnce(t *testing.T) {
+	heavy := append(callsPage(50), bytes.Repeat([]byte{' '}, 6<<20)...)
+	for _, c := range []struct {
+		name, coding string
+		weighs       bool
+		most         float64 // times its length
+	}{
+		{"plain, weighed", "", true, 1.3},
+		{"gzip, weighed", "gzip", true, 1.3},
+		{"plain", "", false, 3},
+		{"gzip", "gzip", false, 3},
+	} {
+		wire := heavy
+		for _, p := range packers {
+			if p.coding == c.coding {
+				wire = packed(p.writer, heavy)
+			}
+		}
+		client := served(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if c.coding != "" {
+				w.Header().Set("Content-Encoding", c.coding)
+			}
+			w.Header().Set("Content-Length", strconv.Itoa(len(wire)))
+			_, _ = w.Write(wire)
+		})
+		f := understudy.Fetch{Target: target(t, client, callsPath)}
+		if c.weighs {
+			f.Weigh = func(context.Context, int64) error { return nil }
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p, err := client.Fetch(t.Context(), f)
+		runtime.ReadMemStats(&after)
+		if err != nil || len(p.Body) != len(heavy) {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(heavy))
+		if t.Logf("%s: %.2f times its length", c.name, times); times > c.most {
+			t.Errorf("%s: %.2f times its length, want at most %.2f", c.name, times, c.most)
+		}
+	}
+}
+
+// What a packed body says of its length may be a lie, too small or too large.
+func TestAPackedBodyThatLiesAboutItsLength(t *testing.T) {
+	body := append(callsPage(50), bytes.Repeat([]byte{' '}, 3<<20)...)
+	for _, said := range []byte{0, 1, 255} {
+		wire := packed(packers[0].writer, body)
+		wire[len(wire)-1] = said // ISIZE, which the decoder checks: it is broken
+		client := served(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(wire)
+		})
+		told := int64(0)
+		_, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Weigh: func(_ context.Context, n int64) error {
+			told = max(told, n)
+			return nil
+		}})
+		if said == 0 && err != nil || said != 0 && err == nil || told > client.o.MaxBody {
+			t.Errorf("%d: %v, told %d", said, err, told)
+		}
+	}
+}
+
+// waiting is an API with two places in its budget whose pages are heavy but for
+// one, and a scale on which there is no room.
+func waiting(t *testing.T, do func(t *testing.T, c *Client, heavy, light *understudy.Target)) {
+	synctest.Test(t, func(t *testing.T) {
+		heavy, light := string(callsPage(1000)), string(callsPage(2))
+		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.RawQuery, "PageSize=1000") {
+				return reply(200, heavy), nil
+			}
+			return reply(200, light), nil
+		}}
+		c := scripted(t, s, func(o *Options) { o.Concurrency = 2; o.Total = 20 * time.Second })
+		do(t, c, target(t, c, callsPath+"?PageSize=1000"), target(t, c, callsPath+"?PageSize=2"))
+	})
+}
+
+// Fetches that wait for room hold no place in the budget, and neither their
+// deadlines nor upstream's silence count meanwhile.
+func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
+	waiting(t, func(t *testing.T, c *Client, heavy, light *understudy.Target) {
+		room := make(chan struct{})
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				p, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Weigh: func(ctx context.Context, _ int64) error {
+					select {
+					case <-room:
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}})
+				if err != nil || p.Took > time.Second {
+					t.Errorf("%v, as if upstream had taken that long: %+v", err, p)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		begin := time.Now()
+		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: light, Reason: understudy.Waiting}); err != nil || time.Since(begin) > time.Second {
+			t.Errorf("a reader beside them: %v after %v", err, time.Since(begin))
+		}
+		time.Sleep(40 * time.Second) // longer than Total
+		close(room)
+		all.Wait()
+		if got := c.Stats(); got.Requests != 6 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A body stays in the socket for parkTime, and no longer.
+func TestAWaitForRoomEnds(t *testing.T) {
+	waiting(t, func(t *testing.T, c *Client, heavy, light *understudy.Target) {
+		begin := time.Now()
+		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Weigh: func(ctx context.Context, _ int64) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		if err == nil || time.Since(begin) != parkTime || errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
+			t.Errorf("%v, %+v", err, c.Health())
+		}
+	})
+}
+
+// FuzzGather: bodies come out as they went in, whatever was expected.
+func FuzzGather(f *testing.F) {
+	f.Add([]byte("{}"), int64(0), uint(1))
+	f.Add([]byte("x"), int64(maxKept+1), uint(3<<20))
+	f.Add([]byte("abc"), int64(2<<20), uint(2<<20/3))
+	c := &Client{buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	f.Fuzz(func(t *testing.T, part []byte, expected int64, times uint) {
+		body := bytes.Repeat(part, int(times%uint(4<<20/max(len(part), 1)+1)))
+		got, err := c.gather(io.MultiReader(bytes.NewReader(body[:len(body)/3]), bytes.NewReader(body[len(body)/3:])), max(expected, 0)%(5<<20))
+		if err != nil || !bytes.Equal(got, body) {
+			t.Fatalf("%d bytes of %d, expected %d: %v", len(got), len(body), expected, err)
+		}
+	})
+}

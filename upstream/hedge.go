@@ -1,0 +1,147 @@
+// Hedge: a second request beside one that is late, and a connection that is
+// left.
+
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+)
+
+// outcome is how one request of a try ended.
+type outcome struct {
+	a      *answer
+	failed *understudy.UpstreamError
+	err    error
+}
+
+// good reports an answer that need not wait for another.
+func (o *outcome) good() bool {
+	return o.err == nil && o.failed == nil && o.a.broken == nil && o.a.status < 500 && o.a.status != http.StatusTooManyRequests
+}
+
+// maxHedges is how many requests may go out beside one, each after twice the wait
+// before the last.
+const maxHedges = 3
+
+// round sends the request. When no answer is there long after it usually is,
+// and upstream is silent, the request goes out once more beside it, if the
+// budget has room for that now: the first good answer counts and the other
+// request ends (J. Dean, L. A. Barroso: The Tail at Scale, CACM 56(2), 2013,
+// "hedged requests").
+func (g *going) round(ctx context.Context, e errand) (*answer, *understudy.UpstreamError, error) {
+	if !e.limits.hedges || e.limits.hedge == 0 && e.limits.early {
+		return g.c.round(ctx, g.reason, e)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var under sync.WaitGroup
+	defer under.Wait()
+	defer cancel()
+	ended := make(chan outcome, 1+maxHedges)
+	start := func(e errand, done func()) {
+		under.Go(func() {
+			defer done()
+			var o outcome
+			o.a, o.failed, o.err = g.c.round(ctx, g.reason, e)
+			ended <- o
+		})
+	}
+	began := g.c.o.Now()
+	e.came = &moment{}
+	start(e, func() {})
+	late := time.NewTimer(cmp.Or(e.limits.hedge, soonest))
+	defer late.Stop()
+	for running, hedges, pause := 1, 0, e.limits.hedge; ; {
+		select {
+		case o := <-ended:
+			if running--; running == 0 || o.good() {
+				return o.a, o.failed, o.err
+			}
+		case <-late.C:
+			silent := g.c.o.Now().Sub(e.came.since(began))
+			if e.limits.hedge == 0 { // it began without history, and there may be one now
+				now := g.limits(false)
+				if pause = now.hedge; pause == 0 && now.early {
+					pause = now.first
+				}
+				if pause == 0 || silent < pause {
+					late.Reset(max(soonest, pause-silent))
+					continue
+				}
+				e.limits.hedge = pause
+			}
+			switch short := e.limits.hedge / 4; {
+			case silent < short:
+				late.Reset(short - silent) // something comes
+			case g.c.gate.still(g.key, false) && g.c.budget.spare(g.reason):
+				g.c.counts.hedged(g.reason)
+				g.c.forsake(began)
+				running++
+				if hedges++; hedges < maxHedges {
+					pause *= 2
+					late.Reset(pause)
+				}
+				hedge := e
+				hedge.came, hedge.park = nil, nil
+				start(hedge, g.c.budget.release)
+			}
+		}
+	}
+}
+
+// wires are the connections in use.
+type wires struct {
+	*http.Transport
+	since time.Time
+}
+
+// wire is the way out.
+func (c *Client) wire() http.RoundTripper {
+	if w := c.own.Load(); w != nil {
+		return w
+	}
+	return c.o.Transport
+}
+
+// moment is when something last came. A nil one remembers nothing.
+type moment struct{ at atomic.Pointer[time.Time] }
+
+func (m *moment) set(at time.Time) {
+	if m != nil {
+		m.at.Store(&at)
+	}
+}
+
+// since is that time, at the earliest began.
+func (m *moment) since(began time.Time) time.Time {
+	if at := m.at.Load(); at != nil && at.After(began) {
+		return *at
+	}
+	return began
+}
+
+// forsake leaves all connections when nothing has come over any of them since
+// began: what is silent on one may be so on all, and HTTP/2 has but one. Those
+// on which answers are awaited end with them.
+func (c *Client) forsake(began time.Time) {
+	old := c.own.Load()
+	if old == nil || old.since.After(began) || c.came.since(began).After(began) {
+		return
+	}
+	if c.own.CompareAndSwap(old, &wires{old.Clone(), c.o.Now()}) {
+		old.CloseIdleConnections()
+	}
+}
+
+// isSilence reports the error of a try in which nothing came for too long.
+func isSilence(err error) bool {
+	var late *lateError
+	return errors.As(err, &late) && !late.total
+}
