@@ -19,10 +19,10 @@ build: ## build bin/understudy, static
 	@if [ ! -x bin/understudy ]; then echo "building understudy (the first build compiles SQLite and takes a minute or two)"; CGO_ENABLED=0 $(GO) build -v -trimpath -o bin/understudy ./cmd/understudy 2>&1 | awk '{printf "\r  %d packages", NR; fflush()} END {if (NR) print ""}'; fi
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/understudy ./cmd/understudy
 
-test: setup lint ## the whole inspection: linters, house rules, every test with the race detector
+test: setup ## the whole inspection: linters, house rules, every test with the race detector
 	@tools/steps test
 
-prove: build ## the same at full counts; goes on where it stopped; PROVE=2h for longer
+prove: build ## the same at full counts; goes on where it stopped; PROVE=8h to add to what was proved
 	@tools/steps prove
 
 lint: ## gofmt, go vet, staticcheck, pinned versions

@@ -45,6 +45,7 @@ func sameRows(a, b []json.RawMessage) bool {
 
 func TestAsOf(t *testing.T) {
 	t.Parallel()
+	nobody := time.Now() // the demo's polls begin with it
 	house := startDemo(t, "--latency", "5ms", "--records", "60")
 	user, masked := account+":"+demoToken, account+":"+maskedToken
 	base, api := house.URL("twilio"), house.URL("slowapi")
@@ -52,7 +53,6 @@ func TestAsOf(t *testing.T) {
 	asOf := func(query string, at time.Time) string {
 		return base + calls + ".json?" + query + "&understudy.as_of=" + url.QueryEscape(at.UTC().Format(time.RFC3339Nano))
 	}
-	nobody := time.Now()
 	first := callsIn(t, get(t, user, base+calls+".json?PageSize=1000"), "the first look")
 	known := time.Now()
 	priced, ended := sidOf(t, first.Calls[20]), sidOf(t, first.Calls[40])
@@ -90,6 +90,34 @@ func TestAsOf(t *testing.T) {
 	refusedAsOf(t, user, masked, base, known)
 	if after := upstreamRequests(t, api); after > before+4 { // polls go on
 		t.Errorf("upstream was asked %d times meanwhile", after-before)
+	}
+}
+
+// L2: what was taken back shows to who sees everything alone. For others the
+// version after stands in its place, as in the viewer's timelines.
+func TestRedactedIsNotToldByAsOf(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	redacted, stays := w.send(), w.send()
+	w.look(redacted, stays)
+	then := "understudy.as_of=" + url.QueryEscape(time.Now().UTC().Format(time.RFC3339Nano))
+	w.edit(redacted.sid, `"body":""`)
+	w.read(base + "/Messages/" + redacted.sid + ".json")
+	w.receipts() // it is erased
+	answers := func(user, path string) string {
+		r := get(t, user, w.house.URL("twilio")+base+path+then)
+		return fmt.Sprint(r.status, strings.Count(string(r.body), redacted.sid) > 0, strings.Count(string(r.body), stays.sid) > 0)
+	}
+	for _, c := range []struct{ user, path, want string }{
+		{account + ":" + maskedToken, "/Messages/" + redacted.sid + ".json?", "200 true false"},
+		{account + ":" + maskedToken, "/Messages/" + stays.sid + ".json?", "200 false true"},
+		{account + ":" + maskedToken, "/Messages.json?PageSize=9&", "200 true true"},
+		{account + ":" + demoToken, "/Messages/" + redacted.sid + ".json?", "404 true false"},
+		{account + ":" + demoToken, "/Messages.json?PageSize=9&", "200 false true"},
+	} {
+		if got := answers(c.user, c.path); got != c.want {
+			t.Errorf("%.9s %s: %s, want %s", c.user[len(account)+1:], c.path, got, c.want)
+		}
 	}
 }
 

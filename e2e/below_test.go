@@ -17,6 +17,7 @@ import (
 // login is the main one holds that account's records whole, and answers its
 // lists from them.
 func TestListsOfAnAccountBelow(t *testing.T) {
+	t.Parallel()
 	api := startAPI(t, "--latency", "0s", "--records", "40")
 	up, below := api.URL("slowapi"), ""
 	for _, sid := range regexp.MustCompile(`"sid":"(AC[0-9a-f]+)"`).FindAllSubmatch(get(t, account+":"+apiToken, up+"/2010-04-01/Accounts.json").body, -1) {

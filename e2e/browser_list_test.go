@@ -85,6 +85,7 @@ func TestBrowserKeys(t *testing.T) {
 		t.Error("Esc does not leave the box")
 	}
 	b.press("?")
+	b.do(chromedp.WaitVisible(chromedp.CSS("#keys")))
 	if !eval[bool](b, `document.querySelector("#keys").matches(":popover-open")`) || !strings.Contains(eval[string](b, `document.querySelector("#keys").innerText`), "Messages") {
 		t.Error("? does not show the keys")
 	}
@@ -108,7 +109,7 @@ func TestBrowserColumns(t *testing.T) {
 	demo := startDemo(t, "--latency", "20ms", "--records", "300")
 	b := openTab(t, demo.URL("viewer"))
 	b.open("/twilio/calls")
-	b.do(chromedp.Click(chromedp.CSS(`[popovertarget="columns"]`)), chromedp.WaitVisible(chromedp.CSS("#columns")))
+	b.follow(chromedp.Click(chromedp.CSS(`.acts [href$="#columns"]`)))
 	b.do(chromedp.Click(chromedp.CSS(`[id="col-price"]`)), chromedp.Click(chromedp.CSS(`[id="col-forwarded_from"]`)), chromedp.Click(chromedp.CSS(`[name="earlier"][value="to"]`)))
 	b.follow(chromedp.Click(chromedp.CSS(`#columns .primary`)))
 	heads := eval[[]string](b, `[...document.querySelectorAll("thead th")].map(e => e.textContent)`)
@@ -120,7 +121,7 @@ func TestBrowserColumns(t *testing.T) {
 	if b.path() != shared {
 		t.Errorf("not remembered: %s, want %s", b.path(), shared)
 	}
-	b.do(chromedp.Click(chromedp.CSS(`[popovertarget="columns"]`)), chromedp.WaitVisible(chromedp.CSS("#columns")))
+	b.follow(chromedp.Click(chromedp.CSS(`.acts [href$="#columns"]`)))
 	b.follow(chromedp.Click(chromedp.CSS(`#columns [name="reset"]`)))
 	if b.path() != "/twilio/calls" {
 		t.Errorf("as usual leads to %s", b.path())

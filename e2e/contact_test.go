@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
@@ -204,9 +205,11 @@ func TestBrowserOutage(t *testing.T) {
 	control(t, demo.URL("slowapi"), "/-/faults", `{"rules":[{"match":"","status":503}]}`)
 	user := account + ":" + demoToken
 	await(t, func() string {
+		var asks sync.WaitGroup
 		for _, size := range []string{"3", "4", "5", "6", "7", "8"} {
-			_, _ = ask("GET", user, demo.URL("twilio")+base+"/Calls.json?PageSize="+size, "")
+			asks.Go(func() { _, _ = ask("GET", user, demo.URL("twilio")+base+"/Calls.json?PageSize="+size, "") })
 		}
+		asks.Wait()
 		b.open("/twilio/calls")
 		if !eval[bool](b, `!!document.querySelector(".banner[class]")`) {
 			return "no banner"

@@ -62,6 +62,7 @@ func TestHookAsTheValidatorSays(t *testing.T) {
 
 // TestHookExampleOfTheDocument: the validator takes what docs/hooks.md shows.
 func TestHookExampleOfTheDocument(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("../docs/hooks.md")
 	if err != nil {
 		t.Fatal(err)

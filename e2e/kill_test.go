@@ -34,6 +34,7 @@ const (
 // again on the same folder. Every page whose answer said that it was stored is
 // held and what it was, or what upstream says now; nothing is half written.
 func TestKillServer(t *testing.T) {
+	t.Parallel()
 	kills := killsUsual
 	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
 		kills = n

@@ -28,6 +28,7 @@ const often = "{newest: 2s}\nsync: {sweep: 10s}"
 // clocks. What the API's own lists show as different before and after is what
 // the feed has to tell, each once.
 func TestLateChanges(t *testing.T) {
+	t.Parallel()
 	calls := lateUsual
 	if n, err := strconv.Atoi(os.Getenv("PROVE_LATE")); err == nil {
 		calls = n

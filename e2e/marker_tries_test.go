@@ -73,15 +73,19 @@ func (g *garden) triesOf(route string) []try {
 	case path == "/-/feed", path == "/-/feed.json":
 		all := []try{{"GET", path + "?nonsense=1", "", nil}, {"GET", path + "?after=999999999", "", nil}}
 		for _, query := range []string{"after=0&wait=0s", "after=0&limit=1000&wait=0s", "after=0&wait=0s&kind=calls&field=from", "after=0&wait=0s&kind=messages&field=body", "after=0&wait=0s&field=x_new", "source=twilio&after=now&wait=0s"} {
-			all = append(all, reading(method, path+"?"+query)...)
+			all = append(all, g.reading(method, path+"?"+query)...)
 		}
 		return all
 	case path == "/-/webhooks/{name}":
 		return []try{{method, "/-/webhooks/none", `{"after":0}`, []string{"Content-Type", "application/json"}}}
+	case path == "/-/profile/allocs", path == "/-/profile/cpu":
+		return append(g.reading(method, path+"?for=100ms&format=json"), try{"GET", path + "?for=100ms", "", nil})
+	case path == "/-/profile/kept/{id}":
+		return g.reading(method, "/-/profile/kept/none")
 	case strings.HasPrefix(path, "/-/") && !strings.Contains(path, "{"):
-		return reading(method, path)
+		return g.reading(method, path)
 	case path == "/-/static/{file}":
-		return reading(method, "/-/static/viewer.css")
+		return g.reading(method, "/-/static/viewer.css")
 	case strings.HasPrefix(path, version), strings.HasPrefix(path, "/v1/"):
 		return g.dropInTries(method, path)
 	case path == "/search/save":
@@ -91,37 +95,43 @@ func (g *garden) triesOf(route string) []try {
 	case strings.HasPrefix(path, "/search"):
 		var all []try
 		for _, what := range []string{
-			g.id(g.spec.Kind("calls"), 1), g.id(g.spec.Kind("participants"), 1), "%2B15005550006", "CA", "what", "-zzz", "-zzz&facets=1&sort=rank", "-zzz&sort=oldest&facets=1",
+			g.id(g.spec.Kind("calls"), 1), g.id(g.spec.Kind("participants"), 1), "%2B15005550006", "CA", "what", "-zzz", "-zzz&sort=rank", "-zzz&sort=oldest",
 			"kind:calls&narrow=has:price", "has:body", "-zzz&kind=messages", "body:a*", "price%3E0", "status:(",
 		} {
-			all = append(all, reading(method, path+what)...)
+			all = append(all, g.reading(method, path+what)...)
 		}
 		return all
 	case !strings.Contains(path, "{"):
-		return reading(method, path)
+		return g.reading(method, path)
 	case strings.HasPrefix(path, "/{source}/number/"):
 		at := strings.NewReplacer("{source}", "twilio", "{number}", "+15005550006", "{other}", "+15005550001").Replace(path)
-		return reading(method, at)
+		return g.reading(method, at)
 	case path == "/-/media/{token}": // those a page names are asked for besides
-		return reading(method, "/-/media/forged.token")
+		return g.reading(method, "/-/media/forged.token")
 	case strings.HasPrefix(path, "/{source}/{kind}"):
 		return g.viewerTries(method, path)
 	}
 	return nil
 }
 
-// reading asks as a program and a browser do: plain, packed, less its body,
-// anew, and by an ETag.
-func reading(method, path string) []try {
+// reading asks as a program and a browser do: plain, and in some of the ways it
+// may be asked for besides: packed and in pieces, less its body, anew. Every role
+// asks in the same ways.
+func (g *garden) reading(method, path string) []try {
 	if method != "GET" {
 		return []try{{method, path, "", nil}}
 	}
-	return []try{
-		{"GET", path, "", nil},
-		{"GET", path, "", []string{"Accept-Encoding", "gzip", "Accept", "text/html"}},
+	all := []try{{"GET", path, "", nil}}
+	for i, besides := range []try{
+		{"GET", path, "", []string{"Accept-Encoding", "gzip", "Accept", "text/html", "Prefer", ""}}, // in pieces, as they come
 		{"HEAD", path, "", nil},
 		{"GET", path, "", []string{"Cache-Control", "no-cache", "Range", "bytes=0-99"}},
+	} {
+		if g.some(4, fmt.Sprint(path, i)) {
+			all = append(all, besides)
+		}
 	}
+	return all
 }
 
 func (g *garden) viewerTries(method, path string) []try {
@@ -132,7 +142,7 @@ func (g *garden) viewerTries(method, path string) []try {
 		case strings.Contains(at, "{id}"):
 			for _, id := range g.ids(k) {
 				one := strings.ReplaceAll(at, "{id}", id)
-				all = append(all, reading(method, one)...)
+				all = append(all, g.reading(method, one)...)
 				if len(k.ID) > 0 { // what is known of it, now and at once
 					moment := time.Now().UTC().Format(time.RFC3339Nano)
 					all = append(all, try{method, one + "?understudy.as_of=" + moment, "", nil}, try{method, one + "?compare=2150-01-01T00:00:00Z..2151-01-01T00:00:00Z", "", nil})
@@ -149,11 +159,14 @@ func (g *garden) viewerTries(method, path string) []try {
 						slug = strings.TrimPrefix(slug+"&"+name+"="+g.variable(name), "&")
 					}
 				}
-				for _, query := range append(g.queriesOf(k, l), arranged(k)...) {
+				for i, query := range append(g.queriesOf(k, l), arranged(k)...) {
+					if i > 2 && !g.some(2, at+slug+query) {
+						continue
+					}
 					if slug != "" {
 						query = "?" + slug + strings.Replace(query, "?", "&", 1)
 					}
-					all = append(all, reading(method, at+query)...)
+					all = append(all, g.reading(method, at+query)...)
 				}
 			}
 		}
@@ -168,7 +181,7 @@ func (g *garden) viewerTries(method, path string) []try {
 // some roles do not see, too. What is looked for is said again on the page, so no
 // marker is.
 func arranged(k *understudy.Kind) []string {
-	all := []string{"?understudy.facets=1", "?understudy.q=-zzz&understudy.facets=1", "?understudy.q=(", "?understudy.narrow=has:price&understudy.narrow=has:body"}
+	all := []string{"?understudy.form=columns", "?understudy.form=columns&understudy.q=has:body", "?understudy.form=rows", "?understudy.q=-zzz", "?understudy.q=(", "?understudy.narrow=has:price&understudy.narrow=has:body"}
 	classes := map[string]bool{}
 	for _, f := range k.Fields {
 		if f.Type != understudy.TypeMap && f.Type != understudy.TypeMedia && !classes[f.Class] { // one of each class
@@ -186,21 +199,21 @@ func (g *garden) dropInTries(method, path string) []try {
 		for _, l := range k.Lists {
 			if l.Path == path {
 				for _, query := range g.queriesOf(k, l) {
-					all = append(all, reading(method, g.fill(path, nil, "")+query)...)
+					all = append(all, g.reading(method, g.fill(path, nil, "")+query)...)
 				}
 			}
 		}
 		for _, in := range k.Instances {
 			if in.Path == path {
 				for _, id := range g.ids(k) {
-					all = append(all, reading(method, g.fill(path, in.ID, id))...)
+					all = append(all, g.reading(method, g.fill(path, in.ID, id))...)
 				}
 			}
 		}
 		for _, m := range k.Media {
 			if m.Path == path {
 				for _, id := range g.ids(k) {
-					all = append(all, reading(method, g.fill(path, m.ID, id))...)
+					all = append(all, g.reading(method, g.fill(path, m.ID, id))...)
 				}
 			}
 		}

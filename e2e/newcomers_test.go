@@ -13,6 +13,7 @@ import (
 // and older ones change: what was there when the walk began comes once, in
 // upstream's order, and nothing comes twice.
 func TestWalkWhileCallsArrive(t *testing.T) {
+	t.Parallel()
 	remote := startAPI(t, "--records", "300", "--latency", "0s", "--arrivals", "0")
 	up := remote.URL("slowapi")
 	house, _ := startHouse(t, settings{upstream: up, polls: "[calls]", source: "sync: [calls], answers: records"})

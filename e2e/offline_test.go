@@ -35,6 +35,7 @@ type filters struct {
 }
 
 func TestPackagesWalkFilteredListsWithoutUpstream(t *testing.T) {
+	t.Parallel()
 	remote := startAPI(t, "--records", "400", "--latency", "0s", "--arrivals", "0")
 	up := remote.URL("slowapi")
 	house, _ := startHouse(t, settings{upstream: up, source: syncedKinds(t)})

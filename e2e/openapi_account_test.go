@@ -15,6 +15,7 @@ import (
 // TestSlowapiAnswersAsPublishedAboutAccounts checks every good answer about an
 // account, and that no operation of the paths below was left out.
 func TestSlowapiAnswersAsPublishedAboutAccounts(t *testing.T) {
+	t.Parallel()
 	p := startPublished(t)
 	p.readSettings()
 	p.writeSettings()
@@ -175,6 +176,7 @@ func (p *published) readAvailable() {
 // TestSlowapiMonitorsAsPublished checks the alerts and events of the Monitor API
 // against its own document.
 func TestSlowapiMonitorsAsPublished(t *testing.T) {
+	t.Parallel()
 	p := startPublished(t)
 	p.document = loadPublished(t, "twilio_monitor_v1.json")
 	for path, filters := range map[string][]string{

@@ -22,6 +22,7 @@ func allowNoReason(document *openapi3.T) {
 }
 
 func TestSlowapiSoundsAsPublished(t *testing.T) {
+	t.Parallel()
 	p := startPublished(t)
 	allowNoReason(p.document)
 	p.readSounds()

@@ -237,6 +237,7 @@ func startPublished(t *testing.T) *published {
 }
 
 func TestSlowapiAnswersAsPublished(t *testing.T) {
+	t.Parallel()
 	p := startPublished(t)
 	p.readEverything()
 	p.writeEverything()
@@ -332,6 +333,7 @@ func (p *published) everyState() {
 // TestPublishedFormatsAreChecked breaks good answers, to see that the check
 // above can fail.
 func TestPublishedFormatsAreChecked(t *testing.T) {
+	t.Parallel()
 	p := startPublished(t)
 	_, operation := p.operation("GET", worldBase+"/Calls/CA0.json")
 	schema := operation.Responses.Value("200").Value.Content.Get("application/json").Schema.Value

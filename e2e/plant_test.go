@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/sample"
 )
 
 // fate says who may see a marker: role all sees all but the last, support and
@@ -45,13 +47,17 @@ type garden struct {
 	spec   *understudy.Spec
 	url    string // its address, which is nobody's business
 	secret string // what the house signs in with; upstream repeats it
+	seed   uint64 // of what goes by chance
+	few    bool   // a part of the requests also in `make prove`
 
 	mu      sync.Mutex
 	n       int
 	markers map[string]marker
 	bodies  map[string][]byte // by path and page: the same request gets the same bytes
+	records map[string]string // by kind and id: a record is the same in its list and alone
 	asked   []string          // "METHOD path?query"
 	aside   bool              // what is made now is shown in part only: a list of a record on that record's page
+	making  string            // the request whose answer is made now
 }
 
 var textMarker = regexp.MustCompile(`(?i)zqm[0-9]{6}x`)
@@ -66,7 +72,7 @@ const (
 func (g *garden) mark(f fate, place string) string {
 	g.n++
 	m := fmt.Sprintf("zqm%06dx", g.n)
-	g.markers[m] = marker{f, place, g.aside}
+	g.markers[m] = marker{f, strings.TrimSpace(place + " " + g.making), g.aside}
 	return m
 }
 
@@ -74,7 +80,7 @@ func (g *garden) mark(f fate, place string) string {
 func (g *garden) number(f fate, place string) string {
 	g.n++
 	m := fmt.Sprintf(numberStart+"%06d", g.n)
-	g.markers[m] = marker{f, place, g.aside}
+	g.markers[m] = marker{f, strings.TrimSpace(place + " " + g.making), g.aside}
 	return fmt.Sprintf("+%s%04d", m, g.n%9000+1000)
 }
 
@@ -202,12 +208,16 @@ func (o *object) done() string {
 	return string(o.b) + "}"
 }
 
-// fateOf is who may see a field under the roles of the test.
+// fateOf is who may see a field under the roles of the test: what tells of a text
+// goes with it, and URLs, which may hold numbers, go with those.
 func fateOf(f *understudy.Field) fate {
+	if f.Tells != "" {
+		return bodies
+	}
 	switch f.Class {
 	case understudy.ClassSecret:
 		return nobodies
-	case understudy.ClassPhone:
+	case understudy.ClassPhone, understudy.ClassURL:
 		return phones
 	case understudy.ClassBody:
 		return bodies
@@ -219,6 +229,17 @@ func fateOf(f *understudy.Field) fate {
 
 // record is one record of a kind.
 func (g *garden) record(k *understudy.Kind, id string, variant int) string {
+	name := k.Name + " " + id
+	if g.aside || len(k.ID) == 0 {
+		return g.newRecord(k, id, variant)
+	}
+	if g.records[name] == "" {
+		g.records[name] = g.newRecord(k, id, variant)
+	}
+	return g.records[name]
+}
+
+func (g *garden) newRecord(k *understudy.Kind, id string, variant int) string {
 	o := &object{}
 	inner := map[string]*object{}
 	parts := strings.Split(id, understudy.IDSeparator)
@@ -284,16 +305,28 @@ func (g *garden) field(o *object, k *understudy.Kind, f *understudy.Field, varia
 	}
 }
 
-// oddField writes a field as nobody expects it, turn by turn.
+// chance is one of n by the seed and a text, whatever was asked for before.
+func (g *garden) chance(n uint64, of string) uint64 {
+	sum := fnv.New64a()
+	fmt.Fprint(sum, g.seed, of)
+	return sum.Sum64() % n
+}
+
+// some says whether one of many requests of a kind is made: one in n in `make
+// test`, all in `make prove`.
+func (g *garden) some(n uint64, request string) bool {
+	return !g.few && sample.Whole() || g.chance(n, request) == 0
+}
+
+// oddField writes a field as nobody expects it.
 func (g *garden) oddField(o *object, f *understudy.Field, place string) {
-	g.n++
 	inside := unnamed
 	if fateOf(f) == nobodies {
 		inside = nobodies
 	}
 	hidden := func(what string) string { return g.mark(inside, place+" as "+what) }
 	own := func(what string) string { return g.mark(fateOf(f), place+" as "+what) }
-	switch g.n % 5 {
+	switch g.chance(5, place) {
 	case 0: // an object: what is in it has no name in the spec
 		o.raw(f.Name, fmt.Sprintf(`{"inner":%q,"deep":{"er":[%q]}}`, hidden("object"), hidden("deep object")))
 	case 1: // a list of what the field is
@@ -404,7 +437,8 @@ func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, cont
 		g.aside = slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
 			return t.List != nil && v.Value != g.variable(v.Name)
 		})
-		defer func() { g.aside = false }()
+		g.making = name
+		defer func() { g.aside, g.making = false, "" }()
 		body = []byte(g.body(t, r, status))
 		g.bodies[name] = body
 	}
@@ -481,7 +515,7 @@ func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // plant starts the upstream.
 func plant(t *testing.T, spec *understudy.Spec) (*garden, string) {
 	t.Helper()
-	g := &garden{spec: spec, markers: map[string]marker{}, bodies: map[string][]byte{}}
+	g := &garden{spec: spec, markers: map[string]marker{}, bodies: map[string][]byte{}, records: map[string]string{}, seed: sample.Seed(t)}
 	g.secret = g.mark(nobodies, "the upstream secret")
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)

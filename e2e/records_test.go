@@ -287,6 +287,7 @@ func (s *stage) buried() {
 // TestListsFromRecords: what the house answers from its records is what
 // upstream answers, whatever is asked, before and after changes and restarts.
 func TestListsFromRecords(t *testing.T) {
+	t.Parallel()
 	n := listsUsual
 	if text := os.Getenv("PROVE_LISTS"); text != "" {
 		var err error

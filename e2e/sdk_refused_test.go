@@ -104,7 +104,10 @@ func TestSDKMasked(t *testing.T) {
 		}
 		checkMask(t, *plain[i].From, *m.From)
 		checkMask(t, *plain[i].To, *m.To)
-		m.Body, m.From, m.To = plain[i].Body, plain[i].From, plain[i].To
+		if m.NumSegments != nil || m.Price != nil {
+			t.Fatalf("%s: what tells of its body shows: %v %v", *m.Sid, m.NumSegments, m.Price)
+		}
+		m.Body, m.From, m.To, m.NumSegments, m.Price = plain[i].Body, plain[i].From, plain[i].To, plain[i].NumSegments, plain[i].Price
 		if !reflect.DeepEqual(m, plain[i]) {
 			t.Fatalf("%s: masking changed more than it should: %s", *m.Sid, firstDifference([]byte(asJSON(t, plain[i])), []byte(asJSON(t, m))))
 		}

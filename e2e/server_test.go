@@ -14,12 +14,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"understudy/e2e/binary"
+	"understudy/internal/sample"
 )
 
 // What the demo knows.
@@ -178,7 +178,7 @@ func comma(text string) string {
 }
 
 // patience bounds every single thing a test waits for.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // reply is an answer read to its end.
 type reply struct {
@@ -195,7 +195,8 @@ var plainClient = &http.Client{
 }
 
 // ask sends one request; user is "name:password" or empty. Headers come in
-// pairs of name and value.
+// pairs of name and value. A page of the viewer is waited for whole, for its
+// status; a header Prefer says otherwise.
 func ask(method, user, url, body string, headers ...string) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -208,6 +209,9 @@ func ask(method, user, url, body string, headers ...string) (reply, error) {
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if path := req.URL.Path; path == "/" || strings.HasPrefix(path, "/twilio/") || strings.HasPrefix(path, "/search") {
+		req.Header.Set("Prefer", "wait=15")
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
@@ -274,19 +278,10 @@ func statsOf(t testing.TB, api string) (s apiStats) {
 	return s
 }
 
-// random is a source of chance; its seed is printed and may be set with
-// UNDERSTUDY_SEED.
+// random is a source of chance, by sample.Seed.
 func random(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("UNDERSTUDY_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("UNDERSTUDY_SEED: %v", err)
-		}
-	}
-	t.Logf("UNDERSTUDY_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(sample.Seed(t), 0))
 }
 
 func tail(s string, n int) string {

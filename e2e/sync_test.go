@@ -17,6 +17,7 @@ import (
 // TestSyncGoesOnAfterKill kills a server again and again while it fills up a
 // kind in four stretches at once.
 func TestSyncGoesOnAfterKill(t *testing.T) {
+	t.Parallel()
 	const (
 		calls   = 1500
 		size    = 20

@@ -49,6 +49,7 @@ type parents struct {
 }
 
 func TestEveryPackageWalksEveryList(t *testing.T) {
+	t.Parallel()
 	up := startAPI(t, "--records", "300", "--latency", "1ms", "--arrivals", "0").URL("slowapi")
 	house, _ := startHouse(t, settings{upstream: up})
 	through := house.URL("twilio")

@@ -42,14 +42,25 @@ func newWire(t testing.TB, server string) *wire {
 
 func (w *wire) url() string { return "http://" + w.port }
 
+// inUse is why a port cannot be had yet: a process that is being started has what
+// this one holds open, until it runs its own program.
+func inUse(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // heal passes everything on again.
 func (w *wire) heal() {
 	w.t.Helper()
 	w.refuse()
-	l, err := net.Listen("tcp", w.port)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	var l net.Listener
+	await(w.t, func() string {
+		var err error
+		l, err = net.Listen("tcp", w.port)
+		return inUse(err)
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listener, w.port, w.forged = l, l.Addr().String(), nil
@@ -99,9 +110,7 @@ func (w *wire) silence() {
 	w.blocked = append(w.blocked, func() { _ = syscall.Close(fd) })
 	_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	at := &syscall.SockaddrInet4{Port: addr.Port, Addr: [4]byte{127, 0, 0, 1}}
-	if err := syscall.Bind(fd, at); err != nil {
-		w.t.Fatal(err)
-	}
+	await(w.t, func() string { return inUse(syscall.Bind(fd, at)) })
 	if err := syscall.Listen(fd, 0); err != nil {
 		w.t.Fatal(err)
 	}

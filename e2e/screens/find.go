@@ -29,7 +29,7 @@ func find(viewer string) ([]page, error) {
 		{"usage", "/twilio/usage_records"}, {"events", "/twilio/monitor_events"}, {"countries", "/twilio/countries"}, {"balance", "/twilio/balance"}, {"addresses", "/twilio/addresses"},
 		{"lacking", "/twilio/participants"}, {"available", "/twilio/available_phone_numbers?CountryCode=US"}, {"missing", "/twilio/calls/CA00000000000000000000000000000000"},
 		{"unknown", "/twilio/calls?Form=1"}, {"search", "/search"}, {"neither", "/search?q=hello+there"},
-		{"found", "/search?q=kind:messages&facets=1"}, {"mistake", "/search?q=status:busy+%28late"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound&understudy.facets=1"},
+		{"found", "/search?q=kind:messages"}, {"mistake", "/search?q=status:busy+%28late"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound"},
 	}
 	for _, add := range []func(string, []page) ([]page, error){findCalls, findMessages, findConferences, findOthers} {
 		var err error

@@ -207,6 +207,20 @@ func redacted(t *testing.T, s *erasingSuite) {
 	s.page(p)
 	s.hasMessage(silent)
 	s.hasMessage(other)
+	for _, when := range []time.Time{at(1), at(2), at(3)} { // what stands for what is not kept says so
+		rec, err := s.RecordAt(t.Context(), Source, "messages", "messages", said.id, when)
+		if err != nil || string(rec.Body) != silent.body || rec.Since.Before(at(3)) {
+			t.Fatalf("as of %v: %+v, %v", when, rec, err)
+		}
+		n := 0
+		w := understudy.Window{Source: Source, Kind: "messages", Shape: "messages"}
+		if err := s.RecordsAt(t.Context(), w, when, func(*understudy.Record, int64) bool { n++; return true }); err != nil || n != 2 {
+			t.Fatalf("a list as of %v holds %d records, %v", when, n, err)
+		}
+	}
+	if _, err := s.RecordAt(t.Context(), Source, "messages", "messages", said.id, at(0)); !errors.Is(err, understudy.ErrNotFound) {
+		t.Fatalf("before it came: %v", err)
+	}
 	if _, err := s.Record(t.Context(), Source, "messages", "short", said.id); !errors.Is(err, understudy.ErrNotFound) {
 		t.Fatalf("in another shape: %v", err)
 	}
@@ -359,8 +373,12 @@ func agedErased(t *testing.T, s *erasingSuite) {
 		t.Fatalf("%d, %v: nothing is old yet", n, err)
 	}
 	s.now = Epoch.Add(3 * time.Hour)
+	_, silent, err := s.e.Edition(t.Context(), Source)
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 2 || err != nil {
 		t.Fatalf("%d, %v, want 2", n, err)
+	}
+	if _, now, worse := s.e.Edition(t.Context(), Source); err != nil || worse != nil || now == silent {
+		t.Errorf("who keeps counts does not hear that records went: %d, %v, %v", now, err, worse)
 	}
 	if h := s.e.Horizon(Source, "messages"); h != s.now.Add(-Keep).Unix() || s.e.Horizon(Source, "calls") != 0 {
 		t.Fatalf("horizon %d", h)

@@ -105,12 +105,21 @@ func newerSupersedes(t *testing.T, s *suite) {
 	s.save(instance("/i", at(2), call(1, "y")))
 	s.superseded(a, true)
 	s.superseded(b, false)
+	if got := s.page(a).Changed; got != "status" {
+		t.Errorf("superseded by %q, want the status", got)
+	}
 	a = list("/a", at(3), call(1, "y"), call(2, "x"))
 	s.save(a)
 	s.superseded(a, false)
+	if got := s.page(a).Changed; got != "" {
+		t.Errorf("%q changed in a list as it is", got)
+	}
 	s.save(gone("/i2", at(4), sid(2), 404))
 	s.superseded(a, true)
 	s.superseded(b, true)
+	if got := s.page(b).Changed; got != "sid" {
+		t.Errorf("superseded by %q where a record went, want its id", got)
+	}
 }
 
 func notFoundPage(t *testing.T, s *suite) {

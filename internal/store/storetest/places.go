@@ -303,8 +303,15 @@ func placesStay(_ *testing.T, s *seeker) {
 	a, b, c := second(1, 50), second(2, 40), second(3, 30)
 	s.save(placedPage(at(0), nil, true, a, b, c))
 	was := s.place(2)
+	var edition [2]int64
 	stays := func(what string) {
 		s.Helper()
+		change, silent, err := s.Edition(s.Context(), Source)
+		if now := [2]int64{change, silent}; err != nil || now == edition {
+			s.Errorf("%s is no new edition: %v, %v", what, now, err)
+		} else {
+			edition = now
+		}
 		if now := s.place(2); now != was {
 			s.Errorf("%s has moved it from %d to %d", what, was, now)
 		}
@@ -329,7 +336,9 @@ func placesStay(_ *testing.T, s *seeker) {
 	brief := placedOne(at(50), b)
 	brief.Shape = "brief"
 	s.save(brief)
-	stays("another shape")
+	if _, silent, err := s.Edition(s.Context(), Source); err != nil || silent != edition[1] {
+		s.Errorf("another shape of what is held is a silent edition: %d after %d, %v", silent, edition[1], err)
+	}
 	s.want(1, 2, 3)
 	if _, err := s.PlaceOf(s.Context(), Source, "calls", sid(9)); !errors.Is(err, understudy.ErrNotFound) {
 		s.Errorf("of a record nobody saw: %v", err)
@@ -343,7 +352,7 @@ func noQuestions(_ *testing.T, s *seeker) {
 	for _, q := range []understudy.Seek{
 		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Terms: []understudy.Term{{}}}, {Terms: []understudy.Term{{Field: "status"}}},
 		{Terms: []understudy.Term{{Field: "status", Any: []string{""}}}}, {Terms: []understudy.Term{{Any: []string{"x"}}}},
-		{Terms: []understudy.Term{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Terms: make([]understudy.Term, store.MaxTerms+1)},
+		{Terms: []understudy.Term{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Terms: make([]understudy.Term, store.MaxTerms+1)}, {IDs: []string{"CA1"}},
 	} {
 		if err := s.Seek(s.Context(), q, func(understudy.Found) bool { return true }); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("seek %+v: %v", q, err)

@@ -64,6 +64,12 @@ func terms(_ *testing.T, s *seeker) {
 		}
 	}
 	// What changes, goes and comes again is found by what it says now.
+	ids := func(t []understudy.Term, some ...string) understudy.Seek {
+		return understudy.Seek{Source: Source, Kinds: []string{"calls"}, IDs: some, Terms: t}
+	}
+	s.wantOf(ids(nil, sid(2), "CAunheard"), 2)
+	s.wantOf(ids(nil, "CAunheard"))
+	s.wantOf(ids([]understudy.Term{{Field: "status", Any: []string{"unheard"}}}, sid(2)))
 	status := func(word string) understudy.Seek {
 		return ask(understudy.Term{Field: "status", Any: []string{word}})
 	}

@@ -215,6 +215,23 @@ func writeAnswer(t *testing.T, s *suite) {
 	s.noRecord("calls", sid(1))
 }
 
+// H1: what a write's own answer shows is saved though another write came since,
+// and though a fetch that read the record before ended after it.
+func writeAnswerWins(t *testing.T, s *suite) {
+	s.save(list("/l", at(9), call(1, "x"), call(2, "x")))
+	if _, err := s.Touch(t.Context(), understudy.Touch{Source: Source, Kind: "calls", ID: sid(3)}); err != nil {
+		t.Fatal(err)
+	}
+	s.wantChanges(s.save(instance("", at(8), call(1, "redacted"))).Changes, "changed "+sid(1))
+	s.record(call(1, "redacted"))
+	s.wantChanges(s.save(gone("", at(8), sid(2), 204)).Changes, "went "+sid(2))
+	s.noRecord("calls", sid(2))
+	late := list("/l2", at(7), call(1, "x")) // a fetch loses the same race
+	late.Generation = 1
+	s.wantChanges(s.save(late).Changes)
+	s.record(call(1, "redacted"))
+}
+
 func seenMoves(t *testing.T, s *suite) {
 	open, done := call(1, "x"), call(2, "x")
 	done.final = true

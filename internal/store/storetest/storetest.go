@@ -27,6 +27,7 @@ type Store interface {
 	Kinds(ctx context.Context, source string) ([]store.KindState, error)
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	LastChange(ctx context.Context, source string) (int64, error)
+	Edition(ctx context.Context, source string) (change, silent int64, err error)
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 	Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error)
@@ -66,6 +67,7 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 		{"a clock set back is believed", clockSetBack},
 		{"what may not be saved is not", notStored},
 		{"the answer of a write has no key", writeAnswer},
+		{"the answer of a write is never outdated", writeAnswerWins},
 		{"seen moves on", seenMoves},
 		{"page versions", pageVersions},
 		{"changes are numbered without gaps", changesNumbered},
@@ -87,7 +89,7 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 		{"any past", anyPast},
 	} {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
-			rule.test(t, &suite{T: t, Store: open(t)})
+			rule.test(t, &suite{T: t, Store: open(t), anew: func() Store { return open(t) }})
 		})
 	}
 }
@@ -96,6 +98,7 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 type suite struct {
 	*testing.T
 	Store
+	anew func() Store // an empty one
 }
 
 func sum(body []byte) [16]byte {

@@ -206,7 +206,7 @@ func textFields(_ *testing.T, s *seeker) {
 	s.letters("messages",
 		letter{"body": "hello one", "from": "+14155550100", "to": "+14155550101", "status": "delivered", "direction": "outbound-api", "error_message": "carrier said no"},
 		letter{"body": "hello two", "status": "failed", "error_code": 30003, "num_segments": "77", "unheard": map[string]any{"of": []any{"unknown words", 12}}},
-		letter{"body": "delivered", "messaging_service_sid": nil, "uri": "/hidden", "api_version": "2010-04-01"})
+		letter{"body": "delivered", "messaging_service_sid": nil, "uri": "/hidden", "api_version": "2010-04-01", "error_message": map[string]any{"inner": "nested thing"}})
 	for _, c := range []struct {
 		text *understudy.Text
 		want []int
@@ -226,6 +226,7 @@ func textFields(_ *testing.T, s *seeker) {
 		{inClasses(word("14155550101"), understudy.ClassPhone), []int{1}},
 		{word("30003"), []int{2}}, {word("77"), nil}, {word("hidden"), nil}, {word("2010"), nil},
 		{word("unknown words"), []int{2}}, {inClasses(word("unknown"), ""), nil}, {word("12"), []int{2}},
+		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil}, {&understudy.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
 		{joined(understudy.TextAnd, word("hello"), word("failed")), []int{2}},
 		{joined(understudy.TextOr, word("failed"), word("carrier")), []int{2, 1}},
 		{joined(understudy.TextNot, word("delivered"), word("carrier")), []int{3}},

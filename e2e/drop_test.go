@@ -1,0 +1,167 @@
+// Drop: connections to upstream that are lost, in every way one can be.
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// dropper passes requests on to an API, and drops some connections: 30 of a
+// hundred, with the first request of each. Of the others none serves more than
+// five, so that new ones are made all the time.
+type dropper struct {
+	to      *httputil.ReverseProxy
+	mu      sync.Mutex
+	rng     *rand.Rand
+	reached atomic.Int64 // requests that came to the API
+	dropped atomic.Int64
+	conns   atomic.Int64
+}
+
+// doom is what becomes of a connection.
+type doom struct {
+	way  int // how it is dropped; 0: it is not
+	left int // requests it still serves
+}
+
+type doomKey struct{}
+
+// The ways a connection is dropped.
+const (
+	resetBefore   = 1 + iota // the API is not asked
+	resetAfter               // it is, and its answer is lost
+	silentBefore             // nothing comes, and the API is not asked
+	silentAfter              // nothing comes of its answer
+	stoppedInside            // it stops in the middle
+	ways          = iota
+)
+
+// startDropper opens one.
+func startDropper(t *testing.T, api string, rng *rand.Rand) (*dropper, string) {
+	t.Helper()
+	to, err := url.Parse(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dropper{to: httputil.NewSingleHostReverseProxy(to), rng: rng}
+	srv := httptest.NewUnstartedServer(d)
+	srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		f := &doom{left: 1 + d.rng.IntN(5)}
+		d.conns.Add(1)
+		if d.rng.IntN(100) < 30 {
+			f.way = 1 + d.rng.IntN(ways)
+			d.dropped.Add(1)
+		}
+		return context.WithValue(ctx, doomKey{}, f)
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return d, srv.URL
+}
+
+func (d *dropper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f := r.Context().Value(doomKey{}).(*doom)
+	if f.way != resetBefore && f.way != silentBefore {
+		d.reached.Add(1)
+	}
+	switch f.way {
+	case 0:
+		if f.left--; f.left == 0 {
+			w.Header().Set("Connection", "close")
+		}
+		d.to.ServeHTTP(w, r)
+		return
+	case resetAfter, silentAfter, stoppedInside:
+		whole := httptest.NewRecorder()
+		d.to.ServeHTTP(whole, r)
+		if f.way == stoppedInside {
+			maps.Copy(w.Header(), whole.Header())
+			w.Header().Set("Content-Length", strconv.Itoa(whole.Body.Len()))
+			_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+	if f.way > resetAfter {
+		<-r.Context().Done()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// dropUsual is how many reads TestDroppedConnections makes.
+const dropUsual = 400
+
+// TestDroppedConnections: while 30 of a hundred connections to upstream are
+// dropped, every read of a record nobody has asked for before is answered right,
+// and the API gets at most 1.2 requests for each. Counted are requests that came
+// to it: half of what is dropped never does.
+func TestDroppedConnections(t *testing.T) {
+	reads := dropUsual
+	if n, err := strconv.Atoi(os.Getenv("PROVE_DROPS")); err == nil {
+		reads = n
+	}
+	up := startAPI(t, "--latency", "10ms", "--records", strconv.Itoa(reads)).URL("slowapi")
+	d, through := startDropper(t, up, random(t))
+	s, _ := startHouse(t, settings{upstream: through})
+	ids := slices.Sorted(maps.Keys(everyRecord(t, up, "Calls")))
+	if len(ids) < reads {
+		t.Fatalf("%d calls of %d", len(ids), reads)
+	}
+	next := make(chan string)
+	var readers sync.WaitGroup
+	for range 16 {
+		readers.Go(func() {
+			for id := range next {
+				path := base + "/Calls/" + id + ".json"
+				want, got := readOnce(t, up+path, account, apiToken), readOnce(t, s.URL("twilio")+path, account, demoToken)
+				if got != want {
+					t.Errorf("%s: %.200s\nwant %.200s", id, got, want)
+				}
+			}
+		})
+	}
+	for _, id := range ids[:reads] {
+		next <- id
+	}
+	close(next)
+	readers.Wait()
+	if load := float64(d.reached.Load()) / float64(reads); load > 1.2 {
+		t.Errorf("upstream got %.3f requests a read", load)
+	}
+	if n, of := d.dropped.Load(), d.conns.Load(); n < of/5 || n < int64(reads)/50 {
+		t.Errorf("%d of %d connections were dropped", n, of)
+	}
+	t.Logf("%d reads right, %d requests came to upstream, %d of %d connections dropped", reads, d.reached.Load(), d.dropped.Load(), d.conns.Load())
+}
+
+// readOnce is status and body.
+func readOnce(t testing.TB, at, user, secret string) string {
+	req, err := http.NewRequest(http.MethodGet, at, nil)
+	if err != nil {
+		return err.Error()
+	}
+	req.SetBasicAuth(user, secret)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return fmt.Sprint(resp.StatusCode, " ", string(body), " ", err)
+}

@@ -1,0 +1,50 @@
+// File: a database for a test, without the time its migration takes.
+
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"understudy/internal/store"
+)
+
+// template is the content of a database that was migrated and holds nothing.
+var template = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "understudy-storetest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "understudy.db")
+	db, err := store.Open(context.Background(), store.Options{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil { // the log is in the file now
+		return nil, err
+	}
+	if beside, err := filepath.Glob(path + "-*"); len(beside) > 0 || err != nil {
+		return nil, fmt.Errorf("storetest: %v beside a closed database %w", beside, err)
+	}
+	return os.ReadFile(path)
+})
+
+// File returns the path of a new, migrated and empty database in a folder of
+// the test's own. It is for store.Open.
+func File(t testing.TB) string {
+	t.Helper()
+	data, err := template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
