@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 func TestEveryPartQuickly(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "understudy")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/understudy")
+	build := exec.Command("go", "build", "-trimpath", "-o", bin, "./cmd/understudy")
 	build.Dir = ".."
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

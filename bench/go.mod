@@ -3,7 +3,7 @@ module understudy/bench
 go 1.26.0
 
 require (
-	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 	github.com/twilio/twilio-go v1.31.0
 	modernc.org/sqlite v1.60.1
 	understudy v0.0.0

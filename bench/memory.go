@@ -139,7 +139,7 @@ func readAll(ctx context.Context, g *rig, pages int) (int, error) {
 // long is how long something takes; no time in a smoke.
 func (r *run) long(full time.Duration) time.Duration {
 	if r.quick {
-		return min(full, 300*time.Millisecond)
+		return min(full, 150*time.Millisecond)
 	}
 	return full
 }

@@ -21,6 +21,8 @@ type part struct {
 var parts = []part{
 	{"cold", "a cold page, over upstream's own time", cold},
 	{"warm", "a warm page: latency, and requests a second beside a bare handler", warm},
+	{"html", "the pages people look at: requests a second, CPU and bytes beside Logrole", htmlPages},
+	{"profiler", "a warm page while a profile is taken", profiler},
 	{"flights", "a hundred clients on one cold key, a killed leader, a deadline", flights},
 	{"next", "the next page, one upstream latency later", next},
 	{"walk", "a full walk with the official SDK, direct and the second time", walk},
@@ -36,6 +38,7 @@ var parts = []part{
 	{"folders", "what differs between two listings, beside an object a row", folders},
 	{"xml", "a document of a hundred fields as XML, beside encoding/xml", xmlDocuments},
 	{"texts", "queries and ids as text, beside net/url and encoding/base64", texts},
+	{"onlinestat", "numbers summarised as they come", onlineStatistics},
 	{"events", "telling four subscribers in the process", events},
 	{"feed", "from a change to a thousand subscribers, one of them slow", feedPart},
 	{"reader", "one reader a second on the newest page, through refreshes and a fault", reader},

@@ -16,8 +16,10 @@ import (
 const (
 	account  = "AC00000000000000000000000000000001"
 	calls    = "/2010-04-01/Accounts/" + account + "/Calls.json"
-	ourToken = "benchsecret"
 	apiToken = "slowapitoken"
+
+	ourToken     = "benchsecret"   // of the role all
+	supportToken = "supportsecret" // of a role that sees parts of numbers and no texts
 )
 
 // set is what differs between rigs; the zero value is the product's default in
@@ -56,6 +58,7 @@ func (r *run) rig(ctx context.Context, s set) (*rig, error) {
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "api.token"), []byte(apiToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "bench.token"), []byte(ourToken), 0o600),
+		os.WriteFile(filepath.Join(dir, "support.token"), []byte(supportToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "understudy.yml"), s.config(filepath.Join(dir, "data"), api.addresses["slowapi"]), 0o600),
 	)
 	if err == nil {
@@ -84,10 +87,12 @@ sources:
     %s
 credentials:
   - {name: bench, source: twilio, user: %s, secret: "file:bench.token", role: all}
+  - {name: support, source: twilio, user: %s, secret: "file:support.token", role: support}
+roles: {support: {twilio: {"*": see, phone: last4, body: hide}}}
 mirror: {%s}
 log: {%s}
 %s
-`, data, upstream, account, strings.Join(s.settings, "\n    "), account, s.mirror, s.log, s.extra)
+`, data, upstream, account, strings.Join(s.settings, "\n    "), account, account, s.mirror, s.log, s.extra)
 }
 
 // begin starts Understudy on the rig's folder.
@@ -103,6 +108,29 @@ func (g *rig) restart(ctx context.Context) error {
 		return err
 	}
 	return g.begin(ctx)
+}
+
+// calm waits until Understudy does next to nothing: what it goes on with behind
+// its answers, as counting or indexing what was walked, is over then.
+func (g *rig) calm(ctx context.Context) error {
+	const most, look = 5 * time.Minute, 500 * time.Millisecond
+	for end := time.Now().Add(most); time.Now().Before(end); {
+		before, err := g.serve.cpu()
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, look); err != nil {
+			return err
+		}
+		after, err := g.serve.cpu()
+		if err != nil {
+			return err
+		}
+		if after-before < look/20 {
+			return nil
+		}
+	}
+	return fmt.Errorf("understudy is still at work after %v", most)
 }
 
 // close ends both.

@@ -37,7 +37,7 @@ func warm(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bareServer.stop()) }()
-	d := findDriver()
+	d := r.findDriver()
 	r.say("the page: %d bytes, %d gzipped; load by %s; access log to a file, as it is by default", len(plain), len(zipped), d.name)
 	r.say("")
 	b := &beside{run: r, driver: d, bare: bareServer, rig: g, uri: uri}
@@ -116,11 +116,16 @@ type measured struct {
 }
 
 func (b *beside) measure(ctx context.Context, c *child, address, encoding string, clients int, long time.Duration) (measured, error) {
+	return b.driver.measure(ctx, c, b.aim(address+b.uri, encoding, clients, long))
+}
+
+// measure runs a load against a server and says what that spent.
+func (d driver) measure(ctx context.Context, c *child, a aim) (measured, error) {
 	before, err := c.cpu()
 	if err != nil {
 		return measured{}, err
 	}
-	l, err := b.driver.run(ctx, b.aim(address+b.uri, encoding, clients, long))
+	l, err := d.run(ctx, a)
 	if err != nil {
 		return measured{}, err
 	}

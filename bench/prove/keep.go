@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,16 +25,24 @@ type result struct {
 	OK       bool
 	Date     time.Time
 	Took     time.Duration
+	Hash     string // of the code it speaks of
+	Runs     int    // how often it passed with this hash, this run included
+	InAll    time.Duration
 	Revision string
 	Detail   string
 }
 
-// rank puts what failed or never ran first.
-func (r result) rank() int {
-	if r.Date.IsZero() || !r.OK {
-		return 0
+// current tells whether the result speaks of the part as it is now.
+func (r result) current(p part) bool { return r.OK && r.Hash != "" && r.Hash == p.hash }
+
+// after counts the runs before that passed with the same hash.
+func (r result) after(before result) result {
+	r.Runs, r.InAll = 1, r.Took
+	if r.OK && before.OK && before.Hash == r.Hash {
+		r.Runs += before.Runs
+		r.InAll += before.InAll
 	}
-	return 1
+	return r
 }
 
 func (r result) verdict() string {
@@ -85,21 +95,29 @@ func (k *keep) read() error {
 // readLine reads one part's line; ok is false for any other and for one that
 // was not run.
 func readLine(line string) (name string, r result, ok bool) {
-	f := columns.Split(line, 6)
-	if len(f) < 5 || f[1] != "ok" && f[1] != "failed" {
+	f := columns.Split(line, 9)
+	if len(f) < 8 || !slices.Contains([]string{"ok", "old", "failed"}, f[1]) {
 		return "", r, false
 	}
 	date, err := time.Parse(time.RFC3339, f[2])
 	if err != nil {
 		return "", r, false
 	}
-	took, err := time.ParseDuration(f[4])
+	took, err := time.ParseDuration(f[5])
 	if err != nil {
 		return "", r, false
 	}
-	r = result{OK: f[1] == "ok", Date: date, Revision: f[3], Took: took}
-	if len(f) == 6 {
-		r.Detail = f[5]
+	runs, err := strconv.Atoi(f[6])
+	if err != nil {
+		return "", r, false
+	}
+	inAll, err := time.ParseDuration(f[7])
+	if err != nil {
+		return "", r, false
+	}
+	r = result{OK: f[1] != "failed", Date: date, Hash: f[3], Revision: f[4], Took: took, Runs: runs, InAll: inAll}
+	if len(f) == 9 {
+		r.Detail = f[8]
 	}
 	return f[0], r, true
 }
@@ -111,23 +129,30 @@ func (k *keep) put(name string, r result, all []part) error {
 	if err := k.read(); err != nil {
 		return err
 	}
-	k.Parts[name] = r
+	k.Parts[name] = r.after(k.Parts[name])
 	return os.WriteFile(k.path(), k.report(all), 0o644)
 }
 
 // report is bench/prove.txt: every part there is, with what is known of it.
 func (k *keep) report(parts []part) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "make prove: each part as it ended the last time it was run\nmachine  %s\n\n", place.Machine())
+	fmt.Fprintf(&b, "make prove: each part as it ended the last time it was run\n"+
+		"A result is current while its hash is: of the test package, everything it imports, its test data and its counts.\n"+
+		"machine  %s\n\n", place.Machine())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "part\tresult\tdate\trevision\ttook\tdetail")
+	fmt.Fprintln(w, "part\tresult\tdate\thash\trevision\ttook\truns\tin all\tdetail")
 	for _, p := range parts {
 		r := k.Parts[p.name]
 		if r.Date.IsZero() {
 			fmt.Fprintf(w, "%s\t%s\n", p.name, r.verdict())
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.name, r.verdict(), r.Date.Format(time.RFC3339), cmp.Or(r.Revision, "-"), r.Took.Round(time.Second), r.Detail)
+		verdict := r.verdict()
+		if r.OK && !r.current(p) {
+			verdict = "old"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.name, verdict, r.Date.Format(time.RFC3339), cmp.Or(r.Hash, "-"),
+			cmp.Or(r.Revision, "-"), r.Took.Round(time.Second), r.Runs, r.InAll.Round(time.Second), r.Detail)
 	}
 	_ = w.Flush()
 	var out bytes.Buffer

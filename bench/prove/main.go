@@ -1,6 +1,8 @@
 // Command prove runs the inspection at full counts, as far as a budget of time
 // goes, and goes on where it stopped: first what failed or never ran, then
-// what ran longest ago.
+// what is old, the oldest first. A result is old when the code that it speaks
+// of has changed. With more time than all parts take, they are run again and
+// what they took adds up.
 package main
 
 import (
@@ -33,7 +35,7 @@ func main() {
 // prove runs parts until the budget is used up.
 func prove(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("prove", flag.ContinueOnError)
-	budget := fs.Duration("for", 30*time.Minute, "how long to go on; a part that would not fit is not begun")
+	budget := fs.Duration("for", allParts, "how long to go on; a part that would not fit is not begun")
 	root := fs.String("root", "..", "folder of the product's module")
 	list := fs.Bool("list", false, "list the parts and what is known of them")
 	only := fs.String("part", "", "run only parts whose name contains this")
@@ -52,14 +54,26 @@ func prove(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	h := hasher{root: dir, modules: map[string]map[string]listed{}, files: map[string][]byte{}}
+	if err := h.hash(ctx, parts); err != nil {
+		return err
+	}
 	if *list {
 		_, err := os.Stdout.Write(k.report(parts))
 		return err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !strings.Contains(p.name, *only) })
-	s := session{dir: dir, keep: k, all: parts, until: time.Now().Add(*budget), named: *only != ""}
-	return s.run(ctx, chosen)
+	s := session{dir: dir, keep: k, all: parts, until: time.Now().Add(*budget), again: *only != "" || *budget > allParts}
+	for {
+		ran, err := s.run(ctx, chosen)
+		if more := ran > 0 && *only == "" && s.again; err != nil || !more {
+			return err
+		}
+	}
 }
+
+// allParts is how long all parts take together, at most, on two cores.
+const allParts = 2 * time.Hour
 
 // session is one run of prove.
 type session struct {
@@ -67,48 +81,68 @@ type session struct {
 	keep  *keep
 	all   []part // for the report
 	until time.Time
-	named bool // asked for by name: due in any case
+	again bool // what is current is run as well, after the others
 }
 
-// run runs what is due.
-func (s session) run(ctx context.Context, parts []part) error {
+// run runs what is due, each part once, and tells how many that were.
+func (s session) run(ctx context.Context, parts []part) (ran int, err error) {
 	revision := place.Revision()
-	slices.SortStableFunc(parts, func(a, b part) int {
-		x, y := s.keep.Parts[a.name], s.keep.Parts[b.name]
-		return cmp.Or(cmp.Compare(x.rank(), y.rank()), x.Date.Compare(y.Date))
-	})
+	slices.SortStableFunc(parts, s.order)
 	var failed []string
-	ran, left := 0, 0
+	left := 0
 	for _, p := range parts {
 		known := s.keep.Parts[p.name]
-		if !s.named && known.OK && known.Revision == revision && !strings.HasSuffix(revision, "+") {
-			continue // proved already
+		if known.current(p) && !s.again {
+			continue
 		}
-		if ran > 0 && time.Now().Add(p.expect(known)).After(s.until) {
+		first := ran == 0 && !known.current(p)
+		if !first && time.Now().Add(p.expect(known)).After(s.until) {
 			left++
 			continue
 		}
 		fmt.Printf("%-44s ", p.name)
-		o := runPart(ctx, s.dir, p)
+		r := runPart(ctx, s.dir, p)
 		if ctx.Err() != nil {
 			fmt.Println("stopped")
-			return ctx.Err()
+			return ran, ctx.Err()
 		}
 		ran++
-		o.Revision = revision
-		fmt.Printf("%-6s %8s  %s\n", o.verdict(), o.Took.Round(time.Second), o.Detail)
-		if !o.OK {
+		r.Revision, r.Hash = revision, p.hash
+		fmt.Printf("%-6s %8s  %s\n", r.verdict(), r.Took.Round(time.Second), r.Detail)
+		if !r.OK {
 			failed = append(failed, p.name)
 		}
-		if err := s.keep.put(p.name, o, s.all); err != nil {
-			return err
+		if err := s.keep.put(p.name, r, s.all); err != nil {
+			return ran, err
 		}
 	}
 	fmt.Printf("%d parts run, %d left for next time; the report is bench/prove.txt\n", ran, left)
 	if len(failed) > 0 {
-		return fmt.Errorf("failed: %s; logs are in .cache/prove", strings.Join(failed, ", "))
+		return ran, fmt.Errorf("failed: %s; logs are in .cache/prove", strings.Join(failed, ", "))
 	}
-	return nil
+	return ran, nil
+}
+
+// order puts first what failed or never ran, then what is old by its age, then
+// what is current by how long it was run in all.
+func (s session) order(a, b part) int {
+	x, y := s.keep.Parts[a.name], s.keep.Parts[b.name]
+	rank := func(r result, p part) int {
+		switch {
+		case !r.OK:
+			return 0
+		case !r.current(p):
+			return 1
+		}
+		return 2
+	}
+	if by := cmp.Compare(rank(x, a), rank(y, b)); by != 0 {
+		return by
+	}
+	if rank(x, a) == 2 {
+		return cmp.Compare(x.InAll, y.InAll)
+	}
+	return x.Date.Compare(y.Date)
 }
 
 // runPart runs one part with its output in a log, as often as it says or as
@@ -124,7 +158,7 @@ func runPart(ctx context.Context, dir string, p part) result {
 		out, err := p.run(ctx, dir)
 		all = append(all, out...)
 		round++
-		r.OK = err == nil && (p.bad == nil || !p.bad.Match(out))
+		r.OK = (err == nil || p.ended != nil && p.ended.Match(out)) && (p.bad == nil || !p.bad.Match(out))
 		r.Detail = p.detail(out)
 	}
 	r.Took = time.Since(began)

@@ -30,7 +30,10 @@ type part struct {
 	limit   time.Duration // when it is given up
 	rounds  int           // how often it is run, 0 as once
 	within  time.Duration // no round is begun after this
+	sources []source      // the code its result speaks of
+	hash    string        // of sources, command and environment
 	bad     *regexp.Regexp
+	ended   *regexp.Regexp // a failure that is none: the whole of what it says
 	tell    *regexp.Regexp // the line worth keeping
 }
 
@@ -46,21 +49,29 @@ func (p part) detail(out []byte) string {
 	return strings.Join(strings.Fields(string(lines[len(lines)-1])), " ")
 }
 
-// Full counts. The environment may say otherwise.
+// Full counts: all parts together take at most two hours on two cores. With
+// more time than that they are run again, and what they took adds up. The
+// environment may say otherwise.
 const (
-	fuzzTime     = "2m"
+	fuzzTime     = "30s"
 	races        = "20" // or as many as begin within racing
-	racing       = 20 * time.Minute
+	racing       = 30 * time.Second
 	checks       = "1000" // rapid's own default is 100
 	kills        = "200"
-	workerKills  = "1000"
-	serverKills  = "1000"
-	eraseKills   = "300"
+	workerKills  = "500"
+	serverKills  = "500"
+	eraseKills   = "150"
 	lateCalls    = "5000"
+	dropReads    = "10000" // of records nobody has asked for, while connections are dropped
 	listRequests = "20000"
+	lostWrites   = "100000"
 	reading      = "10m"
-	answers      = "10000000"
+	answers      = "3000000"
 )
+
+// fuzzEnded is what the fuzzer says when its time ends while its workers are busy
+// (golang/go#75804). What it finds, it says in other words.
+var fuzzEnded = regexp.MustCompile(`(?m)^--- FAIL: \w+ \([0-9.]+s\)\n    context deadline exceeded\nFAIL$`)
 
 // pkg is what `go list -json` says of a package.
 type pkg struct {
@@ -108,17 +119,18 @@ func find(ctx context.Context, root string) ([]part, error) {
 		// taken for an argument of the test.
 		test := func(args ...string) []string { return append([]string{gotool, "test", p.ImportPath}, args...) }
 		ok := regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`)
+		own := []source{{module: ".", path: p.ImportPath, test: true}}
 		for _, name := range tests {
 			switch {
 			case strings.HasPrefix(name, "Fuzz"):
 				fuzz = append(fuzz, part{
-					name: "fuzz " + p.short() + " " + name, usual: 150 * time.Second, limit: 10 * time.Minute,
+					name: "fuzz " + p.short() + " " + name, usual: 40 * time.Second, limit: 10 * time.Minute, sources: own,
 					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime)),
-					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`),
+					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`), ended: fuzzEnded,
 				})
 			case killTest.MatchString(name):
 				kill = append(kill, part{
-					name: "kill " + p.short() + " " + name, usual: 5 * time.Minute, limit: 30 * time.Minute,
+					name: "kill " + p.short() + " " + name, usual: 2 * time.Minute, limit: 30 * time.Minute, sources: own,
 					env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", killsOf(name))},
 					command: test("-count=1", "-v", "-timeout=30m", "-run=^"+name+"$"), tell: ok,
 				})
@@ -126,60 +138,67 @@ func find(ctx context.Context, root string) ([]part, error) {
 		}
 		if full {
 			property = append(property, part{
-				name: "full " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute,
+				name: "full " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute, sources: own,
 				env:     []string{fullCounts + "=1"},
 				command: test("-count=1", "-timeout=30m"), tell: ok,
 			})
 		}
 		if random[p.ImportPath] {
 			property = append(property, part{
-				name: "property " + p.short(), usual: 5 * time.Minute, limit: 30 * time.Minute,
+				name: "property " + p.short(), usual: time.Minute, limit: 30 * time.Minute, sources: own,
 				command: test("-count=1", "-timeout=30m", "-rapid.checks="+or("PROVE_CHECKS", checks)), tell: ok,
 			})
 		}
 		race = append(race, part{
-			name: "race " + p.short(), usual: 5 * time.Minute, limit: time.Hour,
+			name: "race " + p.short(), usual: 2 * time.Minute, limit: time.Hour, sources: own,
 			rounds: rounds, within: racing,
-			command: test("-race", "-gcflags=modernc.org/...=-race=false", "-count=1", "-shuffle=on", "-timeout=30m"), tell: ok,
+			command: test("-race", "-gcflags=modernc.org/sqlite/lib=-race=false", "-count=1", "-shuffle=on", "-timeout=30m"), tell: ok,
 		})
 	}
-	killServer := part{
-		name: "kill e2e TestKillServer", dir: "e2e", usual: 15 * time.Minute, limit: time.Hour,
-		env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", serverKills)},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestKillServer$", "."},
-		tell:    regexp.MustCompile(`(?m)^.*kills in .*$`),
+	return slices.Concat(kill, wholeServer(gotool), property, fuzz, race, []part{reader(gotool), soak(gotool)}), nil
+}
+
+// wholeServer are the parts that run the built binary: tests of the e2e module
+// with a count of their own, or with all of what is a sample in make test.
+func wholeServer(gotool string) []part {
+	return []part{
+		endToEnd(gotool, "kill", "TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
+		endToEnd(gotool, "kill", "TestKillErasing", "PROVE_ERASE_KILLS="+or("PROVE_KILLS", eraseKills), `kills while erasing`, 2*time.Minute),
+		endToEnd(gotool, "late", "TestLateChanges", "PROVE_LATE="+or("PROVE_LATE", lateCalls), `late changes among `, time.Minute),
+		endToEnd(gotool, "drop", "TestDroppedConnections", "PROVE_DROPS="+or("PROVE_DROPS", dropReads), `reads right, `, 5*time.Minute),
+		endToEnd(gotool, "lists", "TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
+		endToEnd(gotool, "lost", "TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
+		endToEnd(gotool, "full", "TestMarkers", fullCounts+"=1", `--- PASS`, 4*time.Minute),
+		endToEnd(gotool, "full", "TestHiddenRows", fullCounts+"=1", `--- PASS`, 2*time.Minute),
+		endToEnd(gotool, "full", "TestBrowserSmallScreen", fullCounts+"=1", `--- PASS`, time.Minute),
 	}
-	killErasing := part{
-		name: "kill e2e TestKillErasing", dir: "e2e", usual: 20 * time.Minute, limit: time.Hour,
-		env:     []string{"PROVE_ERASE_KILLS=" + or("PROVE_KILLS", eraseKills)},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestKillErasing$", "."},
-		tell:    regexp.MustCompile(`(?m)^.*(kills while erasing|--- FAIL|panic).*$`),
+}
+
+// soak is answers under faults that change every second.
+func soak(gotool string) part {
+	p := endToEnd(gotool, "soak", "TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 8*time.Minute)
+	p.name = "soak answers"
+	return p
+}
+
+// endToEnd is one test of the e2e module. The line that holds told is kept.
+func endToEnd(gotool, what, test, env, told string, usual time.Duration) part {
+	return part{
+		name: what + " e2e " + test, dir: "e2e", usual: usual, limit: 2 * time.Hour, env: []string{env},
+		sources: []source{{module: "e2e", path: "understudy/e2e", test: true}, {module: "e2e", path: "understudy/cmd/understudy"}},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^" + test + "$", "."},
+		tell:    regexp.MustCompile(`(?m)^.*(` + told + `|--- FAIL|panic).*$`),
 	}
-	long := or("PROVE_READER", reading)
-	reader := part{
+}
+
+// reader is the bench's reader of the newest page, once a second.
+func reader(gotool string) part {
+	return part{
 		name: "bench reader", dir: "bench", usual: 11 * time.Minute, limit: 30 * time.Minute,
-		command: []string{gotool, "run", ".", "-part", "reader", "-reader", long},
+		sources: []source{{module: "bench", path: "understudy/bench"}, {module: "bench", path: "understudy/cmd/understudy"}},
+		command: []string{gotool, "run", ".", "-part", "reader", "-reader", or("PROVE_READER", reading)},
 		bad:     regexp.MustCompile(`(?m)^missed`), tell: regexp.MustCompile(`(?m)^(ok|missed) .*$`),
 	}
-	soak := part{
-		name: "soak answers", dir: "e2e", usual: 25 * time.Minute, limit: 2 * time.Hour,
-		env:     []string{"PROVE_ANSWERS=" + or("PROVE_ANSWERS", answers)},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^TestSoak$", "."},
-		tell:    regexp.MustCompile(`(?m)^.*answers in .*$`),
-	}
-	late := part{
-		name: "late e2e TestLateChanges", dir: "e2e", usual: time.Minute, limit: 10 * time.Minute,
-		env:     []string{"PROVE_LATE=" + or("PROVE_LATE", lateCalls)},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=10m", "-run=^TestLateChanges$", "."},
-		tell:    regexp.MustCompile(`(?m)^.*late changes among .*$`),
-	}
-	lists := part{
-		name: "lists e2e TestListsFromRecords", dir: "e2e", usual: 5 * time.Minute, limit: time.Hour,
-		env:     []string{"PROVE_LISTS=" + or("PROVE_LISTS", listRequests)},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^TestListsFromRecords$", "."},
-		tell:    regexp.MustCompile(`(?m)^.*requests the same, .*$`),
-	}
-	return slices.Concat(kill, []part{killServer, killErasing, late, lists}, property, fuzz, race, []part{reader, soak}), nil
 }
 
 // killsOf is how often a kill test kills: workers of jobs are many, short and
@@ -197,6 +216,9 @@ var killTest = regexp.MustCompile(`^TestKill([A-Z]|$)`)
 
 // fullCounts is in the tests that do more when this variable is set.
 const fullCounts = "UNDERSTUDY_PROVE"
+
+// sampled is imported by the tests that run a part of their cases without it.
+const sampled = `"understudy/internal/sample"`
 
 // withRapid are the packages whose tests hold random properties, be it by way
 // of a suite in another package.
@@ -227,7 +249,7 @@ func (p pkg) tests() (out []string, full bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		full = full || bytes.Contains(data, []byte(fullCounts))
+		full = full || bytes.Contains(data, []byte(fullCounts)) || bytes.Contains(data, []byte(sampled))
 		for _, m := range testFunc.FindAllSubmatch(data, -1) {
 			out = append(out, string(m[1]))
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestFind(t *testing.T) {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, lists e2e TestListsFromRecords, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
+	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, drop e2e TestDroppedConnections, lists e2e TestListsFromRecords, lost e2e TestNothingIsLost, full e2e TestMarkers, full e2e TestHiddenRows, full e2e TestBrowserSmallScreen, full b, fuzz a FuzzY, race a, race b, bench reader, soak answers"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -86,7 +87,7 @@ func TestGoesOnWhereItStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if k, err = openKeep(root); err != nil || len(k.Parts) != len(all) || k.Parts["long"].Took != 10*time.Hour {
+	if k, err = openKeep(root); err != nil || len(k.Parts) != len(all) || k.Parts["long"].Took != 10*time.Hour || k.Parts["long"].Detail != "ok  with  spaces" {
 		t.Fatalf("read back %+v, %v", k.Parts, err)
 	}
 	log := filepath.Join(root, "log")
@@ -95,7 +96,7 @@ func TestGoesOnWhereItStopped(t *testing.T) {
 		parts = append(parts, part{name: name, command: []string{"sh", "-c", "echo " + name + " >>" + log + "; test " + name + " != second"}, limit: time.Minute, tell: anyLine})
 	}
 	s := session{dir: root, keep: k, all: parts, until: time.Now().Add(time.Hour)}
-	if err := s.run(t.Context(), parts); err == nil || !strings.Contains(err.Error(), "second") {
+	if _, err := s.run(t.Context(), parts); err == nil || !strings.Contains(err.Error(), "second") {
 		t.Errorf("the failed part is not named: %v", err)
 	}
 	data, err := os.ReadFile(log)
@@ -120,6 +121,89 @@ func TestGoesOnWhereItStopped(t *testing.T) {
 		if !strings.Contains(string(report), "\n"+p.name+" ") {
 			t.Errorf("the report leaves out %s:\n%s", p.name, report)
 		}
+	}
+}
+
+// A result speaks of the test package, what it imports and its test data:
+// another of these makes it old, a document does not.
+func TestHash(t *testing.T) {
+	root := made(t)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := func() string {
+		t.Helper()
+		parts := []part{{name: "race b", command: []string{"go", "test", "made/b"}, sources: []source{{module: ".", path: "made/b", test: true}}}}
+		h := hasher{root: root, modules: map[string]map[string]listed{}, files: map[string][]byte{}}
+		if err := h.hash(t.Context(), parts); err != nil {
+			t.Fatal(err)
+		}
+		return parts[0].hash
+	}
+	write("b/b.go", "package b\n\nimport _ \"made/a\"\n")
+	before := hash()
+	for _, c := range []struct {
+		name, text string
+		old        bool
+	}{
+		{"README.md", "read me", false},
+		{"bench/prove.txt", "part", false},
+		{"none/none.go", "package none // not imported\n", false},
+		{"a/a.go", "package a // imported\n", true},
+		{"b/more_test.go", "package b\n", true},
+		{"b/testdata/fuzz/FuzzY/1", "seed", true},
+	} {
+		write(c.name, c.text)
+		now := hash()
+		if old := now != before; old != c.old {
+			t.Errorf("%s changed; the hash changed: %v, want %v", c.name, old, c.old)
+		}
+		before = now
+	}
+}
+
+// With more time, what is current is run again, the least proved first, and
+// adds up; what is current alone is left out.
+func TestCurrentPartsAddUp(t *testing.T) {
+	root := made(t)
+	k, err := openKeep(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []part{
+		{name: "much", hash: "1", command: []string{"true"}, limit: time.Minute, tell: anyLine},
+		{name: "little", hash: "2", command: []string{"true"}, limit: time.Minute, tell: anyLine},
+		{name: "changed", hash: "3", command: []string{"true"}, limit: time.Minute, tell: anyLine},
+	}
+	day := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, r := range map[string]result{
+		"much":    {OK: true, Date: day, Took: time.Minute, Hash: "1"},
+		"little":  {OK: true, Date: day, Took: time.Second, Hash: "2"},
+		"changed": {OK: true, Date: day, Took: time.Hour, Hash: "other"},
+	} {
+		if err := k.put(name, r, parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := session{dir: root, keep: k, all: parts, until: time.Now().Add(time.Minute)}
+	if ran, err := s.run(t.Context(), slices.Clone(parts)); err != nil || ran != 1 || k.Parts["changed"].Runs != 1 {
+		t.Fatalf("%d parts ran, %v; %+v", ran, err, k.Parts)
+	}
+	s.again, s.until = true, time.Now().Add(30*time.Second)
+	if ran, err := s.run(t.Context(), slices.Clone(parts)); err != nil || ran != 2 {
+		t.Fatalf("%d parts ran, %v", ran, err)
+	}
+	if r := k.Parts["little"]; r.Runs != 2 || r.InAll < time.Second {
+		t.Errorf("little: %+v", r)
+	}
+	if r := k.Parts["much"]; r.Runs != 1 {
+		t.Errorf("a minute does not fit into half of one: %+v", r)
 	}
 }
 
@@ -150,5 +234,24 @@ func TestRounds(t *testing.T) {
 	}
 	if r, n := count("9", 0); !r.OK || n != 1 {
 		t.Errorf("no time for a second; %d rounds: %+v", n, r)
+	}
+}
+
+// A fuzzer whose time ended while its workers were busy has found nothing.
+func TestFuzzersTimeEnds(t *testing.T) {
+	root := made(t)
+	if _, err := openKeep(root); err != nil {
+		t.Fatal(err)
+	}
+	for says, ok := range map[string]bool{
+		`--- FAIL: FuzzY (30.08s)\n    context deadline exceeded\nFAIL\n`:                                     true,
+		`--- FAIL: FuzzY (3.08s)\n    --- FAIL: FuzzY (0.00s)\n    Failing input written to testdata\nFAIL\n`: false,
+		`--- FAIL: FuzzY (30.08s)\n    context deadline exceeded\n    a_test.go:1: wrong\nFAIL\n`:             false,
+		`panic\n`: false,
+	} {
+		p := part{name: "fuzz", command: []string{"sh", "-c", `printf '%b' '` + says + `'; exit 1`}, limit: time.Minute, tell: anyLine, ended: fuzzEnded}
+		if r := runPart(t.Context(), root, p); r.OK != ok {
+			t.Errorf("%q: %+v", says, r)
+		}
 	}
 }

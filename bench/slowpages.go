@@ -1,0 +1,128 @@
+// Slow pages: pages of the viewer while upstream takes a second.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// slowLatency is what upstream takes for a list, give or take a fifth.
+const slowLatency = time.Second
+
+// slowPages asks for pages that need upstream, each once, by one client: when
+// its first byte is there, and when all of it is.
+func (r *run) slowPages(ctx context.Context) (err error) {
+	g, err := r.rig(ctx, set{latency: slowLatency, settings: []string{"rate: 1000"}, mirror: "newest: 24h, older: 24h"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	held, err := heldCalls(ctx, g, 1)
+	if err != nil {
+		return err
+	}
+	direct := g.direct()
+	defer direct.close()
+	far, err := direct.page(ctx, calls+"?PageSize=50&Page=50")
+	if err != nil {
+		return err
+	}
+	var unheld struct{ Calls []callRow }
+	if err := json.Unmarshal(far.body, &unheld); err != nil {
+		return err
+	}
+	n := r.times(15, 2)
+	if len(held) < n || len(unheld.Calls) < n {
+		return fmt.Errorf("%d calls are held, %d are not, want %d of each", len(held), len(unheld.Calls), n)
+	}
+	pages := []struct {
+		name string
+		uri  func(i int) string
+	}{
+		{"detail, its record held", func(i int) string { return "/twilio/calls/" + held[i].SID }},
+		{"detail, nothing held", func(i int) string { return "/twilio/calls/" + unheld.Calls[i].SID }},
+		{"list, nothing held", func(i int) string { return "/twilio/messages?To=" + url.QueryEscape(fmt.Sprint("+1500555", 1000+i)) }},
+		{"number, nothing held", func(i int) string { return "/twilio/number/" + url.PathEscape(fmt.Sprint("+1500556", 1000+i)) }},
+	}
+	first := [][]string{append([]string{"ms to the first byte, upstream takes 1 s"}, spreadHead[1:]...)}
+	all := [][]string{append([]string{"ms to the last byte, upstream takes 1 s"}, spreadHead[1:]...)}
+	w := newWay(g.serve.addresses["viewer"], "", "")
+	defer w.close()
+	var figures [][2][]time.Duration
+	for _, p := range pages {
+		var begun, ended []time.Duration
+		for i := range n {
+			at := time.Now()
+			t, err := w.firstByte(ctx, p.uri(i), htmlHeaders("all", "gzip"))
+			if err != nil {
+				return err
+			}
+			begun, ended = append(begun, t), append(ended, time.Since(at))
+		}
+		first, all = append(first, spread(p.name, begun)), append(all, spread(p.name, ended))
+		figures = append(figures, [2][]time.Duration{begun, ended})
+	}
+	r.table(first)
+	r.table(all)
+	r.atMost("first byte, "+pages[0].name+", median", ms(median(figures[0][0])), 10, "ms")
+	for i, p := range pages {
+		r.atMost("first byte, "+p.name+", 99 %", ms(quantile(figures[i][0], 0.99)), 30, "ms")
+		r.atMost("last byte over upstream's slowest answer, "+p.name+", 99 %", ms(quantile(figures[i][1], 0.99)-slowLatency*6/5), 20, "ms")
+	}
+	r.say("")
+	return r.leavers(ctx, g, n)
+}
+
+// leavers open a page of a number and leave it once upstream is asked: how long
+// that goes on. The counters are read again and again.
+func (r *run) leavers(ctx context.Context, g *rig, n int) error {
+	viewer := newWay(g.serve.addresses["viewer"], "", "")
+	defer viewer.close()
+	until := func(asks bool) (took time.Duration, err error) {
+		for began := time.Now(); ; {
+			var c struct {
+				Limits struct{ Flights struct{ Now int } }
+			}
+			if err := viewer.json(ctx, "/-/stats", &c); err != nil {
+				return 0, err
+			}
+			if took = time.Since(began); asks == (c.Limits.Flights.Now > 0) {
+				return took, nil
+			}
+			if took > slowLatency/2 {
+				return 0, fmt.Errorf("%d requests are under way after %v", c.Limits.Flights.Now, took)
+			}
+		}
+	}
+	var left []time.Duration
+	for i := range n {
+		page, leave := context.WithCancel(ctx)
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			w := newWay(g.serve.addresses["viewer"], "", "")
+			defer w.close()
+			_, _ = w.get(page, "/twilio/number/"+url.PathEscape(fmt.Sprint("+1500557", 1000+i)), htmlHeaders("all", "gzip")...)
+		})
+		_, err := until(true)
+		leave()
+		if err == nil {
+			var took time.Duration
+			took, err = until(false)
+			left = append(left, took)
+		}
+		reading.Wait()
+		if err != nil {
+			return err
+		}
+	}
+	r.table([][]string{append([]string{"ms from a reader's leaving to upstream's"}, spreadHead[1:]...), spread("number, nothing held", left)})
+	r.atMost("what a reader has left goes on for, 99 %", ms(quantile(left, 0.99)), 50, "ms")
+	r.say("")
+	return nil
+}

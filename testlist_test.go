@@ -1,0 +1,82 @@
+// The list of tests: none goes without being missed.
+
+package understudy_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var writeTests = flag.Bool("tests", false, "write testdata/tests.txt anew")
+
+var testName = regexp.MustCompile(`^(Test|Fuzz|Example)([A-Z_]|$)`)
+
+// testNames are the tests of all modules, a name for each declaration.
+func testNames(t *testing.T) (names []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "bin", "node_modules"}, d.Name())):
+			return filepath.SkipDir
+		case !strings.HasSuffix(p, "_test.go"):
+			return nil
+		}
+		parsed, err := parser.ParseFile(fset, p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && testName.MatchString(f.Name.Name) && f.Name.Name != "TestMain" {
+				names = append(names, f.Name.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A test that moves keeps its name. One that goes leaves the list in the same
+// commit, which says what asserts the same: go test -run NoTestIsLost . -tests
+func TestNoTestIsLost(t *testing.T) {
+	const path = "testdata/tests.txt"
+	names := testNames(t)
+	if *writeTests {
+		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	list, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]int{}
+	for _, name := range names {
+		left[name]++
+	}
+	listed := strings.Fields(string(list))
+	for _, name := range listed {
+		if left[name]--; left[name] < 0 {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	if len(listed) < 1000 {
+		t.Errorf("%s has only %d tests", path, len(listed))
+	}
+}
