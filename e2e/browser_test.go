@@ -351,7 +351,7 @@ func TestBrowserSmallScreen(t *testing.T) {
 		}
 	}
 	b := openTab(t, demo.URL("viewer"))
-	run := sample.OneIn(t, 3)
+	run := sample.OneIn(t, 9)
 	for _, path := range []string{
 		"/", "/twilio/calls", "/twilio/messages", "/twilio/accounts", "/twilio/incoming_phone_numbers", "/twilio/calls?Status=busy",
 		"/twilio/calls/" + page.Calls[0].Sid, "/twilio/messages/" + page.Messages[0].Sid, "/twilio/accounts/" + account,

@@ -257,7 +257,7 @@ func TestHiddenRows(t *testing.T) {
 			t.Errorf(format, args...)
 		}
 	}
-	run := sample.OneIn(t, 3)
+	run := sample.OneIn(t, 9)
 	for i, a := range hidden {
 		if !run() {
 			continue

@@ -28,8 +28,8 @@ import (
 
 const (
 	soakClients = 16
-	soakTime    = 12 * time.Second // when no count is asked for
-	soakFresh   = 4                // seconds: the longest any answer is fresh here
+	soakTime    = 6 * time.Second // when no count is asked for
+	soakFresh   = 4               // seconds: the longest any answer is fresh here
 )
 
 // truth is one request and what upstream answers when it is well. The world

@@ -2,9 +2,10 @@
 //
 // It reads what `go test -json` writes, prints what `go test` would have
 // printed, and keeps the seconds of each package and of each slow test in a
-// file, and the first words of each test that failed. With -table it prints that
-// file as a table, what failed last, and fails when all parts together took
-// longer than -most.
+// file, and the first words of each test that failed. With -speed it keeps how
+// slow the machine is now. With -table it prints the file as a table, what failed
+// last, and fails when all parts together took longer than -most, or than that
+// many times as long as the machine is slow.
 package main
 
 import (
@@ -26,12 +27,15 @@ import (
 func main() {
 	keep := flag.String("keep", "", "file that holds the seconds; it is appended to")
 	table := flag.Bool("table", false, "print the file as a table")
+	speed := flag.Bool("speed", false, "measure how slow the machine is now")
 	took := flag.Duration("took", 0, "with -table: how long all of it took, from its beginning to its end")
 	most := flag.Duration("most", 13*time.Minute, "with -table: how long all of it may take")
 	flag.Parse()
 	err := errors.New("-keep FILE is needed")
 	switch {
 	case *keep == "":
+	case *speed:
+		err = measure(*keep)
 	case *table:
 		err = show(os.Stdout, *keep, *took, *most)
 	default:
@@ -43,9 +47,9 @@ func main() {
 	}
 }
 
-// slow is how long one test may take; a longer one runs a sample in `make test`
+// long is how long one test may take; a longer one runs a sample in `make test`
 // and its whole in `make prove`.
-const slow = 20 * time.Second
+const long = 20 * time.Second
 
 // event is a line of `go test -json` (go doc test2json).
 type event struct {
@@ -108,7 +112,7 @@ func last(lines []string) string {
 func note(w io.Writer, e event) error {
 	ended := e.Action == "pass" || e.Action == "fail"
 	took := time.Duration(e.Elapsed * float64(time.Second))
-	if !ended || e.Test != "" && (took < slow || strings.Contains(e.Test, "/")) {
+	if !ended || e.Test != "" && (took < long || strings.Contains(e.Test, "/")) {
 		return nil
 	}
 	_, err := fmt.Fprintf(w, "%.1f\t%s\n", took.Seconds(), strings.TrimSpace(e.Package+" "+e.Test))
@@ -144,10 +148,11 @@ type row struct {
 // show prints packages and other parts by their seconds, then the tests that
 // are slow. Parts run beside each other, so they add up to more than the whole.
 func show(w io.Writer, keep string, took, most time.Duration) error {
-	rows, failures, err := read(keep)
+	rows, failures, slow, err := read(keep)
 	if err != nil {
 		return err
 	}
+	most = allowed(most, slow)
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name)) })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "seconds\t  part\n")
@@ -168,12 +173,12 @@ func show(w io.Writer, keep string, took, most time.Duration) error {
 		return err
 	}
 	for _, r := range tests {
-		fmt.Fprintf(w, "%.1f seconds, above %v: %s; let it run a sample here and its whole in make prove\n", r.seconds, slow, r.name)
+		fmt.Fprintf(w, "%.1f seconds, above %v: %s; let it run a sample here and its whole in make prove\n", r.seconds, long, r.name)
 	}
 	for _, line := range failures {
 		fmt.Fprintln(w, "failed:", line)
 	}
-	fmt.Fprintf(w, "all together %v of %v\n", took, most)
+	fmt.Fprintf(w, "all together %v of %v; the machine is %.2f times as slow as the reference\n", took, most, slow)
 	if took > most {
 		return fmt.Errorf("make test took %v; %v is the most it may take", took, most)
 	}
@@ -181,22 +186,30 @@ func show(w io.Writer, keep string, took, most time.Duration) error {
 }
 
 // read reads what watch and tools/steps have kept.
-func read(keep string) (rows []row, failures []string, err error) {
+func read(keep string) (rows []row, failures []string, slow []float64, err error) {
 	data, err := os.ReadFile(keep)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for line := range strings.Lines(string(data)) {
 		if said, ok := strings.CutPrefix(line, failed); ok {
 			failures = append(failures, strings.TrimSpace(said))
 			continue
 		}
+		if times, ok := strings.CutPrefix(line, slower); ok {
+			factor, err := strconv.ParseFloat(strings.TrimSpace(times), 64)
+			if err != nil {
+				return nil, nil, nil, fmt.Errorf("%s: %q is not how slow a machine is", keep, line)
+			}
+			slow = append(slow, factor)
+			continue
+		}
 		number, name, ok := strings.Cut(strings.TrimSpace(line), "\t")
 		seconds, err := strconv.ParseFloat(number, 64)
 		if !ok || err != nil {
-			return nil, nil, fmt.Errorf("%s: %q is not seconds and a name", keep, line)
+			return nil, nil, nil, fmt.Errorf("%s: %q is not seconds and a name", keep, line)
 		}
 		rows = append(rows, row{name, seconds})
 	}
-	return rows, failures, nil
+	return rows, failures, slow, nil
 }

@@ -36,7 +36,7 @@ go: a word of go itself
 	if err := show(&out, keep, 12*time.Minute, 13*time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"22.0  m/a\n", "0.2  parts below two seconds\n", "21.5 seconds, above 20s: m/a TestWell;", "failed: m/b TestBad: b_test.go:1: want 1\n", "all together 12m0s of 13m0s\n"} {
+	for _, want := range []string{"22.0  m/a\n", "0.2  parts below two seconds\n", "21.5 seconds, above 20s: m/a TestWell;", "failed: m/b TestBad: b_test.go:1: want 1\n", "all together 12m0s of 13m0s; "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}
@@ -47,10 +47,32 @@ go: a word of go itself
 	if err := show(&out, keep, 14*time.Minute, 13*time.Minute); err == nil || !strings.Contains(err.Error(), "14m0s") {
 		t.Errorf("too long a run is well: %v", err)
 	}
+	// A machine of half the speed may take longer, one of twice the speed as long.
+	for _, c := range []struct {
+		slow string
+		well bool
+	}{{"slower\t1.50\nslower\t1.70\n", true}, {"slower\t0.50\n", false}, {"slower\t1.01\n", false}} {
+		must(t, os.WriteFile(keep, []byte(c.slow), 0o644))
+		if err := show(&out, keep, 20*time.Minute, 13*time.Minute); (err == nil) != c.well {
+			t.Errorf("%q: %v", c.slow, err)
+		}
+	}
+	must(t, os.WriteFile(keep, nil, 0o644))
+	must(t, measure(keep))
+	if _, _, slow, err := read(keep); err != nil || len(slow) != 1 || slow[0] <= 0 {
+		t.Errorf("measured %v, %v", slow, err)
+	}
 	if err := os.WriteFile(keep, []byte("no table\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := show(&out, keep, time.Minute, time.Hour); err == nil {
 		t.Error("a file that is no table is well")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -72,7 +72,7 @@ func TestHiddenRecordsAreNotThere(t *testing.T) {
 				value := func(f *understudy.Filter) string { return accesstest.Mark }
 				hidden := proxy.Examples(w.Source, w.Hidden, value)
 				never := proxy.Examples(w.Source, w.Never, value)
-				run := sample.OneIn(t, 4)
+				run := sample.OneIn(t, 12)
 				for i, target := range hidden {
 					for _, query := range []string{"", "understudy.as_of=2026-05-31"} {
 						for _, method := range []string{"GET", "HEAD", "POST", "DELETE"} {

@@ -72,7 +72,7 @@ func TestKeptCountsAreThoseCountedAnew(t *testing.T) {
 		asks := []understudy.SearchAsk{
 			{Source: "twilio", Kinds: []string{"calls"}}, {Text: "status:failed", Kinds: []string{"calls"}}, {Text: "kind:calls direction:inbound duration>0"}, {}, {Text: "date:-100d.."},
 		}
-		run := sample.OneIn(t, 6)
+		run := sample.OneIn(t, 16)
 		check := func(what string) {
 			t.Helper()
 			anew := r.with(func(*Options) {})

@@ -72,7 +72,7 @@ func TestMarkers(t *testing.T) {
 				}
 				r.put(map[string]string{"calls": "Calls", "messages": "Messages"}[kind], bodies...)
 			}
-			asked, run := 0, sample.OneIn(t, 8)
+			asked, run := 0, sample.OneIn(t, 16)
 			for role := range roles {
 				for kind, texts := range planted {
 					for text, field := range texts {

@@ -93,7 +93,7 @@ var fieldOf = map[string]string{
 var widening = []string{"IncludeSoftDeleted"}
 
 func TestEveryDocumentedFilterFindsSomeRecordsAndNotOthers(t *testing.T) {
-	r := start(t, Options{Records: 1000})
+	r := start(t, Options{Records: 400})
 	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
 	r.write("POST", "/2010-04-01/Accounts/"+below+".json", url.Values{"Status": {"suspended"}}, 200)
 	table := documented(t)

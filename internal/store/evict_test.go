@@ -91,7 +91,7 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 	path := filepath.Join(inMemory(t), "understudy.db")
 	var c clock
 	db := limited(t, path, 0, c.Now)
-	w := storetest.NewWorld(1, 4000)
+	w := storetest.NewWorld(1, 2000)
 	for i, pageSize := range []int{50, 10, 7} {
 		for _, p := range pagesOf(w, pageSize, storetest.Epoch.Add(time.Duration(i)*time.Hour)) {
 			if _, err := db.Save(t.Context(), p); err != nil {
@@ -112,7 +112,7 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 	if err != nil || s.EvictedPages == 0 || s.File > info.Size() || s.Free == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 || r.Records != 4000 {
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 || r.Records != 2000 {
 		t.Errorf("verify: %+v, %v", r, err)
 	}
 }

@@ -130,7 +130,7 @@ func TestWaitingToSaveHasADeadline(t *testing.T) {
 // and Verify finds it.
 func TestDamageIsFound(t *testing.T) {
 	t.Parallel()
-	run := sample.OneIn(t, 3)
+	run := sample.OneIn(t, 5)
 	for _, damage := range []string{
 		"UPDATE block SET body = randomblob(length(body)) WHERE number = 3",
 		"UPDATE block SET body = substr(body, 1, length(body) - 7) WHERE number = 3",

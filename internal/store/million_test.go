@@ -16,7 +16,7 @@ import (
 // and indexes and all: on 10,000 records always, on a million with UNDERSTUDY_PROVE=1.
 func TestBytesPerRecord(t *testing.T) {
 	t.Parallel()
-	records := 10_000
+	records := 6_000
 	if os.Getenv("UNDERSTUDY_PROVE") != "" {
 		records = 1_000_000
 	}

@@ -5,11 +5,11 @@
 
 package store_test
 
-const walked = 800
+const walked = 400
 
 // crowded is the share of random histories near a limit, and changed how many
 // calls change in the test of density.
 const (
 	crowded = 25
-	changed = 1_000
+	changed = 500
 )

@@ -29,6 +29,9 @@ func requests() int {
 	if os.Getenv("UNDERSTUDY_PROVE") != "" {
 		return 20_000
 	}
+	if raced {
+		return 200
+	}
 	return 400
 }
 
