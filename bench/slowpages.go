@@ -95,13 +95,16 @@ func (r *run) leavers(ctx context.Context, g *rig, n int) error {
 			if took = time.Since(began); asks == (c.Limits.Flights.Now > 0) {
 				return took, nil
 			}
-			if took > slowLatency/2 {
+			if took > 2*slowLatency {
 				return 0, fmt.Errorf("%d requests are under way after %v", c.Limits.Flights.Now, took)
 			}
 		}
 	}
 	var left []time.Duration
 	for i := range n {
+		if _, err := until(false); err != nil { // what the page before has asked ahead
+			return err
+		}
 		page, leave := context.WithCancel(ctx)
 		var reading sync.WaitGroup
 		reading.Go(func() {

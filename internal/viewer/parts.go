@@ -94,7 +94,7 @@ func (q *visit) begin(what string, limit time.Duration, f func(context.Context) 
 		case <-ctx.Done():
 			own.err = ctx.Err()
 		}
-		if own.err != nil && ctx.Err() != context.Canceled && !errors.Is(own.err, understudy.ErrForbidden) {
+		if own.err != nil && ctx.Err() != context.Canceled && !errors.Is(own.err, understudy.ErrForbidden) && syntaxOf(own.err) == nil {
 			q.v.Logger.WarnContext(ctx, "viewer: part of a page", "path", q.r.URL.Path, "part", what, "error", own.err)
 		}
 	})
