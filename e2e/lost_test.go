@@ -352,7 +352,8 @@ func (l *lost) compare(what string) {
 // await asks again until nothing differs.
 func (l *lost) await(what string, differs func(kind string, truth, own map[string]string) string) {
 	l.Helper()
-	deadline := time.Now().Add(time.Minute)
+	// After a full disk a walk tries once a minute whether saving works again.
+	deadline := time.Now().Add(3 * time.Minute)
 	for why := "begun"; why != ""; time.Sleep(50 * time.Millisecond) {
 		if why != "begun" && time.Now().After(deadline) {
 			l.tell(why)
