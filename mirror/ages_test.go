@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 func ptr(d time.Duration) *time.Duration { return &d }
@@ -213,7 +214,7 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 			ahead := *s.get(t, s.newest(t)).Page
 			s.stop()
 			ahead.At, ahead.Version = time.Now().Add(time.Hour).Round(0), 0
-			again := store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": s.spec}, Now: time.Now})
+			again := storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{"twilio": s.spec}, Now: time.Now})
 			if _, err := again.Save(t.Context(), &ahead); err != nil {
 				t.Fatal(err)
 			}

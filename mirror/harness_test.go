@@ -1,5 +1,5 @@
-// The bench of these tests: a scripted upstream with a small world, the store
-// in memory, and a mirror between them.
+// The bench of these tests: a scripted upstream with a small world, a store
+// of its own, and a mirror between them.
 
 package mirror
 
@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/upstream"
 )
 
@@ -210,7 +211,7 @@ type stage struct {
 	*world
 	*Mirror
 	store  Store
-	memory *store.Memory
+	memory *store.DB
 	stop   func()
 }
 
@@ -245,7 +246,7 @@ func open(t testing.TB, n int, settings ...setting) *stage {
 		w.calls = append(w.calls, call{sid(n - i), "completed", true})
 	}
 	s.world = w
-	s.memory = store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Now: time.Now})
+	s.memory = storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Now: time.Now})
 	o := Options{
 		Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Upstream: w}},
 		Store:   s.memory,

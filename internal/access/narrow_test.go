@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/upstream"
 )
 
@@ -69,7 +70,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 // held reports whether a store that has a record finds it by terms.
 func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Term, rec *understudy.Record, now time.Time) bool {
 	t.Helper()
-	db := store.NewMemory(store.Options{Specs: specs, Now: func() time.Time { return now }})
+	db := storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return now }})
 	shape := specs["twilio"].Kind("messages").Lists[0].Shape
 	page := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", List: true, Shape: shape, Status: 200, At: now, Body: fmt.Appendf(nil, `{"messages":[%s]}`, rec.Body)}
 	page.Rows = []understudy.Row{{ID: rec.ID, Start: 13, End: 13 + len(rec.Body)}}

@@ -38,14 +38,14 @@ import (
 
 // faulty is a store that fails on demand and counts what it is asked.
 type faulty struct {
-	*store.Memory
+	*store.DB
 	mu    sync.Mutex
 	fail  map[string]error
 	calls map[string]int
 }
 
-func newFaulty() *faulty {
-	return &faulty{Memory: store.NewMemory(store.Options{}), fail: map[string]error{}, calls: map[string]int{}}
+func newFaulty(t testing.TB) *faulty {
+	return &faulty{DB: storetest.Open(t, store.Options{}), fail: map[string]error{}, calls: map[string]int{}}
 }
 
 func (f *faulty) call(name string) error {
@@ -76,28 +76,28 @@ func (f *faulty) ClaimJobs(ctx context.Context, want understudy.Claim) (understu
 	if err := f.call("claim"); err != nil {
 		return understudy.Claimed{}, err
 	}
-	return f.Memory.ClaimJobs(ctx, want)
+	return f.DB.ClaimJobs(ctx, want)
 }
 
 func (f *faulty) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
 	if err := f.call("beat"); err != nil {
 		return nil, err
 	}
-	return f.Memory.BeatJobs(ctx, beats...)
+	return f.DB.BeatJobs(ctx, beats...)
 }
 
 func (f *faulty) EndJob(ctx context.Context, e understudy.JobEnd) (understudy.JobState, error) {
 	if err := f.call("end"); err != nil {
 		return 0, err
 	}
-	return f.Memory.EndJob(ctx, e)
+	return f.DB.EndJob(ctx, e)
 }
 
 func (f *faulty) TrimJobs(ctx context.Context, keep int, before time.Time) (int, error) {
 	if err := f.call("trim"); err != nil {
 		return 0, err
 	}
-	return f.Memory.TrimJobs(ctx, keep, before)
+	return f.DB.TrimJobs(ctx, keep, before)
 }
 
 var errFull = fmt.Errorf("%w: disk full", understudy.ErrNotStored)
@@ -106,8 +106,8 @@ var errFull = fmt.Errorf("%w: disk full", understudy.ErrNotStored)
 // it, and the runner goes on by itself.
 func TestAStoreErrorIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, runs := newFaulty(), 0
-		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
+		f, runs := newFaulty(t), 0
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
 		defer b.stop()
 		f.set(errFull, "claim", "end", "beat", "trim")
 		n := b.add(understudy.Job{Kind: "work"})
@@ -130,8 +130,8 @@ func TestAStoreErrorIsNoEnd(t *testing.T) {
 // can, and not before; while the lease can be kept it is not done again.
 func TestAnEndThatWasNotWrittenIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, runs := newFaulty(), 0
-		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
+		f, runs := newFaulty(t), 0
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
 		defer b.stop()
 		f.set(errFull, "end")
 		n := b.add(understudy.Job{Kind: "work"})
@@ -186,9 +186,9 @@ func TestJitterIsReal(t *testing.T) {
 // context ends.
 func TestALateEndIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, gate := newFaulty(), make(chan struct{})
+		f, gate := newFaulty(t), make(chan struct{})
 		var late, markErr error
-		deaf := start(t, f.Memory, jobs.Options{Store: f, Worker: "deaf", Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
+		deaf := start(t, f.DB, jobs.Options{Store: f, Worker: "deaf", Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
 			<-gate
 			late = context.Cause(ctx)
 			markErr = r.SetMark(t.Context(), []byte("late"))
@@ -198,7 +198,7 @@ func TestALateEndIsRefused(t *testing.T) {
 		deaf.is(n, understudy.JobRunning)
 		f.set(errFull, "beat", "claim")
 		fresh, release := 0, make(chan struct{})
-		other := start(t, f.Memory, jobs.Options{Worker: "other", Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
+		other := start(t, f.DB, jobs.Options{Worker: "other", Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
 			fresh++
 			<-release
 			return errors.New("not well")
@@ -230,8 +230,8 @@ func TestALateEndIsRefused(t *testing.T) {
 // two are told apart.
 func TestALateEndInTheSameProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, runs, first := newFaulty(), 0, make(chan struct{})
-		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
+		f, runs, first := newFaulty(t), 0, make(chan struct{})
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
 			if runs++; runs == 1 {
 				<-first // deaf to its context
 				return errors.New("late")
@@ -329,8 +329,8 @@ func until(t *testing.T, is func() bool) {
 
 func TestIdleRunnersDoNotPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, begun := newFaulty(), time.Time{}
-		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
+		f, begun := newFaulty(t), time.Time{}
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
 		defer b.stop()
 		due := time.Now().Add(40*time.Minute + 7*time.Second)
 		b.add(understudy.Job{Kind: "work", RunAfter: due})
@@ -349,7 +349,7 @@ func TestIdleRunnersDoNotPoll(t *testing.T) {
 
 func TestALongRunIsHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, runs := store.NewMemory(store.Options{}), 0
+		m, runs := storetest.Open(t, store.Options{}), 0
 		kind := jobs.Kind{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
 			runs++
 			select {

@@ -24,7 +24,7 @@ import (
 	"understudy/kit/weigh"
 )
 
-// Store keeps promises; store.DB and store.Memory do. All of it may be shared
+// Store keeps promises; store.DB does. All of it may be shared
 // with runners in other processes.
 type Store interface {
 	Queue

@@ -13,22 +13,23 @@ import (
 	"understudy"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 // bench is a runner under test and its store.
 type bench struct {
 	*testing.T
 	*jobs.Runner
-	store  *store.Memory
+	store  *store.DB
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// start runs a runner over a store in memory until the test or stop ends it.
-func start(t *testing.T, m *store.Memory, o jobs.Options) *bench {
+// start runs a runner over a new store until the test or stop ends it.
+func start(t *testing.T, m *store.DB, o jobs.Options) *bench {
 	t.Helper()
 	if m == nil {
-		m = store.NewMemory(store.Options{})
+		m = storetest.Open(t, store.Options{})
 	}
 	if o.Store == nil {
 		o.Store = m

@@ -13,11 +13,12 @@ import (
 
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := store.NewMemory(store.Options{})
+		m := storetest.Open(t, store.Options{})
 		var mu sync.Mutex
 		var at []time.Duration
 		var slow atomic.Int64
@@ -73,7 +74,7 @@ func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 // A schedule may have appointments; the first is kept too, over a restart.
 func TestSchedulesHaveAppointments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, runs, first := store.NewMemory(store.Options{}), 0, time.Now().Add(50*time.Minute)
+		m, runs, first := storetest.Open(t, store.Options{}), 0, time.Now().Add(50*time.Minute)
 		o := jobs.Options{Kinds: []jobs.Kind{{Name: "nightly", Run: func(context.Context, *jobs.Run) error { runs++; return nil },
 			Schedule: func(last time.Time) time.Time {
 				if last.IsZero() {

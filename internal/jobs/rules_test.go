@@ -18,6 +18,7 @@ import (
 	"understudy"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 // What a job becomes by what its runs return.
@@ -98,7 +99,7 @@ func TestAPanicIsAnError(t *testing.T) {
 // with an error; the next runner goes on at the mark, at once.
 func TestStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := store.NewMemory(store.Options{})
+		m := storetest.Open(t, store.Options{})
 		var mu sync.Mutex
 		var begun []string
 		run := func(ctx context.Context, r *jobs.Run) error {
@@ -164,7 +165,7 @@ func TestStoppingHasAnEnd(t *testing.T) {
 // one that was killed.
 func TestAloneAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := store.NewMemory(store.Options{})
+		m := storetest.Open(t, store.Options{})
 		kind := understudy.ClaimKind{Name: "work", Most: 9, Lease: time.Hour}
 		for _, once := range []bool{false, true} {
 			if _, err := m.AddJobs(t.Context(), time.Now(), understudy.Job{Kind: "work", Attempts: 3, Once: once}); err != nil {
@@ -231,8 +232,8 @@ func TestReplay(t *testing.T) {
 // Progress is seen at once here, and in the store once a second at most.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty()
-		b := start(t, f.Memory, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
+		f := newFaulty(t)
+		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
 			for i := range int64(1001) {
 				r.Progress(1000+i, 2000, fmt.Sprint("page ", i))
 				time.Sleep(10 * time.Millisecond)
@@ -248,7 +249,7 @@ func TestProgress(t *testing.T) {
 		if here.Done != 1250 || here.Total != 2000 || here.Note != "page 250" || here.End.Sub(begin).Round(100*time.Millisecond) != 10*time.Second {
 			t.Errorf("%+v, in %v", here, here.End.Sub(begin))
 		}
-		kept, err := f.Memory.Jobs(t.Context(), understudy.JobFilter{Number: n})
+		kept, err := f.DB.Jobs(t.Context(), understudy.JobFilter{Number: n})
 		if err != nil || kept[0].Progress.Done < 1100 || kept[0].Progress.Done > 1210 {
 			t.Errorf("the store has %+v, %v", kept, err)
 		}
@@ -267,7 +268,7 @@ func TestProgress(t *testing.T) {
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var long, closed error
-		m := store.NewMemory(store.Options{})
+		m := storetest.Open(t, store.Options{})
 		var left *jobs.Run
 		b := start(t, m, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
 			left = r
@@ -312,7 +313,7 @@ func TestTheArchiveIsTrimmed(t *testing.T) {
 
 func TestWhatIsNotTaken(t *testing.T) {
 	run := func(context.Context, *jobs.Run) error { return nil }
-	m := store.NewMemory(store.Options{})
+	m := storetest.Open(t, store.Options{})
 	var many []jobs.Kind
 	for i := range 256 {
 		many = append(many, jobs.Kind{Name: strconv.Itoa(i), Run: run})

@@ -14,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 func TestSoonGoesFirst(t *testing.T) {
@@ -94,7 +95,7 @@ func TestOneLiveJobAKey(t *testing.T) {
 
 func TestCancelEndsARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := store.NewMemory(store.Options{})
+		m := storetest.Open(t, store.Options{})
 		kind := jobs.Kind{Name: "work", Run: func(ctx context.Context, _ *jobs.Run) error { <-ctx.Done(); return ctx.Err() }}
 		a, b := start(t, m, jobs.Options{Kinds: []jobs.Kind{kind}}), start(t, m, jobs.Options{Workers: 1, Kinds: []jobs.Kind{{Name: "other", Run: kind.Run}}})
 		n := a.add(understudy.Job{Kind: "work"})

@@ -22,6 +22,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -79,7 +80,7 @@ func newHall(t *testing.T, kept ...string) *hall {
 	check(t, err)
 	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}, Media: kept}
 	specs := map[string]*understudy.Spec{"twilio": spec}
-	db := store.NewMemory(store.Options{Specs: specs, Now: h.now})
+	db := storetest.Open(t, store.Options{Specs: specs, Now: h.now})
 	h.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now})
 	check(t, err)
 	client, err := upstream.New(upstream.Options{Source: src, Base: h.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: h.now})

@@ -14,7 +14,7 @@ import (
 )
 
 func TestErrorsPointAtNames(t *testing.T) {
-	r := newRig(t, memory, false)
+	r := newRig(t, false)
 	for _, c := range []struct {
 		role, text, at, why string
 		kind                error

@@ -67,53 +67,52 @@ func sidOf(body string) string {
 // Whatever comes, changes, goes or is forgotten, what is kept is what a count anew
 // says, for every role.
 func TestKeptCountsAreThoseCountedAnew(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		r.later = 24 * 365 * time.Hour // after the pages that were fetched
-		asks := []understudy.SearchAsk{
-			{Source: "twilio", Kinds: []string{"calls"}}, {Text: "status:failed", Kinds: []string{"calls"}}, {Text: "kind:calls direction:inbound duration>0"}, {}, {Text: "date:-100d.."},
-		}
-		run := sample.OneIn(t, 16)
-		check := func(what string) {
-			t.Helper()
-			anew := r.with(func(*Options) {})
-			for _, role := range []string{"all", "support", "open", "texts", "failed"} {
-				for _, a := range asks {
-					if !run() {
-						continue
-					}
-					if role == "texts" && (len(a.Kinds) > 0 || a.Text != "") {
-						continue
-					}
-					if kept, want := r.countedAs(r.s, role, a), r.countedAs(anew, role, a); kept != want {
-						t.Errorf("after %s, %q as %s:\nkept %s\nanew %s", what, a.Text, role, kept, want)
-					}
+	r := newRig(t, true)
+	r.later = 24 * 365 * time.Hour // after the pages that were fetched
+	asks := []understudy.SearchAsk{
+		{Source: "twilio", Kinds: []string{"calls"}}, {Text: "status:failed", Kinds: []string{"calls"}}, {Text: "kind:calls direction:inbound duration>0"}, {}, {Text: "date:-100d.."},
+	}
+	run := sample.OneIn(t, 16)
+	check := func(what string) {
+		t.Helper()
+		anew := r.with(func(*Options) {})
+		for _, role := range []string{"all", "support", "open", "texts", "failed"} {
+			for _, a := range asks {
+				if !run() {
+					continue
+				}
+				if role == "texts" && (len(a.Kinds) > 0 || a.Text != "") {
+					continue
+				}
+				if kept, want := r.countedAs(r.s, role, a), r.countedAs(anew, role, a); kept != want {
+					t.Errorf("after %s, %q as %s:\nkept %s\nanew %s", what, a.Text, role, kept, want)
 				}
 			}
-			_ = anew.Close()
 		}
-		check("nothing")
-		before := r.countedAs(r.s, "all", asks[0])
-		some := r.someCalls(6)
-		r.later += time.Hour
-		r.put("Calls", strings.Replace(some[0], `"completed"`, `"failed"`, 1), strings.Replace(some[1], `"completed"`, `"busy"`, 1))
-		check("a change")
-		r.later += time.Hour
-		r.put("Calls", strings.ReplaceAll(some[2], sidOf(some[2]), "CA"+strings.Repeat("ab", 16)))
-		check("a new one")
-		r.later += time.Hour
-		r.gone(sidOf(some[3]))
-		check("a deletion")
-		if _, _, err := r.store.ForgetRecord(t.Context(), "twilio", "calls", sidOf(some[4])); err != nil {
-			t.Fatal(err)
-		}
-		check("a purge")
-		r.later += time.Hour
-		r.put("Calls", some[4])
-		check("its next sight")
-		if before == r.countedAs(r.s, "all", asks[0]) {
-			t.Error("nothing of it was counted")
-		}
-	})
+		_ = anew.Close()
+	}
+	check("nothing")
+	before := r.countedAs(r.s, "all", asks[0])
+	some := r.someCalls(6)
+	r.later += time.Hour
+	r.put("Calls", strings.Replace(some[0], `"completed"`, `"failed"`, 1), strings.Replace(some[1], `"completed"`, `"busy"`, 1))
+	check("a change")
+	r.later += time.Hour
+	r.put("Calls", strings.ReplaceAll(some[2], sidOf(some[2]), "CA"+strings.Repeat("ab", 16)))
+	check("a new one")
+	r.later += time.Hour
+	r.gone(sidOf(some[3]))
+	check("a deletion")
+	if _, _, err := r.store.ForgetRecord(t.Context(), "twilio", "calls", sidOf(some[4])); err != nil {
+		t.Fatal(err)
+	}
+	check("a purge")
+	r.later += time.Hour
+	r.put("Calls", some[4])
+	check("its next sight")
+	if before == r.countedAs(r.s, "all", asks[0]) {
+		t.Error("nothing of it was counted")
+	}
 }
 
 // reading is a store that counts what is read of it.
@@ -135,41 +134,40 @@ func (s *reading) Count(ctx context.Context, q understudy.Seek, most int64, by t
 // While nothing changes nothing is recounted; when one record changes that one
 // alone is read.
 func TestCountsReadWhatChangedAlone(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		store := &reading{full: r.store}
-		s := r.with(func(o *Options) { o.Store = store })
-		r.later = 24 * 365 * time.Hour
-		some := r.someCalls(1)
-		for _, role := range []string{"all", "support"} {
-			a := understudy.SearchAsk{Source: "twilio", Kinds: []string{"calls"}}
-			r.countedAs(s, role, a)
-			if store.records.Load() < 300 {
-				t.Fatalf("%d records were read at first", store.records.Load())
+	r := newRig(t, true)
+	store := &reading{full: r.store}
+	s := r.with(func(o *Options) { o.Store = store })
+	r.later = 24 * 365 * time.Hour
+	some := r.someCalls(1)
+	for _, role := range []string{"all", "support"} {
+		a := understudy.SearchAsk{Source: "twilio", Kinds: []string{"calls"}}
+		r.countedAs(s, role, a)
+		if store.records.Load() < 300 {
+			t.Fatalf("%d records were read at first", store.records.Load())
+		}
+		for i, want := range []int64{0, 1, 0} {
+			if want == 1 {
+				r.later += time.Hour
+				r.put("Calls", strings.Replace(some[0], `"completed"`, fmt.Sprintf(`"failed%s"`, role), 1))
 			}
-			for i, want := range []int64{0, 1, 0} {
-				if want == 1 {
-					r.later += time.Hour
-					r.put("Calls", strings.Replace(some[0], `"completed"`, fmt.Sprintf(`"failed%s"`, role), 1))
-				}
-				store.records.Store(0)
-				store.seeks.Store(0)
-				for range 3 {
-					r.countedAs(s, role, a)
-				}
-				if n := store.records.Load(); n != want || store.seeks.Load() != want || store.counts.Load() != 0 {
-					t.Errorf("%s, %d: %d records read by %d questions, %d counts, want %d", role, i, n, store.seeks.Load(), store.counts.Load(), want)
-				}
+			store.records.Store(0)
+			store.seeks.Store(0)
+			for range 3 {
+				r.countedAs(s, role, a)
 			}
-			if got := r.countedAs(s, role, a); !strings.Contains(got, `"failed`+role+`"`) {
-				t.Errorf("the change is not counted: %s", got)
+			if n := store.records.Load(); n != want || store.seeks.Load() != want || store.counts.Load() != 0 {
+				t.Errorf("%s, %d: %d records read by %d questions, %d counts, want %d", role, i, n, store.seeks.Load(), store.counts.Load(), want)
 			}
 		}
-	})
+		if got := r.countedAs(s, role, a); !strings.Contains(got, `"failed`+role+`"`) {
+			t.Errorf("the change is not counted: %s", got)
+		}
+	}
 }
 
 // What is kept stays within bounds, and is given out whole by whoever was first.
 func TestKeptCountsAreBounded(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	for i := range maxAsks + 50 {
 		a := understudy.SearchAsk{Text: fmt.Sprintf("-none%d", i), Kinds: []string{"queues"}, Facets: true, CountOnly: true}
 		if _, err := r.s.Find(t.Context(), as("all"), a); err != nil {

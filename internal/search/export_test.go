@@ -20,7 +20,7 @@ import (
 )
 
 func TestExport(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	url := r.serve(r.s).URL
 	for _, role := range []string{"all", "support"} {
 		want := r.all(role, understudy.SearchAsk{Text: "kind:calls,messages", Limit: 500})
@@ -90,7 +90,7 @@ func (f failing) Seek(ctx context.Context, q understudy.Seek, yield func(underst
 }
 
 func TestExportBrokenOff(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	for name, how := range map[string]func(ctx context.Context) error{
 		"an error":      func(context.Context) error { return errors.New("disk on fire") },
 		"no more comes": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
@@ -131,7 +131,7 @@ func (g *lapsing) View(c understudy.Caller, r *understudy.Record) ([]byte, error
 
 // What may be seen no longer ends an export, which says that it was not all.
 func TestExportEndsWithItsPolicy(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	lapsed := r.with(func(o *Options) { o.Gate = &lapsing{o.Gate, 30} })
 	resp, body := get(t, "GET", r.serve(lapsed).URL+"/-/search?format=jsonl&q=kind:calls", "all", "")
 	if resp.StatusCode != 200 || strings.Count(body, "\n") != 31 || resp.Trailer.Get(endTrailer) != "broken off; 30 records" {
@@ -161,7 +161,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 
 // One caller has its part of the places for exports, and leaves others theirs.
 func TestExportsAtOnce(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	hold := make(chan struct{})
 	s := r.with(func(o *Options) {
 		o.Exports = places.New(3, 2)

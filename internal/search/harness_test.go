@@ -14,6 +14,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/kit/seal"
 	"understudy/upstream"
 )
@@ -87,7 +88,7 @@ type rig struct {
 	later time.Duration // when put saves
 }
 
-// full is what both stores are.
+// full is what a rig needs of a store.
 type full interface {
 	Store
 	Notes
@@ -108,14 +109,14 @@ var rows = map[string]map[string]access.RowRules{
 	"failed": {"twilio": {"calls": {Where: map[string]access.Match{"status": {In: []string{"failed", "busy"}}}}, "*": {Word: "all"}}},
 }
 
-func newRig(t *testing.T, open func(o store.Options) full, fill bool) *rig {
+func newRig(t *testing.T, fill bool) *rig {
 	t.Helper()
 	spec, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
 	specs := map[string]*understudy.Spec{"twilio": spec}
-	r := &rig{T: t, spec: spec, store: open(store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
+	r := &rig{T: t, spec: spec, store: storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
 	if fill {
 		all, err := pages()
 		if err != nil {
@@ -154,8 +155,6 @@ func (r *rig) with(change func(o *Options)) *Searcher {
 	r.Cleanup(func() { _ = s.Close() })
 	return s
 }
-
-func memory(o store.Options) full { return store.NewMemory(o) }
 
 // gated is the gate as cmd gives it.
 type gated struct{ *access.Gate }
@@ -212,7 +211,7 @@ func fuzzRig(f *testing.F, spec *understudy.Spec) *Searcher {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: store.NewMemory(store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, seal.KeySize)})
+	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, seal.KeySize)})
 	if err != nil {
 		f.Fatal(err)
 	}

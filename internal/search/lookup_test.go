@@ -51,54 +51,52 @@ func (r *rig) aMessage() string {
 // M1: a search for an id that takes longer than it may is a part, not a nil
 // pointer; what comes after it has the record.
 func TestALookupThatTakesTooLong(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		id := r.aMessage()
-		late := r.with(func(o *Options) { o.Limits.Time = time.Nanosecond })
-		for _, text := range []string{id, `"` + id + `"`, "id:" + id} {
-			out, err := late.Find(t.Context(), as("all"), understudy.SearchAsk{Text: text})
-			if err != nil || !out.Partial || len(out.Hits) != 0 || out.Next == "" || len(out.Notes) != 1 {
-				t.Fatalf("%s: %+v, %v", text, out, err)
-			}
-			out, err = r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: text, Cursor: out.Next})
-			if err != nil || out.Partial || len(out.Hits) != 1 || out.Hits[0].ID != id {
-				t.Errorf("%s, gone on: %+v, %v", text, out, err)
-			}
+	r := newRig(t, true)
+	id := r.aMessage()
+	late := r.with(func(o *Options) { o.Limits.Time = time.Nanosecond })
+	for _, text := range []string{id, `"` + id + `"`, "id:" + id} {
+		out, err := late.Find(t.Context(), as("all"), understudy.SearchAsk{Text: text})
+		if err != nil || !out.Partial || len(out.Hits) != 0 || out.Next == "" || len(out.Notes) != 1 {
+			t.Fatalf("%s: %+v, %v", text, out, err)
 		}
-	})
+		out, err = r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: text, Cursor: out.Next})
+		if err != nil || out.Partial || len(out.Hits) != 1 || out.Hits[0].ID != id {
+			t.Errorf("%s, gone on: %+v, %v", text, out, err)
+		}
+	}
 }
 
 // M5: looking up an id costs one index read: only what has the id is read.
 func TestAnIDIsLookedUpByName(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		id := r.aMessage()
-		s, w := r.watch(func(*Options) {})
-		for _, text := range []string{id, "id:" + id, "kind:messages id:" + id, "status:* id:" + id, "kind:messages id:" + id + ",SM00000000000000000000000000000fff", "kind:calls OR " + id} {
-			w.asked, w.given = nil, nil
-			out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: text, Limit: 1})
-			if err != nil || !slices.ContainsFunc(out.Hits, func(h understudy.SearchHit) bool { return h.ID == id }) && !strings.Contains(text, "OR") {
-				t.Errorf("%s: %+v, %v", text, out, err)
-			}
-			if len(w.given) > 5 {
-				t.Errorf("%s: %d records were read: %v", text, len(w.given), w.given)
-			}
-			for _, q := range w.asked {
-				if len(q.IDs) == 0 && len(q.Terms) == 0 && q.Text == nil && !slices.Equal(q.Kinds, []string{"calls"}) {
-					t.Errorf("%s: every record was looked at: %+v", text, q)
-				}
-			}
-		}
-		// Facets of it are of the one record, too.
+	r := newRig(t, true)
+	id := r.aMessage()
+	s, w := r.watch(func(*Options) {})
+	for _, text := range []string{id, "id:" + id, "kind:messages id:" + id, "status:* id:" + id, "kind:messages id:" + id + ",SM00000000000000000000000000000fff", "kind:calls OR " + id} {
 		w.asked, w.given = nil, nil
-		out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: id, Facets: true})
-		if err != nil || out.Total.N < 1 || len(w.given) > 6 {
-			t.Errorf("counted: %+v, %v, %d read", out, err, len(w.given))
+		out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: text, Limit: 1})
+		if err != nil || !slices.ContainsFunc(out.Hits, func(h understudy.SearchHit) bool { return h.ID == id }) && !strings.Contains(text, "OR") {
+			t.Errorf("%s: %+v, %v", text, out, err)
 		}
-	})
+		if len(w.given) > 5 {
+			t.Errorf("%s: %d records were read: %v", text, len(w.given), w.given)
+		}
+		for _, q := range w.asked {
+			if len(q.IDs) == 0 && len(q.Terms) == 0 && q.Text == nil && !slices.Equal(q.Kinds, []string{"calls"}) {
+				t.Errorf("%s: every record was looked at: %+v", text, q)
+			}
+		}
+	}
+	// Facets of it are of the one record, too.
+	w.asked, w.given = nil, nil
+	out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: id, Facets: true})
+	if err != nil || out.Total.N < 1 || len(w.given) > 6 {
+		t.Errorf("counted: %+v, %v, %d read", out, err, len(w.given))
+	}
 }
 
 // M5: one caller alone cannot take every place.
 func TestSearchesOfOneCallerAtOnce(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	hold, begun := make(chan struct{}), make(chan struct{}, 2)
 	s := r.with(func(o *Options) {
 		o.Limits.AtOnce = 4

@@ -56,38 +56,34 @@ func markers(spec *understudy.Spec, kind string, n int) (body string, where map[
 }
 
 func TestMarkers(t *testing.T) {
-	for name, open := range openers(t) {
-		t.Run(name, func(t *testing.T) {
-			r, without := newRig(t, open, false), newRig(t, open, false)
-			planted := map[string]map[string]string{}
-			for _, kind := range []string{"calls", "messages"} {
-				var bodies []string
-				planted[kind] = map[string]string{}
-				for n := range 3 {
-					body, where := markers(r.spec, kind, n)
-					bodies = append(bodies, body)
-					for text, field := range where {
-						planted[kind][text] = field
-					}
+	r, without := newRig(t, false), newRig(t, false)
+	planted := map[string]map[string]string{}
+	for _, kind := range []string{"calls", "messages"} {
+		var bodies []string
+		planted[kind] = map[string]string{}
+		for n := range 3 {
+			body, where := markers(r.spec, kind, n)
+			bodies = append(bodies, body)
+			for text, field := range where {
+				planted[kind][text] = field
+			}
+		}
+		r.put(map[string]string{"calls": "Calls", "messages": "Messages"}[kind], bodies...)
+	}
+	asked, run := 0, sample.OneIn(t, 16)
+	for role := range roles {
+		for kind, texts := range planted {
+			for text, field := range texts {
+				if !run() {
+					continue
 				}
-				r.put(map[string]string{"calls": "Calls", "messages": "Messages"}[kind], bodies...)
+				hidden := r.gate.Level(as(role), "twilio", kind, field) != access.See
+				asked += r.marked(role, kind, field, text, hidden, without)
 			}
-			asked, run := 0, sample.OneIn(t, 16)
-			for role := range roles {
-				for kind, texts := range planted {
-					for text, field := range texts {
-						if !run() {
-							continue
-						}
-						hidden := r.gate.Level(as(role), "twilio", kind, field) != access.See
-						asked += r.marked(role, kind, field, text, hidden, without)
-					}
-				}
-			}
-			if asked < 1000/8 {
-				t.Errorf("only %d searches", asked)
-			}
-		})
+		}
+	}
+	if asked < 1000/8 {
+		t.Errorf("only %d searches", asked)
 	}
 }
 
@@ -169,59 +165,54 @@ func hitsOf(out *understudy.SearchResult) string {
 
 // Two worlds that differ in hidden values alone answer alike.
 func TestHiddenValuesChangeNothing(t *testing.T) {
-	for name, open := range openers(t) {
-		t.Run(name, func(t *testing.T) {
-			var worlds []*rig
-			for _, secret := range []string{"apple", "pear tree"} {
-				r := newRig(t, open, false)
-				var bodies []string
-				for n := range 20 {
-					at := fmt.Sprintf("Mon, 01 Jun 2026 10:00:%02d +0000", n)
-					bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","date_created":%q,"date_sent":%q,"body":"%s %d","status":"sent","from":"+1555010%04d","to":"+15550200000","error_message":"plain %d"}`, n, at, at, secret, n, n+len(secret), n%3))
+	var worlds []*rig
+	for _, secret := range []string{"apple", "pear tree"} {
+		r := newRig(t, false)
+		var bodies []string
+		for n := range 20 {
+			at := fmt.Sprintf("Mon, 01 Jun 2026 10:00:%02d +0000", n)
+			bodies = append(bodies, fmt.Sprintf(`{"sid":"SM%032x","date_created":%q,"date_sent":%q,"body":"%s %d","status":"sent","from":"+1555010%04d","to":"+15550200000","error_message":"plain %d"}`, n, at, at, secret, n, n+len(secret), n%3))
+		}
+		r.put("Messages", bodies...)
+		worlds = append(worlds, r)
+	}
+	for _, q := range []string{"", "apple", "pear", "-apple", `"pear tree"`, "appl*", "plain", "plain apple", "plain OR apple", "plain -pear", "status:sent", "+15550100005", "(apple OR pear) OR 1"} {
+		for _, sort := range []string{"", "oldest", "rank", "error_message"} {
+			var answers []string
+			for _, r := range worlds {
+				out, err := r.s.Find(t.Context(), as("support"), understudy.SearchAsk{Text: q, Sort: sort, Facets: true, Limit: 7})
+				var said string
+				if err != nil {
+					said = err.Error()
+				} else {
+					out.Next = map[bool]string{true: "more"}[out.Next != ""]
+					shown, _ := json.Marshal(r.s.shownResult(out))
+					said = string(shown)
 				}
-				r.put("Messages", bodies...)
-				worlds = append(worlds, r)
+				// Masks show the last four digits, which differ by themselves.
+				answers = append(answers, masked(said))
 			}
-			for _, q := range []string{"", "apple", "pear", "-apple", `"pear tree"`, "appl*", "plain", "plain apple", "plain OR apple", "plain -pear", "status:sent", "+15550100005", "(apple OR pear) OR 1"} {
-				for _, sort := range []string{"", "oldest", "rank", "error_message"} {
-					var answers []string
-					for _, r := range worlds {
-						out, err := r.s.Find(t.Context(), as("support"), understudy.SearchAsk{Text: q, Sort: sort, Facets: true, Limit: 7})
-						var said string
-						if err != nil {
-							said = err.Error()
-						} else {
-							out.Next = map[bool]string{true: "more"}[out.Next != ""]
-							shown, _ := json.Marshal(r.s.shownResult(out))
-							said = string(shown)
-						}
-						// Masks show the last four digits, which differ by themselves.
-						answers = append(answers, masked(said))
-					}
-					if answers[0] != answers[1] {
-						t.Errorf("%q sort=%q: two answers\n%.500s\n%.500s", q, sort, answers[0], answers[1])
-					}
-				}
+			if answers[0] != answers[1] {
+				t.Errorf("%q sort=%q: two answers\n%.500s\n%.500s", q, sort, answers[0], answers[1])
 			}
-		})
+		}
 	}
 }
 
 // What lies in a value the spec names as a text, and not what it holds, is
 // hidden from every role but all: it is not counted either, when the store counts.
 func TestHiddenWordsAreNotCounted(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		for n := range 40 {
-			r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","status":"sent","body":{"note":"zanzibar"}}`, n+1<<40, n))
+	r := newRig(t, true)
+	for n := range 40 {
+		r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","status":"sent","body":{"note":"zanzibar"}}`, n+1<<40, n))
+	}
+	s := r.with(func(o *Options) { o.Limits.Count = time.Nanosecond })
+	for role, want := range map[string]int64{"all": 40, "open": 0} {
+		out, err := s.Find(t.Context(), as(role), understudy.SearchAsk{Text: "zanzibar", Facets: true})
+		if err != nil || out.Total.N != want || int64(len(out.Hits)) != want {
+			t.Errorf("%s: %d hits, counted %+v, want %d: %v", role, len(out.Hits), out.Total, want, err)
 		}
-		s := r.with(func(o *Options) { o.Limits.Count = time.Nanosecond })
-		for role, want := range map[string]int64{"all": 40, "open": 0} {
-			out, err := s.Find(t.Context(), as(role), understudy.SearchAsk{Text: "zanzibar", Facets: true})
-			if err != nil || out.Total.N != want || int64(len(out.Hits)) != want {
-				t.Errorf("%s: %d hits, counted %+v, want %d: %v", role, len(out.Hits), out.Total, want, err)
-			}
-		}
-	})
+	}
 }
 
 func masked(s string) string {

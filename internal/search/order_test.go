@@ -19,51 +19,50 @@ import (
 )
 
 func TestSortByAField(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		all := r.views("all")
-		for _, c := range []struct {
-			sort    string
-			kinds   []string
-			compare func(a, b string) int
-		}{
-			{"duration", []string{"calls"}, number},
-			{"-duration", []string{"calls", "recordings"}, func(a, b string) int { return number(b, a) }},
-			{"price", []string{"calls", "messages"}, number},
-			{"-price", nil, func(a, b string) int { return number(b, a) }},
-			{"status", nil, strings.Compare},
-			{"-date_created", nil, func(a, b string) int {
-				return cmp.Compare(understudy.Unix(understudy.TypeRFC2822, []byte(b)), understudy.Unix(understudy.TypeRFC2822, []byte(a)))
-			}},
-		} {
-			field := strings.TrimPrefix(c.sort, "-")
-			var want []seen
-			for _, s := range all {
-				if len(c.kinds) == 0 || slices.Contains(c.kinds, s.kind.Name) {
-					want = append(want, s)
-				}
-			}
-			slices.SortStableFunc(want, func(a, b seen) int {
-				x, y := a.fields[field], b.fields[field]
-				switch {
-				case x == "" && y == "":
-					return 0
-				case x == "":
-					return 1
-				case y == "":
-					return -1
-				}
-				return c.compare(x, y)
-			})
-			var names []string
-			for _, s := range want {
-				names = append(names, s.name)
-			}
-			got := r.all("all", understudy.SearchAsk{Sort: c.sort, Kinds: c.kinds, Limit: 300})
-			if !slices.Equal(got, names) {
-				t.Errorf("sort=%s: %d found, %d meant: %s", c.sort, len(got), len(names), apart(got, names))
+	r := newRig(t, true)
+	all := r.views("all")
+	for _, c := range []struct {
+		sort    string
+		kinds   []string
+		compare func(a, b string) int
+	}{
+		{"duration", []string{"calls"}, number},
+		{"-duration", []string{"calls", "recordings"}, func(a, b string) int { return number(b, a) }},
+		{"price", []string{"calls", "messages"}, number},
+		{"-price", nil, func(a, b string) int { return number(b, a) }},
+		{"status", nil, strings.Compare},
+		{"-date_created", nil, func(a, b string) int {
+			return cmp.Compare(understudy.Unix(understudy.TypeRFC2822, []byte(b)), understudy.Unix(understudy.TypeRFC2822, []byte(a)))
+		}},
+	} {
+		field := strings.TrimPrefix(c.sort, "-")
+		var want []seen
+		for _, s := range all {
+			if len(c.kinds) == 0 || slices.Contains(c.kinds, s.kind.Name) {
+				want = append(want, s)
 			}
 		}
-	})
+		slices.SortStableFunc(want, func(a, b seen) int {
+			x, y := a.fields[field], b.fields[field]
+			switch {
+			case x == "" && y == "":
+				return 0
+			case x == "":
+				return 1
+			case y == "":
+				return -1
+			}
+			return c.compare(x, y)
+		})
+		var names []string
+		for _, s := range want {
+			names = append(names, s.name)
+		}
+		got := r.all("all", understudy.SearchAsk{Sort: c.sort, Kinds: c.kinds, Limit: 300})
+		if !slices.Equal(got, names) {
+			t.Errorf("sort=%s: %d found, %d meant: %s", c.sort, len(got), len(names), apart(got, names))
+		}
+	}
 }
 
 func number(a, b string) int {
@@ -74,7 +73,7 @@ func number(a, b string) int {
 
 // The newest matches alone are put in order, and the answer says so.
 func TestWindow(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	r.s = r.with(func(o *Options) { o.Limits.Window = 50 })
 	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: "kind:calls", Sort: "duration", Limit: 10})
 	if err != nil || out.Window != 50 || !out.More || len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "newest 50") {
@@ -90,7 +89,7 @@ func TestWindow(t *testing.T) {
 }
 
 func TestRank(t *testing.T) {
-	r := newRig(t, memory, false)
+	r := newRig(t, false)
 	body := func(i int, text string) string {
 		return fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","date_sent":"Mon, 01 Jun 2026 10:00:%02d +0000","body":%q,"status":"sent","from":"+15550100%03d"}`, i, i, i, text, i)
 	}
@@ -144,71 +143,69 @@ func (r *rig) put(list string, bodies ...string) {
 // A walk sees every record that was there when it began, once, whatever comes
 // in between.
 func TestCursorDuringArrivals(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		for _, sort := range []string{"", "oldest", "duration", "rank"} {
-			before := r.all("all", understudy.SearchAsk{Text: "kind:calls", Limit: 500})
-			a := understudy.SearchAsk{Text: "kind:calls", Sort: sort, Limit: 60}
-			got := map[string]int{}
-			for n := 0; ; n++ {
-				out, err := r.s.Find(t.Context(), as("all"), a)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, h := range out.Hits {
-					got["calls/"+h.ID]++
-				}
-				if a.Cursor = out.Next; a.Cursor == "" {
-					break
-				}
-				at := epoch.Add(time.Duration(len(sort)*100+n) * time.Minute).Format(time.RFC1123Z)
-				r.put("Calls", fmt.Sprintf(`{"sid":"CA%032x","date_created":%q,"start_time":%q,"status":"completed","duration":"5"}`, len(sort)*1000+n+1<<40, at, at))
+	r := newRig(t, true)
+	for _, sort := range []string{"", "oldest", "duration", "rank"} {
+		before := r.all("all", understudy.SearchAsk{Text: "kind:calls", Limit: 500})
+		a := understudy.SearchAsk{Text: "kind:calls", Sort: sort, Limit: 60}
+		got := map[string]int{}
+		for n := 0; ; n++ {
+			out, err := r.s.Find(t.Context(), as("all"), a)
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, name := range before {
-				if got[name] != 1 {
-					t.Errorf("sort=%q: %s was seen %d times", sort, name, got[name])
-				}
+			for _, h := range out.Hits {
+				got["calls/"+h.ID]++
 			}
-			for name, n := range got {
-				if n > 1 {
-					t.Errorf("sort=%q: %s was seen %d times", sort, name, n)
-				}
+			if a.Cursor = out.Next; a.Cursor == "" {
+				break
+			}
+			at := epoch.Add(time.Duration(len(sort)*100+n) * time.Minute).Format(time.RFC1123Z)
+			r.put("Calls", fmt.Sprintf(`{"sid":"CA%032x","date_created":%q,"start_time":%q,"status":"completed","duration":"5"}`, len(sort)*1000+n+1<<40, at, at))
+		}
+		for _, name := range before {
+			if got[name] != 1 {
+				t.Errorf("sort=%q: %s was seen %d times", sort, name, got[name])
 			}
 		}
-	})
+		for name, n := range got {
+			if n > 1 {
+				t.Errorf("sort=%q: %s was seen %d times", sort, name, n)
+			}
+		}
+	}
 }
 
 // A record is found by its own time, however long after it was first seen that
 // was set, and by no other.
 func TestTimesSetLater(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		const id = "SM0000000000000000000000000000beef"
-		made, sent := epoch.Add(time.Hour), epoch.AddDate(0, 0, 30)
-		put := func(sent string) {
-			r.put("Messages", fmt.Sprintf(`{"sid":%q,"date_created":%q,"date_sent":%s,"status":"scheduled","body":"zanzibar"}`, id, made.Format(time.RFC1123Z), sent))
+	r := newRig(t, true)
+	const id = "SM0000000000000000000000000000beef"
+	made, sent := epoch.Add(time.Hour), epoch.AddDate(0, 0, 30)
+	put := func(sent string) {
+		r.put("Messages", fmt.Sprintf(`{"sid":%q,"date_created":%q,"date_sent":%s,"status":"scheduled","body":"zanzibar"}`, id, made.Format(time.RFC1123Z), sent))
+	}
+	look := func(text string) (found bool) {
+		return slices.Contains(r.all("all", understudy.SearchAsk{Text: text, Limit: 100}), "messages/"+id)
+	}
+	madeOn, sentOn := "date:"+made.Format(time.DateOnly), "date:"+sent.Format(time.DateOnly)
+	put("null")
+	if !look(madeOn) || look(sentOn) || !look("age<1h "+madeOn) || look("date_sent>2020") {
+		t.Error("a message that is not sent yet is not found by when it was made")
+	}
+	put(strconv.Quote(sent.Format(time.RFC1123Z)))
+	for text, want := range map[string]bool{
+		madeOn: false, sentOn: true, "zanzibar " + sentOn: true, "kind:messages,calls " + sentOn: true, "date_sent:" + sent.Format(time.DateOnly): true,
+		"date_sent>" + made.AddDate(0, 0, 29).Format(time.DateOnly): true, "date:.." + made.Format(time.DateOnly) + " zanzibar": false, "date_created:" + made.Format(time.DateOnly): true,
+		"(" + sentOn + " OR status:failed) zanzibar": true, "-" + sentOn + " zanzibar": false,
+	} {
+		if look(text) != want {
+			t.Errorf("%s: found %v, want %v", text, !want, want)
 		}
-		look := func(text string) (found bool) {
-			return slices.Contains(r.all("all", understudy.SearchAsk{Text: text, Limit: 100}), "messages/"+id)
-		}
-		madeOn, sentOn := "date:"+made.Format(time.DateOnly), "date:"+sent.Format(time.DateOnly)
-		put("null")
-		if !look(madeOn) || look(sentOn) || !look("age<1h "+madeOn) || look("date_sent>2020") {
-			t.Error("a message that is not sent yet is not found by when it was made")
-		}
-		put(strconv.Quote(sent.Format(time.RFC1123Z)))
-		for text, want := range map[string]bool{
-			madeOn: false, sentOn: true, "zanzibar " + sentOn: true, "kind:messages,calls " + sentOn: true, "date_sent:" + sent.Format(time.DateOnly): true,
-			"date_sent>" + made.AddDate(0, 0, 29).Format(time.DateOnly): true, "date:.." + made.Format(time.DateOnly) + " zanzibar": false, "date_created:" + made.Format(time.DateOnly): true,
-			"(" + sentOn + " OR status:failed) zanzibar": true, "-" + sentOn + " zanzibar": false,
-		} {
-			if look(text) != want {
-				t.Errorf("%s: found %v, want %v", text, !want, want)
-			}
-		}
-	})
+	}
 }
 
 func TestCursorsAreOfOneSearch(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	a := understudy.SearchAsk{Text: "kind:calls", Limit: 5}
 	out, err := r.s.Find(t.Context(), as("open"), a)
 	if err != nil || out.Next == "" {
@@ -243,7 +240,7 @@ func TestCursorsAreOfOneSearch(t *testing.T) {
 // A search that looks at too much says so, goes on from there, and tells how
 // much only to who sees everything.
 func TestPart(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	for _, role := range []string{"all", "support"} {
 		r.s = r.with(func(o *Options) { o.Limits.Look = 70 })
 		a := understudy.SearchAsk{Text: "kind:calls -status:completed", Limit: 50}

@@ -14,7 +14,7 @@ import (
 	"understudy/kit/seal"
 )
 
-// Store finds records. store.DB and store.Memory do.
+// Store finds records. store.DB does.
 type Store interface {
 	// Seek calls yield with the records of a question in the order of their
 	// places; what it finds may be more than what fulfils the question.

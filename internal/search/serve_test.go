@@ -73,7 +73,7 @@ func get(t *testing.T, method, url, who, body string, change ...func(*http.Reque
 }
 
 func TestServe(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	url := r.serve(r.s).URL
 	for _, c := range []struct {
 		query, who string
@@ -134,7 +134,7 @@ func TestServe(t *testing.T) {
 
 // An exact id comes first, also where its words are found elsewhere.
 func TestExact(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	call := strings.TrimPrefix(r.all("all", understudy.SearchAsk{Text: "kind:participants", Limit: 1})[0], "participants/")
 	conference, sid, _ := strings.Cut(call, "~")
 	for _, id := range []string{sid, conference, call} {
@@ -161,7 +161,7 @@ func TestExact(t *testing.T) {
 }
 
 func TestSnippets(t *testing.T) {
-	r := newRig(t, memory, false)
+	r := newRig(t, false)
 	long := strings.Repeat("wörter davor und 日本語 ", 20) + "the needle in it" + strings.Repeat(" and after it", 30)
 	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
 	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: `need* -absent "in it"`})
@@ -178,7 +178,7 @@ func TestSnippets(t *testing.T) {
 }
 
 func TestSaved(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	s := r.with(func(o *Options) { o.Limits.SavedEach = 3; o.Limits.Saved = 5 })
 	url := r.serve(s).URL + "/-/search/saved"
 	typed := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
@@ -255,7 +255,7 @@ func TestSaved(t *testing.T) {
 
 // Beyond the limit searches are refused, not queued.
 func TestBusy(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	hold, begun := make(chan struct{}), make(chan struct{})
 	s := r.with(func(o *Options) {
 		o.Limits.AtOnce = 1
@@ -283,7 +283,7 @@ func TestBusy(t *testing.T) {
 // While the index is being built a search, and an export of which nothing has
 // been sent, say so.
 func TestIndexing(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	s := r.with(func(o *Options) {
 		o.Store = failing{o.Store, 0, func(context.Context) error { return fmt.Errorf("store: seek: %w: 17 of 2000", understudy.ErrIndexing) }}
 	})
@@ -297,7 +297,7 @@ func TestIndexing(t *testing.T) {
 }
 
 func TestTextOfOneKind(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	text, test, err := r.s.Text(as("support"), "twilio", "messages", "status:delivered OR hello")
 	if err != nil || text != nil {
 		t.Fatalf("%+v %v", text, err)

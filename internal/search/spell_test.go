@@ -11,7 +11,7 @@ import (
 )
 
 func TestLetterCaseOfIDsAndChoices(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	calls := r.all("all", understudy.SearchAsk{Text: "kind:calls has:parent_call_sid"})
 	id := strings.TrimPrefix(calls[0], "calls/")
 	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: id, Limit: 1})
@@ -51,25 +51,24 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 
 // However many records there are, one that is named by its id is found at once.
 func TestOldIDsAreFoundAtOnce(t *testing.T) {
-	eachStore(t, func(t *testing.T, r *rig) {
-		names := r.all("all", understudy.SearchAsk{Text: "kind:calls,participants"})
-		s := r.with(func(o *Options) { o.Limits.Look = 5 })
-		for _, kind := range []string{"calls/", "participants/"} {
-			i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, kind) })
-			for _, name := range []string{names[i], names[len(names)-1]} {
-				_, id, _ := strings.Cut(name, "/")
-				out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: "id:" + id})
-				if err != nil || len(out.Hits) != 1 || out.Hits[0].ID != id || out.Partial {
-					t.Errorf("%s: %+v %v", name, out, err)
-				}
+	r := newRig(t, true)
+	names := r.all("all", understudy.SearchAsk{Text: "kind:calls,participants"})
+	s := r.with(func(o *Options) { o.Limits.Look = 5 })
+	for _, kind := range []string{"calls/", "participants/"} {
+		i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, kind) })
+		for _, name := range []string{names[i], names[len(names)-1]} {
+			_, id, _ := strings.Cut(name, "/")
+			out, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: "id:" + id})
+			if err != nil || len(out.Hits) != 1 || out.Hits[0].ID != id || out.Partial {
+				t.Errorf("%s: %+v %v", name, out, err)
 			}
 		}
-	})
+	}
 }
 
 // The beginning of a number is looked for however it is written.
 func TestBeginningsOfNumbers(t *testing.T) {
-	r := newRig(t, memory, true)
+	r := newRig(t, true)
 	var number string
 	for _, s := range r.views("all") {
 		if s.kind.Name == "calls" {

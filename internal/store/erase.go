@@ -223,9 +223,6 @@ func (c *conn) erasures(after, last int64, limit int) (all []Erasure, err error)
 	return all, err
 }
 
-// timeOf is a time in Unix nanoseconds.
-func timeOf(ns int64) time.Time { return time.Unix(0, ns).UTC() }
-
 // errNoSource: the source was never heard of.
 func errNoSource(name string) error {
 	return fmt.Errorf("%w: nothing is held of a source %q", understudy.ErrInvalid, name)

@@ -1,4 +1,4 @@
-// Both stores against the rules of erasing.
+// The store against the rules of erasing.
 
 package store_test
 
@@ -30,14 +30,6 @@ func TestDBErases(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		return db
-	})
-}
-
-func TestMemoryErases(t *testing.T) {
-	storetest.RunErasing(t, func(t testing.TB, now func() time.Time) storetest.Erasing {
-		m := store.NewMemory(eraseOptions(t, now))
-		t.Cleanup(func() { _ = m.Close() })
-		return m
 	})
 }
 

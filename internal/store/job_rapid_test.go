@@ -1,6 +1,6 @@
 // Any interleaving: workers claim, beat, mark, end and go silent, people cancel
 // and replay, the clock goes on; held against a model that knows the rules in
-// the simplest way, for both stores.
+// the simplest way.
 
 package store_test
 
@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
-	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
@@ -55,17 +54,8 @@ var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * ti
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
 	fewer(t, crowded)
-	t.Run("DB", func(t *testing.T) {
-		db := openDB(t, storetest.File(t))
-		rapid.Check(t, func(rt *rapid.T) { interleave(rt, db) })
-	})
-	t.Run("Memory", func(t *testing.T) {
-		rapid.Check(t, func(rt *rapid.T) {
-			m := store.NewMemory(store.Options{})
-			defer m.Close()
-			interleave(rt, m)
-		})
-	})
+	db := openDB(t, storetest.File(t))
+	rapid.Check(t, func(rt *rapid.T) { interleave(rt, db) })
 }
 
 func interleave(rt *rapid.T, s storetest.Jobs) {

@@ -1,22 +1,13 @@
-// Both stores against the suite of jobs.
+// The store against the suite of jobs.
 
 package store_test
 
 import (
 	"testing"
 
-	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
 func TestJobsInDB(t *testing.T) {
 	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs { return openDB(t, storetest.File(t)) })
-}
-
-func TestJobsInMemory(t *testing.T) {
-	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs {
-		m := store.NewMemory(store.Options{})
-		t.Cleanup(func() { _ = m.Close() })
-		return m
-	})
 }

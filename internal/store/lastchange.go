@@ -44,27 +44,3 @@ func (db *DB) changeSilently() {
 		db.silent.Add(1)
 	}
 }
-
-// Edition is as DB.Edition.
-func (m *Memory) Edition(ctx context.Context, source string) (change, silent int64, err error) {
-	if err := m.enter(ctx); err != nil {
-		return 0, 0, failed(false, err, "read the edition of %s", source)
-	}
-	silent = m.silent
-	m.mu.Unlock()
-	change, err = m.LastChange(ctx, source)
-	return change, silent, err
-}
-
-// LastChange is as DB.LastChange.
-func (m *Memory) LastChange(ctx context.Context, source string) (int64, error) {
-	if err := m.enter(ctx); err != nil {
-		return 0, failed(false, err, "read the last change of %s", source)
-	}
-	defer m.mu.Unlock()
-	s := m.sources[source]
-	if s == nil || len(s.changes) == 0 {
-		return 0, nil
-	}
-	return s.changes[len(s.changes)-1].N, nil
-}

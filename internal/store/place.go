@@ -1,5 +1,5 @@
-// Places: where a record stands among those of its kind. Both stores obey these
-// rules, which know neither SQL nor maps.
+// Places: where a record stands among those of its kind. These rules know
+// no SQL.
 //
 // A place is a position with the number of the record's kind in its low bits,
 // so that no two records of a store have the same. A position is a second, that

@@ -171,3 +171,18 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 	}
 	return nil
 }
+
+// widened chooses which records move to make room for n more below a position:
+// those from low on, of which count says how many there are, get positions that
+// are step apart, from first down. Half of the free room is left right below the
+// position: where a second ends, what comes next stands there, too.
+func widened(position int64, n int, count func(low int64) int) (first, low, step int64) {
+	for room := int64(n+1) * 8; ; room *= 2 {
+		low = position - room
+		if there := int64(count(low)); there*4 <= room-int64(n) {
+			gap := int64(n) + 1 + (room-int64(n)-1-there)/2
+			step = max((room-gap)/(there+1), 1)
+			return position - gap, low, step
+		}
+	}
+}

@@ -264,11 +264,3 @@ func (g *placedPage) timeless(rows []*placing) error {
 
 // timelessRoom is how far from timeless records without a time may stand.
 const timelessRoom = 1 << 50
-
-// natural is the position of a record that no page has shown, by its clock
-// alone: above the others of its second, which were found before it.
-func natural(g ground, second int64) (int64, error) {
-	p := &placedPage{ground: g, rows: []*placing{{at: noPosition, second: second}}}
-	err := p.place()
-	return p.rows[0].at, err
-}

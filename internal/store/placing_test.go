@@ -15,13 +15,13 @@ import (
 // stand close together. The row the next page begins with is one of these.
 func TestPlacing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ground := &memoryGround{of: map[int64]*memoryRecord{}}
+		ground := &taken{of: map[int64]*placedRecord{}}
 		second := rapid.Int64Range(100, 103)
 		for range rapid.IntRange(0, 12).Draw(t, "others") {
 			_, last := secondBounds(second.Draw(t, "second"))
 			near := rapid.SampledFrom([]int64{0, 1, 2, 3, 8, apartFrom, within / 2, within - 1}).Draw(t, "near")
 			if at := last - near; ground.of[at] == nil {
-				ground.put(&memoryRecord{stands: noPosition}, at)
+				ground.put(&placedRecord{at: noPosition}, at)
 			}
 		}
 		others := slices.Clone(ground.at)
@@ -52,7 +52,7 @@ func TestPlacing(t *testing.T) {
 }
 
 // placesFall places a page and looks where its rows stand.
-func placesFall(t interface{ Fatal(...any) }, ground *memoryGround, page *placedPage) {
+func placesFall(t interface{ Fatal(...any) }, ground *taken, page *placedPage) {
 	if err := page.place(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,16 +69,16 @@ func placesFall(t interface{ Fatal(...any) }, ground *memoryGround, page *placed
 // Rows come between the last row of a page and the first of the next until
 // there is no room left: that one moves with the others.
 func TestTheNextPageMakesRoom(t *testing.T) {
-	ground := &memoryGround{of: map[int64]*memoryRecord{}}
+	ground := &taken{of: map[int64]*placedRecord{}}
 	first, _ := secondBounds(100)
-	next := &memoryRecord{stands: noPosition}
+	next := &placedRecord{at: noPosition}
 	ground.put(next, first+10)
 	above := &placing{at: first + 11, shown: true, second: 100}
 	page := &placedPage{ground: ground, rows: []*placing{above, {at: noPosition, second: 100}}}
 	page.next = func() (*placing, error) { return next.placing(), nil }
 	placesFall(t, ground, page)
-	if last := page.rows[1].at; last <= next.stands {
-		t.Errorf("the last row stands at %d, the next page at %d", last, next.stands)
+	if last := page.rows[1].at; last <= next.at {
+		t.Errorf("the last row stands at %d, the next page at %d", last, next.at)
 	}
 }
 
@@ -87,22 +87,22 @@ func TestTheNextPageMakesRoom(t *testing.T) {
 func TestManyRowsWithoutATime(t *testing.T) {
 	top := &placing{shown: true, second: 101}
 	top.at, _ = secondBounds(top.second)
-	page := &placedPage{ground: &memoryGround{of: map[int64]*memoryRecord{}}, top: top}
+	page := &placedPage{ground: &taken{of: map[int64]*placedRecord{}}, top: top}
 	for range 300 {
 		page.rows = append(page.rows, &placing{at: noPosition, second: noSecond})
 	}
 	page.rows = append(page.rows, &placing{at: noPosition, second: 100})
-	placesFall(t, &memoryGround{of: map[int64]*memoryRecord{}}, page)
+	placesFall(t, &taken{of: map[int64]*placedRecord{}}, page)
 }
 
 // countingGround counts the records that had to make room.
 type countingGround struct {
-	*memoryGround
+	*taken
 	moved int
 }
 
 func (g *countingGround) widen(position int64, n int, moved func(to map[int64]int64)) error {
-	return g.memoryGround.widen(position, n, func(to map[int64]int64) {
+	return g.taken.widen(position, n, func(to map[int64]int64) {
 		g.moved += len(to)
 		moved(to)
 	})
@@ -112,8 +112,8 @@ func (g *countingGround) widen(position int64, n int, moved func(to map[int64]in
 // newest stands above all, in its second, and no other makes room for it. A save
 // that moves a few thousand takes longer than a save may.
 func TestManyOfOneSecondComeAlone(t *testing.T) {
-	ground := &countingGround{memoryGround: &memoryGround{of: map[int64]*memoryRecord{}}}
-	newest := &memoryRecord{stands: noPosition}
+	ground := &countingGround{taken: &taken{of: map[int64]*placedRecord{}}}
+	newest := &placedRecord{at: noPosition}
 	_, last := secondBounds(100)
 	for n := range 20_000 {
 		page := &placedPage{ground: ground, rows: []*placing{{at: noPosition, second: 100}}}
@@ -125,13 +125,84 @@ func TestManyOfOneSecondComeAlone(t *testing.T) {
 		if err := page.place(); err != nil {
 			t.Fatal(err)
 		}
-		if at := page.rows[0].at; at <= newest.stands || at > last {
-			t.Fatalf("record %d stands at %d, the one before it at %d, the second ends at %d", n, at, newest.stands, last)
+		if at := page.rows[0].at; at <= newest.at || at > last {
+			t.Fatalf("record %d stands at %d, the one before it at %d, the second ends at %d", n, at, newest.at, last)
 		}
 		if ground.moved > 0 {
 			t.Fatalf("%d had to make room for record %d", ground.moved, n)
 		}
-		newest = &memoryRecord{stands: noPosition}
+		newest = &placedRecord{at: noPosition}
 		ground.put(newest, page.rows[0].at)
 	}
 }
+
+// taken is a ground in a map: where the records of one kind stand.
+type taken struct {
+	at []int64 // rising
+	of map[int64]*placedRecord
+}
+
+// placedRecord is a record of a ground in a map.
+type placedRecord struct{ at int64 }
+
+func (g *taken) below(position, least int64) (int64, error) {
+	i, _ := slices.BinarySearch(g.at, position)
+	if i == 0 || g.at[i-1] < least {
+		return noPosition, nil
+	}
+	return g.at[i-1], nil
+}
+
+func (g *taken) above(position, most int64) (int64, error) {
+	i, found := slices.BinarySearch(g.at, position)
+	if found {
+		i++
+	}
+	if i == len(g.at) || g.at[i] > most {
+		return noPosition, nil
+	}
+	return g.at[i], nil
+}
+
+func (g *taken) widen(position int64, n int, moved func(to map[int64]int64)) error {
+	end, _ := slices.BinarySearch(g.at, position)
+	first, low, step := widened(position, n, func(low int64) int {
+		i, _ := slices.BinarySearch(g.at, low)
+		return end - i
+	})
+	i, _ := slices.BinarySearch(g.at, low)
+	stand := slices.Clone(g.at[i:end])
+	records := make([]*placedRecord, len(stand))
+	for j, from := range stand {
+		records[j] = g.of[from]
+		delete(g.of, from)
+	}
+	for j := range stand { // from the lowest on
+		to := first - int64(len(stand)-1-j)*step
+		g.at[i+j], g.of[to], records[j].at = to, records[j], to
+	}
+	told := make(map[int64]int64, len(stand))
+	for j, from := range stand {
+		told[from] = g.at[i+j]
+	}
+	moved(told)
+	return nil
+}
+
+// put makes a record stand at a position.
+func (g *taken) put(rec *placedRecord, at int64) {
+	if rec.at == at {
+		return
+	}
+	if rec.at != noPosition {
+		i, _ := slices.BinarySearch(g.at, rec.at)
+		g.at = slices.Delete(g.at, i, i+1)
+		delete(g.of, rec.at)
+	}
+	i, _ := slices.BinarySearch(g.at, at)
+	g.at = slices.Insert(g.at, i, at)
+	g.of[at], rec.at = rec, at
+}
+
+// placing is what is known of where a record stands.
+func (r *placedRecord) placing() *placing { return &placing{at: r.at, second: noSecond} }

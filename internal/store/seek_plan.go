@@ -187,3 +187,16 @@ func (s recordSet) has(record int64) bool {
 	i := int(record / 64)
 	return i < len(s) && s[i]>>(record%64)&1 != 0
 }
+
+// positions are those of a question's time.
+func positions(q understudy.Seek) (from, to int64) {
+	from, to = math.MinInt64, math.MaxInt64
+	if q.From != 0 {
+		from, _ = secondBounds(min(max(q.From, leastSecond), mostSecond))
+	}
+	if q.To != 0 {
+		to, _ = secondBounds(min(max(q.To, leastSecond), mostSecond))
+		to--
+	}
+	return from, to
+}

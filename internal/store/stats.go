@@ -3,11 +3,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"os"
-	"slices"
 	"time"
 )
 
@@ -102,36 +100,4 @@ func fileSize(path string) int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// Stats counts what is held; a store in memory has no file, and nothing is
-// packed.
-func (m *Memory) Stats(ctx context.Context) (Stats, error) {
-	if err := m.enter(ctx); err != nil {
-		return Stats{}, failed(false, err, "measure")
-	}
-	defer m.mu.Unlock()
-	st := Stats{Space: m.spaceNow()}
-	for name, s := range m.sources {
-		st.Pages += int64(len(s.pages))
-		st.Changes += int64(len(s.changes))
-		for _, k := range s.kinds {
-			ks := KindStats{Source: name, KindState: k.state}
-			for _, rec := range k.records {
-				ks.Versions += int64(len(rec.versions))
-				for body := range rec.versions {
-					ks.Unpacked += int64(len(body[1]))
-				}
-			}
-			st.Records += ks.Records
-			st.Versions += ks.Versions
-			st.Unpacked += ks.Unpacked
-			st.Kinds = append(st.Kinds, ks)
-		}
-	}
-	st.Packed = st.Unpacked
-	slices.SortFunc(st.Kinds, func(a, b KindStats) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind))
-	})
-	return st, nil
 }

@@ -1,7 +1,7 @@
 // What the store is asked for: settings, answers about itself, limits.
 
-// Package store keeps everything the mirror has learned, in one SQLite file or
-// in memory; it is the only room that speaks SQL.
+// Package store keeps everything the mirror has learned, in one SQLite file; it is
+// the only room that speaks SQL.
 package store
 
 import (
@@ -17,7 +17,6 @@ import (
 // is good.
 type Options struct {
 	// Path is the database file; its folder is made (0700) when it is missing.
-	// Memory ignores it.
 	Path string
 	// Specs are the compiled specs by source name. They say what a kind's ids
 	// begin with and which fields are sensitive when dictionaries are trained.
@@ -27,7 +26,7 @@ type Options struct {
 	// 0: as much as the disk has. Near it what was not read for longest goes
 	// (evict.go); when nothing more may go, Save fails with ErrNotStored and
 	// what is held stays readable. A file that is larger already does not grow
-	// further. Memory counts bytes of bodies.
+	// further.
 	Limit int64
 	// Retention says how long records are kept, by source and kind: those whose
 	// clock is older are not stored, and Expire lists those that got older.

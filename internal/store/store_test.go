@@ -1,4 +1,4 @@
-// Both stores against the suite.
+// The store against the suite.
 
 package store_test
 
@@ -35,14 +35,6 @@ func TestDB(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Store { return openDB(t, storetest.File(t)) })
 }
 
-func TestMemory(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Store {
-		m := store.NewMemory(store.Options{Specs: specs(t)})
-		t.Cleanup(func() { _ = m.Close() })
-		return m
-	})
-}
-
 // inMemory is a folder without a disk behind it, where there is one: a small
 // limit means a short log, and so a wait for the disk after every few saves.
 func inMemory(t testing.TB) string {
@@ -63,14 +55,6 @@ func TestDBWithALimit(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		return db
-	})
-}
-
-func TestMemoryWithALimit(t *testing.T) {
-	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
-		m := store.NewMemory(store.Options{Limit: limit, Now: now})
-		t.Cleanup(func() { _ = m.Close() })
-		return m
 	})
 }
 

@@ -5,7 +5,6 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -62,11 +61,6 @@ func appendTag(b []byte, kind int64, c column) []byte {
 
 // wordTag is that tag as text.
 func wordTag(kind int64, c column) string { return string(appendTag(nil, kind, c)) }
-
-// has reports whether a class whose first column c is has that column.
-func (c column) has(name string) bool {
-	return slices.Contains(columnNames[c:c+columnsOf[c]], name)
-}
 
 // columnOf is the first column of a class. Prices and their currencies are no
 // text: a word in every record that tells none from another costs ten bytes in
@@ -233,21 +227,6 @@ func (x *cutting) row(kind int64, rule textRule, body []byte) (row wordRow) {
 
 // empty reports that there is no word.
 func (r *wordRow) empty() bool { return *r == wordRow{} }
-
-// fields are the words again, value by value and without tags, for a condition
-// on them: the name is the column's.
-func (r *wordRow) fields(kind int64) iter.Seq[words.Field] {
-	return func(yield func(words.Field) bool) {
-		for c := range r {
-			for text := range strings.SplitSeq(r[c], border) {
-				text = strings.ReplaceAll(" "+strings.TrimSpace(text), " "+wordTag(kind, column(c)), " ")
-				if text != "" && !yield(words.Field{Name: columnNames[c], Text: text}) {
-					return
-				}
-			}
-		}
-	}
-}
 
 // wordsForm is raised whenever the same body would be cut into other words.
 const wordsForm = 3

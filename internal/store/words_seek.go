@@ -2,7 +2,11 @@
 
 package store
 
-import "slices"
+import (
+	"slices"
+
+	"understudy"
+)
 
 // everyShape is a stream of the spots that records have in all shapes that are
 // asked for, of the records that have one in another stream: what is said in one
@@ -74,4 +78,30 @@ func (e *everyShape) read(from int64) error {
 	slices.SortFunc(e.group, inOrder(e.up))
 	e.group = slices.Compact(e.group)
 	return nil
+}
+
+// askedText is the text of a question made ready; ok is false when it asks for
+// none.
+func (o *Options) askedText(q *understudy.Seek) (plan *textPlan, ok bool, err error) {
+	if q.Text == nil {
+		return nil, false, nil
+	}
+	plan, err = planText(q.Text, o.kindsAsked(q))
+	return plan, true, err
+}
+
+// kindsAsked are the specs of the kinds a question is about; nil stands for
+// those no spec names.
+func (o *Options) kindsAsked(q *understudy.Seek) (kinds []*understudy.Kind) {
+	for source, spec := range o.Specs {
+		for _, k := range spec.Kinds {
+			if wants(q, source, k.Name) {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	if len(kinds) == 0 || len(q.Kinds) == 0 {
+		kinds = append(kinds, nil)
+	}
+	return kinds
 }

@@ -145,34 +145,6 @@ func (p *textPlan) within(in []column) *textPlan {
 	return &textPlan{op: understudy.TextAnd, in: in, of: []*textPlan{p}}
 }
 
-// condition is the plan for words in memory.
-func (p *textPlan) condition() *words.Condition {
-	if p == nil {
-		return words.Any()
-	}
-	var of []*words.Condition
-	for _, part := range p.of {
-		of = append(of, part.condition())
-	}
-	var c *words.Condition
-	switch p.op {
-	case understudy.TextAnd:
-		c = words.All(of...)
-	case understudy.TextOr:
-		c = words.Any(of...)
-	case understudy.TextNot:
-		c = words.But(of[0], of[1])
-	default:
-		c = words.Has(p.pattern)
-	}
-	if p.in == nil {
-		return c
-	}
-	return c.Where(func(f words.Field) bool {
-		return slices.ContainsFunc(p.in, func(c column) bool { return c.has(f.Name) })
-	})
-}
-
 // match is the plan as FTS5 reads it, for some kinds. Folded words have no
 // quotes, so that between quotes nothing ends them. begin gives the words that
 // begin in a way, or none to leave looking for them to FTS5.

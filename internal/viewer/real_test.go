@@ -14,6 +14,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -31,7 +32,7 @@ func overRealParts(t *testing.T) (*house, *httptest.Server) {
 	must(t, err)
 	m, err := mirror.New(mirror.Options{
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Sources: []mirror.Source{{Source: src, Upstream: client}}, Ages: mirror.Ages{Wait: time.Second},
-		Store: store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}}),
+		Store: storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}}),
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/sample"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
 )
@@ -65,14 +65,8 @@ func TestRandomRequestsAfterChanges(t *testing.T) {
 	newRig(t, seed, nil).live(rand.New(rand.NewPCG(seed, 2)), requests()/40)
 }
 
-// The same with records that a store keeps, as pages of twenty brought them.
-func TestRandomRequestsOverAStore(t *testing.T) {
-	seed := sample.Seed(t)
-	newRigOver(t, memory, seed, nil).live(rand.New(rand.NewPCG(seed, 3)), requests()/40)
-}
-
-// And with a store on disk, which is closed and opened again in the middle of
-// walks: tokens stay what they were.
+// The same with records that a store keeps, as pages of twenty brought them. It
+// is closed and opened again in the middle of walks: tokens stay what they were.
 func TestRandomRequestsOverAFile(t *testing.T) {
 	seed := sample.Seed(t)
 	newRigOver(t, disk, seed, nil).live(rand.New(rand.NewPCG(seed, 4)), requests()/40)
@@ -119,10 +113,8 @@ func (r *rig) options() store.Options {
 	return store.Options{Specs: map[string]*understudy.Spec{"twilio": r.src.Spec}, Now: r.tick}
 }
 
-func memory(r *rig) keeper { return store.NewMemory(r.options()) }
-
 func disk(r *rig) keeper {
-	path := filepath.Join(r.t.TempDir(), "store.db")
+	path := storetest.File(r.t)
 	open := func() keeper {
 		o := r.options()
 		o.Path = path

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
 	"understudy/upstream"
@@ -22,16 +23,20 @@ import (
 type desk struct {
 	t     *rapid.T
 	src   *understudy.Source
-	store *store.Memory
+	store *store.DB
 	order []string // every id there ever was, newest first
 	gone  map[string]bool
 	clock time.Time // of the newest
 	ticks int
 }
 
-func newDesk(t *rapid.T, spec *understudy.Spec) *desk {
+func newDesk(t *rapid.T, path string, spec *understudy.Spec) *desk {
 	s := &desk{t: t, gone: map[string]bool{}, clock: epoch, src: &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}}
-	s.store = store.NewMemory(store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Now: func() time.Time { s.ticks++; return epoch.Add(time.Duration(s.ticks) * time.Hour) }})
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}, Now: func() time.Time { s.ticks++; return epoch.Add(time.Duration(s.ticks) * time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.store = db
 	return s
 }
 
@@ -126,8 +131,10 @@ func TestTokensOfAWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	outer, path := t, storetest.File(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s := newDesk(t, spec)
+		storetest.Renew(outer, path)
+		s := newDesk(t, path, spec)
 		defer s.store.Close()
 		s.arrive(rapid.IntRange(1, 30).Draw(t, "calls"), 0)
 		size := rapid.IntRange(1, 6).Draw(t, "size")

@@ -38,13 +38,19 @@ var template = sync.OnceValues(func() ([]byte, error) {
 // the test's own. It is for store.Open.
 func File(t testing.TB) string {
 	t.Helper()
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	Renew(t, path)
+	return path
+}
+
+// Renew makes the database at path, which is closed, a new and empty one.
+func Renew(t testing.TB, path string) {
+	t.Helper()
 	data, err := template()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "understudy.db")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
