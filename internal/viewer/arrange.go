@@ -87,7 +87,7 @@ func columnNames(columns []*column) string {
 
 // arrange reads one of a list's own parameters; taken is false when it is none
 // of them.
-func (q *visit) arrange(ask *question, p understudy.Param) (taken bool, err error) {
+func (q *exchange) arrange(ask *listQuery, p understudy.Param) (taken bool, err error) {
 	a := &ask.arrangement
 	switch p.Name {
 	case ownColumns:
@@ -164,7 +164,7 @@ func (k *kindPlan) everyName() []string {
 
 // arrangeOrder reads the order. A field the role does not fully see orders
 // nothing: where a record stands would tell what it holds.
-func (q *visit) arrangeOrder(ask *question, text string) error {
+func (q *exchange) arrangeOrder(ask *listQuery, text string) error {
 	name, down := strings.CutPrefix(text, "-")
 	if name == "" {
 		ask.tidy = false
@@ -192,7 +192,7 @@ func (q *visit) arrangeOrder(ask *question, text string) error {
 // sortable makes the headings of a list's table lead to its order by them: the
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
-func (q *visit) sortable(ask *question, t *table) {
+func (q *exchange) sortable(ask *listQuery, t *table) {
 	if _, ok := q.conditions(ask); !ok || !q.findable() || !q.asOf.at.IsZero() {
 		return
 	}
@@ -229,7 +229,7 @@ func (q *visit) sortable(ask *question, t *table) {
 
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show.
-func (q *visit) chosen(ask *question) []*column {
+func (q *exchange) chosen(ask *listQuery) []*column {
 	if len(ask.columns) == 0 {
 		return q.columnsOf(q.kind)
 	}
@@ -237,7 +237,7 @@ func (q *visit) chosen(ask *question) []*column {
 }
 
 // visible are those of some columns that the caller's role shows.
-func (q *visit) visible(k *kindPlan, columns []*column) []*column {
+func (q *exchange) visible(k *kindPlan, columns []*column) []*column {
 	var shown []*column
 	for _, c := range columns {
 		if q.v.Gate.Level(q.caller, k.source.Name, k.Name, c.Name) != access.Hide {

@@ -31,7 +31,7 @@ func (a asOf) param() understudy.Query {
 func writeMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // readAsOf reads the parameter. An empty one is none.
-func (q *visit) readAsOf(params understudy.Query) error {
+func (q *exchange) readAsOf(params understudy.Query) error {
 	q.asOf = asOf{tidy: true}
 	seen := 0
 	for _, p := range params {
@@ -108,7 +108,7 @@ type then struct {
 }
 
 // then is nil on a page of now.
-func (q *visit) then() *then {
+func (q *exchange) then() *then {
 	if q.asOf.at.IsZero() {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (q *visit) then() *then {
 }
 
 // addressWith is the address at hand with another moment, nil for now.
-func (q *visit) addressWith(moment understudy.Query) string {
+func (q *exchange) addressWith(moment understudy.Query) string {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		params = nil
@@ -127,7 +127,7 @@ func (q *visit) addressWith(moment understudy.Query) string {
 
 // tidyMoment sends a reader whose address spells the moment in another way to
 // the one that can be passed on; done then is true.
-func (q *visit) tidyMoment() (done bool) {
+func (q *exchange) tidyMoment() (done bool) {
 	if q.asOf.tidy {
 		return false
 	}
@@ -146,7 +146,7 @@ type momentForm struct {
 	Now    string // the same list as it is now; "" = this is it
 }
 
-func (q *visit) momentForm(ask *question) *momentForm {
+func (q *exchange) momentForm(ask *listQuery) *momentForm {
 	if !q.kind.remembered() {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (q *visit) momentForm(ask *question) *momentForm {
 }
 
 // asOfInput is the box for the moment.
-func (q *visit) asOfInput() input {
+func (q *exchange) asOfInput() input {
 	in := input{ID: "asof", Name: understudy.OwnAsOf, Label: "As it was known on", Type: "datetime-local", Required: true}
 	if !q.asOf.at.IsZero() {
 		l := q.asOf.at.In(q.zone)
@@ -179,7 +179,7 @@ func (q *visit) asOfInput() input {
 }
 
 // refusedThen is an error of the mirror's about an earlier moment, for people.
-func (q *visit) refusedThen(err error) error {
+func (q *exchange) refusedThen(err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")

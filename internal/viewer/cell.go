@@ -41,7 +41,7 @@ const clipped = 160
 
 // cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
-func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
+func (q *exchange) cell(sheet *cellContext, c *column, row access.Row, list bool) cell {
 	val := row.Field(c.Name)
 	out := cell{Label: c.heading, Class: c.class}
 	switch val.State {
@@ -72,7 +72,7 @@ func (q *visit) cell(sheet *sheet, c *column, row access.Row, list bool) cell {
 }
 
 // draw fills in what the shape of a column adds to the text of a seen value.
-func (q *visit) draw(sheet *sheet, c *column, row access.Row, list bool, out *cell) {
+func (q *exchange) draw(sheet *cellContext, c *column, row access.Row, list bool, out *cell) {
 	raw := out.Text
 	switch c.shape {
 	case moment:
@@ -122,7 +122,7 @@ func (q *visit) draw(sheet *sheet, c *column, row access.Row, list bool, out *ce
 
 // drawDate puts a moment into words. In a table they have the seconds and nothing
 // besides: what a moment says twice more in each row is the better part of it.
-func (q *visit) drawDate(c *column, out *cell, list, seconds bool) {
+func (q *exchange) drawDate(c *column, out *cell, list, seconds bool) {
 	t, dateOnly, ok := parseDate(c.Type, out.Text)
 	if !ok {
 		return
@@ -151,8 +151,8 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 	return text[:i], text[i+len(sep):], true
 }
 
-// sheet is what the cells of one page share: what the caller may follow.
-type sheet struct {
+// cellContext is what the cells of one page share: what the caller may follow.
+type cellContext struct {
 	kind    *kindPlan
 	linked  []*kindPlan     // kinds whose records the caller may open
 	own     map[string]bool // numbers of our own, if the caller may know them
@@ -165,7 +165,7 @@ type sheet struct {
 
 // phoneLink is the number's page, or for what is no number the kind's list
 // picked by it, where the caller may ask for either.
-func (s *sheet) phoneLink(c *column, raw string) string {
+func (s *cellContext) phoneLink(c *column, raw string) string {
 	if s.numbers {
 		if href := s.kind.source.numberHref(raw); href != "" {
 			return href
@@ -180,7 +180,7 @@ func (s *sheet) phoneLink(c *column, raw string) string {
 
 // recordLink is the page of the record a value names: by the field's link, or
 // by the prefix of the id when only one kind has it.
-func (s *sheet) recordLink(c *column, row access.Row, raw string) string {
+func (s *cellContext) recordLink(c *column, row access.Row, raw string) string {
 	var found *kindPlan
 	for _, k := range s.linked {
 		if len(k.ID) != 1 {
@@ -212,7 +212,7 @@ func formedID(text string) bool {
 
 // tone is the look of a state: failed ones stand out, running ones are marked,
 // the rest is calm.
-func (s *sheet) tone(field, value string) string {
+func (s *cellContext) tone(field, value string) string {
 	about := func(states []understudy.State, in func(understudy.State) bool) bool {
 		return slices.ContainsFunc(states, func(st understudy.State) bool { return st.Field == field && in(st) })
 	}

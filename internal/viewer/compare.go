@@ -46,7 +46,7 @@ type comparison struct {
 
 // readCompare reads the moments to compare: A..B, or twice one moment, as a
 // form gives them.
-func (q *visit) readCompare(params understudy.Query) (c comparison, err error) {
+func (q *exchange) readCompare(params understudy.Query) (c comparison, err error) {
 	var given []string
 	for _, p := range params {
 		if p.Name == paramCompare {
@@ -71,7 +71,7 @@ func (q *visit) readCompare(params understudy.Query) (c comparison, err error) {
 }
 
 // compare shows two versions of the record an address names.
-func (q *visit) compare(t *understudy.Target) error {
+func (q *exchange) compare(t *understudy.Target) error {
 	moments := q.compared.moments
 	q.asOf = asOf{}
 	here := q.kind.href + "/" + url.PathEscape(t.ID)
@@ -100,7 +100,7 @@ func (q *visit) compare(t *understudy.Target) error {
 		return err
 	}
 	own := q.v.numbers.begin(q)
-	s := q.sheet(q.kind, vars, own.wait(q))
+	s := q.cellContext(q.kind, vars, own.wait(q))
 	s.seconds = true
 	p := &comparePage{Kind: q.kind, Heading: "Two versions of this " + q.kind.One, ID: t.ID, Record: link()}
 	if q.kind.browsable() {
@@ -123,7 +123,7 @@ func (q *visit) compare(t *understudy.Target) error {
 
 // pick finds the versions that stood at both moments, in a shape that was seen
 // by then: one in which they differ, the page's own before any other.
-func (q *visit) pick(p past, t *understudy.Target, moments []time.Time) (before, after *sight, err error) {
+func (q *exchange) pick(p recordPast, t *understudy.Target, moments []time.Time) (before, after *seenVersion, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
 	for _, shape := range p.shapes(t.Shape()) {

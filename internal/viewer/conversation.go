@@ -25,17 +25,17 @@ const ownBefore = understudy.OwnPrefix + "before"
 
 // conversationPage is what conversation.html shows.
 type conversationPage struct {
-	A, B  speaker
-	Held  *talked // nil: it is on its way
+	A, B  party
+	Held  *messages // nil: it is on its way
 	Data  string
 	Parts *parts
 	Kept  []template.HTML // all but Parts, as it was drawn before; nil: it is not
 }
 
-// talked is what passed, up to a moment. It is one part: what is older than the
-// end of any strand is not on the page, so that every strand is waited for.
-type talked struct {
-	A, B     speaker
+// messages is what passed, up to a moment. It is one part: what is older than the
+// end of any direction is not on the page, so that every direction is waited for.
+type messages struct {
+	A, B     party
 	Days     []day // oldest first, as one reads
 	Size     int64
 	Problems []string
@@ -45,18 +45,18 @@ type talked struct {
 	Bound    string // what is not on this page, and why
 	Late     bool   // it comes after the head of the page
 
-	turns []turn
+	all []message
 }
 
-// strand is one kind in one direction.
-type strand struct {
+// direction is one kind in one direction.
+type direction struct {
 	*asked
-	talk *talk
+	kind *contactKind
 	byA  bool
 }
 
 // conversation shows what passed between two numbers.
-func (v *Viewer) conversation(q *visit) error {
+func (v *Viewer) conversation(q *exchange) error {
 	a, err := q.numbered("number")
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (v *Viewer) conversation(q *visit) error {
 	if err != nil {
 		return err
 	}
-	strands := q.strands(a, b, before)
+	strands := q.directions(a, b, before)
 	if len(strands) == 0 {
 		return &problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.", kind: understudy.ErrForbidden}
 	}
@@ -80,11 +80,11 @@ func (v *Viewer) conversation(q *visit) error {
 	}
 	base := "/" + q.source.Name + "/" + numberWord + "/" + a + "/" + b
 	late, marked := false, sync.OnceValue(func() map[string]bool { return own.wait(q) })
-	merged := sync.OnceValue(func() *talked {
-		t := &talked{A: q.speaker(a, marked()), B: q.speaker(b, marked()), Late: late}
+	merged := sync.OnceValue(func() *messages {
+		t := &messages{A: q.party(a, marked()), B: q.party(b, marked()), Late: late}
 		var older time.Time
-		t.turns, older = q.merge(strands, before, t)
-		t.Size, t.Days = int64(len(t.turns)), q.days(t.turns)
+		t.all, older = q.merge(strands, before, t)
+		t.Size, t.Days = int64(len(t.all)), q.days(t.all)
 		q.turnConversation(t, base, older, before, back)
 		return t
 	})
@@ -105,7 +105,7 @@ func (v *Viewer) conversation(q *visit) error {
 		if !late {
 			p.Held = merged()
 		}
-		p.A, p.B = q.speaker(a, marked()), q.speaker(b, marked())
+		p.A, p.B = q.party(a, marked()), q.party(b, marked())
 		return p
 	}
 	if late = p.Parts.late > 0; late {
@@ -119,12 +119,12 @@ func (v *Viewer) conversation(q *visit) error {
 	return q.render(http.StatusOK, "conversation", groupPhone(a)+" and "+groupPhone(b), p)
 }
 
-func (q *visit) speaker(number string, own map[string]bool) speaker {
-	return speaker{Shown: groupPhone(number), Href: q.source.numberHref(number), Own: own[number]}
+func (q *exchange) party(number string, own map[string]bool) party {
+	return party{Shown: groupPhone(number), Href: q.source.numberHref(number), Own: own[number]}
 }
 
 // conversationParams reads where the page ends, and the ends of the newer ones.
-func (q *visit) conversationParams() (before time.Time, back []string, err error) {
+func (q *exchange) conversationParams() (before time.Time, back []string, err error) {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return before, nil, err
@@ -148,11 +148,11 @@ func (q *visit) conversationParams() (before time.Time, back []string, err error
 	return before, back[max(0, len(back)-maxBack):], nil
 }
 
-// strands are what the caller may ask: each kind with two ends, both ways, up
+// directions are what the caller may ask: each kind with two ends, both ways, up
 // to a moment.
-func (q *visit) strands(a, b string, before time.Time) []strand {
-	var all []strand
-	for _, t := range q.talks(q.source) {
+func (q *exchange) directions(a, b string, before time.Time) []direction {
+	var all []direction
+	for _, t := range q.contactKinds(q.source) {
 		if !q.offersBoth(t) {
 			continue
 		}
@@ -173,17 +173,17 @@ func (q *visit) strands(a, b string, before time.Time) []strand {
 				// One second more than wanted: whether upstream counts the edge in is its own affair.
 				query = append(query, understudy.Param{Name: until.Name, Value: writeDate(until.Type, before.Add(time.Second))})
 			}
-			if target, err := t.to(query); err == nil && len(all) < maxPanes {
-				all = append(all, strand{asked: q.beside(target), talk: t, byA: byA})
+			if target, err := t.to(query); err == nil && len(all) < maxPanels {
+				all = append(all, direction{asked: q.beside(target), kind: t, byA: byA})
 			}
 		}
 	}
 	return all
 }
 
-// until is the filter by which a talk's records are asked for up to a moment,
+// until is the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
-func (q *visit) until(t *talk) *understudy.Filter {
+func (q *exchange) until(t *contactKind) *understudy.Filter {
 	for i, f := range t.list.Filters {
 		if f.Op == "until" && f.Field == t.kind.Clock && q.offers(t.list, i) {
 			return f
@@ -207,7 +207,7 @@ func conversationAddress(path string, before time.Time, back []string) string {
 
 // turnConversation works out where Older, Newer and Newest lead, and says what
 // is not here.
-func (q *visit) turnConversation(p *talked, base string, older, before time.Time, back []string) {
+func (q *exchange) turnConversation(p *messages, base string, older, before time.Time, back []string) {
 	here := ""
 	if !before.IsZero() {
 		here = before.Format(time.RFC3339)
@@ -221,7 +221,7 @@ func (q *visit) turnConversation(p *talked, base string, older, before time.Time
 		return
 	}
 	p.Bound = "Complete back to " + q.moment(older).Text + ". What is older is on the next page."
-	for _, t := range q.talks(q.source) {
+	for _, t := range q.contactKinds(q.source) {
 		if q.until(t) == nil && q.offersBoth(t) {
 			p.Bound = "Complete back to " + q.moment(older).Text + ". Older " + t.kind.Title + " cannot be asked for by time."
 		}
@@ -230,7 +230,7 @@ func (q *visit) turnConversation(p *talked, base string, older, before time.Time
 }
 
 // conversationData is the page as data, oldest first.
-func (q *visit) conversationData(p *talked) error {
+func (q *exchange) conversationData(p *messages) error {
 	type turnData struct {
 		Kind   string          `json:"kind"`
 		From   string          `json:"from"`
@@ -238,7 +238,7 @@ func (q *visit) conversationData(p *talked) error {
 		Record json.RawMessage `json:"record"`
 	}
 	all := []turnData{}
-	for _, t := range p.turns {
+	for _, t := range p.all {
 		from := q.r.PathValue("number")
 		if !t.ByA {
 			from, _ = q.numbered("other")

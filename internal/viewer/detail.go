@@ -53,7 +53,7 @@ const longFrom = 12
 func (p *detailPage) Short() string { return shortID(p.ID) }
 
 // detail shows one record.
-func (v *Viewer) detail(q *visit) error {
+func (v *Viewer) detail(q *exchange) error {
 	t, err := q.instanceTarget()
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (v *Viewer) detail(q *visit) error {
 	}
 	q.readOf(rows[0], lists)
 	marked := own.wait(q)
-	s := q.sheet(q.kind, q.source.given(t, t.Instance.ID), marked)
+	s := q.cellContext(q.kind, q.source.given(t, t.Instance.ID), marked)
 	s.seconds, s.filters = true, map[string]string{}
 	if q.kind.browsable() {
 		s.filters = q.phoneFilters(q.kind.lists[0])
@@ -113,7 +113,7 @@ func (v *Viewer) detail(q *visit) error {
 }
 
 // instanceTarget is the record the address names.
-func (q *visit) instanceTarget() (*understudy.Target, error) {
+func (q *exchange) instanceTarget() (*understudy.Target, error) {
 	id := q.r.PathValue("id")
 	if q.data != "" {
 		id = strings.TrimSuffix(id, dataSuffix)
@@ -155,7 +155,7 @@ func (q *visit) instanceTarget() (*understudy.Target, error) {
 
 // readOwn reads the viewer's own parameters of a record's page and adds their
 // names to those that are known.
-func (q *visit) readOwn(params understudy.Query, known []string) ([]string, error) {
+func (q *exchange) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
 	if err := q.readAsOf(params); err != nil || q.data != "" {
 		return known, err
@@ -185,7 +185,7 @@ func (in *instancePlan) params() []string {
 }
 
 // detailPage is what a record's page shows of the record.
-func (q *visit) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *sheet) *detailPage {
+func (q *exchange) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
 	p.Data = q.asOf.keep(q.kind.href + dataSuffix + withQuery(s.vars))
 	if t.ID != "" {
@@ -219,7 +219,7 @@ func (q *visit) detailPage(t *understudy.Target, row access.Row, lists []*askedL
 }
 
 // place says where a record is: in which list, under which other record.
-func (q *visit) place(p *detailPage, t *understudy.Target, row access.Row) {
+func (q *exchange) place(p *detailPage, t *understudy.Target, row access.Row) {
 	if q.kind.browsable() {
 		p.ListHref = q.asOf.keep(q.kind.href + withQuery(ownVars(q.source.given(t, t.Instance.ID))))
 	}
@@ -254,7 +254,7 @@ func (q *visit) place(p *detailPage, t *understudy.Target, row access.Row) {
 
 // part is one group of a record's fields. Addresses the viewer has pages for
 // become links; a group of nothing but others is shown on request.
-func (q *visit) part(p *detailPage, s *sheet, row access.Row, g group) detailGroup {
+func (q *exchange) part(p *detailPage, s *cellContext, row access.Row, g group) detailGroup {
 	out := detailGroup{Title: g.title, Closed: true}
 	for _, c := range g.columns {
 		if row.Field(c.Name).State == access.Absent {
@@ -276,7 +276,7 @@ func (q *visit) part(p *detailPage, s *sheet, row access.Row, g group) detailGro
 }
 
 // head keeps what the top of the page shows of a field.
-func (q *visit) head(p *detailPage, c *column, cl cell) {
+func (q *exchange) head(p *detailPage, c *column, cl cell) {
 	if c.Name == q.kind.Clock && cl.Stamp != "" {
 		p.When = cl
 		p.When.Label = c.title

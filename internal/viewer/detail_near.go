@@ -12,7 +12,7 @@ import (
 
 // others are the fields the spec does not name. The gate shows them to the role
 // that sees everything and to nobody else.
-func (q *visit) others(row access.Row) detailGroup {
+func (q *exchange) others(row access.Row) detailGroup {
 	g := detailGroup{Title: "Other fields"}
 	for _, val := range row.Fields() {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
@@ -29,7 +29,7 @@ func (q *visit) others(row access.Row) detailGroup {
 
 // followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
-func (q *visit) followable(row access.Row, c *column) (link, bool) {
+func (q *exchange) followable(row access.Row, c *column) (link, bool) {
 	if !strings.Contains(c.Name, ".") {
 		return link{}, false
 	}
@@ -47,9 +47,9 @@ func (q *visit) followable(row access.Row, c *column) (link, bool) {
 
 // related are the lists picked by this record: filters that link to its kind,
 // those of the kinds shown left out; and of one of our own numbers its page.
-func (q *visit) related(row access.Row, lists []*askedList) []link {
+func (q *exchange) related(row access.Row, lists []*askedList) []link {
 	var all []link
-	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.talks(q.source)) > 0 {
+	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.contactKinds(q.source)) > 0 {
 		if href := q.source.numberHref(v.Text); href != "" {
 			all = append(all, link{Href: href, Text: "Everything with " + groupPhone(v.Text)})
 		}
@@ -73,6 +73,6 @@ func (q *visit) related(row access.Row, lists []*askedList) []link {
 }
 
 // picks reports whether a filter of another list takes ids of this kind.
-func (q *visit) picks(field *understudy.Field, f *understudy.Filter) bool {
+func (q *exchange) picks(field *understudy.Field, f *understudy.Filter) bool {
 	return field != nil && f.Op == "is" && len(q.kind.ID) == 1 && (field.Link == q.kind.Name || field.Link == understudy.AnyKind)
 }

@@ -42,9 +42,9 @@ type exported struct {
 	hit  *understudy.SearchHit // nil: it was not searched for
 }
 
-// writing is how an export is written: what comes first, each row, and what
+// encoder is how an export is written: what comes first, each row, and what
 // comes last; rest is not empty when rows are missing.
-type writing interface {
+type encoder interface {
 	begin(dst []byte) []byte
 	row(dst []byte, one exported) []byte
 	end(dst []byte, rows int, rest string) []byte
@@ -59,8 +59,8 @@ var (
 
 // export is one export under way.
 type export struct {
-	q    *visit
-	w    writing
+	q    *exchange
+	w    encoder
 	mime string
 	name string // of the file
 	buf  []byte
@@ -69,21 +69,21 @@ type export struct {
 	over <-chan struct{} // closed when it must end
 }
 
-// writingOf is how a form of data is written. columns are those of a list; of a
+// encoderOf is how a form of data is written. columns are those of a list; of a
 // search of several kinds there are none, and each row is whole.
-func (q *visit) writingOf(columns []*column, kinds bool) (w writing, mime string) {
+func (q *exchange) encoderOf(columns []*column, kinds bool) (w encoder, mime string) {
 	switch q.data {
 	case csvSuffix:
-		return &csvWriting{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
+		return &csvEncoder{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
 	case linesSuffix:
-		return &linesWriting{columns: columns, kinds: kinds}, "application/jsonl; charset=utf-8"
+		return &linesEncoder{columns: columns, kinds: kinds}, "application/jsonl; charset=utf-8"
 	}
-	return &jsonWriting{linesWriting: linesWriting{columns: columns, kinds: kinds}}, "application/json"
+	return &jsonEncoder{linesEncoder: linesEncoder{columns: columns, kinds: kinds}}, "application/json"
 }
 
 // export sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
-func (q *visit) export(name string, w writing, mime string, from supply) error {
+func (q *exchange) export(name string, w encoder, mime string, from supply) error {
 	leave, err := q.v.Exports.Take(q.caller.Name)
 	switch {
 	case errors.Is(err, places.ErrEach):
@@ -193,7 +193,7 @@ func (e *export) finish() error {
 }
 
 // fileName is an export's name: what it is of, and of when.
-func (q *visit) fileName(parts ...string) string {
+func (q *exchange) fileName(parts ...string) string {
 	at := q.start
 	if !q.asOf.at.IsZero() {
 		at = q.asOf.at
@@ -210,9 +210,9 @@ func (q *visit) fileName(parts ...string) string {
 // exportList sends a list of upstream's. What is composed from records is sent
 // whole; else the page the address means, and those after it that are held:
 // upstream is asked for no more than a page of the viewer asks for.
-func (q *visit) exportList(ask *question) error {
+func (q *exchange) exportList(ask *listQuery) error {
 	columns := q.chosen(ask)
-	w, mime := q.writingOf(columns, false)
+	w, mime := q.encoderOf(columns, false)
 	return q.export(q.fileName(q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		if err := q.v.Gate.Read(q.caller, ask.target); err != nil {
 			return "", err
@@ -227,7 +227,7 @@ func (q *visit) exportList(ask *question) error {
 }
 
 // walk reads a list from its newest page on.
-func (q *visit) walk(ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
+func (q *exchange) walk(ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
 	whole := q.asOf.at.IsZero()
 	var pages cycle.Pages
 	for first := true; ; first = false {
@@ -284,8 +284,8 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 
 // exportFound sends everything a search finds, page by page. columns are those of
 // a list; without them rows say of which kind they are.
-func (q *visit) exportFound(name string, search understudy.SearchAsk, columns []*column) error {
-	w, mime := q.writingOf(columns, columns == nil)
+func (q *exchange) exportFound(name string, search understudy.SearchAsk, columns []*column) error {
+	w, mime := q.encoderOf(columns, columns == nil)
 	return q.export(name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = understudy.MostHits, false
 		window, rest := 0, ""

@@ -34,7 +34,7 @@ type facetValue struct {
 
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q *visit) facets(r *understudy.SearchResult, k *kindPlan, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
+func (q *exchange) facets(r *understudy.SearchResult, k *kindPlan, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
 	for _, f := range r.Facets {
@@ -59,7 +59,7 @@ func (q *visit) facets(r *understudy.SearchResult, k *kindPlan, pick func(f unde
 	return all
 }
 
-func (q *visit) facetTitle(name string, k *kindPlan) string {
+func (q *exchange) facetTitle(name string, k *kindPlan) string {
 	for _, s := range q.v.sources {
 		for _, other := range s.kinds {
 			if c := other.byField[name]; c != nil && (k == nil || other == k) {
@@ -70,7 +70,7 @@ func (q *visit) facetTitle(name string, k *kindPlan) string {
 	return upperFirst(spell(name))
 }
 
-func (q *visit) facetText(name, value string) string {
+func (q *exchange) facetText(name, value string) string {
 	switch name {
 	case "kind":
 		for _, s := range q.v.sources {
@@ -95,7 +95,7 @@ func (q *visit) facetText(name, value string) string {
 
 // listFacets are those of a list. A value is picked by upstream's own filter
 // where it has one, so that the list stays upstream's; else by a condition.
-func (q *visit) listFacets(ask *question, r *understudy.SearchResult) []facet {
+func (q *exchange) listFacets(ask *listQuery, r *understudy.SearchResult) []facet {
 	return q.facets(r, q.kind, func(f understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
 		at := *ask
 		at.cursor, at.back = "", nil
@@ -121,7 +121,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 }
 
 // filterBy is upstream's filter for one value of a field, if the caller may use it.
-func (q *visit) filterBy(l *listPlan, field string) *understudy.Filter {
+func (q *exchange) filterBy(l *listPlan, field string) *understudy.Filter {
 	for i, f := range l.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.offers(l, i) {
 			return f
@@ -130,8 +130,8 @@ func (q *visit) filterBy(l *listPlan, field string) *understudy.Filter {
 	return nil
 }
 
-// filters are a question's parameters less its place in the list.
-func (ask *question) filters() understudy.Query {
+// filters are a query's parameters less its place in the list.
+func (ask *listQuery) filters() understudy.Query {
 	return ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) })
 }
 
@@ -151,7 +151,7 @@ type counter struct {
 
 // counting begins to count. rows, if any, is told how many rows the page has when
 // they have come: what was counted before they were held is counted once more.
-func (q *visit) counting(search understudy.SearchAsk, rows <-chan int) *counter {
+func (q *exchange) counting(search understudy.SearchAsk, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.future = q.begin("counts by value", q.v.glance, func(ctx context.Context) (err error) {
@@ -172,7 +172,7 @@ func (q *visit) counting(search understudy.SearchAsk, rows <-chan int) *counter 
 }
 
 // listCounting is counting for a list; nil when it cannot be searched.
-func (q *visit) listCounting(ask *question, rows <-chan int) *counter {
+func (q *exchange) listCounting(ask *listQuery, rows <-chan int) *counter {
 	if !q.findable() || q.data != "" || !q.asOf.at.IsZero() {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (q *visit) listCounting(ask *question, rows <-chan int) *counter {
 // countsOf are the page's, as far as they are there, and the part of the page they
 // are: facets of what was counted, drawn once as long as it is the same. total is a
 // sentence for how many there are. c may be nil.
-func (q *visit) countsOf(page string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *parts) {
+func (q *exchange) countsOf(page string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *parts) {
 	if c == nil {
 		return counts{}, nil
 	}
@@ -235,7 +235,7 @@ func totalOf(r *understudy.SearchResult) string {
 }
 
 // foundNotes say how a result came about, for whoever reads it.
-func (q *visit) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPlan) []string {
+func (q *exchange) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPlan) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.v.Gate.Counts(q.caller, s.Name, k.Name) {
 		return notes

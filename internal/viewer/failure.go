@@ -112,7 +112,7 @@ type outage struct {
 }
 
 // fail answers with an error page, or the same as data.
-func (q *visit) fail(err error) {
+func (q *exchange) fail(err error) {
 	status := statusOf(err)
 	f := failure{Status: status, problem: q.explain(status, err)}
 	h := q.w.Header()
@@ -140,7 +140,7 @@ func (q *visit) fail(err error) {
 
 // explain finds the words for an error. Errors of the root kinds are written
 // for people; anything else stays in the log.
-func (q *visit) explain(status int, err error) problem {
+func (q *exchange) explain(status int, err error) problem {
 	var p *problem
 	if errors.As(err, &p) {
 		return *p
@@ -166,7 +166,7 @@ func (q *visit) explain(status int, err error) problem {
 
 // remedy is the line of the configuration that allows what was refused: a kind
 // that is hidden whole, or what looks at a field. "" when no line does.
-func (q *visit) remedy(err error) string {
+func (q *exchange) remedy(err error) string {
 	var unseen *access.UnseenError
 	switch {
 	case q.caller.Role() == "" || q.kind == nil:
@@ -182,7 +182,7 @@ func (q *visit) remedy(err error) string {
 // remedyOf is the line that shows fields of a kind: a rule that names a field
 // decides, whatever is said of its class and its kind. What the spec derives from
 // another field is shown with that one.
-func (q *visit) remedyOf(k *kindPlan, fields ...string) string {
+func (q *exchange) remedyOf(k *kindPlan, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
 		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
@@ -198,11 +198,11 @@ func (q *visit) remedyOf(k *kindPlan, fields ...string) string {
 // maxRules bounds a line.
 const maxRules = 8
 
-func (q *visit) rule(rules string) string {
+func (q *exchange) rule(rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + q.caller.Role() + ": {" + q.source.Name + ": {" + rules + "}}}."
 }
 
-func (q *visit) outageTitle() string {
+func (q *exchange) outageTitle() string {
 	if q.source == nil {
 		return "No answer in time"
 	}
@@ -239,7 +239,7 @@ func kindsOf(groups []kindViews) [][]kindView {
 
 // outage gathers what is known: since when, until when, and what can be read
 // meanwhile.
-func (q *visit) outage(err error) *outage {
+func (q *exchange) outage(err error) *outage {
 	o := &outage{Retry: 5}
 	if q.source != nil {
 		snap := q.snapshot(q.source)

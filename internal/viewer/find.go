@@ -22,7 +22,7 @@ type Search interface {
 
 // search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
-func (q *visit) search(ctx context.Context, k *kindPlan, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (q *exchange) search(ctx context.Context, k *kindPlan, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
 	ask.Source, ask.Kinds = q.source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
 	known = known && q.counts(k) // a row rule may look at the time
@@ -39,7 +39,7 @@ func (q *visit) search(ctx context.Context, k *kindPlan, ask understudy.SearchAs
 
 // conditions are a list's path, filters and own condition as one query of the
 // search. ok is false when the search has no words for one of them.
-func (q *visit) conditions(ask *question) (text string, ok bool) {
+func (q *exchange) conditions(ask *listQuery) (text string, ok bool) {
 	if ask.target == nil || !q.kind.remembered() {
 		return "", false
 	}
@@ -80,7 +80,7 @@ func (q *visit) conditions(ask *question) (text string, ok bool) {
 // underCondition is what a variable of the list's path asks of its records: the
 // field of that name holds it. "" when nothing has to be asked: what the source
 // fills for everyone, and the role does not see.
-func (q *visit) underCondition(k *kindPlan, name, value string) (text string, ok bool) {
+func (q *exchange) underCondition(k *kindPlan, name, value string) (text string, ok bool) {
 	f := k.Field(words(name))
 	seen := f != nil && q.v.Gate.Level(q.caller, q.source.Name, k.Name, f.Name) == access.See
 	if fill, own := q.source.fill(name); own && fill == value && !seen {
@@ -135,10 +135,10 @@ func grouped(text string) string {
 const leastDialled = 7
 
 // findable reports whether lists can be searched at all.
-func (q *visit) findable() bool { return q.v.Search != nil }
+func (q *exchange) findable() bool { return q.v.Search != nil }
 
 // searchAsk is a list as a search; a problem when it cannot be one.
-func (q *visit) searchAsk(ask *question) (understudy.SearchAsk, error) {
+func (q *exchange) searchAsk(ask *listQuery) (understudy.SearchAsk, error) {
 	var none understudy.SearchAsk
 	switch {
 	case !q.findable():
@@ -176,7 +176,7 @@ type hit struct {
 
 // hits are the rows of what was found; what the gate does not let through any
 // more is left out.
-func (q *visit) hits(r *understudy.SearchResult) []hit {
+func (q *exchange) hits(r *understudy.SearchResult) []hit {
 	all := make([]hit, 0, len(r.Hits))
 	for i := range r.Hits {
 		h := &r.Hits[i]
@@ -195,7 +195,7 @@ func (q *visit) hits(r *understudy.SearchResult) []hit {
 }
 
 // foundList is a list that upstream has no such form of.
-func (q *visit) foundList(ask *question) error {
+func (q *exchange) foundList(ask *listQuery) error {
 	search, err := q.searchAsk(ask)
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (q *visit) foundList(ask *question) error {
 	}
 	q.found = true
 	p := q.listFrame(ask)
-	s := q.sheet(q.kind, ask.vars, own.wait(q))
+	s := q.cellContext(q.kind, ask.vars, own.wait(q))
 	s.filters = q.phoneFilters(ask.list)
 	var rows []access.Row
 	for _, h := range q.hits(result) {
@@ -225,7 +225,7 @@ func (q *visit) foundList(ask *question) error {
 	p.Table = q.table(s, p.Heading, q.chosen(ask), rows)
 	p.Table.ID = rowsID
 	q.sortable(ask, &p.Table)
-	p.Came = q.came(ask)
+	p.Came = q.provenance(ask)
 	p.Found = q.foundNotes(result, q.source, q.kind)
 	p.Counts, p.Parts = q.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(ask, r) })
 	q.turnFound(ask, p, result)
@@ -233,7 +233,7 @@ func (q *visit) foundList(ask *question) error {
 }
 
 // pageSize is how many rows the list's page has.
-func (ask *question) pageSize() int {
+func (ask *listQuery) pageSize() int {
 	size, _ := ask.query.Get(ask.list.paging.Size)
 	n := 0
 	for _, c := range size {
@@ -249,7 +249,7 @@ func (ask *question) pageSize() int {
 }
 
 // turnFound works out where the pages of a search lead.
-func (q *visit) turnFound(ask *question, p *listPage, r *understudy.SearchResult) {
+func (q *exchange) turnFound(ask *listQuery, p *listPage, r *understudy.SearchResult) {
 	at := *ask
 	to := func(cursor string, back []string) string {
 		at.cursor = cursor
@@ -276,7 +276,7 @@ func (q *visit) turnFound(ask *question, p *listPage, r *understudy.SearchResult
 
 // refusedSearch is an error of the search's about a list: its condition cannot
 // be understood, or says more than the role sees.
-func (q *visit) refusedSearch(ask *question, err error) error {
+func (q *exchange) refusedSearch(ask *listQuery, err error) error {
 	wrong := syntaxOf(err)
 	if wrong == nil {
 		at := *ask

@@ -43,8 +43,8 @@ type option struct {
 // chip is a filter that is set, with the address that unsets it.
 type chip struct{ Label, Text, Remove string }
 
-func (q *visit) form(asked *question) form {
-	ask, paging := new(question), asked.list.paging
+func (q *exchange) form(asked *listQuery) form {
+	ask, paging := new(listQuery), asked.list.paging
 	*ask = *asked
 	ask.cursor = ""
 	filters := ask.filters()
@@ -87,7 +87,7 @@ func (q *visit) form(asked *question) form {
 
 // formText is the box for what upstream has no filter for, and the chips of what
 // is in it.
-func (q *visit) formText(ask *question, f *form) {
+func (q *exchange) formText(ask *listQuery, f *form) {
 	if !q.findable() || !q.kind.remembered() || !q.asOf.at.IsZero() {
 		return
 	}
@@ -113,7 +113,7 @@ func (q *visit) formText(ask *question, f *form) {
 }
 
 // needInput asks for what names the record the list lies under.
-func (ask *question) needInput(i int, name string) input {
+func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
 	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: upperFirst(spell(words(name))), Type: "text", Value: value, Required: true}
 	if of := ask.list.parent; of.kind != nil && len(of.kind.ID) == 1 {
@@ -137,7 +137,7 @@ func words(name string) string {
 	return b.String()
 }
 
-func (q *visit) input(f *understudy.Filter, value string) input {
+func (q *exchange) input(f *understudy.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
 	field := q.kind.Field(f.Field)
 	if in.Label == "" {
@@ -184,7 +184,7 @@ func choices(values, texts []string, chosen string) []option {
 
 // dateInput shows a moment in the reader's zone, a day as it is. A value that
 // is neither stays text, so that nothing set is lost.
-func (q *visit) dateInput(f *understudy.Filter, in *input) {
+func (q *exchange) dateInput(f *understudy.Filter, in *input) {
 	day := f.Op == "day" || f.Type == understudy.TypeDate
 	in.Type = "datetime-local"
 	if day {
@@ -208,7 +208,7 @@ func (q *visit) dateInput(f *understudy.Filter, in *input) {
 	}
 }
 
-func (q *visit) chipText(f *understudy.Filter, in input, value string) string {
+func (q *exchange) chipText(f *understudy.Filter, in input, value string) string {
 	for _, o := range in.Options {
 		if o.Selected {
 			return o.Text

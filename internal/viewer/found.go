@@ -75,7 +75,7 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
-func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
+func (q *exchange) find(s *searchRequest) (page *foundPage, wrong *pointer, err error) {
 	counting := q.counting(s.ask(), nil)
 	var r *understudy.SearchResult
 	err = q.first(func(ctx context.Context) (err error) {
@@ -91,11 +91,11 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 	}
 	q.found = true
 	p := &foundPage{Notes: q.foundNotes(r, nil, nil), Chips: s.chips(q)}
-	sheets := map[*kindPlan]*sheet{}
+	sheets := map[*kindPlan]*cellContext{}
 	for _, h := range q.hits(r) {
 		sh := sheets[h.kind]
 		if sh == nil {
-			sh = q.sheet(h.kind, nil, nil)
+			sh = q.cellContext(h.kind, nil, nil)
 			sheets[h.kind] = sh
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
@@ -111,7 +111,7 @@ func (q *visit) find(s *seeking) (page *foundPage, wrong *pointer, err error) {
 }
 
 // searchFacets are what was counted of a search.
-func (q *visit) searchFacets(s *seeking, r *understudy.SearchResult) []facet {
+func (q *exchange) searchFacets(s *searchRequest, r *understudy.SearchResult) []facet {
 	return q.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
 		at, set := s.first(), false
 		at.narrow, set = toggled(s.narrow, v.Term)
@@ -131,7 +131,7 @@ func lostPlace(err error, cursor, first string) error {
 	}
 }
 
-func (q *visit) turnSearch(s *seeking, r *understudy.SearchResult, p *foundPage) {
+func (q *exchange) turnSearch(s *searchRequest, r *understudy.SearchResult, p *foundPage) {
 	if s.cursor != "" {
 		at := s.first()
 		p.Newest = at.address("")
@@ -150,12 +150,12 @@ func (q *visit) turnSearch(s *seeking, r *understudy.SearchResult, p *foundPage)
 
 // asTables are the same records as lists of one kind, which have columns and
 // every order; of the kinds on the page.
-func (q *visit) asTables(s *seeking, found []foundHit) []link {
+func (q *exchange) asTables(s *searchRequest, found []foundHit) []link {
 	var all []link
 	for _, h := range found {
 		if k := h.kind; k.browsable() && k.remembered() && !slices.ContainsFunc(all, func(l link) bool { return l.Text == upperFirst(k.Title) }) {
 			terms := slices.DeleteFunc(slices.Clone(s.narrow), func(n string) bool { return n == "kind:"+k.Name })
-			at := seeking{text: s.text, narrow: terms}
+			at := searchRequest{text: s.text, narrow: terms}
 			if text := at.query(); text != "" {
 				all = append(all, link{Href: k.href + withQuery(understudy.Query{{Name: ownText, Value: text}}), Text: upperFirst(k.Title)})
 			}
@@ -169,7 +169,7 @@ const mostFacts = 5
 
 // foundHit draws one record: what it is, when, how it is, and where the words
 // were found.
-func (q *visit) foundHit(s *sheet, h hit) foundHit {
+func (q *exchange) foundHit(s *cellContext, h hit) foundHit {
 	k := h.kind
 	out := foundHit{kind: k, Kind: upperFirst(k.One), Failed: k.failed(h.row), Exactly: h.Exact}
 	if len(q.v.sources) > 1 {

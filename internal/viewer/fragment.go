@@ -103,7 +103,7 @@ type identity struct {
 }
 
 // identity begins one for the page at hand.
-func (q *visit) identity(what string) identity {
+func (q *exchange) identity(what string) identity {
 	return identity{
 		what: what + " " + q.r.URL.RequestURI(), who: q.caller.Role() + " " + q.caller.Source + " " + strconv.FormatBool(q.caller.Grant != nil && q.caller.Grant.Live(q.start)),
 		when: q.zone.String() + q.start.In(q.zone).Format(" 2006-01-02"),
@@ -169,13 +169,13 @@ func hash(h *maphash.Hash, v reflect.Value) {
 // keep gives the named templates of a page as they were drawn for the same
 // identity before, or draws them with what data makes. What it gives stands in a
 // page until that is sent.
-func (q *visit) keep(page string, of identity, data func() any, names ...string) ([]template.HTML, error) {
+func (q *exchange) keep(page string, of identity, data func() any, names ...string) ([]template.HTML, error) {
 	return q.fragmentsOf(page, of, func() ([]string, any) { return names, data() })
 }
 
 // fragmentsOf is keep for templates of which draw gives the names, too. Of a
 // template that draws nothing it gives "".
-func (q *visit) fragmentsOf(page string, of identity, draw func() (names []string, data any)) ([]template.HTML, error) {
+func (q *exchange) fragmentsOf(page string, of identity, draw func() (names []string, data any)) ([]template.HTML, error) {
 	all, ok := q.v.kept.Get(of)
 	if !ok {
 		names, d := draw()
@@ -203,7 +203,7 @@ func (q *visit) fragmentsOf(page string, of identity, draw func() (names []strin
 
 // pieces hands out a page as it is to be sent: what was drawn for this view, and
 // the fragments (nil: none) behind each stretch of it.
-func (q *visit) pieces(page []byte, yield func(drawn []byte, f *fragment) error) error {
+func (q *exchange) pieces(page []byte, yield func(drawn []byte, f *fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
 		if i < 0 {
@@ -222,7 +222,7 @@ func (q *visit) pieces(page []byte, yield func(drawn []byte, f *fragment) error)
 }
 
 // writePlain writes a page with its fragments.
-func (q *visit) writePlain(w io.Writer, page []byte) error {
+func (q *exchange) writePlain(w io.Writer, page []byte) error {
 	return q.pieces(page, func(drawn []byte, f *fragment) error {
 		_, err := w.Write(drawn)
 		if err == nil && f != nil {
@@ -247,7 +247,7 @@ type packer struct {
 func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
 
 // add writes a piece of a page of q.
-func (p *packer) add(q *visit, w *bytes.Buffer, page []byte) error {
+func (p *packer) add(q *exchange, w *bytes.Buffer, page []byte) error {
 	defer func() { p.before = nil }() // the page's buffer is for others then
 	return q.pieces(page, func(drawn []byte, f *fragment) error {
 		if len(drawn) > 0 {
@@ -293,7 +293,7 @@ func (p *packer) end(w *bytes.Buffer) error {
 }
 
 // writeGzip writes a whole page with its fragments.
-func (q *visit) writeGzip(w *bytes.Buffer, page []byte) error {
+func (q *exchange) writeGzip(w *bytes.Buffer, page []byte) error {
 	var p packer
 	p.begin(w)
 	return cmp.Or(p.add(q, w, page), p.end(w))

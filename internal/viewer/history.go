@@ -26,7 +26,7 @@ type History interface {
 
 // edition is the History's of the page's source, asked once a page; known is false
 // when nobody can say.
-func (q *visit) edition(ctx context.Context) (of [2]int64, known bool) {
+func (q *exchange) edition(ctx context.Context) (of [2]int64, known bool) {
 	q.edited.Do(func() {
 		if q.v.History == nil {
 			return
@@ -37,72 +37,72 @@ func (q *visit) edition(ctx context.Context) (of [2]int64, known bool) {
 	return q.records, q.recordsKnown
 }
 
-// sight is a version as the caller sees it. Versions that look the same to the
-// caller are one sight, so that what is hidden is not told by when it changed.
-type sight struct {
+// seenVersion is a version as the caller sees it. Versions that look the same to the
+// caller are one, so that what is hidden is not told by when it changed.
+type seenVersion struct {
 	understudy.Version
 	row    access.Row // none when Gone or !Kept
 	Kept   bool       // there is a body to show
 	fields []access.Value
-	before *sight // the one before in this shape
-	first  bool   // nothing of the record was seen before
-	back   bool   // it was gone before
+	before *seenVersion // the one before in this shape
+	first  bool         // nothing of the record was seen before
+	back   bool         // it was gone before
 }
 
-// past is what was seen of one record, newest first.
-type past struct {
-	sights []*sight
-	more   bool // there are older ones
-	bound  bool // there may be, further back than is looked
+// recordPast is what was seen of one record, newest first.
+type recordPast struct {
+	versions []*seenVersion
+	more     bool // there are older ones
+	bound    bool // there may be, further back than is looked
 }
 
-// readPast reads at most limit sights of a record. It reads on until there is
+// readPast reads at most limit versions of a record. It reads on until there is
 // one more or no older version: a page that led on to none would tell that
 // something hidden had changed.
-func (q *visit) readPast(ctx context.Context, id string, limit int) (past, error) {
+func (q *exchange) readPast(ctx context.Context, id string, limit int) (recordPast, error) {
 	if q.v.History == nil || !q.kind.remembered() || id == "" || !q.v.Gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
-		return past{}, nil
+		return recordPast{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.v.glance)
 	defer cancel()
 	for n := limit + 1; ; n = min(4*n, mostVersions+1) {
 		versions, err := q.v.History.History(ctx, q.source.Name, q.kind.Name, id, n+1)
 		if errors.Is(err, understudy.ErrNotFound) {
-			return past{}, nil
+			return recordPast{}, nil
 		}
 		if err != nil {
-			return past{}, fmt.Errorf("viewer: history of %s %s: %w", q.kind.One, id, err)
+			return recordPast{}, fmt.Errorf("viewer: history of %s %s: %w", q.kind.One, id, err)
 		}
 		cut := len(versions) > n
 		p, err := q.see(versions, cut)
 		if err != nil {
-			return past{}, err
+			return recordPast{}, err
 		}
-		if cut && len(p.sights) <= limit && n <= mostVersions {
+		if cut && len(p.versions) <= limit && n <= mostVersions {
 			continue
 		}
-		p.more = len(p.sights) > limit
+		p.more = len(p.versions) > limit
 		p.bound = p.more && limit >= mostVersions
-		p.sights = p.sights[:min(len(p.sights), limit)]
+		p.versions = p.versions[:min(len(p.versions), limit)]
 		return p, nil
 	}
 }
 
-// see makes sights of versions, oldest first, and leaves out those in which the
+// see makes versions as the caller sees them, oldest first, and leaves out those in which the
 // caller sees nothing new. Of a past that is cut the oldest is there to compare
 // with and not one of them. A version that is not kept belongs to the one after
 // it for who does not see everything: what was taken back may have been hidden.
-func (q *visit) see(versions []understudy.Version, cut bool) (past, error) {
-	var p past
+func (q *exchange) see(versions []understudy.Version, cut bool) (recordPast, error) {
+	var p recordPast
 	whole := q.v.Gate.Whole(q.caller, q.source.Name)
-	last := map[string]*sight{}    // by shape
-	lost := map[string]time.Time{} // when the first began that is not kept, by shape
+	last := map[string]*seenVersion{} // by shape
+	lost := map[string]time.Time{}    // when the first began that is not kept, by shape
 	gone := false
 	for i, v := range slices.Backward(versions) {
 		beyond := cut && i == len(versions)-1
 		if v.Gone {
 			if !gone {
-				p.add(&sight{Version: v}, beyond)
+				p.add(&seenVersion{Version: v}, beyond)
 			}
 			gone = true
 			clear(lost)
@@ -118,9 +118,9 @@ func (q *visit) see(versions []understudy.Version, cut bool) (past, error) {
 			v.From = since
 			delete(lost, v.Shape)
 		}
-		s, err := q.sight(v)
+		s, err := q.seenVersion(v)
 		if err != nil {
-			return past{}, err
+			return recordPast{}, err
 		}
 		former := last[v.Shape]
 		s.before, s.first, s.back = former, len(last) == 0 && !gone && !cut, gone
@@ -131,19 +131,19 @@ func (q *visit) see(versions []understudy.Version, cut bool) (past, error) {
 		gone, last[v.Shape] = false, s
 		p.add(s, beyond)
 	}
-	slices.Reverse(p.sights)
+	slices.Reverse(p.versions)
 	return p, nil
 }
 
-func (p *past) add(s *sight, beyond bool) {
+func (p *recordPast) add(s *seenVersion, beyond bool) {
 	if !beyond {
-		p.sights = append(p.sights, s)
+		p.versions = append(p.versions, s)
 	}
 }
 
-// sight passes the body of one version through the gate.
-func (q *visit) sight(v understudy.Version) (*sight, error) {
-	s := &sight{Version: v}
+// seenVersion passes the body of one version through the gate.
+func (q *exchange) seenVersion(v understudy.Version) (*seenVersion, error) {
+	s := &seenVersion{Version: v}
 	if v.Body == nil {
 		return s, nil
 	}
@@ -170,9 +170,9 @@ func (d difference) same() bool {
 	return d.before.State == d.after.State && d.before.Text == d.after.Text
 }
 
-// differences are the fields of two sights that the caller sees, those of the
+// differences are the fields of two versions that the caller sees, those of the
 // later one in its order, then those only the earlier one has.
-func differences(before, after *sight) []difference {
+func differences(before, after *seenVersion) []difference {
 	old := map[string]access.Value{}
 	if before != nil {
 		for _, v := range before.fields {
@@ -198,15 +198,15 @@ func differences(before, after *sight) []difference {
 }
 
 // changed are the differences that are any.
-func changed(before, after *sight) []difference {
+func changed(before, after *seenVersion) []difference {
 	return slices.DeleteFunc(differences(before, after), difference.same)
 }
 
-// at is the sight of a shape that stood at a moment: the one that began last of
+// at is the version of a shape that stood at a moment: the one that began last of
 // those that had begun. gone: the record was gone then. nil: nothing of the
 // shape was seen yet, or it is not read that far back.
-func (p past) at(t time.Time, shape string) (s *sight, gone bool) {
-	for _, s := range p.sights { // newest first
+func (p recordPast) at(t time.Time, shape string) (s *seenVersion, gone bool) {
+	for _, s := range p.versions { // newest first
 		if s.From.After(t) || !s.Gone && s.Shape != shape {
 			continue
 		}
@@ -216,9 +216,9 @@ func (p past) at(t time.Time, shape string) (s *sight, gone bool) {
 }
 
 // shapes are those there is more than a going of, the page's own first.
-func (p past) shapes(first string) []string {
+func (p recordPast) shapes(first string) []string {
 	all := []string{first}
-	for _, s := range p.sights {
+	for _, s := range p.versions {
 		if !s.Gone && !slices.Contains(all, s.Shape) {
 			all = append(all, s.Shape)
 		}
@@ -228,7 +228,7 @@ func (p past) shapes(first string) []string {
 
 // gone adds to the answer that upstream has no such record when it was last
 // seen, and the way there.
-func (q *visit) gone(t *understudy.Target, err error) error {
+func (q *exchange) gone(t *understudy.Target, err error) error {
 	var p *problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" || !q.v.Gate.Counts(q.caller, q.source.Name, q.kind.Name) {
 		return err
@@ -238,7 +238,7 @@ func (q *visit) gone(t *understudy.Target, err error) error {
 		q.v.Logger.ErrorContext(q.ctx, "viewer: past of a record that is gone", "error", worse)
 		return err
 	}
-	for _, s := range past.sights {
+	for _, s := range past.versions {
 		if !s.Kept {
 			continue
 		}

@@ -139,7 +139,7 @@ type share struct {
 }
 
 // home shows every source the caller may ask.
-func (v *Viewer) home(q *visit) error {
+func (v *Viewer) home(q *exchange) error {
 	if q.r.URL.RawQuery != "" {
 		name, _, _ := strings.Cut(q.r.URL.RawQuery, "=")
 		return badRequest("There is no parameter “"+clip(name)+"” here", "The home page takes none.", nil)
@@ -157,7 +157,7 @@ func (v *Viewer) home(q *visit) error {
 }
 
 // sourcePart begins to ask how a source does.
-func (q *visit) sourcePart(s *sourcePlan) *part {
+func (q *exchange) sourcePart(s *sourcePlan) *part {
 	var snap Snapshot
 	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
 		snap = q.v.snapshots.ask(ctx, q, s)
@@ -172,14 +172,14 @@ func (q *visit) sourcePart(s *sourcePlan) *part {
 	}}
 }
 
-func (q *visit) snapshot(s *sourcePlan) Snapshot {
+func (q *exchange) snapshot(s *sourcePlan) Snapshot {
 	if q.v.Snapshot == nil {
 		return Snapshot{}
 	}
 	return q.v.Snapshot(q.ctx, s.Name)
 }
 
-func (q *visit) sourceView(s *sourcePlan, snap Snapshot) sourceView {
+func (q *exchange) sourceView(s *sourcePlan, snap Snapshot) sourceView {
 	out := sourceView{
 		Name: s.Name, Title: s.Spec.Title, Health: q.health(snap), Groups: q.kindGroups(s, snap), Chart: newChart(&snap),
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
@@ -205,7 +205,7 @@ func (q *visit) sourceView(s *sourcePlan, snap Snapshot) sourceView {
 }
 
 // webhook says how a receiver of changes does.
-func (q *visit) webhook(w Webhook) webhookView {
+func (q *exchange) webhook(w Webhook) webhookView {
 	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.moment(w.Since), Behind: w.Behind}
 	switch w.State {
 	case "ok":
@@ -219,7 +219,7 @@ func (q *visit) webhook(w Webhook) webhookView {
 }
 
 // kindGroups are the kinds of a source the caller may list.
-func (q *visit) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
+func (q *exchange) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
 	var all []kindViews
 	for _, part := range q.byGroup(s) {
 		out := kindViews{Title: part.title}
@@ -256,11 +256,11 @@ func barTitle(k *kindPlan, walk string) string {
 
 // counts reports whether the caller may know how many records of a kind there
 // are.
-func (q *visit) counts(k *kindPlan) bool {
+func (q *exchange) counts(k *kindPlan) bool {
 	return q.v.Gate.Counts(q.caller, k.source.Name, k.Name)
 }
 
-func (q *visit) moment(t time.Time) *when {
+func (q *exchange) moment(t time.Time) *when {
 	if t.IsZero() {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (q *visit) moment(t time.Time) *when {
 }
 
 // health says in words how upstream does.
-func (q *visit) health(s Snapshot) health {
+func (q *exchange) health(s Snapshot) health {
 	h := health{Why: s.Why, Since: q.moment(s.Since), Probe: q.moment(s.NextProbe)}
 	switch s.State {
 	case "ok":
@@ -290,7 +290,7 @@ func (q *visit) health(s Snapshot) health {
 }
 
 // homeData is the home page as data.
-func (q *visit) homeData() error {
+func (q *exchange) homeData() error {
 	type syncData struct {
 		Done  int64  `json:"done"`
 		Total *int64 `json:"total"` // null: not known

@@ -89,7 +89,7 @@ func newBar(label string, done, total int64, note string, left time.Duration) *b
 
 // mayJobs refuses everyone but those who see everything of every source: a job
 // names records in its key and its error.
-func (q *visit) mayJobs() error {
+func (q *exchange) mayJobs() error {
 	if q.v.Jobs == nil {
 		return notFound("There are no jobs here", "This server does no work of its own.", "")
 	}
@@ -99,12 +99,12 @@ func (q *visit) mayJobs() error {
 	return nil
 }
 
-func (q *visit) seesJobs() bool {
+func (q *exchange) seesJobs() bool {
 	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && (q.caller.Source == "" || len(q.v.Sources) == 1) && q.caller.Grant.Live(q.start)
 }
 
 // jobs shows them.
-func (v *Viewer) jobs(q *visit) error {
+func (v *Viewer) jobs(q *exchange) error {
 	if err := q.mayJobs(); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (v *Viewer) jobs(q *visit) error {
 }
 
 // work counts the jobs for the home page; nil where they are not shown.
-func (q *visit) work(ctx context.Context) (*work, error) {
+func (q *exchange) work(ctx context.Context) (*work, error) {
 	out := &work{}
 	for _, part := range []struct {
 		state understudy.JobState
@@ -157,7 +157,7 @@ func (q *visit) work(ctx context.Context) (*work, error) {
 }
 
 // workPart begins to count the jobs; nil for a caller who may not know of any.
-func (q *visit) workPart() *part {
+func (q *exchange) workPart() *part {
 	if !q.seesJobs() {
 		return nil
 	}
@@ -186,7 +186,7 @@ func laterFirst(a, b understudy.Job) int {
 	return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 }
 
-func (q *visit) jobView(j understudy.Job) jobView {
+func (q *exchange) jobView(j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: upperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error, Lane: j.Lane.String(), Size: size(j.Weight)}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
@@ -234,11 +234,11 @@ func size(n int64) string {
 }
 
 // cancelJob and replayJob are what the buttons of the page do.
-func (v *Viewer) cancelJob(q *visit) error {
+func (v *Viewer) cancelJob(q *exchange) error {
 	return q.withJob(func(number int64) error { return v.Jobs.Cancel(q.ctx, number) })
 }
 
-func (v *Viewer) replayJob(q *visit) error {
+func (v *Viewer) replayJob(q *exchange) error {
 	return q.withJob(func(number int64) error {
 		_, err := v.Jobs.Replay(q.ctx, number)
 		return err
@@ -246,7 +246,7 @@ func (v *Viewer) replayJob(q *visit) error {
 }
 
 // withJob does something to the job an address names and goes back to the page.
-func (q *visit) withJob(do func(number int64) error) error {
+func (q *exchange) withJob(do func(number int64) error) error {
 	if err := q.mayJobs(); err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func TestLiveRows(t *testing.T) {
 // A job of one source names records that a credential of another may not know.
 func TestJobsOfOtherSources(t *testing.T) {
 	for sources, want := range map[int]bool{1: true, 2: false} {
-		q := &visit{
+		q := &exchange{
 			v: &Viewer{Options: Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, start: noon,
 			caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}},
 		}

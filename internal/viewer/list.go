@@ -34,7 +34,7 @@ type listPage struct {
 	Parts   *parts
 	Kept    []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
 	Found   []string        // what to know of records that were searched for
-	Came    *came
+	Came    *provenance
 	AsOf    *when
 	Then    bool   // the page shows an earlier moment
 	Live    string // the feed of the kind's changes
@@ -51,7 +51,7 @@ type download struct{ Href, Text, Hint string }
 
 // exports are the forms a list can be had in: all of it as it is arranged, and
 // the page as upstream wrote it.
-func (q *visit) exports(ask *question) []download {
+func (q *exchange) exports(ask *listQuery) []download {
 	whole := *ask
 	whole.columns, whole.cursor = q.chosen(ask), ""
 	at := func(form string) string { return whole.address(q.kind, form, ask.filters(), nil) }
@@ -72,15 +72,15 @@ type link struct {
 	Current    bool
 }
 
-func (q *visit) listTarget() (*question, error) {
+func (q *exchange) listTarget() (*listQuery, error) {
 	if len(q.kind.lists) == 0 {
 		return nil, notFound(upperFirst(q.kind.Title)+" cannot be listed", "Open one by its address.", "")
 	}
-	return q.question()
+	return q.listQuery()
 }
 
 // list shows one page of a kind.
-func (v *Viewer) list(q *visit) error {
+func (v *Viewer) list(q *exchange) error {
 	if q.kind.single() && (q.data == "" || q.data == dataSuffix) {
 		return v.detail(q)
 	}
@@ -88,7 +88,7 @@ func (v *Viewer) list(q *visit) error {
 	if err != nil {
 		return err
 	}
-	if recalled := q.recall(ask); recalled || !ask.tidy {
+	if recalled := q.preferColumns(ask); recalled || !ask.tidy {
 		q.w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(q.w, q.r, ask.address(q.kind, q.data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
@@ -113,7 +113,7 @@ func (v *Viewer) list(q *visit) error {
 		rows <- len(view.Rows())
 	}
 	marked := own.wait(q)
-	p := &listPage{AsOf: q.agedAt(q.answer), Came: q.came(ask)}
+	p := &listPage{AsOf: q.agedAt(q.answer), Came: q.provenance(ask)}
 	if q.kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		of := q.identity("list").with(q.v.seed, view.Sum[:], q.answer.Page.Next.URI, marked)
 		p.Kept, err = q.keep("list", of, func() any { return q.listPage(ask, view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
@@ -127,11 +127,11 @@ func (v *Viewer) list(q *visit) error {
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 
-func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) *listPage {
+func (q *exchange) listPage(ask *listQuery, view *access.View, own map[string]bool) *listPage {
 	p := q.listFrame(ask)
-	p.AsOf, p.Came = q.agedAt(q.answer), q.came(ask)
+	p.AsOf, p.Came = q.agedAt(q.answer), q.provenance(ask)
 	q.turn(ask, p)
-	s := q.sheet(q.kind, ask.vars, own)
+	s := q.cellContext(q.kind, ask.vars, own)
 	s.filters = q.phoneFilters(ask.list)
 	rows := view.Rows()
 	caption := p.Heading
@@ -150,7 +150,7 @@ func (q *visit) listPage(ask *question, view *access.View, own map[string]bool) 
 
 // live is the feed that tells of new records, for the newest page of all of a
 // kind: what a filter would let through a change does not say.
-func (q *visit) live(ask *question) string {
+func (q *exchange) live(ask *listQuery) string {
 	filtered := slices.ContainsFunc(ask.query, func(p understudy.Param) bool { return p.Name != ask.list.paging.Size })
 	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !ask.target.First || filtered || ask.list != q.kind.lists[0] || len(ask.vars) > 0 {
 		return ""
@@ -159,7 +159,7 @@ func (q *visit) live(ask *question) string {
 }
 
 // listFrame is what a list's page has around its rows.
-func (q *visit) listFrame(ask *question) *listPage {
+func (q *exchange) listFrame(ask *listQuery) *listPage {
 	p := &listPage{
 		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(ask), Exports: q.exports(ask), Moment: q.momentForm(ask),
 	}
@@ -171,7 +171,7 @@ func (q *visit) listFrame(ask *question) *listPage {
 }
 
 // lacking asks for the record the list lies under.
-func (q *visit) lacking(ask *question) error {
+func (q *exchange) lacking(ask *listQuery) error {
 	if err := q.v.Gate.Read(q.caller, ask.list.sample); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func ownVars(q understudy.Query) understudy.Query {
 	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }
 
-func (q *visit) tabs(ask *question) []link {
+func (q *exchange) tabs(ask *listQuery) []link {
 	var tabs []link
 	for _, l := range q.kind.lists {
 		switch {
@@ -200,7 +200,7 @@ func (q *visit) tabs(ask *question) []link {
 			tabs = append(tabs, link{Href: ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
 		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(ask.vars, name) }):
 			vars := ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
-			tabs = append(tabs, link{Href: (&question{list: l, vars: vars, asOf: ask.asOf, arrangement: arrangement{columns: ask.columns}}).address(q.kind, "", nil, nil), Text: l.title})
+			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: ask.asOf, arrangement: arrangement{columns: ask.columns}}).address(q.kind, "", nil, nil), Text: l.title})
 		}
 	}
 	if len(tabs) < 2 {
@@ -211,7 +211,7 @@ func (q *visit) tabs(ask *question) []link {
 
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
 // of ids: a caller who may not see ids gets none.
-func (q *visit) turn(ask *question, p *listPage) {
+func (q *exchange) turn(ask *listQuery, p *listPage) {
 	paging := ask.list.paging
 	filters := ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
 	position := ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
@@ -243,7 +243,7 @@ func (q *visit) turn(ask *question, p *listPage) {
 }
 
 // phoneFilters are the filters by field that a number can be put in.
-func (q *visit) phoneFilters(l *listPlan) map[string]string {
+func (q *exchange) phoneFilters(l *listPlan) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Filters {
 		if field := l.kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && q.offers(l, i) {
@@ -254,7 +254,7 @@ func (q *visit) phoneFilters(l *listPlan) map[string]string {
 }
 
 // refused is upstream's own refusal as a page: its words say what was wrong.
-func (q *visit) refused(body []byte) error {
+func (q *exchange) refused(body []byte) error {
 	p := &problem{
 		Title: q.source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.answer.Page.Status),
 		Hint:  upstreamWords(body), kind: understudy.ErrInvalid,
@@ -269,7 +269,7 @@ func (q *visit) refused(body []byte) error {
 
 // noSuch says that there is no such record: it was never seen, or it is hidden
 // from the caller.
-func (q *visit) noSuch() error {
+func (q *exchange) noSuch() error {
 	return &problem{
 		Title: "There is no such " + q.kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
 		Href: q.kind.href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
@@ -278,7 +278,7 @@ func (q *visit) noSuch() error {
 
 // notMirrored says that a list cannot be shown to a caller that may find some
 // of its records alone.
-func (q *visit) notMirrored(err error) error {
+func (q *exchange) notMirrored(err error) error {
 	return &problem{
 		Title: upperFirst(q.kind.Title) + " are not mirrored yet",
 		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + sentence(err),

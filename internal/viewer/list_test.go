@@ -361,7 +361,7 @@ func FuzzQuestion(f *testing.F) {
 // Part 2, no. 8: a list made from records says how old what is new is, and how
 // old the walk is that it may miss something since.
 func TestAListFromRecordsNamesBothAges(t *testing.T) {
-	q := &visit{answer: &understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
+	q := &exchange{answer: &understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
 	how := q.how()
 	if !strings.Contains(how, longAgo(5*time.Second)+" ago") || !strings.Contains(how, longAgo(22*time.Minute)+" ago") {
 		t.Error(how)

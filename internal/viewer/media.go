@@ -48,7 +48,7 @@ const (
 // caller may not have it. It is good for this session, this caller and at most
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
-func mediaURL(q *visit, t *understudy.Target) string {
+func mediaURL(q *exchange, t *understudy.Target) string {
 	if q.v.Media == nil || q.v.Gate.Media(q.caller, t) != nil {
 		return ""
 	}
@@ -58,7 +58,7 @@ func mediaURL(q *visit, t *understudy.Target) string {
 
 // openSession names the browser's session, and gives it a new one by a cookie
 // when it has none. It runs on the goroutine of the page.
-func (q *visit) openSession() {
+func (q *exchange) openSession() {
 	if q.session.IsZero() {
 		q.session = sessionOf(q.r)
 	}
@@ -175,7 +175,7 @@ var errMediaGone = notFound("This address is no longer good", "It was made for a
 
 // media answers, or says why not; nothing has been sent when it returns an
 // error.
-func (q *visit) media() (err error) {
+func (q *exchange) media() (err error) {
 	if q.caller, err = q.v.Callers.Person(q.r); err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (q *visit) media() (err error) {
 }
 
 // mediaAsk is what the browser's request asks the mirror.
-func (q *visit) mediaAsk(t *understudy.Target) understudy.MediaAsk {
+func (q *exchange) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 	a := understudy.MediaAsk{Target: t, Head: q.r.Method == http.MethodHead, NoCache: forced(q.r), Turn: q.caller.Turn}
 	if a.Range = content.Range(q.r.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.r.Header.Get("If-Range")
@@ -223,7 +223,7 @@ func (q *visit) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
-func (q *visit) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
+func (q *exchange) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
 	h := q.w.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
@@ -251,7 +251,7 @@ func (q *visit) sendMedium(t *understudy.Target, m *understudy.Medium, left time
 }
 
 // noRange answers a range beyond the end.
-func (q *visit) noRange(size string) error {
+func (q *exchange) noRange(size string) error {
 	h := q.w.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {
 		h.Del(name)

@@ -18,7 +18,7 @@ import (
 
 // The bounds of a number's page.
 const (
-	maxPanes    = 6 // lists asked for the number
+	maxPanels   = 6 // lists asked for the number
 	maxPartners = 5 // other numbers named
 )
 
@@ -46,29 +46,29 @@ type partner struct {
 	Own                 bool
 }
 
-// pane is one list asked for the number at one end of its records.
-type pane struct {
+// panel is one list asked for the number at one end of its records.
+type panel struct {
 	*asked
-	talk   *talk
+	kind   *contactKind
 	end    end
 	total  int64     // records beyond the page and on it, when all of the kind are held; 0: not known
 	oldest time.Time // of them
 }
 
 // title is what the page calls the list.
-func (pn *pane) title() string { return upperFirst(pn.talk.kind.Title) + " " + pn.end.column.title }
+func (pn *panel) title() string { return upperFirst(pn.kind.kind.Title) + " " + pn.end.column.title }
 
 // numberReads are what a number's page is made of, all read at once.
 type numberReads struct {
 	number  string
-	panes   []*pane
+	panels  []*panel
 	owns    []*owner
 	watched []*asked        // the newest of kinds that are counted
 	marked  map[string]bool // our own numbers, as the part that is drawn marks them
 }
 
 // number shows what is known of a number.
-func (v *Viewer) number(q *visit) error {
+func (v *Viewer) number(q *exchange) error {
 	number, err := q.numbered("number")
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (v *Viewer) number(q *visit) error {
 	if q.r.URL.RawQuery != "" {
 		return badRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
 	}
-	n := &numberReads{number: number, panes: q.panes(number)}
+	n := &numberReads{number: number, panels: q.panels(number)}
 	for _, k := range q.source.own {
 		if q.ownVisible(k) {
 			n.owns = append(n.owns, q.owner(k, number))
@@ -97,13 +97,13 @@ func (v *Viewer) number(q *visit) error {
 }
 
 // numberParts are the page's parts, each drawn from what it needs.
-func (q *visit) numberParts(n *numberReads) *parts {
+func (q *exchange) numberParts(n *numberReads) *parts {
 	var panes []*future
-	for _, pn := range n.panes {
+	for _, pn := range n.panels {
 		panes = append(panes, pn.future)
 	}
 	made := func() (all []any) { // of what all lists say
-		for _, pn := range n.panes {
+		for _, pn := range n.panels {
 			all = append(append(all, q.made(pn.wait())...), pn.total, pn.oldest)
 		}
 		return all
@@ -118,9 +118,9 @@ func (q *visit) numberParts(n *numberReads) *parts {
 			return "", nil
 		}})
 	}
-	for _, pn := range n.panes {
+	for _, pn := range n.panels {
 		of := func() []any { return append(q.made(pn.wait()), pn.total, pn.oldest) }
-		draw := func() (string, any) { return "glimpse", q.drawPane(n, pn) }
+		draw := func() (string, any) { return "glimpse", q.drawPanel(n, pn) }
 		all = append(all, &part{title: pn.title(), needs: []*future{pn.future}, of: of, draw: draw})
 	}
 	for _, w := range n.watched {
@@ -139,12 +139,12 @@ func (q *visit) numberParts(n *numberReads) *parts {
 // numbered is a number of the address. A caller who may not filter by any
 // number is refused, whatever the number: the page would tell of what is
 // hidden.
-func (q *visit) numbered(name string) (string, error) {
-	if len(q.source.talks) == 0 {
+func (q *exchange) numbered(name string) (string, error) {
+	if len(q.source.contactKinds) == 0 {
 		return "", notFound(q.source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
-	if len(q.talks(q.source)) == 0 {
-		role, t := q.caller.Role(), q.source.talks[0]
+	if len(q.contactKinds(q.source)) == 0 {
+		role, t := q.caller.Role(), q.source.contactKinds[0]
 		return "", &problem{
 			Title: "Your role does not show whole numbers", kind: understudy.ErrForbidden,
 			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.remedyOf(t.kind, t.ends[0].column.Name, t.ends[1].column.Name),
@@ -160,27 +160,27 @@ func (q *visit) numbered(name string) (string, error) {
 	return text, nil
 }
 
-// panes are the lists the caller may ask for the number.
-func (q *visit) panes(number string) []*pane {
-	var all []*pane
-	for _, t := range q.talks(q.source) {
+// panels are the lists the caller may ask for the number.
+func (q *exchange) panels(number string) []*panel {
+	var all []*panel
+	for _, t := range q.contactKinds(q.source) {
 		for _, e := range t.ends {
-			if !q.offers(t.list, e.filter) || len(all) == maxPanes {
+			if !q.offers(t.list, e.filter) || len(all) == maxPanels {
 				continue
 			}
 			target, err := t.to(understudy.Query{{Name: t.list.Filters[e.filter].Name, Value: number}})
 			if err == nil {
-				all = append(all, q.readPane(&pane{asked: &asked{target: target}, talk: t, end: e}, number))
+				all = append(all, q.readPanel(&panel{asked: &asked{target: target}, kind: t, end: e}, number))
 			}
 		}
 	}
 	return all
 }
 
-// readPane begins to read a list of the number. When it goes on, and all records of
+// readPanel begins to read a list of the number. When it goes on, and all records of
 // the kind are held, those are counted.
-func (q *visit) readPane(pn *pane, number string) *pane {
-	k, flt := pn.talk.kind, pn.talk.list.Filters[pn.end.filter]
+func (q *exchange) readPanel(pn *panel, number string) *panel {
+	k, flt := pn.kind.kind, pn.kind.list.Filters[pn.end.filter]
 	whole := q.findable() && q.counts(k) && q.v.snapshots.of(q, q.source).Kinds[k.Name].Complete
 	pn.future = q.begin(pn.target.Key.String(), q.v.glance, func(ctx context.Context) error {
 		pn.reading = q.read(ctx, pn.target)
@@ -201,7 +201,7 @@ func (q *visit) readPane(pn *pane, number string) *pane {
 }
 
 // own are our own numbers, as far as they are known by now.
-func (q *visit) own(n *numberReads) map[string]bool {
+func (q *exchange) own(n *numberReads) map[string]bool {
 	own := map[string]bool{}
 	for _, o := range n.owns {
 		if o.over() {
@@ -213,17 +213,17 @@ func (q *visit) own(n *numberReads) map[string]bool {
 }
 
 // contact says when the number was in contact, and with whom.
-func (q *visit) contact(n *numberReads) *contact {
+func (q *exchange) contact(n *numberReads) *contact {
 	c := &contact{Partners: q.partners(n)}
 	var first, last time.Time
-	for _, pn := range n.panes {
+	for _, pn := range n.panels {
 		r := pn.wait()
 		c.Partial = c.Partial || r.more() && pn.oldest.IsZero() || q.missing(r) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
 			first = pn.oldest
 		}
 		for _, row := range r.rows() {
-			if t, ok := pn.talk.kind.time(row); ok {
+			if t, ok := pn.kind.kind.time(row); ok {
 				last = later(last, t)
 				if first.IsZero() || t.Before(first) {
 					first = t
@@ -238,11 +238,11 @@ func (q *visit) contact(n *numberReads) *contact {
 	return c
 }
 
-func (q *visit) drawPane(n *numberReads, pn *pane) *relatedList {
-	s := q.sheet(pn.talk.kind, nil, n.marked)
-	s.filters = q.phoneFilters(pn.talk.list)
+func (q *exchange) drawPanel(n *numberReads, pn *panel) *relatedList {
+	s := q.cellContext(pn.kind.kind, nil, n.marked)
+	s.filters = q.phoneFilters(pn.kind.list)
 	// This number is on every row.
-	columns := slices.DeleteFunc(q.columnsOf(pn.talk.kind), func(c *column) bool { return c == pn.end.column })
+	columns := slices.DeleteFunc(q.columnsOf(pn.kind.kind), func(c *column) bool { return c == pn.end.column })
 	r := pn.wait()
 	l := q.glimpseOf(pn.target, r, pn.title(), s, columns, r.rows())
 	if rows := min(len(r.rows()), maxRows); pn.total > int64(rows) {
@@ -252,7 +252,7 @@ func (q *visit) drawPane(n *numberReads, pn *pane) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q *visit) glimpseOf(t *understudy.Target, r reading, title string, s *sheet, columns []*column, rows []access.Row) *relatedList {
+func (q *exchange) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*column, rows []access.Row) *relatedList {
 	return &relatedList{
 		Kind: s.kind, Title: title, Href: q.source.place(t), Problem: q.missing(r), AsOf: q.agedAt(r.answer),
 		Shown: shown(rows, r.more()), Table: q.table(s, title, columns, rows[:min(len(rows), maxRows)]),
@@ -262,9 +262,9 @@ func (q *visit) glimpseOf(t *understudy.Target, r reading, title string, s *shee
 // mentions are the newest records of a kind that is counted (alerts) which
 // hold the number, or name a record of this page. Upstream cannot be asked for
 // that, so its newest page is looked through, and the page says so.
-func (q *visit) mentions(n *numberReads, title string, w *asked) *relatedList {
+func (q *exchange) mentions(n *numberReads, title string, w *asked) *relatedList {
 	ids := map[string]bool{}
-	for _, pn := range n.panes {
+	for _, pn := range n.panels {
 		for _, row := range pn.wait().rows() {
 			ids[row.ID] = true
 		}
@@ -278,21 +278,21 @@ func (q *visit) mentions(n *numberReads, title string, w *asked) *relatedList {
 			return v.State == access.Seen && (ids[v.Text] || len(digits) > 6 && strings.Contains(v.Text, digits))
 		})
 	})
-	l := q.glimpseOf(w.target, w.wait(), title, q.sheet(k, nil, n.marked), q.columnsOf(k), rows)
+	l := q.glimpseOf(w.target, w.wait(), title, q.cellContext(k, nil, n.marked), q.columnsOf(k), rows)
 	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", thousands(int64(len(rows))), thousands(int64(len(all))))
 	return l
 }
 
 // partners are the numbers most often at the other end.
-func (q *visit) partners(n *numberReads) []partner {
+func (q *exchange) partners(n *numberReads) []partner {
 	counts := map[string]int64{}
-	for _, pn := range n.panes {
-		if !q.offersBoth(pn.talk) {
+	for _, pn := range n.panels {
+		if !q.offersBoth(pn.kind) {
 			continue
 		}
-		other := pn.talk.ends[0]
+		other := pn.kind.ends[0]
 		if other.column == pn.end.column {
-			other = pn.talk.ends[1]
+			other = pn.kind.ends[1]
 		}
 		for _, row := range pn.wait().rows() {
 			if v := row.Field(other.column.Name); v.State == access.Seen && isNumber(v.Text) {

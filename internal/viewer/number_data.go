@@ -9,7 +9,7 @@ import (
 )
 
 // numberData is the page as data.
-func (q *visit) numberData(n *numberReads) error {
+func (q *exchange) numberData(n *numberReads) error {
 	type listData struct {
 		Kind    string            `json:"kind"`
 		Field   string            `json:"field"`
@@ -37,10 +37,10 @@ func (q *visit) numberData(n *numberReads) error {
 	if p.Last != nil {
 		out.First, out.Last = p.First.Stamp, p.Last.Stamp
 	}
-	for _, pn := range n.panes {
+	for _, pn := range n.panels {
 		r := pn.wait()
 		l := listData{
-			Kind: pn.talk.kind.Name, Field: pn.end.column.Name, Href: q.source.place(pn.target), More: r.more(), Problem: q.missing(r), Records: []json.RawMessage{},
+			Kind: pn.kind.kind.Name, Field: pn.end.column.Name, Href: q.source.place(pn.target), More: r.more(), Problem: q.missing(r), Records: []json.RawMessage{},
 		}
 		for _, row := range r.rows() {
 			l.Records = append(l.Records, row.Raw())
@@ -54,7 +54,7 @@ func (q *visit) numberData(n *numberReads) error {
 }
 
 // sendJSON sends a value as data.
-func (q *visit) sendJSON(v any) error {
+func (q *exchange) sendJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("viewer: %s: %w", q.r.URL.Path, err)

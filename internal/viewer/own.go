@@ -24,7 +24,7 @@ type numbers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*kindPlan]*flight                  // one question about each at a time
+	flights map[*kindPlan]*flight                  // one request about each at a time
 	last    *recent.Cache[string, map[string]bool] // what a role last saw, by source and role: for a page that cannot wait
 	seen    *recent.Cache[ownView, []string]       // what a view says
 	wg      sync.WaitGroup
@@ -37,7 +37,7 @@ type ownView struct {
 	sum  [16]byte
 }
 
-// flight is one question on its way to every visit that began it or joined.
+// flight is one request on its way to every exchange that began it or joined.
 type flight struct {
 	kind   *kindPlan
 	done   chan struct{}
@@ -56,11 +56,11 @@ func (n *numbers) close() {
 	n.wg.Wait()
 }
 
-// marks are the answers on their way to one visit.
+// marks are the answers on their way to one exchange.
 type marks []*flight
 
 // begin asks for the numbers the caller may know of.
-func (n *numbers) begin(q *visit) marks {
+func (n *numbers) begin(q *exchange) marks {
 	var all marks
 	if q.data != "" {
 		return nil
@@ -77,7 +77,7 @@ func (n *numbers) begin(q *visit) marks {
 }
 
 // ownVisible reports whether the caller may know our own numbers by a kind.
-func (q *visit) ownVisible(k *kindPlan) bool {
+func (q *exchange) ownVisible(k *kindPlan) bool {
 	return q.v.Gate.Read(q.caller, k.lists[0].newest) == nil && q.v.Gate.Level(q.caller, k.source.Name, k.Name, k.Own) == access.See
 }
 
@@ -114,7 +114,7 @@ func (n *numbers) fly(f *flight) {
 }
 
 // wait gathers what has come, or comes while the page waits, as the caller sees it.
-func (all marks) wait(q *visit) map[string]bool {
+func (all marks) wait(q *exchange) map[string]bool {
 	if len(all) == 0 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (all marks) wait(q *visit) map[string]bool {
 }
 
 // read adds the numbers of an answer that the caller sees.
-func (f *flight) read(q *visit, own map[string]bool) {
+func (f *flight) read(q *exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (f *flight) read(q *visit, own map[string]bool) {
 }
 
 // addOwn adds the numbers of a reading that the caller sees.
-func (q *visit) addOwn(own map[string]bool, k *kindPlan, r reading) {
+func (q *exchange) addOwn(own map[string]bool, k *kindPlan, r reading) {
 	if r.view == nil || r.answer.Page.Status != http.StatusOK {
 		return
 	}

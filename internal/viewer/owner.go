@@ -24,7 +24,7 @@ type owner struct {
 // owner looks for our own record of the number: on the newest page, which marks
 // our numbers, too. When that does not have it and there are older ones, it is
 // asked for.
-func (q *visit) owner(k *kindPlan, number string) *owner {
+func (q *exchange) owner(k *kindPlan, number string) *owner {
 	o := &owner{kind: k, number: number, target: k.lists[0].newest}
 	o.future = q.begin("our own numbers", q.v.glance, func(ctx context.Context) error {
 		o.newest = q.read(ctx, o.target)
@@ -40,13 +40,13 @@ func (q *visit) owner(k *kindPlan, number string) *owner {
 }
 
 // drawOwner draws our own record of the number; nil when it is none of ours.
-func (q *visit) drawOwner(o *owner) *relatedList {
+func (q *exchange) drawOwner(o *owner) *relatedList {
 	rows := o.rows()
 	if len(rows) == 0 {
 		return nil
 	}
 	columns := slices.DeleteFunc(q.columnsOf(o.kind), func(c *column) bool { return c.Name == o.kind.Own })
-	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.sheet(o.kind, nil, nil), columns, rows)
+	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.cellContext(o.kind, nil, nil), columns, rows)
 	l.Shown, l.Href = "", q.source.place(o.kind.lists[0].newest)
 	return l
 }
@@ -61,7 +61,7 @@ func (o *owner) rows() []access.Row {
 
 // ownTarget asks for our own record of a number by a filter, nil when the list
 // has none for it.
-func (q *visit) ownTarget(k *kindPlan, number string) *understudy.Target {
+func (q *exchange) ownTarget(k *kindPlan, number string) *understudy.Target {
 	for i, f := range k.lists[0].Filters {
 		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.offers(k.lists[0], i) {
 			t, err := q.source.Spec.Target(q.source.Name, k.lists[0].newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())

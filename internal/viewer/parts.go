@@ -66,15 +66,15 @@ type part struct {
 // parts are those of one page. Its template calls Open where they stand and Rest
 // at the end of what stands below them.
 type parts struct {
-	q    *visit
+	q    *exchange
 	page string // whose templates draw them
 	all  []*part
 	late int // places that were left for parts
 }
 
 // begin starts a read behind the page, for at most limit. f must end when its
-// context does; the visit waits for it.
-func (q *visit) begin(what string, limit time.Duration, f func(context.Context) error) *future {
+// context does; the exchange waits for it.
+func (q *exchange) begin(what string, limit time.Duration, f func(context.Context) error) *future {
 	ctx, stop := context.WithTimeout(q.ctx, limit)
 	own := &future{done: make(chan struct{}), stop: stop}
 	q.futures = append(q.futures, own)
@@ -104,7 +104,7 @@ func (q *visit) begin(what string, limit time.Duration, f func(context.Context) 
 // first runs what the page is nothing without. When that is not held, beside (nil:
 // nothing) begins what can be read at the same time. When it takes longer than the
 // first byte may, what stands above it goes out.
-func (q *visit) first(f func(context.Context) error, beside func()) error {
+func (q *exchange) first(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
 	q.behind.Go(func() { own <- contain(func() error { return f(q.ctx) }) })
 	held := time.NewTimer(patience)
@@ -132,7 +132,7 @@ func (q *visit) first(f func(context.Context) error, beside func()) error {
 
 // settle waits until all that was begun has ended, or the page has waited for as
 // long as it may.
-func (q *visit) settle() {
+func (q *exchange) settle() {
 	enough := q.soon
 	if !q.streams() {
 		enough = q.ctx
@@ -146,7 +146,7 @@ func (q *visit) settle() {
 	}
 }
 
-func (q *visit) underWay() bool {
+func (q *exchange) underWay() bool {
 	for _, f := range q.futures {
 		if !f.over() {
 			return true
@@ -157,7 +157,7 @@ func (q *visit) underWay() bool {
 
 // parts are the page's pieces, in its order, once it has waited for them as long as
 // it may. A nil part is passed over.
-func (q *visit) parts(page string, all ...*part) *parts {
+func (q *exchange) parts(page string, all ...*part) *parts {
 	q.settle()
 	p := &parts{q: q, page: page}
 	for _, one := range all {

@@ -14,11 +14,11 @@ import (
 // sourcePlan is a source with its kinds planned.
 type sourcePlan struct {
 	*understudy.Source
-	kinds  []*kindPlan
-	byName map[string]*kindPlan
-	own    []*kindPlan // kinds that list numbers of our own
-	docs   string      // upstream's page about an error, {code} in it; "" when unknown
-	talks  []*talk     // kinds of contact between two numbers
+	kinds        []*kindPlan
+	byName       map[string]*kindPlan
+	own          []*kindPlan    // kinds that list numbers of our own
+	docs         string         // upstream's page about an error, {code} in it; "" when unknown
+	contactKinds []*contactKind // kinds of contact between two numbers
 }
 
 // kindPlan is a kind with its lists and columns planned.
@@ -100,7 +100,7 @@ func planSource(src *understudy.Source) (*sourcePlan, error) {
 			p.own = append(p.own, k)
 		}
 	}
-	p.planTalks()
+	p.planContactKinds()
 	return p, nil
 }
 

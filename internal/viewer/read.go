@@ -32,14 +32,14 @@ type reading struct {
 }
 
 // read asks for one target. A refusal asks for nothing.
-func (q *visit) read(ctx context.Context, t *understudy.Target) reading {
+func (q *exchange) read(ctx context.Context, t *understudy.Target) reading {
 	return q.ask(ctx, understudy.Ask{Target: t, NoCache: forced(q.r)})
 }
 
 // readOn asks for a page of a list that is read from its beginning to its end.
 // whole: it must be composed from records. Pages after the first cost no upstream
 // request, whatever is held of them.
-func (q *visit) readOn(ctx context.Context, t *understudy.Target, whole, first bool) reading {
+func (q *exchange) readOn(ctx context.Context, t *understudy.Target, whole, first bool) reading {
 	a := understudy.Ask{Target: t, HeldOnly: whole || !first}
 	if whole {
 		a.Wish = &understudy.Wish{}
@@ -49,7 +49,7 @@ func (q *visit) readOn(ctx context.Context, t *understudy.Target, whole, first b
 
 // ask asks the mirror as the caller, through the gate there and back. Everything
 // that the viewer reads of upstream's pages is asked here.
-func (q *visit) ask(ctx context.Context, a understudy.Ask) reading {
+func (q *exchange) ask(ctx context.Context, a understudy.Ask) reading {
 	if err := q.v.Gate.Read(q.caller, a.Target); err != nil {
 		return reading{err: err}
 	}
@@ -73,7 +73,7 @@ type asked struct {
 }
 
 // beside asks for a target behind the page, for at most a glance.
-func (q *visit) beside(t *understudy.Target) *asked {
+func (q *exchange) beside(t *understudy.Target) *asked {
 	a := &asked{target: t}
 	a.future = q.begin(t.Key.String(), q.v.glance, func(ctx context.Context) error {
 		a.reading = q.read(ctx, t)
@@ -92,7 +92,7 @@ func (a *asked) wait() reading {
 }
 
 // readAll asks for several targets at once, each for at most a glance.
-func (q *visit) readAll(targets []*understudy.Target) []reading {
+func (q *exchange) readAll(targets []*understudy.Target) []reading {
 	begun := make([]*asked, len(targets))
 	for i, t := range targets {
 		begun[i] = q.beside(t)
@@ -113,7 +113,7 @@ func (r reading) rows() []access.Row {
 }
 
 // made is what a part of a page is made of that shows a reading.
-func (q *visit) made(r reading) []any {
+func (q *exchange) made(r reading) []any {
 	if r.view == nil {
 		return []any{q.missing(r)}
 	}
@@ -125,7 +125,7 @@ func (r reading) more() bool { return r.answer != nil && !r.answer.Page.Next.Zer
 
 // agedAt is the moment a reading shows; of a list made from records that of its
 // newest page, as what is new is shown since.
-func (q *visit) agedAt(a *understudy.Answer) *when {
+func (q *exchange) agedAt(a *understudy.Answer) *when {
 	if a == nil || !q.asOf.at.IsZero() {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (q *visit) agedAt(a *understudy.Answer) *when {
 }
 
 // missing says why a part of a page is not there, "" when it is.
-func (q *visit) missing(r reading) string {
+func (q *exchange) missing(r reading) string {
 	title := q.source.Spec.Title
 	var up *understudy.UpstreamError
 	switch {
@@ -170,7 +170,7 @@ func unreadable(why string) error {
 // open reads the page an address means, and begins to ask which numbers are
 // our own; beside (nil: nothing) is begun when the page is not held. Data are sent
 // at once; done then is true.
-func (q *visit) open(t *understudy.Target, beside func()) (view *access.View, own marks, done bool, err error) {
+func (q *exchange) open(t *understudy.Target, beside func()) (view *access.View, own marks, done bool, err error) {
 	if err := q.v.Gate.Read(q.caller, t); err != nil {
 		return nil, nil, false, err
 	}

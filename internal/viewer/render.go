@@ -90,7 +90,7 @@ type zoneMenu struct {
 // footer says how long the answer took; its methods run when the template
 // reaches it, at the end of the page.
 type footer struct {
-	q      *visit
+	q      *exchange
 	began  time.Time
 	How    string
 	Detail string
@@ -111,7 +111,7 @@ func (f footer) Upstream() string {
 }
 
 // render writes a page; what stands above its own content may be out already.
-func (q *visit) render(status int, page, title string, main any) error {
+func (q *exchange) render(status int, page, title string, main any) error {
 	name, f := "layout.html", frame{}
 	switch {
 	case q.out != nil:
@@ -130,11 +130,11 @@ func (q *visit) render(status int, page, title string, main any) error {
 	return q.fill(status, page, name, f)
 }
 
-func (q *visit) footer() footer { return footer{q: q, began: q.v.Now(), How: q.how()} }
+func (q *exchange) footer() footer { return footer{q: q, began: q.v.Now(), How: q.how()} }
 
 // frame is what a page has around its own content, as far as it is known before
 // that has been read.
-func (q *visit) frame(page, title string) frame {
+func (q *exchange) frame(page, title string) frame {
 	files := q.v.pages.files.address
 	return frame{
 		Title: title, Where: page, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Version: q.v.Version,
@@ -146,7 +146,7 @@ func (q *visit) frame(page, title string) frame {
 
 // fill writes a page's template into a buffer, then sends it, or what its parts
 // have left of it.
-func (q *visit) fill(status int, page, name string, data any) error {
+func (q *exchange) fill(status int, page, name string, data any) error {
 	p, began := q.v.pages, q.v.Now()
 	q.page = p.buffers.Get().(*bytes.Buffer)
 	q.page.Reset()
@@ -173,18 +173,18 @@ const htmlType = "text/html; charset=utf-8"
 
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
-func (q *visit) preload() {
+func (q *exchange) preload() {
 	q.w.Header().Set("Link", "<"+q.v.pages.files.address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // send writes data.
-func (q *visit) send(status int, contentType string, body []byte) {
+func (q *exchange) send(status int, contentType string, body []byte) {
 	q.times(time.Time{})
 	q.write(status, contentType, body)
 }
 
 // times sets Server-Timing.
-func (q *visit) times(began time.Time) {
+func (q *exchange) times(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
 		if b.Len() > 0 {
@@ -210,7 +210,7 @@ func (q *visit) times(began time.Time) {
 const smallest = 1 << 10
 
 // headers sets those of every answer's body.
-func (q *visit) headers(contentType string) http.Header {
+func (q *exchange) headers(contentType string) http.Header {
 	h := q.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
@@ -218,7 +218,7 @@ func (q *visit) headers(contentType string) http.Header {
 	return h
 }
 
-func (q *visit) write(status int, contentType string, body []byte) {
+func (q *exchange) write(status int, contentType string, body []byte) {
 	h := q.headers(contentType)
 	if (len(body) >= smallest || len(q.fragments) > 0) && acceptsGzip(q.r) {
 		packed := q.v.pages.buffers.Get().(*bytes.Buffer)
@@ -242,7 +242,7 @@ func (q *visit) write(status int, contentType string, body []byte) {
 }
 
 // pack compresses an answer.
-func (q *visit) pack(into *bytes.Buffer, body []byte) error {
+func (q *exchange) pack(into *bytes.Buffer, body []byte) error {
 	if len(q.fragments) > 0 {
 		return q.writeGzip(into, body)
 	}
@@ -256,7 +256,7 @@ func (q *visit) pack(into *bytes.Buffer, body []byte) error {
 }
 
 // how says how an answer came, in words.
-func (q *visit) how() string {
+func (q *exchange) how() string {
 	if q.found {
 		return "found in held records"
 	}
@@ -286,7 +286,7 @@ func (q *visit) how() string {
 
 // notice is a word to the reader where the answer is not what upstream would
 // say now: in an outage, or when it could not be kept.
-func (q *visit) notice() string {
+func (q *exchange) notice() string {
 	a := q.answer
 	if a == nil || a.Detail == "" || a.Detail == "composed" || !q.asOf.at.IsZero() {
 		return ""

@@ -37,7 +37,7 @@ var spans = [...]struct {
 
 // rollup counts the rows of a newest page by the field the spec names. It is
 // nil when there is none, or the caller does not see what it is made of.
-func (q *visit) rollup(ask *question, s *sheet, rows []access.Row) *rollup {
+func (q *exchange) rollup(ask *listQuery, s *cellContext, rows []access.Row) *rollup {
 	k := q.kind
 	by := k.byField[k.Rollup]
 	if by == nil || k.Clock == "" {
@@ -91,7 +91,7 @@ func (q *visit) rollup(ask *question, s *sheet, rows []access.Row) *rollup {
 // levels are the values to count: those of the filter on the field, less any
 // that the page is already filtered by another of; and the filter's name when
 // the caller may use it.
-func (q *visit) levels(ask *question, field string) (values []string, filter string) {
+func (q *exchange) levels(ask *listQuery, field string) (values []string, filter string) {
 	for i, f := range ask.list.Filters {
 		if f.Field != field || !q.offers(ask.list, i) {
 			continue

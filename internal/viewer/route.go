@@ -12,19 +12,19 @@ import (
 // controlPrefix begins Understudy's own paths; no source is named "-".
 const controlPrefix = "/-/"
 
-// visitor answers one request; an error becomes an error page.
-type visitor func(*visit) error
+// handler answers one request; an error becomes an error page.
+type handler func(*exchange) error
 
 // routes is the table of contents: a pattern, what answers it, and the forms
 // of it that people and scripts use.
 func (v *Viewer) routes() []struct {
 	pattern string
-	visitor visitor
+	visitor handler
 	forms   []string
 } {
 	return []struct {
 		pattern string
-		visitor visitor
+		visitor handler
 		forms   []string
 	}{
 		{"GET /{$}", v.home, []string{"GET /"}},
@@ -69,9 +69,9 @@ func (v *Viewer) Routes() []string {
 	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "GET /-/timezone", "GET /-/keys", "POST /-/timezone", "POST /-/columns")
 }
 
-// page answers a path with what a visitor shows.
-func (v *Viewer) page(run visitor) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.visit(w, r, run) })
+// page answers a path with what a handler shows.
+func (v *Viewer) page(run handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.exchange(w, r, run) })
 }
 
 func (v *Viewer) route() {
@@ -91,7 +91,7 @@ func (v *Viewer) route() {
 
 // nowhere answers what no other route does: 405 when only the method is
 // wrong, else 404.
-func (v *Viewer) nowhere(q *visit) error {
+func (v *Viewer) nowhere(q *exchange) error {
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
 		probe := q.r.Clone(q.r.Context())
 		probe.Method = http.MethodGet

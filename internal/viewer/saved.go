@@ -43,7 +43,7 @@ type shelf struct {
 	Here   string // where the forms lead back to
 }
 
-func (q *visit) shelf(s *seeking, found bool) (*shelf, error) {
+func (q *exchange) shelf(s *searchRequest, found bool) (*shelf, error) {
 	if q.v.Shelf == nil {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func (q *visit) shelf(s *seeking, found bool) (*shelf, error) {
 		}
 	}
 	for _, one := range all {
-		at := seeking{text: one.Ask.Text, source: one.Ask.Source, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
+		at := searchRequest{text: one.Ask.Text, source: one.Ask.Source, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
 		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.caller.Name, When: q.moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
@@ -70,7 +70,7 @@ func (q *visit) shelf(s *seeking, found bool) (*shelf, error) {
 }
 
 // saveSearch keeps the search of the form under its name.
-func (v *Viewer) saveSearch(q *visit) error {
+func (v *Viewer) saveSearch(q *exchange) error {
 	if v.Shelf == nil {
 		return notFound("No searches are kept here", "This server keeps no index.", "")
 	}
@@ -83,7 +83,7 @@ func (v *Viewer) saveSearch(q *visit) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > longestName {
 		return badRequest("A search needs a name of 1 to 60 characters", "Go back and give it one.", nil)
 	}
-	s := &seeking{text: strings.TrimSpace(form.Get(searchText)), source: form.Get(searchSource), sort: form.Get(searchSort)}
+	s := &searchRequest{text: strings.TrimSpace(form.Get(searchText)), source: form.Get(searchSource), sort: form.Get(searchSort)}
 	for _, k := range form[searchKind] {
 		s.kinds = appendNew(s.kinds, k)
 	}
@@ -105,7 +105,7 @@ func (v *Viewer) saveSearch(q *visit) error {
 }
 
 // forgetSearch takes a saved search away.
-func (v *Viewer) forgetSearch(q *visit) error {
+func (v *Viewer) forgetSearch(q *exchange) error {
 	if v.Shelf == nil {
 		return notFound("No searches are kept here", "This server keeps no index.", "")
 	}
@@ -118,7 +118,7 @@ func (v *Viewer) forgetSearch(q *visit) error {
 }
 
 // goBack leads a form's reader to a page of ours.
-func (q *visit) goBack(to string) {
+func (q *exchange) goBack(to string) {
 	q.w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(q.w, q.r, to, http.StatusSeeOther)
 }

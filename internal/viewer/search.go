@@ -47,8 +47,8 @@ func searchHref(text string) string {
 // search moves on to the one page that was meant, or shows those that may have
 // been, what was found, or what can be typed. To find a page it looks at what was
 // typed and at nothing held, but for ids two kinds could have.
-func (v *Viewer) search(q *visit) error {
-	s, err := q.seeking()
+func (v *Viewer) search(q *exchange) error {
+	s, err := q.searchRequest()
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (v *Viewer) search(q *visit) error {
 
 // searchData is a search as data: the pages that may be meant, else all that is
 // found.
-func (q *visit) searchData(s *seeking, matches []link) error {
+func (q *exchange) searchData(s *searchRequest, matches []link) error {
 	if q.v.Search == nil && q.data != dataSuffix {
 		return notFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
@@ -118,7 +118,7 @@ func (q *visit) searchData(s *seeking, matches []link) error {
 }
 
 // kindOptions are the kinds to look in that the caller sees.
-func (q *visit) kindOptions(s *seeking) []option {
+func (q *exchange) kindOptions(s *searchRequest) []option {
 	all := []option{{"", "everything", len(s.kinds) == 0}}
 	for _, src := range q.v.sources {
 		if !q.sees(src) {
@@ -135,7 +135,7 @@ func (q *visit) kindOptions(s *seeking) []option {
 
 // orderOptions are the orders of every search, and the one at hand when a search
 // that was kept is by a field.
-func (q *visit) orderOptions(s *seeking) []option {
+func (q *exchange) orderOptions(s *searchRequest) []option {
 	all := slices.Clone(orders)
 	if c := q.fieldOf(s.sort); c != nil && !ordered(s.sort) {
 		text := "by " + c.title

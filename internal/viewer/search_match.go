@@ -10,7 +10,7 @@ import (
 )
 
 // matches are the pages a text may mean, of every source the caller may ask.
-func (q *visit) matches(typed string) []link {
+func (q *exchange) matches(typed string) []link {
 	var all []link
 	for _, s := range q.v.sources {
 		if !q.sees(s) || typed == "" {
@@ -18,7 +18,7 @@ func (q *visit) matches(typed string) []link {
 		}
 		q.source = s
 		all = append(all, q.matchIDs(s, typed)...)
-		if len(all) == 0 && len(q.talks(s)) > 0 {
+		if len(all) == 0 && len(q.contactKinds(s)) > 0 {
 			for _, number := range q.matchNumbers(s, typed) {
 				text := groupPhone(number)
 				if len(q.v.sources) > 1 {
@@ -35,7 +35,7 @@ func (q *visit) matches(typed string) []link {
 // matchIDs are the records a text may name: of one kind when its prefix is that
 // kind's alone. Where two kinds share it both are asked, and the one that
 // knows it is meant.
-func (q *visit) matchIDs(s *sourcePlan, typed string) []link {
+func (q *exchange) matchIDs(s *sourcePlan, typed string) []link {
 	var all []link
 	var targets []*understudy.Target
 	typed = s.spellID(typed)
@@ -91,7 +91,7 @@ func (s *sourcePlan) mayName(k *kindPlan, text string) bool {
 // matchNumbers reads what people type for a number: E.164 with any marks
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.
-func (q *visit) matchNumbers(s *sourcePlan, typed string) []string {
+func (q *exchange) matchNumbers(s *sourcePlan, typed string) []string {
 	digits, plus, ok := dialled(typed)
 	switch {
 	case !ok:
@@ -147,7 +147,7 @@ func dialled(text string) (digits string, plus, ok bool) {
 }
 
 // ownCodes are the country codes of our own numbers, the most frequent first.
-func (q *visit) ownCodes(s *sourcePlan) []string {
+func (q *exchange) ownCodes(s *sourcePlan) []string {
 	own := map[string]bool{}
 	var targets []*understudy.Target
 	for _, k := range s.own {
@@ -178,13 +178,13 @@ func (q *visit) ownCodes(s *sourcePlan) []string {
 }
 
 // searchables say what can be typed, of what the caller may open.
-func (q *visit) searchables() []searchable {
+func (q *exchange) searchables() []searchable {
 	var all []searchable
 	for _, s := range q.v.sources {
 		if !q.sees(s) {
 			continue
 		}
-		out := searchable{Title: s.Spec.Title, Numbers: len(q.talks(s)) > 0}
+		out := searchable{Title: s.Spec.Title, Numbers: len(q.contactKinds(s)) > 0}
 		for _, k := range s.kinds {
 			if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
 				continue

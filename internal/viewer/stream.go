@@ -14,7 +14,7 @@ type stream struct {
 
 // above sends what stands above a page's own content. The status is out with it:
 // 200, whatever is found when that has been read.
-func (q *visit) above() error {
+func (q *exchange) above() error {
 	buf := q.v.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer q.v.pages.buffers.Put(buf)
@@ -30,7 +30,7 @@ func (q *visit) above() error {
 }
 
 // expected is the title of a page before what it shows has been read.
-func (q *visit) expected() string {
+func (q *exchange) expected() string {
 	switch id := q.r.PathValue("id"); {
 	case q.kind == nil:
 		return "Search"
@@ -41,7 +41,7 @@ func (q *visit) expected() string {
 }
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.
-func (q *visit) flush(buf *bytes.Buffer) error {
+func (q *exchange) flush(buf *bytes.Buffer) error {
 	if q.out == nil {
 		q.begun()
 	}
@@ -59,7 +59,7 @@ func (q *visit) flush(buf *bytes.Buffer) error {
 }
 
 // packed sends what f writes.
-func (q *visit) packed(f func(*bytes.Buffer) error) error {
+func (q *exchange) packed(f func(*bytes.Buffer) error) error {
 	w := q.v.pages.buffers.Get().(*bytes.Buffer)
 	defer q.v.pages.buffers.Put(w)
 	w.Reset()
@@ -71,7 +71,7 @@ func (q *visit) packed(f func(*bytes.Buffer) error) error {
 }
 
 // begun sends the headers of a page in pieces.
-func (q *visit) begun() {
+func (q *exchange) begun() {
 	q.out = &stream{}
 	q.times(q.start)
 	q.preload()
@@ -91,7 +91,7 @@ func (q *visit) begun() {
 }
 
 // finish sends the end of a page in pieces.
-func (q *visit) finish() error {
+func (q *exchange) finish() error {
 	if err := q.flush(q.page); err != nil || q.out.zip == nil {
 		return err
 	}

@@ -46,8 +46,8 @@ type listRow struct {
 // The numbers of columns from which a table is many or wide.
 const manyFrom, wideFrom = 9, 11
 
-// table draws records of a sheet's kind.
-func (q *visit) table(s *sheet, caption string, columns []*column, rows []access.Row) table {
+// table draws records of one kind.
+func (q *exchange) table(s *cellContext, caption string, columns []*column, rows []access.Row) table {
 	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]heading, len(columns))
 	for i, c := range columns {
@@ -71,7 +71,7 @@ func (q *visit) table(s *sheet, caption string, columns []*column, rows []access
 
 // firstAddress is the first page of ours among the addresses of upstream that a
 // row without an id holds.
-func (q *visit) firstAddress(k *kindPlan, row access.Row) string {
+func (q *exchange) firstAddress(k *kindPlan, row access.Row) string {
 	for _, f := range k.Fields {
 		if l, ok := q.followable(row, k.byField[f.Name]); ok {
 			return l.Href
@@ -82,7 +82,7 @@ func (q *visit) firstAddress(k *kindPlan, row access.Row) string {
 
 // open makes a row lead to its record: its first cell does, and the id, which
 // is shortened.
-func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
+func (s *cellContext) open(cells []cell, columns []*column, row access.Row) {
 	href := s.recordOf(row)
 	for i, c := range columns {
 		if short := shortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.shape == code || formedID(cells[i].Text)) {
@@ -98,7 +98,7 @@ func (s *sheet) open(cells []cell, columns []*column, row access.Row) {
 }
 
 // recordOf is the page of a row's record, "" when the caller may not open it.
-func (s *sheet) recordOf(row access.Row) string {
+func (s *cellContext) recordOf(row access.Row) string {
 	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
 		return ""
 	}
@@ -163,12 +163,12 @@ func (k *kindPlan) pathTo(parts []string, params understudy.Query) (path string,
 }
 
 // columnsOf are those of a kind's own columns that the caller's role shows.
-func (q *visit) columnsOf(k *kindPlan) []*column { return q.visible(k, k.columns) }
+func (q *exchange) columnsOf(k *kindPlan) []*column { return q.visible(k, k.columns) }
 
-// sheet gathers what the cells of one kind's records need to know of the
+// cellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
-func (q *visit) sheet(k *kindPlan, vars understudy.Query, own map[string]bool) *sheet {
-	s := &sheet{kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.talks(k.source)) > 0}
+func (q *exchange) cellContext(k *kindPlan, vars understudy.Query, own map[string]bool) *cellContext {
+	s := &cellContext{kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.source)) > 0}
 	for _, other := range k.source.kinds {
 		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {
 			s.linked = append(s.linked, other)

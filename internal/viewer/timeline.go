@@ -78,9 +78,9 @@ func readVersions(params understudy.Query) (int, error) {
 
 // timelineOf begins to read a record's past; the part shows nothing when nothing
 // is kept of it.
-func (q *visit) timelineOf(t *understudy.Target, id string, s *sheet) *part {
+func (q *exchange) timelineOf(t *understudy.Target, id string, s *cellContext) *part {
 	limit := cmp.Or(q.versions, fewVersions)
-	var p past
+	var p recordPast
 	read := q.begin("timeline", q.v.glance, func(ctx context.Context) (err error) {
 		p, err = q.readPast(ctx, id, limit)
 		return err
@@ -98,18 +98,18 @@ func (q *visit) timelineOf(t *understudy.Target, id string, s *sheet) *part {
 }
 
 // madePast is what a timeline is made of.
-func (q *visit) madePast(t *understudy.Target, p past, s *sheet, err error) []any {
+func (q *exchange) madePast(t *understudy.Target, p recordPast, s *cellContext, err error) []any {
 	all := []any{err != nil, s.own, p.more, p.bound}
 	if sg := q.shown(p, t.Shape()); sg != nil {
 		all = append(all, sg.From)
 	}
-	body := func(sg *sight) any {
+	body := func(sg *seenVersion) any {
 		if sg == nil || !sg.Kept {
 			return nil
 		}
 		return sg.row.Raw()
 	}
-	for _, sg := range p.sights {
+	for _, sg := range p.versions {
 		all = append(all, sg.From, sg.Shape, sg.Number, sg.Gone, sg.Kept, sg.first, sg.back, sg.before != nil, body(sg), body(sg.before))
 		if sg.before != nil {
 			all = append(all, sg.before.From)
@@ -119,15 +119,15 @@ func (q *visit) madePast(t *understudy.Target, p past, s *sheet, err error) []an
 }
 
 // timeline is nil when nothing is kept of the record's past.
-func (q *visit) timeline(t *understudy.Target, p past, limit int, s *sheet) *timeline {
-	if len(p.sights) == 0 {
+func (q *exchange) timeline(t *understudy.Target, p recordPast, limit int, s *cellContext) *timeline {
+	if len(p.versions) == 0 {
 		return nil
 	}
 	here := q.kind.href + "/" + url.PathEscape(t.ID)
 	vars := q.source.given(t, t.Instance.ID)
 	out := &timeline{}
 	shown := q.shown(p, t.Shape())
-	for i, sg := range p.sights {
+	for i, sg := range p.versions {
 		e := q.entry(s, sg, t.Shape())
 		e.Shown = sg == shown
 		switch {
@@ -154,8 +154,8 @@ func (q *visit) timeline(t *understudy.Target, p past, limit int, s *sheet) *tim
 	return out
 }
 
-// shown is the sight the page is about.
-func (q *visit) shown(p past, shape string) *sight {
+// shown is the version the page is about.
+func (q *exchange) shown(p recordPast, shape string) *seenVersion {
 	at := q.asOf.at
 	if at.IsZero() {
 		at = q.start
@@ -169,7 +169,7 @@ func compareParam(a, b time.Time) understudy.Param {
 }
 
 // entry says what happened at a version.
-func (q *visit) entry(s *sheet, sg *sight, shape string) entry {
+func (q *exchange) entry(s *cellContext, sg *seenVersion, shape string) entry {
 	e := entry{When: say(sg.From, q.start, q.zone, true), Lost: !sg.Gone && !sg.Kept}
 	if !sg.Gone && sg.Shape != shape {
 		e.Form = q.kind.formOf(sg.Shape)
@@ -201,14 +201,14 @@ func (q *visit) entry(s *sheet, sg *sight, shape string) entry {
 }
 
 // fieldChange draws one field of a version and the one before.
-func (q *visit) fieldChange(s *sheet, after *sight, d difference) fieldChange {
+func (q *exchange) fieldChange(s *cellContext, after *seenVersion, d difference) fieldChange {
 	label, before := q.drawValue(s, after.before, d.before, d.name)
 	_, later := q.drawValue(s, after, d.after, d.name)
 	return fieldChange{Label: label, Before: before, After: later, Changed: !d.same()}
 }
 
-// drawValue draws a value of a sight: as its column does, else as text.
-func (q *visit) drawValue(s *sheet, of *sight, v access.Value, name string) (label string, c cell) {
+// drawValue draws a value of a version: as its column does, else as text.
+func (q *exchange) drawValue(s *cellContext, of *seenVersion, v access.Value, name string) (label string, c cell) {
 	if col := q.kind.byField[name]; col != nil && of != nil && of.Kept {
 		c = q.cell(s, col, of.row, true)
 		return col.heading, c
@@ -232,8 +232,8 @@ func (k *kindPlan) formOf(shape string) string {
 
 // picks are the versions of the page's shape that can be compared: the page's
 // own with the one before at first.
-func (t *timeline) picks(q *visit, p past, shape string) {
-	for _, s := range p.sights {
+func (t *timeline) picks(q *exchange, p recordPast, shape string) {
+	for _, s := range p.versions {
 		if s.Kept && s.Shape == shape {
 			t.Picks = append(t.Picks, option{Value: writeMoment(s.From), Text: say(s.From, q.start, q.zone, true).Text})
 		}

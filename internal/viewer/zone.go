@@ -84,7 +84,7 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 }
 
 // zonePage offers the zones of the menu; its form leads back to where the reader was.
-func (v *Viewer) zonePage(q *visit) error {
+func (v *Viewer) zonePage(q *exchange) error {
 	return q.render(http.StatusOK, "timezone", "Timezone", struct {
 		Name, Back string
 		Options    template.HTML
@@ -97,7 +97,7 @@ func (v *Viewer) setZone(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
-		v.visit(w, r, func(*visit) error {
+		v.exchange(w, r, func(*exchange) error {
 			return badRequest("There is no timezone "+clip(name), "Names are those of the IANA database, such as Europe/Berlin.", slices.Clone(offered))
 		})
 		return

@@ -1,4 +1,4 @@
-// Remember: the columns a browser chose for each kind, kept in a cookie. The
+// Preferences: the columns a browser chose for each kind, kept in a cookie. The
 // address always wins, and always says what is shown: a list without columns in
 // its address is answered with one that has those remembered.
 
@@ -14,15 +14,15 @@ import (
 
 const (
 	columnsCookie = "understudy_columns"
-	// mostRemembered bounds the cookie, in bytes: browsers keep 4096 with its name.
-	mostRemembered = 3500
+	// mostPreferences bounds the cookie, in bytes: browsers keep 4096 with its name.
+	mostPreferences = 3500
 )
 
 // remembered is the cookie: by "source/kind", columns by commas, the kind that
 // was chosen last at its end.
-func rememberedColumns(r *http.Request) understudy.Query {
+func preferredColumns(r *http.Request) understudy.Query {
 	c, err := r.Cookie(columnsCookie)
-	if err != nil || len(c.Value) > mostRemembered {
+	if err != nil || len(c.Value) > mostPreferences {
 		return nil
 	}
 	all, err := understudy.ParseQuery(c.Value)
@@ -32,13 +32,13 @@ func rememberedColumns(r *http.Request) understudy.Query {
 	return all
 }
 
-// recall gives a question without columns those its browser chose; it reports
+// preferColumns gives a query without columns those its browser chose; it reports
 // whether there are any.
-func (q *visit) recall(ask *question) bool {
+func (q *exchange) preferColumns(ask *listQuery) bool {
 	if len(ask.columns) > 0 || q.data != "" {
 		return false
 	}
-	text, ok := rememberedColumns(q.r).Get(q.source.Name + "/" + q.kind.Name)
+	text, ok := preferredColumns(q.r).Get(q.source.Name + "/" + q.kind.Name)
 	if !ok {
 		return false
 	}
@@ -60,14 +60,14 @@ func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 		k = s.byName[r.PostFormValue("kind")]
 	}
 	if k == nil {
-		v.visit(w, r, func(*visit) error {
+		v.exchange(w, r, func(*exchange) error {
 			return badRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
 		})
 		return
 	}
 	columns, err := k.columnsNamed(strings.Join(r.PostForm["column"], ","))
 	if err != nil {
-		v.visit(w, r, func(*visit) error { return err })
+		v.exchange(w, r, func(*exchange) error { return err })
 		return
 	}
 	columns = moved(columns, r.PostFormValue("earlier"), -1)
@@ -92,11 +92,11 @@ func moved(columns []*column, name string, by int) []*column {
 // keepColumns writes the cookie anew; what was chosen longest ago gives way.
 func keepColumns(w http.ResponseWriter, r *http.Request, k *kindPlan, columns []*column) {
 	name := k.source.Name + "/" + k.Name
-	all := rememberedColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
+	all := preferredColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
 	if len(columns) > 0 {
 		all = append(all, understudy.Param{Name: name, Value: columnNames(columns)})
 	}
-	for len(all) > 1 && len(all.String()) > mostRemembered {
+	for len(all) > 1 && len(all.String()) > mostPreferences {
 		all = all[1:]
 	}
 	c := &http.Cookie{
@@ -137,7 +137,7 @@ type columnChoice struct {
 
 // columnForm offers, when it is asked for, every column the role shows: those of
 // the page in their order, then the others.
-func (q *visit) columnForm(ask *question) columnForm {
+func (q *exchange) columnForm(ask *listQuery) columnForm {
 	at := ask.address(q.kind, "", ask.query, ask.back)
 	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(ask.columns) > 0}
 	path, raw, _ := strings.Cut(at, "?")

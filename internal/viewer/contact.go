@@ -1,4 +1,4 @@
-// Talk: kinds that say who was in contact with whom, read off the spec.
+// Contact: kinds that say who was in contact with whom, read off the spec.
 
 package viewer
 
@@ -12,9 +12,9 @@ import (
 // kind may be named so.
 const numberWord = "number"
 
-// talk is a kind whose records are contacts between two numbers: its main list
+// contactKind is a kind whose records are contacts between two numbers: its main list
 // can be asked for either, and its records have a time.
-type talk struct {
+type contactKind struct {
 	kind *kindPlan
 	list *listPlan
 	ends [2]end // in the spec's order of fields: who began it, whom it reached
@@ -26,13 +26,13 @@ type end struct {
 	filter int
 }
 
-// planTalks finds the talks of a source.
-func (s *sourcePlan) planTalks() {
+// planContactKinds finds the kinds of contact of a source.
+func (s *sourcePlan) planContactKinds() {
 	for _, k := range s.kinds {
 		if !k.browsable() || k.Clock == "" || k.Own != "" {
 			continue
 		}
-		t := &talk{kind: k, list: k.lists[0]}
+		t := &contactKind{kind: k, list: k.lists[0]}
 		n := 0
 		for _, f := range k.Fields {
 			i := slices.IndexFunc(t.list.Filters, func(flt *understudy.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
@@ -42,29 +42,29 @@ func (s *sourcePlan) planTalks() {
 			}
 		}
 		if n == len(t.ends) {
-			s.talks = append(s.talks, t)
+			s.contactKinds = append(s.contactKinds, t)
 		}
 	}
 }
 
-// between is the talk's filters for records from one number to another.
-func (t *talk) between(from, to string) understudy.Query {
+// between is the kind's filters for records from one number to another.
+func (t *contactKind) between(from, to string) understudy.Query {
 	return understudy.Query{
 		{Name: t.list.Filters[t.ends[0].filter].Name, Value: from},
 		{Name: t.list.Filters[t.ends[1].filter].Name, Value: to},
 	}
 }
 
-// to is the target of the talk's newest page under a query.
-func (t *talk) to(query understudy.Query) (*understudy.Target, error) {
+// to is the target of the kind's newest page under a query.
+func (t *contactKind) to(query understudy.Query) (*understudy.Target, error) {
 	return t.kind.source.Spec.Target(t.kind.source.Name, t.list.newest.Key.Path(), query.String())
 }
 
-// talks are those of the source at hand the caller may ask for a number, at
+// contactKinds are those of the source at hand the caller may ask for a number, at
 // one end or more.
-func (q *visit) talks(s *sourcePlan) []*talk {
-	var all []*talk
-	for _, t := range s.talks {
+func (q *exchange) contactKinds(s *sourcePlan) []*contactKind {
+	var all []*contactKind
+	for _, t := range s.contactKinds {
 		if q.offers(t.list, t.ends[0].filter) || q.offers(t.list, t.ends[1].filter) {
 			all = append(all, t)
 		}
@@ -73,7 +73,7 @@ func (q *visit) talks(s *sourcePlan) []*talk {
 }
 
 // offersBoth reports whether the caller may ask for both ends at once.
-func (q *visit) offersBoth(t *talk) bool {
+func (q *exchange) offersBoth(t *contactKind) bool {
 	return q.offers(t.list, t.ends[0].filter) && q.offers(t.list, t.ends[1].filter)
 }
 

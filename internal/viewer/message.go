@@ -1,4 +1,4 @@
-// Turns of a conversation: each call and message in its day, with who spoke.
+// Messages of a conversation: each call and message in its day, with who spoke.
 
 package viewer
 
@@ -10,20 +10,20 @@ import (
 	"understudy/internal/access"
 )
 
-type speaker struct {
+type party struct {
 	Shown, Href string
 	Own         bool
 }
 
-// day is the turns of one day of the reader's calendar.
+// day is the messages of one day of the reader's calendar.
 type day struct {
 	Title string
 	Stamp string
-	Turns []turn
+	Turns []message
 }
 
-// turn is one record of a conversation.
-type turn struct {
+// message is one record of a conversation.
+type message struct {
 	ByA    bool
 	Kind   string
 	Href   string
@@ -37,20 +37,20 @@ type turn struct {
 	raw []byte
 }
 
-// merge orders the turns of all strands in time, oldest first, down to where
-// the first strand that goes on ends: below that some would be missing. older
+// merge orders the messages of all directions in time, oldest first, down to where
+// the first direction that goes on ends: below that some would be missing. older
 // is that moment, zero when this is the beginning.
-func (q *visit) merge(strands []strand, before time.Time, p *talked) (turns []turn, older time.Time) {
+func (q *exchange) merge(strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
 		r := s.wait()
 		if why := q.missing(r); why != "" {
-			p.Problems = append(p.Problems, upperFirst(s.talk.kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
+			p.Problems = append(p.Problems, upperFirst(s.kind.kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
 			continue
 		}
 		rows := r.rows()
 		oldest := q.start.Add(-cmp.Or(r.answer.Newest, r.answer.CurrentAge())) // as the page says it is of, when it places none
 		for _, row := range rows {
-			t, ok := q.turnOf(s, row, before)
+			t, ok := q.messageOf(s, row, before)
 			if !ok {
 				continue
 			}
@@ -63,13 +63,13 @@ func (q *visit) merge(strands []strand, before time.Time, p *talked) (turns []tu
 			older = later(older, oldest)
 		}
 	}
-	slices.SortStableFunc(turns, func(a, b turn) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(turns, func(a, b message) int { return a.at.Compare(b.at) })
 	if older.IsZero() {
 		return turns, older
 	}
-	kept := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return !t.at.After(older) })
+	kept := slices.DeleteFunc(slices.Clone(turns), func(t message) bool { return !t.at.After(older) })
 	if len(kept) == 0 { // a whole page within one second
-		kept = slices.DeleteFunc(turns, func(t turn) bool { return t.at.Before(older) })
+		kept = slices.DeleteFunc(turns, func(t message) bool { return t.at.Before(older) })
 		older = older.Add(-time.Second)
 	}
 	if !before.IsZero() && !older.Before(before) {
@@ -78,40 +78,40 @@ func (q *visit) merge(strands []strand, before time.Time, p *talked) (turns []tu
 	return kept, older
 }
 
-func (q *visit) sender(p *talked, s strand) string {
+func (q *exchange) sender(p *messages, s direction) string {
 	if s.byA {
 		return p.A.Shown
 	}
 	return p.B.Shown
 }
 
-// turnOf is a record as a turn. One without a time is placed by another of its
+// messageOf is a record as a message. One without a time is placed by another of its
 // times, on the newest page alone: upstream leaves it out when asked for a
 // span.
-func (q *visit) turnOf(s strand, row access.Row, before time.Time) (turn, bool) {
-	k := s.talk.kind
+func (q *exchange) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
+	k := s.kind.kind
 	at, ok := k.time(row)
 	if !ok && before.IsZero() {
 		at, ok = k.anyTime(row)
 	}
 	if !ok {
-		return turn{}, false
+		return message{}, false
 	}
-	sheet := q.sheet(k, nil, nil)
-	t := turn{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, raw: row.Raw()}
+	sheet := q.cellContext(k, nil, nil)
+	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.zone).Format("15:04")
 	for _, c := range k.columns {
 		if q.v.Gate.Level(q.caller, q.source.Name, k.Name, c.Name) == access.Hide && c.shape != prose {
 			continue
 		}
-		q.turnCell(&t, sheet, c, row)
+		q.messageCell(&t, sheet, c, row)
 	}
 	return t, true
 }
 
-// turnCell keeps what a turn shows of one column: its words, its state, and
+// messageCell keeps what a message shows of one column: its words, its state, and
 // the counts that are not zero.
-func (q *visit) turnCell(t *turn, s *sheet, c *column, row access.Row) {
+func (q *exchange) messageCell(t *message, s *cellContext, c *column, row access.Row) {
 	cl := q.cell(s, c, row, false)
 	switch v := row.Field(c.Name); {
 	case c.shape == prose:
@@ -138,8 +138,8 @@ func (k *kindPlan) anyTime(row access.Row) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// days parts turns by the reader's calendar.
-func (q *visit) days(turns []turn) []day {
+// days parts messages by the reader's calendar.
+func (q *exchange) days(turns []message) []day {
 	var all []day
 	for _, t := range turns {
 		l := t.at.In(q.zone)

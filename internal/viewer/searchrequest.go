@@ -1,4 +1,4 @@
-// Seeking: what a search asks, as it was typed, as it is asked and as an address.
+// Search request: what is asked, as it was typed, as it is asked and as an address.
 
 package viewer
 
@@ -20,8 +20,8 @@ const (
 	searchBack   = "back" // cursors of the pages on the way here, "" the first
 )
 
-// seeking is the address of a search, read.
-type seeking struct {
+// searchRequest is the address of a search, read.
+type searchRequest struct {
 	text   string
 	source string
 	kinds  []string
@@ -34,13 +34,13 @@ type seeking struct {
 // orders are those of a search, by their word.
 var orders = []option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
 
-// seeking reads a search's address; empty parameters of a form are left out.
-func (q *visit) seeking() (*seeking, error) {
+// searchRequest reads a search's address; empty parameters of a form are left out.
+func (q *exchange) searchRequest() (*searchRequest, error) {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
-	s := &seeking{}
+	s := &searchRequest{}
 	for _, p := range params {
 		switch p.Name {
 		case searchText:
@@ -83,7 +83,7 @@ func ordered(sort string) bool {
 
 // fieldOf is a column by whose field an order is, of any kind; nil when there is
 // none.
-func (q *visit) fieldOf(sort string) *column {
+func (q *exchange) fieldOf(sort string) *column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.v.sources {
 		for _, k := range s.kinds {
@@ -103,12 +103,12 @@ func appendNew(all []string, one string) []string {
 }
 
 // plain reports whether nothing but a text is asked: it may name one page.
-func (s *seeking) plain() bool {
+func (s *searchRequest) plain() bool {
 	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == ""
 }
 
 // query is everything that is asked, as one text of the search.
-func (s *seeking) query() string {
+func (s *searchRequest) query() string {
 	if len(s.narrow) == 0 {
 		return s.text
 	}
@@ -121,12 +121,12 @@ func (s *seeking) query() string {
 	return strings.Join(parts, " ")
 }
 
-func (s *seeking) ask() understudy.SearchAsk {
+func (s *searchRequest) ask() understudy.SearchAsk {
 	return understudy.SearchAsk{Text: s.query(), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
 }
 
 // address is the page of a search, or of its data.
-func (s *seeking) address(form string) string {
+func (s *searchRequest) address(form string) string {
 	var all understudy.Query
 	add := func(name string, values ...string) {
 		for _, v := range values {
@@ -150,14 +150,14 @@ func (s *seeking) address(form string) string {
 }
 
 // first is the same search, from its beginning.
-func (s *seeking) first() seeking {
+func (s *searchRequest) first() searchRequest {
 	at := *s
 	at.cursor, at.back = "", nil
 	return at
 }
 
 // chips are what a search is narrowed by.
-func (s *seeking) chips(q *visit) []chip {
+func (s *searchRequest) chips(q *exchange) []chip {
 	var all []chip
 	if s.source != "" {
 		at, title := s.first(), s.source

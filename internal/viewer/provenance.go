@@ -1,4 +1,4 @@
-// Came: how a list's answer came about, and how well records tell what upstream
+// Provenance: how a list's answer came about, and how well records tell what upstream
 // says of it.
 
 package viewer
@@ -10,21 +10,21 @@ import (
 	"understudy/internal/access"
 )
 
-// came is what a list says of its own answer.
-type came struct {
+// provenance is what a list says of its own answer.
+type provenance struct {
 	How      string // "Made from held records, 12 s old"
 	First    string // who is asked first, and why
 	Score    string // how often both were the same
 	Differed string // what differed last
 }
 
-// came is nil when there is nothing to tell.
-func (q *visit) came(ask *question) *came {
+// provenance is nil when there is nothing to tell.
+func (q *exchange) provenance(ask *listQuery) *provenance {
 	how := q.how()
 	if how == "" {
 		return nil
 	}
-	c := &came{How: upperFirst(how)}
+	c := &provenance{How: upperFirst(how)}
 	if !q.asOf.at.IsZero() || q.found || !q.counts(q.kind) {
 		return c
 	}
@@ -37,7 +37,7 @@ func (q *visit) came(ask *question) *came {
 }
 
 // fidelity says who is asked first, and what comparing both has shown.
-func (q *visit) fidelity(c *came, l HeldList) {
+func (q *exchange) fidelity(c *provenance, l HeldList) {
 	switch {
 	case l.Records && l.Pinned:
 		c.First = "Records are asked first, as the settings say."

@@ -1,4 +1,4 @@
-// Question: what the address of a list page asks, checked and made canonical.
+// List query: what the address of a list page asks, checked and made canonical.
 
 package viewer
 
@@ -22,8 +22,8 @@ const (
 // maxBack bounds how many newer pages an address remembers.
 const maxBack = 8
 
-// question is a list page's address, read.
-type question struct {
+// listQuery is a list page's address, read.
+type listQuery struct {
 	list   *listPlan
 	vars   understudy.Query // path variables given, as the address names them
 	back   []string         // queries of the newer pages, "" for the newest
@@ -35,9 +35,9 @@ type question struct {
 	arrangement
 }
 
-// question reads the request's address; an unknown parameter is a problem that
+// listQuery reads the request's address; an unknown parameter is a problem that
 // names it.
-func (q *visit) question() (*question, error) {
+func (q *exchange) listQuery() (*listQuery, error) {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (q *visit) question() (*question, error) {
 		return nil, err
 	}
 	slug, named := params.Get(ownList)
-	ask := &question{list: q.kind.pick(slug, params), asOf: q.asOf}
+	ask := &listQuery{list: q.kind.pick(slug, params), asOf: q.asOf}
 	if ask.list == nil {
 		return nil, q.noList(slug)
 	}
@@ -81,8 +81,8 @@ func (q *visit) question() (*question, error) {
 	return ask, nil
 }
 
-// value gives the path variables of a question.
-func (ask *question) value(s *sourcePlan) func(string) (string, bool) {
+// value gives the path variables of a query.
+func (ask *listQuery) value(s *sourcePlan) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if v, ok := ask.vars.Get(name); ok {
 			return v, true
@@ -125,7 +125,7 @@ func (l *listPlan) knows(name string) bool {
 		name != "" && name == l.paging.Size || isPosition(l.paging, name)
 }
 
-func (q *visit) noList(slug string) error {
+func (q *exchange) noList(slug string) error {
 	var known []string
 	for _, l := range q.kind.lists {
 		if l.slug != "" {
@@ -135,8 +135,8 @@ func (q *visit) noList(slug string) error {
 	return unknownWord("list of "+q.kind.Title, slug, known, func(s string) string { return q.kind.href + "?" + ownList + "=" + s })
 }
 
-// param sorts one parameter of the address into the question.
-func (q *visit) param(ask *question, p understudy.Param) error {
+// param sorts one parameter of the address into the query.
+func (q *exchange) param(ask *listQuery, p understudy.Param) error {
 	paging := ask.list.paging
 	f := ask.list.Filter(p.Name)
 	if taken, err := q.arrange(ask, p); taken {
@@ -204,7 +204,7 @@ func isPosition(p *understudy.Paging, name string) bool {
 
 // checkBack makes sure a remembered position holds nothing but a position: it
 // becomes part of a link.
-func (q *visit) checkBack(ask *question) error {
+func (q *exchange) checkBack(ask *listQuery) error {
 	params, err := understudy.ParseQuery(ask.back[len(ask.back)-1])
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (q *visit) checkBack(ask *question) error {
 	return nil
 }
 
-func (q *visit) unknownParam(ask *question, name string) error {
+func (q *exchange) unknownParam(ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.needs)
 	for i, f := range ask.list.Filters {
 		if q.offers(ask.list, i) {
@@ -237,14 +237,14 @@ func (q *visit) unknownParam(ask *question, name string) error {
 }
 
 // offers reports whether the caller may use a list's filter.
-func (q *visit) offers(l *listPlan, filter int) bool {
+func (q *exchange) offers(l *listPlan, filter int) bool {
 	return filter < len(l.probes) && q.v.Gate.Read(q.caller, l.probes[filter]) == nil
 }
 
 // turnDay makes a day of the reader's calendar out of a day filter: upstream
 // takes a plain date as a day in UTC, so elsewhere the day becomes the moments
 // it begins and ends at, under the filters for those.
-func (q *visit) turnDay(ask *question) {
+func (q *exchange) turnDay(ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Filter(p.Name)
 		if f == nil || f.Op != "day" || !isDate(f.Type) || f.Type == understudy.TypeDate {

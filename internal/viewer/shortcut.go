@@ -1,4 +1,4 @@
-// Jump: where g and a second key lead.
+// Shortcut: where g and a second key lead.
 
 package viewer
 
@@ -13,7 +13,7 @@ import (
 const keysPath = "/-/keys"
 
 // hints is the page that says what keys do where the reader is.
-func (q *visit) hints() string {
+func (q *exchange) hints() string {
 	if q.source == nil {
 		return keysPath
 	}
@@ -21,26 +21,26 @@ func (q *visit) hints() string {
 }
 
 // keysPage says what keys do, and where they lead for this role.
-func (v *Viewer) keysPage(q *visit) error {
+func (v *Viewer) keysPage(q *exchange) error {
 	if s := v.byName[q.r.FormValue("source")]; s != nil && q.sees(s) {
 		q.source = s
 	}
-	return q.render(http.StatusOK, "keys", "Keys", struct{ Jumps []jump }{q.jumps()})
+	return q.render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{q.shortcuts()})
 }
 
-// jump is a page that a key leads to.
-type jump struct{ Key, Href, Text string }
+// shortcut is a page that a key leads to.
+type shortcut struct{ Key, Href, Text string }
 
-// jumps are the pages with a key: home, the search, the jobs, and each kind under
+// shortcuts are the pages with a key: home, the search, the jobs, and each kind under
 // the first letter of its title that none before it has. The main kinds come
 // first, so a role's keys stay the same on every page.
-func (q *visit) jumps() []jump {
+func (q *exchange) shortcuts() []shortcut {
 	if !q.known || q.caller.Role() == "" {
 		return nil
 	}
-	all := []jump{{"h", "/", "Home"}, {"s", "/search", "Search"}}
+	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}
 	if q.seesJobs() {
-		all = append(all, jump{"j", "/" + jobsWord, "Jobs"})
+		all = append(all, shortcut{"j", "/" + jobsWord, "Jobs"})
 	}
 	taken := "hsj"
 	source := q.source
@@ -57,7 +57,7 @@ func (q *visit) jumps() []jump {
 			}
 			key := strings.ToLower(k.Title)[letter : letter+1]
 			taken += key
-			all = append(all, jump{key, k.href, upperFirst(k.Title)})
+			all = append(all, shortcut{key, k.href, upperFirst(k.Title)})
 		}
 	}
 	return all

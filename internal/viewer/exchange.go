@@ -1,4 +1,4 @@
-// Visit: one request from its caller to its last byte.
+// Exchange: one request from its caller to its last byte.
 
 package viewer
 
@@ -19,8 +19,8 @@ import (
 	"understudy/kit/header"
 )
 
-// visit is one request on its way through the viewer.
-type visit struct {
+// exchange is one request on its way through the viewer.
+type exchange struct {
 	v        *Viewer
 	w        http.ResponseWriter
 	r        *http.Request
@@ -56,9 +56,9 @@ type visit struct {
 	fragments  []*fragment     // of the page, by the numbers in their marks
 }
 
-// visit names the caller, runs the visitor under the deadline and turns its
+// exchange names the caller, runs the handler under the deadline and turns its
 // error into a page.
-func (v *Viewer) visit(w http.ResponseWriter, r *http.Request, run visitor) {
+func (v *Viewer) exchange(w http.ResponseWriter, r *http.Request, run handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
 	q, end := v.begin(ctx, w, r)
 	defer end()
@@ -89,16 +89,16 @@ func (v *Viewer) visit(w http.ResponseWriter, r *http.Request, run visitor) {
 	}
 }
 
-// begin makes a visit. end waits for what it has begun, which ends with ctx.
-func (v *Viewer) begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *visit, end func()) {
-	q = &visit{v: v, w: w, r: r, ctx: ctx, start: v.Now(), ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)}
+// begin makes an exchange. end waits for what it has begun, which ends with ctx.
+func (v *Viewer) begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *exchange, end func()) {
+	q = &exchange{v: v, w: w, r: r, ctx: ctx, start: v.Now(), ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)}
 	q.zone, q.zoned = v.zones.of(r)
 	endTimes := q.hurry()
 	return q, func() { endTimes(); q.behind.Wait() }
 }
 
 // hurry begins the times a page waits before its first byte; data have none.
-func (q *visit) hurry() (end func()) {
+func (q *exchange) hurry() (end func()) {
 	q.soon, q.late = q.ctx, q.ctx
 	if formOf(q.r.URL.Path) != "" {
 		return func() {}
@@ -117,7 +117,7 @@ func (q *visit) hurry() (end func()) {
 
 // streams reports whether the answer may be sent in pieces: it is a page, and of a
 // page all of it.
-func (q *visit) streams() bool { return q.r.Method == http.MethodGet && formOf(q.r.URL.Path) == "" }
+func (q *exchange) streams() bool { return q.r.Method == http.MethodGet && formOf(q.r.URL.Path) == "" }
 
 // contain makes a panic an error like any other.
 func contain(f func() error) (err error) {
@@ -130,7 +130,7 @@ func contain(f func() error) (err error) {
 }
 
 // enter finds who asks, and for what.
-func (q *visit) enter() (err error) {
+func (q *exchange) enter() (err error) {
 	q.data = formOf(q.r.URL.Path)
 	if q.caller, err = q.v.Callers.Person(q.r); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (q *visit) enter() (err error) {
 	return q.enterKind(name)
 }
 
-func (q *visit) enterKind(name string) error {
+func (q *exchange) enterKind(name string) error {
 	if q.r.PathValue("id") == "" {
 		name = strings.TrimSuffix(name, q.data)
 	}
@@ -191,13 +191,13 @@ func formOf(path string) string {
 }
 
 // sees reports whether the caller may ask a source at all.
-func (q *visit) sees(s *sourcePlan) bool {
+func (q *exchange) sees(s *sourcePlan) bool {
 	return q.caller.Source == "" || q.caller.Source == s.Name
 }
 
 // readable are the kinds of a source the caller may open without naming a
 // record.
-func (q *visit) readable(s *sourcePlan) []*kindPlan {
+func (q *exchange) readable(s *sourcePlan) []*kindPlan {
 	if !q.known || s == nil || !q.sees(s) {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (q *visit) readable(s *sourcePlan) []*kindPlan {
 }
 
 // seesKind reports whether the caller sees anything of a kind.
-func (q *visit) seesKind(k *kindPlan) bool {
+func (q *exchange) seesKind(k *kindPlan) bool {
 	return q.v.Gate.Sees(q.caller, k.source.Name, k.Name)
 }
 
@@ -221,4 +221,4 @@ func forced(r *http.Request) bool {
 }
 
 // since is the time since then as the process measures it.
-func (q *visit) since(then time.Time) time.Duration { return q.v.Now().Sub(then) }
+func (q *exchange) since(then time.Time) time.Duration { return q.v.Now().Sub(then) }

@@ -1,4 +1,4 @@
-// The address of a question: its canonical form, and where its neighbours are.
+// The address of a list query: its canonical form, and where its neighbours are.
 
 package viewer
 
@@ -25,9 +25,9 @@ func sibling(l *listPlan, f *understudy.Filter, op string) *understudy.Filter {
 	return nil
 }
 
-// address is the viewer's address of a question with another position: query
+// address is the viewer's address of a query with another position: query
 // holds upstream's parameters, back the newer pages.
-func (ask *question) address(k *kindPlan, suffix string, query understudy.Query, back []string) string {
+func (ask *listQuery) address(k *kindPlan, suffix string, query understudy.Query, back []string) string {
 	all := slices.Concat(ask.vars, query)
 	if k.pick("", all) != ask.list {
 		all = append(understudy.Query{{Name: ownList, Value: ask.list.slug}}, all...)
@@ -63,7 +63,7 @@ func (s *sourcePlan) place(t *understudy.Target) string {
 			query := t.Query.Without(func(p understudy.Param) bool {
 				return p.Name == l.paging.Size && p.Value == strconv.Itoa(l.paging.Default)
 			})
-			return (&question{list: l, vars: s.given(t, nil)}).address(k, "", query, nil)
+			return (&listQuery{list: l, vars: s.given(t, nil)}).address(k, "", query, nil)
 		}
 	}
 	return ""

@@ -1,4 +1,4 @@
-// Spread: records as CSV, JSON and JSON lines.
+// Encoder: records as CSV, JSON and JSON lines.
 
 package viewer
 
@@ -15,15 +15,15 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// csvWriting writes RFC 4180 with a header of field names. Moments are RFC 3339
+// csvEncoder writes RFC 4180 with a header of field names. Moments are RFC 3339
 // in the reader's timezone, everything else is as the view has it.
-type csvWriting struct {
-	q       *visit
+type csvEncoder struct {
+	q       *exchange
 	columns []*column
 	kinds   bool // rows say their source and kind
 }
 
-func (w *csvWriting) begin(dst []byte) []byte {
+func (w *csvEncoder) begin(dst []byte) []byte {
 	var names []string
 	if w.kinds {
 		names = append(names, "source", "kind", "id", "time", "found")
@@ -34,7 +34,7 @@ func (w *csvWriting) begin(dst []byte) []byte {
 	return appendRecord(dst, names)
 }
 
-func (w *csvWriting) row(dst []byte, one exported) []byte {
+func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
 		cells = append(cells, one.kind.source.Name, one.kind.Name, harmless(one.row.ID))
@@ -61,7 +61,7 @@ func foundText(h *understudy.SearchHit) string {
 	return strings.Join(all, " … ")
 }
 
-func (w *csvWriting) text(c *column, v access.Value) string {
+func (w *csvEncoder) text(c *column, v access.Value) string {
 	if v.State != access.Seen && v.State != access.Masked {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (w *csvWriting) text(c *column, v access.Value) string {
 	return harmless(v.Text)
 }
 
-func (w *csvWriting) end(dst []byte, rows int, rest string) []byte {
+func (w *csvEncoder) end(dst []byte, rows int, rest string) []byte {
 	if rest == "" {
 		return dst
 	}
@@ -143,20 +143,20 @@ func isPlainNumber(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789.") == "" && strings.Count(text, ".") <= 1 && text != "."
 }
 
-// linesWriting writes each record as one JSON object on a line of its own: the
+// linesEncoder writes each record as one JSON object on a line of its own: the
 // columns under the names of their fields, each value as the view has it.
-type linesWriting struct {
+type linesEncoder struct {
 	columns []*column
 	kinds   bool
 }
 
-func (w *linesWriting) begin(dst []byte) []byte { return dst }
+func (w *linesEncoder) begin(dst []byte) []byte { return dst }
 
-func (w *linesWriting) row(dst []byte, one exported) []byte {
+func (w *linesEncoder) row(dst []byte, one exported) []byte {
 	return append(w.object(dst, one.kind, one.row), '\n')
 }
 
-func (w *linesWriting) object(dst []byte, k *kindPlan, row access.Row) []byte {
+func (w *linesEncoder) object(dst []byte, k *kindPlan, row access.Row) []byte {
 	dst = append(dst, '{')
 	if w.kinds {
 		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.source.Name)
@@ -185,7 +185,7 @@ func (w *linesWriting) object(dst []byte, k *kindPlan, row access.Row) []byte {
 }
 
 // end says in a last line of its own that rows are missing.
-func (w *linesWriting) end(dst []byte, rows int, rest string) []byte {
+func (w *linesEncoder) end(dst []byte, rows int, rest string) []byte {
 	if rest == "" {
 		return dst
 	}
@@ -194,14 +194,14 @@ func (w *linesWriting) end(dst []byte, rows int, rest string) []byte {
 	return append(dst, "}\n"...)
 }
 
-// jsonWriting writes one object: the records, how many they are, and whether
+// jsonEncoder writes one object: the records, how many they are, and whether
 // they are all.
-type jsonWriting struct {
-	linesWriting
+type jsonEncoder struct {
+	linesEncoder
 	some bool // a record is written
 }
 
-func (w *jsonWriting) begin(dst []byte) []byte {
+func (w *jsonEncoder) begin(dst []byte) []byte {
 	if w.kinds { // programs that open pages look here
 		dst = append(dst, `{"matches":[],"rows":[`...)
 		return dst
@@ -209,7 +209,7 @@ func (w *jsonWriting) begin(dst []byte) []byte {
 	return append(dst, `{"rows":[`...)
 }
 
-func (w *jsonWriting) row(dst []byte, one exported) []byte {
+func (w *jsonEncoder) row(dst []byte, one exported) []byte {
 	if w.some {
 		dst = append(dst, ',')
 	}
@@ -217,7 +217,7 @@ func (w *jsonWriting) row(dst []byte, one exported) []byte {
 	return w.object(append(dst, '\n'), one.kind, one.row)
 }
 
-func (w *jsonWriting) end(dst []byte, rows int, rest string) []byte {
+func (w *jsonEncoder) end(dst []byte, rows int, rest string) []byte {
 	dst = strconv.AppendInt(append(dst, "\n],\"count\":"...), int64(rows), 10)
 	dst = strconv.AppendBool(append(dst, `,"complete":`...), rest == "")
 	if rest != "" {
