@@ -87,7 +87,7 @@ func columnNames(columns []*column) string {
 
 // arrange reads one of a list's own parameters; taken is false when it is none
 // of them.
-func (q *exchange) arrange(ask *listQuery, p understudy.Param) (taken bool, err error) {
+func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, err error) {
 	a := &ask.arrangement
 	switch p.Name {
 	case ownColumns:
@@ -164,7 +164,7 @@ func (k *kindPlan) everyName() []string {
 
 // arrangeOrder reads the order. A field the role does not fully see orders
 // nothing: where a record stands would tell what it holds.
-func (q *exchange) arrangeOrder(ask *listQuery, text string) error {
+func (q queryParser) arrangeOrder(ask *listQuery, text string) error {
 	name, down := strings.CutPrefix(text, "-")
 	if name == "" {
 		ask.tidy = false
@@ -174,7 +174,7 @@ func (q *exchange) arrangeOrder(ask *listQuery, text string) error {
 	if c == nil || !slices.Contains(q.kind.every, c) {
 		return unknownWord("column of "+q.kind.Title, name, q.kind.everyName(), nil)
 	}
-	if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, c.Name) != access.See {
+	if q.level(q.kind, c.Name) != access.See {
 		return &problem{
 			Title: "Your role does not allow this", kind: understudy.ErrForbidden,
 			Hint: "It may not sort by " + c.Name + ", which it does not fully see." + q.remedyOf(q.kind, c.Name),
@@ -192,57 +192,46 @@ func (q *exchange) arrangeOrder(ask *listQuery, text string) error {
 // sortable makes the headings of a list's table lead to its order by them: the
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
-func (q *exchange) sortable(ask *listQuery, t *table) {
-	if _, ok := q.conditions(ask); !ok || !q.findable() || !q.asOf.at.IsZero() {
+func (q listing) sortable(t *table) {
+	if _, ok := q.conditions(); !ok || !q.findable() || !q.asOf.at.IsZero() {
 		return
 	}
 	for i := range t.Heads {
 		h := &t.Heads[i]
-		if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, h.column.Name) != access.See {
+		if q.level(q.kind, h.column.Name) != access.See {
 			continue
 		}
 		clock := h.column.Name == q.kind.Clock
-		to := *ask
+		to := *q.ask
 		to.cursor = ""
 		switch {
-		case ask.sort == nil && clock:
+		case q.ask.sort == nil && clock:
 			h.Order, to.sort, to.down = "descending", h.column, false
-		case ask.sort != h.column:
+		case q.ask.sort != h.column:
 			to.sort, to.down = h.column, h.column.digits || h.column.shape == moment
 			if clock {
 				to.sort = nil
 			}
 		default:
 			h.Order = "ascending"
-			if ask.down {
+			if q.ask.down {
 				h.Order = "descending"
 			}
-			if first := h.column.digits || h.column.shape == moment; ask.down == first && !clock {
-				to.down = !ask.down
+			if first := h.column.digits || h.column.shape == moment; q.ask.down == first && !clock {
+				to.down = !q.ask.down
 			} else {
 				to.sort = nil
 			}
 		}
-		h.Href = to.address(q.kind, "", ask.filters(), nil)
+		h.Href = to.address(q.kind, "", q.ask.filters(), nil)
 	}
 }
 
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show.
-func (q *exchange) chosen(ask *listQuery) []*column {
-	if len(ask.columns) == 0 {
+func (q listing) chosen() []*column {
+	if len(q.ask.columns) == 0 {
 		return q.columnsOf(q.kind)
 	}
-	return q.visible(q.kind, ask.columns)
-}
-
-// visible are those of some columns that the caller's role shows.
-func (q *exchange) visible(k *kindPlan, columns []*column) []*column {
-	var shown []*column
-	for _, c := range columns {
-		if q.v.Gate.Level(q.caller, k.source.Name, k.Name, c.Name) != access.Hide {
-			shown = append(shown, c)
-		}
-	}
-	return shown
+	return q.visible(q.kind, q.ask.columns)
 }

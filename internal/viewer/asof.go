@@ -108,7 +108,7 @@ type then struct {
 }
 
 // then is nil on a page of now.
-func (q *exchange) then() *then {
+func (q layout) then() *then {
 	if q.asOf.at.IsZero() {
 		return nil
 	}
@@ -146,14 +146,14 @@ type momentForm struct {
 	Now    string // the same list as it is now; "" = this is it
 }
 
-func (q *exchange) momentForm(ask *listQuery) *momentForm {
+func (q listing) momentForm() *momentForm {
 	if !q.kind.remembered() {
 		return nil
 	}
-	at := *ask
-	at.asOf, at.arrangement = asOf{}, arrangement{columns: ask.columns} // the past is not searched
+	at := *q.ask
+	at.asOf, at.arrangement = asOf{}, arrangement{columns: q.ask.columns} // the past is not searched
 	f := &momentForm{Zone: q.zone.String(), Input: q.asOfInput()}
-	now := at.address(q.kind, "", ask.filters(), nil)
+	now := at.address(q.kind, "", q.ask.filters(), nil)
 	path, raw, _ := strings.Cut(now, "?")
 	f.Action = path
 	if params, err := understudy.ParseQuery(raw); err == nil {
@@ -166,7 +166,7 @@ func (q *exchange) momentForm(ask *listQuery) *momentForm {
 }
 
 // asOfInput is the box for the moment.
-func (q *exchange) asOfInput() input {
+func (q listing) asOfInput() input {
 	in := input{ID: "asof", Name: understudy.OwnAsOf, Label: "As it was known on", Type: "datetime-local", Required: true}
 	if !q.asOf.at.IsZero() {
 		l := q.asOf.at.In(q.zone)
@@ -179,7 +179,7 @@ func (q *exchange) asOfInput() input {
 }
 
 // refusedThen is an error of the mirror's about an earlier moment, for people.
-func (q *exchange) refusedThen(err error) error {
+func refusedThen(q *exchange, err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")

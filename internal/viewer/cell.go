@@ -41,7 +41,7 @@ const clipped = 160
 
 // cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
-func (q *exchange) cell(sheet *cellContext, c *column, row access.Row, list bool) cell {
+func (s *cellContext) cell(c *column, row access.Row, list bool) cell {
 	val := row.Field(c.Name)
 	out := cell{Label: c.heading, Class: c.class}
 	switch val.State {
@@ -53,7 +53,7 @@ func (q *exchange) cell(sheet *cellContext, c *column, row access.Row, list bool
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
-		if list && c.Name == sheet.kind.Clock {
+		if list && c.Name == s.kind.Clock {
 			out.Text = "no time" // it begins the row and leads to the record
 		}
 		return out
@@ -63,25 +63,25 @@ func (q *exchange) cell(sheet *cellContext, c *column, row access.Row, list bool
 		return out
 	}
 	out.Text = val.Text
-	q.draw(sheet, c, row, list, &out)
-	if list && utf8.RuneCountInString(out.Text) > clipped {
-		out.Text = string([]rune(out.Text)[:clipped]) + "…"
+	s.draw(c, row, list, &out)
+	if list {
+		out.Text = clipTo(out.Text, clipped)
 	}
 	out.Wide = !list && utf8.RuneCountInString(out.Text) > 50
 	return out
 }
 
 // draw fills in what the shape of a column adds to the text of a seen value.
-func (q *exchange) draw(sheet *cellContext, c *column, row access.Row, list bool, out *cell) {
+func (s *cellContext) draw(c *column, row access.Row, list bool, out *cell) {
 	raw := out.Text
 	switch c.shape {
 	case moment:
-		q.drawDate(c, out, list, sheet.seconds)
+		s.drawDate(c, out, list)
 	case phone:
-		out.Text, out.Copy, out.Own = groupPhone(raw), raw, sheet.own[raw] && c.Name != sheet.kind.Own
-		out.Href = sheet.phoneLink(c, raw)
+		out.Text, out.Copy, out.Own = groupPhone(raw), raw, s.own[raw] && c.Name != s.kind.Own
+		out.Href = s.phoneLink(c, raw)
 	case pill:
-		out.Tone, out.Text = sheet.tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
+		out.Tone, out.Text = s.tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
 	case number:
 		if c.unit != "" {
 			if u := row.Field(c.unit); u.State == access.Seen {
@@ -100,9 +100,9 @@ func (q *exchange) draw(sheet *cellContext, c *column, row access.Row, list bool
 	case prose:
 		out.Prose = true
 	case errcode:
-		out.Note, out.Href, out.Hint = sheet.kind.source.Spec.Errors.Meanings[raw], sheet.kind.source.codeDocs(raw), ""
+		out.Note, out.Href, out.Hint = s.kind.source.Spec.Errors.Meanings[raw], s.kind.source.codeDocs(raw), ""
 	default:
-		if href := sheet.recordLink(c, row, raw); href != "" {
+		if href := s.recordLink(c, row, raw); href != "" {
 			out.Href = href
 		}
 		if c.shape == plain && (strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "https://")) {
@@ -122,16 +122,16 @@ func (q *exchange) draw(sheet *cellContext, c *column, row access.Row, list bool
 
 // drawDate puts a moment into words. In a table they have the seconds and nothing
 // besides: what a moment says twice more in each row is the better part of it.
-func (q *exchange) drawDate(c *column, out *cell, list, seconds bool) {
+func (s *cellContext) drawDate(c *column, out *cell, list bool) {
 	t, dateOnly, ok := parseDate(c.Type, out.Text)
 	if !ok {
 		return
 	}
 	w := when{}
 	if dateOnly {
-		w = sayDate(t, q.start, q.zone)
+		w = sayDate(t, s.q.start, s.q.zone)
 	} else {
-		w = say(t, q.start, q.zone, seconds || list)
+		w = say(t, s.q.start, s.q.zone, s.seconds || list)
 	}
 	out.Text = w.Text
 	if !list || dateOnly {
@@ -153,6 +153,7 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 
 // cellContext is what the cells of one page share: what the caller may follow.
 type cellContext struct {
+	q       *exchange
 	kind    *kindPlan
 	linked  []*kindPlan     // kinds whose records the caller may open
 	own     map[string]bool // numbers of our own, if the caller may know them
@@ -259,9 +260,12 @@ func (s *sourcePlan) codeDocs(text string) string {
 }
 
 // clip keeps foreign text in a message short.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
+func clip(s string) string { return clipTo(s, 60) }
+
+// clipTo is a text of at most n runes; of a longer one its beginning.
+func clipTo(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
 	}
 	return s
 }

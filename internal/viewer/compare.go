@@ -46,7 +46,7 @@ type comparison struct {
 
 // readCompare reads the moments to compare: A..B, or twice one moment, as a
 // form gives them.
-func (q *exchange) readCompare(params understudy.Query) (c comparison, err error) {
+func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 	var given []string
 	for _, p := range params {
 		if p.Name == paramCompare {
@@ -71,23 +71,23 @@ func (q *exchange) readCompare(params understudy.Query) (c comparison, err error
 }
 
 // compare shows two versions of the record an address names.
-func (q *exchange) compare(t *understudy.Target) error {
-	moments := q.compared.moments
+func (q past) compare(t *understudy.Target, c comparison) error {
+	moments := c.moments
 	q.asOf = asOf{}
 	here := q.kind.href + "/" + url.PathEscape(t.ID)
 	vars := q.source.given(t, t.Instance.ID)
 	link := func(p ...understudy.Param) string { return here + withQuery(slices.Concat(vars, p)) }
-	if !q.compared.tidy {
+	if !c.tidy {
 		q.w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(q.w, q.r, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
 		return nil
 	}
-	if err := q.v.Gate.Read(q.caller, t); err != nil {
+	if err := q.gate.Read(q.caller, t); err != nil {
 		return err
 	}
-	switch err := q.v.Gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
+	switch err := q.gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return q.noSuch()
+		return noSuch(q.exchange)
 	case err != nil:
 		return err
 	}
@@ -99,8 +99,8 @@ func (q *exchange) compare(t *understudy.Target) error {
 	if err != nil {
 		return err
 	}
-	own := q.v.numbers.begin(q)
-	s := q.cellContext(q.kind, vars, own.wait(q))
+	own := q.v.numbers.begin(q.exchange)
+	s := q.cellContext(q.kind, vars, own.wait(q.exchange))
 	s.seconds = true
 	p := &comparePage{Kind: q.kind, Heading: "Two versions of this " + q.kind.One, ID: t.ID, Record: link()}
 	if q.kind.browsable() {
@@ -112,10 +112,10 @@ func (q *exchange) compare(t *understudy.Target) error {
 	for _, d := range differences(before, after) {
 		pair := *after
 		pair.before = before
-		if c := q.fieldChange(s, &pair, d); c.Changed {
-			p.Changed = append(p.Changed, c)
+		if f := q.fieldChange(s, &pair, d); f.Changed {
+			p.Changed = append(p.Changed, f)
 		} else {
-			p.Same = append(p.Same, c)
+			p.Same = append(p.Same, f)
 		}
 	}
 	return q.render(http.StatusOK, "compare", "Compare "+q.kind.One+" "+shortID(t.ID), p)
@@ -123,7 +123,7 @@ func (q *exchange) compare(t *understudy.Target) error {
 
 // pick finds the versions that stood at both moments, in a shape that was seen
 // by then: one in which they differ, the page's own before any other.
-func (q *exchange) pick(p recordPast, t *understudy.Target, moments []time.Time) (before, after *seenVersion, err error) {
+func (q past) pick(p recordPast, t *understudy.Target, moments []time.Time) (before, after *seenVersion, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
 	for _, shape := range p.shapes(t.Shape()) {

@@ -60,23 +60,6 @@ func (t *contactKind) to(query understudy.Query) (*understudy.Target, error) {
 	return t.kind.source.Spec.Target(t.kind.source.Name, t.list.newest.Key.Path(), query.String())
 }
 
-// contactKinds are those of the source at hand the caller may ask for a number, at
-// one end or more.
-func (q *exchange) contactKinds(s *sourcePlan) []*contactKind {
-	var all []*contactKind
-	for _, t := range s.contactKinds {
-		if q.offers(t.list, t.ends[0].filter) || q.offers(t.list, t.ends[1].filter) {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
-// offersBoth reports whether the caller may ask for both ends at once.
-func (q *exchange) offersBoth(t *contactKind) bool {
-	return q.offers(t.list, t.ends[0].filter) && q.offers(t.list, t.ends[1].filter)
-}
-
 // numberHref is the page of a number, "" when the text is none. A number is
 // E.164, or the few digits of a short code.
 func (s *sourcePlan) numberHref(text string) string {

@@ -55,21 +55,23 @@ type direction struct {
 	byA  bool
 }
 
-// conversation shows what passed between two numbers.
-func (v *Viewer) conversation(q *exchange) error {
-	a, err := q.numbered("number")
+// serveConversation shows what passed between two numbers.
+func serveConversation(q *exchange) error {
+	n := numberReader{q}
+	c := conversationView{q}
+	a, err := n.numbered("number")
 	if err != nil {
 		return err
 	}
-	b, err := q.numbered("other")
+	b, err := n.numbered("other")
 	if err != nil {
 		return err
 	}
-	before, back, err := q.conversationParams()
+	before, back, err := c.conversationParams()
 	if err != nil {
 		return err
 	}
-	strands := q.directions(a, b, before)
+	strands := c.directions(a, b, before)
 	if len(strands) == 0 {
 		return &problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.", kind: understudy.ErrForbidden}
 	}
@@ -81,11 +83,11 @@ func (v *Viewer) conversation(q *exchange) error {
 	base := "/" + q.source.Name + "/" + numberWord + "/" + a + "/" + b
 	late, marked := false, sync.OnceValue(func() map[string]bool { return own.wait(q) })
 	merged := sync.OnceValue(func() *messages {
-		t := &messages{A: q.party(a, marked()), B: q.party(b, marked()), Late: late}
+		t := &messages{A: c.party(a, marked()), B: c.party(b, marked()), Late: late}
 		var older time.Time
-		t.all, older = q.merge(strands, before, t)
-		t.Size, t.Days = int64(len(t.all)), q.days(t.all)
-		q.turnConversation(t, base, older, before, back)
+		t.all, older = c.merge(strands, before, t)
+		t.Size, t.Days = int64(len(t.all)), c.days(t.all)
+		c.turnConversation(t, base, older, before, back)
 		return t
 	})
 	made := func() []any {
@@ -99,13 +101,13 @@ func (v *Viewer) conversation(q *exchange) error {
 	draw := func() (string, any) { return "talked", merged() }
 	p.Parts = q.parts("conversation", &part{title: "What passed between them", needs: needs, of: made, draw: draw})
 	if q.data != "" {
-		return q.conversationData(merged())
+		return c.conversationData(merged())
 	}
 	head := func() any {
 		if !late {
 			p.Held = merged()
 		}
-		p.A, p.B = q.party(a, marked()), q.party(b, marked())
+		p.A, p.B = c.party(a, marked()), c.party(b, marked())
 		return p
 	}
 	if late = p.Parts.late > 0; late {
@@ -119,12 +121,15 @@ func (v *Viewer) conversation(q *exchange) error {
 	return q.render(http.StatusOK, "conversation", groupPhone(a)+" and "+groupPhone(b), p)
 }
 
-func (q *exchange) party(number string, own map[string]bool) party {
+// conversationView is the page of what passed between two numbers.
+type conversationView struct{ *exchange }
+
+func (q conversationView) party(number string, own map[string]bool) party {
 	return party{Shown: groupPhone(number), Href: q.source.numberHref(number), Own: own[number]}
 }
 
 // conversationParams reads where the page ends, and the ends of the newer ones.
-func (q *exchange) conversationParams() (before time.Time, back []string, err error) {
+func (q conversationView) conversationParams() (before time.Time, back []string, err error) {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return before, nil, err
@@ -150,7 +155,7 @@ func (q *exchange) conversationParams() (before time.Time, back []string, err er
 
 // directions are what the caller may ask: each kind with two ends, both ways, up
 // to a moment.
-func (q *exchange) directions(a, b string, before time.Time) []direction {
+func (q conversationView) directions(a, b string, before time.Time) []direction {
 	var all []direction
 	for _, t := range q.contactKinds(q.source) {
 		if !q.offersBoth(t) {
@@ -183,7 +188,7 @@ func (q *exchange) directions(a, b string, before time.Time) []direction {
 
 // until is the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
-func (q *exchange) until(t *contactKind) *understudy.Filter {
+func (q conversationView) until(t *contactKind) *understudy.Filter {
 	for i, f := range t.list.Filters {
 		if f.Op == "until" && f.Field == t.kind.Clock && q.offers(t.list, i) {
 			return f
@@ -207,7 +212,7 @@ func conversationAddress(path string, before time.Time, back []string) string {
 
 // turnConversation works out where Older, Newer and Newest lead, and says what
 // is not here.
-func (q *exchange) turnConversation(p *messages, base string, older, before time.Time, back []string) {
+func (q conversationView) turnConversation(p *messages, base string, older, before time.Time, back []string) {
 	here := ""
 	if !before.IsZero() {
 		here = before.Format(time.RFC3339)
@@ -230,7 +235,7 @@ func (q *exchange) turnConversation(p *messages, base string, older, before time
 }
 
 // conversationData is the page as data, oldest first.
-func (q *exchange) conversationData(p *messages) error {
+func (q conversationView) conversationData(p *messages) error {
 	type turnData struct {
 		Kind   string          `json:"kind"`
 		From   string          `json:"from"`
@@ -241,7 +246,7 @@ func (q *exchange) conversationData(p *messages) error {
 	for _, t := range p.all {
 		from := q.r.PathValue("number")
 		if !t.ByA {
-			from, _ = q.numbered("other")
+			from, _ = numberReader{q.exchange}.numbered("other")
 		}
 		all = append(all, turnData{t.Kind, from, t.at.UTC().Format(time.RFC3339), t.raw})
 	}

@@ -52,37 +52,38 @@ const longFrom = 12
 // Short is the id as the breadcrumb shows it.
 func (p *detailPage) Short() string { return shortID(p.ID) }
 
-// detail shows one record.
-func (v *Viewer) detail(q *exchange) error {
-	t, err := q.instanceTarget()
+// serveRecord shows one record.
+func serveRecord(q *exchange) error {
+	p := &record{exchange: q}
+	t, err := p.instanceTarget()
 	if err != nil {
 		return err
 	}
-	if len(q.compared.moments) > 0 {
-		return q.compare(t)
+	if len(p.compared.moments) > 0 {
+		return past{q}.compare(t, p.compared)
 	}
 	if q.tidyMoment() {
 		return nil
 	}
 	var lists []*askedList
 	if q.data == "" {
-		lists = q.relatedLists(t)
+		lists = p.relatedLists(t)
 	}
-	view, own, done, err := q.open(t, q.besideRecord(lists))
+	view, own, done, err := q.open(t, p.besideRecord(lists))
 	if err != nil {
 		for _, a := range lists {
 			a.leave()
 		}
-		return q.gone(t, err)
+		return past{q}.gone(t, err)
 	}
 	if done {
 		return nil
 	}
 	rows := view.Rows()
 	if len(rows) != 1 {
-		return q.refused(view.Body)
+		return refused(q, view.Body)
 	}
-	q.readOf(rows[0], lists)
+	p.readOf(rows[0], lists)
 	marked := own.wait(q)
 	s := q.cellContext(q.kind, q.source.given(t, t.Instance.ID), marked)
 	s.seconds, s.filters = true, map[string]string{}
@@ -90,13 +91,13 @@ func (v *Viewer) detail(q *exchange) error {
 		s.filters = q.phoneFilters(q.kind.lists[0])
 	}
 	page := &detailPage{}
-	all := []*part{q.timelineOf(t, cmp.Or(q.answer.Page.ID, t.ID), s)}
+	all := []*part{past{q}.timelineOf(t, cmp.Or(q.answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
 	for _, a := range lists {
-		all = append(all, a.part(q, marked))
+		all = append(all, p.listPart(a, marked))
 	}
 	parts := q.parts("detail", all...)
 	draw := func() any {
-		page = q.detailPage(t, rows[0], lists, s)
+		page = p.detailPage(t, rows[0], lists, s)
 		page.Parts = parts
 		return page
 	}
@@ -112,8 +113,15 @@ func (v *Viewer) detail(q *exchange) error {
 	return q.render(http.StatusOK, "detail", upperFirst(q.kind.One)+" "+shortID(rows[0].ID), page)
 }
 
+// record is the page of one record.
+type record struct {
+	*exchange
+	compared comparison // the moments whose versions are compared
+	versions int        // how many versions its timeline shows; 0 = a few
+}
+
 // instanceTarget is the record the address names.
-func (q *exchange) instanceTarget() (*understudy.Target, error) {
+func (q *record) instanceTarget() (*understudy.Target, error) {
 	id := q.r.PathValue("id")
 	if q.data != "" {
 		id = strings.TrimSuffix(id, dataSuffix)
@@ -155,13 +163,13 @@ func (q *exchange) instanceTarget() (*understudy.Target, error) {
 
 // readOwn reads the viewer's own parameters of a record's page and adds their
 // names to those that are known.
-func (q *exchange) readOwn(params understudy.Query, known []string) ([]string, error) {
+func (q *record) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
 	if err := q.readAsOf(params); err != nil || q.data != "" {
 		return known, err
 	}
 	var err error
-	if q.compared, err = q.readCompare(params); err != nil {
+	if q.compared, err = (past{q.exchange}).readCompare(params); err != nil {
 		return known, err
 	}
 	q.versions, err = readVersions(params)
@@ -185,7 +193,7 @@ func (in *instancePlan) params() []string {
 }
 
 // detailPage is what a record's page shows of the record.
-func (q *exchange) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
+func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
 	p.Data = q.asOf.keep(q.kind.href + dataSuffix + withQuery(s.vars))
 	if t.ID != "" {
@@ -207,7 +215,7 @@ func (q *exchange) detailPage(t *understudy.Target, row access.Row, lists []*ask
 	if others := q.others(row); len(others.Cells) > 0 {
 		p.Long = append(p.Long, others)
 	}
-	if play := q.playing(q.kind, row, s.vars); play != nil {
+	if play := (mediaPlayer{q.exchange}).playing(q.kind, row, s.vars); play != nil {
 		p.Play = &cell{Label: q.kind.byField[q.kind.Media[0].Field].heading, Play: play}
 	}
 	p.Related = append(p.Related, q.related(row, lists)...)
@@ -219,7 +227,7 @@ func (q *exchange) detailPage(t *understudy.Target, row access.Row, lists []*ask
 }
 
 // place says where a record is: in which list, under which other record.
-func (q *exchange) place(p *detailPage, t *understudy.Target, row access.Row) {
+func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 	if q.kind.browsable() {
 		p.ListHref = q.asOf.keep(q.kind.href + withQuery(ownVars(q.source.given(t, t.Instance.ID))))
 	}
@@ -254,17 +262,17 @@ func (q *exchange) place(p *detailPage, t *understudy.Target, row access.Row) {
 
 // part is one group of a record's fields. Addresses the viewer has pages for
 // become links; a group of nothing but others is shown on request.
-func (q *exchange) part(p *detailPage, s *cellContext, row access.Row, g group) detailGroup {
+func (q *record) part(p *detailPage, s *cellContext, row access.Row, g group) detailGroup {
 	out := detailGroup{Title: g.title, Closed: true}
 	for _, c := range g.columns {
 		if row.Field(c.Name).State == access.Absent {
 			continue
 		}
-		if l, ok := q.followable(row, c); ok {
+		if l, ok := s.followable(row, c); ok {
 			p.Related = append(p.Related, l)
 			continue
 		}
-		cl := q.cell(s, c, row, false)
+		cl := s.cell(c, row, false)
 		if c.SMS && row.Field(c.Name).State == access.Seen {
 			drawSegments(&cl)
 		}
@@ -276,7 +284,7 @@ func (q *exchange) part(p *detailPage, s *cellContext, row access.Row, g group) 
 }
 
 // head keeps what the top of the page shows of a field.
-func (q *exchange) head(p *detailPage, c *column, cl cell) {
+func (q *record) head(p *detailPage, c *column, cl cell) {
 	if c.Name == q.kind.Clock && cl.Stamp != "" {
 		p.When = cl
 		p.When.Label = c.title
@@ -294,11 +302,4 @@ func pretty(raw []byte) string {
 		return string(raw)
 	}
 	return b.String()
-}
-
-func clipTo(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
 }

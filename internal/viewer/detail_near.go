@@ -12,7 +12,7 @@ import (
 
 // others are the fields the spec does not name. The gate shows them to the role
 // that sees everything and to nobody else.
-func (q *exchange) others(row access.Row) detailGroup {
+func (q *record) others(row access.Row) detailGroup {
 	g := detailGroup{Title: "Other fields"}
 	for _, val := range row.Fields() {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
@@ -29,7 +29,7 @@ func (q *exchange) others(row access.Row) detailGroup {
 
 // followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
-func (q *exchange) followable(row access.Row, c *column) (link, bool) {
+func (s *cellContext) followable(row access.Row, c *column) (link, bool) {
 	if !strings.Contains(c.Name, ".") {
 		return link{}, false
 	}
@@ -37,17 +37,17 @@ func (q *exchange) followable(row access.Row, c *column) (link, bool) {
 	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
 		return link{}, false
 	}
-	t, err := q.source.Spec.Follow(q.source.Name, val.Text)
-	if err != nil || t.Kind == nil || q.v.Gate.Read(q.caller, t) != nil {
+	t, err := s.kind.source.Spec.Follow(s.kind.source.Name, val.Text)
+	if err != nil || t.Kind == nil || s.q.gate.Read(s.q.caller, t) != nil {
 		return link{}, false
 	}
-	href := q.asOf.keep(q.source.place(t))
+	href := s.asOf.keep(s.kind.source.place(t))
 	return link{Href: href, Text: upperFirst(c.title)}, href != ""
 }
 
 // related are the lists picked by this record: filters that link to its kind,
 // those of the kinds shown left out; and of one of our own numbers its page.
-func (q *exchange) related(row access.Row, lists []*askedList) []link {
+func (q *record) related(row access.Row, lists []*askedList) []link {
 	var all []link
 	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.contactKinds(q.source)) > 0 {
 		if href := q.source.numberHref(v.Text); href != "" {
@@ -73,6 +73,6 @@ func (q *exchange) related(row access.Row, lists []*askedList) []link {
 }
 
 // picks reports whether a filter of another list takes ids of this kind.
-func (q *exchange) picks(field *understudy.Field, f *understudy.Filter) bool {
+func (q *record) picks(field *understudy.Field, f *understudy.Filter) bool {
 	return field != nil && f.Op == "is" && len(q.kind.ID) == 1 && (field.Link == q.kind.Name || field.Link == understudy.AnyKind)
 }

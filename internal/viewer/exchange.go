@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
@@ -21,39 +20,43 @@ import (
 
 // exchange is one request on its way through the viewer.
 type exchange struct {
-	v        *Viewer
-	w        http.ResponseWriter
-	r        *http.Request
-	ctx      context.Context
-	start    time.Time
-	zone     *time.Location
-	zoned    bool   // the browser has said its zone
-	data     string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
-	sent     bool   // the answer has begun to go out
-	caller   understudy.Caller
-	known    bool // caller has been named
-	source   *sourcePlan
-	kind     *kindPlan
-	answer   *understudy.Answer // what the mirror said, for the footer
-	found    bool               // the page shows what a search found
-	typed    string             // what was put in the search box
-	compared comparison         // the moments whose versions are compared
-	versions int                // how many versions a timeline shows; 0 = a few
-	asOf     asOf               // the moment the page is asked for
-	session  session            // of the browser, once a page has contents to show
+	v   *Viewer
+	r   *http.Request
+	ctx context.Context
+	rights
+	subject
+	clock
+	tasks
+	reply
+	recordEdition
+	answer *understudy.Answer // what the mirror said, for the footer
+	found  bool               // the page shows what a search found
+	typed  string             // what was put in the search box
+}
 
-	edited       sync.Once // guards what follows
-	records      [2]int64  // which records of the source there are
-	recordsKnown bool
+// subject is what an address names.
+type subject struct {
+	source *sourcePlan
+	kind   *kindPlan
+	data   string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
+	asOf   asOf   // the moment the page is asked for
+}
 
-	soon, late context.Context // over when the page waits no more for its parts; for its first byte
-	behind     sync.WaitGroup  // what runs behind the page
-	futures    []*future       // of it, those that parts need
-	ended      chan struct{}   // told when one of them has ended
-	slots      chan struct{}   // bounds how many run at once
-	page       *bytes.Buffer   // what is written of the page and not sent
-	out        *stream         // the page as it is sent in pieces; nil: nothing is out
-	fragments  []*fragment     // of the page, by the numbers in their marks
+// clock is the time of a request, as its reader has it.
+type clock struct {
+	start time.Time
+	zone  *time.Location
+	zoned bool // the browser has said its zone
+}
+
+// reply is what goes out.
+type reply struct {
+	w         http.ResponseWriter
+	sent      bool          // the answer has begun to go out
+	page      *bytes.Buffer // what is written of the page and not sent
+	out       *stream       // the page as it is sent in pieces; nil: nothing is out
+	fragments []*fragment   // of the page, by the numbers in their marks
+	session   session       // of the browser, once a page has contents to show
 }
 
 // exchange names the caller, runs the handler under the deadline and turns its
@@ -91,7 +94,10 @@ func (v *Viewer) exchange(w http.ResponseWriter, r *http.Request, run handler) {
 
 // begin makes an exchange. end waits for what it has begun, which ends with ctx.
 func (v *Viewer) begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *exchange, end func()) {
-	q = &exchange{v: v, w: w, r: r, ctx: ctx, start: v.Now(), ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)}
+	q = &exchange{
+		v: v, r: r, ctx: ctx, rights: rights{gate: v.Gate}, clock: clock{start: v.Now()}, reply: reply{w: w},
+		tasks: tasks{ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
+	}
 	q.zone, q.zoned = v.zones.of(r)
 	endTimes := q.hurry()
 	return q, func() { endTimes(); q.behind.Wait() }
@@ -188,31 +194,6 @@ func formOf(path string) string {
 		}
 	}
 	return ""
-}
-
-// sees reports whether the caller may ask a source at all.
-func (q *exchange) sees(s *sourcePlan) bool {
-	return q.caller.Source == "" || q.caller.Source == s.Name
-}
-
-// readable are the kinds of a source the caller may open without naming a
-// record.
-func (q *exchange) readable(s *sourcePlan) []*kindPlan {
-	if !q.known || s == nil || !q.sees(s) {
-		return nil
-	}
-	var kinds []*kindPlan
-	for _, k := range s.kinds {
-		if (k.browsable() || k.single() || k.orphaned()) && q.seesKind(k) {
-			kinds = append(kinds, k)
-		}
-	}
-	return kinds
-}
-
-// seesKind reports whether the caller sees anything of a kind.
-func (q *exchange) seesKind(k *kindPlan) bool {
-	return q.v.Gate.Sees(q.caller, k.source.Name, k.Name)
 }
 
 // forced reports a reload with the shift key, which sends no-cache.

@@ -71,7 +71,7 @@ type export struct {
 
 // encoderOf is how a form of data is written. columns are those of a list; of a
 // search of several kinds there are none, and each row is whole.
-func (q *exchange) encoderOf(columns []*column, kinds bool) (w encoder, mime string) {
+func encoderOf(q *exchange, columns []*column, kinds bool) (w encoder, mime string) {
 	switch q.data {
 	case csvSuffix:
 		return &csvEncoder{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
@@ -81,9 +81,9 @@ func (q *exchange) encoderOf(columns []*column, kinds bool) (w encoder, mime str
 	return &jsonEncoder{linesEncoder: linesEncoder{columns: columns, kinds: kinds}}, "application/json"
 }
 
-// export sends everything a supply gives. As long as nothing has gone out an
+// exportRows sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
-func (q *exchange) export(name string, w encoder, mime string, from supply) error {
+func exportRows(q *exchange, name string, w encoder, mime string, from supply) error {
 	leave, err := q.v.Exports.Take(q.caller.Name)
 	switch {
 	case errors.Is(err, places.ErrEach):
@@ -192,8 +192,8 @@ func (e *export) finish() error {
 	return nil
 }
 
-// fileName is an export's name: what it is of, and of when.
-func (q *exchange) fileName(parts ...string) string {
+// exportName is an export's name: what it is of, and of when.
+func exportName(q *exchange, parts ...string) string {
 	at := q.start
 	if !q.asOf.at.IsZero() {
 		at = q.asOf.at
@@ -210,24 +210,24 @@ func (q *exchange) fileName(parts ...string) string {
 // exportList sends a list of upstream's. What is composed from records is sent
 // whole; else the page the address means, and those after it that are held:
 // upstream is asked for no more than a page of the viewer asks for.
-func (q *exchange) exportList(ask *listQuery) error {
-	columns := q.chosen(ask)
-	w, mime := q.encoderOf(columns, false)
-	return q.export(q.fileName(q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
-		if err := q.v.Gate.Read(q.caller, ask.target); err != nil {
+func (q listing) exportList() error {
+	columns := q.chosen()
+	w, mime := encoderOf(q.exchange, columns, false)
+	return exportRows(q.exchange, exportName(q.exchange, q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
+		if err := q.gate.Read(q.caller, q.ask.target); err != nil {
 			return "", err
 		}
-		position := func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) }
-		first, err := q.source.Spec.Target(q.source.Name, ask.target.Key.Path(), ask.query.Without(position).String())
+		position := func(p understudy.Param) bool { return isPosition(q.ask.list.paging, p.Name) }
+		first, err := q.source.Spec.Target(q.source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
 		if err != nil {
 			return "", err
 		}
-		return q.walk(ctx, first, take)
+		return walkList(q.exchange, ctx, first, take)
 	})
 }
 
-// walk reads a list from its newest page on.
-func (q *exchange) walk(ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
+// walkList reads a list from its newest page on.
+func walkList(q *exchange, ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
 	whole := q.asOf.at.IsZero()
 	var pages cycle.Pages
 	for first := true; ; first = false {
@@ -238,7 +238,7 @@ func (q *exchange) walk(ctx context.Context, t *understudy.Target, take func(exp
 		}
 		switch {
 		case r.err != nil && first && !q.asOf.at.IsZero():
-			return "", q.refusedThen(r.err)
+			return "", refusedThen(q, r.err)
 		case r.err != nil && first:
 			return "", r.err
 		case errors.Is(r.err, understudy.ErrNotHeld):
@@ -247,7 +247,7 @@ func (q *exchange) walk(ctx context.Context, t *understudy.Target, take func(exp
 			return "", r.err
 		case r.answer.Page.Status != http.StatusOK:
 			q.answer = r.answer
-			return "", q.refused(r.view.Body)
+			return "", refused(q, r.view.Body)
 		}
 		if first {
 			q.answer = r.answer // for the access log
@@ -284,9 +284,9 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 
 // exportFound sends everything a search finds, page by page. columns are those of
 // a list; without them rows say of which kind they are.
-func (q *exchange) exportFound(name string, search understudy.SearchAsk, columns []*column) error {
-	w, mime := q.encoderOf(columns, columns == nil)
-	return q.export(name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
+func exportFound(q *exchange, name string, search understudy.SearchAsk, columns []*column) error {
+	w, mime := encoderOf(q, columns, columns == nil)
+	return exportRows(q, name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = understudy.MostHits, false
 		window, rest := 0, ""
 		for {

@@ -32,9 +32,12 @@ type facetValue struct {
 	Set     bool // the page shows these alone; Href leads to all
 }
 
+// facetPart counts records by value, behind a page.
+type facetPart struct{ *exchange }
+
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q *exchange) facets(r *understudy.SearchResult, k *kindPlan, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
+func (q facetPart) facets(r *understudy.SearchResult, k *kindPlan, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
 	for _, f := range r.Facets {
@@ -59,7 +62,7 @@ func (q *exchange) facets(r *understudy.SearchResult, k *kindPlan, pick func(f u
 	return all
 }
 
-func (q *exchange) facetTitle(name string, k *kindPlan) string {
+func (q facetPart) facetTitle(name string, k *kindPlan) string {
 	for _, s := range q.v.sources {
 		for _, other := range s.kinds {
 			if c := other.byField[name]; c != nil && (k == nil || other == k) {
@@ -70,7 +73,7 @@ func (q *exchange) facetTitle(name string, k *kindPlan) string {
 	return upperFirst(spell(name))
 }
 
-func (q *exchange) facetText(name, value string) string {
+func (q facetPart) facetText(name, value string) string {
 	switch name {
 	case "kind":
 		for _, s := range q.v.sources {
@@ -95,20 +98,20 @@ func (q *exchange) facetText(name, value string) string {
 
 // listFacets are those of a list. A value is picked by upstream's own filter
 // where it has one, so that the list stays upstream's; else by a condition.
-func (q *exchange) listFacets(ask *listQuery, r *understudy.SearchResult) []facet {
-	return q.facets(r, q.kind, func(f understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
-		at := *ask
+func (q listing) listFacets(r *understudy.SearchResult) []facet {
+	return facetPart{q.exchange}.facets(r, q.kind, func(f understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+		at := *q.ask
 		at.cursor, at.back = "", nil
-		if flt := q.filterBy(ask.list, f.Name); flt != nil && v.Value != "" {
-			rest := ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
-			if was, set := ask.query.Get(flt.Name); set && was == v.Value {
+		if flt := (facetPart{q.exchange}).filterBy(q.ask.list, f.Name); flt != nil && v.Value != "" {
+			rest := q.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
+			if was, set := q.ask.query.Get(flt.Name); set && was == v.Value {
 				return at.address(q.kind, "", rest, nil), true
 			}
 			return at.address(q.kind, "", append(rest, understudy.Param{Name: flt.Name, Value: v.Value}), nil), false
 		}
 		var set bool
-		at.narrow, set = toggled(ask.narrow, v.Term)
-		return at.address(q.kind, "", ask.filters(), nil), set
+		at.narrow, set = toggled(q.ask.narrow, v.Term)
+		return at.address(q.kind, "", q.ask.filters(), nil), set
 	})
 }
 
@@ -121,7 +124,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 }
 
 // filterBy is upstream's filter for one value of a field, if the caller may use it.
-func (q *exchange) filterBy(l *listPlan, field string) *understudy.Filter {
+func (q facetPart) filterBy(l *listPlan, field string) *understudy.Filter {
 	for i, f := range l.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.offers(l, i) {
 			return f
@@ -151,7 +154,7 @@ type counter struct {
 
 // counting begins to count. rows, if any, is told how many rows the page has when
 // they have come: what was counted before they were held is counted once more.
-func (q *exchange) counting(search understudy.SearchAsk, rows <-chan int) *counter {
+func (q facetPart) counting(search understudy.SearchAsk, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.future = q.begin("counts by value", q.v.glance, func(ctx context.Context) (err error) {
@@ -172,21 +175,21 @@ func (q *exchange) counting(search understudy.SearchAsk, rows <-chan int) *count
 }
 
 // listCounting is counting for a list; nil when it cannot be searched.
-func (q *exchange) listCounting(ask *listQuery, rows <-chan int) *counter {
+func (q listing) listCounting(rows <-chan int) *counter {
 	if !q.findable() || q.data != "" || !q.asOf.at.IsZero() {
 		return nil
 	}
-	search, err := q.searchAsk(ask)
+	search, err := q.searchAsk()
 	if err != nil {
 		return nil
 	}
-	return q.counting(search, rows)
+	return facetPart{q.exchange}.counting(search, rows)
 }
 
 // countsOf are the page's, as far as they are there, and the part of the page they
 // are: facets of what was counted, drawn once as long as it is the same. total is a
 // sentence for how many there are. c may be nil.
-func (q *exchange) countsOf(page string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *parts) {
+func (q facetPart) countsOf(page string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *parts) {
 	if c == nil {
 		return counts{}, nil
 	}
@@ -235,12 +238,12 @@ func totalOf(r *understudy.SearchResult) string {
 }
 
 // foundNotes say how a result came about, for whoever reads it.
-func (q *exchange) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPlan) []string {
+func (q facetPart) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPlan) []string {
 	notes := slices.Clone(r.Notes)
-	if k == nil || !q.v.Gate.Counts(q.caller, s.Name, k.Name) {
+	if k == nil || !q.gate.Counts(q.caller, s.Name, k.Name) {
 		return notes
 	}
-	if held := q.v.snapshots.of(q, s).Kinds[k.Name]; !held.Complete {
+	if held := q.v.snapshots.of(q.exchange, s).Kinds[k.Name]; !held.Complete {
 		note := k.Title + " are not all held here; those that are were looked at"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"

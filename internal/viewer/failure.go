@@ -114,7 +114,7 @@ type outage struct {
 // fail answers with an error page, or the same as data.
 func (q *exchange) fail(err error) {
 	status := statusOf(err)
-	f := failure{Status: status, problem: q.explain(status, err)}
+	f := failure{Status: status, problem: failureView{q}.explain(status, err)}
 	h := q.w.Header()
 	switch status {
 	case http.StatusUnauthorized:
@@ -122,7 +122,7 @@ func (q *exchange) fail(err error) {
 	case http.StatusTooManyRequests:
 		h.Set("Retry-After", "2")
 	case http.StatusServiceUnavailable:
-		f.Outage = q.outage(err)
+		f.Outage = failureView{q}.outage(err)
 		h.Set("Retry-After", strconv.Itoa(f.Outage.Retry))
 	case http.StatusInternalServerError:
 		q.v.Logger.ErrorContext(q.ctx, "viewer: request failed", "path", q.r.URL.Path, "error", err)
@@ -138,9 +138,12 @@ func (q *exchange) fail(err error) {
 	}
 }
 
+// failureView is the page of an error.
+type failureView struct{ *exchange }
+
 // explain finds the words for an error. Errors of the root kinds are written
 // for people; anything else stays in the log.
-func (q *exchange) explain(status int, err error) problem {
+func (q failureView) explain(status int, err error) problem {
 	var p *problem
 	if errors.As(err, &p) {
 		return *p
@@ -166,43 +169,20 @@ func (q *exchange) explain(status int, err error) problem {
 
 // remedy is the line of the configuration that allows what was refused: a kind
 // that is hidden whole, or what looks at a field. "" when no line does.
-func (q *exchange) remedy(err error) string {
+func (q failureView) remedy(err error) string {
 	var unseen *access.UnseenError
 	switch {
 	case q.caller.Role() == "" || q.kind == nil:
 		return ""
 	case errors.As(err, &unseen):
 		return q.remedyOf(q.kind, unseen.Field)
-	case !q.v.Gate.Sees(q.caller, q.source.Name, q.kind.Name):
-		return q.rule(q.kind.Name + ": see")
+	case !q.gate.Sees(q.caller, q.source.Name, q.kind.Name):
+		return q.rule(q.source, q.kind.Name+": see")
 	}
 	return ""
 }
 
-// remedyOf is the line that shows fields of a kind: a rule that names a field
-// decides, whatever is said of its class and its kind. What the spec derives from
-// another field is shown with that one.
-func (q *exchange) remedyOf(k *kindPlan, fields ...string) string {
-	var rules []string
-	for _, name := range fields {
-		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
-			if f.Class == understudy.ClassSecret {
-				return "" // it is shown to nobody
-			}
-			rules = append(rules, k.Name+"."+f.Name+": see")
-		}
-	}
-	return q.rule(strings.Join(rules, ", "))
-}
-
-// maxRules bounds a line.
-const maxRules = 8
-
-func (q *exchange) rule(rules string) string {
-	return " Whoever runs this server can allow it with a line such as roles: {" + q.caller.Role() + ": {" + q.source.Name + ": {" + rules + "}}}."
-}
-
-func (q *exchange) outageTitle() string {
+func (q failureView) outageTitle() string {
 	if q.source == nil {
 		return "No answer in time"
 	}
@@ -239,15 +219,15 @@ func kindsOf(groups []kindViews) [][]kindView {
 
 // outage gathers what is known: since when, until when, and what can be read
 // meanwhile.
-func (q *exchange) outage(err error) *outage {
+func (q failureView) outage(err error) *outage {
 	o := &outage{Retry: 5}
 	if q.source != nil {
-		snap := q.snapshot(q.source)
-		o.State = q.health(snap)
+		snap := snapshotOf(q.exchange, q.source)
+		o.State = healthOf(q.exchange, snap)
 		if wait := snap.NextProbe.Sub(q.start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
-		for _, k := range slices.Concat(kindsOf(q.kindGroups(q.source, snap))...) {
+		for _, k := range slices.Concat(kindsOf(kindGroups(q.exchange, q.source, snap))...) {
 			if k.Held > 0 && (q.kind == nil || k.Href != q.kind.href || q.r.URL.RawQuery != "" || q.r.PathValue("id") != "") {
 				o.Still = append(o.Still, k)
 			}

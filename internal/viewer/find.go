@@ -39,30 +39,30 @@ func (q *exchange) search(ctx context.Context, k *kindPlan, ask understudy.Searc
 
 // conditions are a list's path, filters and own condition as one query of the
 // search. ok is false when the search has no words for one of them.
-func (q *exchange) conditions(ask *listQuery) (text string, ok bool) {
-	if ask.target == nil || !q.kind.remembered() {
+func (q listing) conditions() (text string, ok bool) {
+	if q.ask.target == nil || !q.kind.remembered() {
 		return "", false
 	}
 	var parts []string
-	if ask.text != "" {
-		parts = append(parts, grouped(ask.text))
+	if q.ask.text != "" {
+		parts = append(parts, grouped(q.ask.text))
 	}
-	for _, n := range ask.narrow {
+	for _, n := range q.ask.narrow {
 		parts = append(parts, grouped(n))
 	}
-	for _, v := range ask.target.Vars {
+	for _, v := range q.ask.target.Vars {
 		part, known := q.underCondition(q.kind, v.Name, v.Value)
 		if !known {
 			return "", false
 		}
 		parts = append(parts, part)
 	}
-	for field, value := range ask.list.Only {
+	for field, value := range q.ask.list.Only {
 		parts = append(parts, field+"="+quote(value))
 	}
-	slices.Sort(parts[len(parts)-len(ask.list.Only):])
-	for _, p := range ask.query {
-		f := ask.list.Filter(p.Name)
+	slices.Sort(parts[len(parts)-len(q.ask.list.Only):])
+	for _, p := range q.ask.query {
+		f := q.ask.list.Filter(p.Name)
 		switch {
 		case f != nil:
 			part := condition(q.kind.Field(f.Field), f, p.Value)
@@ -70,7 +70,7 @@ func (q *exchange) conditions(ask *listQuery) (text string, ok bool) {
 				return "", false
 			}
 			parts = append(parts, part)
-		case p.Name != ask.list.paging.Size && !isPosition(ask.list.paging, p.Name):
+		case p.Name != q.ask.list.paging.Size && !isPosition(q.ask.list.paging, p.Name):
 			return "", false
 		}
 	}
@@ -82,7 +82,7 @@ func (q *exchange) conditions(ask *listQuery) (text string, ok bool) {
 // fills for everyone, and the role does not see.
 func (q *exchange) underCondition(k *kindPlan, name, value string) (text string, ok bool) {
 	f := k.Field(words(name))
-	seen := f != nil && q.v.Gate.Level(q.caller, q.source.Name, k.Name, f.Name) == access.See
+	seen := f != nil && q.level(k, f.Name) == access.See
 	if fill, own := q.source.fill(name); own && fill == value && !seen {
 		return "", true
 	}
@@ -138,7 +138,7 @@ const leastDialled = 7
 func (q *exchange) findable() bool { return q.v.Search != nil }
 
 // searchAsk is a list as a search; a problem when it cannot be one.
-func (q *exchange) searchAsk(ask *listQuery) (understudy.SearchAsk, error) {
+func (q listing) searchAsk() (understudy.SearchAsk, error) {
 	var none understudy.SearchAsk
 	switch {
 	case !q.findable():
@@ -149,14 +149,14 @@ func (q *exchange) searchAsk(ask *listQuery) (understudy.SearchAsk, error) {
 			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
 		}
 	}
-	if err := q.v.Gate.Read(q.caller, ask.target); err != nil {
+	if err := q.gate.Read(q.caller, q.ask.target); err != nil {
 		return none, err
 	}
-	text, ok := q.conditions(ask)
+	text, ok := q.conditions()
 	if !ok {
 		return none, badRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
 	}
-	return understudy.SearchAsk{Text: text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Sort: ask.searchOrder(q.kind)}, nil
+	return understudy.SearchAsk{Text: text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Sort: q.ask.searchOrder(q.kind)}, nil
 }
 
 // searchOrder is the order in the words of the search.
@@ -184,7 +184,7 @@ func (q *exchange) hits(r *understudy.SearchResult) []hit {
 		if s == nil || s.byName[h.Kind] == nil || !q.sees(s) {
 			continue
 		}
-		row, err := q.v.Gate.Seen(q.caller, h.Source, h.Kind, h.Body)
+		row, err := q.gate.Seen(q.caller, h.Source, h.Kind, h.Body)
 		if err != nil {
 			q.v.Logger.WarnContext(q.ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue
@@ -195,40 +195,40 @@ func (q *exchange) hits(r *understudy.SearchResult) []hit {
 }
 
 // foundList is a list that upstream has no such form of.
-func (q *exchange) foundList(ask *listQuery) error {
-	search, err := q.searchAsk(ask)
+func (q listing) foundList() error {
+	search, err := q.searchAsk()
 	if err != nil {
 		return err
 	}
 	if q.data != "" {
-		return q.exportFound(q.fileName(q.source.Name, q.kind.Name), search, q.chosen(ask))
+		return exportFound(q.exchange, exportName(q.exchange, q.source.Name, q.kind.Name), search, q.chosen())
 	}
-	counting := q.listCounting(ask, nil)
-	search.Cursor, search.Limit = ask.cursor, min(ask.pageSize(), understudy.MostHits)
-	own := q.v.numbers.begin(q)
+	counting := q.listCounting(nil)
+	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), understudy.MostHits)
+	own := q.v.numbers.begin(q.exchange)
 	var result *understudy.SearchResult
 	err = q.first(func(ctx context.Context) (err error) {
 		result, err = q.v.Search.Find(ctx, q.caller, search)
 		return err
 	}, nil)
 	if err != nil {
-		return q.refusedSearch(ask, err)
+		return q.refusedSearch(err)
 	}
 	q.found = true
-	p := q.listFrame(ask)
-	s := q.cellContext(q.kind, ask.vars, own.wait(q))
-	s.filters = q.phoneFilters(ask.list)
+	p := q.listFrame()
+	s := q.cellContext(q.kind, q.ask.vars, own.wait(q.exchange))
+	s.filters = q.phoneFilters(q.ask.list)
 	var rows []access.Row
 	for _, h := range q.hits(result) {
 		rows = append(rows, h.row)
 	}
-	p.Table = q.table(s, p.Heading, q.chosen(ask), rows)
+	p.Table = s.table(p.Heading, q.chosen(), rows)
 	p.Table.ID = rowsID
-	q.sortable(ask, &p.Table)
-	p.Came = q.provenance(ask)
-	p.Found = q.foundNotes(result, q.source, q.kind)
-	p.Counts, p.Parts = q.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(ask, r) })
-	q.turnFound(ask, p, result)
+	q.sortable(&p.Table)
+	p.Came = q.provenance()
+	p.Found = facetPart{q.exchange}.foundNotes(result, q.source, q.kind)
+	p.Counts, p.Parts = facetPart{q.exchange}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(r) })
+	q.turnFound(p, result)
 	return q.render(200, "list", upperFirst(q.kind.Title), p)
 }
 
@@ -249,51 +249,51 @@ func (ask *listQuery) pageSize() int {
 }
 
 // turnFound works out where the pages of a search lead.
-func (q *exchange) turnFound(ask *listQuery, p *listPage, r *understudy.SearchResult) {
-	at := *ask
+func (q listing) turnFound(p *listPage, r *understudy.SearchResult) {
+	at := *q.ask
 	to := func(cursor string, back []string) string {
 		at.cursor = cursor
-		return at.address(q.kind, "", ask.filters(), back)
+		return at.address(q.kind, "", q.ask.filters(), back)
 	}
-	if ask.cursor != "" {
+	if q.ask.cursor != "" {
 		p.Newest = to("", nil)
 	}
-	if n := len(ask.back); n > 0 {
-		newer, err := understudy.ParseQuery(ask.back[n-1])
+	if n := len(q.ask.back); n > 0 {
+		newer, err := understudy.ParseQuery(q.ask.back[n-1])
 		cursor, _ := newer.Get(ownCursor)
 		if err == nil {
-			p.Newer = to(cursor, ask.back[:n-1])
+			p.Newer = to(cursor, q.ask.back[:n-1])
 		}
 	}
 	if r.Next != "" {
 		here := ""
-		if ask.cursor != "" {
-			here = understudy.Query{{Name: ownCursor, Value: ask.cursor}}.String()
+		if q.ask.cursor != "" {
+			here = understudy.Query{{Name: ownCursor, Value: q.ask.cursor}}.String()
 		}
-		p.Older = to(r.Next, append(slices.Clone(ask.back), here))
+		p.Older = to(r.Next, append(slices.Clone(q.ask.back), here))
 	}
 }
 
 // refusedSearch is an error of the search's about a list: its condition cannot
 // be understood, or says more than the role sees.
-func (q *exchange) refusedSearch(ask *listQuery, err error) error {
+func (q listing) refusedSearch(err error) error {
 	wrong := syntaxOf(err)
 	if wrong == nil {
-		at := *ask
+		at := *q.ask
 		at.cursor = ""
-		return searchFailed(lostPlace(err, ask.cursor, at.address(q.kind, "", ask.filters(), nil)))
+		return searchFailed(lostPlace(err, q.ask.cursor, at.address(q.kind, "", q.ask.filters(), nil)))
 	}
-	if ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
-		_, err := q.v.Search.Find(q.ctx, q.caller, understudy.SearchAsk{Text: ask.text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Limit: 1})
+	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
+		_, err := q.v.Search.Find(q.ctx, q.caller, understudy.SearchAsk{Text: q.ask.text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Limit: 1})
 		if own := syntaxOf(err); own != nil {
 			wrong = own
 		}
 	}
-	plain := *ask
-	plain.arrangement = arrangement{columns: ask.columns}
+	plain := *q.ask
+	plain.arrangement = arrangement{columns: q.ask.columns}
 	return &problem{
 		Title: "This cannot be searched for", Hint: upperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
-		Href: plain.address(q.kind, "", ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
+		Href: plain.address(q.kind, "", q.ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
 	}
 }
 

@@ -43,7 +43,10 @@ type option struct {
 // chip is a filter that is set, with the address that unsets it.
 type chip struct{ Label, Text, Remove string }
 
-func (q *exchange) form(asked *listQuery) form {
+// filterForm draws the form of a list's filters.
+type filterForm struct{ *exchange }
+
+func (q filterForm) form(asked *listQuery) form {
 	ask, paging := new(listQuery), asked.list.paging
 	*ask = *asked
 	ask.cursor = ""
@@ -87,7 +90,7 @@ func (q *exchange) form(asked *listQuery) form {
 
 // formText is the box for what upstream has no filter for, and the chips of what
 // is in it.
-func (q *exchange) formText(ask *listQuery, f *form) {
+func (q filterForm) formText(ask *listQuery, f *form) {
 	if !q.findable() || !q.kind.remembered() || !q.asOf.at.IsZero() {
 		return
 	}
@@ -137,7 +140,7 @@ func words(name string) string {
 	return b.String()
 }
 
-func (q *exchange) input(f *understudy.Filter, value string) input {
+func (q filterForm) input(f *understudy.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
 	field := q.kind.Field(f.Field)
 	if in.Label == "" {
@@ -184,7 +187,7 @@ func choices(values, texts []string, chosen string) []option {
 
 // dateInput shows a moment in the reader's zone, a day as it is. A value that
 // is neither stays text, so that nothing set is lost.
-func (q *exchange) dateInput(f *understudy.Filter, in *input) {
+func (q filterForm) dateInput(f *understudy.Filter, in *input) {
 	day := f.Op == "day" || f.Type == understudy.TypeDate
 	in.Type = "datetime-local"
 	if day {
@@ -208,7 +211,7 @@ func (q *exchange) dateInput(f *understudy.Filter, in *input) {
 	}
 }
 
-func (q *exchange) chipText(f *understudy.Filter, in input, value string) string {
+func (q filterForm) chipText(f *understudy.Filter, in input, value string) string {
 	for _, o := range in.Options {
 		if o.Selected {
 			return o.Text

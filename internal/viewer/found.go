@@ -75,22 +75,22 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
-func (q *exchange) find(s *searchRequest) (page *foundPage, wrong *pointer, err error) {
-	counting := q.counting(s.ask(), nil)
+func (q searchView) find() (page *foundPage, wrong *pointer, err error) {
+	counting := facetPart{q.exchange}.counting(q.s.ask(), nil)
 	var r *understudy.SearchResult
 	err = q.first(func(ctx context.Context) (err error) {
-		r, err = q.v.Search.Find(ctx, q.caller, s.ask())
+		r, err = q.v.Search.Find(ctx, q.caller, q.s.ask())
 		return err
 	}, nil)
 	if e := syntaxOf(err); e != nil {
 		return nil, pointAt(e), nil
 	}
 	if err != nil {
-		at := s.first()
-		return nil, nil, searchFailed(lostPlace(err, s.cursor, at.address("")))
+		at := q.s.first()
+		return nil, nil, searchFailed(lostPlace(err, q.s.cursor, at.address("")))
 	}
 	q.found = true
-	p := &foundPage{Notes: q.foundNotes(r, nil, nil), Chips: s.chips(q)}
+	p := &foundPage{Notes: facetPart{q.exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.exchange)}
 	sheets := map[*kindPlan]*cellContext{}
 	for _, h := range q.hits(r) {
 		sh := sheets[h.kind]
@@ -100,21 +100,21 @@ func (q *exchange) find(s *searchRequest) (page *foundPage, wrong *pointer, err 
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
 	}
-	p.Counts, p.Parts = q.countsOf("search", counting, "%s found", func(r *understudy.SearchResult) []facet { return q.searchFacets(s, r) })
-	q.turnSearch(s, r, p)
-	first := s.first()
+	p.Counts, p.Parts = facetPart{q.exchange}.countsOf("search", counting, "%s found", func(r *understudy.SearchResult) []facet { return q.searchFacets(r) })
+	q.turnSearch(r, p)
+	first := q.s.first()
 	for _, f := range []download{{csvSuffix, "CSV", "for spreadsheets"}, {dataSuffix, "JSON", "one document"}, {linesSuffix, "JSON lines", "a record a line"}} {
 		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
 	}
-	p.Tables = q.asTables(s, p.Hits)
+	p.Tables = q.asTables(p.Hits)
 	return p, nil, nil
 }
 
 // searchFacets are what was counted of a search.
-func (q *exchange) searchFacets(s *searchRequest, r *understudy.SearchResult) []facet {
-	return q.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
-		at, set := s.first(), false
-		at.narrow, set = toggled(s.narrow, v.Term)
+func (q searchView) searchFacets(r *understudy.SearchResult) []facet {
+	return facetPart{q.exchange}.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+		at, set := q.s.first(), false
+		at.narrow, set = toggled(q.s.narrow, v.Term)
 		return at.address(""), set
 	})
 }
@@ -131,31 +131,31 @@ func lostPlace(err error, cursor, first string) error {
 	}
 }
 
-func (q *exchange) turnSearch(s *searchRequest, r *understudy.SearchResult, p *foundPage) {
-	if s.cursor != "" {
-		at := s.first()
+func (q searchView) turnSearch(r *understudy.SearchResult, p *foundPage) {
+	if q.s.cursor != "" {
+		at := q.s.first()
 		p.Newest = at.address("")
 	}
-	if n := len(s.back); n > 0 {
-		at := *s
-		at.cursor, at.back = s.back[n-1], s.back[:n-1]
+	if n := len(q.s.back); n > 0 {
+		at := *q.s
+		at.cursor, at.back = q.s.back[n-1], q.s.back[:n-1]
 		p.Newer = at.address("")
 	}
 	if r.Next != "" {
-		at := *s
-		at.cursor, at.back = r.Next, append(slices.Clone(s.back), s.cursor)
+		at := *q.s
+		at.cursor, at.back = r.Next, append(slices.Clone(q.s.back), q.s.cursor)
 		p.Older = at.address("")
 	}
 }
 
 // asTables are the same records as lists of one kind, which have columns and
 // every order; of the kinds on the page.
-func (q *exchange) asTables(s *searchRequest, found []foundHit) []link {
+func (q searchView) asTables(found []foundHit) []link {
 	var all []link
 	for _, h := range found {
 		if k := h.kind; k.browsable() && k.remembered() && !slices.ContainsFunc(all, func(l link) bool { return l.Text == upperFirst(k.Title) }) {
-			terms := slices.DeleteFunc(slices.Clone(s.narrow), func(n string) bool { return n == "kind:"+k.Name })
-			at := searchRequest{text: s.text, narrow: terms}
+			terms := slices.DeleteFunc(slices.Clone(q.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
+			at := searchRequest{text: q.s.text, narrow: terms}
 			if text := at.query(); text != "" {
 				all = append(all, link{Href: k.href + withQuery(understudy.Query{{Name: ownText, Value: text}}), Text: upperFirst(k.Title)})
 			}
@@ -169,7 +169,7 @@ const mostFacts = 5
 
 // foundHit draws one record: what it is, when, how it is, and where the words
 // were found.
-func (q *exchange) foundHit(s *cellContext, h hit) foundHit {
+func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 	k := h.kind
 	out := foundHit{kind: k, Kind: upperFirst(k.One), Failed: k.failed(h.row), Exactly: h.Exact}
 	if len(q.v.sources) > 1 {
@@ -189,7 +189,7 @@ func (q *exchange) foundHit(s *cellContext, h hit) foundHit {
 		out.Pieces = append(out.Pieces, snippet{label, marked(piece)})
 	}
 	for _, c := range q.columnsOf(k) {
-		value := q.cell(s, c, h.row, true)
+		value := s.cell(c, h.row, true)
 		switch state := h.row.Field(c.Name).State; {
 		case c.Name == k.Clock:
 			out.When = value

@@ -203,7 +203,7 @@ func (q *exchange) fragmentsOf(page string, of identity, draw func() (names []st
 
 // pieces hands out a page as it is to be sent: what was drawn for this view, and
 // the fragments (nil: none) behind each stretch of it.
-func (q *exchange) pieces(page []byte, yield func(drawn []byte, f *fragment) error) error {
+func (q response) pieces(page []byte, yield func(drawn []byte, f *fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
 		if i < 0 {
@@ -222,7 +222,7 @@ func (q *exchange) pieces(page []byte, yield func(drawn []byte, f *fragment) err
 }
 
 // writePlain writes a page with its fragments.
-func (q *exchange) writePlain(w io.Writer, page []byte) error {
+func (q response) writePlain(w io.Writer, page []byte) error {
 	return q.pieces(page, func(drawn []byte, f *fragment) error {
 		_, err := w.Write(drawn)
 		if err == nil && f != nil {
@@ -249,7 +249,7 @@ func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0,
 // add writes a piece of a page of q.
 func (p *packer) add(q *exchange, w *bytes.Buffer, page []byte) error {
 	defer func() { p.before = nil }() // the page's buffer is for others then
-	return q.pieces(page, func(drawn []byte, f *fragment) error {
+	return response{q}.pieces(page, func(drawn []byte, f *fragment) error {
 		if len(drawn) > 0 {
 			if err := deflate(w, drawn, p.before); err != nil {
 				return err
@@ -293,8 +293,8 @@ func (p *packer) end(w *bytes.Buffer) error {
 }
 
 // writeGzip writes a whole page with its fragments.
-func (q *exchange) writeGzip(w *bytes.Buffer, page []byte) error {
+func (q response) writeGzip(w *bytes.Buffer, page []byte) error {
 	var p packer
 	p.begin(w)
-	return cmp.Or(p.add(q, w, page), p.end(w))
+	return cmp.Or(p.add(q.exchange, w, page), p.end(w))
 }

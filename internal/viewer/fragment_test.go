@@ -207,10 +207,10 @@ func FuzzPieces(f *testing.F) {
 	f.Add("\x00\x00\x001\x00", "")
 	f.Add("\x00-1\x00x\x00", "y")
 	f.Fuzz(func(t *testing.T, page, kept string) {
-		q := &exchange{fragments: []*fragment{{plain: []byte(kept)}}}
+		q := &exchange{reply: reply{fragments: []*fragment{{plain: []byte(kept)}}}}
 		var plain, packed bytes.Buffer
-		must(t, q.writePlain(&plain, []byte(page)))
-		must(t, q.writeGzip(&packed, []byte(page)))
+		must(t, response{q}.writePlain(&plain, []byte(page)))
+		must(t, response{q}.writeGzip(&packed, []byte(page)))
 		var pieces bytes.Buffer
 		stream := packer{apart: true}
 		stream.begin(&pieces)

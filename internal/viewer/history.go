@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"understudy"
@@ -24,8 +25,14 @@ type History interface {
 	Edition(ctx context.Context, source string) (change, silent int64, err error)
 }
 
-// edition is the History's of the page's source, asked once a page; known is false
-// when nobody can say.
+// recordEdition is the History's of the page's source, asked once a page.
+type recordEdition struct {
+	edited       sync.Once // guards what follows
+	records      [2]int64  // which records of the source there are
+	recordsKnown bool
+}
+
+// edition is that of the page's source; known is false when nobody can say.
 func (q *exchange) edition(ctx context.Context) (of [2]int64, known bool) {
 	q.edited.Do(func() {
 		if q.v.History == nil {
@@ -56,11 +63,14 @@ type recordPast struct {
 	bound    bool // there may be, further back than is looked
 }
 
+// past reads and draws what was seen of one record.
+type past struct{ *exchange }
+
 // readPast reads at most limit versions of a record. It reads on until there is
 // one more or no older version: a page that led on to none would tell that
 // something hidden had changed.
-func (q *exchange) readPast(ctx context.Context, id string, limit int) (recordPast, error) {
-	if q.v.History == nil || !q.kind.remembered() || id == "" || !q.v.Gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
+func (q past) readPast(ctx context.Context, id string, limit int) (recordPast, error) {
+	if q.v.History == nil || !q.kind.remembered() || id == "" || !q.gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
 		return recordPast{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.v.glance)
@@ -92,9 +102,9 @@ func (q *exchange) readPast(ctx context.Context, id string, limit int) (recordPa
 // caller sees nothing new. Of a past that is cut the oldest is there to compare
 // with and not one of them. A version that is not kept belongs to the one after
 // it for who does not see everything: what was taken back may have been hidden.
-func (q *exchange) see(versions []understudy.Version, cut bool) (recordPast, error) {
+func (q past) see(versions []understudy.Version, cut bool) (recordPast, error) {
 	var p recordPast
-	whole := q.v.Gate.Whole(q.caller, q.source.Name)
+	whole := q.gate.Whole(q.caller, q.source.Name)
 	last := map[string]*seenVersion{} // by shape
 	lost := map[string]time.Time{}    // when the first began that is not kept, by shape
 	gone := false
@@ -142,12 +152,12 @@ func (p *recordPast) add(s *seenVersion, beyond bool) {
 }
 
 // seenVersion passes the body of one version through the gate.
-func (q *exchange) seenVersion(v understudy.Version) (*seenVersion, error) {
+func (q past) seenVersion(v understudy.Version) (*seenVersion, error) {
 	s := &seenVersion{Version: v}
 	if v.Body == nil {
 		return s, nil
 	}
-	view, err := q.v.Gate.View(q.caller, &understudy.Page{
+	view, err := q.gate.View(q.caller, &understudy.Page{
 		Key: understudy.Key{Source: q.source.Name}, Kind: q.kind.Name, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json", Body: v.Body,
 	})
 	if err != nil {
@@ -228,9 +238,9 @@ func (p recordPast) shapes(first string) []string {
 
 // gone adds to the answer that upstream has no such record when it was last
 // seen, and the way there.
-func (q *exchange) gone(t *understudy.Target, err error) error {
+func (q past) gone(t *understudy.Target, err error) error {
 	var p *problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" || !q.v.Gate.Counts(q.caller, q.source.Name, q.kind.Name) {
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" || !q.gate.Counts(q.caller, q.source.Name, q.kind.Name) {
 		return err
 	}
 	past, worse := q.readPast(q.ctx, t.ID, fewVersions)

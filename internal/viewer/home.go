@@ -138,29 +138,33 @@ type share struct {
 	X, Width    float64 // of a bar 100 wide
 }
 
-// home shows every source the caller may ask.
-func (v *Viewer) home(q *exchange) error {
+// serveHome shows every source the caller may ask.
+func serveHome(q *exchange) error {
+	p := homeView{q}
 	if q.r.URL.RawQuery != "" {
 		name, _, _ := strings.Cut(q.r.URL.RawQuery, "=")
 		return badRequest("There is no parameter “"+clip(name)+"” here", "The home page takes none.", nil)
 	}
 	if q.data != "" {
-		return q.homeData()
+		return p.homeData()
 	}
-	all, empty := []*part{q.workPart()}, true
-	for _, s := range v.sources {
+	all, empty := []*part{jobsView{q}.workPart()}, true
+	for _, s := range q.v.sources {
 		if kinds := q.readable(s); len(kinds) > 0 {
-			all, empty = append(all, q.sourcePart(s)), false
+			all, empty = append(all, p.sourcePart(s)), false
 		}
 	}
 	return q.render(http.StatusOK, "home", "Home", homePage{q.parts("home", all...), empty})
 }
 
+// homeView is the page of all sources.
+type homeView struct{ *exchange }
+
 // sourcePart begins to ask how a source does.
-func (q *exchange) sourcePart(s *sourcePlan) *part {
+func (q homeView) sourcePart(s *sourcePlan) *part {
 	var snap Snapshot
 	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
-		snap = q.v.snapshots.ask(ctx, q, s)
+		snap = q.v.snapshots.ask(ctx, q.exchange, s)
 		return nil
 	})
 	of := func() []any { return []any{s.Name, snap, asked.err != nil} }
@@ -172,16 +176,16 @@ func (q *exchange) sourcePart(s *sourcePlan) *part {
 	}}
 }
 
-func (q *exchange) snapshot(s *sourcePlan) Snapshot {
+func snapshotOf(q *exchange, s *sourcePlan) Snapshot {
 	if q.v.Snapshot == nil {
 		return Snapshot{}
 	}
 	return q.v.Snapshot(q.ctx, s.Name)
 }
 
-func (q *exchange) sourceView(s *sourcePlan, snap Snapshot) sourceView {
+func (q homeView) sourceView(s *sourcePlan, snap Snapshot) sourceView {
 	out := sourceView{
-		Name: s.Name, Title: s.Spec.Title, Health: q.health(snap), Groups: q.kindGroups(s, snap), Chart: newChart(&snap),
+		Name: s.Name, Title: s.Spec.Title, Health: healthOf(q.exchange, snap), Groups: kindGroups(q.exchange, s, snap), Chart: newChart(&snap),
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
 	}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
@@ -205,7 +209,7 @@ func (q *exchange) sourceView(s *sourcePlan, snap Snapshot) sourceView {
 }
 
 // webhook says how a receiver of changes does.
-func (q *exchange) webhook(w Webhook) webhookView {
+func (q homeView) webhook(w Webhook) webhookView {
 	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.moment(w.Since), Behind: w.Behind}
 	switch w.State {
 	case "ok":
@@ -219,9 +223,9 @@ func (q *exchange) webhook(w Webhook) webhookView {
 }
 
 // kindGroups are the kinds of a source the caller may list.
-func (q *exchange) kindGroups(s *sourcePlan, snap Snapshot) []kindViews {
+func kindGroups(q *exchange, s *sourcePlan, snap Snapshot) []kindViews {
 	var all []kindViews
-	for _, part := range q.byGroup(s) {
+	for _, part := range (layout{q}).byGroup(s) {
 		out := kindViews{Title: part.title}
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Name]
@@ -254,12 +258,6 @@ func barTitle(k *kindPlan, walk string) string {
 	return "Sync of " + k.Title + ", walk " + walk
 }
 
-// counts reports whether the caller may know how many records of a kind there
-// are.
-func (q *exchange) counts(k *kindPlan) bool {
-	return q.v.Gate.Counts(q.caller, k.source.Name, k.Name)
-}
-
 func (q *exchange) moment(t time.Time) *when {
 	if t.IsZero() {
 		return nil
@@ -271,8 +269,8 @@ func (q *exchange) moment(t time.Time) *when {
 	return &w
 }
 
-// health says in words how upstream does.
-func (q *exchange) health(s Snapshot) health {
+// healthOf says in words how upstream does.
+func healthOf(q *exchange, s Snapshot) health {
 	h := health{Why: s.Why, Since: q.moment(s.Since), Probe: q.moment(s.NextProbe)}
 	switch s.State {
 	case "ok":
@@ -290,7 +288,7 @@ func (q *exchange) health(s Snapshot) health {
 }
 
 // homeData is the home page as data.
-func (q *exchange) homeData() error {
+func (q homeView) homeData() error {
 	type syncData struct {
 		Done  int64  `json:"done"`
 		Total *int64 `json:"total"` // null: not known
@@ -323,7 +321,7 @@ func (q *exchange) homeData() error {
 		if len(kinds) == 0 {
 			continue
 		}
-		snap := q.snapshot(s)
+		snap := snapshotOf(q.exchange, s)
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]

@@ -87,9 +87,12 @@ func newBar(label string, done, total int64, note string, left time.Duration) *b
 	return b
 }
 
+// jobsView is the page of the jobs.
+type jobsView struct{ *exchange }
+
 // mayJobs refuses everyone but those who see everything of every source: a job
 // names records in its key and its error.
-func (q *exchange) mayJobs() error {
+func (q jobsView) mayJobs() error {
 	if q.v.Jobs == nil {
 		return notFound("There are no jobs here", "This server does no work of its own.", "")
 	}
@@ -103,9 +106,10 @@ func (q *exchange) seesJobs() bool {
 	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && (q.caller.Source == "" || len(q.v.Sources) == 1) && q.caller.Grant.Live(q.start)
 }
 
-// jobs shows them.
-func (v *Viewer) jobs(q *exchange) error {
-	if err := q.mayJobs(); err != nil {
+// serveJobs shows them.
+func serveJobs(q *exchange) error {
+	p := jobsView{q}
+	if err := p.mayJobs(); err != nil {
 		return err
 	}
 	if q.r.URL.RawQuery != "" {
@@ -123,14 +127,14 @@ func (v *Viewer) jobs(q *exchange) error {
 		{"ended", "Ended lately", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, 20},
 	} {
 		out := jobPart{ID: part.id, Title: part.title}
-		all, err := v.Jobs.Jobs(q.ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
+		all, err := q.v.Jobs.Jobs(q.ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
 		out.Cut = len(all) >= part.limit
 		slices.SortStableFunc(all, laterFirst)
 		for _, j := range all {
-			out.Jobs = append(out.Jobs, q.jobView(j))
+			out.Jobs = append(out.Jobs, p.jobView(j))
 		}
 		page.Empty = page.Empty && len(all) == 0
 		page.Parts = append(page.Parts, out)
@@ -139,7 +143,7 @@ func (v *Viewer) jobs(q *exchange) error {
 }
 
 // work counts the jobs for the home page; nil where they are not shown.
-func (q *exchange) work(ctx context.Context) (*work, error) {
+func (q jobsView) work(ctx context.Context) (*work, error) {
 	out := &work{}
 	for _, part := range []struct {
 		state understudy.JobState
@@ -157,7 +161,7 @@ func (q *exchange) work(ctx context.Context) (*work, error) {
 }
 
 // workPart begins to count the jobs; nil for a caller who may not know of any.
-func (q *exchange) workPart() *part {
+func (q jobsView) workPart() *part {
 	if !q.seesJobs() {
 		return nil
 	}
@@ -186,7 +190,7 @@ func laterFirst(a, b understudy.Job) int {
 	return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 }
 
-func (q *exchange) jobView(j understudy.Job) jobView {
+func (q jobsView) jobView(j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: upperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error, Lane: j.Lane.String(), Size: size(j.Weight)}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
@@ -234,19 +238,19 @@ func size(n int64) string {
 }
 
 // cancelJob and replayJob are what the buttons of the page do.
-func (v *Viewer) cancelJob(q *exchange) error {
-	return q.withJob(func(number int64) error { return v.Jobs.Cancel(q.ctx, number) })
+func cancelJob(q *exchange) error {
+	return jobsView{q}.withJob(func(number int64) error { return q.v.Jobs.Cancel(q.ctx, number) })
 }
 
-func (v *Viewer) replayJob(q *exchange) error {
-	return q.withJob(func(number int64) error {
-		_, err := v.Jobs.Replay(q.ctx, number)
+func replayJob(q *exchange) error {
+	return jobsView{q}.withJob(func(number int64) error {
+		_, err := q.v.Jobs.Replay(q.ctx, number)
 		return err
 	})
 }
 
 // withJob does something to the job an address names and goes back to the page.
-func (q *exchange) withJob(do func(number int64) error) error {
+func (q jobsView) withJob(do func(number int64) error) error {
 	if err := q.mayJobs(); err != nil {
 		return err
 	}

@@ -49,21 +49,27 @@ type turning struct {
 // download is one form of the list as data.
 type download struct{ Href, Text, Hint string }
 
+// listing is the page of one list.
+type listing struct {
+	*exchange
+	ask *listQuery
+}
+
 // exports are the forms a list can be had in: all of it as it is arranged, and
 // the page as upstream wrote it.
-func (q *exchange) exports(ask *listQuery) []download {
-	whole := *ask
-	whole.columns, whole.cursor = q.chosen(ask), ""
-	at := func(form string) string { return whole.address(q.kind, form, ask.filters(), nil) }
+func (q listing) exports() []download {
+	whole := *q.ask
+	whole.columns, whole.cursor = q.chosen(), ""
+	at := func(form string) string { return whole.address(q.kind, form, q.ask.filters(), nil) }
 	all := []download{
 		{at(csvSuffix), "CSV", "for spreadsheets"}, {at(dataSuffix), "JSON", "one document"}, {at(linesSuffix), "JSON lines", "a record a line"},
 	}
-	if ask.searched() {
+	if q.ask.searched() {
 		return all
 	}
-	plain := *ask
+	plain := *q.ask
 	plain.columns = nil
-	return append(all, download{plain.address(q.kind, dataSuffix, ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
+	return append(all, download{plain.address(q.kind, dataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
 }
 
 // link is an address and its words.
@@ -72,37 +78,38 @@ type link struct {
 	Current    bool
 }
 
-func (q *exchange) listTarget() (*listQuery, error) {
+func (q queryParser) listTarget() (*listQuery, error) {
 	if len(q.kind.lists) == 0 {
 		return nil, notFound(upperFirst(q.kind.Title)+" cannot be listed", "Open one by its address.", "")
 	}
 	return q.listQuery()
 }
 
-// list shows one page of a kind.
-func (v *Viewer) list(q *exchange) error {
+// serveList shows one page of a kind.
+func serveList(q *exchange) error {
 	if q.kind.single() && (q.data == "" || q.data == dataSuffix) {
-		return v.detail(q)
+		return serveRecord(q)
 	}
-	ask, err := q.listTarget()
+	ask, err := queryParser{q}.listTarget()
 	if err != nil {
 		return err
 	}
-	if recalled := q.preferColumns(ask); recalled || !ask.tidy {
+	l := listing{q, ask}
+	if recalled := l.preferColumns(); recalled || !ask.tidy {
 		q.w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(q.w, q.r, ask.address(q.kind, q.data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
 	switch {
 	case ask.target == nil:
-		return q.lacking(ask)
+		return l.lacking()
 	case ask.searched():
-		return q.foundList(ask)
+		return l.foundList()
 	case q.data == csvSuffix, q.data == linesSuffix, q.data == dataSuffix && len(ask.columns) > 0:
-		return q.exportList(ask)
+		return l.exportList()
 	}
 	rows := make(chan int, 1)
-	counting := q.listCounting(ask, rows)
+	counting := l.listCounting(rows)
 	view, own, done, err := q.open(ask.target, nil)
 	if err != nil || done {
 		return err
@@ -113,75 +120,75 @@ func (v *Viewer) list(q *exchange) error {
 		rows <- len(view.Rows())
 	}
 	marked := own.wait(q)
-	p := &listPage{AsOf: q.agedAt(q.answer), Came: q.provenance(ask)}
+	p := &listPage{AsOf: q.agedAt(q.answer), Came: l.provenance()}
 	if q.kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		of := q.identity("list").with(q.v.seed, view.Sum[:], q.answer.Page.Next.URI, marked)
-		p.Kept, err = q.keep("list", of, func() any { return q.listPage(ask, view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
+		p.Kept, err = q.keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
 			return err
 		}
 	} else {
-		p = q.listPage(ask, view, marked)
+		p = l.listPage(view, marked)
 	}
-	p.Counts, p.Parts = q.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(ask, r) })
+	p.Counts, p.Parts = facetPart{q}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return l.listFacets(r) })
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 
-func (q *exchange) listPage(ask *listQuery, view *access.View, own map[string]bool) *listPage {
-	p := q.listFrame(ask)
-	p.AsOf, p.Came = q.agedAt(q.answer), q.provenance(ask)
-	q.turn(ask, p)
-	s := q.cellContext(q.kind, ask.vars, own)
-	s.filters = q.phoneFilters(ask.list)
+func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
+	p := q.listFrame()
+	p.AsOf, p.Came = q.agedAt(q.answer), q.provenance()
+	q.turn(p)
+	s := q.cellContext(q.kind, q.ask.vars, own)
+	s.filters = q.phoneFilters(q.ask.list)
 	rows := view.Rows()
 	caption := p.Heading
 	if q.kind.Clock != "" {
 		caption += ", newest first"
 	}
-	p.Table = q.table(s, caption, q.chosen(ask), rows)
+	p.Table = s.table(caption, q.chosen(), rows)
 	p.Table.ID = rowsID
-	q.sortable(ask, &p.Table)
-	p.Live = q.live(ask)
-	if ask.target.First && q.asOf.at.IsZero() {
-		p.Rollup = q.rollup(ask, s, rows)
+	q.sortable(&p.Table)
+	p.Live = q.live()
+	if q.ask.target.First && q.asOf.at.IsZero() {
+		p.Rollup = q.rollup(s, rows)
 	}
 	return p
 }
 
 // live is the feed that tells of new records, for the newest page of all of a
 // kind: what a filter would let through a change does not say.
-func (q *exchange) live(ask *listQuery) string {
-	filtered := slices.ContainsFunc(ask.query, func(p understudy.Param) bool { return p.Name != ask.list.paging.Size })
-	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !ask.target.First || filtered || ask.list != q.kind.lists[0] || len(ask.vars) > 0 {
+func (q listing) live() string {
+	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.paging.Size })
+	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !q.ask.target.First || filtered || q.ask.list != q.kind.lists[0] || len(q.ask.vars) > 0 {
 		return ""
 	}
 	return q.v.Feed + "?" + understudy.Query{{Name: "source", Value: q.source.Name}, {Name: "kind", Value: q.kind.Name}}.String()
 }
 
 // listFrame is what a list's page has around its rows.
-func (q *exchange) listFrame(ask *listQuery) *listPage {
+func (q listing) listFrame() *listPage {
 	p := &listPage{
-		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(ask), Form: q.form(ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(ask), Exports: q.exports(ask), Moment: q.momentForm(ask),
+		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(), Form: filterForm{q.exchange}.form(q.ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
 	}
-	of := ask.list.parent
-	if id := of.id(ask.value(q.source)); id != "" && q.seesKind(of.kind) {
-		p.Scope = &link{Href: q.asOf.keep(of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(ask.vars))), Text: of.kind.One + " " + shortID(id)}
+	of := q.ask.list.parent
+	if id := of.id(q.ask.value(q.source)); id != "" && q.seesKind(of.kind) {
+		p.Scope = &link{Href: q.asOf.keep(of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(q.ask.vars))), Text: of.kind.One + " " + shortID(id)}
 	}
 	return p
 }
 
 // lacking asks for the record the list lies under.
-func (q *exchange) lacking(ask *listQuery) error {
-	if err := q.v.Gate.Read(q.caller, ask.list.sample); err != nil {
+func (q listing) lacking() error {
+	if err := q.gate.Read(q.caller, q.ask.list.sample); err != nil {
 		return err
 	}
-	names := strings.Join(ask.lacks, " and ")
+	names := strings.Join(q.ask.lacks, " and ")
 	if q.data != "" {
-		return badRequest("This list needs "+names, "Add it to the address.", ask.lacks)
+		return badRequest("This list needs "+names, "Add it to the address.", q.ask.lacks)
 	}
-	p := q.listFrame(ask)
+	p := q.listFrame()
 	p.Lacks = names
-	if of := ask.list.parent.kind; of != nil && of.browsable() && q.seesKind(of) {
+	if of := q.ask.list.parent.kind; of != nil && of.browsable() && q.seesKind(of) {
 		p.Pick = &link{Href: q.asOf.keep(of.href), Text: "Pick " + article(of.One)}
 	}
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
@@ -192,15 +199,15 @@ func ownVars(q understudy.Query) understudy.Query {
 	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }
 
-func (q *exchange) tabs(ask *listQuery) []link {
+func (q listing) tabs() []link {
 	var tabs []link
 	for _, l := range q.kind.lists {
 		switch {
-		case l == ask.list:
-			tabs = append(tabs, link{Href: ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
-		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(ask.vars, name) }):
-			vars := ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
-			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: ask.asOf, arrangement: arrangement{columns: ask.columns}}).address(q.kind, "", nil, nil), Text: l.title})
+		case l == q.ask.list:
+			tabs = append(tabs, link{Href: q.ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
+		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(q.ask.vars, name) }):
+			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
+			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address(q.kind, "", nil, nil), Text: l.title})
 		}
 	}
 	if len(tabs) < 2 {
@@ -211,50 +218,39 @@ func (q *exchange) tabs(ask *listQuery) []link {
 
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
 // of ids: a caller who may not see ids gets none.
-func (q *exchange) turn(ask *listQuery, p *listPage) {
-	paging := ask.list.paging
-	filters := ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
-	position := ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
+func (q listing) turn(p *listPage) {
+	paging := q.ask.list.paging
+	filters := q.ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
+	position := q.ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
 	if len(position) > 0 {
-		p.Newest = ask.address(q.kind, "", filters, nil)
+		p.Newest = q.ask.address(q.kind, "", filters, nil)
 	}
-	if n := len(ask.back); n > 0 {
-		newer, err := understudy.ParseQuery(ask.back[n-1])
+	if n := len(q.ask.back); n > 0 {
+		newer, err := understudy.ParseQuery(q.ask.back[n-1])
 		if err == nil {
-			p.Newer = ask.address(q.kind, "", slices.Concat(filters, newer), ask.back[:n-1])
+			p.Newer = q.ask.address(q.kind, "", slices.Concat(filters, newer), q.ask.back[:n-1])
 		}
 	}
 	if next := q.answer.Page.Next; !next.Zero() {
 		for _, id := range q.kind.ID {
-			if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, id) != access.See {
+			if q.level(q.kind, id) != access.See {
 				p.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}
 		}
 		t, err := q.source.Spec.Target(q.source.Name, next.Path(), next.Query())
-		if err != nil || t.List != ask.list.List {
+		if err != nil || t.List != q.ask.list.List {
 			return
 		}
 		query := t.Query.Without(func(x understudy.Param) bool {
 			return x.Name == paging.Size && x.Value == strconv.Itoa(paging.Default)
 		})
-		p.Older = ask.address(q.kind, "", query, append(slices.Clone(ask.back), position.String()))
+		p.Older = q.ask.address(q.kind, "", query, append(slices.Clone(q.ask.back), position.String()))
 	}
-}
-
-// phoneFilters are the filters by field that a number can be put in.
-func (q *exchange) phoneFilters(l *listPlan) map[string]string {
-	names := map[string]string{}
-	for i, f := range l.Filters {
-		if field := l.kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && q.offers(l, i) {
-			names[f.Field] = f.Name
-		}
-	}
-	return names
 }
 
 // refused is upstream's own refusal as a page: its words say what was wrong.
-func (q *exchange) refused(body []byte) error {
+func refused(q *exchange, body []byte) error {
 	p := &problem{
 		Title: q.source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.answer.Page.Status),
 		Hint:  upstreamWords(body), kind: understudy.ErrInvalid,
@@ -269,7 +265,7 @@ func (q *exchange) refused(body []byte) error {
 
 // noSuch says that there is no such record: it was never seen, or it is hidden
 // from the caller.
-func (q *exchange) noSuch() error {
+func noSuch(q *exchange) error {
 	return &problem{
 		Title: "There is no such " + q.kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
 		Href: q.kind.href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
@@ -278,7 +274,7 @@ func (q *exchange) noSuch() error {
 
 // notMirrored says that a list cannot be shown to a caller that may find some
 // of its records alone.
-func (q *exchange) notMirrored(err error) error {
+func notMirrored(q *exchange, err error) error {
 	return &problem{
 		Title: upperFirst(q.kind.Title) + " are not mirrored yet",
 		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + sentence(err),

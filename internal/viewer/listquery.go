@@ -35,9 +35,12 @@ type listQuery struct {
 	arrangement
 }
 
+// queryParser reads the address of a list.
+type queryParser struct{ *exchange }
+
 // listQuery reads the request's address; an unknown parameter is a problem that
 // names it.
-func (q *exchange) listQuery() (*listQuery, error) {
+func (q queryParser) listQuery() (*listQuery, error) {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (l *listPlan) knows(name string) bool {
 		name != "" && name == l.paging.Size || isPosition(l.paging, name)
 }
 
-func (q *exchange) noList(slug string) error {
+func (q queryParser) noList(slug string) error {
 	var known []string
 	for _, l := range q.kind.lists {
 		if l.slug != "" {
@@ -136,7 +139,7 @@ func (q *exchange) noList(slug string) error {
 }
 
 // param sorts one parameter of the address into the query.
-func (q *exchange) param(ask *listQuery, p understudy.Param) error {
+func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 	paging := ask.list.paging
 	f := ask.list.Filter(p.Name)
 	if taken, err := q.arrange(ask, p); taken {
@@ -204,7 +207,7 @@ func isPosition(p *understudy.Paging, name string) bool {
 
 // checkBack makes sure a remembered position holds nothing but a position: it
 // becomes part of a link.
-func (q *exchange) checkBack(ask *listQuery) error {
+func (q queryParser) checkBack(ask *listQuery) error {
 	params, err := understudy.ParseQuery(ask.back[len(ask.back)-1])
 	if err != nil {
 		return err
@@ -220,7 +223,7 @@ func (q *exchange) checkBack(ask *listQuery) error {
 	return nil
 }
 
-func (q *exchange) unknownParam(ask *listQuery, name string) error {
+func (q queryParser) unknownParam(ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.needs)
 	for i, f := range ask.list.Filters {
 		if q.offers(ask.list, i) {
@@ -236,15 +239,10 @@ func (q *exchange) unknownParam(ask *listQuery, name string) error {
 	return unknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownText, ownNarrow, ownSort), nil)
 }
 
-// offers reports whether the caller may use a list's filter.
-func (q *exchange) offers(l *listPlan, filter int) bool {
-	return filter < len(l.probes) && q.v.Gate.Read(q.caller, l.probes[filter]) == nil
-}
-
 // turnDay makes a day of the reader's calendar out of a day filter: upstream
 // takes a plain date as a day in UTC, so elsewhere the day becomes the moments
 // it begins and ends at, under the filters for those.
-func (q *exchange) turnDay(ask *listQuery) {
+func (q queryParser) turnDay(ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Filter(p.Name)
 		if f == nil || f.Op != "day" || !isDate(f.Type) || f.Type == understudy.TypeDate {

@@ -49,7 +49,7 @@ const (
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
 func mediaURL(q *exchange, t *understudy.Target) string {
-	if q.v.Media == nil || q.v.Gate.Media(q.caller, t) != nil {
+	if q.v.Media == nil || q.gate.Media(q.caller, t) != nil {
 		return ""
 	}
 	q.openSession()
@@ -166,16 +166,19 @@ func (v *Viewer) serveMedia(w http.ResponseWriter, r *http.Request) {
 	q, end := v.begin(ctx, w, r)
 	defer end()
 	defer cancel()
-	if err := q.media(); err != nil {
+	if err := (mediaRequest{q}).media(); err != nil {
 		q.fail(err)
 	}
 }
 
 var errMediaGone = notFound("This address is no longer good", "It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
 
+// mediaRequest is one request for a content.
+type mediaRequest struct{ *exchange }
+
 // media answers, or says why not; nothing has been sent when it returns an
 // error.
-func (q *exchange) media() (err error) {
+func (q mediaRequest) media() (err error) {
 	if q.caller, err = q.v.Callers.Person(q.r); err != nil {
 		return err
 	}
@@ -191,10 +194,10 @@ func (q *exchange) media() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := q.v.Gate.Media(q.caller, t); err != nil {
+	if err := q.gate.Media(q.caller, t); err != nil {
 		return err
 	}
-	switch err := q.v.Gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
+	switch err := q.gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return errMediaGone
 	case err != nil:
@@ -210,7 +213,7 @@ func (q *exchange) media() (err error) {
 }
 
 // mediaAsk is what the browser's request asks the mirror.
-func (q *exchange) mediaAsk(t *understudy.Target) understudy.MediaAsk {
+func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 	a := understudy.MediaAsk{Target: t, Head: q.r.Method == http.MethodHead, NoCache: forced(q.r), Turn: q.caller.Turn}
 	if a.Range = content.Range(q.r.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.r.Header.Get("If-Range")
@@ -223,7 +226,7 @@ func (q *exchange) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
-func (q *exchange) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
+func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
 	h := q.w.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
@@ -251,7 +254,7 @@ func (q *exchange) sendMedium(t *understudy.Target, m *understudy.Medium, left t
 }
 
 // noRange answers a range beyond the end.
-func (q *exchange) noRange(size string) error {
+func (q mediaRequest) noRange(size string) error {
 	h := q.w.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {
 		h.Del(name)

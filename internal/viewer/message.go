@@ -40,7 +40,7 @@ type message struct {
 // merge orders the messages of all directions in time, oldest first, down to where
 // the first direction that goes on ends: below that some would be missing. older
 // is that moment, zero when this is the beginning.
-func (q *exchange) merge(strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
+func (q conversationView) merge(strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
 		r := s.wait()
 		if why := q.missing(r); why != "" {
@@ -78,7 +78,7 @@ func (q *exchange) merge(strands []direction, before time.Time, p *messages) (tu
 	return kept, older
 }
 
-func (q *exchange) sender(p *messages, s direction) string {
+func (q conversationView) sender(p *messages, s direction) string {
 	if s.byA {
 		return p.A.Shown
 	}
@@ -88,7 +88,7 @@ func (q *exchange) sender(p *messages, s direction) string {
 // messageOf is a record as a message. One without a time is placed by another of its
 // times, on the newest page alone: upstream leaves it out when asked for a
 // span.
-func (q *exchange) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
+func (q conversationView) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.kind
 	at, ok := k.time(row)
 	if !ok && before.IsZero() {
@@ -101,7 +101,7 @@ func (q *exchange) messageOf(s direction, row access.Row, before time.Time) (mes
 	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.zone).Format("15:04")
 	for _, c := range k.columns {
-		if q.v.Gate.Level(q.caller, q.source.Name, k.Name, c.Name) == access.Hide && c.shape != prose {
+		if q.level(k, c.Name) == access.Hide && c.shape != prose {
 			continue
 		}
 		q.messageCell(&t, sheet, c, row)
@@ -111,15 +111,15 @@ func (q *exchange) messageOf(s direction, row access.Row, before time.Time) (mes
 
 // messageCell keeps what a message shows of one column: its words, its state, and
 // the counts that are not zero.
-func (q *exchange) messageCell(t *message, s *cellContext, c *column, row access.Row) {
-	cl := q.cell(s, c, row, false)
+func (q conversationView) messageCell(t *message, s *cellContext, c *column, row access.Row) {
+	cl := s.cell(c, row, false)
 	switch v := row.Field(c.Name); {
 	case c.shape == prose:
 		t.Body = &cl
 	case c.shape == pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
 	case c.shape == number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.kind.counts[c.Name]; l != nil && q.v.Gate.Read(q.caller, l.sample) == nil {
+		if l := s.kind.counts[c.Name]; l != nil && q.gate.Read(q.caller, l.sample) == nil {
 			cl.Href = t.Href // the record's page shows what is counted
 		}
 		t.Facts = append(t.Facts, cl)
@@ -139,7 +139,7 @@ func (k *kindPlan) anyTime(row access.Row) (time.Time, bool) {
 }
 
 // days parts messages by the reader's calendar.
-func (q *exchange) days(turns []message) []day {
+func (q conversationView) days(turns []message) []day {
 	var all []day
 	for _, t := range turns {
 		l := t.at.In(q.zone)

@@ -24,7 +24,7 @@ type linkGroup struct {
 const mainLimit = 6
 
 // nav are the kinds of the source at hand; of the only one when none is.
-func (q *exchange) nav() nav {
+func (q layout) nav() nav {
 	source := q.source
 	if source == nil && len(q.v.sources) == 1 {
 		source = q.v.sources[0]
@@ -57,7 +57,7 @@ type kindGroup struct {
 
 // byGroup are the kinds of a source the caller may list, under the spec's
 // headings in the order they first appear, the main ones before all others.
-func (q *exchange) byGroup(s *sourcePlan) []kindGroup {
+func (q layout) byGroup(s *sourcePlan) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
 	for _, k := range q.readable(s) {
@@ -86,7 +86,7 @@ type banner struct {
 }
 
 // banners are those of the source at hand, or of every source the caller sees.
-func (q *exchange) banners() []banner {
+func (q layout) banners() []banner {
 	if !q.known {
 		return nil
 	}
@@ -95,11 +95,11 @@ func (q *exchange) banners() []banner {
 		if q.source != nil && s != q.source || !q.sees(s) || q.caller.Role() == "" {
 			continue
 		}
-		snap := q.v.snapshots.of(q, s)
+		snap := q.v.snapshots.of(q.exchange, s)
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}
-		h := q.health(snap)
+		h := healthOf(q.exchange, snap)
 		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
 		all = append(all, banner{h})
 	}

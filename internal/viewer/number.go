@@ -67,49 +67,56 @@ type numberReads struct {
 	marked  map[string]bool // our own numbers, as the part that is drawn marks them
 }
 
-// number shows what is known of a number.
-func (v *Viewer) number(q *exchange) error {
-	number, err := q.numbered("number")
+// serveNumber shows what is known of a number.
+func serveNumber(q *exchange) error {
+	r := numberReader{q}
+	number, err := r.numbered("number")
 	if err != nil {
 		return err
 	}
 	if q.r.URL.RawQuery != "" {
 		return badRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
 	}
-	n := &numberReads{number: number, panels: q.panels(number)}
+	n := &numberReads{number: number, panels: r.panels(number)}
 	for _, k := range q.source.own {
 		if q.ownVisible(k) {
-			n.owns = append(n.owns, q.owner(k, number))
+			n.owns = append(n.owns, r.owner(k, number))
 		}
 	}
 	for _, k := range q.source.kinds {
-		if k.Rollup != "" && k.browsable() && q.v.Gate.Read(q.caller, k.lists[0].newest) == nil {
+		if k.Rollup != "" && k.browsable() && q.gate.Read(q.caller, k.lists[0].newest) == nil {
 			n.watched = append(n.watched, q.beside(k.lists[0].newest))
 		}
 	}
 	p := &numberPage{Number: number, Shown: groupPhone(number), Data: q.source.numberHref(number) + dataSuffix}
-	p.Parts = q.numberParts(n)
+	p.Parts = numberView{q, n}.numberParts()
 	if q.data != "" {
-		return q.numberData(n)
+		return numberView{q, n}.numberData()
 	}
-	p.Own = q.own(n)[number]
+	p.Own = numberView{q, n}.own()[number]
 	return q.render(http.StatusOK, "number", p.Shown, p)
 }
 
+// numberView draws the page of a number.
+type numberView struct {
+	*exchange
+	n *numberReads
+}
+
 // numberParts are the page's parts, each drawn from what it needs.
-func (q *exchange) numberParts(n *numberReads) *parts {
+func (q numberView) numberParts() *parts {
 	var panes []*future
-	for _, pn := range n.panels {
+	for _, pn := range q.n.panels {
 		panes = append(panes, pn.future)
 	}
 	made := func() (all []any) { // of what all lists say
-		for _, pn := range n.panels {
+		for _, pn := range q.n.panels {
 			all = append(append(all, q.made(pn.wait())...), pn.total, pn.oldest)
 		}
 		return all
 	}
-	all := []*part{{title: "Contact", needs: panes, of: made, draw: func() (string, any) { return "contact", q.contact(n) }}}
-	for _, o := range n.owns {
+	all := []*part{{title: "Contact", needs: panes, of: made, draw: func() (string, any) { return "contact", q.contact() }}}
+	for _, o := range q.n.owns {
 		of := func() []any { return append(q.made(o.newest), append(q.made(o.record), o.kind.Name)...) }
 		all = append(all, &part{title: "Our own numbers", needs: []*future{o.future}, of: of, draw: func() (string, any) {
 			if l := q.drawOwner(o); l != nil {
@@ -118,28 +125,31 @@ func (q *exchange) numberParts(n *numberReads) *parts {
 			return "", nil
 		}})
 	}
-	for _, pn := range n.panels {
+	for _, pn := range q.n.panels {
 		of := func() []any { return append(q.made(pn.wait()), pn.total, pn.oldest) }
-		draw := func() (string, any) { return "glimpse", q.drawPanel(n, pn) }
+		draw := func() (string, any) { return "glimpse", q.drawPanel(pn) }
 		all = append(all, &part{title: pn.title(), needs: []*future{pn.future}, of: of, draw: draw})
 	}
-	for _, w := range n.watched {
+	for _, w := range q.n.watched {
 		title := upperFirst(w.target.Kind.Title) + " about it"
 		of := func() []any { return append(made(), q.made(w.wait())...) }
-		draw := func() (string, any) { return "glimpse", q.mentions(n, title, w) }
+		draw := func() (string, any) { return "glimpse", q.mentions(title, w) }
 		all = append(all, &part{title: title, needs: slices.Concat(panes, []*future{w.future}), of: of, draw: draw})
 	}
 	for _, one := range all {
 		of := one.of
-		one.of = func() []any { n.marked = q.own(n); return append(of(), n.marked) }
+		one.of = func() []any { q.n.marked = q.own(); return append(of(), q.n.marked) }
 	}
 	return q.parts("number", all...)
 }
 
+// numberReader reads what is known of a number.
+type numberReader struct{ *exchange }
+
 // numbered is a number of the address. A caller who may not filter by any
 // number is refused, whatever the number: the page would tell of what is
 // hidden.
-func (q *exchange) numbered(name string) (string, error) {
+func (q numberReader) numbered(name string) (string, error) {
 	if len(q.source.contactKinds) == 0 {
 		return "", notFound(q.source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
@@ -161,7 +171,7 @@ func (q *exchange) numbered(name string) (string, error) {
 }
 
 // panels are the lists the caller may ask for the number.
-func (q *exchange) panels(number string) []*panel {
+func (q numberReader) panels(number string) []*panel {
 	var all []*panel
 	for _, t := range q.contactKinds(q.source) {
 		for _, e := range t.ends {
@@ -179,9 +189,9 @@ func (q *exchange) panels(number string) []*panel {
 
 // readPanel begins to read a list of the number. When it goes on, and all records of
 // the kind are held, those are counted.
-func (q *exchange) readPanel(pn *panel, number string) *panel {
+func (q numberReader) readPanel(pn *panel, number string) *panel {
 	k, flt := pn.kind.kind, pn.kind.list.Filters[pn.end.filter]
-	whole := q.findable() && q.counts(k) && q.v.snapshots.of(q, q.source).Kinds[k.Name].Complete
+	whole := q.findable() && q.counts(k) && q.v.snapshots.of(q.exchange, q.source).Kinds[k.Name].Complete
 	pn.future = q.begin(pn.target.Key.String(), q.v.glance, func(ctx context.Context) error {
 		pn.reading = q.read(ctx, pn.target)
 		if !whole || !pn.reading.more() {
@@ -201,9 +211,9 @@ func (q *exchange) readPanel(pn *panel, number string) *panel {
 }
 
 // own are our own numbers, as far as they are known by now.
-func (q *exchange) own(n *numberReads) map[string]bool {
+func (q numberView) own() map[string]bool {
 	own := map[string]bool{}
-	for _, o := range n.owns {
+	for _, o := range q.n.owns {
 		if o.over() {
 			q.addOwn(own, o.kind, o.newest)
 			q.addOwn(own, o.kind, o.record)
@@ -213,10 +223,10 @@ func (q *exchange) own(n *numberReads) map[string]bool {
 }
 
 // contact says when the number was in contact, and with whom.
-func (q *exchange) contact(n *numberReads) *contact {
-	c := &contact{Partners: q.partners(n)}
+func (q numberView) contact() *contact {
+	c := &contact{Partners: q.partners()}
 	var first, last time.Time
-	for _, pn := range n.panels {
+	for _, pn := range q.n.panels {
 		r := pn.wait()
 		c.Partial = c.Partial || r.more() && pn.oldest.IsZero() || q.missing(r) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
@@ -238,8 +248,8 @@ func (q *exchange) contact(n *numberReads) *contact {
 	return c
 }
 
-func (q *exchange) drawPanel(n *numberReads, pn *panel) *relatedList {
-	s := q.cellContext(pn.kind.kind, nil, n.marked)
+func (q numberView) drawPanel(pn *panel) *relatedList {
+	s := q.cellContext(pn.kind.kind, nil, q.n.marked)
 	s.filters = q.phoneFilters(pn.kind.list)
 	// This number is on every row.
 	columns := slices.DeleteFunc(q.columnsOf(pn.kind.kind), func(c *column) bool { return c == pn.end.column })
@@ -252,19 +262,19 @@ func (q *exchange) drawPanel(n *numberReads, pn *panel) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q *exchange) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*column, rows []access.Row) *relatedList {
+func (q numberView) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*column, rows []access.Row) *relatedList {
 	return &relatedList{
 		Kind: s.kind, Title: title, Href: q.source.place(t), Problem: q.missing(r), AsOf: q.agedAt(r.answer),
-		Shown: shown(rows, r.more()), Table: q.table(s, title, columns, rows[:min(len(rows), maxRows)]),
+		Shown: shown(rows, r.more()), Table: s.table(title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }
 
 // mentions are the newest records of a kind that is counted (alerts) which
 // hold the number, or name a record of this page. Upstream cannot be asked for
 // that, so its newest page is looked through, and the page says so.
-func (q *exchange) mentions(n *numberReads, title string, w *asked) *relatedList {
+func (q numberView) mentions(title string, w *asked) *relatedList {
 	ids := map[string]bool{}
-	for _, pn := range n.panels {
+	for _, pn := range q.n.panels {
 		for _, row := range pn.wait().rows() {
 			ids[row.ID] = true
 		}
@@ -272,21 +282,21 @@ func (q *exchange) mentions(n *numberReads, title string, w *asked) *relatedList
 	delete(ids, "")
 	k := q.source.byName[w.target.Kind.Name]
 	all := w.wait().rows()
-	digits := strings.TrimPrefix(n.number, "+")
+	digits := strings.TrimPrefix(q.n.number, "+")
 	rows := slices.DeleteFunc(slices.Clone(all), func(row access.Row) bool {
 		return !slices.ContainsFunc(row.Fields(), func(v access.Value) bool {
 			return v.State == access.Seen && (ids[v.Text] || len(digits) > 6 && strings.Contains(v.Text, digits))
 		})
 	})
-	l := q.glimpseOf(w.target, w.wait(), title, q.cellContext(k, nil, n.marked), q.columnsOf(k), rows)
+	l := q.glimpseOf(w.target, w.wait(), title, q.cellContext(k, nil, q.n.marked), q.columnsOf(k), rows)
 	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", thousands(int64(len(rows))), thousands(int64(len(all))))
 	return l
 }
 
 // partners are the numbers most often at the other end.
-func (q *exchange) partners(n *numberReads) []partner {
+func (q numberView) partners() []partner {
 	counts := map[string]int64{}
-	for _, pn := range n.panels {
+	for _, pn := range q.n.panels {
 		if !q.offersBoth(pn.kind) {
 			continue
 		}
@@ -300,13 +310,13 @@ func (q *exchange) partners(n *numberReads) []partner {
 			}
 		}
 	}
-	delete(counts, n.number)
+	delete(counts, q.n.number)
 	var all []partner
 	for _, other := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
 		if len(all) < maxPartners {
-			all = append(all, partner{other, groupPhone(other), q.source.numberHref(n.number) + "/" + other, counts[other], n.marked[other]})
+			all = append(all, partner{other, groupPhone(other), q.source.numberHref(q.n.number) + "/" + other, counts[other], q.n.marked[other]})
 		}
 	}
 	return all

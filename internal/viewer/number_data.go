@@ -9,7 +9,7 @@ import (
 )
 
 // numberData is the page as data.
-func (q *exchange) numberData(n *numberReads) error {
+func (q numberView) numberData() error {
 	type listData struct {
 		Kind    string            `json:"kind"`
 		Field   string            `json:"field"`
@@ -31,13 +31,13 @@ func (q *exchange) numberData(n *numberReads) error {
 		Partial  bool          `json:"partial"`
 		Lists    []listData    `json:"lists"`
 		Partners []partnerData `json:"partners"`
-	}{Number: n.number, Own: q.own(n)[n.number], Partners: []partnerData{}}
-	p := q.contact(n)
+	}{Number: q.n.number, Own: q.own()[q.n.number], Partners: []partnerData{}}
+	p := q.contact()
 	out.Partial = p.Partial
 	if p.Last != nil {
 		out.First, out.Last = p.First.Stamp, p.Last.Stamp
 	}
-	for _, pn := range n.panels {
+	for _, pn := range q.n.panels {
 		r := pn.wait()
 		l := listData{
 			Kind: pn.kind.kind.Name, Field: pn.end.column.Name, Href: q.source.place(pn.target), More: r.more(), Problem: q.missing(r), Records: []json.RawMessage{},

@@ -66,7 +66,7 @@ func (n *numbers) begin(q *exchange) marks {
 		return nil
 	}
 	for _, k := range q.source.own {
-		if !q.ownVisible(k) || !q.v.Gate.Counts(q.caller, k.source.Name, k.Name) {
+		if !q.ownVisible(k) || !q.gate.Counts(q.caller, k.source.Name, k.Name) {
 			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
@@ -74,11 +74,6 @@ func (n *numbers) begin(q *exchange) marks {
 		}
 	}
 	return all
-}
-
-// ownVisible reports whether the caller may know our own numbers by a kind.
-func (q *exchange) ownVisible(k *kindPlan) bool {
-	return q.v.Gate.Read(q.caller, k.lists[0].newest) == nil && q.v.Gate.Level(q.caller, k.source.Name, k.Name, k.Own) == access.See
 }
 
 // join is the running question about a kind, or a new one; nil after close.
@@ -145,7 +140,7 @@ func (f *flight) read(q *exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
 	}
-	view, err := q.v.Gate.View(q.caller, f.answer.Page)
+	view, err := q.gate.View(q.caller, f.answer.Page)
 	if err == nil {
 		q.addOwn(own, f.kind, reading{answer: f.answer, view: view})
 	}

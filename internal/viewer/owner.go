@@ -24,7 +24,7 @@ type owner struct {
 // owner looks for our own record of the number: on the newest page, which marks
 // our numbers, too. When that does not have it and there are older ones, it is
 // asked for.
-func (q *exchange) owner(k *kindPlan, number string) *owner {
+func (q numberReader) owner(k *kindPlan, number string) *owner {
 	o := &owner{kind: k, number: number, target: k.lists[0].newest}
 	o.future = q.begin("our own numbers", q.v.glance, func(ctx context.Context) error {
 		o.newest = q.read(ctx, o.target)
@@ -40,7 +40,7 @@ func (q *exchange) owner(k *kindPlan, number string) *owner {
 }
 
 // drawOwner draws our own record of the number; nil when it is none of ours.
-func (q *exchange) drawOwner(o *owner) *relatedList {
+func (q numberView) drawOwner(o *owner) *relatedList {
 	rows := o.rows()
 	if len(rows) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (o *owner) rows() []access.Row {
 
 // ownTarget asks for our own record of a number by a filter, nil when the list
 // has none for it.
-func (q *exchange) ownTarget(k *kindPlan, number string) *understudy.Target {
+func (q numberReader) ownTarget(k *kindPlan, number string) *understudy.Target {
 	for i, f := range k.lists[0].Filters {
 		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.offers(k.lists[0], i) {
 			t, err := q.source.Spec.Target(q.source.Name, k.lists[0].newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())

@@ -18,8 +18,10 @@ import (
 	"context"
 	"errors"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"understudy"
@@ -47,6 +49,15 @@ func (f *future) over() bool {
 	default:
 		return false
 	}
+}
+
+// tasks are the reads behind one page.
+type tasks struct {
+	soon, late context.Context // over when the page waits no more for its parts; for its first byte
+	behind     sync.WaitGroup  // what runs behind the page
+	futures    []*future       // of it, those that parts need
+	ended      chan struct{}   // told when one of them has ended
+	slots      chan struct{}   // bounds how many run at once
 }
 
 // part is one piece of a page. draw runs once at most, when everything it needs has
@@ -123,42 +134,36 @@ func (q *exchange) first(f func(context.Context) error, beside func()) error {
 	case <-q.late.Done():
 	}
 	if q.streams() && q.ctx.Err() == nil {
-		if err := q.above(); err != nil {
+		if err := (response{q}).above(); err != nil {
 			return err
 		}
 	}
 	return <-own
 }
 
-// settle waits until all that was begun has ended, or the page has waited for as
-// long as it may.
-func (q *exchange) settle() {
-	enough := q.soon
-	if !q.streams() {
-		enough = q.ctx
-	}
-	for q.underWay() {
+// settle waits until all that was begun has ended, or enough is over.
+func (t *tasks) settle(enough context.Context) {
+	for t.underWay() {
 		select {
-		case <-q.ended:
+		case <-t.ended:
 		case <-enough.Done():
 			return
 		}
 	}
 }
 
-func (q *exchange) underWay() bool {
-	for _, f := range q.futures {
-		if !f.over() {
-			return true
-		}
-	}
-	return false
+func (t *tasks) underWay() bool {
+	return slices.ContainsFunc(t.futures, func(f *future) bool { return !f.over() })
 }
 
 // parts are the page's pieces, in its order, once it has waited for them as long as
 // it may. A nil part is passed over.
 func (q *exchange) parts(page string, all ...*part) *parts {
-	q.settle()
+	enough := q.soon
+	if !q.streams() {
+		enough = q.ctx
+	}
+	q.settle(enough)
 	p := &parts{q: q, page: page}
 	for _, one := range all {
 		if one == nil {
@@ -234,7 +239,7 @@ func (p *parts) Rest() (template.HTML, error) {
 	q := p.q
 	q.sent = true
 	for p.late > 0 {
-		if err := q.flush(q.page); err != nil {
+		if err := (response{q}).flush(q.page); err != nil {
 			return "", err
 		}
 		select {

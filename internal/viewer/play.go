@@ -21,9 +21,12 @@ type playing struct {
 	Files  []link // to keep
 }
 
+// mediaPlayer offers the contents of records.
+type mediaPlayer struct{ *exchange }
+
 // playing is what a record's content offers; nil when the kind has none, or
 // nobody serves it.
-func (q *exchange) playing(k *kindPlan, row access.Row, vars understudy.Query) *playing {
+func (q mediaPlayer) playing(k *kindPlan, row access.Row, vars understudy.Query) *playing {
 	if len(k.Media) == 0 || row.ID == "" || q.v.Media == nil {
 		return nil
 	}
@@ -33,7 +36,7 @@ func (q *exchange) playing(k *kindPlan, row access.Row, vars understudy.Query) *
 		if t == nil {
 			continue
 		}
-		url := mediaURL(q, t)
+		url := mediaURL(q.exchange, t)
 		if url == "" {
 			p.Hidden = true
 			continue
@@ -48,7 +51,7 @@ func (q *exchange) playing(k *kindPlan, row access.Row, vars understudy.Query) *
 
 // offer adds one address of a content: to play or show by its type, to keep
 // under its extension. An address without one is kept only when it is alone.
-func (q *exchange) offer(p *playing, m *understudy.Media, row access.Row, url string) {
+func (q mediaPlayer) offer(p *playing, m *understudy.Media, row access.Row, url string) {
 	switch kind := mediaType(m, row); {
 	case strings.HasPrefix(kind, "audio/") && p.Audio == "":
 		p.Audio = url
@@ -78,7 +81,7 @@ func mediaType(m *understudy.Media, row access.Row) string {
 
 // mediaTarget is the content of a record, nil when its path needs what neither
 // the record nor the page has.
-func (q *exchange) mediaTarget(k *kindPlan, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
+func (q mediaPlayer) mediaTarget(k *kindPlan, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
 	parts := strings.Split(row.ID, understudy.IDSeparator)
 	at, ok := expand(m.Path, func(name string) (string, bool) {
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {

@@ -34,8 +34,8 @@ func preferredColumns(r *http.Request) understudy.Query {
 
 // preferColumns gives a query without columns those its browser chose; it reports
 // whether there are any.
-func (q *exchange) preferColumns(ask *listQuery) bool {
-	if len(ask.columns) > 0 || q.data != "" {
+func (q listing) preferColumns() bool {
+	if len(q.ask.columns) > 0 || q.data != "" {
 		return false
 	}
 	text, ok := preferredColumns(q.r).Get(q.source.Name + "/" + q.kind.Name)
@@ -46,7 +46,7 @@ func (q *exchange) preferColumns(ask *listQuery) bool {
 	if err != nil || len(columns) == 0 || slices.Equal(columns, q.kind.columns) {
 		return false // of a spec that has changed, or what is shown anyway
 	}
-	ask.columns = columns
+	q.ask.columns = columns
 	return true
 }
 
@@ -137,16 +137,16 @@ type columnChoice struct {
 
 // columnForm offers, when it is asked for, every column the role shows: those of
 // the page in their order, then the others.
-func (q *exchange) columnForm(ask *listQuery) columnForm {
-	at := ask.address(q.kind, "", ask.query, ask.back)
-	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(ask.columns) > 0}
+func (q listing) columnForm() columnForm {
+	at := q.ask.address(q.kind, "", q.ask.query, q.ask.back)
+	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
 	path, raw, _ := strings.Cut(at, "?")
 	params, _ := understudy.ParseQuery(raw) // an address of ours
 	f.Href = path + withQuery(append(params, understudy.Param{Name: ownForm, Value: formColumns})) + "#columns"
-	if ask.form != formColumns {
+	if q.ask.form != formColumns {
 		return f
 	}
-	shown := q.chosen(ask)
+	shown := q.chosen()
 	for _, c := range append(slices.Clone(shown), q.visible(q.kind, q.kind.every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
 			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.heading, i < len(shown)})

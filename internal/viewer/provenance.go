@@ -19,7 +19,7 @@ type provenance struct {
 }
 
 // provenance is nil when there is nothing to tell.
-func (q *exchange) provenance(ask *listQuery) *provenance {
+func (q listing) provenance() *provenance {
 	how := q.how()
 	if how == "" {
 		return nil
@@ -28,8 +28,8 @@ func (q *exchange) provenance(ask *listQuery) *provenance {
 	if !q.asOf.at.IsZero() || q.found || !q.counts(q.kind) {
 		return c
 	}
-	for _, l := range q.v.snapshots.of(q, q.source).Kinds[q.kind.Name].Lists {
-		if l.Path == ask.list.Path {
+	for _, l := range q.v.snapshots.of(q.exchange, q.source).Kinds[q.kind.Name].Lists {
+		if l.Path == q.ask.list.Path {
 			q.fidelity(c, l)
 		}
 	}
@@ -37,7 +37,7 @@ func (q *exchange) provenance(ask *listQuery) *provenance {
 }
 
 // fidelity says who is asked first, and what comparing both has shown.
-func (q *exchange) fidelity(c *provenance, l HeldList) {
+func (q listing) fidelity(c *provenance, l HeldList) {
 	switch {
 	case l.Records && l.Pinned:
 		c.First = "Records are asked first, as the settings say."
@@ -65,7 +65,7 @@ func (q *exchange) fidelity(c *provenance, l HeldList) {
 		return
 	}
 	c.Differed = "They last differed"
-	if q.v.Gate.Level(q.caller, q.source.Name, q.kind.Name, l.Field) == access.See {
+	if q.level(q.kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
 	if when := q.moment(l.Differed); when != nil {

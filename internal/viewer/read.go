@@ -50,18 +50,18 @@ func (q *exchange) readOn(ctx context.Context, t *understudy.Target, whole, firs
 // ask asks the mirror as the caller, through the gate there and back. Everything
 // that the viewer reads of upstream's pages is asked here.
 func (q *exchange) ask(ctx context.Context, a understudy.Ask) reading {
-	if err := q.v.Gate.Read(q.caller, a.Target); err != nil {
+	if err := q.gate.Read(q.caller, a.Target); err != nil {
 		return reading{err: err}
 	}
 	a.AsOf, a.Turn = q.asOf.at, q.caller.Turn
 	if q.caller.Grant != nil {
 		a.MaxStale = q.caller.Grant.MaxStale
 	}
-	answer, err := q.v.Gate.Page(ctx, q.caller, a, q.v.Mirror.Page)
+	answer, err := q.gate.Page(ctx, q.caller, a, q.v.Mirror.Page)
 	if err != nil {
 		return reading{err: err}
 	}
-	view, err := q.v.Gate.View(q.caller, answer.Page)
+	view, err := q.gate.View(q.caller, answer.Page)
 	return reading{answer, view, err}
 }
 
@@ -171,7 +171,7 @@ func unreadable(why string) error {
 // our own; beside (nil: nothing) is begun when the page is not held. Data are sent
 // at once; done then is true.
 func (q *exchange) open(t *understudy.Target, beside func()) (view *access.View, own marks, done bool, err error) {
-	if err := q.v.Gate.Read(q.caller, t); err != nil {
+	if err := q.gate.Read(q.caller, t); err != nil {
 		return nil, nil, false, err
 	}
 	own = q.v.numbers.begin(q)
@@ -181,11 +181,11 @@ func (q *exchange) open(t *understudy.Target, beside func()) (view *access.View,
 	}
 	switch {
 	case errors.Is(r.err, understudy.ErrNotMirrored):
-		return nil, nil, false, q.notMirrored(r.err)
+		return nil, nil, false, notMirrored(q, r.err)
 	case r.err != nil && !q.asOf.at.IsZero():
-		return nil, nil, false, q.refusedThen(r.err)
+		return nil, nil, false, refusedThen(q, r.err)
 	case errors.Is(r.err, understudy.ErrNotFound):
-		return nil, nil, false, q.noSuch()
+		return nil, nil, false, noSuch(q)
 	}
 	if r.err != nil {
 		return nil, nil, false, r.err
@@ -198,7 +198,7 @@ func (q *exchange) open(t *understudy.Target, beside func()) (view *access.View,
 		q.send(r.answer.Page.Status, "application/json", bytes.ToValidUTF8(r.view.Body, []byte("\ufffd")))
 		return nil, nil, true, nil
 	case r.answer.Page.Status != http.StatusOK:
-		return nil, nil, false, q.refused(r.view.Body)
+		return nil, nil, false, refused(q, r.view.Body)
 	}
 	return r.view, own, false, nil
 }

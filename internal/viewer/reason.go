@@ -13,7 +13,7 @@ import (
 // reason says which code a record carries, in upstream's words where it gives
 // any, else what the code means, and where upstream explains it. A failed state
 // speaks for itself.
-func (q *exchange) reason(p *detailPage, row access.Row) {
+func (q *record) reason(p *detailPage, row access.Row) {
 	f := q.codeField(row)
 	if f == nil {
 		return
@@ -32,7 +32,7 @@ func (q *exchange) reason(p *detailPage, row access.Row) {
 
 // codeField is the field that says why a record failed: a code of the API, or
 // what the spec calls failed whenever it is there.
-func (q *exchange) codeField(row access.Row) *understudy.Field {
+func (q *record) codeField(row access.Row) *understudy.Field {
 	set := func(name string) bool {
 		v := row.Field(name)
 		return v.State == access.Seen && v.Text != ""

@@ -42,7 +42,7 @@ type askedList struct {
 
 // relatedLists are the lists under a record that the caller may see, and those
 // kinds that are counted (alerts) picked by it. The record's id alone names them.
-func (q *exchange) relatedLists(t *understudy.Target) []*askedList {
+func (q *record) relatedLists(t *understudy.Target) []*askedList {
 	all := append(q.listsUnder(t), q.listsAbout(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
@@ -55,7 +55,7 @@ func (q *exchange) relatedLists(t *understudy.Target) []*askedList {
 // above them. A role that finds some records of the kind alone waits for the
 // record: nothing is asked about one it may not find. So does a list that the
 // record counts: most messages have no media.
-func (q *exchange) besideRecord(lists []*askedList) func() {
+func (q *record) besideRecord(lists []*askedList) func() {
 	if !q.counts(q.kind) {
 		return nil
 	}
@@ -69,13 +69,13 @@ func (q *exchange) besideRecord(lists []*askedList) func() {
 }
 
 // countedBy reports whether the page's record says how many rows a list has.
-func (q *exchange) countedBy(a *askedList) bool {
+func (q *record) countedBy(a *askedList) bool {
 	return a.list.Count != "" && a.list.parent.kind == q.kind
 }
 
 // readOf reads the lists of a record that has come. One that the record says is
 // empty is not read.
-func (q *exchange) readOf(row access.Row, lists []*askedList) {
+func (q *record) readOf(row access.Row, lists []*askedList) {
 	for _, a := range lists {
 		if a.empty = q.countedBy(a) && a.list.empty(row); !a.empty {
 			q.readUnder(a)
@@ -93,7 +93,7 @@ func (a *askedList) leave() {
 // readUnder begins to read a list under the record, if that has not begun. Of some
 // kinds upstream lists nothing any more once the record has ended (participants of
 // a conference): then those that are kept stand there.
-func (q *exchange) readUnder(a *askedList) {
+func (q *record) readUnder(a *askedList) {
 	if a.asked != nil {
 		return
 	}
@@ -109,7 +109,7 @@ func (q *exchange) readUnder(a *askedList) {
 
 // keptUnder are the records that are held of a list under a record, as the caller
 // may find them; none of one whose path names what the caller does not see.
-func (q *exchange) keptUnder(ctx context.Context, a *askedList) []access.Row {
+func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	k := a.list.kind
 	if !q.findable() || !q.asOf.at.IsZero() || !k.remembered() {
 		return nil
@@ -137,12 +137,12 @@ func (q *exchange) keptUnder(ctx context.Context, a *askedList) []access.Row {
 }
 
 // listsUnder are the lists whose path names the record, one of each kind.
-func (q *exchange) listsUnder(t *understudy.Target) []*askedList {
+func (q *record) listsUnder(t *understudy.Target) []*askedList {
 	parts := strings.Split(t.ID, understudy.IDSeparator)
 	var all []*askedList
 	for _, k := range q.source.kinds {
 		i := slices.IndexFunc(k.lists, func(l *listPlan) bool { return l.parent.kind == q.kind })
-		if i < 0 || q.v.Gate.Read(q.caller, k.lists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
+		if i < 0 || q.gate.Read(q.caller, k.lists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
 			continue
 		}
 		if target := q.under(t, k.lists[i], parts); target != nil {
@@ -153,7 +153,7 @@ func (q *exchange) listsUnder(t *understudy.Target) []*askedList {
 }
 
 // listsAbout are the lists of counted kinds that can be asked for the record.
-func (q *exchange) listsAbout(t *understudy.Target) []*askedList {
+func (q *record) listsAbout(t *understudy.Target) []*askedList {
 	var all []*askedList
 	for _, k := range q.source.kinds {
 		if k.Rollup == "" || !k.browsable() || k == q.kind {
@@ -173,7 +173,7 @@ func (q *exchange) listsAbout(t *understudy.Target) []*askedList {
 }
 
 // under is a list's newest page under a record.
-func (q *exchange) under(t *understudy.Target, l *listPlan, parts []string) *understudy.Target {
+func (q *record) under(t *understudy.Target, l *listPlan, parts []string) *understudy.Target {
 	path, ok := expand(l.Path, func(name string) (string, bool) {
 		if v, ok := l.parent.fill(parts)(name); ok {
 			return v, true
@@ -199,8 +199,8 @@ func (l *listPlan) empty(row access.Row) bool {
 	return v.State == access.Seen && v.Text == "0"
 }
 
-// part is the list's place on the record's page.
-func (a *askedList) part(q *exchange, own map[string]bool) *part {
+// listPart is a list's place on the record's page.
+func (q *record) listPart(a *askedList, own map[string]bool) *part {
 	title := upperFirst(a.list.kind.Title)
 	if a.empty {
 		return &part{title: title, draw: func() (string, any) {
@@ -208,12 +208,14 @@ func (a *askedList) part(q *exchange, own map[string]bool) *part {
 		}}
 	}
 	of := func() []any { return q.madeList(a, own) }
-	return &part{title: title, needs: []*future{a.future}, of: of, draw: func() (string, any) { return "glimpse", q.drawList(a, title, own) }}
+	return &part{title: title, needs: []*future{a.future}, of: of, draw: func() (string, any) {
+		return "glimpse", q.drawList(a, title, own)
+	}}
 }
 
 // madeList is what a list under a record is made of; nothing of one that shows
 // contents, whose addresses are a session's and end.
-func (q *exchange) madeList(a *askedList, own map[string]bool) []any {
+func (q *record) madeList(a *askedList, own map[string]bool) []any {
 	r := a.wait()
 	if len(a.list.kind.Media) > 0 && q.v.Media != nil && len(a.kept)+len(r.rows()) > 0 {
 		return nil
@@ -226,7 +228,7 @@ func (q *exchange) madeList(a *askedList, own map[string]bool) []any {
 }
 
 // drawList draws what was read of a list under a record.
-func (q *exchange) drawList(a *askedList, title string, own map[string]bool) *relatedList {
+func (q *record) drawList(a *askedList, title string, own map[string]bool) *relatedList {
 	r, k := a.wait(), a.list.kind
 	rows := r.rows()
 	if len(a.kept) > 0 {
@@ -240,13 +242,13 @@ func (q *exchange) drawList(a *askedList, title string, own map[string]bool) *re
 	columns := slices.DeleteFunc(q.columnsOf(k), func(c *column) bool { return c.Link == q.kind.Name }) // this record on every row
 	s := q.cellContext(k, q.source.given(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
-	out.Table = q.table(s, title, columns, rows)
+	out.Table = s.table(title, columns, rows)
 	q.addPlaying(&out.Table, s, rows)
 	return out
 }
 
 // addPlaying adds a column with the contents of the rows, where they have any.
-func (q *exchange) addPlaying(t *table, s *cellContext, rows []access.Row) {
+func (q *record) addPlaying(t *table, s *cellContext, rows []access.Row) {
 	if len(s.kind.Media) == 0 || q.v.Media == nil || len(rows) == 0 {
 		return
 	}
@@ -254,7 +256,7 @@ func (q *exchange) addPlaying(t *table, s *cellContext, rows []access.Row) {
 	t.Columns = append(slices.Clone(t.Columns), &column{Field: f.Field, title: f.title, heading: f.heading, class: "content"})
 	for i, row := range rows {
 		c := cell{Label: f.heading, Class: "content", Text: "—", Tone: "none"}
-		c.Play = q.playing(s.kind, row, s.vars)
+		c.Play = mediaPlayer{q.exchange}.playing(s.kind, row, s.vars)
 		t.Rows[i].Cells = append(t.Rows[i].Cells, c)
 	}
 }

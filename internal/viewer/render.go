@@ -112,29 +112,33 @@ func (f footer) Upstream() string {
 
 // render writes a page; what stands above its own content may be out already.
 func (q *exchange) render(status int, page, title string, main any) error {
+	l := layout{q}
 	name, f := "layout.html", frame{}
 	switch {
 	case q.out != nil:
-		name, f = "rest", q.frame(page, title)
+		name, f = "rest", l.frame(page, title)
 	case status == http.StatusOK && q.known:
 		of := q.identity("frame").with(q.v.seed, page, title, q.typed, q.caller.Name, strconv.FormatBool(q.zoned))
-		marks, err := q.keep(page, of, func() any { return q.frame(page, title) }, "above")
+		marks, err := q.keep(page, of, func() any { return l.frame(page, title) }, "above")
 		if err != nil {
 			return err
 		}
-		f = frame{Kept: marks, Hints: q.hints(), Banners: q.banners(), Version: q.v.Version, Caller: q.caller.Name, Footer: q.footer()}
+		f = frame{Kept: marks, Hints: l.hints(), Banners: l.banners(), Version: q.v.Version, Caller: q.caller.Name, Footer: l.footer()}
 	default:
-		f = q.frame(page, title)
+		f = l.frame(page, title)
 	}
-	f.Then, f.Notice, f.Main = q.then(), q.notice(), main
-	return q.fill(status, page, name, f)
+	f.Then, f.Notice, f.Main = l.then(), l.notice(), main
+	return l.fill(status, page, name, f)
 }
 
-func (q *exchange) footer() footer { return footer{q: q, began: q.v.Now(), How: q.how()} }
+// layout is what a page has around its own content.
+type layout struct{ *exchange }
+
+func (q layout) footer() footer { return footer{q: q.exchange, began: q.v.Now(), How: q.how()} }
 
 // frame is what a page has around its own content, as far as it is known before
 // that has been read.
-func (q *exchange) frame(page, title string) frame {
+func (q layout) frame(page, title string) frame {
 	files := q.v.pages.files.address
 	return frame{
 		Title: title, Where: page, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Version: q.v.Version,
@@ -146,7 +150,7 @@ func (q *exchange) frame(page, title string) frame {
 
 // fill writes a page's template into a buffer, then sends it, or what its parts
 // have left of it.
-func (q *exchange) fill(status int, page, name string, data any) error {
+func (q layout) fill(status int, page, name string, data any) error {
 	p, began := q.v.pages, q.v.Now()
 	q.page = p.buffers.Get().(*bytes.Buffer)
 	q.page.Reset()
@@ -160,11 +164,11 @@ func (q *exchange) fill(status int, page, name string, data any) error {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
 	if q.out != nil {
-		return q.finish()
+		return response{q.exchange}.finish()
 	}
-	q.times(began)
+	response{q.exchange}.times(began)
 	q.preload()
-	q.write(status, htmlType, q.page.Bytes())
+	response{q.exchange}.write(status, htmlType, q.page.Bytes())
 	return nil
 }
 
@@ -173,18 +177,21 @@ const htmlType = "text/html; charset=utf-8"
 
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
-func (q *exchange) preload() {
+func (q layout) preload() {
 	q.w.Header().Set("Link", "<"+q.v.pages.files.address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // send writes data.
 func (q *exchange) send(status int, contentType string, body []byte) {
-	q.times(time.Time{})
-	q.write(status, contentType, body)
+	response{q}.times(time.Time{})
+	response{q}.write(status, contentType, body)
 }
 
+// response sends an answer, whole or in pieces.
+type response struct{ *exchange }
+
 // times sets Server-Timing.
-func (q *exchange) times(began time.Time) {
+func (q response) times(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
 		if b.Len() > 0 {
@@ -210,7 +217,7 @@ func (q *exchange) times(began time.Time) {
 const smallest = 1 << 10
 
 // headers sets those of every answer's body.
-func (q *exchange) headers(contentType string) http.Header {
+func (q response) headers(contentType string) http.Header {
 	h := q.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
@@ -218,7 +225,7 @@ func (q *exchange) headers(contentType string) http.Header {
 	return h
 }
 
-func (q *exchange) write(status int, contentType string, body []byte) {
+func (q response) write(status int, contentType string, body []byte) {
 	h := q.headers(contentType)
 	if (len(body) >= smallest || len(q.fragments) > 0) && acceptsGzip(q.r) {
 		packed := q.v.pages.buffers.Get().(*bytes.Buffer)
@@ -242,7 +249,7 @@ func (q *exchange) write(status int, contentType string, body []byte) {
 }
 
 // pack compresses an answer.
-func (q *exchange) pack(into *bytes.Buffer, body []byte) error {
+func (q response) pack(into *bytes.Buffer, body []byte) error {
 	if len(q.fragments) > 0 {
 		return q.writeGzip(into, body)
 	}
@@ -286,7 +293,7 @@ func (q *exchange) how() string {
 
 // notice is a word to the reader where the answer is not what upstream would
 // say now: in an outage, or when it could not be kept.
-func (q *exchange) notice() string {
+func (q layout) notice() string {
 	a := q.answer
 	if a == nil || a.Detail == "" || a.Detail == "composed" || !q.asOf.at.IsZero() {
 		return ""

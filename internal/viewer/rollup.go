@@ -37,14 +37,14 @@ var spans = [...]struct {
 
 // rollup counts the rows of a newest page by the field the spec names. It is
 // nil when there is none, or the caller does not see what it is made of.
-func (q *exchange) rollup(ask *listQuery, s *cellContext, rows []access.Row) *rollup {
+func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 	k := q.kind
 	by := k.byField[k.Rollup]
 	if by == nil || k.Clock == "" {
 		return nil
 	}
 	for _, name := range []string{k.Rollup, k.Clock} {
-		if q.v.Gate.Level(q.caller, q.source.Name, k.Name, name) != access.See {
+		if q.level(k, name) != access.See {
 			return nil
 		}
 	}
@@ -52,7 +52,7 @@ func (q *exchange) rollup(ask *listQuery, s *cellContext, rows []access.Row) *ro
 	for _, span := range spans {
 		out.Spans = append(out.Spans, span.word)
 	}
-	values, filter := q.levels(ask, k.Rollup)
+	values, filter := q.levels(k.Rollup)
 	counts := map[string][len(spans)]int64{}
 	oldest := q.start
 	for _, row := range rows {
@@ -77,8 +77,8 @@ func (q *exchange) rollup(ask *listQuery, s *cellContext, rows []access.Row) *ro
 	for _, value := range values {
 		l := level{Cell: cell{Text: value, Tone: s.tone(k.Rollup, value)}}
 		if filter != "" {
-			query := ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
-			l.Cell.Href = ask.address(k, "", append(query, understudy.Param{Name: filter, Value: value}), nil)
+			query := q.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
+			l.Cell.Href = q.ask.address(k, "", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {
 			l.Counts = append(l.Counts, tally{n, more && q.start.Sub(oldest) <= spans[i].length})
@@ -91,12 +91,12 @@ func (q *exchange) rollup(ask *listQuery, s *cellContext, rows []access.Row) *ro
 // levels are the values to count: those of the filter on the field, less any
 // that the page is already filtered by another of; and the filter's name when
 // the caller may use it.
-func (q *exchange) levels(ask *listQuery, field string) (values []string, filter string) {
-	for i, f := range ask.list.Filters {
-		if f.Field != field || !q.offers(ask.list, i) {
+func (q listing) levels(field string) (values []string, filter string) {
+	for i, f := range q.ask.list.Filters {
+		if f.Field != field || !q.offers(q.ask.list, i) {
 			continue
 		}
-		if set, ok := ask.query.Get(f.Name); ok {
+		if set, ok := q.ask.query.Get(f.Name); ok {
 			return []string{set}, f.Name
 		}
 		return slices.Clone(f.Values), f.Name

@@ -27,21 +27,21 @@ func (v *Viewer) routes() []struct {
 		visitor handler
 		forms   []string
 	}{
-		{"GET /{$}", v.home, []string{"GET /"}},
-		{"GET /index.json", v.home, []string{"GET /index.json"}},
-		{"GET /search", v.search, []string{"GET /search?q="}},
-		{"GET /search.json", v.search, []string{"GET /search.json?q="}},
-		{"GET /search.csv", v.search, []string{"GET /search.csv?q="}},
-		{"GET /search.jsonl", v.search, []string{"GET /search.jsonl?q="}},
-		{"POST /search/save", v.saveSearch, []string{"POST /search/save"}},
-		{"POST /search/forget", v.forgetSearch, []string{"POST /search/forget"}},
-		{"GET /{source}/" + numberWord + "/{number}", v.number, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
-		{"GET /{source}/" + numberWord + "/{number}/{other}", v.conversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
-		{"GET /{source}/{kind}", v.list, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl"}},
-		{"GET /{source}/{kind}/{id}", v.detail, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
-		{"GET /" + jobsWord, v.jobs, []string{"GET /jobs"}},
-		{"POST /" + jobsWord + "/{number}/cancel", v.cancelJob, []string{"POST /jobs/{number}/cancel"}},
-		{"POST /" + jobsWord + "/{number}/replay", v.replayJob, []string{"POST /jobs/{number}/replay"}},
+		{"GET /{$}", serveHome, []string{"GET /"}},
+		{"GET /index.json", serveHome, []string{"GET /index.json"}},
+		{"GET /search", serveSearch, []string{"GET /search?q="}},
+		{"GET /search.json", serveSearch, []string{"GET /search.json?q="}},
+		{"GET /search.csv", serveSearch, []string{"GET /search.csv?q="}},
+		{"GET /search.jsonl", serveSearch, []string{"GET /search.jsonl?q="}},
+		{"POST /search/save", saveSearch, []string{"POST /search/save"}},
+		{"POST /search/forget", forgetSearch, []string{"POST /search/forget"}},
+		{"GET /{source}/" + numberWord + "/{number}", serveNumber, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
+		{"GET /{source}/" + numberWord + "/{number}/{other}", serveConversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
+		{"GET /{source}/{kind}", serveList, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl"}},
+		{"GET /{source}/{kind}/{id}", serveRecord, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
+		{"GET /" + jobsWord, serveJobs, []string{"GET /jobs"}},
+		{"POST /" + jobsWord + "/{number}/cancel", cancelJob, []string{"POST /jobs/{number}/cancel"}},
+		{"POST /" + jobsWord + "/{number}/replay", replayJob, []string{"POST /jobs/{number}/replay"}},
 		{"/", v.nowhere, nil},
 	}
 }
@@ -52,8 +52,8 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
 		"GET /-/media/{token}": http.HandlerFunc(v.serveMedia),
-		"GET /-/timezone":      v.page(v.zonePage),
-		"GET /-/keys":          v.page(v.keysPage),
+		"GET /-/timezone":      v.page(serveZone),
+		"GET /-/keys":          v.page(serveKeys),
 		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
 		"POST /-/columns":      v.forms.Handler(http.HandlerFunc(v.setColumns)),
 	}

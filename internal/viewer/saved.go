@@ -43,7 +43,7 @@ type shelf struct {
 	Here   string // where the forms lead back to
 }
 
-func (q *exchange) shelf(s *searchRequest, found bool) (*shelf, error) {
+func (q searchView) shelf(found bool) (*shelf, error) {
 	if q.v.Shelf == nil {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func (q *exchange) shelf(s *searchRequest, found bool) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := s.first()
+	first := q.s.first()
 	out := &shelf{Save: found, Here: first.address("")}
 	if _, raw, ok := strings.Cut(out.Here, "?"); ok && found {
 		if out.Hidden, err = understudy.ParseQuery(raw); err != nil {
@@ -70,8 +70,8 @@ func (q *exchange) shelf(s *searchRequest, found bool) (*shelf, error) {
 }
 
 // saveSearch keeps the search of the form under its name.
-func (v *Viewer) saveSearch(q *exchange) error {
-	if v.Shelf == nil {
+func saveSearch(q *exchange) error {
+	if q.v.Shelf == nil {
 		return notFound("No searches are kept here", "This server keeps no index.", "")
 	}
 	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, 64<<10)
@@ -91,7 +91,7 @@ func (v *Viewer) saveSearch(q *exchange) error {
 		s.narrow = appendNew(s.narrow, n)
 	}
 	one := understudy.SavedSearch{Name: name, Owner: q.caller.Name, Shared: form.Get("shared") != "", Ask: s.ask(), At: q.start}
-	if err := v.Shelf.Save(q.ctx, q.caller, one); err != nil {
+	if err := q.v.Shelf.Save(q.ctx, q.caller, one); err != nil {
 		if wrong := syntaxOf(err); wrong != nil {
 			return &problem{Title: "This search cannot be kept", Hint: upperFirst(wrong.Why), Wrong: pointAt(wrong), kind: wrong.Kind}
 		}
@@ -105,12 +105,12 @@ func (v *Viewer) saveSearch(q *exchange) error {
 }
 
 // forgetSearch takes a saved search away.
-func (v *Viewer) forgetSearch(q *exchange) error {
-	if v.Shelf == nil {
+func forgetSearch(q *exchange) error {
+	if q.v.Shelf == nil {
 		return notFound("No searches are kept here", "This server keeps no index.", "")
 	}
 	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, 64<<10)
-	if err := v.Shelf.Forget(q.ctx, q.caller, q.r.PostFormValue("name")); err != nil {
+	if err := q.v.Shelf.Forget(q.ctx, q.caller, q.r.PostFormValue("name")); err != nil {
 		return err
 	}
 	q.goBack(localPath(q.r.PostFormValue("back")))

@@ -44,16 +44,16 @@ func searchHref(text string) string {
 	return "/search?" + understudy.Query{{Name: "q", Value: text}}.String()
 }
 
-// search moves on to the one page that was meant, or shows those that may have
+// serveSearch moves on to the one page that was meant, or shows those that may have
 // been, what was found, or what can be typed. To find a page it looks at what was
 // typed and at nothing held, but for ids two kinds could have.
-func (v *Viewer) search(q *exchange) error {
-	s, err := q.searchRequest()
+func serveSearch(q *exchange) error {
+	s, err := readSearchRequest(q)
 	if err != nil {
 		return err
 	}
 	most := maxTyped
-	if v.Search != nil {
+	if q.v.Search != nil {
 		most = maxSought
 	}
 	if len(s.text) > most {
@@ -62,27 +62,27 @@ func (v *Viewer) search(q *exchange) error {
 	q.typed = s.text
 	var matches []link
 	if s.plain() && len(s.text) <= maxTyped {
-		matches = q.matches(s.text)
+		matches = pageMatcher{q}.matches(s.text)
 	}
 	if q.data != "" {
-		return q.searchData(s, matches)
+		return searchView{q, s}.searchData(matches)
 	}
 	if len(matches) == 1 {
 		q.goBack(matches[0].Href)
 		q.w.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
-	p := searchPage{Typed: s.text, Matches: matches, Sources: q.searchables(), Finds: v.Search != nil, Source: s.source, Narrow: s.narrow}
+	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Finds: q.v.Search != nil, Source: s.source, Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
-		p.Kinds, p.Orders = q.kindOptions(s), q.orderOptions(s)
+		p.Kinds, p.Orders = searchView{q, s}.kindOptions(), searchView{q, s}.orderOptions()
 		if query := s.query(); query != "" || len(s.kinds) > 0 || s.source != "" {
-			if p.Found, p.Wrong, err = q.find(s); err != nil {
+			if p.Found, p.Wrong, err = (searchView{q, s}).find(); err != nil {
 				return err
 			}
 			title = clip(query) + " · Search"
 		}
-		if p.Shelf, err = q.shelf(s, p.Found != nil); err != nil {
+		if p.Shelf, err = (searchView{q, s}).shelf(p.Found != nil); err != nil {
 			return err
 		}
 	}
@@ -92,13 +92,19 @@ func (v *Viewer) search(q *exchange) error {
 	return q.render(status, "search", title, p)
 }
 
+// searchView is the page of one search.
+type searchView struct {
+	*exchange
+	s *searchRequest
+}
+
 // searchData is a search as data: the pages that may be meant, else all that is
 // found.
-func (q *exchange) searchData(s *searchRequest, matches []link) error {
+func (q searchView) searchData(matches []link) error {
 	if q.v.Search == nil && q.data != dataSuffix {
 		return notFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if q.v.Search == nil || len(matches) > 0 && q.data == dataSuffix || s.query() == "" && len(s.kinds) == 0 && s.source == "" {
+	if q.v.Search == nil || len(matches) > 0 && q.data == dataSuffix || q.s.query() == "" && len(q.s.kinds) == 0 && q.s.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
@@ -109,8 +115,8 @@ func (q *exchange) searchData(s *searchRequest, matches []link) error {
 		}
 		return q.sendJSON(map[string]any{"matches": all})
 	}
-	first := s.first()
-	err := q.exportFound(q.fileName("search"), first.ask(), nil)
+	first := q.s.first()
+	err := exportFound(q.exchange, exportName(q.exchange, "search"), first.ask(), nil)
 	if wrong := syntaxOf(err); wrong != nil {
 		return &problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why), kind: wrong.Kind}
 	}
@@ -118,15 +124,15 @@ func (q *exchange) searchData(s *searchRequest, matches []link) error {
 }
 
 // kindOptions are the kinds to look in that the caller sees.
-func (q *exchange) kindOptions(s *searchRequest) []option {
-	all := []option{{"", "everything", len(s.kinds) == 0}}
+func (q searchView) kindOptions() []option {
+	all := []option{{"", "everything", len(q.s.kinds) == 0}}
 	for _, src := range q.v.sources {
 		if !q.sees(src) {
 			continue
 		}
 		for _, k := range src.kinds {
 			if k.remembered() && q.seesKind(k) && !slices.ContainsFunc(all, func(o option) bool { return o.Value == k.Name }) {
-				all = append(all, option{k.Name, upperFirst(k.Title), slices.Contains(s.kinds, k.Name)})
+				all = append(all, option{k.Name, upperFirst(k.Title), slices.Contains(q.s.kinds, k.Name)})
 			}
 		}
 	}
@@ -135,17 +141,17 @@ func (q *exchange) kindOptions(s *searchRequest) []option {
 
 // orderOptions are the orders of every search, and the one at hand when a search
 // that was kept is by a field.
-func (q *exchange) orderOptions(s *searchRequest) []option {
+func (q searchView) orderOptions() []option {
 	all := slices.Clone(orders)
-	if c := q.fieldOf(s.sort); c != nil && !ordered(s.sort) {
+	if c := orderField(q.exchange, q.s.sort); c != nil && !ordered(q.s.sort) {
 		text := "by " + c.title
-		if strings.HasPrefix(s.sort, "-") {
+		if strings.HasPrefix(q.s.sort, "-") {
 			text += ", largest first"
 		}
-		all = append(all, option{Value: s.sort, Text: text})
+		all = append(all, option{Value: q.s.sort, Text: text})
 	}
 	for i := range all {
-		all[i].Selected = all[i].Value == s.sort
+		all[i].Selected = all[i].Value == q.s.sort
 	}
 	return all
 }

@@ -9,8 +9,11 @@ import (
 	"understudy"
 )
 
+// pageMatcher finds the pages a typed text may name.
+type pageMatcher struct{ *exchange }
+
 // matches are the pages a text may mean, of every source the caller may ask.
-func (q *exchange) matches(typed string) []link {
+func (q pageMatcher) matches(typed string) []link {
 	var all []link
 	for _, s := range q.v.sources {
 		if !q.sees(s) || typed == "" {
@@ -35,7 +38,7 @@ func (q *exchange) matches(typed string) []link {
 // matchIDs are the records a text may name: of one kind when its prefix is that
 // kind's alone. Where two kinds share it both are asked, and the one that
 // knows it is meant.
-func (q *exchange) matchIDs(s *sourcePlan, typed string) []link {
+func (q pageMatcher) matchIDs(s *sourcePlan, typed string) []link {
 	var all []link
 	var targets []*understudy.Target
 	typed = s.spellID(typed)
@@ -91,7 +94,7 @@ func (s *sourcePlan) mayName(k *kindPlan, text string) bool {
 // matchNumbers reads what people type for a number: E.164 with any marks
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.
-func (q *exchange) matchNumbers(s *sourcePlan, typed string) []string {
+func (q pageMatcher) matchNumbers(s *sourcePlan, typed string) []string {
 	digits, plus, ok := dialled(typed)
 	switch {
 	case !ok:
@@ -147,7 +150,7 @@ func dialled(text string) (digits string, plus, ok bool) {
 }
 
 // ownCodes are the country codes of our own numbers, the most frequent first.
-func (q *exchange) ownCodes(s *sourcePlan) []string {
+func (q pageMatcher) ownCodes(s *sourcePlan) []string {
 	own := map[string]bool{}
 	var targets []*understudy.Target
 	for _, k := range s.own {
@@ -178,7 +181,7 @@ func (q *exchange) ownCodes(s *sourcePlan) []string {
 }
 
 // searchables say what can be typed, of what the caller may open.
-func (q *exchange) searchables() []searchable {
+func (q pageMatcher) searchables() []searchable {
 	var all []searchable
 	for _, s := range q.v.sources {
 		if !q.sees(s) {

@@ -35,7 +35,7 @@ type searchRequest struct {
 var orders = []option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
 
 // searchRequest reads a search's address; empty parameters of a form are left out.
-func (q *exchange) searchRequest() (*searchRequest, error) {
+func readSearchRequest(q *exchange) (*searchRequest, error) {
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (q *exchange) searchRequest() (*searchRequest, error) {
 	if s.sort == "newest" {
 		s.sort = ""
 	}
-	if !ordered(s.sort) && q.fieldOf(s.sort) == nil {
+	if !ordered(s.sort) && orderField(q, s.sort) == nil {
 		return nil, unknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
 	}
 	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
@@ -83,7 +83,7 @@ func ordered(sort string) bool {
 
 // fieldOf is a column by whose field an order is, of any kind; nil when there is
 // none.
-func (q *exchange) fieldOf(sort string) *column {
+func orderField(q *exchange, sort string) *column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.v.sources {
 		for _, k := range s.kinds {
@@ -170,7 +170,7 @@ func (s *searchRequest) chips(q *exchange) []chip {
 	for i, name := range s.kinds {
 		at := s.first()
 		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)
-		all = append(all, chip{"In", q.facetText("kind", name), at.address("")})
+		all = append(all, chip{"In", facetPart{q}.facetText("kind", name), at.address("")})
 	}
 	for i, term := range s.narrow {
 		at := s.first()

@@ -13,19 +13,19 @@ import (
 const keysPath = "/-/keys"
 
 // hints is the page that says what keys do where the reader is.
-func (q *exchange) hints() string {
+func (q layout) hints() string {
 	if q.source == nil {
 		return keysPath
 	}
 	return keysPath + withQuery(understudy.Query{{Name: "source", Value: q.source.Name}})
 }
 
-// keysPage says what keys do, and where they lead for this role.
-func (v *Viewer) keysPage(q *exchange) error {
-	if s := v.byName[q.r.FormValue("source")]; s != nil && q.sees(s) {
+// serveKeys says what keys do, and where they lead for this role.
+func serveKeys(q *exchange) error {
+	if s := q.v.byName[q.r.FormValue("source")]; s != nil && q.sees(s) {
 		q.source = s
 	}
-	return q.render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{q.shortcuts()})
+	return q.render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{layout{q}.shortcuts()})
 }
 
 // shortcut is a page that a key leads to.
@@ -34,7 +34,7 @@ type shortcut struct{ Key, Href, Text string }
 // shortcuts are the pages with a key: home, the search, the jobs, and each kind under
 // the first letter of its title that none before it has. The main kinds come
 // first, so a role's keys stay the same on every page.
-func (q *exchange) shortcuts() []shortcut {
+func (q layout) shortcuts() []shortcut {
 	if !q.known || q.caller.Role() == "" {
 		return nil
 	}

@@ -14,11 +14,11 @@ type stream struct {
 
 // above sends what stands above a page's own content. The status is out with it:
 // 200, whatever is found when that has been read.
-func (q *exchange) above() error {
+func (q response) above() error {
 	buf := q.v.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer q.v.pages.buffers.Put(buf)
-	f := q.frame("list", q.expected())
+	f := layout{q.exchange}.frame("list", q.expected())
 	f.Asked = "Upstream"
 	if q.source != nil {
 		f.Asked = q.source.Spec.Title
@@ -30,7 +30,7 @@ func (q *exchange) above() error {
 }
 
 // expected is the title of a page before what it shows has been read.
-func (q *exchange) expected() string {
+func (q response) expected() string {
 	switch id := q.r.PathValue("id"); {
 	case q.kind == nil:
 		return "Search"
@@ -41,13 +41,13 @@ func (q *exchange) expected() string {
 }
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.
-func (q *exchange) flush(buf *bytes.Buffer) error {
+func (q response) flush(buf *bytes.Buffer) error {
 	if q.out == nil {
 		q.begun()
 	}
 	var err error
 	if zip := q.out.zip; zip != nil {
-		err = q.packed(func(w *bytes.Buffer) error { return zip.add(q, w, buf.Bytes()) })
+		err = q.packed(func(w *bytes.Buffer) error { return zip.add(q.exchange, w, buf.Bytes()) })
 	} else {
 		err = q.writePlain(q.w, buf.Bytes())
 	}
@@ -59,7 +59,7 @@ func (q *exchange) flush(buf *bytes.Buffer) error {
 }
 
 // packed sends what f writes.
-func (q *exchange) packed(f func(*bytes.Buffer) error) error {
+func (q response) packed(f func(*bytes.Buffer) error) error {
 	w := q.v.pages.buffers.Get().(*bytes.Buffer)
 	defer q.v.pages.buffers.Put(w)
 	w.Reset()
@@ -71,10 +71,10 @@ func (q *exchange) packed(f func(*bytes.Buffer) error) error {
 }
 
 // begun sends the headers of a page in pieces.
-func (q *exchange) begun() {
+func (q response) begun() {
 	q.out = &stream{}
 	q.times(q.start)
-	q.preload()
+	layout{q.exchange}.preload()
 	if q.kind != nil && q.v.Media != nil && q.r.PathValue("id") != "" {
 		q.openSession() // a part may show contents
 	}
@@ -91,7 +91,7 @@ func (q *exchange) begun() {
 }
 
 // finish sends the end of a page in pieces.
-func (q *exchange) finish() error {
+func (q response) finish() error {
 	if err := q.flush(q.page); err != nil || q.out.zip == nil {
 		return err
 	}

@@ -47,7 +47,7 @@ type listRow struct {
 const manyFrom, wideFrom = 9, 11
 
 // table draws records of one kind.
-func (q *exchange) table(s *cellContext, caption string, columns []*column, rows []access.Row) table {
+func (s *cellContext) table(caption string, columns []*column, rows []access.Row) table {
 	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]heading, len(columns))
 	for i, c := range columns {
@@ -59,11 +59,11 @@ func (q *exchange) table(s *cellContext, caption string, columns []*column, rows
 		t.Rows[i].Failed = s.kind.failed(row)
 		t.Rows[i].Cells, cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for j, c := range columns {
-			t.Rows[i].Cells[j] = q.cell(s, c, row, true)
+			t.Rows[i].Cells[j] = s.cell(c, row, true)
 		}
 		s.open(t.Rows[i].Cells, columns, row)
 		if len(s.kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
-			t.Rows[i].Cells[0].Href = q.firstAddress(s.kind, row)
+			t.Rows[i].Cells[0].Href = s.firstAddress(row)
 		}
 	}
 	return t
@@ -71,9 +71,9 @@ func (q *exchange) table(s *cellContext, caption string, columns []*column, rows
 
 // firstAddress is the first page of ours among the addresses of upstream that a
 // row without an id holds.
-func (q *exchange) firstAddress(k *kindPlan, row access.Row) string {
-	for _, f := range k.Fields {
-		if l, ok := q.followable(row, k.byField[f.Name]); ok {
+func (s *cellContext) firstAddress(row access.Row) string {
+	for _, f := range s.kind.Fields {
+		if l, ok := s.followable(row, s.kind.byField[f.Name]); ok {
 			return l.Href
 		}
 	}
@@ -162,13 +162,10 @@ func (k *kindPlan) pathTo(parts []string, params understudy.Query) (path string,
 	})
 }
 
-// columnsOf are those of a kind's own columns that the caller's role shows.
-func (q *exchange) columnsOf(k *kindPlan) []*column { return q.visible(k, k.columns) }
-
 // cellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
 func (q *exchange) cellContext(k *kindPlan, vars understudy.Query, own map[string]bool) *cellContext {
-	s := &cellContext{kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.source)) > 0}
+	s := &cellContext{q: q, kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.source)) > 0}
 	for _, other := range k.source.kinds {
 		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {
 			s.linked = append(s.linked, other)

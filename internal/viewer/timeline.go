@@ -3,7 +3,6 @@
 package viewer
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -78,8 +77,7 @@ func readVersions(params understudy.Query) (int, error) {
 
 // timelineOf begins to read a record's past; the part shows nothing when nothing
 // is kept of it.
-func (q *exchange) timelineOf(t *understudy.Target, id string, s *cellContext) *part {
-	limit := cmp.Or(q.versions, fewVersions)
+func (q past) timelineOf(t *understudy.Target, id string, limit int, s *cellContext) *part {
 	var p recordPast
 	read := q.begin("timeline", q.v.glance, func(ctx context.Context) (err error) {
 		p, err = q.readPast(ctx, id, limit)
@@ -98,7 +96,7 @@ func (q *exchange) timelineOf(t *understudy.Target, id string, s *cellContext) *
 }
 
 // madePast is what a timeline is made of.
-func (q *exchange) madePast(t *understudy.Target, p recordPast, s *cellContext, err error) []any {
+func (q past) madePast(t *understudy.Target, p recordPast, s *cellContext, err error) []any {
 	all := []any{err != nil, s.own, p.more, p.bound}
 	if sg := q.shown(p, t.Shape()); sg != nil {
 		all = append(all, sg.From)
@@ -119,7 +117,7 @@ func (q *exchange) madePast(t *understudy.Target, p recordPast, s *cellContext, 
 }
 
 // timeline is nil when nothing is kept of the record's past.
-func (q *exchange) timeline(t *understudy.Target, p recordPast, limit int, s *cellContext) *timeline {
+func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellContext) *timeline {
 	if len(p.versions) == 0 {
 		return nil
 	}
@@ -150,12 +148,12 @@ func (q *exchange) timeline(t *understudy.Target, p recordPast, limit int, s *ce
 		out.Older = q.asOf.keep(here+withQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
-	out.picks(q, p, t.Shape())
+	out.picks(q.exchange, p, t.Shape())
 	return out
 }
 
 // shown is the version the page is about.
-func (q *exchange) shown(p recordPast, shape string) *seenVersion {
+func (q past) shown(p recordPast, shape string) *seenVersion {
 	at := q.asOf.at
 	if at.IsZero() {
 		at = q.start
@@ -169,7 +167,7 @@ func compareParam(a, b time.Time) understudy.Param {
 }
 
 // entry says what happened at a version.
-func (q *exchange) entry(s *cellContext, sg *seenVersion, shape string) entry {
+func (q past) entry(s *cellContext, sg *seenVersion, shape string) entry {
 	e := entry{When: say(sg.From, q.start, q.zone, true), Lost: !sg.Gone && !sg.Kept}
 	if !sg.Gone && sg.Shape != shape {
 		e.Form = q.kind.formOf(sg.Shape)
@@ -201,16 +199,16 @@ func (q *exchange) entry(s *cellContext, sg *seenVersion, shape string) entry {
 }
 
 // fieldChange draws one field of a version and the one before.
-func (q *exchange) fieldChange(s *cellContext, after *seenVersion, d difference) fieldChange {
+func (q past) fieldChange(s *cellContext, after *seenVersion, d difference) fieldChange {
 	label, before := q.drawValue(s, after.before, d.before, d.name)
 	_, later := q.drawValue(s, after, d.after, d.name)
 	return fieldChange{Label: label, Before: before, After: later, Changed: !d.same()}
 }
 
 // drawValue draws a value of a version: as its column does, else as text.
-func (q *exchange) drawValue(s *cellContext, of *seenVersion, v access.Value, name string) (label string, c cell) {
+func (q past) drawValue(s *cellContext, of *seenVersion, v access.Value, name string) (label string, c cell) {
 	if col := q.kind.byField[name]; col != nil && of != nil && of.Kept {
-		c = q.cell(s, col, of.row, true)
+		c = s.cell(col, of.row, true)
 		return col.heading, c
 	}
 	c = cell{Text: clipTo(v.Text, clipped), Prose: true}

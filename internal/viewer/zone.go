@@ -84,11 +84,11 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 }
 
 // zonePage offers the zones of the menu; its form leads back to where the reader was.
-func (v *Viewer) zonePage(q *exchange) error {
+func serveZone(q *exchange) error {
 	return q.render(http.StatusOK, "timezone", "Timezone", struct {
 		Name, Back string
 		Options    template.HTML
-	}{q.zone.String(), localPath(q.r.FormValue("back")), v.zones.options})
+	}{q.zone.String(), localPath(q.r.FormValue("back")), q.v.zones.options})
 }
 
 // setZone keeps the zone of the form in a cookie and goes back to the page it
