@@ -66,22 +66,32 @@ func goFiles(t *testing.T) []file {
 	return files
 }
 
+// own reports an import of the product's; imports_test.go rules those.
+func own(imp string) bool { return imp == "understudy" || strings.HasPrefix(imp, "understudy/") }
+
 func standard(imp string) bool {
 	first, _, _ := strings.Cut(imp, "/")
-	return !strings.Contains(first, ".") && first != "understudy"
+	return !strings.Contains(first, ".")
 }
 
 // testSupport packages exist for tests alone.
 var testSupport = []string{"internal/sample", "internal/store/storetest", "mirror/compose/composetest"}
 
+// onlyStandard are the folders that use the standard library alone, beside kit;
+// systemCalls those of kit that may use golang.org/x/sys too.
+var (
+	onlyStandard = []string{".", "spec", "request", "internal/query", "internal/slowapi", "follow"}
+	systemCalls  = []string{"kit/wal", "kit/pidfile"}
+)
+
 func TestRootAndKitAndSlowAPIUseTheStandardLibraryOnly(t *testing.T) {
 	for _, f := range goFiles(t) {
-		kit := strings.HasPrefix(f.dir, "kit/")
-		if f.test || f.dir != "." && !kit && f.dir != "internal/slowapi" && f.dir != "follow" {
+		if f.test || !slices.Contains(onlyStandard, f.dir) && !strings.HasPrefix(f.dir, "kit/") {
 			continue
 		}
 		for _, imp := range f.imports {
-			if !standard(imp) {
+			system := strings.HasPrefix(imp, "golang.org/x/sys/") && slices.Contains(systemCalls, f.dir)
+			if !own(imp) && !standard(imp) && !system {
 				t.Errorf("%s imports %s: only the standard library here", f.path, imp)
 			}
 		}
@@ -98,7 +108,9 @@ func TestSlowAPIIsForCmdAndTests(t *testing.T) {
 }
 
 func TestOnlyTheStoreSpeaksSQL(t *testing.T) {
-	drivers := []string{"database/sql", "database/sql/driver", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}
+	drivers := []string{
+		"database/sql", "database/sql/driver", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3",
+	}
 	for _, f := range goFiles(t) {
 		for _, imp := range f.imports {
 			if slices.Contains(drivers, imp) && !strings.HasPrefix(f.dir, "internal/store") {
@@ -111,17 +123,23 @@ func TestOnlyTheStoreSpeaksSQL(t *testing.T) {
 	}
 }
 
-// Only cmd touches the process: environment, flags, exit, system clocks.
+// startsProcess reports the packages that touch the process: environment, exit,
+// system clocks. Tests give every other package its clock.
+func startsProcess(dir string) bool {
+	return strings.HasPrefix(dir, "cmd/") || dir == "internal/app" || dir == "internal/config" || slices.Contains(testSupport, dir)
+}
+
+// Only cmd, app and config touch the process, and only cmd reads flags.
 func TestOnlyCmdTouchesTheProcess(t *testing.T) {
 	banned := map[string]string{
 		"os.Getenv": "", "os.LookupEnv": "", "os.Environ": "", "os.Exit": "", "log.Fatal": "", "log.Fatalf": "", "log.Fatalln": "",
 	}
 	for _, f := range goFiles(t) {
-		if f.test || strings.HasPrefix(f.dir, "cmd/") || slices.Contains(testSupport, f.dir) {
-			continue
-		}
-		if slices.Contains(f.imports, "flag") {
+		if !f.test && !strings.HasPrefix(f.dir, "cmd/") && !slices.Contains(testSupport, f.dir) && slices.Contains(f.imports, "flag") {
 			t.Errorf("%s imports flag: only cmd reads flags", f.path)
+		}
+		if f.test || startsProcess(f.dir) {
+			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			sel, ok := n.(*ast.SelectorExpr)
@@ -138,11 +156,11 @@ func TestOnlyCmdTouchesTheProcess(t *testing.T) {
 	}
 }
 
-// A clock that is called outside cmd cannot be stepped by a test; rooms take
-// Now from their options and may name time.Now only as its default.
+// A test cannot step a clock that a package calls itself. Packages take Now from
+// their options and may name time.Now only as its default.
 func TestOnlyCmdReadsTheClock(t *testing.T) {
 	for _, f := range goFiles(t) {
-		if f.test || strings.HasPrefix(f.dir, "cmd/") || slices.Contains(testSupport, f.dir) {
+		if f.test || startsProcess(f.dir) {
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -150,10 +168,13 @@ func TestOnlyCmdReadsTheClock(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
-				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since" || sel.Sel.Name == "Until" || sel.Sel.Name == "Sleep") {
-					t.Errorf("%s calls time.%s: take Now from the options", f.path, sel.Sel.Name)
-				}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := sel.X.(*ast.Ident)
+			if ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep"}, sel.Sel.Name) {
+				t.Errorf("%s calls time.%s: take Now from the options", f.path, sel.Sel.Name)
 			}
 			return true
 		})
