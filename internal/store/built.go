@@ -9,24 +9,22 @@ import (
 	"sync/atomic"
 )
 
-// built is up to which record each of the indexes has what it is to have, and
-// places are given: records with higher numbers come later, and are left out
-// until then. Places come no later than the rest.
-type built struct{ words, terms, places atomic.Int64 }
+// built is up to which record each of the indexes has what it is to have:
+// records with higher numbers come later, and are left out until then.
+type built struct{ words, terms atomic.Int64 }
 
 // upto is built at one moment.
-type upto struct{ words, terms, places int64 }
+type upto struct{ words, terms int64 }
 
-func (b *built) load() upto { return upto{b.words.Load(), b.terms.Load(), b.places.Load()} }
+func (b *built) load() upto { return upto{b.words.Load(), b.terms.Load()} }
 
 func (b *built) store(u upto) {
 	b.words.Store(u.words)
 	b.terms.Store(u.terms)
-	b.places.Store(u.places)
 }
 
 // least is up to which record everything is there.
-func (u upto) least() int64 { return min(u.words, u.terms, u.places) }
+func (u upto) least() int64 { return min(u.words, u.terms) }
 
 // builtAll is up to which record a whole index is built.
 const builtAll = math.MaxInt64
@@ -35,8 +33,8 @@ const builtAll = math.MaxInt64
 const buildSome = 512
 
 var (
-	selectBuilt   = &statement{head: "SELECT words, terms, places FROM built"}
-	updateBuilt   = &statement{head: "UPDATE built SET words = ?, terms = ?, places = ?"}
+	selectBuilt   = &statement{head: "SELECT words, terms FROM built"}
+	updateBuilt   = &statement{head: "UPDATE built SET words = ?, terms = ?"}
 	updateWords   = &statement{head: "UPDATE kind SET words = ? WHERE number = ?"}
 	updateTermsOf = &statement{head: "UPDATE kind SET terms = ? WHERE number = ?"}
 	emptyWords    = &statement{head: "INSERT INTO words (words) VALUES ('delete-all')"}
@@ -79,7 +77,7 @@ var selectKindRecords = &statement{head: "SELECT records FROM kind WHERE number 
 
 // builtNow is how far the indexes are by what the file says.
 func (c *conn) builtNow() (u upto, err error) {
-	_, err = c.one(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64), r[2].(int64)} })
+	_, err = c.one(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
@@ -115,7 +113,7 @@ func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kin
 				return err
 			}
 		}
-		return c.exec(updateBuilt, 0, u.words, u.terms, u.places)
+		return c.exec(updateBuilt, 0, u.words, u.terms)
 	})
 	if err == nil {
 		for _, k := range words {

@@ -1,5 +1,5 @@
 // The index of records by their clock: kept right by every save, and filled
-// from what is held when an older file is opened.
+// anew when the spec names another field of parents.
 
 package store
 
@@ -118,9 +118,9 @@ var (
 // fillSome is how many held rows are looked at in one transaction.
 const fillSome = 4096
 
-// fill fills the index for kinds that were saved before there was one, or
-// before the spec named the field of parents. It is part of opening, since
-// what is asked of a half-filled index would be answered wrongly.
+// fill fills the index for kinds whose field of parents the spec has changed, and
+// for those whose filling was broken off. It is part of opening, since what is
+// asked of a half-filled index would be answered wrongly.
 func (db *DB) fill(ctx context.Context, c *conn) error {
 	kinds := map[int64]string{}
 	for _, k := range db.catalog.kinds {

@@ -235,3 +235,26 @@ func TestAnOpenDatabaseIsTightened(t *testing.T) {
 		}
 	}
 }
+
+// An index that was not filled to the end is filled anew: nothing is answered
+// from a half of it.
+func TestIndexIsFilledAgain(t *testing.T) {
+	path, pages := filled(t)
+	db := raw(t, path)
+	for _, s := range []string{"UPDATE kind SET parent = NULL", "DELETE FROM clock WHERE record % 3 = 0"} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openDB(t, path)
+	rows, err := again.Rows(t.Context(), understudy.Window{Source: storetest.Source, Kind: "calls", Shape: "calls", Limit: 10_000})
+	if err != nil || len(rows) != 600 || rows[0].ID != pages[0].Rows[0].ID {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if r, err := again.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}

@@ -166,7 +166,7 @@ func (s *saving) nextRow() (*placing, error) {
 }
 
 // PlaceOf is where a record stands, also when it is gone, or erased. Errors:
-// ErrNotFound, it was never seen; ErrIndexing, it has none yet.
+// ErrNotFound, it was never seen.
 func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
 	leave, err := db.enter()
 	if err != nil {
@@ -179,10 +179,7 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.
 	}
 	at := stand{at: noPosition}
 	err = db.read(ctx, func(c *conn) error {
-		known, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
-		if u := db.built.places.Load(); err == nil && known && at.at == noPosition && u != builtAll {
-			err = c.indexing(u)
-		}
+		_, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
 		return err
 	})
 	if err == nil && at.at == noPosition {

@@ -27,7 +27,7 @@ func TestMergesOfTerms(t *testing.T) {
 }
 
 func mergeTerms(t *testing.T, seed uint64) {
-	c, rng := indexTable(t, "migrations/00006_places.sql"), rand.New(rand.NewPCG(seed, 7))
+	c, rng := indexTable(t), rand.New(rand.NewPCG(seed, 7))
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

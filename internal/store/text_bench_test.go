@@ -166,12 +166,10 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 	}
 }
 
-// BenchmarkOpenOlder is opening a file of before there were places and terms,
-// and filling it.
-func BenchmarkOpenOlder(b *testing.B) {
+// BenchmarkIndex is filling the indexes of terms and words anew.
+func BenchmarkIndex(b *testing.B) {
 	records := benchRecords()
-	path := filepath.Join(b.TempDir(), "understudy.db")
-	db := openDB(b, path)
+	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
 	w := storetest.NewWorld(3, records)
 	for n, from := 0, 0; from < w.N; n++ {
 		p, next := w.List(50, n, from, storetest.Epoch)
@@ -181,26 +179,7 @@ func BenchmarkOpenOlder(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		b.StopTimer()
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
-		former := raw(b, path)
-		for _, s := range []string{
-			"DROP TABLE terms", "DROP TABLE place", "DROP TABLE span", "ALTER TABLE held DROP COLUMN place", "ALTER TABLE kind DROP COLUMN terms",
-			"DROP TABLE word", "DROP TABLE words", "DROP TABLE built", "ALTER TABLE kind DROP COLUMN words",
-			"DELETE FROM goose_db_version WHERE version_id > 5",
-		} {
-			if _, err := former.Exec(s); err != nil {
-				b.Fatalf("%s: %v", s, err)
-			}
-		}
-		if err := former.Close(); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-		db = openDB(b, path)
-		if err := db.Index(b.Context(), nil); err != nil {
+		if err := db.Rebuild(b.Context(), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

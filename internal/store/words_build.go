@@ -18,7 +18,7 @@ var selectRecords = &statement{head: "SELECT record FROM counter"}
 // the same moment as the rest, since an index may be emptied or done meanwhile.
 func (db *DB) searchable(c *conn, q *understudy.Seek) error {
 	terms := len(q.Terms) > 0 || q.Parent != ""
-	if q.Text == nil && !terms && db.built.places.Load() == builtAll {
+	if q.Text == nil && !terms {
 		return nil
 	}
 	u, err := c.builtNow()
@@ -71,12 +71,12 @@ func (db *DB) Empty(ctx context.Context) error {
 
 func (db *DB) empty(ctx context.Context) error {
 	return db.release(ctx, func(c *conn) (bool, error) {
-		return false, db.setBuilt(ctx, c, upto{places: db.built.places.Load()}, nil, nil)
+		return false, db.setBuilt(ctx, c, upto{}, nil, nil)
 	})
 }
 
-// Index fills what an index lacks, and gives places: after an upgrade, after the
-// spec has changed what is text or can be asked for, or when a Rebuild was broken off; most often nothing. It may be
+// Index fills what an index lacks: after the spec has changed what is text or can
+// be asked for, or when a Rebuild was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
 func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error {
 	leave, err := db.enter()
@@ -108,29 +108,21 @@ func (db *DB) build(ctx context.Context, progress func(done, total int64)) error
 
 var selectBuild = &statement{head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
-// buildSome gives the next records places, and adds them to the indexes that lack
-// them.
+// buildSome adds the next records to the indexes that lack them.
 func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
 	is := db.built.load()
 	will, after := is, is.least()
 	broken, err = c.transaction(ctx, beginWrite, func() error {
-		var moved []edit
-		if is.places == after {
-			if moved, err = db.givePlaces(c, after); err != nil {
-				return err
-			}
-		}
 		edits, last, err := db.nextEdits(c, after)
 		if err != nil {
 			return err
 		}
 		add := func(to *int64) []edit { // what an index is told that is built up to a record
-			all := indexed(moved, *to)
-			if *to == after {
-				*to = last
-				all = append(slices.Clone(all), edits...)
+			if *to != after {
+				return nil
 			}
-			return all
+			*to = last
+			return edits
 		}
 		err = c.putWords(&db.cutting, add(&will.words))
 		if err == nil {
@@ -139,10 +131,7 @@ func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
 		if err != nil {
 			return err
 		}
-		if will.places == after {
-			will.places = last
-		}
-		return c.exec(updateBuilt, 0, will.words, will.terms, will.places)
+		return c.exec(updateBuilt, 0, will.words, will.terms)
 	})
 	if err == nil {
 		db.built.store(will)
@@ -160,7 +149,7 @@ func (db *DB) nextEdits(c *conn, after int64) (edits []edit, last int64, err err
 	err = c.query(selectBuild, 0, []driver.Value{(after + 1) * slots, int64(buildSome)}, func(r []driver.Value) error {
 		n++
 		last = r[0].(int64) / slots
-		if r[2].(int64)&(stateGone|stateForgotten) == 0 && r[3] != nil {
+		if r[2].(int64)&(stateGone|stateForgotten) == 0 {
 			rows = append(rows, row{r[0].(int64), r[1].(int64)})
 			edits = append(edits, edit{is: standOf(r[3]).at})
 		}
@@ -235,4 +224,15 @@ func (db *DB) kindOfShape(number int64) *kindRow {
 		}
 	}
 	return nil
+}
+
+// kindsOfShapes are the kinds of shapes, by the shapes' numbers.
+func (db *DB) kindsOfShapes() map[int64]*kindRow {
+	db.catalog.mu.RLock()
+	defer db.catalog.mu.RUnlock()
+	kinds := make(map[int64]*kindRow, len(db.catalog.shapes))
+	for _, s := range db.catalog.shapes {
+		kinds[s.number] = s.kind
+	}
+	return kinds
 }

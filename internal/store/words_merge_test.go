@@ -29,7 +29,7 @@ type mergeModel struct {
 }
 
 func newMergeModel(t testing.TB, seed uint64) *mergeModel {
-	m := &mergeModel{TB: t, c: wordsTable(t), rng: rand.New(rand.NewPCG(seed, 42)), held: map[int64][]driver.Value{}, gone: map[string]bool{}}
+	m := &mergeModel{TB: t, c: indexTable(t), rng: rand.New(rand.NewPCG(seed, 42)), held: map[int64][]driver.Value{}, gone: map[string]bool{}}
 	m.set("pgsz", []int{40, 64, 150, 1000}[m.rng.IntN(4)])
 	m.set("automerge", []int{0, 2, 4, 16}[m.rng.IntN(4)])
 	m.set("crisismerge", []int{2, 4, 16, 100}[m.rng.IntN(4)])
