@@ -95,7 +95,7 @@ func (p *Paging) sample(next, more string) (value any, err error) {
 		body = append(body, before...)
 		switch rest = after; {
 		case !found && json.Unmarshal(body, &value) != nil:
-			return nil, fmt.Errorf("answer: it makes no JSON: %s", clip(string(body)))
+			return nil, fmt.Errorf("answer: it makes no JSON: %s", Clip(string(body)))
 		case !found:
 			return inside(value, p.Next), nil
 		case word == "rows":

@@ -25,7 +25,7 @@ func ParseInstant(text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", ErrInvalid, clip(text))
+	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", ErrInvalid, Clip(text))
 }
 
 // maxClock bounds a text that is looked at for a time, in bytes.

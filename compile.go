@@ -333,5 +333,5 @@ func (s *Spec) URL(k Key, base string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: no host of %s serves %s", ErrInvalid, s.Name, clip(k.Path()))
+	return "", fmt.Errorf("%w: no host of %s serves %s", ErrInvalid, s.Name, Clip(k.Path()))
 }

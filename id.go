@@ -90,7 +90,7 @@ func (id ID[S]) IsZero() bool { return id == ID[S]{} }
 func (id *ID[S]) UnmarshalText(text []byte) error {
 	read, ok := ParseID[S](string(text))
 	if !ok {
-		return fmt.Errorf("%w: %q is no id of the form %s… with 32 hex digits or 22 of base64url", ErrInvalid, clip(string(text)), id.prefix())
+		return fmt.Errorf("%w: %q is no id of the form %s… with 32 hex digits or 22 of base64url", ErrInvalid, Clip(string(text)), id.prefix())
 	}
 	*id = read
 	return nil

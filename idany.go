@@ -83,7 +83,7 @@ func (id *AnyID) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %q is no id of two letters with 32 hex digits or 22 of base64url", ErrInvalid, clip(string(text)))
+	return fmt.Errorf("%w: %q is no id of two letters with 32 hex digits or 22 of base64url", ErrInvalid, Clip(string(text)))
 }
 
 // UnmarshalBinary reads the 18 bytes. The error is ErrInvalid.

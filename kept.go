@@ -25,15 +25,3 @@ func (s *Spec) findUntold(k *Kind) {
 		}
 	}
 }
-
-// KeptAs is the shape under which the answer's records are kept in a source of
-// that user: Shape, but for those that nobody could tell from the user's.
-func (t *Target) KeptAs(user string) string {
-	if t.Kind == nil || t.Kind.untold == "" {
-		return t.Shape()
-	}
-	if whose := t.Var(t.Kind.untold); whose == "" || whose == user {
-		return t.Shape()
-	}
-	return t.Shape() + Elsewhere
-}

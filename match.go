@@ -64,7 +64,7 @@ func parseSegment(text string) (segment, error) {
 // that could be read as another one (dots, an encoded slash) is ErrNotFound
 // too, for upstream knows nothing by such a name.
 func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
-	segments, err := splitPath(path)
+	segments, err := SplitPath(path)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
 	for _, text := range segments {
 		uri = append(uri, '/')
-		uri = appendPathEscaped(uri, text)
+		uri = AppendPathSegment(uri, text)
 	}
 	if len(t.Query) > 0 {
 		uri = append(uri, '?')
@@ -103,7 +103,7 @@ func (s *Spec) Follow(source, link string) (*Target, error) {
 	if _, rest, ok := strings.Cut(link, "://"); ok && !strings.HasPrefix(link, "/") {
 		slash := strings.IndexByte(rest, '/')
 		if slash < 0 {
-			return nil, fmt.Errorf("%w: link %q has no path", ErrInvalid, clip(link))
+			return nil, fmt.Errorf("%w: link %q has no path", ErrInvalid, Clip(link))
 		}
 		link = rest[slash:]
 	}
@@ -113,28 +113,6 @@ func (s *Spec) Follow(source, link string) (*Target, error) {
 }
 
 func isOwn(p Param) bool { return strings.HasPrefix(p.Name, OwnPrefix) }
-
-// splitPath decodes a raw path into segments. What could be read as another
-// path by somebody behind us (dots, an encoded slash, control characters) is
-// refused.
-func splitPath(path string) ([]string, error) {
-	if !strings.HasPrefix(path, "/") {
-		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)
-	}
-	segments := strings.Split(path[1:], "/")
-	for i, raw := range segments {
-		text, err := unescape(raw, false)
-		if err != nil {
-			return nil, err
-		}
-		bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
-		if bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
-			return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, clip(raw))
-		}
-		segments[i] = text
-	}
-	return segments, nil
-}
 
 // route fills in kind, list or instance, variables and id.
 func (s *Spec) route(t *Target, segments []string) {
@@ -292,16 +270,3 @@ func (s *Spec) rank(l *List, name string) int {
 // unnamed is the rank of a parameter that the spec does not name, behind more
 // filters than a list has.
 const unnamed = 1000
-
-// appendPathEscaped escapes one decoded segment: unreserved characters and the
-// sub-delimiters a segment may hold stay (RFC 3986, 3.3).
-func appendPathEscaped(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; plain(c) || strings.IndexByte("$&+,=:@!'()*", c) >= 0 {
-			dst = append(dst, c)
-		} else {
-			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
-		}
-	}
-	return dst
-}

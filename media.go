@@ -4,7 +4,6 @@ package understudy
 
 import (
 	"io"
-	"slices"
 	"time"
 )
 
@@ -40,17 +39,6 @@ type Content struct {
 	ETag        string    // upstream's, verbatim; "" = none
 	Modified    time.Time // as upstream said; zero = not
 	At          time.Time // when upstream last said that it is so
-}
-
-// Within are the values of a media path's variables that name other records.
-func (t *Target) Within() []string {
-	var within []string
-	for _, v := range t.Vars {
-		if t.Media == nil || !slices.Contains(t.Media.ID, v.Name) {
-			within = append(within, v.Value)
-		}
-	}
-	return within
 }
 
 // Medium is the content of a record on its way to one reader, from a file of

@@ -162,45 +162,8 @@ func writeEscaped(b *strings.Builder, s string) {
 	}
 }
 
-// unescape decodes percent escapes, and "+" when plus is set. Strings without
-// any are returned as they are.
-func unescape(s string, plus bool) (string, error) {
-	if !strings.ContainsAny(s, "%+") {
-		return s, nil
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '%':
-			if i+2 >= len(s) || unhex(s[i+1]) > 15 || unhex(s[i+2]) > 15 {
-				return "", fmt.Errorf("%w: broken percent escape in %q", ErrInvalid, clip(s))
-			}
-			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
-			i += 2
-		case c == '+' && plus:
-			b.WriteByte(' ')
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String(), nil
-}
-
-func unhex(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
-}
-
-// clip keeps foreign text in an error short.
-func clip(s string) string {
+// Clip cuts foreign text to 60 bytes, so that an error that quotes it stays short.
+func Clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"
 	}

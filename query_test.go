@@ -36,7 +36,7 @@ func TestParseQuery(t *testing.T) {
 	}
 	for _, raw := range []string{"%", "a=%", "a=%4", "a=%4g", "%zz=1", strings.Repeat("a&", MaxParams+1)} {
 		if _, err := ParseQuery(raw); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%q: %v, want ErrInvalid", clip(raw), err)
+			t.Errorf("%q: %v, want ErrInvalid", Clip(raw), err)
 		}
 	}
 	if q, err := ParseQuery(strings.Repeat("a&", MaxParams)); err != nil || len(q) != MaxParams {

@@ -76,48 +76,6 @@ type RowRule struct {
 	Whole bool
 }
 
-// Termed reports whether a store can be asked for a field's values by an index:
-// what the kind's lists filter by, its own time, what is one of few values, links,
-// numbers, and what every path of the API names.
-func (s *Spec) Termed(k *Kind, f *Field) bool {
-	switch {
-	case f.Class == ClassSecret, f.Type == TypeMap, f.Type == TypeMedia:
-		return false
-	case f.Name == k.Clock, f.Name == k.Order, f.Link != "", f.Class == ClassPhone && f.From == "",
-		f.Type == TypeSelect, f.Type == TypeBool, f.Type == TypeCode:
-		return true
-	}
-	for _, l := range k.Lists {
-		for _, filter := range l.Filters {
-			if filter.Field == f.Name {
-				return true
-			}
-		}
-	}
-	for name := range s.Vars {
-		if snake(name) == f.Name {
-			return true
-		}
-	}
-	return false
-}
-
-// snake is the field that a path variable is about: AccountSid, account_sid.
-func snake(name string) string {
-	var s []byte
-	for i := range len(name) {
-		c := name[i]
-		if c >= 'A' && c <= 'Z' {
-			if i > 0 {
-				s = append(s, '_')
-			}
-			c += 'a' - 'A'
-		}
-		s = append(s, c)
-	}
-	return string(s)
-}
-
 // Found is one record of a Seek.
 type Found struct {
 	*Record

@@ -1,12 +1,10 @@
-// Source: one configured upstream; and Secret, a string that does not leak.
+// Source: one configured upstream, and the lists of it that are polled.
 
 package understudy
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
-	"log/slog"
+	"strings"
 )
 
 // Source is one configured upstream: an API by its spec, an account, where we
@@ -20,46 +18,106 @@ type Source struct {
 	Media     []string // kinds whose contents (audio, images) are kept
 }
 
-// Secret is text that formats, logs and marshals as "[redacted]". Reveal is
-// the only way to it. The zero value is empty.
-//
-// The text lies behind a pointer because package fmt looks past methods where
-// it cannot call them: in unexported fields, and for verbs like %p.
-type Secret struct{ text *string }
-
-// NewSecret wraps text.
-func NewSecret(text string) Secret { return Secret{&text} }
-
-// Reveal returns the text. Callers hand it to the wire and nowhere else.
-func (s Secret) Reveal() string {
-	if s.text == nil {
-		return ""
+// PollTarget is the newest page that an entry of Polls names: a kind, by its first
+// list that can be asked for with nothing but the source's own settings; or such a
+// list's path, whole or its end, with filters of the list ("/Calls.json?Status=failed").
+// Errors wrap ErrInvalid and say what is wrong with the entry.
+func (s *Source) PollTarget(entry string) (*Target, error) {
+	if !strings.HasPrefix(entry, "/") {
+		k := s.Spec.Kind(entry)
+		if k == nil || len(k.Lists) == 0 {
+			return nil, fmt.Errorf("%w: spec %s has no list of %q", ErrInvalid, s.Spec.Name, Clip(entry))
+		}
+		for _, l := range k.Lists {
+			if path, ok := s.FillPath(l.Path); ok {
+				return s.Spec.Target(s.Name, path, "")
+			}
+		}
+		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", ErrInvalid, Clip(entry))
 	}
-	return *s.text
+	path, query, _ := strings.Cut(entry, "?")
+	found := ""
+	for _, full := range s.PollPaths() {
+		switch {
+		case full == path:
+			return s.pollOf(full, query)
+		case !strings.HasSuffix(full, path):
+		case found != "":
+			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path", ErrInvalid, Clip(path), found, full)
+		default:
+			found = full
+		}
+	}
+	if found == "" {
+		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id", ErrInvalid, s.Spec.Name, Clip(path))
+	}
+	return s.pollOf(found, query)
 }
 
-// Empty reports whether there is no secret.
-func (s Secret) Empty() bool { return s.Reveal() == "" }
-
-// Is compares in constant time, whatever the lengths.
-func (s Secret) Is(other string) bool {
-	a, b := sha256.Sum256([]byte(s.Reveal())), sha256.Sum256([]byte(other))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+// PollPaths are the paths of the lists that can be polled.
+func (s *Source) PollPaths() []string {
+	var paths []string
+	for _, k := range s.Spec.Kinds {
+		for _, l := range k.Lists {
+			if path, ok := s.FillPath(l.Path); ok {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
 }
 
-const redacted = "[redacted]"
+// pollOf is the newest page of a list under a query of its filters.
+func (s *Source) pollOf(path, query string) (*Target, error) {
+	t, err := s.Spec.Target(s.Name, path, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.List == nil:
+		return nil, fmt.Errorf("%w: %q is no list", ErrInvalid, Clip(path))
+	case !t.First:
+		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", ErrInvalid, Clip(query))
+	case len(t.Own) > 0:
+		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q", ErrInvalid, Clip(query), t.Own[0].Name)
+	}
+	size := s.Spec.PagingOf(t.List).Size
+	for _, p := range t.Query {
+		if p.Name != size && t.List.Filter(p.Name) == nil {
+			var names []string
+			for _, f := range t.List.Filters {
+				names = append(names, f.Name)
+			}
+			return nil, fmt.Errorf("%w: the list has no filter %q; it has %s", ErrInvalid, Clip(p.Name), strings.Join(names, ", "))
+		}
+	}
+	return t, nil
+}
 
-// String is always "[redacted]".
-func (s Secret) String() string { return redacted }
+// Whole reports whether a target is of a whole list: no filter is asked for.
+func (t *Target) Whole() bool {
+	if t.List == nil {
+		return false
+	}
+	for _, p := range t.Query {
+		if t.List.Filter(p.Name) != nil {
+			return false
+		}
+	}
+	return true
+}
 
-// GoString is always "[redacted]".
-func (s Secret) GoString() string { return redacted }
-
-// Format writes "[redacted]" for every verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
-
-// MarshalText is always "[redacted]".
-func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
-
-// LogValue is always "[redacted]".
-func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+// FillPath puts the source's settings into a path's variables. ok is false when
+// that does not fill them all.
+func (s *Source) FillPath(path string) (filled string, ok bool) {
+	for {
+		head, rest, found := strings.Cut(path, "{")
+		if !found {
+			return path, true
+		}
+		name, tail, _ := strings.Cut(rest, "}")
+		if s.Spec.Vars[name] != "user" || s.User == "" || strings.ContainsAny(s.User, "{}/%") {
+			return "", false
+		}
+		path = head + s.User + tail
+	}
+}

@@ -1,56 +1,47 @@
-// Secrets: they leave by Reveal and by no other way.
-
-package understudy
+package understudy_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"log/slog"
+	"errors"
 	"strings"
 	"testing"
+
+	"understudy"
+	"understudy/upstream"
 )
 
-func TestSecretDoesNotLeak(t *testing.T) {
-	const text = "p4ssw0rd"
-	s := NewSecret(text)
-	holder := struct {
-		Name   string
-		Secret Secret
-		In     []Secret
-		inside Secret
-	}{"x", s, []Secret{s}, s}
-	var out bytes.Buffer
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%10s"} {
-		fmt.Fprintf(&out, verb+" ", s)
-		fmt.Fprintf(&out, verb+" ", &s)
-		fmt.Fprintf(&out, verb+" ", holder)
-		fmt.Fprintf(&out, verb+" ", &holder)
-	}
-	b, err := json.Marshal(holder)
+func TestPollTarget(t *testing.T) {
+	spec, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.Write(b)
-	slog.New(slog.NewTextHandler(&out, nil)).Info("m", "secret", s, "holder", holder)
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "secret", s, "holder", holder)
-	fmt.Fprint(&out, s, s.String(), s.GoString(), fmt.Errorf("with %v: %w", s, ErrInvalid))
-	for _, leak := range []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text)} {
-		if strings.Contains(out.String(), leak) {
-			t.Errorf("%s is in %s", leak, &out)
+	s := &understudy.Source{Name: "twilio", Spec: spec, User: "AC00000000000000000000000000000001"}
+	const p = "/2010-04-01/Accounts/AC00000000000000000000000000000001"
+	for entry, want := range map[string]string{
+		"calls":                                 p + "/Calls.json?PageSize=50",
+		"/Calls.json":                           p + "/Calls.json?PageSize=50",
+		p + "/Calls.json":                       p + "/Calls.json?PageSize=50",
+		"/Calls.json?Status=failed":             p + "/Calls.json?Status=failed&PageSize=50",
+		"/Calls.json?PageSize=20&Status=failed": p + "/Calls.json?Status=failed&PageSize=20",
+		"/Alerts":                               "/v1/Alerts?PageSize=50",
+		"participants":                          `"participants" has no list that can be asked for without a record's id`,
+		"cals":                                  `spec twilio has no list of "cals"`,
+		"/Cals.json":                            `spec twilio has no list "/Cals.json"`,
+		"/Calls.json?Stat=failed":               `the list has no filter "Stat"; it has To, From, ParentCallSid, Status, `,
+		"/Calls.json?Page=2":                    "is not the newest page",
+		"/Calls.json?understudy.q=x":            "upstream knows nothing of",
+		"/json":                                 `no list "/json"`,
+		"/Calls.json?%zz":                       "invalid request",
+		"/Conferences/CF1/Participants.json":    "no list",
+		"/2010-04-01/Accounts/AC9/Calls.json":   "no list",
+	} {
+		target, err := s.PollTarget(entry)
+		switch {
+		case strings.HasPrefix(want, "/"):
+			if err != nil || target.Key.URI != want || target.Whole() == strings.Contains(want, "Status") {
+				t.Errorf("%s: %v, %v", entry, target, err)
+			}
+		case !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), want):
+			t.Errorf("%s: %v, want %s", entry, err, want)
 		}
-	}
-	if strings.Count(out.String(), "[redacted]") < 40 {
-		t.Errorf("little was redacted: %s", &out)
-	}
-	if s.Reveal() != text || s.Empty() || !(Secret{}).Empty() {
-		t.Error("reveal")
-	}
-}
-
-func TestSecretIs(t *testing.T) {
-	s := NewSecret("abc")
-	if !s.Is("abc") || s.Is("abd") || s.Is("ab") || s.Is("") || !(Secret{}).Is("") || (Secret{}).Is("a") {
-		t.Error("comparison")
 	}
 }

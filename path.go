@@ -1,0 +1,80 @@
+// Paths: segments of a URI path, decoded and encoded (RFC 3986).
+
+package understudy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// SplitPath decodes a raw path into segments. What could be read as another
+// path by somebody behind us (dots, an encoded slash, control characters) is
+// refused.
+func SplitPath(path string) ([]string, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, raw := range segments {
+		text, err := unescape(raw, false)
+		if err != nil {
+			return nil, err
+		}
+		bare, _, _ := strings.Cut(text, ";") // some take "..;" for ".."
+		if bare == "." || bare == ".." || strings.ContainsFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f }) {
+			return nil, fmt.Errorf("%w: %w: path segment %q", ErrInvalid, ErrNotFound, Clip(raw))
+		}
+		segments[i] = text
+	}
+	return segments, nil
+}
+
+// AppendPathSegment escapes one decoded segment: unreserved characters and the
+// sub-delimiters a segment may hold stay (RFC 3986, 3.3).
+func AppendPathSegment(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; plain(c) || strings.IndexByte("$&+,=:@!'()*", c) >= 0 {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		}
+	}
+	return dst
+}
+
+// unescape decodes percent escapes, and "+" when plus is set. Strings without
+// any are returned as they are.
+func unescape(s string, plus bool) (string, error) {
+	if !strings.ContainsAny(s, "%+") {
+		return s, nil
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '%':
+			if i+2 >= len(s) || unhex(s[i+1]) > 15 || unhex(s[i+2]) > 15 {
+				return "", fmt.Errorf("%w: broken percent escape in %q", ErrInvalid, Clip(s))
+			}
+			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+			i += 2
+		case c == '+' && plus:
+			b.WriteByte(' ')
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), nil
+}
+
+func unhex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 255
+}

@@ -1,0 +1,109 @@
+// Target: what one request means under a spec.
+
+package understudy
+
+import (
+	"slices"
+	"strings"
+)
+
+// Target is what one request means under a spec.
+type Target struct {
+	Key      Key
+	Spec     *Spec
+	Kind     *Kind     // nil: the spec names no kind for the path
+	List     *List     // set for a list of Kind
+	Instance *Instance // set for an instance of Kind
+	Media    *Media    // set for the content of a record of Kind
+	Vars     []Param   // the path's variables, in order
+	ID       string    // the record an instance or media path names
+	Query    Query     // canonical, as in Key
+	Own      Query     // understudy.* parameters
+	First    bool      // a list asked without a page or token: its newest page
+	PageSize int       // asked or default; 0 when unpaged or not a number
+	Misspelt bool      // no kind, but the path would have one if case, empty segments and ;parameters did not count
+}
+
+// Shape is the shape of the records in the answer.
+func (t *Target) Shape() string {
+	switch {
+	case t.List != nil:
+		return t.List.Shape
+	case t.Instance != nil:
+		return t.Instance.Shape
+	}
+	return ""
+}
+
+// Widened reports whether the request makes upstream show more than it
+// otherwise would, such as records that were deleted: a filter of any list of
+// the kind whose op is widen, on a list or on one record, with a value that is
+// not false. What such an answer shows says nothing about what there is.
+func (t *Target) Widened() bool {
+	if t.Kind == nil || len(t.Query) == 0 {
+		return false
+	}
+	for _, l := range t.Kind.Lists {
+		for _, f := range l.Filters {
+			if f.Op != "widen" {
+				continue
+			}
+			for _, p := range t.Query {
+				if p.Name == f.Name && !strings.EqualFold(p.Value, "false") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Unnamed is the name of a parameter of the request that the spec does not name
+// for its list, or for any list of the kind when it asks for one record; "" when
+// there is none. What such a parameter does to the answer is not known: it may
+// give records another form (expand, fields).
+func (t *Target) Unnamed() string {
+	if t.Kind == nil || len(t.Query) == 0 {
+		return ""
+	}
+	lists := t.Kind.Lists
+	if t.List != nil {
+		lists = []*List{t.List}
+	}
+	for _, p := range t.Query {
+		named := func(l *List) bool { return t.Spec.rank(l, p.Name) != unnamed }
+		if !slices.ContainsFunc(lists, named) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// Var is the value of a path variable, "" when there is none.
+func (t *Target) Var(name string) string {
+	v, _ := Query(t.Vars).Get(name)
+	return v
+}
+
+// Within are the values of a media path's variables that name other records.
+func (t *Target) Within() []string {
+	var within []string
+	for _, v := range t.Vars {
+		if t.Media == nil || !slices.Contains(t.Media.ID, v.Name) {
+			within = append(within, v.Value)
+		}
+	}
+	return within
+}
+
+// KeptAs is the shape under which the answer's records are kept in a source of
+// that user: Shape, but for those that nobody could tell from the user's.
+func (t *Target) KeptAs(user string) string {
+	if t.Kind == nil || t.Kind.untold == "" {
+		return t.Shape()
+	}
+	if whose := t.Var(t.Kind.untold); whose == "" || whose == user {
+		return t.Shape()
+	}
+	return t.Shape() + Elsewhere
+}

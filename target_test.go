@@ -1,0 +1,237 @@
+// Targets: requests that must get the same bytes have the same key; what is refused.
+
+package understudy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// exampleSpec is made up for tests.
+func exampleSpec(t testing.TB) *Spec {
+	t.Helper()
+	filters := []*Filter{{Name: "To", Field: "to"}, {Name: "Start", Field: "start", Op: "day"}, {Name: "Start<", Field: "start"}, {Name: "Start>", Field: "start"}}
+	s := &Spec{
+		Name:   "example",
+		Hosts:  []Host{{URL: "https://api.example.com", Prefixes: []string{"/1"}}, {URL: "https://monitor.example.com/", Prefixes: []string{"/v1/", "/v2"}}},
+		Auth:   Auth{Style: "basic"},
+		Paging: Paging{Style: "body", Next: "next", Size: "PageSize", Default: 50, Max: 1000, Page: "Page", Tokens: []string{"PageToken"}},
+		Kinds: []*Kind{{
+			Name: "calls", ID: []string{"sid"}, Prefixes: []string{"CA"},
+			Fields: []*Field{{Name: "sid"}, {Name: "to", Class: ClassPhone}, {Name: "to_formatted", From: "to"}, {Name: "start", Type: TypeRFC2822}},
+			Lists:  []*List{{Path: "/1/{Account}/Calls.json", Key: "calls", Filters: filters}, {Path: "/1/{Account}/Calls/Local.json", Key: "calls"}},
+			Instances: []*Instance{
+				{Path: "/1/{Account}/Calls/{Sid}.json", ID: []string{"Sid"}},
+			},
+		}, {
+			Name: "participants", ID: []string{"conference", "call"}, Fields: []*Field{{Name: "conference"}, {Name: "call", Link: "calls"}},
+			Lists:     []*List{{Path: "/1/{Account}/Conferences/{Conference}/Participants.json", Key: "participants"}},
+			Instances: []*Instance{{Path: "/1/{Account}/Conferences/{Conference}/Participants/{Call}.json", ID: []string{"Conference", "Call"}, Shape: "participant"}},
+		}},
+	}
+	if err := s.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestOneKey(t *testing.T) {
+	s := exampleSpec(t)
+	for _, c := range []struct {
+		name, path string
+		queries    []string
+		want       string
+	}{
+		{"nothing asked", calls, []string{"", "&", "PageSize=50", "Page=0", "Page=0&PageSize=50", "%50age=0", "understudy.x=1", "PageSize=%350"}, calls + "?PageSize=50"},
+		{"order", calls, []string{"To=1&Start=2&PageSize=5", "PageSize=5&Start=2&To=1", "Start=2&PageSize=5&Page=0&To=1"}, calls + "?To=1&Start=2&PageSize=5"},
+		{"encodings of a name", calls, []string{"Start>=2024", "Start%3E=2024", "Start%3e=2024", "%53tart%3E=%32024"}, calls + "?Start%3E=2024&PageSize=50"},
+		{"encodings of a value", calls, []string{"To=%2B1 2", "To=%2b1+2", "To=%2B1%202"}, calls + "?To=%2B1+2&PageSize=50"},
+		{"what the spec does not name, by name", calls, []string{"Zoo=1&Beta=2&To=1", "Beta=2&To=1&Zoo=1"}, calls + "?To=1&Beta=2&Zoo=1&PageSize=50"},
+		{"tokens go last", calls, []string{"PageToken=PA1&Page=1", "Page=1&PageToken=PA1&PageSize=50"}, calls + "?PageSize=50&Page=1&PageToken=PA1"},
+		{"a page and another keep both", calls, []string{"Page=2&Page=0", "PageSize=50&Page=2&Page=0"}, calls + "?PageSize=50&Page=2&Page=0"},
+		{"twice keeps its order", calls, []string{"To=2&To=1", "To=2&Page=0&To=1"}, calls + "?To=2&To=1&PageSize=50"},
+		{"encodings of a path", "/1/A%43%31/C%61lls.json", []string{""}, calls + "?PageSize=50"},
+		{"an instance has no size", "/1/AC1/Calls/CA1.json", []string{"", "understudy.view=x"}, "/1/AC1/Calls/CA1.json"},
+		{"an unknown path is only sorted", "/1/x", []string{"b=1&a=2", "a=2&b=1"}, "/1/x?a=2&b=1"},
+	} {
+		for _, q := range c.queries {
+			got, err := s.Target("s", c.path, q)
+			if err != nil {
+				t.Errorf("%s: %s: %v", c.name, q, err)
+				continue
+			}
+			if got.Key.URI != c.want || got.Key.Source != "s" {
+				t.Errorf("%s: %q is %q, want %q", c.name, q, got.Key.URI, c.want)
+			}
+			if got.Key.Path()+"?"+got.Key.Query() != c.want && got.Key.Path() != c.want {
+				t.Errorf("%s: path %q and query %q", c.name, got.Key.Path(), got.Key.Query())
+			}
+		}
+	}
+}
+
+// What upstream echoes differently are different keys.
+func TestKeysApart(t *testing.T) {
+	s := exampleSpec(t)
+	seen := map[Key]string{}
+	for _, q := range []string{
+		"", "To", "To=", "To=1", "to=1", "To=1&To=1", "To=1&To=2", "To=2&To=1", "To=%201", "To=1+",
+		"Start=2024-01-01", "Start=2024-01-01T00:00:00Z", "Start%3E=2024-01-01", "Start%3C=2024-01-01",
+		"PageSize=5", "PageSize=05", "PageSize", "PageSize=", "Page=1", "Page=00", "Page=0&PageToken=PB1", "PageToken=PB1", "Page=1&PageToken=PA1",
+	} {
+		target, err := s.Target("s", calls, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[target.Key]; twice {
+			t.Errorf("%q and %q are one key: %s", q, other, target.Key)
+		}
+		seen[target.Key] = q
+	}
+	for _, path := range []string{"/1/AC2/Calls.json", "/1/AC1/Calls.json/", "//1/AC1/Calls.json", "/1/AC1/calls.json"} {
+		target, err := s.Target("s", path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[target.Key]; twice {
+			t.Errorf("%q and %q are one key", path, other)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	s := exampleSpec(t)
+	for _, c := range []struct {
+		path, query      string
+		kind, shape, id  string
+		list, first      bool
+		size             int
+		variable, filled string
+	}{
+		{calls, "", "calls", "calls", "", true, true, 50, "Account", "AC1"},
+		{calls, "PageSize=7&To=1", "calls", "calls", "", true, true, 7, "", ""},
+		{calls, "PageSize=many", "calls", "calls", "", true, true, 0, "", ""},
+		{calls, "Page=1", "calls", "calls", "", true, false, 50, "", ""},
+		{calls, "PageToken=x", "calls", "calls", "", true, false, 50, "", ""},
+		{calls, "Page=0&PageToken=x", "calls", "calls", "", true, false, 50, "", ""},
+		{"/1/AC1/Calls/Local.json", "", "calls", "calls", "", true, true, 50, "", ""},
+		{"/1/AC1/Calls/CA1.json", "", "calls", "calls", "CA1", false, false, 0, "Sid", "CA1"},
+		{"/1/AC1/Calls/.json", "", "", "", "", false, false, 0, "", ""},
+		{"/1/AC1/Conferences/CF1/Participants/CA2.json", "", "participants", "participant", "CF1~CA2", false, false, 0, "Conference", "CF1"},
+		{"/1/AC1/Conferences/CF1~x/Participants/CA2.json", "", "", "", "", false, false, 0, "", ""}, // could be CF1 and x~CA2
+		{"/1/AC1/Calls/CA1~2.json", "", "calls", "calls", "CA1~2", false, false, 0, "", ""},
+		{"/1/AC1", "", "", "", "", false, false, 0, "", ""},
+		{"/", "", "", "", "", false, false, 0, "Account", ""},
+	} {
+		got, err := s.Target("s", c.path, c.query)
+		if err != nil {
+			t.Errorf("%s: %v", c.path, err)
+			continue
+		}
+		kind := ""
+		if got.Kind != nil {
+			kind = got.Kind.Name
+		}
+		if kind != c.kind || got.Shape() != c.shape || got.ID != c.id || (got.List != nil) != c.list || got.First != c.first || got.PageSize != c.size || got.Var(c.variable) != c.filled {
+			t.Errorf("%s?%s: %+v", c.path, c.query, got)
+		}
+	}
+	own, err := s.Target("s", calls, "understudy.role=x&To=1&understudy.max")
+	if err != nil || own.Own.String() != "understudy.role=x&understudy.max" || strings.Contains(own.Key.URI, "understudy") {
+		t.Errorf("own parameters: %+v %v", own, err)
+	}
+}
+
+func TestTargetRefuses(t *testing.T) {
+	s := exampleSpec(t)
+	for _, path := range []string{"", "x", "/../x", "/a/./b", "/a/%2e%2e/b", "/a%2Fb", "/a%5cb", "/a\\b", "/a%00", "/a%0a", "/a%7f", "/%", "/%4", "/" + strings.Repeat("a", MaxURI)} {
+		if _, err := s.Target("s", path, ""); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: %v, want ErrInvalid", Clip(path), err)
+		}
+	}
+	if _, err := s.Target("s", "/", "a=%"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a broken query: %v", err)
+	}
+}
+
+// What could be read as another path is refused as one that is not there; what
+// is all but a path of the spec is marked.
+func TestPathsThatLookLikeOthers(t *testing.T) {
+	s := exampleSpec(t)
+	for _, path := range []string{"/..", "/a/%2e%2E/b", "/./a", "/a/..;x/b", "/a/.;/b", "/a%2Fb", "/a%5cb", "/a%00"} {
+		if _, err := s.Target("s", path, ""); !errors.Is(err, ErrInvalid) || !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v, want ErrInvalid and ErrNotFound", path, err)
+		}
+	}
+	if _, err := s.Target("s", "/%zz", ""); errors.Is(err, ErrNotFound) {
+		t.Errorf("a broken escape: %v", err)
+	}
+	for path, want := range map[string]bool{
+		calls: false, "/1/AC1/calls.json": true, "/1/AC1/CALLS.JSON": true, calls + "/": true, "/" + calls: true, "/1//AC1/Calls.json": true, "/1//Calls.json": true,
+		"/1/AC1/Calls/.json": true, "/1/AC1/Calls.json;x": true, "/1/AC1/Calls;x=1.json": true, "/1;x/AC1/Calls.json": true, "/1/AC1//calls;x/CA1.JSON/": true,
+		"/1/AC1": false, "/": false, "//": false, "/1/AC1/Calls": false, "/1/AC1/Callz.json": false, "/1/AC1/Calls.json/x": false, "/2/AC1/Calls.json": false, "/1/AC1/;Calls.json": false,
+	} {
+		target, err := s.Target("s", path, "")
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if target.Misspelt != want || want && target.Kind != nil {
+			t.Errorf("%s: misspelt %v, want %v", path, target.Misspelt, want)
+		}
+	}
+}
+
+func TestFollow(t *testing.T) {
+	s := exampleSpec(t)
+	for link, want := range map[string]string{
+		calls + "?Page=1&PageSize=50":               calls + "?PageSize=50&Page=1",
+		"https://other.example" + calls + "?To=1#x": calls + "?To=1&PageSize=50",
+		"https://other.example":                     "",
+		"Calls.json":                                "",
+		"":                                          "",
+	} {
+		got, err := s.Follow("s", link)
+		if want == "" {
+			if !errors.Is(err, ErrInvalid) {
+				t.Errorf("%q: %v, want ErrInvalid", link, err)
+			}
+			continue
+		}
+		if err != nil || got.Key.URI != want {
+			t.Errorf("%q: %v %v, want %q", link, got, err, want)
+		}
+	}
+}
+
+// The target of a key's own URI has the same key, and means the same.
+func FuzzTarget(f *testing.F) {
+	s := exampleSpec(f)
+	for _, c := range [][2]string{
+		{calls, ""}, {calls, "PageSize=5&To=%2B1&Page=0"}, {calls, "Page=0&Page=1&PageToken=x&PageToken"}, {"/1/AC%201/Calls/CA1.json", "x&y="},
+		{"/%2e", ""}, {"/://", "0"}, {"//", "&=&"}, {"/1/a/Conferences/b~c/Participants/d.json", "understudy.x&PageSize&PageSize=7"}, {"/1/{Account}/Calls.json", "Page=00"},
+	} {
+		f.Add(c[0], c[1])
+	}
+	f.Fuzz(func(t *testing.T, path, query string) {
+		a, err := s.Target("s", path, query)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("%v is not ErrInvalid", err)
+			}
+			return
+		}
+		b, err := s.Target("s", a.Key.Path(), a.Key.Query())
+		if err != nil {
+			t.Fatalf("the key %q cannot be asked for: %v", a.Key.URI, err)
+		}
+		if b.Key != a.Key || b.ID != a.ID || b.Kind != a.Kind || b.List != a.List || b.Instance != a.Instance || b.First != a.First || b.PageSize != a.PageSize || b.Query.String() != a.Query.String() {
+			t.Fatalf("%q?%q:\n%+v\nthen\n%+v", path, query, a, b)
+		}
+		c, err := s.Follow("s", a.Key.URI)
+		if err != nil || c.Key != a.Key {
+			t.Fatalf("followed to %v: %v", c, err)
+		}
+	})
+}
