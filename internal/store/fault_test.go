@@ -189,7 +189,7 @@ func TestOverwrittenPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, _ := f.Stat()
-	for at := int64(40 * 4096); at+4096 < info.Size(); at += 5 * 4096 {
+	for at := int64(55 * 8192); at+8192 < info.Size(); at += 5 * 8192 {
 		if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, 2000), at+1000); err != nil {
 			t.Fatal(err)
 		}

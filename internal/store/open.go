@@ -29,6 +29,10 @@ const newest = 1
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
 
+// pageSize is the size of a new file's pages. A packed block of some 9 KiB fills
+// pages of 8 KiB better than pages of 4 KiB: a call takes 54 bytes less.
+const pageSize = 8 << 10
+
 // The page caches of connections, in KiB. The system's cache is behind them.
 const (
 	writerCache = 4 << 10
@@ -206,6 +210,11 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
 	c, err := dial(ctx, db.path, writerCache)
 	if err != nil {
+		return nil, err
+	}
+	// Only a file that is still empty takes this size.
+	if err := c.run(fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+		_ = c.close()
 		return nil, err
 	}
 	// Each checkpoint writes a page of the file once however often it changed,

@@ -20,7 +20,7 @@ import (
 )
 
 // Limit is what the stores of RunLimited are opened with, in bytes.
-const Limit = 512 << 10
+const Limit = 1 << 20
 
 // RunLimited runs the rules of a limit; open returns a new, empty store with
 // that limit and clock each time and sees to its end with t.Cleanup.
