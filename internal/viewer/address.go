@@ -27,22 +27,21 @@ func sibling(l *listPlan, f *understudy.Filter, op string) *understudy.Filter {
 
 // address is the viewer's address of a query with another position: query
 // holds upstream's parameters, back the newer pages.
-func (ask *listQuery) address(k *kindPlan, suffix string, query understudy.Query, back []string) string {
-	all := slices.Concat(ask.vars, query)
-	if k.pick("", all) != ask.list {
-		all = append(understudy.Query{{Name: ownList, Value: ask.list.slug}}, all...)
+func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
+	own := append(ask.arrangement.params(), ask.asOf.param()...)
+	for _, b := range back[max(0, len(back)-maxBack):] {
+		own = append(own, understudy.Param{Name: ownBack, Value: b})
 	}
-	if len(back) > maxBack {
-		back = back[len(back)-maxBack:]
+	return ask.list.address(suffix, slices.Concat(ask.vars, query), own)
+}
+
+// address is the page of a list: params are its variables and upstream's parameters,
+// own the viewer's.
+func (l *listPlan) address(suffix string, params, own understudy.Query) string {
+	if l.kind.pick("", params) != l {
+		params = append(understudy.Query{{Name: ownList, Value: l.slug}}, params...)
 	}
-	all = append(append(all, ask.arrangement.params()...), ask.asOf.param()...)
-	for _, b := range back {
-		all = append(all, understudy.Param{Name: ownBack, Value: b})
-	}
-	if len(all) == 0 {
-		return k.href + suffix
-	}
-	return k.href + suffix + "?" + all.String()
+	return l.kind.href + suffix + withQuery(append(params, own...))
 }
 
 // place is the address of the record or list a target means, "" when the
@@ -63,7 +62,7 @@ func (s *sourcePlan) place(t *understudy.Target) string {
 			query := t.Query.Without(func(p understudy.Param) bool {
 				return p.Name == l.paging.Size && p.Value == strconv.Itoa(l.paging.Default)
 			})
-			return (&listQuery{list: l, vars: s.given(t, nil)}).address(k, "", query, nil)
+			return l.address("", slices.Concat(s.given(t, nil), query), nil)
 		}
 	}
 	return ""

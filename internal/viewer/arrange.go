@@ -91,7 +91,7 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 	a := &ask.arrangement
 	switch p.Name {
 	case ownColumns:
-		more, err := q.kind.columnsNamed(p.Value)
+		more, err := columnsNamed(q.kind, p.Value)
 		if err != nil {
 			return true, err
 		}
@@ -134,7 +134,7 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 }
 
 // columnsNamed reads fields by commas, each once.
-func (k *kindPlan) columnsNamed(text string) ([]*column, error) {
+func columnsNamed(k *kindPlan, text string) ([]*column, error) {
 	var all []*column
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -223,7 +223,7 @@ func (q listing) sortable(t *table) {
 				to.sort = nil
 			}
 		}
-		h.Href = to.address(q.kind, "", q.ask.filters(), nil)
+		h.Href = to.address("", q.ask.filters(), nil)
 	}
 }
 

@@ -153,7 +153,7 @@ func (q listing) momentForm() *momentForm {
 	at := *q.ask
 	at.asOf, at.arrangement = asOf{}, arrangement{columns: q.ask.columns} // the past is not searched
 	f := &momentForm{Zone: q.zone.String(), Input: q.asOfInput()}
-	now := at.address(q.kind, "", q.ask.filters(), nil)
+	now := at.address("", q.ask.filters(), nil)
 	path, raw, _ := strings.Cut(now, "?")
 	f.Action = path
 	if params, err := understudy.ParseQuery(raw); err == nil {

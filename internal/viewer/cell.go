@@ -189,9 +189,9 @@ func (s *cellContext) recordLink(c *column, row access.Row, raw string) string {
 		}
 		switch {
 		case c.isID && k == s.kind:
-			return s.asOf.keep(k.recordHref(row, raw, s.vars))
+			return s.asOf.keep(recordHref(k, row, raw, s.vars))
 		case c.Link == k.Name && len(k.instances[0].needs) == 0:
-			return s.asOf.keep(k.recordHref(row, raw, s.vars))
+			return s.asOf.keep(recordHref(k, row, raw, s.vars))
 		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.isID && k.HasPrefix(raw) && formedID(raw):
 			if found != nil {
 				return searchHref(raw)
@@ -228,7 +228,7 @@ func (s *cellContext) tone(field, value string) string {
 }
 
 // failed reports whether what the caller sees of a record says that it failed.
-func (k *kindPlan) failed(row access.Row) bool {
+func failed(k *kindPlan, row access.Row) bool {
 	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {

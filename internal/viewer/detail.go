@@ -194,7 +194,7 @@ func (in *instancePlan) params() []string {
 
 // detailPage is what a record's page shows of the record.
 func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
-	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: q.kind.failed(row), Raw: pretty(row.Raw())}
+	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: failed(q.kind, row), Raw: pretty(row.Raw())}
 	p.Data = q.asOf.keep(q.kind.href + dataSuffix + withQuery(s.vars))
 	if t.ID != "" {
 		p.Data = q.asOf.keep(q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars))

@@ -105,13 +105,13 @@ func (q listing) listFacets(r *understudy.SearchResult) []facet {
 		if flt := (facetPart{q.exchange}).filterBy(q.ask.list, f.Name); flt != nil && v.Value != "" {
 			rest := q.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
 			if was, set := q.ask.query.Get(flt.Name); set && was == v.Value {
-				return at.address(q.kind, "", rest, nil), true
+				return at.address("", rest, nil), true
 			}
-			return at.address(q.kind, "", append(rest, understudy.Param{Name: flt.Name, Value: v.Value}), nil), false
+			return at.address("", append(rest, understudy.Param{Name: flt.Name, Value: v.Value}), nil), false
 		}
 		var set bool
 		at.narrow, set = toggled(q.ask.narrow, v.Term)
-		return at.address(q.kind, "", q.ask.filters(), nil), set
+		return at.address("", q.ask.filters(), nil), set
 	})
 }
 

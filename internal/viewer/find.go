@@ -253,7 +253,7 @@ func (q listing) turnFound(p *listPage, r *understudy.SearchResult) {
 	at := *q.ask
 	to := func(cursor string, back []string) string {
 		at.cursor = cursor
-		return at.address(q.kind, "", q.ask.filters(), back)
+		return at.address("", q.ask.filters(), back)
 	}
 	if q.ask.cursor != "" {
 		p.Newest = to("", nil)
@@ -281,7 +281,7 @@ func (q listing) refusedSearch(err error) error {
 	if wrong == nil {
 		at := *q.ask
 		at.cursor = ""
-		return searchFailed(lostPlace(err, q.ask.cursor, at.address(q.kind, "", q.ask.filters(), nil)))
+		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
 	}
 	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
 		_, err := q.v.Search.Find(q.ctx, q.caller, understudy.SearchAsk{Text: q.ask.text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Limit: 1})
@@ -293,7 +293,7 @@ func (q listing) refusedSearch(err error) error {
 	plain.arrangement = arrangement{columns: q.ask.columns}
 	return &problem{
 		Title: "This cannot be searched for", Hint: upperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
-		Href: plain.address(q.kind, "", q.ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
+		Href: plain.address("", q.ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
 	}
 }
 

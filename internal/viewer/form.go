@@ -72,7 +72,7 @@ func (q filterForm) form(asked *listQuery) form {
 		f.Inputs = append(f.Inputs, in)
 		if set {
 			rest := filters.Without(func(p understudy.Param) bool { return p.Name == flt.Name })
-			f.Chips = append(f.Chips, chip{in.Label, q.chipText(flt, in, value), ask.address(q.kind, "", rest, nil)})
+			f.Chips = append(f.Chips, chip{in.Label, q.chipText(flt, in, value), ask.address("", rest, nil)})
 		}
 	}
 	if paging.Size != "" && paging.Default > 0 {
@@ -83,7 +83,7 @@ func (q filterForm) form(asked *listQuery) form {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
 		plain := *ask
 		plain.arrangement = arrangement{columns: ask.columns}
-		f.Clear = plain.address(q.kind, "", rest, nil)
+		f.Clear = plain.address("", rest, nil)
 	}
 	return f
 }
@@ -98,7 +98,7 @@ func (q filterForm) formText(ask *listQuery, f *form) {
 	less := func(change func(a *arrangement)) string {
 		at := *ask
 		change(&at.arrangement)
-		return at.address(q.kind, "", ask.filters(), nil)
+		return at.address("", ask.filters(), nil)
 	}
 	if ask.text != "" {
 		f.Chips = append(f.Chips, chip{"Has", ask.text, less(func(a *arrangement) { a.text = "" })})

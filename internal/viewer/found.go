@@ -171,7 +171,7 @@ const mostFacts = 5
 // were found.
 func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 	k := h.kind
-	out := foundHit{kind: k, Kind: upperFirst(k.One), Failed: k.failed(h.row), Exactly: h.Exact}
+	out := foundHit{kind: k, Kind: upperFirst(k.One), Failed: failed(k, h.row), Exactly: h.Exact}
 	if len(q.v.sources) > 1 {
 		out.Kind = k.source.Spec.Title + " " + k.One
 	}

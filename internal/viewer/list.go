@@ -60,7 +60,7 @@ type listing struct {
 func (q listing) exports() []download {
 	whole := *q.ask
 	whole.columns, whole.cursor = q.chosen(), ""
-	at := func(form string) string { return whole.address(q.kind, form, q.ask.filters(), nil) }
+	at := func(form string) string { return whole.address(form, q.ask.filters(), nil) }
 	all := []download{
 		{at(csvSuffix), "CSV", "for spreadsheets"}, {at(dataSuffix), "JSON", "one document"}, {at(linesSuffix), "JSON lines", "a record a line"},
 	}
@@ -69,7 +69,7 @@ func (q listing) exports() []download {
 	}
 	plain := *q.ask
 	plain.columns = nil
-	return append(all, download{plain.address(q.kind, dataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
+	return append(all, download{plain.address(dataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
 }
 
 // link is an address and its words.
@@ -97,7 +97,7 @@ func serveList(q *exchange) error {
 	l := listing{q, ask}
 	if recalled := l.preferColumns(); recalled || !ask.tidy {
 		q.w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.w, q.r, ask.address(q.kind, q.data, ask.query, ask.back), http.StatusSeeOther)
+		http.Redirect(q.w, q.r, ask.address(q.data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
 	switch {
@@ -204,10 +204,10 @@ func (q listing) tabs() []link {
 	for _, l := range q.kind.lists {
 		switch {
 		case l == q.ask.list:
-			tabs = append(tabs, link{Href: q.ask.address(q.kind, "", nil, nil), Text: l.title, Current: true})
+			tabs = append(tabs, link{Href: q.ask.address("", nil, nil), Text: l.title, Current: true})
 		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(q.ask.vars, name) }):
 			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
-			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address(q.kind, "", nil, nil), Text: l.title})
+			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.title})
 		}
 	}
 	if len(tabs) < 2 {
@@ -223,12 +223,12 @@ func (q listing) turn(p *listPage) {
 	filters := q.ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
 	position := q.ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
 	if len(position) > 0 {
-		p.Newest = q.ask.address(q.kind, "", filters, nil)
+		p.Newest = q.ask.address("", filters, nil)
 	}
 	if n := len(q.ask.back); n > 0 {
 		newer, err := understudy.ParseQuery(q.ask.back[n-1])
 		if err == nil {
-			p.Newer = q.ask.address(q.kind, "", slices.Concat(filters, newer), q.ask.back[:n-1])
+			p.Newer = q.ask.address("", slices.Concat(filters, newer), q.ask.back[:n-1])
 		}
 	}
 	if next := q.answer.Page.Next; !next.Zero() {
@@ -245,7 +245,7 @@ func (q listing) turn(p *listPage) {
 		query := t.Query.Without(func(x understudy.Param) bool {
 			return x.Name == paging.Size && x.Value == strconv.Itoa(paging.Default)
 		})
-		p.Older = q.ask.address(q.kind, "", query, append(slices.Clone(q.ask.back), position.String()))
+		p.Older = q.ask.address("", query, append(slices.Clone(q.ask.back), position.String()))
 	}
 }
 

@@ -90,15 +90,15 @@ func (q conversationView) sender(p *messages, s direction) string {
 // span.
 func (q conversationView) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.kind
-	at, ok := k.time(row)
+	at, ok := timeOf(k, row)
 	if !ok && before.IsZero() {
-		at, ok = k.anyTime(row)
+		at, ok = anyTime(k, row)
 	}
 	if !ok {
 		return message{}, false
 	}
 	sheet := q.cellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: k.failed(row), at: at, raw: row.Raw()}
+	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: failed(k, row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.zone).Format("15:04")
 	for _, c := range k.columns {
 		if q.level(k, c.Name) == access.Hide && c.shape != prose {
@@ -127,7 +127,7 @@ func (q conversationView) messageCell(t *message, s *cellContext, c *column, row
 }
 
 // anyTime is the first time a record has.
-func (k *kindPlan) anyTime(row access.Row) (time.Time, bool) {
+func anyTime(k *kindPlan, row access.Row) (time.Time, bool) {
 	for _, f := range k.Fields {
 		if v := row.Field(f.Name); isDate(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := parseDate(f.Type, v.Text); ok && !dateOnly {

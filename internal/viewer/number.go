@@ -203,7 +203,7 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 		}
 		for _, h := range q.hits(found) {
 			pn.total = found.Total.N
-			pn.oldest, _ = k.time(h.row)
+			pn.oldest, _ = timeOf(k, h.row)
 		}
 		return nil
 	})
@@ -233,7 +233,7 @@ func (q numberView) contact() *contact {
 			first = pn.oldest
 		}
 		for _, row := range r.rows() {
-			if t, ok := pn.kind.kind.time(row); ok {
+			if t, ok := timeOf(pn.kind.kind, row); ok {
 				last = later(last, t)
 				if first.IsZero() || t.Before(first) {
 					first = t

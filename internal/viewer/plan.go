@@ -309,6 +309,3 @@ func errorDocs(template string) string {
 		rest = rest[end:]
 	}
 }
-
-// Href is the address of the kind's page.
-func (k *kindPlan) Href() string { return k.href }

@@ -42,7 +42,7 @@ func (q listing) preferColumns() bool {
 	if !ok {
 		return false
 	}
-	columns, err := q.kind.columnsNamed(text)
+	columns, err := columnsNamed(q.kind, text)
 	if err != nil || len(columns) == 0 || slices.Equal(columns, q.kind.columns) {
 		return false // of a spec that has changed, or what is shown anyway
 	}
@@ -65,7 +65,7 @@ func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	columns, err := k.columnsNamed(strings.Join(r.PostForm["column"], ","))
+	columns, err := columnsNamed(k, strings.Join(r.PostForm["column"], ","))
 	if err != nil {
 		v.exchange(w, r, func(*exchange) error { return err })
 		return
@@ -138,7 +138,7 @@ type columnChoice struct {
 // columnForm offers, when it is asked for, every column the role shows: those of
 // the page in their order, then the others.
 func (q listing) columnForm() columnForm {
-	at := q.ask.address(q.kind, "", q.ask.query, q.ask.back)
+	at := q.ask.address("", q.ask.query, q.ask.back)
 	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
 	path, raw, _ := strings.Cut(at, "?")
 	params, _ := understudy.ParseQuery(raw) // an address of ours

@@ -77,7 +77,7 @@ func (q *record) countedBy(a *askedList) bool {
 // empty is not read.
 func (q *record) readOf(row access.Row, lists []*askedList) {
 	for _, a := range lists {
-		if a.empty = q.countedBy(a) && a.list.empty(row); !a.empty {
+		if a.empty = q.countedBy(a) && saysEmpty(a.list, row); !a.empty {
 			q.readUnder(a)
 		}
 	}
@@ -194,7 +194,7 @@ func (q *record) under(t *understudy.Target, l *listPlan, parts []string) *under
 }
 
 // empty reports whether a record that counts a list says that it has no rows.
-func (l *listPlan) empty(row access.Row) bool {
+func saysEmpty(l *listPlan, row access.Row) bool {
 	v := row.Field(l.Count)
 	return v.State == access.Seen && v.Text == "0"
 }

@@ -56,7 +56,7 @@ func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 	counts := map[string][len(spans)]int64{}
 	oldest := q.start
 	for _, row := range rows {
-		t, ok := k.time(row)
+		t, ok := timeOf(k, row)
 		if !ok {
 			continue
 		}
@@ -78,7 +78,7 @@ func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 		l := level{Cell: cell{Text: value, Tone: s.tone(k.Rollup, value)}}
 		if filter != "" {
 			query := q.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
-			l.Cell.Href = q.ask.address(k, "", append(query, understudy.Param{Name: filter, Value: value}), nil)
+			l.Cell.Href = q.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {
 			l.Counts = append(l.Counts, tally{n, more && q.start.Sub(oldest) <= spans[i].length})
@@ -106,7 +106,7 @@ func (q listing) levels(field string) (values []string, filter string) {
 
 // time is a record's place in time by its clock field; ok is false when the
 // caller does not see it, or it is null.
-func (k *kindPlan) time(row access.Row) (t time.Time, ok bool) {
+func timeOf(k *kindPlan, row access.Row) (t time.Time, ok bool) {
 	if f := k.Field(k.Clock); f != nil {
 		if v := row.Field(f.Name); v.State == access.Seen {
 			if t, _, ok := parseDate(f.Type, v.Text); ok {

@@ -56,7 +56,7 @@ func (s *cellContext) table(caption string, columns []*column, rows []access.Row
 	t.Rows = make([]listRow, len(rows))
 	cells := make([]cell, len(rows)*len(columns))
 	for i, row := range rows {
-		t.Rows[i].Failed = s.kind.failed(row)
+		t.Rows[i].Failed = failed(s.kind, row)
 		t.Rows[i].Cells, cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for j, c := range columns {
 			t.Rows[i].Cells[j] = s.cell(c, row, true)
@@ -102,13 +102,13 @@ func (s *cellContext) recordOf(row access.Row) string {
 	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
 		return ""
 	}
-	return s.asOf.keep(s.kind.recordHref(row, row.ID, s.vars))
+	return s.asOf.keep(recordHref(s.kind, row, row.ID, s.vars))
 }
 
 // recordHref is the page of a record of the kind; what its path needs beside
 // the id comes from the record, or from the address of the list it is in.
 // "" when neither has it, or when no path can name the record.
-func (k *kindPlan) recordHref(row access.Row, id string, vars understudy.Query) string {
+func recordHref(k *kindPlan, row access.Row, id string, vars understudy.Query) string {
 	in := k.instances[0]
 	query := vars.Without(func(p understudy.Param) bool { return !isOwnVar(in.Path, p.Name) })
 	for name, field := range in.needs {
