@@ -16,7 +16,7 @@ func has(q understudy.Query, name string) bool {
 }
 
 // sibling is the filter of a list on the same field with another meaning.
-func sibling(l *listPlan, f *understudy.Filter, op string) *understudy.Filter {
+func sibling(l *List, f *understudy.Filter, op string) *understudy.Filter {
 	for _, other := range l.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {
 			return other
@@ -37,7 +37,7 @@ func (ask *listQuery) address(suffix string, query understudy.Query, back []stri
 
 // address is the page of a list: params are its variables and upstream's parameters,
 // own the viewer's.
-func (l *listPlan) address(suffix string, params, own understudy.Query) string {
+func (l *List) address(suffix string, params, own understudy.Query) string {
 	if l.kind.pick("", params) != l {
 		params = append(understudy.Query{{Name: ownList, Value: l.slug}}, params...)
 	}
@@ -46,7 +46,7 @@ func (l *listPlan) address(suffix string, params, own understudy.Query) string {
 
 // place is the address of the record or list a target means, "" when the
 // viewer has no page for it. Filters and position stay as they are.
-func (s *sourcePlan) place(t *understudy.Target) string {
+func (s *Source) place(t *understudy.Target) string {
 	if t == nil || t.Kind == nil {
 		return ""
 	}
@@ -57,10 +57,10 @@ func (s *sourcePlan) place(t *understudy.Target) string {
 	if t.Instance != nil {
 		return k.href + "/" + url.PathEscape(t.ID) + withQuery(s.given(t, t.Instance.ID))
 	}
-	for _, l := range k.lists {
+	for _, l := range k.PlannedLists {
 		if l.List == t.List {
 			query := t.Query.Without(func(p understudy.Param) bool {
-				return p.Name == l.paging.Size && p.Value == strconv.Itoa(l.paging.Default)
+				return p.Name == l.PagingStyle.Size && p.Value == strconv.Itoa(l.PagingStyle.Default)
 			})
 			return l.address("", slices.Concat(s.given(t, nil), query), nil)
 		}
@@ -70,7 +70,7 @@ func (s *sourcePlan) place(t *understudy.Target) string {
 
 // given are the path variables of a target that an address must name: not
 // those of the id, nor those the source fills with the same.
-func (s *sourcePlan) given(t *understudy.Target, id []string) understudy.Query {
+func (s *Source) given(t *understudy.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
 		def, own := s.fill(v.Name)

@@ -60,7 +60,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 	}
 	run := sample.OneIn(t, 3)
 	for _, k := range h.viewer.byName["twilio"].kinds {
-		if len(k.lists) == 0 {
+		if len(k.PlannedLists) == 0 {
 			continue
 		}
 		refused(k.href, map[string]string{"*": "see", k.Name: "hide"})
@@ -73,7 +73,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 					continue
 				}
 				refused(k.href+"?understudy.sort="+f.Name, rules)
-				for _, flt := range k.lists[0].Filters {
+				for _, flt := range k.PlannedLists[0].Filters {
 					if flt.Field == f.Name && (flt.Op == "" || flt.Op == "is") {
 						refused(k.href+"?"+flt.Name+"=1", rules)
 					}

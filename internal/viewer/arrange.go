@@ -29,8 +29,8 @@ const mostColumns = 60
 
 // arrangement is how a list is shown. The zero value is the kind's own way.
 type arrangement struct {
-	columns []*column // nil = those of the kind
-	sort    *column   // nil = upstream's order
+	columns []*Column // nil = those of the kind
+	sort    *Column   // nil = upstream's order
 	down    bool      // the largest first
 	text    string
 	narrow  []string // conditions that facets added
@@ -77,7 +77,7 @@ func (a arrangement) order() string {
 	return a.sort.Name
 }
 
-func columnNames(columns []*column) string {
+func columnNames(columns []*Column) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.Name
@@ -134,8 +134,8 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 }
 
 // columnsNamed reads fields by commas, each once.
-func columnsNamed(k *kindPlan, text string) ([]*column, error) {
-	var all []*column
+func columnsNamed(k *Kind, text string) ([]*Column, error) {
+	var all []*Column
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
@@ -154,7 +154,7 @@ func columnsNamed(k *kindPlan, text string) ([]*column, error) {
 	return all, nil
 }
 
-func (k *kindPlan) everyName() []string {
+func (k *Kind) everyName() []string {
 	names := make([]string, len(k.every))
 	for i, c := range k.every {
 		names[i] = c.Name
@@ -229,7 +229,7 @@ func (q listing) sortable(t *table) {
 
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show.
-func (q listing) chosen() []*column {
+func (q listing) chosen() []*Column {
 	if len(q.ask.columns) == 0 {
 		return q.columnsOf(q.kind)
 	}

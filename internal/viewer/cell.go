@@ -41,9 +41,9 @@ const clipped = 160
 
 // cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
-func (s *cellContext) cell(c *column, row access.Row, list bool) cell {
+func (s *cellContext) cell(c *Column, row access.Row, list bool) cell {
 	val := row.Field(c.Name)
-	out := cell{Label: c.heading, Class: c.class}
+	out := cell{Label: c.heading, Class: c.CellClass}
 	switch val.State {
 	case access.Hidden:
 		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
@@ -72,7 +72,7 @@ func (s *cellContext) cell(c *column, row access.Row, list bool) cell {
 }
 
 // draw fills in what the shape of a column adds to the text of a seen value.
-func (s *cellContext) draw(c *column, row access.Row, list bool, out *cell) {
+func (s *cellContext) draw(c *Column, row access.Row, list bool, out *cell) {
 	raw := out.Text
 	switch c.shape {
 	case moment:
@@ -91,7 +91,7 @@ func (s *cellContext) draw(c *column, row access.Row, list bool, out *cell) {
 		if strings.HasPrefix(raw, "-") {
 			out.Text = "\u2212" + raw[1:]
 		}
-	case yesno:
+	case YesNo:
 		if raw == "true" {
 			out.Text, out.Tone = "yes", "yes"
 		} else if raw == "false" {
@@ -99,7 +99,7 @@ func (s *cellContext) draw(c *column, row access.Row, list bool, out *cell) {
 		}
 	case prose:
 		out.Prose = true
-	case errcode:
+	case ErrorCode:
 		out.Note, out.Href, out.Hint = s.kind.source.Spec.Errors.Meanings[raw], s.kind.source.codeDocs(raw), ""
 	default:
 		if href := s.recordLink(c, row, raw); href != "" {
@@ -122,7 +122,7 @@ func (s *cellContext) draw(c *column, row access.Row, list bool, out *cell) {
 
 // drawDate puts a moment into words. In a table they have the seconds and nothing
 // besides: what a moment says twice more in each row is the better part of it.
-func (s *cellContext) drawDate(c *column, out *cell, list bool) {
+func (s *cellContext) drawDate(c *Column, out *cell, list bool) {
 	t, dateOnly, ok := parseDate(c.Type, out.Text)
 	if !ok {
 		return
@@ -154,8 +154,8 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 // cellContext is what the cells of one page share: what the caller may follow.
 type cellContext struct {
 	q       *exchange
-	kind    *kindPlan
-	linked  []*kindPlan     // kinds whose records the caller may open
+	kind    *Kind
+	linked  []*Kind         // kinds whose records the caller may open
 	own     map[string]bool // numbers of our own, if the caller may know them
 	filters map[string]string
 	vars    understudy.Query // path variables of the page at hand
@@ -166,7 +166,7 @@ type cellContext struct {
 
 // phoneLink is the number's page, or for what is no number the kind's list
 // picked by it, where the caller may ask for either.
-func (s *cellContext) phoneLink(c *column, raw string) string {
+func (s *cellContext) phoneLink(c *Column, raw string) string {
 	if s.numbers {
 		if href := s.kind.source.numberHref(raw); href != "" {
 			return href
@@ -181,8 +181,8 @@ func (s *cellContext) phoneLink(c *column, raw string) string {
 
 // recordLink is the page of the record a value names: by the field's link, or
 // by the prefix of the id when only one kind has it.
-func (s *cellContext) recordLink(c *column, row access.Row, raw string) string {
-	var found *kindPlan
+func (s *cellContext) recordLink(c *Column, row access.Row, raw string) string {
+	var found *Kind
 	for _, k := range s.linked {
 		if len(k.ID) != 1 {
 			continue
@@ -190,7 +190,7 @@ func (s *cellContext) recordLink(c *column, row access.Row, raw string) string {
 		switch {
 		case c.isID && k == s.kind:
 			return s.asOf.keep(recordHref(k, row, raw, s.vars))
-		case c.Link == k.Name && len(k.instances[0].needs) == 0:
+		case c.Link == k.Name && len(k.PlannedInstances[0].needs) == 0:
 			return s.asOf.keep(recordHref(k, row, raw, s.vars))
 		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.isID && k.HasPrefix(raw) && formedID(raw):
 			if found != nil {
@@ -199,7 +199,7 @@ func (s *cellContext) recordLink(c *column, row access.Row, raw string) string {
 			found = k
 		}
 	}
-	if found == nil || len(found.instances[0].needs) > 0 {
+	if found == nil || len(found.PlannedInstances[0].needs) > 0 {
 		return ""
 	}
 	return s.asOf.keep(found.href + "/" + url.PathEscape(raw))
@@ -228,7 +228,7 @@ func (s *cellContext) tone(field, value string) string {
 }
 
 // failed reports whether what the caller sees of a record says that it failed.
-func failed(k *kindPlan, row access.Row) bool {
+func failed(k *Kind, row access.Row) bool {
 	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {
@@ -252,11 +252,11 @@ func shortID(id string) string {
 
 // codeDocs is upstream's page about an error code, "" when the text is none or
 // nobody says where it is explained.
-func (s *sourcePlan) codeDocs(text string) string {
-	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.docs, "https://") {
+func (s *Source) codeDocs(text string) string {
+	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.ErrorDocs, "https://") {
 		return ""
 	}
-	return strings.ReplaceAll(s.docs, "{code}", text)
+	return strings.ReplaceAll(s.ErrorDocs, "{code}", text)
 }
 
 // clip keeps foreign text in a message short.

@@ -123,7 +123,7 @@ func (f footer) Usual() *timeRow {
 }
 
 // timeRows are upstream's times by kind and reason.
-func (q homeView) timeRows(s *sourcePlan, times []Times) []timeRow {
+func (q homeView) timeRows(s *Source, times []Times) []timeRow {
 	var rows []timeRow
 	for _, t := range times {
 		who := "Other paths"

@@ -11,25 +11,25 @@ import (
 	"understudy"
 )
 
-// shape is how a value is drawn.
-type shape uint8
+// Shape is how a value is drawn.
+type Shape uint8
 
 const (
-	plain shape = iota
+	plain Shape = iota
 	moment
 	phone
 	pill
 	number
-	yesno
+	YesNo
 	code
 	prose
 	address
-	errcode
+	ErrorCode
 )
 
-func (k *kindPlan) planColumns() {
-	all := make([]*column, 0, len(k.Fields))
-	k.byField = map[string]*column{}
+func (k *Kind) planColumns() {
+	all := make([]*Column, 0, len(k.Fields))
+	k.byField = map[string]*Column{}
 	for _, f := range k.Fields {
 		c := k.column(f)
 		k.byField[f.Name] = c
@@ -42,24 +42,24 @@ func (k *kindPlan) planColumns() {
 	}
 	for _, name := range k.Columns {
 		if c := k.byField[name]; c.Type != understudy.TypeMedia {
-			k.columns = append(k.columns, c)
+			k.Shown = append(k.Shown, c)
 		}
 	}
-	k.columns = slices.DeleteFunc(k.columns, func(c *column) bool { // a unit stands beside its number
-		return slices.ContainsFunc(k.columns, func(of *column) bool { return of.unit == c.Name })
+	k.Shown = slices.DeleteFunc(k.Shown, func(c *Column) bool { // a unit stands beside its number
+		return slices.ContainsFunc(k.Shown, func(of *Column) bool { return of.unit == c.Name })
 	})
-	if len(k.columns) == 0 {
+	if len(k.Shown) == 0 {
 		for _, c := range all[:min(8, len(all))] {
 			if c.Type != understudy.TypeMap {
-				k.columns = append(k.columns, c)
+				k.Shown = append(k.Shown, c)
 			}
 		}
 	}
-	k.parts = k.group(all)
+	k.Groups = k.group(all)
 }
 
-func (k *kindPlan) column(f *understudy.Field) *column {
-	c := &column{Field: f, title: titleOf(f), heading: upperFirst(titleOf(f)), isID: slices.Contains(k.ID, f.Name)}
+func (k *Kind) column(f *understudy.Field) *Column {
+	c := &Column{Field: f, Words: titleOf(f), heading: upperFirst(titleOf(f)), isID: slices.Contains(k.ID, f.Name)}
 	for _, st := range slices.Concat(k.Final, k.Failed) {
 		c.state = c.state || st.Field == f.Name && len(st.In) > 0
 	}
@@ -68,25 +68,25 @@ func (k *kindPlan) column(f *understudy.Field) *column {
 	}
 	switch {
 	case isDate(f.Type):
-		c.shape, c.class = moment, "when"
+		c.shape, c.CellClass = moment, "when"
 	case f.Type == understudy.TypeBool:
-		c.shape, c.class = yesno, "flag"
+		c.shape, c.CellClass = YesNo, "flag"
 	case f.Type == understudy.TypeCode:
-		c.shape, c.class = errcode, "errcode"
+		c.shape, c.CellClass = ErrorCode, "errcode"
 	case f.Type == understudy.TypeInt || f.Type == understudy.TypeDecimal:
-		c.shape, c.class, c.digits = number, "num", true
+		c.shape, c.CellClass, c.digits = number, "num", true
 	case c.state:
-		c.shape, c.class = pill, "state"
+		c.shape, c.CellClass = pill, "state"
 	case f.Class == understudy.ClassPhone:
-		c.shape, c.class = phone, "tel"
+		c.shape, c.CellClass = phone, "tel"
 	case f.Class == understudy.ClassBody:
-		c.shape, c.class = prose, "prose"
+		c.shape, c.CellClass = prose, "prose"
 	case f.Class == understudy.ClassURL:
-		c.shape, c.class = address, "address"
+		c.shape, c.CellClass = address, "address"
 	case f.Type == understudy.TypeSelect:
-		c.class = "word"
+		c.CellClass = "word"
 	case c.isID || f.Link != "":
-		c.shape, c.class = code, "code"
+		c.shape, c.CellClass = code, "code"
 	}
 	return c
 }
@@ -101,35 +101,35 @@ func isDate(t string) bool {
 
 // group sorts the fields of a record under headings: what its table shows,
 // its times, everything else, and each object by itself.
-func (k *kindPlan) group(all []*column) []group {
-	first := group{title: "Overview"}
-	times, more := group{title: "Times"}, group{title: "More"}
-	var objects []group
-	for _, c := range k.columns {
+func (k *Kind) group(all []*Column) []Group {
+	first := Group{title: "Overview"}
+	times, more := Group{title: "Times"}, Group{title: "More"}
+	var objects []Group
+	for _, c := range k.Shown {
 		if !strings.Contains(c.Name, ".") && !c.isID && c.shape != moment {
 			first.columns = append(first.columns, c)
 		}
 	}
 	for _, c := range all {
 		parent, _, dotted := strings.Cut(c.Name, ".")
-		i := slices.IndexFunc(objects, func(g group) bool { return dotted && g.columns[0].Name == parent })
+		i := slices.IndexFunc(objects, func(g Group) bool { return dotted && g.columns[0].Name == parent })
 		switch {
 		case i >= 0:
 			objects[i].columns = append(objects[i].columns, c)
 		case c.Type == understudy.TypeMap:
-			objects = append(objects, group{title: upperFirst(c.title), columns: []*column{c}})
+			objects = append(objects, Group{title: upperFirst(c.Words), columns: []*Column{c}})
 		case c.shape == moment:
 			times.columns = append(times.columns, c)
 		case !slices.Contains(first.columns, c):
 			more.columns = append(more.columns, c)
 		}
 	}
-	groups := []group{first, times, more}
+	groups := []Group{first, times, more}
 	for _, g := range objects {
-		g.columns = slices.DeleteFunc(g.columns, func(c *column) bool { return c.Type == understudy.TypeMap && len(g.columns) > 1 })
+		g.columns = slices.DeleteFunc(g.columns, func(c *Column) bool { return c.Type == understudy.TypeMap && len(g.columns) > 1 })
 		groups = append(groups, g)
 	}
-	return slices.DeleteFunc(groups, func(g group) bool { return len(g.columns) == 0 })
+	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.columns) == 0 })
 }
 
 // titleOf is a field's title for people: of a field inside an object its own

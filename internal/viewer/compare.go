@@ -18,7 +18,7 @@ const compareTo = ".."
 
 // comparePage is what compare.html shows.
 type comparePage struct {
-	Kind          *kindPlan
+	Kind          *Kind
 	Heading, ID   string
 	Record        string // the record's page
 	ListHref      string

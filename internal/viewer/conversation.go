@@ -51,7 +51,7 @@ type messages struct {
 // direction is one kind in one direction.
 type direction struct {
 	*asked
-	kind *contactKind
+	kind *Contact
 	byA  bool
 }
 
@@ -178,7 +178,7 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 				// One second more than wanted: whether upstream counts the edge in is its own affair.
 				query = append(query, understudy.Param{Name: until.Name, Value: writeDate(until.Type, before.Add(time.Second))})
 			}
-			if target, err := t.to(query); err == nil && len(all) < maxPanels {
+			if target, err := t.Target(query); err == nil && len(all) < maxPanels {
 				all = append(all, direction{asked: q.beside(target), kind: t, byA: byA})
 			}
 		}
@@ -188,7 +188,7 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 
 // until is the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
-func (q conversationView) until(t *contactKind) *understudy.Filter {
+func (q conversationView) until(t *Contact) *understudy.Filter {
 	for i, f := range t.list.Filters {
 		if f.Op == "until" && f.Field == t.kind.Clock && q.offers(t.list, i) {
 			return f

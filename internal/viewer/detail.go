@@ -18,7 +18,7 @@ import (
 
 // detailPage is what detail.html shows.
 type detailPage struct {
-	Kind     *kindPlan
+	Kind     *Kind
 	Heading  string
 	ID       string
 	When     cell // the clock field
@@ -88,7 +88,7 @@ func serveRecord(q *exchange) error {
 	s := q.cellContext(q.kind, q.source.given(t, t.Instance.ID), marked)
 	s.seconds, s.filters = true, map[string]string{}
 	if q.kind.browsable() {
-		s.filters = q.phoneFilters(q.kind.lists[0])
+		s.filters = q.phoneFilters(q.kind.PlannedLists[0])
 	}
 	page := &detailPage{}
 	all := []*part{past{q}.timelineOf(t, cmp.Or(q.answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
@@ -133,7 +133,7 @@ func (q *record) instanceTarget() (*understudy.Target, error) {
 	if len(q.kind.Instances) == 0 || len(parts) != len(q.kind.ID) || slices.Contains(parts, "") {
 		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
 	}
-	in := q.kind.instances[0]
+	in := q.kind.PlannedInstances[0]
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 
 // params are the names under which an address gives the path variables that
 // are not the id: those the source fills as the viewer's own.
-func (in *instancePlan) params() []string {
+func (in *Instance) params() []string {
 	var known []string
 	for name := range pathVars(in.Path) {
 		_, needed := in.needs[name]
@@ -200,7 +200,7 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 		p.Data = q.asOf.keep(q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars))
 	}
 	q.place(p, t, row)
-	for _, g := range q.kind.parts {
+	for _, g := range q.kind.Groups {
 		out := q.part(p, s, row, g)
 		switch {
 		case len(out.Cells) == 0:
@@ -251,8 +251,8 @@ func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 		return // the source's own account is above everything
 	}
 	p.Above = &link{Href: q.asOf.keep(above.kind.href + "/" + url.PathEscape(id)), Text: upperFirst(above.kind.One) + " " + shortID(id)}
-	for _, l := range q.kind.lists {
-		if l.parent.kind == above.kind && p.ListHref == "" {
+	for _, l := range q.kind.PlannedLists {
+		if l.Under.kind == above.kind && p.ListHref == "" {
 			if target := q.under(t, l, named); target != nil {
 				p.ListHref = q.asOf.keep(q.source.place(target))
 			}
@@ -262,7 +262,7 @@ func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 
 // part is one group of a record's fields. Addresses the viewer has pages for
 // become links; a group of nothing but others is shown on request.
-func (q *record) part(p *detailPage, s *cellContext, row access.Row, g group) detailGroup {
+func (q *record) part(p *detailPage, s *cellContext, row access.Row, g Group) detailGroup {
 	out := detailGroup{Title: g.title, Closed: true}
 	for _, c := range g.columns {
 		if row.Field(c.Name).State == access.Absent {
@@ -284,10 +284,10 @@ func (q *record) part(p *detailPage, s *cellContext, row access.Row, g group) de
 }
 
 // head keeps what the top of the page shows of a field.
-func (q *record) head(p *detailPage, c *column, cl cell) {
+func (q *record) head(p *detailPage, c *Column, cl cell) {
 	if c.Name == q.kind.Clock && cl.Stamp != "" {
 		p.When = cl
-		p.When.Label = c.title
+		p.When.Label = c.Words
 	}
 	if c.shape == pill && cl.Tone != "hidden" && p.State.Text == "" {
 		p.State = cl

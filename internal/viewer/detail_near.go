@@ -29,7 +29,7 @@ func (q *record) others(row access.Row) detailGroup {
 
 // followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
-func (s *cellContext) followable(row access.Row, c *column) (link, bool) {
+func (s *cellContext) followable(row access.Row, c *Column) (link, bool) {
 	if !strings.Contains(c.Name, ".") {
 		return link{}, false
 	}
@@ -42,7 +42,7 @@ func (s *cellContext) followable(row access.Row, c *column) (link, bool) {
 		return link{}, false
 	}
 	href := s.asOf.keep(s.kind.source.place(t))
-	return link{Href: href, Text: upperFirst(c.title)}, href != ""
+	return link{Href: href, Text: upperFirst(c.Words)}, href != ""
 }
 
 // related are the lists picked by this record: filters that link to its kind,
@@ -58,9 +58,9 @@ func (q *record) related(row access.Row, lists []*askedList) []link {
 		if !k.browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.kind == k }) {
 			continue
 		}
-		for i, f := range k.lists[0].Filters {
+		for i, f := range k.PlannedLists[0].Filters {
 			field := k.Field(f.Field)
-			if !q.picks(field, f) || row.ID == "" || !q.offers(k.lists[0], i) {
+			if !q.picks(field, f) || row.ID == "" || !q.offers(k.PlannedLists[0], i) {
 				continue
 			}
 			all = append(all, link{

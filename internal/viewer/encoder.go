@@ -19,7 +19,7 @@ import (
 // in the reader's timezone, everything else is as the view has it.
 type csvEncoder struct {
 	q       *exchange
-	columns []*column
+	columns []*Column
 	kinds   bool // rows say their source and kind
 }
 
@@ -61,7 +61,7 @@ func foundText(h *understudy.SearchHit) string {
 	return strings.Join(all, " … ")
 }
 
-func (w *csvEncoder) text(c *column, v access.Value) string {
+func (w *csvEncoder) text(c *Column, v access.Value) string {
 	if v.State != access.Seen && v.State != access.Masked {
 		return ""
 	}
@@ -146,7 +146,7 @@ func isPlainNumber(text string) bool {
 // linesEncoder writes each record as one JSON object on a line of its own: the
 // columns under the names of their fields, each value as the view has it.
 type linesEncoder struct {
-	columns []*column
+	columns []*Column
 	kinds   bool
 }
 
@@ -156,7 +156,7 @@ func (w *linesEncoder) row(dst []byte, one exported) []byte {
 	return append(w.object(dst, one.kind, one.row), '\n')
 }
 
-func (w *linesEncoder) object(dst []byte, k *kindPlan, row access.Row) []byte {
+func (w *linesEncoder) object(dst []byte, k *Kind, row access.Row) []byte {
 	dst = append(dst, '{')
 	if w.kinds {
 		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.source.Name)

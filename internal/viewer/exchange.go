@@ -36,8 +36,8 @@ type exchange struct {
 
 // subject is what an address names.
 type subject struct {
-	source *sourcePlan
-	kind   *kindPlan
+	source *Source
+	kind   *Kind
 	data   string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
 	asOf   asOf   // the moment the page is asked for
 }
@@ -171,7 +171,7 @@ func (q *exchange) enterKind(name string) error {
 	}
 	var known []string
 	for _, k := range q.source.kinds {
-		if q.seesKind(k) && len(k.lists) > 0 {
+		if q.seesKind(k) && len(k.PlannedLists) > 0 {
 			known = append(known, k.Name)
 		}
 	}

@@ -37,7 +37,7 @@ type facetPart struct{ *exchange }
 
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q facetPart) facets(r *understudy.SearchResult, k *kindPlan, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
+func (q facetPart) facets(r *understudy.SearchResult, k *Kind, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
 	for _, f := range r.Facets {
@@ -62,7 +62,7 @@ func (q facetPart) facets(r *understudy.SearchResult, k *kindPlan, pick func(f u
 	return all
 }
 
-func (q facetPart) facetTitle(name string, k *kindPlan) string {
+func (q facetPart) facetTitle(name string, k *Kind) string {
 	for _, s := range q.v.sources {
 		for _, other := range s.kinds {
 			if c := other.byField[name]; c != nil && (k == nil || other == k) {
@@ -124,7 +124,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 }
 
 // filterBy is upstream's filter for one value of a field, if the caller may use it.
-func (q facetPart) filterBy(l *listPlan, field string) *understudy.Filter {
+func (q facetPart) filterBy(l *List, field string) *understudy.Filter {
 	for i, f := range l.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.offers(l, i) {
 			return f
@@ -135,7 +135,7 @@ func (q facetPart) filterBy(l *listPlan, field string) *understudy.Filter {
 
 // filters are a query's parameters less its place in the list.
 func (ask *listQuery) filters() understudy.Query {
-	return ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.paging, p.Name) })
+	return ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.PagingStyle, p.Name) })
 }
 
 // counts are a page's facets, and how many records it is of.
@@ -238,7 +238,7 @@ func totalOf(r *understudy.SearchResult) string {
 }
 
 // foundNotes say how a result came about, for whoever reads it.
-func (q facetPart) foundNotes(r *understudy.SearchResult, s *sourcePlan, k *kindPlan) []string {
+func (q facetPart) foundNotes(r *understudy.SearchResult, s *Source, k *Kind) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.gate.Counts(q.caller, s.Name, k.Name) {
 		return notes

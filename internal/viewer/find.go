@@ -22,7 +22,7 @@ type Search interface {
 
 // search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
-func (q *exchange) search(ctx context.Context, k *kindPlan, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (q *exchange) search(ctx context.Context, k *Kind, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
 	ask.Source, ask.Kinds = q.source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
 	known = known && q.counts(k) // a row rule may look at the time
@@ -70,7 +70,7 @@ func (q listing) conditions() (text string, ok bool) {
 				return "", false
 			}
 			parts = append(parts, part)
-		case p.Name != q.ask.list.paging.Size && !isPosition(q.ask.list.paging, p.Name):
+		case p.Name != q.ask.list.PagingStyle.Size && !isPosition(q.ask.list.PagingStyle, p.Name):
 			return "", false
 		}
 	}
@@ -80,7 +80,7 @@ func (q listing) conditions() (text string, ok bool) {
 // underCondition is what a variable of the list's path asks of its records: the
 // field of that name holds it. "" when nothing has to be asked: what the source
 // fills for everyone, and the role does not see.
-func (q *exchange) underCondition(k *kindPlan, name, value string) (text string, ok bool) {
+func (q *exchange) underCondition(k *Kind, name, value string) (text string, ok bool) {
 	f := k.Field(words(name))
 	seen := f != nil && q.level(k, f.Name) == access.See
 	if fill, own := q.source.fill(name); own && fill == value && !seen {
@@ -160,7 +160,7 @@ func (q listing) searchAsk() (understudy.SearchAsk, error) {
 }
 
 // searchOrder is the order in the words of the search.
-func (a arrangement) searchOrder(k *kindPlan) string {
+func (a arrangement) searchOrder(k *Kind) string {
 	if a.sort != nil && a.sort.Name == k.Clock && !a.down {
 		return "oldest"
 	}
@@ -170,7 +170,7 @@ func (a arrangement) searchOrder(k *kindPlan) string {
 // hit is one record found, as a row.
 type hit struct {
 	*understudy.SearchHit
-	kind *kindPlan
+	kind *Kind
 	row  access.Row
 }
 
@@ -234,7 +234,7 @@ func (q listing) foundList() error {
 
 // pageSize is how many rows the list's page has.
 func (ask *listQuery) pageSize() int {
-	size, _ := ask.query.Get(ask.list.paging.Size)
+	size, _ := ask.query.Get(ask.list.PagingStyle.Size)
 	n := 0
 	for _, c := range size {
 		if c < '0' || c > '9' || n > understudy.MostHits {
@@ -243,7 +243,7 @@ func (ask *listQuery) pageSize() int {
 		n = n*10 + int(c-'0')
 	}
 	if n == 0 {
-		n = ask.list.paging.Default
+		n = ask.list.PagingStyle.Default
 	}
 	return max(n, 1)
 }

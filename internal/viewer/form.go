@@ -47,7 +47,7 @@ type chip struct{ Label, Text, Remove string }
 type filterForm struct{ *exchange }
 
 func (q filterForm) form(asked *listQuery) form {
-	ask, paging := new(listQuery), asked.list.paging
+	ask, paging := new(listQuery), asked.list.PagingStyle
 	*ask = *asked
 	ask.cursor = ""
 	filters := ask.filters()
@@ -107,9 +107,9 @@ func (q filterForm) formText(ask *listQuery, f *form) {
 		f.Chips = append(f.Chips, chip{"Only", n, less(func(a *arrangement) { a.narrow = slices.Delete(slices.Clone(a.narrow), i, i+1) })})
 	}
 	if ask.sort != nil {
-		order := ask.sort.title + ", smallest first"
+		order := ask.sort.Words + ", smallest first"
 		if ask.down {
-			order = ask.sort.title + ", largest first"
+			order = ask.sort.Words + ", largest first"
 		}
 		f.Chips = append(f.Chips, chip{"Sorted by", order, less(func(a *arrangement) { a.sort = nil })})
 	}
@@ -119,7 +119,7 @@ func (q filterForm) formText(ask *listQuery, f *form) {
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
 	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: upperFirst(spell(words(name))), Type: "text", Value: value, Required: true}
-	if of := ask.list.parent; of.kind != nil && len(of.kind.ID) == 1 {
+	if of := ask.list.Under; of.kind != nil && len(of.kind.ID) == 1 {
 		in.Label = upperFirst(of.kind.One)
 		if len(of.kind.Prefixes) > 0 {
 			in.Hint = of.kind.Prefixes[0] + "…"

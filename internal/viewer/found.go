@@ -29,7 +29,7 @@ type foundPage struct {
 
 // foundHit is one record found.
 type foundHit struct {
-	kind    *kindPlan
+	kind    *Kind
 	Kind    string
 	Title   cell // leads to the record
 	State   cell
@@ -91,7 +91,7 @@ func (q searchView) find() (page *foundPage, wrong *pointer, err error) {
 	}
 	q.found = true
 	p := &foundPage{Notes: facetPart{q.exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.exchange)}
-	sheets := map[*kindPlan]*cellContext{}
+	sheets := map[*Kind]*cellContext{}
 	for _, h := range q.hits(r) {
 		sh := sheets[h.kind]
 		if sh == nil {
@@ -195,7 +195,7 @@ func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 			out.When = value
 		case c.shape == pill && out.State.Text == "":
 			out.State = value
-		case k.counts[c.Name] != nil && value.Text == "0": // nothing lies under it
+		case k.CountedIn[c.Name] != nil && value.Text == "0": // nothing lies under it
 		case c.isID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts, c.shape == prose && len(h.Snippets) > 0:
 		default:
 			out.Facts = append(out.Facts, value)

@@ -161,7 +161,7 @@ func serveHome(q *exchange) error {
 type homeView struct{ *exchange }
 
 // sourcePart begins to ask how a source does.
-func (q homeView) sourcePart(s *sourcePlan) *part {
+func (q homeView) sourcePart(s *Source) *part {
 	var snap Snapshot
 	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
 		snap = q.v.snapshots.ask(ctx, q.exchange, s)
@@ -176,14 +176,14 @@ func (q homeView) sourcePart(s *sourcePlan) *part {
 	}}
 }
 
-func snapshotOf(q *exchange, s *sourcePlan) Snapshot {
+func snapshotOf(q *exchange, s *Source) Snapshot {
 	if q.v.Snapshot == nil {
 		return Snapshot{}
 	}
 	return q.v.Snapshot(q.ctx, s.Name)
 }
 
-func (q homeView) sourceView(s *sourcePlan, snap Snapshot) sourceView {
+func (q homeView) sourceView(s *Source, snap Snapshot) sourceView {
 	out := sourceView{
 		Name: s.Name, Title: s.Spec.Title, Health: healthOf(q.exchange, snap), Groups: kindGroups(q.exchange, s, snap), Chart: newChart(&snap),
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
@@ -223,7 +223,7 @@ func (q homeView) webhook(w Webhook) webhookView {
 }
 
 // kindGroups are the kinds of a source the caller may list.
-func kindGroups(q *exchange, s *sourcePlan, snap Snapshot) []kindViews {
+func kindGroups(q *exchange, s *Source, snap Snapshot) []kindViews {
 	var all []kindViews
 	for _, part := range (layout{q}).byGroup(s) {
 		out := kindViews{Title: part.title}
@@ -251,7 +251,7 @@ func kindGroups(q *exchange, s *sourcePlan, snap Snapshot) []kindViews {
 }
 
 // barTitle names the bar of a kind's sync.
-func barTitle(k *kindPlan, walk string) string {
+func barTitle(k *Kind, walk string) string {
 	if walk == "" {
 		return "Sync of " + k.Title
 	}

@@ -17,7 +17,7 @@ import (
 
 // listPage is what list.html shows.
 type listPage struct {
-	Kind    *kindPlan
+	Kind    *Kind
 	Heading string
 	Scope   *link  // the record the list lies under
 	Lacks   string // what the reader must give before there is a list
@@ -79,7 +79,7 @@ type link struct {
 }
 
 func (q queryParser) listTarget() (*listQuery, error) {
-	if len(q.kind.lists) == 0 {
+	if len(q.kind.PlannedLists) == 0 {
 		return nil, notFound(upperFirst(q.kind.Title)+" cannot be listed", "Open one by its address.", "")
 	}
 	return q.listQuery()
@@ -158,8 +158,8 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 // live is the feed that tells of new records, for the newest page of all of a
 // kind: what a filter would let through a change does not say.
 func (q listing) live() string {
-	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.paging.Size })
-	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !q.ask.target.First || filtered || q.ask.list != q.kind.lists[0] || len(q.ask.vars) > 0 {
+	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.PagingStyle.Size })
+	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !q.ask.target.First || filtered || q.ask.list != q.kind.PlannedLists[0] || len(q.ask.vars) > 0 {
 		return ""
 	}
 	return q.v.Feed + "?" + understudy.Query{{Name: "source", Value: q.source.Name}, {Name: "kind", Value: q.kind.Name}}.String()
@@ -170,7 +170,7 @@ func (q listing) listFrame() *listPage {
 	p := &listPage{
 		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(), Form: filterForm{q.exchange}.form(q.ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
 	}
-	of := q.ask.list.parent
+	of := q.ask.list.Under
 	if id := of.id(q.ask.value(q.source)); id != "" && q.seesKind(of.kind) {
 		p.Scope = &link{Href: q.asOf.keep(of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(q.ask.vars))), Text: of.kind.One + " " + shortID(id)}
 	}
@@ -188,7 +188,7 @@ func (q listing) lacking() error {
 	}
 	p := q.listFrame()
 	p.Lacks = names
-	if of := q.ask.list.parent.kind; of != nil && of.browsable() && q.seesKind(of) {
+	if of := q.ask.list.Under.kind; of != nil && of.browsable() && q.seesKind(of) {
 		p.Pick = &link{Href: q.asOf.keep(of.href), Text: "Pick " + article(of.One)}
 	}
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
@@ -201,13 +201,13 @@ func ownVars(q understudy.Query) understudy.Query {
 
 func (q listing) tabs() []link {
 	var tabs []link
-	for _, l := range q.kind.lists {
+	for _, l := range q.kind.PlannedLists {
 		switch {
 		case l == q.ask.list:
-			tabs = append(tabs, link{Href: q.ask.address("", nil, nil), Text: l.title, Current: true})
+			tabs = append(tabs, link{Href: q.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
 		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(q.ask.vars, name) }):
 			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
-			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.title})
+			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
 	if len(tabs) < 2 {
@@ -219,7 +219,7 @@ func (q listing) tabs() []link {
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
 // of ids: a caller who may not see ids gets none.
 func (q listing) turn(p *listPage) {
-	paging := q.ask.list.paging
+	paging := q.ask.list.PagingStyle
 	filters := q.ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
 	position := q.ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
 	if len(position) > 0 {

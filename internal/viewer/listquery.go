@@ -24,7 +24,7 @@ const maxBack = 8
 
 // listQuery is a list page's address, read.
 type listQuery struct {
-	list   *listPlan
+	list   *List
 	vars   understudy.Query // path variables given, as the address names them
 	back   []string         // queries of the newer pages, "" for the newest
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
@@ -85,7 +85,7 @@ func (q queryParser) listQuery() (*listQuery, error) {
 }
 
 // value gives the path variables of a query.
-func (ask *listQuery) value(s *sourcePlan) func(string) (string, bool) {
+func (ask *listQuery) value(s *Source) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if v, ok := ask.vars.Get(name); ok {
 			return v, true
@@ -100,12 +100,12 @@ func (ask *listQuery) value(s *sourcePlan) func(string) (string, bool) {
 // pick is the list an address means: the one it names; else the first whose
 // record it names and that knows all its parameters, else the first whose
 // record it names, else the first. It is nil when there is none of that name.
-func (k *kindPlan) pick(slug string, params understudy.Query) *listPlan {
+func (k *Kind) pick(slug string, params understudy.Query) *List {
 	if slug != "" {
 		return k.list(slug)
 	}
-	var given *listPlan
-	for _, l := range k.lists {
+	var given *List
+	for _, l := range k.PlannedLists {
 		if slices.ContainsFunc(l.needs, func(name string) bool { return !has(params, name) }) {
 			continue
 		}
@@ -116,21 +116,21 @@ func (k *kindPlan) pick(slug string, params understudy.Query) *listPlan {
 			given = l
 		}
 	}
-	if given == nil && len(k.lists) > 0 {
-		return k.lists[0]
+	if given == nil && len(k.PlannedLists) > 0 {
+		return k.PlannedLists[0]
 	}
 	return given
 }
 
 // knows reports whether a parameter means something to a list.
-func (l *listPlan) knows(name string) bool {
+func (l *List) knows(name string) bool {
 	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.needs, name) || l.Filter(name) != nil ||
-		name != "" && name == l.paging.Size || isPosition(l.paging, name)
+		name != "" && name == l.PagingStyle.Size || isPosition(l.PagingStyle, name)
 }
 
 func (q queryParser) noList(slug string) error {
 	var known []string
-	for _, l := range q.kind.lists {
+	for _, l := range q.kind.PlannedLists {
 		if l.slug != "" {
 			known = append(known, l.slug)
 		}
@@ -140,7 +140,7 @@ func (q queryParser) noList(slug string) error {
 
 // param sorts one parameter of the address into the query.
 func (q queryParser) param(ask *listQuery, p understudy.Param) error {
-	paging := ask.list.paging
+	paging := ask.list.PagingStyle
 	f := ask.list.Filter(p.Name)
 	if taken, err := q.arrange(ask, p); taken {
 		return err
@@ -177,7 +177,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 }
 
 // isVar reports whether a parameter is a variable of the list's path.
-func (l *listPlan) isVar(name string) bool {
+func (l *List) isVar(name string) bool {
 	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
 	return slices.Contains(l.needs, name) || isOwnVar(l.Path, name) && !slices.Contains(l.needs, own)
 }
@@ -213,7 +213,7 @@ func (q queryParser) checkBack(ask *listQuery) error {
 		return err
 	}
 	for _, p := range params {
-		if !isPosition(ask.list.paging, p.Name) && p.Name != ownCursor {
+		if !isPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
 			return badRequest(ownBack+" holds "+clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
 		}
 	}
@@ -230,7 +230,7 @@ func (q queryParser) unknownParam(ask *listQuery, name string) error {
 			known = append(known, f.Name)
 		}
 	}
-	paging := ask.list.paging
+	paging := ask.list.PagingStyle
 	for _, n := range append([]string{paging.Size, paging.Page}, paging.Tokens...) {
 		if n != "" && !slices.Contains(known, n) {
 			known = append(known, n)

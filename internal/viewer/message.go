@@ -100,7 +100,7 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 	sheet := q.cellContext(k, nil, nil)
 	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: failed(k, row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.zone).Format("15:04")
-	for _, c := range k.columns {
+	for _, c := range k.Shown {
 		if q.level(k, c.Name) == access.Hide && c.shape != prose {
 			continue
 		}
@@ -111,7 +111,7 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 
 // messageCell keeps what a message shows of one column: its words, its state, and
 // the counts that are not zero.
-func (q conversationView) messageCell(t *message, s *cellContext, c *column, row access.Row) {
+func (q conversationView) messageCell(t *message, s *cellContext, c *Column, row access.Row) {
 	cl := s.cell(c, row, false)
 	switch v := row.Field(c.Name); {
 	case c.shape == prose:
@@ -119,7 +119,7 @@ func (q conversationView) messageCell(t *message, s *cellContext, c *column, row
 	case c.shape == pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
 	case c.shape == number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.kind.counts[c.Name]; l != nil && q.gate.Read(q.caller, l.sample) == nil {
+		if l := s.kind.CountedIn[c.Name]; l != nil && q.gate.Read(q.caller, l.sample) == nil {
 			cl.Href = t.Href // the record's page shows what is counted
 		}
 		t.Facts = append(t.Facts, cl)
@@ -127,7 +127,7 @@ func (q conversationView) messageCell(t *message, s *cellContext, c *column, row
 }
 
 // anyTime is the first time a record has.
-func anyTime(k *kindPlan, row access.Row) (time.Time, bool) {
+func anyTime(k *Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Fields {
 		if v := row.Field(f.Name); isDate(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := parseDate(f.Type, v.Text); ok && !dateOnly {

@@ -52,12 +52,12 @@ func (q layout) nav() nav {
 // kindGroup is kinds under a heading; "" are the main ones.
 type kindGroup struct {
 	title string
-	kinds []*kindPlan
+	kinds []*Kind
 }
 
 // byGroup are the kinds of a source the caller may list, under the spec's
 // headings in the order they first appear, the main ones before all others.
-func (q layout) byGroup(s *sourcePlan) []kindGroup {
+func (q layout) byGroup(s *Source) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
 	for _, k := range q.readable(s) {

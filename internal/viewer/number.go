@@ -49,14 +49,14 @@ type partner struct {
 // panel is one list asked for the number at one end of its records.
 type panel struct {
 	*asked
-	kind   *contactKind
-	end    end
+	kind   *Contact
+	end    End
 	total  int64     // records beyond the page and on it, when all of the kind are held; 0: not known
 	oldest time.Time // of them
 }
 
 // title is what the page calls the list.
-func (pn *panel) title() string { return upperFirst(pn.kind.kind.Title) + " " + pn.end.column.title }
+func (pn *panel) title() string { return upperFirst(pn.kind.kind.Title) + " " + pn.end.column.Words }
 
 // numberReads are what a number's page is made of, all read at once.
 type numberReads struct {
@@ -78,14 +78,14 @@ func serveNumber(q *exchange) error {
 		return badRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
 	}
 	n := &numberReads{number: number, panels: r.panels(number)}
-	for _, k := range q.source.own {
+	for _, k := range q.source.OwnKinds {
 		if q.ownVisible(k) {
 			n.owns = append(n.owns, r.owner(k, number))
 		}
 	}
 	for _, k := range q.source.kinds {
-		if k.Rollup != "" && k.browsable() && q.gate.Read(q.caller, k.lists[0].newest) == nil {
-			n.watched = append(n.watched, q.beside(k.lists[0].newest))
+		if k.Rollup != "" && k.browsable() && q.gate.Read(q.caller, k.PlannedLists[0].newest) == nil {
+			n.watched = append(n.watched, q.beside(k.PlannedLists[0].newest))
 		}
 	}
 	p := &numberPage{Number: number, Shown: groupPhone(number), Data: q.source.numberHref(number) + dataSuffix}
@@ -150,11 +150,11 @@ type numberReader struct{ *exchange }
 // number is refused, whatever the number: the page would tell of what is
 // hidden.
 func (q numberReader) numbered(name string) (string, error) {
-	if len(q.source.contactKinds) == 0 {
+	if len(q.source.Contacts) == 0 {
 		return "", notFound(q.source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
 	if len(q.contactKinds(q.source)) == 0 {
-		role, t := q.caller.Role(), q.source.contactKinds[0]
+		role, t := q.caller.Role(), q.source.Contacts[0]
 		return "", &problem{
 			Title: "Your role does not show whole numbers", kind: understudy.ErrForbidden,
 			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.remedyOf(t.kind, t.ends[0].column.Name, t.ends[1].column.Name),
@@ -178,7 +178,7 @@ func (q numberReader) panels(number string) []*panel {
 			if !q.offers(t.list, e.filter) || len(all) == maxPanels {
 				continue
 			}
-			target, err := t.to(understudy.Query{{Name: t.list.Filters[e.filter].Name, Value: number}})
+			target, err := t.Target(understudy.Query{{Name: t.list.Filters[e.filter].Name, Value: number}})
 			if err == nil {
 				all = append(all, q.readPanel(&panel{asked: &asked{target: target}, kind: t, end: e}, number))
 			}
@@ -252,7 +252,7 @@ func (q numberView) drawPanel(pn *panel) *relatedList {
 	s := q.cellContext(pn.kind.kind, nil, q.n.marked)
 	s.filters = q.phoneFilters(pn.kind.list)
 	// This number is on every row.
-	columns := slices.DeleteFunc(q.columnsOf(pn.kind.kind), func(c *column) bool { return c == pn.end.column })
+	columns := slices.DeleteFunc(q.columnsOf(pn.kind.kind), func(c *Column) bool { return c == pn.end.column })
 	r := pn.wait()
 	l := q.glimpseOf(pn.target, r, pn.title(), s, columns, r.rows())
 	if rows := min(len(r.rows()), maxRows); pn.total > int64(rows) {
@@ -262,7 +262,7 @@ func (q numberView) drawPanel(pn *panel) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q numberView) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*column, rows []access.Row) *relatedList {
+func (q numberView) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*Column, rows []access.Row) *relatedList {
 	return &relatedList{
 		Kind: s.kind, Title: title, Href: q.source.place(t), Problem: q.missing(r), AsOf: q.agedAt(r.answer),
 		Shown: shown(rows, r.more()), Table: s.table(title, columns, rows[:min(len(rows), maxRows)]),

@@ -9,15 +9,15 @@ import (
 	"understudy"
 )
 
-// parent is the kind of record a path lies under, and how that record's id
+// Parent is the kind of record a path lies under, and how that record's id
 // fills the path's variables. The zero value is none.
-type parent struct {
-	kind *kindPlan
+type Parent struct {
+	kind *Kind
 	vars map[string]int // variable -> part of the kind's id
 }
 
 // fill gives the variables of the path from the parts of a parent's id.
-func (p parent) fill(parts []string) func(string) (string, bool) {
+func (p Parent) fill(parts []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		i, ok := p.vars[name]
 		if !ok || i >= len(parts) {
@@ -28,7 +28,7 @@ func (p parent) fill(parts []string) func(string) (string, bool) {
 }
 
 // id joins a parent's id from the path's variables; "" when one is missing.
-func (p parent) id(value func(string) (string, bool)) string {
+func (p Parent) id(value func(string) (string, bool)) string {
 	if p.kind == nil {
 		return ""
 	}
@@ -48,8 +48,8 @@ func (p parent) id(value func(string) (string, bool)) string {
 //
 //	/Accounts/{AccountSid}/Calls/{Sid}.json                instance of calls
 //	/Accounts/{AccountSid}/Calls/{CallSid}/Recordings.json its recordings
-func (s *sourcePlan) parentOf(path string, needs []string) parent {
-	var best parent
+func (s *Source) parentOf(path string, needs []string) Parent {
+	var best Parent
 	longest := 0
 	have := strings.Split(path, "/")
 	for _, k := range s.kinds {
@@ -59,7 +59,7 @@ func (s *sourcePlan) parentOf(path string, needs []string) parent {
 			if !ok || len(want) <= longest || slices.ContainsFunc(needs, func(n string) bool { _, ok := vars[n]; return !ok }) {
 				continue
 			}
-			best, longest = parent{k, vars}, len(want)
+			best, longest = Parent{k, vars}, len(want)
 		}
 	}
 	return best

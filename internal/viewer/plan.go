@@ -11,82 +11,82 @@ import (
 	"understudy"
 )
 
-// sourcePlan is a source with its kinds planned.
-type sourcePlan struct {
+// Source is a source with its kinds planned.
+type Source struct {
 	*understudy.Source
-	kinds        []*kindPlan
-	byName       map[string]*kindPlan
-	own          []*kindPlan    // kinds that list numbers of our own
-	docs         string         // upstream's page about an error, {code} in it; "" when unknown
-	contactKinds []*contactKind // kinds of contact between two numbers
+	kinds     []*Kind
+	byName    map[string]*Kind
+	OwnKinds  []*Kind    // kinds that list numbers of our own
+	ErrorDocs string     // upstream's page about an error, {code} in it; "" when unknown
+	Contacts  []*Contact // kinds of contact between two numbers
 }
 
-// kindPlan is a kind with its lists and columns planned.
-type kindPlan struct {
+// Kind is a kind with its lists and columns planned.
+type Kind struct {
 	*understudy.Kind
-	source    *sourcePlan
-	lists     []*listPlan // those whose path variables the source can fill come first
-	instances []*instancePlan
-	columns   []*column // those a table shows when nobody chose
-	every     []*column // those it can show
-	byField   map[string]*column
-	parts     []group
-	href      string               // "/twilio/calls"
-	counts    map[string]*listPlan // by field: lists under a record of this kind whose rows it counts
+	source           *Source
+	PlannedLists     []*List // those whose path variables the source can fill come first
+	PlannedInstances []*Instance
+	Shown            []*Column // those a table shows when nobody chose
+	every            []*Column // those it can show
+	byField          map[string]*Column
+	Groups           []Group
+	href             string           // "/twilio/calls"
+	CountedIn        map[string]*List // by field: lists under a record of this kind whose rows it counts
 }
 
-// instancePlan is one path of a kind's records.
-type instancePlan struct {
+// Instance is one path of a kind's records.
+type Instance struct {
 	*understudy.Instance
 	needs map[string]string // path variables beside the id, and the field that gives each; "" = none does
 }
 
-// listPlan is one list of a kind.
-type listPlan struct {
+// List is one list of a kind.
+type List struct {
 	*understudy.List
-	kind   *kindPlan
-	paging *understudy.Paging
-	slug   string             // names it in understudy.list
-	title  string             // names it in its tab
-	needs  []string           // path variables the source cannot fill
-	parent parent             // the record that fills them
-	newest *understudy.Target // its newest page as the viewer asks for it; nil when it needs a variable
-	sample *understudy.Target // a page of it, to ask the gate about; never asked for
-	probes []*understudy.Target
+	kind        *Kind
+	PagingStyle *understudy.Paging
+	slug        string             // names it in understudy.list
+	TabTitle    string             // names it in its tab
+	needs       []string           // path variables the source cannot fill
+	Under       Parent             // the record that fills them
+	newest      *understudy.Target // its newest page as the viewer asks for it; nil when it needs a variable
+	sample      *understudy.Target // a page of it, to ask the gate about; never asked for
+	probes      []*understudy.Target
 }
 
-// column is one field as a table or a record shows it.
-type column struct {
+// Column is one field as a table or a record shows it.
+type Column struct {
 	*understudy.Field
-	title   string // as it stands in a sentence
-	heading string // as it begins a line
-	class   string // of its table cells
-	shape   shape
-	isID    bool
-	state   bool   // final and failed states look at it
-	unit    string // the field that holds its unit
-	digits  bool   // a number, set to the right
+	Words     string // as it stands in a sentence
+	heading   string // as it begins a line
+	CellClass string // of its table cells
+	shape     Shape
+	isID      bool
+	state     bool   // final and failed states look at it
+	unit      string // the field that holds its unit
+	digits    bool   // a number, set to the right
 }
 
-// group is some fields of a record under one heading.
-type group struct {
+// Group is some fields of a record under one heading.
+type Group struct {
 	title   string
-	columns []*column
+	columns []*Column
 }
 
-func planSource(src *understudy.Source) (*sourcePlan, error) {
+func planSource(src *understudy.Source) (*Source, error) {
 	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == jobsWord {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
 	}
-	p := &sourcePlan{Source: src, byName: map[string]*kindPlan{}, docs: src.Spec.Errors.Link}
-	if p.docs == "" {
-		p.docs = errorDocs(src.Spec.Errors.Template)
+	p := &Source{Source: src, byName: map[string]*Kind{}, ErrorDocs: src.Spec.Errors.Link}
+	if p.ErrorDocs == "" {
+		p.ErrorDocs = errorDocs(src.Spec.Errors.Template)
 	}
 	for _, k := range src.Spec.Kinds {
 		if k.Name == numberWord {
 			return nil, fmt.Errorf("viewer: %s/%s: this address belongs to the pages of numbers", src.Name, k.Name)
 		}
-		kp := &kindPlan{Kind: k, source: p, href: "/" + url.PathEscape(src.Name) + "/" + url.PathEscape(k.Name), counts: map[string]*listPlan{}}
+		kp := &Kind{Kind: k, source: p, href: "/" + url.PathEscape(src.Name) + "/" + url.PathEscape(k.Name), CountedIn: map[string]*List{}}
 		p.kinds = append(p.kinds, kp)
 		p.byName[k.Name] = kp
 	}
@@ -97,33 +97,33 @@ func planSource(src *understudy.Source) (*sourcePlan, error) {
 		k.planInstances()
 		k.planColumns()
 		if k.Own != "" && k.browsable() {
-			p.own = append(p.own, k)
+			p.OwnKinds = append(p.OwnKinds, k)
 		}
 	}
 	p.planContactKinds()
 	return p, nil
 }
 
-func (k *kindPlan) planLists() error {
+func (k *Kind) planLists() error {
 	for _, l := range k.Lists {
-		lp := &listPlan{List: l, kind: k, paging: k.source.Spec.PagingOf(l)}
+		lp := &List{List: l, kind: k, PagingStyle: k.source.Spec.PagingOf(l)}
 		for name := range pathVars(l.Path) {
 			if _, ok := k.source.fill(name); !ok {
 				lp.needs = append(lp.needs, name)
 			}
 		}
 		if len(lp.needs) > 0 {
-			lp.parent = k.source.parentOf(l.Path, lp.needs)
+			lp.Under = k.source.parentOf(l.Path, lp.needs)
 		}
-		if p := lp.parent.kind; p != nil && l.Count != "" && p.Field(l.Count) != nil {
-			p.counts[l.Count] = lp
+		if p := lp.Under.kind; p != nil && l.Count != "" && p.Field(l.Count) != nil {
+			p.CountedIn[l.Count] = lp
 		}
-		k.lists = append(k.lists, lp)
+		k.PlannedLists = append(k.PlannedLists, lp)
 	}
-	slices.SortStableFunc(k.lists, func(a, b *listPlan) int { return min(len(a.needs), 1) - min(len(b.needs), 1) })
-	for i, lp := range k.lists {
-		lp.title = listTitle(lp, i)
-		lp.slug = slug(lp.title)
+	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return min(len(a.needs), 1) - min(len(b.needs), 1) })
+	for i, lp := range k.PlannedLists {
+		lp.TabTitle = listTitle(lp, i)
+		lp.slug = slug(lp.TabTitle)
 		if err := k.planTargets(lp); err != nil {
 			return err
 		}
@@ -132,12 +132,12 @@ func (k *kindPlan) planLists() error {
 }
 
 // listTitle is what names a list among those of its kind.
-func listTitle(l *listPlan, i int) string {
+func listTitle(l *List, i int) string {
 	switch {
 	case l.Title != "":
 		return l.Title
-	case l.parent.kind != nil:
-		return "Of " + article(l.parent.kind.One)
+	case l.Under.kind != nil:
+		return "Of " + article(l.Under.kind.One)
 	case i == 0:
 		return "All"
 	}
@@ -146,7 +146,7 @@ func listTitle(l *listPlan, i int) string {
 
 // planTargets makes what is asked about a list: its newest page, and for the
 // gate a page under each filter, a made-up value in what a record would fill.
-func (k *kindPlan) planTargets(lp *listPlan) error {
+func (k *Kind) planTargets(lp *List) error {
 	path, _ := expand(lp.Path, func(name string) (string, bool) {
 		if v, ok := k.source.fill(name); ok {
 			return v, true
@@ -175,22 +175,22 @@ func (k *kindPlan) planTargets(lp *listPlan) error {
 
 // planInstances puts first the paths that need nothing but the id, and finds
 // the fields that give what the others need.
-func (k *kindPlan) planInstances() {
+func (k *Kind) planInstances() {
 	for _, in := range k.Instances {
-		ip := &instancePlan{Instance: in, needs: map[string]string{}}
+		ip := &Instance{Instance: in, needs: map[string]string{}}
 		for name := range pathVars(in.Path) {
 			if _, ok := k.source.fill(name); ok || slices.Contains(in.ID, name) {
 				continue
 			}
 			ip.needs[name] = k.fieldOf(k.source.parentOf(in.Path, []string{name}))
 		}
-		k.instances = append(k.instances, ip)
+		k.PlannedInstances = append(k.PlannedInstances, ip)
 	}
-	slices.SortStableFunc(k.instances, func(a, b *instancePlan) int { return min(len(a.needs), 1) - min(len(b.needs), 1) })
+	slices.SortStableFunc(k.PlannedInstances, func(a, b *Instance) int { return min(len(a.needs), 1) - min(len(b.needs), 1) })
 }
 
 // fieldOf is the field that names a record's parent, "" when none does.
-func (k *kindPlan) fieldOf(p parent) string {
+func (k *Kind) fieldOf(p Parent) string {
 	if p.kind == nil || len(p.kind.ID) != 1 {
 		return ""
 	}
@@ -203,8 +203,8 @@ func (k *kindPlan) fieldOf(p parent) string {
 }
 
 // list finds one by its slug; "" is the first.
-func (k *kindPlan) list(slug string) *listPlan {
-	for i, l := range k.lists {
+func (k *Kind) list(slug string) *List {
+	for i, l := range k.PlannedLists {
 		if l.slug == slug || i == 0 && slug == "" {
 			return l
 		}
@@ -214,25 +214,25 @@ func (k *kindPlan) list(slug string) *listPlan {
 
 // browsable reports whether the kind has a page of its own: a list that needs
 // nothing but the source.
-func (k *kindPlan) browsable() bool { return len(k.lists) > 0 && k.lists[0].newest != nil }
+func (k *Kind) browsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].newest != nil }
 
 // remembered reports whether there are records of the kind, with a past.
-func (k *kindPlan) remembered() bool { return len(k.ID) > 0 }
+func (k *Kind) remembered() bool { return len(k.ID) > 0 }
 
 // single reports whether the kind is one thing of the source, such as a balance:
 // no list, and an instance that needs nothing but the source.
-func (k *kindPlan) single() bool {
-	return len(k.lists) == 0 && len(k.ID) == 0 && len(k.instances) > 0 && len(k.instances[0].needs) == 0
+func (k *Kind) single() bool {
+	return len(k.PlannedLists) == 0 && len(k.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].needs) == 0
 }
 
 // orphaned reports whether the kind's lists need a value no record has: people
 // must give it themselves.
-func (k *kindPlan) orphaned() bool {
-	return len(k.lists) > 0 && len(k.lists[0].needs) > 0 && k.lists[0].parent.kind == nil
+func (k *Kind) orphaned() bool {
+	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].needs) > 0 && k.PlannedLists[0].Under.kind == nil
 }
 
 // fill gives what the source puts in a path variable nobody gave.
-func (p *sourcePlan) fill(name string) (string, bool) {
+func (p *Source) fill(name string) (string, bool) {
 	if p.Spec.Vars[name] == "user" {
 		return p.User, p.User != ""
 	}

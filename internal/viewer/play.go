@@ -26,7 +26,7 @@ type mediaPlayer struct{ *exchange }
 
 // playing is what a record's content offers; nil when the kind has none, or
 // nobody serves it.
-func (q mediaPlayer) playing(k *kindPlan, row access.Row, vars understudy.Query) *playing {
+func (q mediaPlayer) playing(k *Kind, row access.Row, vars understudy.Query) *playing {
 	if len(k.Media) == 0 || row.ID == "" || q.v.Media == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func mediaType(m *understudy.Media, row access.Row) string {
 
 // mediaTarget is the content of a record, nil when its path needs what neither
 // the record nor the page has.
-func (q mediaPlayer) mediaTarget(k *kindPlan, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
+func (q mediaPlayer) mediaTarget(k *Kind, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
 	parts := strings.Split(row.ID, understudy.IDSeparator)
 	at, ok := expand(m.Path, func(name string) (string, bool) {
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {

@@ -43,7 +43,7 @@ func (q listing) preferColumns() bool {
 		return false
 	}
 	columns, err := columnsNamed(q.kind, text)
-	if err != nil || len(columns) == 0 || slices.Equal(columns, q.kind.columns) {
+	if err != nil || len(columns) == 0 || slices.Equal(columns, q.kind.Shown) {
 		return false // of a spec that has changed, or what is shown anyway
 	}
 	q.ask.columns = columns
@@ -55,7 +55,7 @@ func (q listing) preferColumns() bool {
 // forget them all.
 func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-	var k *kindPlan
+	var k *Kind
 	if s := v.byName[r.PostFormValue("source")]; s != nil {
 		k = s.byName[r.PostFormValue("kind")]
 	}
@@ -72,7 +72,7 @@ func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 	}
 	columns = moved(columns, r.PostFormValue("earlier"), -1)
 	columns = moved(columns, r.PostFormValue("later"), 1)
-	if r.PostForm.Has("reset") || slices.Equal(columns, k.columns) {
+	if r.PostForm.Has("reset") || slices.Equal(columns, k.Shown) {
 		columns = nil
 	}
 	keepColumns(w, r, k, columns)
@@ -81,8 +81,8 @@ func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 }
 
 // moved is a list of columns with one of them a place further.
-func moved(columns []*column, name string, by int) []*column {
-	i := slices.IndexFunc(columns, func(c *column) bool { return c.Name == name })
+func moved(columns []*Column, name string, by int) []*Column {
+	i := slices.IndexFunc(columns, func(c *Column) bool { return c.Name == name })
 	if to := i + by; i >= 0 && to >= 0 && to < len(columns) {
 		columns[i], columns[to] = columns[to], columns[i]
 	}
@@ -90,7 +90,7 @@ func moved(columns []*column, name string, by int) []*column {
 }
 
 // keepColumns writes the cookie anew; what was chosen longest ago gives way.
-func keepColumns(w http.ResponseWriter, r *http.Request, k *kindPlan, columns []*column) {
+func keepColumns(w http.ResponseWriter, r *http.Request, k *Kind, columns []*Column) {
 	name := k.source.Name + "/" + k.Name
 	all := preferredColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
 	if len(columns) > 0 {
@@ -109,7 +109,7 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *kindPlan, columns []
 }
 
 // withColumns is an address of a list with other columns; none are the kind's.
-func withColumns(address string, columns []*column) string {
+func withColumns(address string, columns []*Column) string {
 	path, raw, _ := strings.Cut(address, "?")
 	params, err := understudy.ParseQuery(raw)
 	if err != nil {

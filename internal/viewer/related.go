@@ -19,7 +19,7 @@ const (
 
 // relatedList is one list on another page.
 type relatedList struct {
-	Kind    *kindPlan
+	Kind    *Kind
 	Title   string
 	Href    string // the list itself
 	Table   table
@@ -33,7 +33,7 @@ type relatedList struct {
 // empty.
 type askedList struct {
 	*asked // nil: it is not read
-	list   *listPlan
+	list   *List
 	target *understudy.Target
 	empty  bool
 	href   string
@@ -70,7 +70,7 @@ func (q *record) besideRecord(lists []*askedList) func() {
 
 // countedBy reports whether the page's record says how many rows a list has.
 func (q *record) countedBy(a *askedList) bool {
-	return a.list.Count != "" && a.list.parent.kind == q.kind
+	return a.list.Count != "" && a.list.Under.kind == q.kind
 }
 
 // readOf reads the lists of a record that has come. One that the record says is
@@ -100,7 +100,7 @@ func (q *record) readUnder(a *askedList) {
 	a.asked = &asked{target: a.target}
 	a.future = q.begin(a.target.Key.String(), q.v.glance, func(ctx context.Context) error {
 		a.reading = q.read(ctx, a.target)
-		if r := a.reading; q.missing(r) == "" && len(r.rows()) == 0 && !r.more() && a.list.parent.kind == q.kind {
+		if r := a.reading; q.missing(r) == "" && len(r.rows()) == 0 && !r.more() && a.list.Under.kind == q.kind {
 			a.kept = q.keptUnder(ctx, a)
 		}
 		return a.reading.err
@@ -141,12 +141,12 @@ func (q *record) listsUnder(t *understudy.Target) []*askedList {
 	parts := strings.Split(t.ID, understudy.IDSeparator)
 	var all []*askedList
 	for _, k := range q.source.kinds {
-		i := slices.IndexFunc(k.lists, func(l *listPlan) bool { return l.parent.kind == q.kind })
-		if i < 0 || q.gate.Read(q.caller, k.lists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
+		i := slices.IndexFunc(k.PlannedLists, func(l *List) bool { return l.Under.kind == q.kind })
+		if i < 0 || q.gate.Read(q.caller, k.PlannedLists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
 			continue
 		}
-		if target := q.under(t, k.lists[i], parts); target != nil {
-			all = append(all, &askedList{list: k.lists[i], target: target})
+		if target := q.under(t, k.PlannedLists[i], parts); target != nil {
+			all = append(all, &askedList{list: k.PlannedLists[i], target: target})
 		}
 	}
 	return all
@@ -159,13 +159,13 @@ func (q *record) listsAbout(t *understudy.Target) []*askedList {
 		if k.Rollup == "" || !k.browsable() || k == q.kind {
 			continue
 		}
-		for i, f := range k.lists[0].Filters {
-			if !q.picks(k.Field(f.Field), f) || !q.offers(k.lists[0], i) {
+		for i, f := range k.PlannedLists[0].Filters {
+			if !q.picks(k.Field(f.Field), f) || !q.offers(k.PlannedLists[0], i) {
 				continue
 			}
 			query := understudy.Query{{Name: f.Name, Value: t.ID}}
-			if target, err := q.source.Spec.Target(q.source.Name, k.lists[0].newest.Key.Path(), query.String()); err == nil {
-				all = append(all, &askedList{list: k.lists[0], target: target})
+			if target, err := q.source.Spec.Target(q.source.Name, k.PlannedLists[0].newest.Key.Path(), query.String()); err == nil {
+				all = append(all, &askedList{list: k.PlannedLists[0], target: target})
 			}
 		}
 	}
@@ -173,9 +173,9 @@ func (q *record) listsAbout(t *understudy.Target) []*askedList {
 }
 
 // under is a list's newest page under a record.
-func (q *record) under(t *understudy.Target, l *listPlan, parts []string) *understudy.Target {
+func (q *record) under(t *understudy.Target, l *List, parts []string) *understudy.Target {
 	path, ok := expand(l.Path, func(name string) (string, bool) {
-		if v, ok := l.parent.fill(parts)(name); ok {
+		if v, ok := l.Under.fill(parts)(name); ok {
 			return v, true
 		}
 		if v := t.Var(name); v != "" {
@@ -194,7 +194,7 @@ func (q *record) under(t *understudy.Target, l *listPlan, parts []string) *under
 }
 
 // empty reports whether a record that counts a list says that it has no rows.
-func saysEmpty(l *listPlan, row access.Row) bool {
+func saysEmpty(l *List, row access.Row) bool {
 	v := row.Field(l.Count)
 	return v.State == access.Seen && v.Text == "0"
 }
@@ -239,7 +239,7 @@ func (q *record) drawList(a *askedList, title string, own map[string]bool) *rela
 		out.Shown = thousands(int64(len(rows))) + " kept"
 		out.Note = q.source.Spec.Title + " lists none of them any more."
 	}
-	columns := slices.DeleteFunc(q.columnsOf(k), func(c *column) bool { return c.Link == q.kind.Name }) // this record on every row
+	columns := slices.DeleteFunc(q.columnsOf(k), func(c *Column) bool { return c.Link == q.kind.Name }) // this record on every row
 	s := q.cellContext(k, q.source.given(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
 	out.Table = s.table(title, columns, rows)
@@ -253,7 +253,7 @@ func (q *record) addPlaying(t *table, s *cellContext, rows []access.Row) {
 		return
 	}
 	f := s.kind.byField[s.kind.Media[0].Field]
-	t.Columns = append(slices.Clone(t.Columns), &column{Field: f.Field, title: f.title, heading: f.heading, class: "content"})
+	t.Columns = append(slices.Clone(t.Columns), &Column{Field: f.Field, Words: f.Words, heading: f.heading, CellClass: "content"})
 	for i, row := range rows {
 		c := cell{Label: f.heading, Class: "content", Text: "—", Tone: "none"}
 		c.Play = mediaPlayer{q.exchange}.playing(s.kind, row, s.vars)

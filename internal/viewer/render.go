@@ -65,7 +65,7 @@ type frame struct {
 	Hints   string // the page of what keys do
 	Icon    string
 	Where   string // which page this is: "home", "list"
-	Source  *sourcePlan
+	Source  *Source
 	Nav     nav
 	Banners []banner
 	Typed   string // what the search box holds

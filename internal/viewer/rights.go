@@ -17,22 +17,22 @@ type rights struct {
 }
 
 // sees reports whether the caller may ask a source at all.
-func (r *rights) sees(s *sourcePlan) bool {
+func (r *rights) sees(s *Source) bool {
 	return r.caller.Source == "" || r.caller.Source == s.Name
 }
 
 // seesKind reports whether the caller sees anything of a kind.
-func (r *rights) seesKind(k *kindPlan) bool {
+func (r *rights) seesKind(k *Kind) bool {
 	return r.gate.Sees(r.caller, k.source.Name, k.Name)
 }
 
 // readable are the kinds of a source the caller may open without naming a
 // record.
-func (r *rights) readable(s *sourcePlan) []*kindPlan {
+func (r *rights) readable(s *Source) []*Kind {
 	if !r.known || s == nil || !r.sees(s) {
 		return nil
 	}
-	var kinds []*kindPlan
+	var kinds []*Kind
 	for _, k := range s.kinds {
 		if (k.browsable() || k.single() || k.orphaned()) && r.seesKind(k) {
 			kinds = append(kinds, k)
@@ -43,20 +43,20 @@ func (r *rights) readable(s *sourcePlan) []*kindPlan {
 
 // counts reports whether the caller may know how many records of a kind there
 // are.
-func (r *rights) counts(k *kindPlan) bool {
+func (r *rights) counts(k *Kind) bool {
 	return r.gate.Counts(r.caller, k.source.Name, k.Name)
 }
 
 // offers reports whether the caller may use a list's filter.
-func (r *rights) offers(l *listPlan, filter int) bool {
+func (r *rights) offers(l *List, filter int) bool {
 	return filter < len(l.probes) && r.gate.Read(r.caller, l.probes[filter]) == nil
 }
 
 // contactKinds are those of the source at hand the caller may ask for a number, at
 // one end or more.
-func (r *rights) contactKinds(s *sourcePlan) []*contactKind {
-	var all []*contactKind
-	for _, t := range s.contactKinds {
+func (r *rights) contactKinds(s *Source) []*Contact {
+	var all []*Contact
+	for _, t := range s.Contacts {
 		if r.offers(t.list, t.ends[0].filter) || r.offers(t.list, t.ends[1].filter) {
 			all = append(all, t)
 		}
@@ -65,17 +65,17 @@ func (r *rights) contactKinds(s *sourcePlan) []*contactKind {
 }
 
 // offersBoth reports whether the caller may ask for both ends at once.
-func (r *rights) offersBoth(t *contactKind) bool {
+func (r *rights) offersBoth(t *Contact) bool {
 	return r.offers(t.list, t.ends[0].filter) && r.offers(t.list, t.ends[1].filter)
 }
 
 // ownVisible reports whether the caller may know our own numbers by a kind.
-func (r *rights) ownVisible(k *kindPlan) bool {
-	return r.gate.Read(r.caller, k.lists[0].newest) == nil && r.level(k, k.Own) == access.See
+func (r *rights) ownVisible(k *Kind) bool {
+	return r.gate.Read(r.caller, k.PlannedLists[0].newest) == nil && r.level(k, k.Own) == access.See
 }
 
 // phoneFilters are the filters by field that a number can be put in.
-func (r *rights) phoneFilters(l *listPlan) map[string]string {
+func (r *rights) phoneFilters(l *List) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Filters {
 		if field := l.kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && r.offers(l, i) {
@@ -86,16 +86,16 @@ func (r *rights) phoneFilters(l *listPlan) map[string]string {
 }
 
 // columnsOf are those of a kind's own columns that the caller's role shows.
-func (r *rights) columnsOf(k *kindPlan) []*column { return r.visible(k, k.columns) }
+func (r *rights) columnsOf(k *Kind) []*Column { return r.visible(k, k.Shown) }
 
 // level is how much of a field the caller sees.
-func (r *rights) level(k *kindPlan, field string) access.Level {
+func (r *rights) level(k *Kind, field string) access.Level {
 	return r.gate.Level(r.caller, k.source.Name, k.Name, field)
 }
 
 // visible are those of some columns that the caller's role shows.
-func (r *rights) visible(k *kindPlan, columns []*column) []*column {
-	var shown []*column
+func (r *rights) visible(k *Kind, columns []*Column) []*Column {
+	var shown []*Column
 	for _, c := range columns {
 		if r.level(k, c.Name) != access.Hide {
 			shown = append(shown, c)
@@ -107,7 +107,7 @@ func (r *rights) visible(k *kindPlan, columns []*column) []*column {
 // remedyOf is the line that shows fields of a kind: a rule that names a field
 // decides, whatever is said of its class and its kind. What the spec derives from
 // another field is shown with that one.
-func (r *rights) remedyOf(k *kindPlan, fields ...string) string {
+func (r *rights) remedyOf(k *Kind, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
 		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
@@ -123,6 +123,6 @@ func (r *rights) remedyOf(k *kindPlan, fields ...string) string {
 // maxRules bounds a line.
 const maxRules = 8
 
-func (r *rights) rule(s *sourcePlan, rules string) string {
+func (r *rights) rule(s *Source, rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + r.caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }

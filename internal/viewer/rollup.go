@@ -106,7 +106,7 @@ func (q listing) levels(field string) (values []string, filter string) {
 
 // time is a record's place in time by its clock field; ok is false when the
 // caller does not see it, or it is null.
-func timeOf(k *kindPlan, row access.Row) (t time.Time, ok bool) {
+func timeOf(k *Kind, row access.Row) (t time.Time, ok bool) {
 	if f := k.Field(k.Clock); f != nil {
 		if v := row.Field(f.Name); v.State == access.Seen {
 			if t, _, ok := parseDate(f.Type, v.Text); ok {

@@ -144,7 +144,7 @@ func (q searchView) kindOptions() []option {
 func (q searchView) orderOptions() []option {
 	all := slices.Clone(orders)
 	if c := orderField(q.exchange, q.s.sort); c != nil && !ordered(q.s.sort) {
-		text := "by " + c.title
+		text := "by " + c.Words
 		if strings.HasPrefix(q.s.sort, "-") {
 			text += ", largest first"
 		}
@@ -157,7 +157,7 @@ func (q searchView) orderOptions() []option {
 }
 
 // spellID is an id that was typed in any letter case as records spell it.
-func (s *sourcePlan) spellID(typed string) string {
+func (s *Source) spellID(typed string) string {
 	parts := strings.Split(typed, understudy.IDSeparator)
 	for i, part := range parts {
 		for _, k := range s.kinds {

@@ -38,12 +38,12 @@ func (q pageMatcher) matches(typed string) []link {
 // matchIDs are the records a text may name: of one kind when its prefix is that
 // kind's alone. Where two kinds share it both are asked, and the one that
 // knows it is meant.
-func (q pageMatcher) matchIDs(s *sourcePlan, typed string) []link {
+func (q pageMatcher) matchIDs(s *Source, typed string) []link {
 	var all []link
 	var targets []*understudy.Target
 	typed = s.spellID(typed)
 	for _, k := range s.kinds {
-		if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || !q.seesKind(k) || !s.mayName(k, typed) {
+		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].needs) > 0 || !q.seesKind(k) || !s.mayName(k, typed) {
 			continue
 		}
 		path, ok := k.pathTo(strings.Split(typed, understudy.IDSeparator), nil)
@@ -51,7 +51,7 @@ func (q pageMatcher) matchIDs(s *sourcePlan, typed string) []link {
 			continue
 		}
 		t, err := s.Spec.Target(s.Name, path, "")
-		if err != nil || t.Instance != k.instances[0].Instance {
+		if err != nil || t.Instance != k.PlannedInstances[0].Instance {
 			continue
 		}
 		all = append(all, link{Href: s.place(t), Text: upperFirst(k.One) + " " + typed})
@@ -73,7 +73,7 @@ func (q pageMatcher) matchIDs(s *sourcePlan, typed string) []link {
 }
 
 // mayName reports whether a text has the form of an id of the kind.
-func (s *sourcePlan) mayName(k *kindPlan, text string) bool {
+func (s *Source) mayName(k *Kind, text string) bool {
 	parts := strings.Split(text, understudy.IDSeparator)
 	switch {
 	case len(k.ID) == 0 || len(parts) != len(k.ID):
@@ -94,7 +94,7 @@ func (s *sourcePlan) mayName(k *kindPlan, text string) bool {
 // matchNumbers reads what people type for a number: E.164 with any marks
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.
-func (q pageMatcher) matchNumbers(s *sourcePlan, typed string) []string {
+func (q pageMatcher) matchNumbers(s *Source, typed string) []string {
 	digits, plus, ok := dialled(typed)
 	switch {
 	case !ok:
@@ -150,12 +150,12 @@ func dialled(text string) (digits string, plus, ok bool) {
 }
 
 // ownCodes are the country codes of our own numbers, the most frequent first.
-func (q pageMatcher) ownCodes(s *sourcePlan) []string {
+func (q pageMatcher) ownCodes(s *Source) []string {
 	own := map[string]bool{}
 	var targets []*understudy.Target
-	for _, k := range s.own {
+	for _, k := range s.OwnKinds {
 		if q.ownVisible(k) {
-			targets = append(targets, k.lists[0].newest)
+			targets = append(targets, k.PlannedLists[0].newest)
 		}
 	}
 	for i, r := range q.readAll(targets) {
@@ -189,7 +189,7 @@ func (q pageMatcher) searchables() []searchable {
 		}
 		out := searchable{Title: s.Spec.Title, Numbers: len(q.contactKinds(s)) > 0}
 		for _, k := range s.kinds {
-			if len(k.instances) == 0 || len(k.instances[0].needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
+			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
 				continue
 			}
 			for _, p := range k.Prefixes {

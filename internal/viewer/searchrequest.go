@@ -83,7 +83,7 @@ func ordered(sort string) bool {
 
 // fieldOf is a column by whose field an order is, of any kind; nil when there is
 // none.
-func orderField(q *exchange, sort string) *column {
+func orderField(q *exchange, sort string) *Column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.v.sources {
 		for _, k := range s.kinds {

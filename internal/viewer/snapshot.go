@@ -46,7 +46,7 @@ type snapshots struct{ lately[Snapshot] }
 
 // of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
-func (c *snapshots) of(q *exchange, s *sourcePlan) Snapshot {
+func (c *snapshots) of(q *exchange, s *Source) Snapshot {
 	if snap, fresh := c.known(s.Name, q.start); fresh {
 		return snap
 	}
@@ -63,7 +63,7 @@ func (c *snapshots) of(q *exchange, s *sourcePlan) Snapshot {
 }
 
 // ask is a source's snapshot, at most bannerAge old.
-func (c *snapshots) ask(ctx context.Context, q *exchange, s *sourcePlan) Snapshot {
+func (c *snapshots) ask(ctx context.Context, q *exchange, s *Source) Snapshot {
 	if q.v.Snapshot == nil {
 		return Snapshot{}
 	}

@@ -15,7 +15,7 @@ import (
 type table struct {
 	ID      string // of its rows, where a link leads to them; "" among other tables
 	Caption string
-	Columns []*column
+	Columns []*Column
 	Heads   []heading
 	Rows    []listRow
 	Wide    bool // more columns than fit any screen; the table scrolls in its box
@@ -27,13 +27,13 @@ const rowsID = "rows"
 
 // heading is the head of a column.
 type heading struct {
-	column *column
+	column *Column
 	Order  string // of aria-sort; "" = the table is not in its order
 	Href   string // the table in another order by it
 }
 
 // Look is the class of the column's cells.
-func (h heading) Look() string { return h.column.class }
+func (h heading) Look() string { return h.column.CellClass }
 
 // Text is what the column is called.
 func (h heading) Text() string { return h.column.heading }
@@ -47,7 +47,7 @@ type listRow struct {
 const manyFrom, wideFrom = 9, 11
 
 // table draws records of one kind.
-func (s *cellContext) table(caption string, columns []*column, rows []access.Row) table {
+func (s *cellContext) table(caption string, columns []*Column, rows []access.Row) table {
 	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]heading, len(columns))
 	for i, c := range columns {
@@ -82,7 +82,7 @@ func (s *cellContext) firstAddress(row access.Row) string {
 
 // open makes a row lead to its record: its first cell does, and the id, which
 // is shortened.
-func (s *cellContext) open(cells []cell, columns []*column, row access.Row) {
+func (s *cellContext) open(cells []cell, columns []*Column, row access.Row) {
 	href := s.recordOf(row)
 	for i, c := range columns {
 		if short := shortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.shape == code || formedID(cells[i].Text)) {
@@ -108,8 +108,8 @@ func (s *cellContext) recordOf(row access.Row) string {
 // recordHref is the page of a record of the kind; what its path needs beside
 // the id comes from the record, or from the address of the list it is in.
 // "" when neither has it, or when no path can name the record.
-func recordHref(k *kindPlan, row access.Row, id string, vars understudy.Query) string {
-	in := k.instances[0]
+func recordHref(k *Kind, row access.Row, id string, vars understudy.Query) string {
+	in := k.PlannedInstances[0]
 	query := vars.Without(func(p understudy.Param) bool { return !isOwnVar(in.Path, p.Name) })
 	for name, field := range in.needs {
 		value, ok := vars.Get(name)
@@ -131,7 +131,7 @@ func recordHref(k *kindPlan, row access.Row, id string, vars understudy.Query) s
 // opens reports whether the page of a record finds it by its id: not when the
 // id holds a slash, for one, or is longer than a request can be. Browsers take
 // "." and ".." out of an address.
-func (k *kindPlan) opens(id string, params understudy.Query) bool {
+func (k *Kind) opens(id string, params understudy.Query) bool {
 	parts := strings.Split(id, understudy.IDSeparator)
 	if len(parts) != len(k.ID) || id == "." || id == ".." {
 		return false
@@ -141,13 +141,13 @@ func (k *kindPlan) opens(id string, params understudy.Query) bool {
 		return false
 	}
 	t, err := k.source.Spec.Target(k.source.Name, path, "")
-	return err == nil && t.Instance == k.instances[0].Instance
+	return err == nil && t.Instance == k.PlannedInstances[0].Instance
 }
 
 // pathTo is upstream's path of a record: the parts of its id, the parameters of
 // the viewer's address and what the source fills in. ok: nothing lacks.
-func (k *kindPlan) pathTo(parts []string, params understudy.Query) (path string, ok bool) {
-	in := k.instances[0]
+func (k *Kind) pathTo(parts []string, params understudy.Query) (path string, ok bool) {
+	in := k.PlannedInstances[0]
 	return expand(in.Path, func(name string) (string, bool) {
 		if i := slices.Index(in.ID, name); i >= 0 {
 			return parts[i], true
@@ -164,7 +164,7 @@ func (k *kindPlan) pathTo(parts []string, params understudy.Query) (path string,
 
 // cellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
-func (q *exchange) cellContext(k *kindPlan, vars understudy.Query, own map[string]bool) *cellContext {
+func (q *exchange) cellContext(k *Kind, vars understudy.Query, own map[string]bool) *cellContext {
 	s := &cellContext{q: q, kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.source)) > 0}
 	for _, other := range k.source.kinds {
 		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {

@@ -219,10 +219,10 @@ func (q past) drawValue(s *cellContext, of *seenVersion, v access.Value, name st
 }
 
 // formOf says in words which of upstream's renderings a shape is.
-func (k *kindPlan) formOf(shape string) string {
-	for _, l := range k.lists {
+func (k *Kind) formOf(shape string) string {
+	for _, l := range k.PlannedLists {
 		if l.Shape == shape {
-			return "as the list “" + l.title + "” shows it"
+			return "as the list “" + l.TabTitle + "” shows it"
 		}
 	}
 	return "as another address shows it"

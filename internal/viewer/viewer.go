@@ -93,8 +93,8 @@ const mostSearched = 500
 // Viewer is the web face, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
 	Options
-	sources   []*sourcePlan
-	byName    map[string]*sourcePlan
+	sources   []*Source
+	byName    map[string]*Source
 	mux       *http.ServeMux
 	own       *http.ServeMux // the viewer's part of /-/
 	files     *files
@@ -144,7 +144,7 @@ func New(o Options) (*Viewer, error) {
 		o.Version = "development"
 	}
 	v := &Viewer{
-		Options: o, byName: map[string]*sourcePlan{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
+		Options: o, byName: map[string]*Source{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
 	}
 	for _, src := range o.Sources {
 		p, err := planSource(src)
