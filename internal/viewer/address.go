@@ -1,4 +1,4 @@
-// The address of a list query: its canonical form, and where its neighbours are.
+// Address: where the page of a record, a list or a number is.
 
 package viewer
 
@@ -6,33 +6,17 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"understudy"
 )
 
+// ownList says in an address which of a kind's lists is meant, by its slug.
+const ownList = understudy.OwnPrefix + "list"
+
 func has(q understudy.Query, name string) bool {
 	_, ok := q.Get(name)
 	return ok
-}
-
-// sibling is the filter of a list on the same field with another meaning.
-func sibling(l *List, f *understudy.Filter, op string) *understudy.Filter {
-	for _, other := range l.Filters {
-		if other.Op == op && other.Field == f.Field && other.Field != "" {
-			return other
-		}
-	}
-	return nil
-}
-
-// address is the viewer's address of a query with another position: query
-// holds upstream's parameters, back the newer pages.
-func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
-	own := append(ask.arrangement.params(), ask.asOf.param()...)
-	for _, b := range back[max(0, len(back)-maxBack):] {
-		own = append(own, understudy.Param{Name: ownBack, Value: b})
-	}
-	return ask.list.address(suffix, slices.Concat(ask.vars, query), own)
 }
 
 // address is the page of a list: params are its variables and upstream's parameters,
@@ -90,4 +74,112 @@ func withQuery(q understudy.Query) string {
 		return ""
 	}
 	return "?" + q.String()
+}
+
+// pick is the list an address means: the one it names; else the first whose
+// record it names and that knows all its parameters, else the first whose
+// record it names, else the first. It is nil when there is none of that name.
+func (k *Kind) pick(slug string, params understudy.Query) *List {
+	if slug != "" {
+		return k.list(slug)
+	}
+	var given *List
+	for _, l := range k.PlannedLists {
+		if slices.ContainsFunc(l.needs, func(name string) bool { return !has(params, name) }) {
+			continue
+		}
+		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.knows(p.Name) }) {
+			return l
+		}
+		if given == nil {
+			given = l
+		}
+	}
+	if given == nil && len(k.PlannedLists) > 0 {
+		return k.PlannedLists[0]
+	}
+	return given
+}
+
+// knows reports whether a parameter means something to a list.
+func (l *List) knows(name string) bool {
+	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.needs, name) || l.Filter(name) != nil ||
+		name != "" && name == l.PagingStyle.Size || isPosition(l.PagingStyle, name)
+}
+
+// isVar reports whether a parameter is a variable of the list's path.
+func (l *List) isVar(name string) bool {
+	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
+	return slices.Contains(l.needs, name) || isOwnVar(l.Path, name) && !slices.Contains(l.needs, own)
+}
+
+// isOwnVar reports whether a parameter is a path's variable as the viewer
+// names those the source fills: understudy.AccountSid.
+func isOwnVar(path, name string) bool {
+	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
+	if !ok {
+		return false
+	}
+	for v := range pathVars(path) {
+		if v == own {
+			return true
+		}
+	}
+	return false
+}
+
+// byName orders parameters.
+func byName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
+
+// isPosition reports the parameters that say which page of a list is meant.
+func isPosition(p *understudy.Paging, name string) bool {
+	return name != "" && (name == p.Page || slices.Contains(p.Tokens, name))
+}
+
+// pathTo is upstream's path of a record: the parts of its id, the parameters of
+// the viewer's address and what the source fills in. ok: nothing lacks.
+func (k *Kind) pathTo(parts []string, params understudy.Query) (path string, ok bool) {
+	in := k.PlannedInstances[0]
+	return expand(in.Path, func(name string) (string, bool) {
+		if i := slices.Index(in.ID, name); i >= 0 {
+			return parts[i], true
+		}
+		if given, ok := params.Get(name); ok {
+			return given, true
+		}
+		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
+			return given, true
+		}
+		return k.source.fill(name)
+	})
+}
+
+// opens reports whether the page of a record finds it by its id: not when the
+// id holds a slash, for one, or is longer than a request can be. Browsers take
+// "." and ".." out of an address.
+func (k *Kind) opens(id string, params understudy.Query) bool {
+	parts := strings.Split(id, understudy.IDSeparator)
+	if len(parts) != len(k.ID) || id == "." || id == ".." {
+		return false
+	}
+	path, ok := k.pathTo(parts, params)
+	if !ok {
+		return false
+	}
+	t, err := k.source.Spec.Target(k.source.Name, path, "")
+	return err == nil && t.Instance == k.PlannedInstances[0].Instance
+}
+
+// numberHref is the page of a number, "" when the text is none. A number is
+// E.164, or the few digits of a short code.
+func (s *Source) numberHref(text string) string {
+	if !isNumber(text) {
+		return ""
+	}
+	return "/" + s.Name + "/" + numberWord + "/" + text
+}
+
+// ownVars are the parameters that give another value to what the source fills.
+func ownVars(q understudy.Query) understudy.Query {
+	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }

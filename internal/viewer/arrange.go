@@ -154,14 +154,6 @@ func columnsNamed(k *Kind, text string) ([]*Column, error) {
 	return all, nil
 }
 
-func (k *Kind) everyName() []string {
-	names := make([]string, len(k.every))
-	for i, c := range k.every {
-		names[i] = c.Name
-	}
-	return names
-}
-
 // arrangeOrder reads the order. A field the role does not fully see orders
 // nothing: where a record stands would tell what it holds.
 func (q queryParser) arrangeOrder(ask *listQuery, text string) error {

@@ -205,12 +205,6 @@ func (s *cellContext) recordLink(c *Column, row access.Row, raw string) string {
 	return s.asOf.keep(found.href + "/" + url.PathEscape(raw))
 }
 
-// formedID keeps words that happen to begin like an id from being links.
-func formedID(text string) bool {
-	_, ok := understudy.ParseAnyID(text)
-	return ok
-}
-
 // tone is the look of a state: failed ones stand out, running ones are marked,
 // the rest is calm.
 func (s *cellContext) tone(field, value string) string {
@@ -248,15 +242,6 @@ func shortID(id string) string {
 		return id
 	}
 	return string(r[:6]) + "…" + string(r[len(r)-4:])
-}
-
-// codeDocs is upstream's page about an error code, "" when the text is none or
-// nobody says where it is explained.
-func (s *Source) codeDocs(text string) string {
-	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.ErrorDocs, "https://") {
-		return ""
-	}
-	return strings.ReplaceAll(s.ErrorDocs, "{code}", text)
 }
 
 // clip keeps foreign text in a message short.

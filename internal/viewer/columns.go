@@ -5,8 +5,6 @@ package viewer
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"understudy"
 )
@@ -132,35 +130,20 @@ func (k *Kind) group(all []*Column) []Group {
 	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.columns) == 0 })
 }
 
-// titleOf is a field's title for people: of a field inside an object its own
-// name alone, initialisms in capitals.
-func titleOf(f *understudy.Field) string {
-	if f.Title != "" {
-		return f.Title
+func (k *Kind) everyName() []string {
+	names := make([]string, len(k.every))
+	for i, c := range k.every {
+		names[i] = c.Name
 	}
-	return spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:])
+	return names
 }
 
-// initialisms are words that are not spelt like words.
-var initialisms = []string{"api", "id", "ip", "json", "mms", "sid", "sip", "sms", "uri", "url", "uuid"}
-
-// spell is a name in words: "api_version" is "API version".
-func spell(name string) string {
-	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '.' || r == ' ' })
-	for i, w := range words {
-		if slices.Contains(initialisms, strings.ToLower(w)) {
-			words[i] = strings.ToUpper(w)
+// formOf says in words which of upstream's renderings a shape is.
+func (k *Kind) formOf(shape string) string {
+	for _, l := range k.PlannedLists {
+		if l.Shape == shape {
+			return "as the list “" + l.TabTitle + "” shows it"
 		}
 	}
-	return strings.Join(words, " ")
-}
-
-// upperFirst is s with its first letter upper-case: titles are written as they
-// stand in a sentence.
-func upperFirst(s string) string {
-	if s == "" {
-		return ""
-	}
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[n:]
+	return "as another address shows it"
 }

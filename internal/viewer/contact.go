@@ -59,29 +59,3 @@ func (t *Contact) between(from, to string) understudy.Query {
 func (t *Contact) Target(query understudy.Query) (*understudy.Target, error) {
 	return t.kind.source.Spec.Target(t.kind.source.Name, t.list.newest.Key.Path(), query.String())
 }
-
-// numberHref is the page of a number, "" when the text is none. A number is
-// E.164, or the few digits of a short code.
-func (s *Source) numberHref(text string) string {
-	if !isNumber(text) {
-		return ""
-	}
-	return "/" + s.Name + "/" + numberWord + "/" + text
-}
-
-// isNumber reports whether a text is a number as records hold them.
-func isNumber(text string) bool {
-	digits, least := text, 3
-	if text != "" && text[0] == '+' {
-		digits, least = text[1:], 7
-	}
-	if len(digits) < least || len(digits) > 15 || digits[0] == '0' {
-		return false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return false
-		}
-	}
-	return true
-}

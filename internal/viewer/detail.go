@@ -176,22 +176,6 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 	return append(known, paramCompare, ownVersions), err
 }
 
-// params are the names under which an address gives the path variables that
-// are not the id: those the source fills as the viewer's own.
-func (in *Instance) params() []string {
-	var known []string
-	for name := range pathVars(in.Path) {
-		_, needed := in.needs[name]
-		switch {
-		case needed:
-			known = append(known, name)
-		case !slices.Contains(in.ID, name):
-			known = append(known, understudy.OwnPrefix+name)
-		}
-	}
-	return known
-}
-
 // detailPage is what a record's page shows of the record.
 func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
 	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: failed(q.kind, row), Raw: pretty(row.Raw())}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"understudy"
 )
@@ -126,18 +125,6 @@ func (ask *listQuery) needInput(i int, name string) input {
 		}
 	}
 	return in
-}
-
-// words parts a variable's name: CountryCode is country_code.
-func words(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 func (q filterForm) input(f *understudy.Filter, value string) input {

@@ -15,9 +15,6 @@ import (
 	"understudy"
 )
 
-// jobsWord is the first part of the jobs' addresses; no source is named so.
-const jobsWord = "jobs"
-
 // mostJobs bounds how many jobs of each sort the page shows.
 const mostJobs = 100
 

@@ -194,11 +194,6 @@ func (q listing) lacking() error {
 	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
 }
 
-// ownVars are the parameters that give another value to what the source fills.
-func ownVars(q understudy.Query) understudy.Query {
-	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
-}
-
 func (q listing) tabs() []link {
 	var tabs []link
 	for _, l := range q.kind.PlannedLists {

@@ -5,7 +5,6 @@ package viewer
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"understudy"
@@ -15,7 +14,6 @@ import (
 // likewise when it has another value: understudy.AccountSid. One that names the
 // record a list lies under has its own name, as a filter would: CallSid.
 const (
-	ownList = understudy.OwnPrefix + "list" // which of a kind's lists, by its slug
 	ownBack = understudy.OwnPrefix + "back" // positions of the newer pages on the way here, oldest first
 )
 
@@ -97,37 +95,6 @@ func (ask *listQuery) value(s *Source) func(string) (string, bool) {
 	}
 }
 
-// pick is the list an address means: the one it names; else the first whose
-// record it names and that knows all its parameters, else the first whose
-// record it names, else the first. It is nil when there is none of that name.
-func (k *Kind) pick(slug string, params understudy.Query) *List {
-	if slug != "" {
-		return k.list(slug)
-	}
-	var given *List
-	for _, l := range k.PlannedLists {
-		if slices.ContainsFunc(l.needs, func(name string) bool { return !has(params, name) }) {
-			continue
-		}
-		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.knows(p.Name) }) {
-			return l
-		}
-		if given == nil {
-			given = l
-		}
-	}
-	if given == nil && len(k.PlannedLists) > 0 {
-		return k.PlannedLists[0]
-	}
-	return given
-}
-
-// knows reports whether a parameter means something to a list.
-func (l *List) knows(name string) bool {
-	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.needs, name) || l.Filter(name) != nil ||
-		name != "" && name == l.PagingStyle.Size || isPosition(l.PagingStyle, name)
-}
-
 func (q queryParser) noList(slug string) error {
 	var known []string
 	for _, l := range q.kind.PlannedLists {
@@ -174,35 +141,6 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 	}
 	ask.query = append(ask.query, understudy.Param{Name: p.Name, Value: p.Value})
 	return nil
-}
-
-// isVar reports whether a parameter is a variable of the list's path.
-func (l *List) isVar(name string) bool {
-	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
-	return slices.Contains(l.needs, name) || isOwnVar(l.Path, name) && !slices.Contains(l.needs, own)
-}
-
-// isOwnVar reports whether a parameter is a path's variable as the viewer
-// names those the source fills: understudy.AccountSid.
-func isOwnVar(path, name string) bool {
-	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
-	if !ok {
-		return false
-	}
-	for v := range pathVars(path) {
-		if v == own {
-			return true
-		}
-	}
-	return false
-}
-
-// byName orders parameters.
-func byName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
-
-// isPosition reports the parameters that say which page of a list is meant.
-func isPosition(p *understudy.Paging, name string) bool {
-	return name != "" && (name == p.Page || slices.Contains(p.Tokens, name))
 }
 
 // checkBack makes sure a remembered position holds nothing but a position: it

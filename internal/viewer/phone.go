@@ -76,3 +76,20 @@ func countryDigits(digits string) int {
 	}
 	return 3
 }
+
+// isNumber reports whether a text is a number as records hold them.
+func isNumber(text string) bool {
+	digits, least := text, 3
+	if text != "" && text[0] == '+' {
+		digits, least = text[1:], 7
+	}
+	if len(digits) < least || len(digits) > 15 || digits[0] == '0' {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

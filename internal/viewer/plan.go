@@ -275,21 +275,6 @@ func expand(path string, value func(string) (string, bool)) (expanded string, ok
 	}
 }
 
-// article is a word with "a" or "an" before it.
-func article(word string) string {
-	if word != "" && strings.ContainsRune("aeioAEIO", rune(word[0])) {
-		return "an " + word
-	}
-	return "a " + word
-}
-
-// slug is a title as part of an address: "Toll-free" is "toll-free".
-func slug(title string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
-	}), "-")
-}
-
 // errorDocs finds the address of upstream's page about an error in the
 // template of its error bodies: the first one that holds {code}.
 func errorDocs(template string) string {
@@ -308,4 +293,32 @@ func errorDocs(template string) string {
 		}
 		rest = rest[end:]
 	}
+}
+
+// jobsWord is the first part of the jobs' addresses; no source is named so.
+const jobsWord = "jobs"
+
+// params are the names under which an address gives the path variables that
+// are not the id: those the source fills as the viewer's own.
+func (in *Instance) params() []string {
+	var known []string
+	for name := range pathVars(in.Path) {
+		_, needed := in.needs[name]
+		switch {
+		case needed:
+			known = append(known, name)
+		case !slices.Contains(in.ID, name):
+			known = append(known, understudy.OwnPrefix+name)
+		}
+	}
+	return known
+}
+
+// codeDocs is upstream's page about an error code, "" when the text is none or
+// nobody says where it is explained.
+func (s *Source) codeDocs(text string) string {
+	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.ErrorDocs, "https://") {
+		return ""
+	}
+	return strings.ReplaceAll(s.ErrorDocs, "{code}", text)
 }

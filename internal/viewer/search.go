@@ -156,20 +156,6 @@ func (q searchView) orderOptions() []option {
 	return all
 }
 
-// spellID is an id that was typed in any letter case as records spell it.
-func (s *Source) spellID(typed string) string {
-	parts := strings.Split(typed, understudy.IDSeparator)
-	for i, part := range parts {
-		for _, k := range s.kinds {
-			if id, ok := k.SpellID(part); ok {
-				parts[i] = id
-				break
-			}
-		}
-	}
-	return strings.Join(parts, understudy.IDSeparator)
-}
-
 // openSearch describes the search box to browsers (OpenSearch 1.1). It says
 // nothing of any record and is open to everyone.
 func (v *Viewer) openSearch(w http.ResponseWriter, r *http.Request) {

@@ -72,25 +72,6 @@ func (q pageMatcher) matchIDs(s *Source, typed string) []link {
 	return all
 }
 
-// mayName reports whether a text has the form of an id of the kind.
-func (s *Source) mayName(k *Kind, text string) bool {
-	parts := strings.Split(text, understudy.IDSeparator)
-	switch {
-	case len(k.ID) == 0 || len(parts) != len(k.ID):
-		return false
-	case len(parts) == 1:
-		return k.HasPrefix(text) && formedID(text)
-	}
-	for i, name := range k.ID {
-		f := k.Field(name)
-		of := s.byName[f.Link]
-		if of == nil || !of.HasPrefix(parts[i]) || !formedID(parts[i]) {
-			return false
-		}
-	}
-	return true
-}
-
 // matchNumbers reads what people type for a number: E.164 with any marks
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.

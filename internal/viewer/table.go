@@ -5,7 +5,6 @@ package viewer
 import (
 	"net/url"
 	"slices"
-	"strings"
 
 	"understudy"
 	"understudy/internal/access"
@@ -126,40 +125,6 @@ func recordHref(k *Kind, row access.Row, id string, vars understudy.Query) strin
 		return ""
 	}
 	return k.href + "/" + url.PathEscape(id) + withQuery(query)
-}
-
-// opens reports whether the page of a record finds it by its id: not when the
-// id holds a slash, for one, or is longer than a request can be. Browsers take
-// "." and ".." out of an address.
-func (k *Kind) opens(id string, params understudy.Query) bool {
-	parts := strings.Split(id, understudy.IDSeparator)
-	if len(parts) != len(k.ID) || id == "." || id == ".." {
-		return false
-	}
-	path, ok := k.pathTo(parts, params)
-	if !ok {
-		return false
-	}
-	t, err := k.source.Spec.Target(k.source.Name, path, "")
-	return err == nil && t.Instance == k.PlannedInstances[0].Instance
-}
-
-// pathTo is upstream's path of a record: the parts of its id, the parameters of
-// the viewer's address and what the source fills in. ok: nothing lacks.
-func (k *Kind) pathTo(parts []string, params understudy.Query) (path string, ok bool) {
-	in := k.PlannedInstances[0]
-	return expand(in.Path, func(name string) (string, bool) {
-		if i := slices.Index(in.ID, name); i >= 0 {
-			return parts[i], true
-		}
-		if given, ok := params.Get(name); ok {
-			return given, true
-		}
-		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
-			return given, true
-		}
-		return k.source.fill(name)
-	})
 }
 
 // cellContext gathers what the cells of one kind's records need to know of the

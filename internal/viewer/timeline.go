@@ -218,16 +218,6 @@ func (q past) drawValue(s *cellContext, of *seenVersion, v access.Value, name st
 	return upperFirst(spell(name)), c
 }
 
-// formOf says in words which of upstream's renderings a shape is.
-func (k *Kind) formOf(shape string) string {
-	for _, l := range k.PlannedLists {
-		if l.Shape == shape {
-			return "as the list “" + l.TabTitle + "” shows it"
-		}
-	}
-	return "as another address shows it"
-}
-
 // picks are the versions of the page's shape that can be compared: the page's
 // own with the one before at first.
 func (t *timeline) picks(q *exchange, p recordPast, shape string) {

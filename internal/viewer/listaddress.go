@@ -1,0 +1,28 @@
+// The address of a list query: its canonical form.
+
+package viewer
+
+import (
+	"slices"
+	"understudy"
+)
+
+// address is the viewer's address of a query with another position: query
+// holds upstream's parameters, back the newer pages.
+func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
+	own := append(ask.arrangement.params(), ask.asOf.param()...)
+	for _, b := range back[max(0, len(back)-maxBack):] {
+		own = append(own, understudy.Param{Name: ownBack, Value: b})
+	}
+	return ask.list.address(suffix, slices.Concat(ask.vars, query), own)
+}
+
+// sibling is the filter of a list on the same field with another meaning.
+func sibling(l *List, f *understudy.Filter, op string) *understudy.Filter {
+	for _, other := range l.Filters {
+		if other.Op == op && other.Field == f.Field && other.Field != "" {
+			return other
+		}
+	}
+	return nil
+}
