@@ -29,8 +29,9 @@ var imports = map[string]string{
 	"internal/slowapi":             "",
 	"internal/store":               ". kit/jsonspan kit/words",
 	"internal/store/storetest":     ". internal/store kit/words",
-	"internal/viewer": ". internal/access kit/accesslog kit/charset kit/content kit/cycle kit/header kit/jsonspan kit/nearest " +
-		"kit/places kit/recent",
+	"internal/viewer": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/content kit/cycle kit/header " +
+		"kit/jsonspan kit/nearest kit/places kit/recent",
+	"internal/viewer/plan": ".",
 	"internal/walk":              ". kit/accesslog kit/cycle kit/folder kit/frame kit/jsonspan kit/nearest",
 	"mirror":                     ". kit/jsonspan kit/nearest mirror/compose",
 	"mirror/compose":             ". kit/jsonspan",

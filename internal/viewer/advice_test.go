@@ -59,11 +59,11 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 		}
 	}
 	run := sample.OneIn(t, 3)
-	for _, k := range h.viewer.byName["twilio"].kinds {
+	for _, k := range h.viewer.byName["twilio"].Kinds {
 		if len(k.PlannedLists) == 0 {
 			continue
 		}
-		refused(k.href, map[string]string{"*": "see", k.Name: "hide"})
+		refused(k.Href, map[string]string{"*": "see", k.Name: "hide"})
 		for _, f := range k.Fields {
 			if f.Class == understudy.ClassSecret || f.Type == understudy.TypeMedia || f.Type == understudy.TypeMap || !run() {
 				continue
@@ -72,10 +72,10 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 				if rules[""] != "" || rules["plain"] != "" {
 					continue
 				}
-				refused(k.href+"?understudy.sort="+f.Name, rules)
+				refused(k.Href+"?understudy.sort="+f.Name, rules)
 				for _, flt := range k.PlannedLists[0].Filters {
 					if flt.Field == f.Name && (flt.Op == "" || flt.Op == "is") {
-						refused(k.href+"?"+flt.Name+"=1", rules)
+						refused(k.Href+"?"+flt.Name+"=1", rules)
 					}
 				}
 			}

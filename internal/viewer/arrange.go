@@ -6,6 +6,7 @@ package viewer
 import (
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -29,9 +30,9 @@ const mostColumns = 60
 
 // arrangement is how a list is shown. The zero value is the kind's own way.
 type arrangement struct {
-	columns []*Column // nil = those of the kind
-	sort    *Column   // nil = upstream's order
-	down    bool      // the largest first
+	columns []*plan.Column // nil = those of the kind
+	sort    *plan.Column   // nil = upstream's order
+	down    bool           // the largest first
 	text    string
 	narrow  []string // conditions that facets added
 	cursor  string
@@ -77,7 +78,7 @@ func (a arrangement) order() string {
 	return a.sort.Name
 }
 
-func columnNames(columns []*Column) string {
+func columnNames(columns []*plan.Column) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.Name
@@ -134,15 +135,15 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 }
 
 // columnsNamed reads fields by commas, each once.
-func columnsNamed(k *Kind, text string) ([]*Column, error) {
-	var all []*Column
+func columnsNamed(k *plan.Kind, text string) ([]*plan.Column, error) {
+	var all []*plan.Column
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
-		c := k.byField[name]
-		if c == nil || !slices.Contains(k.every, c) {
-			return nil, unknownWord("column of "+k.Title, name, k.everyName(), nil)
+		c := k.ByField[name]
+		if c == nil || !slices.Contains(k.Every, c) {
+			return nil, unknownWord("column of "+k.Title, name, k.EveryName(), nil)
 		}
 		if !slices.Contains(all, c) {
 			all = append(all, c)
@@ -162,9 +163,9 @@ func (q queryParser) arrangeOrder(ask *listQuery, text string) error {
 		ask.tidy = false
 		return nil
 	}
-	c := q.kind.byField[name]
-	if c == nil || !slices.Contains(q.kind.every, c) {
-		return unknownWord("column of "+q.kind.Title, name, q.kind.everyName(), nil)
+	c := q.kind.ByField[name]
+	if c == nil || !slices.Contains(q.kind.Every, c) {
+		return unknownWord("column of "+q.kind.Title, name, q.kind.EveryName(), nil)
 	}
 	if q.level(q.kind, c.Name) != access.See {
 		return &problem{
@@ -200,7 +201,7 @@ func (q listing) sortable(t *table) {
 		case q.ask.sort == nil && clock:
 			h.Order, to.sort, to.down = "descending", h.column, false
 		case q.ask.sort != h.column:
-			to.sort, to.down = h.column, h.column.digits || h.column.shape == moment
+			to.sort, to.down = h.column, h.column.Digits || h.column.Shape == plan.Moment
 			if clock {
 				to.sort = nil
 			}
@@ -209,7 +210,7 @@ func (q listing) sortable(t *table) {
 			if q.ask.down {
 				h.Order = "descending"
 			}
-			if first := h.column.digits || h.column.shape == moment; q.ask.down == first && !clock {
+			if first := h.column.Digits || h.column.Shape == plan.Moment; q.ask.down == first && !clock {
 				to.down = !q.ask.down
 			} else {
 				to.sort = nil
@@ -221,7 +222,7 @@ func (q listing) sortable(t *table) {
 
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show.
-func (q listing) chosen() []*Column {
+func (q listing) chosen() []*plan.Column {
 	if len(q.ask.columns) == 0 {
 		return q.columnsOf(q.kind)
 	}

@@ -104,12 +104,12 @@ func TestColumnsAreRemembered(t *testing.T) {
 func TestCookieIsBounded(t *testing.T) {
 	h := open(t)
 	cookie := ""
-	for _, k := range h.viewer.sources[0].kinds {
-		if len(k.every) < 2 {
+	for _, k := range h.viewer.sources[0].Kinds {
+		if len(k.Every) < 2 {
 			continue
 		}
 		form := understudy.Query{{Name: "source", Value: "twilio"}, {Name: "kind", Value: k.Name}}
-		for _, c := range k.every[:min(len(k.every), mostColumns)] {
+		for _, c := range k.Every[:min(len(k.Every), mostColumns)] {
 			form = append(form, understudy.Param{Name: "column", Value: c.Name})
 		}
 		who := as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}
@@ -118,7 +118,7 @@ func TestCookieIsBounded(t *testing.T) {
 		if len(cookie) > 4000 {
 			t.Fatalf("%s: the cookie has %d bytes", k.Name, len(cookie))
 		}
-		if _, _, head := h.get(k.href, as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}); k.browsable() && !strings.Contains(head.Get("Location"), ownColumns) {
+		if _, _, head := h.get(k.Href, as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}); k.Browsable() && !strings.Contains(head.Get("Location"), ownColumns) {
 			t.Errorf("%s: what was just chosen is forgotten", k.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -122,7 +123,7 @@ func (q *exchange) addressWith(moment understudy.Query) string {
 		params = nil
 	}
 	params = params.Without(func(p understudy.Param) bool { return p.Name == understudy.OwnAsOf })
-	return q.r.URL.EscapedPath() + withQuery(append(params, moment...))
+	return q.r.URL.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
 // tidyMoment sends a reader whose address spells the moment in another way to
@@ -147,7 +148,7 @@ type momentForm struct {
 }
 
 func (q listing) momentForm() *momentForm {
-	if !q.kind.remembered() {
+	if !q.kind.Remembered() {
 		return nil
 	}
 	at := *q.ask
@@ -184,7 +185,7 @@ func refusedThen(q *exchange, err error) error {
 	case errors.Is(err, understudy.ErrInvalid):
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")
 		return &problem{
-			Title: "This cannot be shown as it was known then", Hint: upperFirst(strings.TrimSuffix(why, ".")) + ".",
+			Title: "This cannot be shown as it was known then", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
 			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
 		}
 	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNotHeld):

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 	"unicode"
 	"unicode/utf8"
 
@@ -41,9 +42,9 @@ const clipped = 160
 
 // cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
-func (s *cellContext) cell(c *Column, row access.Row, list bool) cell {
+func (s *cellContext) cell(c *plan.Column, row access.Row, list bool) cell {
 	val := row.Field(c.Name)
-	out := cell{Label: c.heading, Class: c.CellClass}
+	out := cell{Label: c.Heading, Class: c.CellClass}
 	switch val.State {
 	case access.Hidden:
 		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
@@ -72,57 +73,57 @@ func (s *cellContext) cell(c *Column, row access.Row, list bool) cell {
 }
 
 // draw fills in what the shape of a column adds to the text of a seen value.
-func (s *cellContext) draw(c *Column, row access.Row, list bool, out *cell) {
+func (s *cellContext) draw(c *plan.Column, row access.Row, list bool, out *cell) {
 	raw := out.Text
-	switch c.shape {
-	case moment:
+	switch c.Shape {
+	case plan.Moment:
 		s.drawDate(c, out, list)
-	case phone:
-		out.Text, out.Copy, out.Own = groupPhone(raw), raw, s.own[raw] && c.Name != s.kind.Own
+	case plan.Phone:
+		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.own[raw] && c.Name != s.kind.Own
 		out.Href = s.phoneLink(c, raw)
-	case pill:
+	case plan.Pill:
 		out.Tone, out.Text = s.tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
-	case number:
-		if c.unit != "" {
-			if u := row.Field(c.unit); u.State == access.Seen {
+	case plan.Number:
+		if c.Unit != "" {
+			if u := row.Field(c.Unit); u.State == access.Seen {
 				out.Unit = u.Text
 			}
 		}
 		if strings.HasPrefix(raw, "-") {
 			out.Text = "\u2212" + raw[1:]
 		}
-	case YesNo:
+	case plan.YesNo:
 		if raw == "true" {
 			out.Text, out.Tone = "yes", "yes"
 		} else if raw == "false" {
 			out.Text, out.Tone = "no", "no"
 		}
-	case prose:
+	case plan.Prose:
 		out.Prose = true
-	case ErrorCode:
-		out.Note, out.Href, out.Hint = s.kind.source.Spec.Errors.Meanings[raw], s.kind.source.codeDocs(raw), ""
+	case plan.ErrorCode:
+		out.Note, out.Href, out.Hint = s.kind.Source.Spec.Errors.Meanings[raw], s.kind.Source.CodeDocs(raw), ""
 	default:
 		if href := s.recordLink(c, row, raw); href != "" {
 			out.Href = href
 		}
-		if c.shape == plain && (strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "https://")) {
+		if c.Shape == plan.Plain && (strings.HasPrefix(raw, "/") || strings.HasPrefix(raw, "https://")) {
 			out.Class = "address"
 		}
-		if c.shape == code || out.Href != "" {
+		if c.Shape == plan.Code || out.Href != "" {
 			out.Copy = raw
 			if out.Class == "" {
 				out.Class = "code"
 			}
 		}
 	}
-	if c.Link != "" || c.isID {
+	if c.Link != "" || c.IsID {
 		out.Copy = raw
 	}
 }
 
 // drawDate puts a moment into words. In a table they have the seconds and nothing
 // besides: what a moment says twice more in each row is the better part of it.
-func (s *cellContext) drawDate(c *Column, out *cell, list bool) {
+func (s *cellContext) drawDate(c *plan.Column, out *cell, list bool) {
 	t, dateOnly, ok := parseDate(c.Type, out.Text)
 	if !ok {
 		return
@@ -154,8 +155,8 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 // cellContext is what the cells of one page share: what the caller may follow.
 type cellContext struct {
 	q       *exchange
-	kind    *Kind
-	linked  []*Kind         // kinds whose records the caller may open
+	kind    *plan.Kind
+	linked  []*plan.Kind    // kinds whose records the caller may open
 	own     map[string]bool // numbers of our own, if the caller may know them
 	filters map[string]string
 	vars    understudy.Query // path variables of the page at hand
@@ -166,9 +167,9 @@ type cellContext struct {
 
 // phoneLink is the number's page, or for what is no number the kind's list
 // picked by it, where the caller may ask for either.
-func (s *cellContext) phoneLink(c *Column, raw string) string {
+func (s *cellContext) phoneLink(c *plan.Column, raw string) string {
 	if s.numbers {
-		if href := s.kind.source.numberHref(raw); href != "" {
+		if href := s.kind.Source.NumberHref(raw); href != "" {
 			return href
 		}
 	}
@@ -176,33 +177,33 @@ func (s *cellContext) phoneLink(c *Column, raw string) string {
 	if name == "" {
 		return ""
 	}
-	return s.asOf.keep(s.kind.href + withQuery(append(ownVars(s.vars), understudy.Param{Name: name, Value: raw})))
+	return s.asOf.keep(s.kind.Href + plan.WithQuery(append(plan.OwnVars(s.vars), understudy.Param{Name: name, Value: raw})))
 }
 
 // recordLink is the page of the record a value names: by the field's link, or
 // by the prefix of the id when only one kind has it.
-func (s *cellContext) recordLink(c *Column, row access.Row, raw string) string {
-	var found *Kind
+func (s *cellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
+	var found *plan.Kind
 	for _, k := range s.linked {
 		if len(k.ID) != 1 {
 			continue
 		}
 		switch {
-		case c.isID && k == s.kind:
+		case c.IsID && k == s.kind:
 			return s.asOf.keep(recordHref(k, row, raw, s.vars))
-		case c.Link == k.Name && len(k.PlannedInstances[0].needs) == 0:
+		case c.Link == k.Name && len(k.PlannedInstances[0].Needs) == 0:
 			return s.asOf.keep(recordHref(k, row, raw, s.vars))
-		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.isID && k.HasPrefix(raw) && formedID(raw):
+		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.IsID && k.HasPrefix(raw) && plan.FormedID(raw):
 			if found != nil {
 				return searchHref(raw)
 			}
 			found = k
 		}
 	}
-	if found == nil || len(found.PlannedInstances[0].needs) > 0 {
+	if found == nil || len(found.PlannedInstances[0].Needs) > 0 {
 		return ""
 	}
-	return s.asOf.keep(found.href + "/" + url.PathEscape(raw))
+	return s.asOf.keep(found.Href + "/" + url.PathEscape(raw))
 }
 
 // tone is the look of a state: failed ones stand out, running ones are marked,
@@ -222,7 +223,7 @@ func (s *cellContext) tone(field, value string) string {
 }
 
 // failed reports whether what the caller sees of a record says that it failed.
-func failed(k *Kind, row access.Row) bool {
+func failed(k *plan.Kind, row access.Row) bool {
 	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -112,7 +113,7 @@ func (f footer) Usual() *timeRow {
 	of, who := snap.TheirTimes, q.source.Spec.Title
 	for _, t := range snap.Times {
 		if q.kind != nil && t.Kind == q.kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == understudy.Waiting.String()) {
-			of, who = t, upperFirst(q.kind.Title)
+			of, who = t, plan.UpperFirst(q.kind.Title)
 		}
 	}
 	if of.Answers == 0 {
@@ -123,12 +124,12 @@ func (f footer) Usual() *timeRow {
 }
 
 // timeRows are upstream's times by kind and reason.
-func (q homeView) timeRows(s *Source, times []Times) []timeRow {
+func (q homeView) timeRows(s *plan.Source, times []Times) []timeRow {
 	var rows []timeRow
 	for _, t := range times {
 		who := "Other paths"
 		if k := s.Spec.Kind(t.Kind); k != nil {
-			who = upperFirst(k.Title)
+			who = plan.UpperFirst(k.Title)
 		}
 		rows = append(rows, newTimeRow(who, t.Reason, t))
 	}

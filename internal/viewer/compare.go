@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -18,7 +19,7 @@ const compareTo = ".."
 
 // comparePage is what compare.html shows.
 type comparePage struct {
-	Kind          *Kind
+	Kind          *plan.Kind
 	Heading, ID   string
 	Record        string // the record's page
 	ListHref      string
@@ -74,9 +75,9 @@ func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 func (q past) compare(t *understudy.Target, c comparison) error {
 	moments := c.moments
 	q.asOf = asOf{}
-	here := q.kind.href + "/" + url.PathEscape(t.ID)
-	vars := q.source.given(t, t.Instance.ID)
-	link := func(p ...understudy.Param) string { return here + withQuery(slices.Concat(vars, p)) }
+	here := q.kind.Href + "/" + url.PathEscape(t.ID)
+	vars := q.source.Given(t, t.Instance.ID)
+	link := func(p ...understudy.Param) string { return here + plan.WithQuery(slices.Concat(vars, p)) }
 	if !c.tidy {
 		q.w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(q.w, q.r, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
@@ -103,8 +104,8 @@ func (q past) compare(t *understudy.Target, c comparison) error {
 	s := q.cellContext(q.kind, vars, own.wait(q.exchange))
 	s.seconds = true
 	p := &comparePage{Kind: q.kind, Heading: "Two versions of this " + q.kind.One, ID: t.ID, Record: link()}
-	if q.kind.browsable() {
-		p.ListHref = q.kind.href + withQuery(ownVars(vars))
+	if q.kind.Browsable() {
+		p.ListHref = q.kind.Href + plan.WithQuery(plan.OwnVars(vars))
 	}
 	p.Swapped = link(compareParam(moments[1], moments[0]))
 	p.Before = comparedVersion{say(moments[0], q.start, q.zone, true), q.moment(before.From), link(asOf{at: moments[0]}.param()...)}
@@ -149,6 +150,6 @@ func (q past) pick(p recordPast, t *understudy.Target, moments []time.Time) (bef
 	}
 	return nil, nil, &problem{
 		Title: "There is no version of " + say(missing, q.start, q.zone, true).Text, Hint: why,
-		Href: q.kind.href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", kind: understudy.ErrNotFound,
+		Href: q.kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", kind: understudy.ErrNotFound,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -51,7 +52,7 @@ type messages struct {
 // direction is one kind in one direction.
 type direction struct {
 	*asked
-	kind *Contact
+	kind *plan.Contact
 	byA  bool
 }
 
@@ -80,7 +81,7 @@ func serveConversation(q *exchange) error {
 	for _, st := range strands {
 		needs = append(needs, st.future)
 	}
-	base := "/" + q.source.Name + "/" + numberWord + "/" + a + "/" + b
+	base := "/" + q.source.Name + "/" + plan.NumberWord + "/" + a + "/" + b
 	late, marked := false, sync.OnceValue(func() map[string]bool { return own.wait(q) })
 	merged := sync.OnceValue(func() *messages {
 		t := &messages{A: c.party(a, marked()), B: c.party(b, marked()), Late: late}
@@ -118,14 +119,14 @@ func serveConversation(q *exchange) error {
 			return err
 		}
 	}
-	return q.render(http.StatusOK, "conversation", groupPhone(a)+" and "+groupPhone(b), p)
+	return q.render(http.StatusOK, "conversation", plan.GroupPhone(a)+" and "+plan.GroupPhone(b), p)
 }
 
 // conversationView is the page of what passed between two numbers.
 type conversationView struct{ *exchange }
 
 func (q conversationView) party(number string, own map[string]bool) party {
-	return party{Shown: groupPhone(number), Href: q.source.numberHref(number), Own: own[number]}
+	return party{Shown: plan.GroupPhone(number), Href: q.source.NumberHref(number), Own: own[number]}
 }
 
 // conversationParams reads where the page ends, and the ends of the newer ones.
@@ -173,7 +174,7 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 			if !byA && a == b {
 				continue // both ways are one
 			}
-			query := t.between(from, to)
+			query := t.Between(from, to)
 			if !before.IsZero() {
 				// One second more than wanted: whether upstream counts the edge in is its own affair.
 				query = append(query, understudy.Param{Name: until.Name, Value: writeDate(until.Type, before.Add(time.Second))})
@@ -188,9 +189,9 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 
 // until is the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
-func (q conversationView) until(t *Contact) *understudy.Filter {
-	for i, f := range t.list.Filters {
-		if f.Op == "until" && f.Field == t.kind.Clock && q.offers(t.list, i) {
+func (q conversationView) until(t *plan.Contact) *understudy.Filter {
+	for i, f := range t.List.Filters {
+		if f.Op == "until" && f.Field == t.Kind.Clock && q.offers(t.List, i) {
 			return f
 		}
 	}
@@ -207,7 +208,7 @@ func conversationAddress(path string, before time.Time, back []string) string {
 	for _, b := range back[max(0, len(back)-maxBack):] {
 		query = append(query, understudy.Param{Name: ownBack, Value: b})
 	}
-	return path + withQuery(query)
+	return path + plan.WithQuery(query)
 }
 
 // turnConversation works out where Older, Newer and Newest lead, and says what
@@ -228,7 +229,7 @@ func (q conversationView) turnConversation(p *messages, base string, older, befo
 	p.Bound = "Complete back to " + q.moment(older).Text + ". What is older is on the next page."
 	for _, t := range q.contactKinds(q.source) {
 		if q.until(t) == nil && q.offersBoth(t) {
-			p.Bound = "Complete back to " + q.moment(older).Text + ". Older " + t.kind.Title + " cannot be asked for by time."
+			p.Bound = "Complete back to " + q.moment(older).Text + ". Older " + t.Kind.Title + " cannot be asked for by time."
 		}
 	}
 	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))

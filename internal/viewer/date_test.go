@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -111,12 +112,12 @@ func TestWords(t *testing.T) {
 		"+447700475262": "+44 7700 475262", "+911135241138": "+91 11 3524 1138", "+919876543210": "+91 98765 43210", "+33612345678": "+33 6 12 34 56 78", "+1415555123": "+1 415555123",
 		"72975": "72975", "client:anna": "client:anna", "+0123456789": "+0123456789", "": "", "+": "+", "+1": "+1", "whatsapp:+14155551234": "whatsapp:+14155551234",
 	} {
-		if got := strings.ReplaceAll(groupPhone(text), "\u00a0", " "); got != want {
+		if got := strings.ReplaceAll(plan.GroupPhone(text), "\u00a0", " "); got != want {
 			t.Errorf("groupPhone(%q) = %q", text, got)
 		}
 	}
 	for name, want := range map[string]string{"api_version": "API version", "sms_url": "SMS URL", "deep.er": "deep er", "body": "body"} {
-		if got := spell(name); got != want {
+		if got := plan.Spell(name); got != want {
 			t.Errorf("spell(%q) = %q", name, got)
 		}
 	}
@@ -127,7 +128,7 @@ func FuzzGroupPhone(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := strings.ReplaceAll(groupPhone(s), "\u00a0", ""); got != strings.ReplaceAll(s, "\u00a0", "") {
+		if got := strings.ReplaceAll(plan.GroupPhone(s), "\u00a0", ""); got != strings.ReplaceAll(s, "\u00a0", "") {
 			t.Errorf("%q became %q", s, got)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -18,7 +19,7 @@ import (
 
 // detailPage is what detail.html shows.
 type detailPage struct {
-	Kind     *Kind
+	Kind     *plan.Kind
 	Heading  string
 	ID       string
 	When     cell // the clock field
@@ -85,9 +86,9 @@ func serveRecord(q *exchange) error {
 	}
 	p.readOf(rows[0], lists)
 	marked := own.wait(q)
-	s := q.cellContext(q.kind, q.source.given(t, t.Instance.ID), marked)
+	s := q.cellContext(q.kind, q.source.Given(t, t.Instance.ID), marked)
 	s.seconds, s.filters = true, map[string]string{}
-	if q.kind.browsable() {
+	if q.kind.Browsable() {
 		s.filters = q.phoneFilters(q.kind.PlannedLists[0])
 	}
 	page := &detailPage{}
@@ -110,7 +111,7 @@ func serveRecord(q *exchange) error {
 			return err
 		}
 	}
-	return q.render(http.StatusOK, "detail", upperFirst(q.kind.One)+" "+shortID(rows[0].ID), page)
+	return q.render(http.StatusOK, "detail", plan.UpperFirst(q.kind.One)+" "+shortID(rows[0].ID), page)
 }
 
 // record is the page of one record.
@@ -131,14 +132,14 @@ func (q *record) instanceTarget() (*understudy.Target, error) {
 		parts = strings.Split(id, understudy.IDSeparator)
 	}
 	if len(q.kind.Instances) == 0 || len(parts) != len(q.kind.ID) || slices.Contains(parts, "") {
-		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
+		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.Href)
 	}
 	in := q.kind.PlannedInstances[0]
 	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
-	known, err := q.readOwn(params, in.params())
+	known, err := q.readOwn(params, in.Params())
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (q *record) instanceTarget() (*understudy.Target, error) {
 			return nil, unknownWord("parameter", p.Name, known, nil)
 		}
 	}
-	path, ok := q.kind.pathTo(parts, params)
+	path, ok := q.kind.PathTo(parts, params)
 	if !ok {
 		return nil, badRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
 	}
@@ -156,7 +157,7 @@ func (q *record) instanceTarget() (*understudy.Target, error) {
 		return nil, err
 	}
 	if t.Instance != in.Instance {
-		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.href)
+		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.Href)
 	}
 	return t, nil
 }
@@ -178,10 +179,10 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 
 // detailPage is what a record's page shows of the record.
 func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
-	p := &detailPage{Kind: q.kind, Heading: upperFirst(q.kind.One), ID: row.ID, Failed: failed(q.kind, row), Raw: pretty(row.Raw())}
-	p.Data = q.asOf.keep(q.kind.href + dataSuffix + withQuery(s.vars))
+	p := &detailPage{Kind: q.kind, Heading: plan.UpperFirst(q.kind.One), ID: row.ID, Failed: failed(q.kind, row), Raw: pretty(row.Raw())}
+	p.Data = q.asOf.keep(q.kind.Href + dataSuffix + plan.WithQuery(s.vars))
 	if t.ID != "" {
-		p.Data = q.asOf.keep(q.kind.href + "/" + url.PathEscape(t.ID) + dataSuffix + withQuery(s.vars))
+		p.Data = q.asOf.keep(q.kind.Href + "/" + url.PathEscape(t.ID) + dataSuffix + plan.WithQuery(s.vars))
 	}
 	q.place(p, t, row)
 	for _, g := range q.kind.Groups {
@@ -200,7 +201,7 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 		p.Long = append(p.Long, others)
 	}
 	if play := (mediaPlayer{q.exchange}).playing(q.kind, row, s.vars); play != nil {
-		p.Play = &cell{Label: q.kind.byField[q.kind.Media[0].Field].heading, Play: play}
+		p.Play = &cell{Label: q.kind.ByField[q.kind.Media[0].Field].Heading, Play: play}
 	}
 	p.Related = append(p.Related, q.related(row, lists)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l link) bool {
@@ -212,33 +213,33 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 
 // place says where a record is: in which list, under which other record.
 func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
-	if q.kind.browsable() {
-		p.ListHref = q.asOf.keep(q.kind.href + withQuery(ownVars(q.source.given(t, t.Instance.ID))))
+	if q.kind.Browsable() {
+		p.ListHref = q.asOf.keep(q.kind.Href + plan.WithQuery(plan.OwnVars(q.source.Given(t, t.Instance.ID))))
 	}
-	above := q.source.parentOf(t.Instance.Path, nil)
-	if above.kind == nil || len(above.vars) == 0 || !q.seesKind(above.kind) {
+	above := q.source.ParentOf(t.Instance.Path, nil)
+	if above.Kind == nil || len(above.Vars) == 0 || !q.seesKind(above.Kind) {
 		return
 	}
 	var named []string // what the path says is in the address; the gate need not hide it
-	for i := range above.kind.ID {
-		for name, at := range above.vars {
+	for i := range above.Kind.ID {
+		for name, at := range above.Vars {
 			if at == i {
 				named = append(named, t.Var(name))
 			}
 		}
 	}
-	id := above.kind.IDOf(named)
+	id := above.Kind.IDOf(named)
 	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
-		def, own := q.source.fill(v.Name)
+		def, own := q.source.Fill(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &link{Href: q.asOf.keep(above.kind.href + "/" + url.PathEscape(id)), Text: upperFirst(above.kind.One) + " " + shortID(id)}
+	p.Above = &link{Href: q.asOf.keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " + shortID(id)}
 	for _, l := range q.kind.PlannedLists {
-		if l.Under.kind == above.kind && p.ListHref == "" {
+		if l.Under.Kind == above.Kind && p.ListHref == "" {
 			if target := q.under(t, l, named); target != nil {
-				p.ListHref = q.asOf.keep(q.source.place(target))
+				p.ListHref = q.asOf.keep(q.source.Place(target))
 			}
 		}
 	}
@@ -246,9 +247,9 @@ func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 
 // part is one group of a record's fields. Addresses the viewer has pages for
 // become links; a group of nothing but others is shown on request.
-func (q *record) part(p *detailPage, s *cellContext, row access.Row, g Group) detailGroup {
-	out := detailGroup{Title: g.title, Closed: true}
-	for _, c := range g.columns {
+func (q *record) part(p *detailPage, s *cellContext, row access.Row, g plan.Group) detailGroup {
+	out := detailGroup{Title: g.Title, Closed: true}
+	for _, c := range g.Columns {
 		if row.Field(c.Name).State == access.Absent {
 			continue
 		}
@@ -268,12 +269,12 @@ func (q *record) part(p *detailPage, s *cellContext, row access.Row, g Group) de
 }
 
 // head keeps what the top of the page shows of a field.
-func (q *record) head(p *detailPage, c *Column, cl cell) {
+func (q *record) head(p *detailPage, c *plan.Column, cl cell) {
 	if c.Name == q.kind.Clock && cl.Stamp != "" {
 		p.When = cl
 		p.When.Label = c.Words
 	}
-	if c.shape == pill && cl.Tone != "hidden" && p.State.Text == "" {
+	if c.Shape == plan.Pill && cl.Tone != "hidden" && p.State.Text == "" {
 		p.State = cl
 	}
 }

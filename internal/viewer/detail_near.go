@@ -5,6 +5,7 @@ package viewer
 import (
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -18,7 +19,7 @@ func (q *record) others(row access.Row) detailGroup {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
 			continue
 		}
-		c := cell{Label: upperFirst(spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
+		c := cell{Label: plan.UpperFirst(plan.Spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
 		if val.State == access.Null || val.Text == "" {
 			c.Text, c.Tone = "—", "none"
 		}
@@ -29,7 +30,7 @@ func (q *record) others(row access.Row) detailGroup {
 
 // followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
-func (s *cellContext) followable(row access.Row, c *Column) (link, bool) {
+func (s *cellContext) followable(row access.Row, c *plan.Column) (link, bool) {
 	if !strings.Contains(c.Name, ".") {
 		return link{}, false
 	}
@@ -37,12 +38,12 @@ func (s *cellContext) followable(row access.Row, c *Column) (link, bool) {
 	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
 		return link{}, false
 	}
-	t, err := s.kind.source.Spec.Follow(s.kind.source.Name, val.Text)
+	t, err := s.kind.Source.Spec.Follow(s.kind.Source.Name, val.Text)
 	if err != nil || t.Kind == nil || s.q.gate.Read(s.q.caller, t) != nil {
 		return link{}, false
 	}
-	href := s.asOf.keep(s.kind.source.place(t))
-	return link{Href: href, Text: upperFirst(c.Words)}, href != ""
+	href := s.asOf.keep(s.kind.Source.Place(t))
+	return link{Href: href, Text: plan.UpperFirst(c.Words)}, href != ""
 }
 
 // related are the lists picked by this record: filters that link to its kind,
@@ -50,12 +51,12 @@ func (s *cellContext) followable(row access.Row, c *Column) (link, bool) {
 func (q *record) related(row access.Row, lists []*askedList) []link {
 	var all []link
 	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.contactKinds(q.source)) > 0 {
-		if href := q.source.numberHref(v.Text); href != "" {
-			all = append(all, link{Href: href, Text: "Everything with " + groupPhone(v.Text)})
+		if href := q.source.NumberHref(v.Text); href != "" {
+			all = append(all, link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
 		}
 	}
-	for _, k := range q.source.kinds {
-		if !k.browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.kind == k }) {
+	for _, k := range q.source.Kinds {
+		if !k.Browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.Kind == k }) {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Filters {
@@ -64,8 +65,8 @@ func (q *record) related(row access.Row, lists []*askedList) []link {
 				continue
 			}
 			all = append(all, link{
-				Href: q.asOf.keep(k.href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
-				Text: upperFirst(k.Title) + " with this " + q.kind.One + " as “" + titleOf(field) + "”",
+				Href: q.asOf.keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
+				Text: plan.UpperFirst(k.Title) + " with this " + q.kind.One + " as “" + plan.TitleOf(field) + "”",
 			})
 		}
 	}

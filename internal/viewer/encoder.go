@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ import (
 // in the reader's timezone, everything else is as the view has it.
 type csvEncoder struct {
 	q       *exchange
-	columns []*Column
+	columns []*plan.Column
 	kinds   bool // rows say their source and kind
 }
 
@@ -37,9 +38,9 @@ func (w *csvEncoder) begin(dst []byte) []byte {
 func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
-		cells = append(cells, one.kind.source.Name, one.kind.Name, harmless(one.row.ID))
+		cells = append(cells, one.kind.Source.Name, one.kind.Name, harmless(one.row.ID))
 		at := ""
-		if c := one.kind.byField[one.kind.Clock]; c != nil {
+		if c := one.kind.ByField[one.kind.Clock]; c != nil {
 			at = w.text(c, one.row.Field(c.Name))
 		}
 		cells = append(cells, at, harmless(foundText(one.hit)))
@@ -61,11 +62,11 @@ func foundText(h *understudy.SearchHit) string {
 	return strings.Join(all, " … ")
 }
 
-func (w *csvEncoder) text(c *Column, v access.Value) string {
+func (w *csvEncoder) text(c *plan.Column, v access.Value) string {
 	if v.State != access.Seen && v.State != access.Masked {
 		return ""
 	}
-	if c.shape == moment && v.State == access.Seen {
+	if c.Shape == plan.Moment && v.State == access.Seen {
 		if t, dateOnly, ok := parseDate(c.Type, v.Text); ok && !dateOnly {
 			return t.In(w.q.zone).Format(time.RFC3339)
 		}
@@ -146,7 +147,7 @@ func isPlainNumber(text string) bool {
 // linesEncoder writes each record as one JSON object on a line of its own: the
 // columns under the names of their fields, each value as the view has it.
 type linesEncoder struct {
-	columns []*Column
+	columns []*plan.Column
 	kinds   bool
 }
 
@@ -156,15 +157,15 @@ func (w *linesEncoder) row(dst []byte, one exported) []byte {
 	return append(w.object(dst, one.kind, one.row), '\n')
 }
 
-func (w *linesEncoder) object(dst []byte, k *Kind, row access.Row) []byte {
+func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	dst = append(dst, '{')
 	if w.kinds {
-		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.source.Name)
+		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.Source.Name)
 		dst = jsonspan.Quote(append(dst, `,"understudy.kind":`...), k.Name)
 	}
 	columns := w.columns
 	if w.kinds {
-		columns = k.every
+		columns = k.Every
 	}
 	raw := row.Raw()
 	doc, err := jsonspan.Document(raw)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/kit/accesslog"
@@ -36,8 +37,8 @@ type exchange struct {
 
 // subject is what an address names.
 type subject struct {
-	source *Source
-	kind   *Kind
+	source *plan.Source
+	kind   *plan.Kind
 	data   string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
 	asOf   asOf   // the moment the page is asked for
 }
@@ -166,11 +167,11 @@ func (q *exchange) enterKind(name string) error {
 	if q.r.PathValue("id") == "" {
 		name = strings.TrimSuffix(name, q.data)
 	}
-	if q.kind = q.source.byName[name]; q.kind != nil {
+	if q.kind = q.source.ByName[name]; q.kind != nil {
 		return nil
 	}
 	var known []string
-	for _, k := range q.source.kinds {
+	for _, k := range q.source.Kinds {
 		if q.seesKind(k) && len(k.PlannedLists) > 0 {
 			known = append(known, k.Name)
 		}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -37,7 +38,7 @@ type supply func(ctx context.Context, take func(exported) error) (rest string, e
 
 // exported is one record of an export.
 type exported struct {
-	kind *Kind
+	kind *plan.Kind
 	row  access.Row
 	hit  *understudy.SearchHit // nil: it was not searched for
 }
@@ -71,7 +72,7 @@ type export struct {
 
 // encoderOf is how a form of data is written. columns are those of a list; of a
 // search of several kinds there are none, and each row is whole.
-func encoderOf(q *exchange, columns []*Column, kinds bool) (w encoder, mime string) {
+func encoderOf(q *exchange, columns []*plan.Column, kinds bool) (w encoder, mime string) {
 	switch q.data {
 	case csvSuffix:
 		return &csvEncoder{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
@@ -217,7 +218,7 @@ func (q listing) exportList() error {
 		if err := q.gate.Read(q.caller, q.ask.target); err != nil {
 			return "", err
 		}
-		position := func(p understudy.Param) bool { return isPosition(q.ask.list.PagingStyle, p.Name) }
+		position := func(p understudy.Param) bool { return plan.IsPosition(q.ask.list.PagingStyle, p.Name) }
 		first, err := q.source.Spec.Target(q.source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
 		if err != nil {
 			return "", err
@@ -284,7 +285,7 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 
 // exportFound sends everything a search finds, page by page. columns are those of
 // a list; without them rows say of which kind they are.
-func exportFound(q *exchange, name string, search understudy.SearchAsk, columns []*Column) error {
+func exportFound(q *exchange, name string, search understudy.SearchAsk, columns []*plan.Column) error {
 	w, mime := encoderOf(q, columns, columns == nil)
 	return exportRows(q, name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = understudy.MostHits, false

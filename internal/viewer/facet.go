@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -37,7 +38,7 @@ type facetPart struct{ *exchange }
 
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q facetPart) facets(r *understudy.SearchResult, k *Kind, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
+func (q facetPart) facets(r *understudy.SearchResult, k *plan.Kind, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
 	for _, f := range r.Facets {
@@ -62,23 +63,23 @@ func (q facetPart) facets(r *understudy.SearchResult, k *Kind, pick func(f under
 	return all
 }
 
-func (q facetPart) facetTitle(name string, k *Kind) string {
+func (q facetPart) facetTitle(name string, k *plan.Kind) string {
 	for _, s := range q.v.sources {
-		for _, other := range s.kinds {
-			if c := other.byField[name]; c != nil && (k == nil || other == k) {
-				return c.heading
+		for _, other := range s.Kinds {
+			if c := other.ByField[name]; c != nil && (k == nil || other == k) {
+				return c.Heading
 			}
 		}
 	}
-	return upperFirst(spell(name))
+	return plan.UpperFirst(plan.Spell(name))
 }
 
 func (q facetPart) facetText(name, value string) string {
 	switch name {
 	case "kind":
 		for _, s := range q.v.sources {
-			if k := s.byName[value]; k != nil {
-				return upperFirst(k.Title)
+			if k := s.ByName[value]; k != nil {
+				return plan.UpperFirst(k.Title)
 			}
 		}
 	case "day":
@@ -124,7 +125,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 }
 
 // filterBy is upstream's filter for one value of a field, if the caller may use it.
-func (q facetPart) filterBy(l *List, field string) *understudy.Filter {
+func (q facetPart) filterBy(l *plan.List, field string) *understudy.Filter {
 	for i, f := range l.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.offers(l, i) {
 			return f
@@ -135,7 +136,7 @@ func (q facetPart) filterBy(l *List, field string) *understudy.Filter {
 
 // filters are a query's parameters less its place in the list.
 func (ask *listQuery) filters() understudy.Query {
-	return ask.query.Without(func(p understudy.Param) bool { return isPosition(ask.list.PagingStyle, p.Name) })
+	return ask.query.Without(func(p understudy.Param) bool { return plan.IsPosition(ask.list.PagingStyle, p.Name) })
 }
 
 // counts are a page's facets, and how many records it is of.
@@ -238,7 +239,7 @@ func totalOf(r *understudy.SearchResult) string {
 }
 
 // foundNotes say how a result came about, for whoever reads it.
-func (q facetPart) foundNotes(r *understudy.SearchResult, s *Source, k *Kind) []string {
+func (q facetPart) foundNotes(r *understudy.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.gate.Counts(q.caller, s.Name, k.Name) {
 		return notes

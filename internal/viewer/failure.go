@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -202,7 +203,7 @@ func sentence(err error) string {
 	if text == "" {
 		return ""
 	}
-	text = upperFirst(text)
+	text = plan.UpperFirst(text)
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}
@@ -228,7 +229,7 @@ func (q failureView) outage(err error) *outage {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
 		for _, k := range slices.Concat(kindsOf(kindGroups(q.exchange, q.source, snap))...) {
-			if k.Held > 0 && (q.kind == nil || k.Href != q.kind.href || q.r.URL.RawQuery != "" || q.r.PathValue("id") != "") {
+			if k.Held > 0 && (q.kind == nil || k.Href != q.kind.Href || q.r.URL.RawQuery != "" || q.r.PathValue("id") != "") {
 				o.Still = append(o.Still, k)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -22,7 +23,7 @@ type Search interface {
 
 // search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
-func (q *exchange) search(ctx context.Context, k *Kind, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (q *exchange) search(ctx context.Context, k *plan.Kind, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
 	ask.Source, ask.Kinds = q.source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
 	known = known && q.counts(k) // a row rule may look at the time
@@ -40,7 +41,7 @@ func (q *exchange) search(ctx context.Context, k *Kind, ask understudy.SearchAsk
 // conditions are a list's path, filters and own condition as one query of the
 // search. ok is false when the search has no words for one of them.
 func (q listing) conditions() (text string, ok bool) {
-	if q.ask.target == nil || !q.kind.remembered() {
+	if q.ask.target == nil || !q.kind.Remembered() {
 		return "", false
 	}
 	var parts []string
@@ -70,7 +71,7 @@ func (q listing) conditions() (text string, ok bool) {
 				return "", false
 			}
 			parts = append(parts, part)
-		case p.Name != q.ask.list.PagingStyle.Size && !isPosition(q.ask.list.PagingStyle, p.Name):
+		case p.Name != q.ask.list.PagingStyle.Size && !plan.IsPosition(q.ask.list.PagingStyle, p.Name):
 			return "", false
 		}
 	}
@@ -80,10 +81,10 @@ func (q listing) conditions() (text string, ok bool) {
 // underCondition is what a variable of the list's path asks of its records: the
 // field of that name holds it. "" when nothing has to be asked: what the source
 // fills for everyone, and the role does not see.
-func (q *exchange) underCondition(k *Kind, name, value string) (text string, ok bool) {
-	f := k.Field(words(name))
+func (q *exchange) underCondition(k *plan.Kind, name, value string) (text string, ok bool) {
+	f := k.Field(plan.Words(name))
 	seen := f != nil && q.level(k, f.Name) == access.See
-	if fill, own := q.source.fill(name); own && fill == value && !seen {
+	if fill, own := q.source.Fill(name); own && fill == value && !seen {
 		return "", true
 	}
 	if !seen {
@@ -160,7 +161,7 @@ func (q listing) searchAsk() (understudy.SearchAsk, error) {
 }
 
 // searchOrder is the order in the words of the search.
-func (a arrangement) searchOrder(k *Kind) string {
+func (a arrangement) searchOrder(k *plan.Kind) string {
 	if a.sort != nil && a.sort.Name == k.Clock && !a.down {
 		return "oldest"
 	}
@@ -170,7 +171,7 @@ func (a arrangement) searchOrder(k *Kind) string {
 // hit is one record found, as a row.
 type hit struct {
 	*understudy.SearchHit
-	kind *Kind
+	kind *plan.Kind
 	row  access.Row
 }
 
@@ -181,7 +182,7 @@ func (q *exchange) hits(r *understudy.SearchResult) []hit {
 	for i := range r.Hits {
 		h := &r.Hits[i]
 		s := q.v.byName[h.Source]
-		if s == nil || s.byName[h.Kind] == nil || !q.sees(s) {
+		if s == nil || s.ByName[h.Kind] == nil || !q.sees(s) {
 			continue
 		}
 		row, err := q.gate.Seen(q.caller, h.Source, h.Kind, h.Body)
@@ -189,7 +190,7 @@ func (q *exchange) hits(r *understudy.SearchResult) []hit {
 			q.v.Logger.WarnContext(q.ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue
 		}
-		all = append(all, hit{h, s.byName[h.Kind], row})
+		all = append(all, hit{h, s.ByName[h.Kind], row})
 	}
 	return all
 }
@@ -229,7 +230,7 @@ func (q listing) foundList() error {
 	p.Found = facetPart{q.exchange}.foundNotes(result, q.source, q.kind)
 	p.Counts, p.Parts = facetPart{q.exchange}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(r) })
 	q.turnFound(p, result)
-	return q.render(200, "list", upperFirst(q.kind.Title), p)
+	return q.render(200, "list", plan.UpperFirst(q.kind.Title), p)
 }
 
 // pageSize is how many rows the list's page has.
@@ -292,7 +293,7 @@ func (q listing) refusedSearch(err error) error {
 	plain := *q.ask
 	plain.arrangement = arrangement{columns: q.ask.columns}
 	return &problem{
-		Title: "This cannot be searched for", Hint: upperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
+		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
 		Href: plain.address("", q.ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
 	}
 }

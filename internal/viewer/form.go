@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -50,15 +51,15 @@ func (q filterForm) form(asked *listQuery) form {
 	*ask = *asked
 	ask.cursor = ""
 	filters := ask.filters()
-	f := form{Action: q.kind.href, Zone: q.zone.String(), Sorted: ask.sort != nil}
-	if q.kind.pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
-		f.Hidden = append(f.Hidden, understudy.Param{Name: ownList, Value: ask.list.slug})
+	f := form{Action: q.kind.Href, Zone: q.zone.String(), Sorted: ask.sort != nil}
+	if q.kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
+		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
-	f.Hidden = append(f.Hidden, ownVars(ask.vars)...)
+	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
 	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.param()...)
 	q.formText(ask, &f)
-	for i, name := range ask.list.needs {
+	for i, name := range ask.list.Needs {
 		f.Inputs = append(f.Inputs, ask.needInput(i, name))
 	}
 	for i, flt := range ask.list.Filters {
@@ -90,7 +91,7 @@ func (q filterForm) form(asked *listQuery) form {
 // formText is the box for what upstream has no filter for, and the chips of what
 // is in it.
 func (q filterForm) formText(ask *listQuery, f *form) {
-	if !q.findable() || !q.kind.remembered() || !q.asOf.at.IsZero() {
+	if !q.findable() || !q.kind.Remembered() || !q.asOf.at.IsZero() {
 		return
 	}
 	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text, Hint: "late duration>60"})
@@ -117,11 +118,11 @@ func (q filterForm) formText(ask *listQuery, f *form) {
 // needInput asks for what names the record the list lies under.
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
-	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: upperFirst(spell(words(name))), Type: "text", Value: value, Required: true}
-	if of := ask.list.Under; of.kind != nil && len(of.kind.ID) == 1 {
-		in.Label = upperFirst(of.kind.One)
-		if len(of.kind.Prefixes) > 0 {
-			in.Hint = of.kind.Prefixes[0] + "…"
+	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value, Required: true}
+	if of := ask.list.Under; of.Kind != nil && len(of.Kind.ID) == 1 {
+		in.Label = plan.UpperFirst(of.Kind.One)
+		if len(of.Kind.Prefixes) > 0 {
+			in.Hint = of.Kind.Prefixes[0] + "…"
 		}
 	}
 	return in
@@ -133,16 +134,16 @@ func (q filterForm) input(f *understudy.Filter, value string) input {
 	if in.Label == "" {
 		in.Label = f.Name
 		if field != nil {
-			in.Label = titleOf(field)
+			in.Label = plan.TitleOf(field)
 		}
 	}
-	in.Label = upperFirst(in.Label)
+	in.Label = plan.UpperFirst(in.Label)
 	switch {
 	case len(f.Values) > 0:
 		in.Type, in.Options = "select", choices(f.Values, f.Values, value)
 	case f.Type == understudy.TypeBool:
 		in.Type, in.Options = "select", choices([]string{"true", "false"}, []string{"yes", "no"}, value)
-	case isDate(f.Type):
+	case plan.IsDate(f.Type):
 		q.dateInput(f, &in)
 	case f.Type == understudy.TypeInt:
 		in.Type = "number"
@@ -204,7 +205,7 @@ func (q filterForm) chipText(f *understudy.Filter, in input, value string) strin
 			return o.Text
 		}
 	}
-	if isDate(f.Type) {
+	if plan.IsDate(f.Type) {
 		if t, dateOnly, ok := parseDate(f.Type, value); ok && dateOnly {
 			return t.Format("2 Jan 2006") + " (UTC)"
 		} else if ok {
@@ -215,7 +216,7 @@ func (q filterForm) chipText(f *understudy.Filter, in input, value string) strin
 			return l.Format("2 Jan 2006 15:04")
 		}
 	}
-	return clip(groupPhone(value))
+	return clip(plan.GroupPhone(value))
 }
 
 // sizes is the menu of page sizes upstream takes.

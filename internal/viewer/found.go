@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 	"unicode/utf8"
 
 	"understudy"
@@ -29,7 +30,7 @@ type foundPage struct {
 
 // foundHit is one record found.
 type foundHit struct {
-	kind    *Kind
+	kind    *plan.Kind
 	Kind    string
 	Title   cell // leads to the record
 	State   cell
@@ -70,7 +71,7 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 	for end < len(e.Text) && !utf8.RuneStart(e.Text[end]) {
 		end++
 	}
-	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: upperFirst(strings.TrimSuffix(e.Why, ".")) + ".", kind: e.Kind}
+	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: plan.UpperFirst(strings.TrimSuffix(e.Why, ".")) + ".", kind: e.Kind}
 }
 
 // find searches for the page; wrong is a mistake in the query, which the page
@@ -91,7 +92,7 @@ func (q searchView) find() (page *foundPage, wrong *pointer, err error) {
 	}
 	q.found = true
 	p := &foundPage{Notes: facetPart{q.exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.exchange)}
-	sheets := map[*Kind]*cellContext{}
+	sheets := map[*plan.Kind]*cellContext{}
 	for _, h := range q.hits(r) {
 		sh := sheets[h.kind]
 		if sh == nil {
@@ -153,11 +154,11 @@ func (q searchView) turnSearch(r *understudy.SearchResult, p *foundPage) {
 func (q searchView) asTables(found []foundHit) []link {
 	var all []link
 	for _, h := range found {
-		if k := h.kind; k.browsable() && k.remembered() && !slices.ContainsFunc(all, func(l link) bool { return l.Text == upperFirst(k.Title) }) {
+		if k := h.kind; k.Browsable() && k.Remembered() && !slices.ContainsFunc(all, func(l link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
 			terms := slices.DeleteFunc(slices.Clone(q.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
 			at := searchRequest{text: q.s.text, narrow: terms}
 			if text := at.query(); text != "" {
-				all = append(all, link{Href: k.href + withQuery(understudy.Query{{Name: ownText, Value: text}}), Text: upperFirst(k.Title)})
+				all = append(all, link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}), Text: plan.UpperFirst(k.Title)})
 			}
 		}
 	}
@@ -171,9 +172,9 @@ const mostFacts = 5
 // were found.
 func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 	k := h.kind
-	out := foundHit{kind: k, Kind: upperFirst(k.One), Failed: failed(k, h.row), Exactly: h.Exact}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Failed: failed(k, h.row), Exactly: h.Exact}
 	if len(q.v.sources) > 1 {
-		out.Kind = k.source.Spec.Title + " " + k.One
+		out.Kind = k.Source.Spec.Title + " " + k.One
 	}
 	out.Title = cell{Text: shortID(h.ID), Href: s.recordOf(h.row), Hint: h.ID}
 	if h.ID == "" {
@@ -182,9 +183,9 @@ func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 	told := map[string]bool{}
 	for _, piece := range h.Snippets {
 		told[piece.Field] = true
-		label := upperFirst(spell(piece.Field))
-		if c := k.byField[piece.Field]; c != nil {
-			label = c.heading
+		label := plan.UpperFirst(plan.Spell(piece.Field))
+		if c := k.ByField[piece.Field]; c != nil {
+			label = c.Heading
 		}
 		out.Pieces = append(out.Pieces, snippet{label, marked(piece)})
 	}
@@ -193,10 +194,10 @@ func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 		switch state := h.row.Field(c.Name).State; {
 		case c.Name == k.Clock:
 			out.When = value
-		case c.shape == pill && out.State.Text == "":
+		case c.Shape == plan.Pill && out.State.Text == "":
 			out.State = value
 		case k.CountedIn[c.Name] != nil && value.Text == "0": // nothing lies under it
-		case c.isID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts, c.shape == prose && len(h.Snippets) > 0:
+		case c.IsID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts, c.Shape == plan.Prose && len(h.Snippets) > 0:
 		default:
 			out.Facts = append(out.Facts, value)
 		}

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -44,7 +45,7 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 	secrets = append(secrets, h.hiddenFrom("/twilio/calls.json?PageSize=100", "calls", "from", "to", "from_formatted", "to_formatted")...)
 	secrets = append(secrets, h.hiddenFrom("/twilio/messages.json?PageSize=100", "messages", "from", "to", "body")...)
 	for _, s := range secrets {
-		if grouped := groupPhone(s); grouped != s {
+		if grouped := plan.GroupPhone(s); grouped != s {
 			secrets = append(secrets, grouped)
 		}
 	}

@@ -70,7 +70,7 @@ type past struct{ *exchange }
 // one more or no older version: a page that led on to none would tell that
 // something hidden had changed.
 func (q past) readPast(ctx context.Context, id string, limit int) (recordPast, error) {
-	if q.v.History == nil || !q.kind.remembered() || id == "" || !q.gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
+	if q.v.History == nil || !q.kind.Remembered() || id == "" || !q.gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
 		return recordPast{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.v.glance)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -161,7 +162,7 @@ func serveHome(q *exchange) error {
 type homeView struct{ *exchange }
 
 // sourcePart begins to ask how a source does.
-func (q homeView) sourcePart(s *Source) *part {
+func (q homeView) sourcePart(s *plan.Source) *part {
 	var snap Snapshot
 	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
 		snap = q.v.snapshots.ask(ctx, q.exchange, s)
@@ -176,14 +177,14 @@ func (q homeView) sourcePart(s *Source) *part {
 	}}
 }
 
-func snapshotOf(q *exchange, s *Source) Snapshot {
+func snapshotOf(q *exchange, s *plan.Source) Snapshot {
 	if q.v.Snapshot == nil {
 		return Snapshot{}
 	}
 	return q.v.Snapshot(q.ctx, s.Name)
 }
 
-func (q homeView) sourceView(s *Source, snap Snapshot) sourceView {
+func (q homeView) sourceView(s *plan.Source, snap Snapshot) sourceView {
 	out := sourceView{
 		Name: s.Name, Title: s.Spec.Title, Health: healthOf(q.exchange, snap), Groups: kindGroups(q.exchange, s, snap), Chart: newChart(&snap),
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
@@ -223,14 +224,14 @@ func (q homeView) webhook(w Webhook) webhookView {
 }
 
 // kindGroups are the kinds of a source the caller may list.
-func kindGroups(q *exchange, s *Source, snap Snapshot) []kindViews {
+func kindGroups(q *exchange, s *plan.Source, snap Snapshot) []kindViews {
 	var all []kindViews
 	for _, part := range (layout{q}).byGroup(s) {
 		out := kindViews{Title: part.title}
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Name]
 			v := kindView{
-				Href: k.href, Title: upperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
+				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
 			}
 			if !q.counts(k) {
 				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
@@ -251,7 +252,7 @@ func kindGroups(q *exchange, s *Source, snap Snapshot) []kindViews {
 }
 
 // barTitle names the bar of a kind's sync.
-func barTitle(k *Kind, walk string) string {
+func barTitle(k *plan.Kind, walk string) string {
 	if walk == "" {
 		return "Sync of " + k.Title
 	}
@@ -326,10 +327,10 @@ func (q homeView) homeData() error {
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]
 			if !q.counts(k) {
-				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: upperFirst(k.Title), Href: k.href})
+				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: plan.UpperFirst(k.Title), Href: k.Href})
 				continue
 			}
-			kd := kindData{k.Name, upperFirst(k.Title), k.href, &held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
+			kd := kindData{k.Name, plan.UpperFirst(k.Title), k.Href, &held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
 			if held.Running {
 				if kd.Sync = (&syncData{held.Done, nil, int64(held.ETA / time.Second), held.Walk}); held.Total > 0 {
 					kd.Sync.Total = &held.Total

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -188,7 +189,7 @@ func laterFirst(a, b understudy.Job) int {
 }
 
 func (q jobsView) jobView(j understudy.Job) jobView {
-	out := jobView{Number: j.Number, Kind: upperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error, Lane: j.Lane.String(), Size: size(j.Weight)}
+	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error, Lane: j.Lane.String(), Size: size(j.Weight)}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {
@@ -257,13 +258,13 @@ func (q jobsView) withJob(do func(number int64) error) error {
 	}
 	switch {
 	case errors.Is(err, understudy.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
-		return &problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + jobsWord, Link: "See all jobs", kind: understudy.ErrNotFound}
+		return &problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord, Link: "See all jobs", kind: understudy.ErrNotFound}
 	case errors.Is(err, understudy.ErrInvalid):
-		return &problem{Title: "This cannot be done to the job now", Hint: sentence(err), Href: "/" + jobsWord, Link: "See all jobs", kind: understudy.ErrInvalid}
+		return &problem{Title: "This cannot be done to the job now", Hint: sentence(err), Href: "/" + plan.JobsWord, Link: "See all jobs", kind: understudy.ErrInvalid}
 	case err != nil:
 		return fmt.Errorf("viewer: job %d: %w", number, err)
 	}
 	q.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.w, q.r, "/"+jobsWord, http.StatusSeeOther)
+	http.Redirect(q.w, q.r, "/"+plan.JobsWord, http.StatusSeeOther)
 	return nil
 }

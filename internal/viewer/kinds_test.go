@@ -254,7 +254,7 @@ func TestCodes(t *testing.T) {
 	}
 	s := h.viewer.byName["twilio"]
 	for text, want := range map[string]string{"30003": "https://www.twilio.com/docs/api/errors/30003", "": "", "12a": "", "../x": "", "1234567890123": ""} {
-		if got := s.codeDocs(text); got != want {
+		if got := s.CodeDocs(text); got != want {
 			t.Errorf("%q leads to %q", text, got)
 		}
 	}

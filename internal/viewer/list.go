@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -17,7 +18,7 @@ import (
 
 // listPage is what list.html shows.
 type listPage struct {
-	Kind    *Kind
+	Kind    *plan.Kind
 	Heading string
 	Scope   *link  // the record the list lies under
 	Lacks   string // what the reader must give before there is a list
@@ -80,14 +81,14 @@ type link struct {
 
 func (q queryParser) listTarget() (*listQuery, error) {
 	if len(q.kind.PlannedLists) == 0 {
-		return nil, notFound(upperFirst(q.kind.Title)+" cannot be listed", "Open one by its address.", "")
+		return nil, notFound(plan.UpperFirst(q.kind.Title)+" cannot be listed", "Open one by its address.", "")
 	}
 	return q.listQuery()
 }
 
 // serveList shows one page of a kind.
 func serveList(q *exchange) error {
-	if q.kind.single() && (q.data == "" || q.data == dataSuffix) {
+	if q.kind.Single() && (q.data == "" || q.data == dataSuffix) {
 		return serveRecord(q)
 	}
 	ask, err := queryParser{q}.listTarget()
@@ -131,7 +132,7 @@ func serveList(q *exchange) error {
 		p = l.listPage(view, marked)
 	}
 	p.Counts, p.Parts = facetPart{q}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return l.listFacets(r) })
-	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
+	return q.render(http.StatusOK, "list", plan.UpperFirst(q.kind.Title), p)
 }
 
 func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
@@ -159,7 +160,7 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 // kind: what a filter would let through a change does not say.
 func (q listing) live() string {
 	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.PagingStyle.Size })
-	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.remembered() || !q.ask.target.First || filtered || q.ask.list != q.kind.PlannedLists[0] || len(q.ask.vars) > 0 {
+	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.Remembered() || !q.ask.target.First || filtered || q.ask.list != q.kind.PlannedLists[0] || len(q.ask.vars) > 0 {
 		return ""
 	}
 	return q.v.Feed + "?" + understudy.Query{{Name: "source", Value: q.source.Name}, {Name: "kind", Value: q.kind.Name}}.String()
@@ -168,18 +169,18 @@ func (q listing) live() string {
 // listFrame is what a list's page has around its rows.
 func (q listing) listFrame() *listPage {
 	p := &listPage{
-		Kind: q.kind, Heading: upperFirst(q.kind.Title), Tabs: q.tabs(), Form: filterForm{q.exchange}.form(q.ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
+		Kind: q.kind, Heading: plan.UpperFirst(q.kind.Title), Tabs: q.tabs(), Form: filterForm{q.exchange}.form(q.ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
 	}
 	of := q.ask.list.Under
-	if id := of.id(q.ask.value(q.source)); id != "" && q.seesKind(of.kind) {
-		p.Scope = &link{Href: q.asOf.keep(of.kind.href + "/" + url.PathEscape(id) + withQuery(ownVars(q.ask.vars))), Text: of.kind.One + " " + shortID(id)}
+	if id := of.Id(q.ask.value(q.source)); id != "" && q.seesKind(of.Kind) {
+		p.Scope = &link{Href: q.asOf.keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))), Text: of.Kind.One + " " + shortID(id)}
 	}
 	return p
 }
 
 // lacking asks for the record the list lies under.
 func (q listing) lacking() error {
-	if err := q.gate.Read(q.caller, q.ask.list.sample); err != nil {
+	if err := q.gate.Read(q.caller, q.ask.list.Sample); err != nil {
 		return err
 	}
 	names := strings.Join(q.ask.lacks, " and ")
@@ -188,10 +189,10 @@ func (q listing) lacking() error {
 	}
 	p := q.listFrame()
 	p.Lacks = names
-	if of := q.ask.list.Under.kind; of != nil && of.browsable() && q.seesKind(of) {
-		p.Pick = &link{Href: q.asOf.keep(of.href), Text: "Pick " + article(of.One)}
+	if of := q.ask.list.Under.Kind; of != nil && of.Browsable() && q.seesKind(of) {
+		p.Pick = &link{Href: q.asOf.keep(of.Href), Text: "Pick " + plan.Article(of.One)}
 	}
-	return q.render(http.StatusOK, "list", upperFirst(q.kind.Title), p)
+	return q.render(http.StatusOK, "list", plan.UpperFirst(q.kind.Title), p)
 }
 
 func (q listing) tabs() []link {
@@ -200,8 +201,8 @@ func (q listing) tabs() []link {
 		switch {
 		case l == q.ask.list:
 			tabs = append(tabs, link{Href: q.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
-		case !slices.ContainsFunc(l.needs, func(name string) bool { return !has(q.ask.vars, name) }):
-			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.isVar(p.Name) })
+		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(q.ask.vars, name) }):
+			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
 			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
@@ -215,8 +216,8 @@ func (q listing) tabs() []link {
 // of ids: a caller who may not see ids gets none.
 func (q listing) turn(p *listPage) {
 	paging := q.ask.list.PagingStyle
-	filters := q.ask.query.Without(func(x understudy.Param) bool { return isPosition(paging, x.Name) })
-	position := q.ask.query.Without(func(x understudy.Param) bool { return !isPosition(paging, x.Name) })
+	filters := q.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
+	position := q.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
 	if len(position) > 0 {
 		p.Newest = q.ask.address("", filters, nil)
 	}
@@ -252,7 +253,7 @@ func refused(q *exchange, body []byte) error {
 	}
 	if q.answer.Page.Status == http.StatusNotFound || q.answer.Page.Status == http.StatusGone {
 		p.kind = understudy.ErrNotFound
-		p.Href, p.Link = q.kind.href, "See all "+q.kind.Title
+		p.Href, p.Link = q.kind.Href, "See all "+q.kind.Title
 		p.Title = "There is no such " + q.kind.One
 	}
 	return p
@@ -263,7 +264,7 @@ func refused(q *exchange, body []byte) error {
 func noSuch(q *exchange) error {
 	return &problem{
 		Title: "There is no such " + q.kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
-		Href: q.kind.href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
+		Href: q.kind.Href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
 	}
 }
 
@@ -271,7 +272,7 @@ func noSuch(q *exchange) error {
 // of its records alone.
 func notMirrored(q *exchange, err error) error {
 	return &problem{
-		Title: upperFirst(q.kind.Title) + " are not mirrored yet",
+		Title: plan.UpperFirst(q.kind.Title) + " are not mirrored yet",
 		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + sentence(err),
 		kind:  understudy.ErrNotMirrored,
 	}

@@ -5,6 +5,7 @@ package viewer
 import (
 	"slices"
 	"understudy"
+	"understudy/internal/viewer/plan"
 )
 
 // address is the viewer's address of a query with another position: query
@@ -14,11 +15,11 @@ func (ask *listQuery) address(suffix string, query understudy.Query, back []stri
 	for _, b := range back[max(0, len(back)-maxBack):] {
 		own = append(own, understudy.Param{Name: ownBack, Value: b})
 	}
-	return ask.list.address(suffix, slices.Concat(ask.vars, query), own)
+	return ask.list.Address(suffix, slices.Concat(ask.vars, query), own)
 }
 
 // sibling is the filter of a list on the same field with another meaning.
-func sibling(l *List, f *understudy.Filter, op string) *understudy.Filter {
+func sibling(l *plan.List, f *understudy.Filter, op string) *understudy.Filter {
 	for _, other := range l.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {
 			return other

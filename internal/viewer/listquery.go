@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -22,7 +23,7 @@ const maxBack = 8
 
 // listQuery is a list page's address, read.
 type listQuery struct {
-	list   *List
+	list   *plan.List
 	vars   understudy.Query // path variables given, as the address names them
 	back   []string         // queries of the newer pages, "" for the newest
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
@@ -46,12 +47,12 @@ func (q queryParser) listQuery() (*listQuery, error) {
 	if err := q.readAsOf(params); err != nil {
 		return nil, err
 	}
-	slug, named := params.Get(ownList)
-	ask := &listQuery{list: q.kind.pick(slug, params), asOf: q.asOf}
+	slug, named := params.Get(plan.OwnList)
+	ask := &listQuery{list: q.kind.Pick(slug, params), asOf: q.asOf}
 	if ask.list == nil {
 		return nil, q.noList(slug)
 	}
-	ask.tidy = q.asOf.tidy && (!named || q.kind.pick("", params) != ask.list)
+	ask.tidy = q.asOf.tidy && (!named || q.kind.Pick("", params) != ask.list)
 	for _, p := range params {
 		if err := q.param(ask, p); err != nil {
 			return nil, err
@@ -60,15 +61,15 @@ func (q queryParser) listQuery() (*listQuery, error) {
 	if q.data == "" {
 		q.turnDay(ask)
 	}
-	for _, name := range ask.list.needs {
-		if !has(ask.vars, name) {
+	for _, name := range ask.list.Needs {
+		if !plan.Has(ask.vars, name) {
 			ask.lacks = append(ask.lacks, name)
 		}
 	}
 	if len(ask.lacks) > 0 {
 		return ask, nil
 	}
-	path, ok := expand(ask.list.Path, ask.value(q.source))
+	path, ok := plan.Expand(ask.list.Path, ask.value(q.source))
 	if !ok {
 		return nil, badRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}
@@ -83,7 +84,7 @@ func (q queryParser) listQuery() (*listQuery, error) {
 }
 
 // value gives the path variables of a query.
-func (ask *listQuery) value(s *Source) func(string) (string, bool) {
+func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if v, ok := ask.vars.Get(name); ok {
 			return v, true
@@ -91,18 +92,18 @@ func (ask *listQuery) value(s *Source) func(string) (string, bool) {
 		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		return s.fill(name)
+		return s.Fill(name)
 	}
 }
 
 func (q queryParser) noList(slug string) error {
 	var known []string
 	for _, l := range q.kind.PlannedLists {
-		if l.slug != "" {
-			known = append(known, l.slug)
+		if l.Slug != "" {
+			known = append(known, l.Slug)
 		}
 	}
-	return unknownWord("list of "+q.kind.Title, slug, known, func(s string) string { return q.kind.href + "?" + ownList + "=" + s })
+	return unknownWord("list of "+q.kind.Title, slug, known, func(s string) string { return q.kind.Href + "?" + plan.OwnList + "=" + s })
 }
 
 // param sorts one parameter of the address into the query.
@@ -113,19 +114,19 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		return err
 	}
 	switch {
-	case p.Name == ownList, p.Name == understudy.OwnAsOf:
+	case p.Name == plan.OwnList, p.Name == understudy.OwnAsOf:
 		return nil
 	case p.Name == ownBack:
 		ask.back = append(ask.back, p.Value)
 		return q.checkBack(ask)
-	case ask.list.isVar(p.Name):
+	case ask.list.IsVar(p.Name):
 		if p.Value == "" {
 			ask.tidy = false
-		} else if !has(ask.vars, p.Name) {
+		} else if !plan.Has(ask.vars, p.Name) {
 			ask.vars = append(ask.vars, understudy.Param{Name: p.Name, Value: p.Value})
 		}
 		return nil
-	case f == nil && p.Name != paging.Size && !isPosition(paging, p.Name) || p.Name == "":
+	case f == nil && p.Name != paging.Size && !plan.IsPosition(paging, p.Name) || p.Name == "":
 		return q.unknownParam(ask, p.Name)
 	case p.Value == "": // an input of the form left empty
 		ask.tidy = false
@@ -134,7 +135,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		ask.tidy = false
 		return nil
 	}
-	if f != nil && isDate(f.Type) {
+	if f != nil && plan.IsDate(f.Type) {
 		if t, ok := parseLocal(p.Value, q.zone); ok {
 			p.Value, ask.tidy = writeDate(f.Type, t), false
 		}
@@ -151,7 +152,7 @@ func (q queryParser) checkBack(ask *listQuery) error {
 		return err
 	}
 	for _, p := range params {
-		if !isPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
+		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
 			return badRequest(ownBack+" holds "+clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
 		}
 	}
@@ -162,7 +163,7 @@ func (q queryParser) checkBack(ask *listQuery) error {
 }
 
 func (q queryParser) unknownParam(ask *listQuery, name string) error {
-	known := slices.Clone(ask.list.needs)
+	known := slices.Clone(ask.list.Needs)
 	for i, f := range ask.list.Filters {
 		if q.offers(ask.list, i) {
 			known = append(known, f.Name)
@@ -183,7 +184,7 @@ func (q queryParser) unknownParam(ask *listQuery, name string) error {
 func (q queryParser) turnDay(ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Filter(p.Name)
-		if f == nil || f.Op != "day" || !isDate(f.Type) || f.Type == understudy.TypeDate {
+		if f == nil || f.Op != "day" || !plan.IsDate(f.Type) || f.Type == understudy.TypeDate {
 			continue
 		}
 		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.zone)
@@ -197,7 +198,7 @@ func (q queryParser) turnDay(ask *listQuery) {
 			}
 		}
 		since, until := sibling(ask.list, f, "since"), sibling(ask.list, f, "until")
-		if since == nil || until == nil || has(ask.query, since.Name) || has(ask.query, until.Name) {
+		if since == nil || until == nil || plan.Has(ask.query, since.Name) || plan.Has(ask.query, until.Name) {
 			continue
 		}
 		ask.tidy = false

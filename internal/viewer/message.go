@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy/internal/access"
 )
@@ -44,7 +45,7 @@ func (q conversationView) merge(strands []direction, before time.Time, p *messag
 	for _, s := range strands {
 		r := s.wait()
 		if why := q.missing(r); why != "" {
-			p.Problems = append(p.Problems, upperFirst(s.kind.kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
+			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
 			continue
 		}
 		rows := r.rows()
@@ -89,7 +90,7 @@ func (q conversationView) sender(p *messages, s direction) string {
 // times, on the newest page alone: upstream leaves it out when asked for a
 // span.
 func (q conversationView) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
-	k := s.kind.kind
+	k := s.kind.Kind
 	at, ok := timeOf(k, row)
 	if !ok && before.IsZero() {
 		at, ok = anyTime(k, row)
@@ -101,7 +102,7 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: failed(k, row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.zone).Format("15:04")
 	for _, c := range k.Shown {
-		if q.level(k, c.Name) == access.Hide && c.shape != prose {
+		if q.level(k, c.Name) == access.Hide && c.Shape != plan.Prose {
 			continue
 		}
 		q.messageCell(&t, sheet, c, row)
@@ -111,15 +112,15 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 
 // messageCell keeps what a message shows of one column: its words, its state, and
 // the counts that are not zero.
-func (q conversationView) messageCell(t *message, s *cellContext, c *Column, row access.Row) {
+func (q conversationView) messageCell(t *message, s *cellContext, c *plan.Column, row access.Row) {
 	cl := s.cell(c, row, false)
 	switch v := row.Field(c.Name); {
-	case c.shape == prose:
+	case c.Shape == plan.Prose:
 		t.Body = &cl
-	case c.shape == pill && t.State == nil && v.State == access.Seen:
+	case c.Shape == plan.Pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
-	case c.shape == number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.kind.CountedIn[c.Name]; l != nil && q.gate.Read(q.caller, l.sample) == nil {
+	case c.Shape == plan.Number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
+		if l := s.kind.CountedIn[c.Name]; l != nil && q.gate.Read(q.caller, l.Sample) == nil {
 			cl.Href = t.Href // the record's page shows what is counted
 		}
 		t.Facts = append(t.Facts, cl)
@@ -127,9 +128,9 @@ func (q conversationView) messageCell(t *message, s *cellContext, c *Column, row
 }
 
 // anyTime is the first time a record has.
-func anyTime(k *Kind, row access.Row) (time.Time, bool) {
+func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Fields {
-		if v := row.Field(f.Name); isDate(f.Type) && v.State == access.Seen {
+		if v := row.Field(f.Name); plan.IsDate(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := parseDate(f.Type, v.Text); ok && !dateOnly {
 				return t, true
 			}

@@ -5,6 +5,7 @@ package viewer
 
 import (
 	"strings"
+	"understudy/internal/viewer/plan"
 )
 
 // nav is the header's links.
@@ -33,7 +34,7 @@ func (q layout) nav() nav {
 	for _, part := range q.byGroup(source) {
 		var links []link
 		for _, k := range part.kinds {
-			links = append(links, link{k.href, upperFirst(k.Title), k == q.kind})
+			links = append(links, link{k.Href, plan.UpperFirst(k.Title), k == q.kind})
 		}
 		if part.title == "" {
 			n.Main = links
@@ -52,16 +53,16 @@ func (q layout) nav() nav {
 // kindGroup is kinds under a heading; "" are the main ones.
 type kindGroup struct {
 	title string
-	kinds []*Kind
+	kinds []*plan.Kind
 }
 
 // byGroup are the kinds of a source the caller may list, under the spec's
 // headings in the order they first appear, the main ones before all others.
-func (q layout) byGroup(s *Source) []kindGroup {
+func (q layout) byGroup(s *plan.Source) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
 	for _, k := range q.readable(s) {
-		title := upperFirst(k.Group)
+		title := plan.UpperFirst(k.Group)
 		if title == "" && len(all[0].kinds) == mainLimit {
 			title = rest
 		}

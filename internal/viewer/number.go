@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -49,14 +50,16 @@ type partner struct {
 // panel is one list asked for the number at one end of its records.
 type panel struct {
 	*asked
-	kind   *Contact
-	end    End
+	kind   *plan.Contact
+	end    plan.End
 	total  int64     // records beyond the page and on it, when all of the kind are held; 0: not known
 	oldest time.Time // of them
 }
 
 // title is what the page calls the list.
-func (pn *panel) title() string { return upperFirst(pn.kind.kind.Title) + " " + pn.end.column.Words }
+func (pn *panel) title() string {
+	return plan.UpperFirst(pn.kind.Kind.Title) + " " + pn.end.Column.Words
+}
 
 // numberReads are what a number's page is made of, all read at once.
 type numberReads struct {
@@ -83,12 +86,12 @@ func serveNumber(q *exchange) error {
 			n.owns = append(n.owns, r.owner(k, number))
 		}
 	}
-	for _, k := range q.source.kinds {
-		if k.Rollup != "" && k.browsable() && q.gate.Read(q.caller, k.PlannedLists[0].newest) == nil {
-			n.watched = append(n.watched, q.beside(k.PlannedLists[0].newest))
+	for _, k := range q.source.Kinds {
+		if k.Rollup != "" && k.Browsable() && q.gate.Read(q.caller, k.PlannedLists[0].Newest) == nil {
+			n.watched = append(n.watched, q.beside(k.PlannedLists[0].Newest))
 		}
 	}
-	p := &numberPage{Number: number, Shown: groupPhone(number), Data: q.source.numberHref(number) + dataSuffix}
+	p := &numberPage{Number: number, Shown: plan.GroupPhone(number), Data: q.source.NumberHref(number) + dataSuffix}
 	p.Parts = numberView{q, n}.numberParts()
 	if q.data != "" {
 		return numberView{q, n}.numberData()
@@ -131,7 +134,7 @@ func (q numberView) numberParts() *parts {
 		all = append(all, &part{title: pn.title(), needs: []*future{pn.future}, of: of, draw: draw})
 	}
 	for _, w := range q.n.watched {
-		title := upperFirst(w.target.Kind.Title) + " about it"
+		title := plan.UpperFirst(w.target.Kind.Title) + " about it"
 		of := func() []any { return append(made(), q.made(w.wait())...) }
 		draw := func() (string, any) { return "glimpse", q.mentions(title, w) }
 		all = append(all, &part{title: title, needs: slices.Concat(panes, []*future{w.future}), of: of, draw: draw})
@@ -157,14 +160,14 @@ func (q numberReader) numbered(name string) (string, error) {
 		role, t := q.caller.Role(), q.source.Contacts[0]
 		return "", &problem{
 			Title: "Your role does not show whole numbers", kind: understudy.ErrForbidden,
-			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.remedyOf(t.kind, t.ends[0].column.Name, t.ends[1].column.Name),
+			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.remedyOf(t.Kind, t.Ends[0].Column.Name, t.Ends[1].Column.Name),
 		}
 	}
 	text := q.r.PathValue(name)
 	if q.data != "" {
 		text = strings.TrimSuffix(text, dataSuffix)
 	}
-	if !isNumber(text) {
+	if !plan.IsNumber(text) {
 		return "", notFound(clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.", searchHref(text))
 	}
 	return text, nil
@@ -174,11 +177,11 @@ func (q numberReader) numbered(name string) (string, error) {
 func (q numberReader) panels(number string) []*panel {
 	var all []*panel
 	for _, t := range q.contactKinds(q.source) {
-		for _, e := range t.ends {
-			if !q.offers(t.list, e.filter) || len(all) == maxPanels {
+		for _, e := range t.Ends {
+			if !q.offers(t.List, e.Filter) || len(all) == maxPanels {
 				continue
 			}
-			target, err := t.Target(understudy.Query{{Name: t.list.Filters[e.filter].Name, Value: number}})
+			target, err := t.Target(understudy.Query{{Name: t.List.Filters[e.Filter].Name, Value: number}})
 			if err == nil {
 				all = append(all, q.readPanel(&panel{asked: &asked{target: target}, kind: t, end: e}, number))
 			}
@@ -190,7 +193,7 @@ func (q numberReader) panels(number string) []*panel {
 // readPanel begins to read a list of the number. When it goes on, and all records of
 // the kind are held, those are counted.
 func (q numberReader) readPanel(pn *panel, number string) *panel {
-	k, flt := pn.kind.kind, pn.kind.list.Filters[pn.end.filter]
+	k, flt := pn.kind.Kind, pn.kind.List.Filters[pn.end.Filter]
 	whole := q.findable() && q.counts(k) && q.v.snapshots.of(q.exchange, q.source).Kinds[k.Name].Complete
 	pn.future = q.begin(pn.target.Key.String(), q.v.glance, func(ctx context.Context) error {
 		pn.reading = q.read(ctx, pn.target)
@@ -233,7 +236,7 @@ func (q numberView) contact() *contact {
 			first = pn.oldest
 		}
 		for _, row := range r.rows() {
-			if t, ok := timeOf(pn.kind.kind, row); ok {
+			if t, ok := timeOf(pn.kind.Kind, row); ok {
 				last = later(last, t)
 				if first.IsZero() || t.Before(first) {
 					first = t
@@ -249,10 +252,10 @@ func (q numberView) contact() *contact {
 }
 
 func (q numberView) drawPanel(pn *panel) *relatedList {
-	s := q.cellContext(pn.kind.kind, nil, q.n.marked)
-	s.filters = q.phoneFilters(pn.kind.list)
+	s := q.cellContext(pn.kind.Kind, nil, q.n.marked)
+	s.filters = q.phoneFilters(pn.kind.List)
 	// This number is on every row.
-	columns := slices.DeleteFunc(q.columnsOf(pn.kind.kind), func(c *Column) bool { return c == pn.end.column })
+	columns := slices.DeleteFunc(q.columnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
 	r := pn.wait()
 	l := q.glimpseOf(pn.target, r, pn.title(), s, columns, r.rows())
 	if rows := min(len(r.rows()), maxRows); pn.total > int64(rows) {
@@ -262,9 +265,9 @@ func (q numberView) drawPanel(pn *panel) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q numberView) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*Column, rows []access.Row) *relatedList {
+func (q numberView) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*plan.Column, rows []access.Row) *relatedList {
 	return &relatedList{
-		Kind: s.kind, Title: title, Href: q.source.place(t), Problem: q.missing(r), AsOf: q.agedAt(r.answer),
+		Kind: s.kind, Title: title, Href: q.source.Place(t), Problem: q.missing(r), AsOf: q.agedAt(r.answer),
 		Shown: shown(rows, r.more()), Table: s.table(title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }
@@ -280,7 +283,7 @@ func (q numberView) mentions(title string, w *asked) *relatedList {
 		}
 	}
 	delete(ids, "")
-	k := q.source.byName[w.target.Kind.Name]
+	k := q.source.ByName[w.target.Kind.Name]
 	all := w.wait().rows()
 	digits := strings.TrimPrefix(q.n.number, "+")
 	rows := slices.DeleteFunc(slices.Clone(all), func(row access.Row) bool {
@@ -300,12 +303,12 @@ func (q numberView) partners() []partner {
 		if !q.offersBoth(pn.kind) {
 			continue
 		}
-		other := pn.kind.ends[0]
-		if other.column == pn.end.column {
-			other = pn.kind.ends[1]
+		other := pn.kind.Ends[0]
+		if other.Column == pn.end.Column {
+			other = pn.kind.Ends[1]
 		}
 		for _, row := range pn.wait().rows() {
-			if v := row.Field(other.column.Name); v.State == access.Seen && isNumber(v.Text) {
+			if v := row.Field(other.Column.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 				counts[v.Text]++
 			}
 		}
@@ -316,7 +319,7 @@ func (q numberView) partners() []partner {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
 		if len(all) < maxPartners {
-			all = append(all, partner{other, groupPhone(other), q.source.numberHref(q.n.number) + "/" + other, counts[other], q.n.marked[other]})
+			all = append(all, partner{other, plan.GroupPhone(other), q.source.NumberHref(q.n.number) + "/" + other, counts[other], q.n.marked[other]})
 		}
 	}
 	return all

@@ -40,7 +40,7 @@ func (q numberView) numberData() error {
 	for _, pn := range q.n.panels {
 		r := pn.wait()
 		l := listData{
-			Kind: pn.kind.kind.Name, Field: pn.end.column.Name, Href: q.source.place(pn.target), More: r.more(), Problem: q.missing(r), Records: []json.RawMessage{},
+			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: q.source.Place(pn.target), More: r.more(), Problem: q.missing(r), Records: []json.RawMessage{},
 		}
 		for _, row := range r.rows() {
 			l.Records = append(l.Records, row.Raw())

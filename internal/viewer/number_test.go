@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -68,14 +69,14 @@ func TestNumber(t *testing.T) {
 	}
 	page := h.page("/twilio/number/"+number, berlin)
 	for _, want := range []string{
-		groupPhone(number)[1:], `class="own"`, "One of our own numbers", "Calls from", "Messages to", "Alerts about it", "of the newest", "or earlier", "Most often with",
+		plan.GroupPhone(number)[1:], `class="own"`, "One of our own numbers", "Calls from", "Messages to", "Alerts about it", "of the newest", "or earlier", "Most often with",
 		`href="/twilio/calls?From=%2B`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if at := href(page, groupPhone(data.Partners[0].Number)[2:]); at != data.Partners[0].Href+"#newest" {
+	if at := href(page, plan.GroupPhone(data.Partners[0].Number)[2:]); at != data.Partners[0].Href+"#newest" {
 		t.Errorf("the first partner's link is %q", at)
 	}
 	if n := strings.Count(page, "<tr"); n < 40 || n > 120 {
@@ -369,7 +370,7 @@ func TestIsNumber(t *testing.T) {
 		"+15551234567": true, "72975": true, "123": true, "+491": false, "+0555123456": false, "": false, "+": false, "12": false, "sip:a@b": false,
 		"client:alice": false, "+1555123456789012": false, "+155512345 67": false, "0123456": false,
 	} {
-		if isNumber(text) != want {
+		if plan.IsNumber(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -24,7 +25,7 @@ type numbers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*Kind]*flight                      // one request about each at a time
+	flights map[*plan.Kind]*flight                 // one request about each at a time
 	last    *recent.Cache[string, map[string]bool] // what a role last saw, by source and role: for a page that cannot wait
 	seen    *recent.Cache[ownView, []string]       // what a view says
 	wg      sync.WaitGroup
@@ -32,20 +33,20 @@ type numbers struct {
 
 // ownView is a page of our own numbers as a role sees it.
 type ownView struct {
-	kind *Kind
+	kind *plan.Kind
 	role string
 	sum  [16]byte
 }
 
 // flight is one request on its way to every exchange that began it or joined.
 type flight struct {
-	kind   *Kind
+	kind   *plan.Kind
 	done   chan struct{}
 	answer *understudy.Answer // set before done is closed; nil when none came
 }
 
 func newNumbers(v *Viewer) *numbers {
-	n := &numbers{v: v, flights: map[*Kind]*flight{}}
+	n := &numbers{v: v, flights: map[*plan.Kind]*flight{}}
 	n.last, n.seen = recent.New[string, map[string]bool](mostOwn), recent.New[ownView, []string](mostOwn)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
@@ -66,7 +67,7 @@ func (n *numbers) begin(q *exchange) marks {
 		return nil
 	}
 	for _, k := range q.source.OwnKinds {
-		if !q.ownVisible(k) || !q.gate.Counts(q.caller, k.source.Name, k.Name) {
+		if !q.ownVisible(k) || !q.gate.Counts(q.caller, k.Source.Name, k.Name) {
 			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
@@ -77,7 +78,7 @@ func (n *numbers) begin(q *exchange) marks {
 }
 
 // join is the running question about a kind, or a new one; nil after close.
-func (n *numbers) join(k *Kind) *flight {
+func (n *numbers) join(k *plan.Kind) *flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ctx.Err() != nil {
@@ -96,7 +97,7 @@ func (n *numbers) fly(f *flight) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.v.Deadline)
 	defer cancel()
 	err := contain(func() (err error) {
-		f.answer, err = n.v.Mirror.Page(ctx, understudy.Ask{Target: f.kind.PlannedLists[0].newest})
+		f.answer, err = n.v.Mirror.Page(ctx, understudy.Ask{Target: f.kind.PlannedLists[0].Newest})
 		return err
 	})
 	if err != nil { // without an answer there are no marks; the page itself says what is wrong
@@ -147,7 +148,7 @@ func (f *flight) read(q *exchange, own map[string]bool) {
 }
 
 // addOwn adds the numbers of a reading that the caller sees.
-func (q *exchange) addOwn(own map[string]bool, k *Kind, r reading) {
+func (q *exchange) addOwn(own map[string]bool, k *plan.Kind, r reading) {
 	if r.view == nil || r.answer.Page.Status != http.StatusOK {
 		return
 	}

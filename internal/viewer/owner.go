@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -14,7 +15,7 @@ import (
 // owner is a kind that lists our own numbers, read for our own record of one.
 type owner struct {
 	*future
-	kind   *Kind
+	kind   *plan.Kind
 	number string
 	newest reading
 	target *understudy.Target
@@ -24,8 +25,8 @@ type owner struct {
 // owner looks for our own record of the number: on the newest page, which marks
 // our numbers, too. When that does not have it and there are older ones, it is
 // asked for.
-func (q numberReader) owner(k *Kind, number string) *owner {
-	o := &owner{kind: k, number: number, target: k.PlannedLists[0].newest}
+func (q numberReader) owner(k *plan.Kind, number string) *owner {
+	o := &owner{kind: k, number: number, target: k.PlannedLists[0].Newest}
 	o.future = q.begin("our own numbers", q.v.glance, func(ctx context.Context) error {
 		o.newest = q.read(ctx, o.target)
 		o.record = o.newest
@@ -45,9 +46,9 @@ func (q numberView) drawOwner(o *owner) *relatedList {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := slices.DeleteFunc(q.columnsOf(o.kind), func(c *Column) bool { return c.Name == o.kind.Own })
+	columns := slices.DeleteFunc(q.columnsOf(o.kind), func(c *plan.Column) bool { return c.Name == o.kind.Own })
 	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.cellContext(o.kind, nil, nil), columns, rows)
-	l.Shown, l.Href = "", q.source.place(o.kind.PlannedLists[0].newest)
+	l.Shown, l.Href = "", q.source.Place(o.kind.PlannedLists[0].Newest)
 	return l
 }
 
@@ -61,10 +62,10 @@ func (o *owner) rows() []access.Row {
 
 // ownTarget asks for our own record of a number by a filter, nil when the list
 // has none for it.
-func (q numberReader) ownTarget(k *Kind, number string) *understudy.Target {
+func (q numberReader) ownTarget(k *plan.Kind, number string) *understudy.Target {
 	for i, f := range k.PlannedLists[0].Filters {
 		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.offers(k.PlannedLists[0], i) {
-			t, err := q.source.Spec.Target(q.source.Name, k.PlannedLists[0].newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())
+			t, err := q.source.Spec.Target(q.source.Name, k.PlannedLists[0].Newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())
 			if err == nil {
 				return t
 			}

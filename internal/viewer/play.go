@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -26,11 +27,11 @@ type mediaPlayer struct{ *exchange }
 
 // playing is what a record's content offers; nil when the kind has none, or
 // nobody serves it.
-func (q mediaPlayer) playing(k *Kind, row access.Row, vars understudy.Query) *playing {
+func (q mediaPlayer) playing(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
 	if len(k.Media) == 0 || row.ID == "" || q.v.Media == nil {
 		return nil
 	}
-	p := &playing{Name: upperFirst(k.One) + " " + shortID(row.ID)}
+	p := &playing{Name: plan.UpperFirst(k.One) + " " + shortID(row.ID)}
 	for _, m := range k.Media {
 		t := q.mediaTarget(k, m, row, vars)
 		if t == nil {
@@ -81,9 +82,9 @@ func mediaType(m *understudy.Media, row access.Row) string {
 
 // mediaTarget is the content of a record, nil when its path needs what neither
 // the record nor the page has.
-func (q mediaPlayer) mediaTarget(k *Kind, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
+func (q mediaPlayer) mediaTarget(k *plan.Kind, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
 	parts := strings.Split(row.ID, understudy.IDSeparator)
-	at, ok := expand(m.Path, func(name string) (string, bool) {
+	at, ok := plan.Expand(m.Path, func(name string) (string, bool) {
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {
 			return parts[i], true
 		}
@@ -93,10 +94,10 @@ func (q mediaPlayer) mediaTarget(k *Kind, m *understudy.Media, row access.Row, v
 		if v, ok := vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		if v, ok := k.source.fill(name); ok {
+		if v, ok := k.Source.Fill(name); ok {
 			return v, true
 		}
-		field := k.fieldOf(k.source.parentOf(m.Path, []string{name}))
+		field := k.FieldOf(k.Source.ParentOf(m.Path, []string{name}))
 		if field == "" {
 			return "", false
 		}
@@ -106,7 +107,7 @@ func (q mediaPlayer) mediaTarget(k *Kind, m *understudy.Media, row access.Row, v
 	if !ok {
 		return nil
 	}
-	t, err := k.source.Spec.Target(k.source.Name, at, "")
+	t, err := k.Source.Spec.Target(k.Source.Name, at, "")
 	if err != nil || t.Media != m {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -55,9 +56,9 @@ func (q listing) preferColumns() bool {
 // forget them all.
 func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-	var k *Kind
+	var k *plan.Kind
 	if s := v.byName[r.PostFormValue("source")]; s != nil {
-		k = s.byName[r.PostFormValue("kind")]
+		k = s.ByName[r.PostFormValue("kind")]
 	}
 	if k == nil {
 		v.exchange(w, r, func(*exchange) error {
@@ -81,8 +82,8 @@ func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
 }
 
 // moved is a list of columns with one of them a place further.
-func moved(columns []*Column, name string, by int) []*Column {
-	i := slices.IndexFunc(columns, func(c *Column) bool { return c.Name == name })
+func moved(columns []*plan.Column, name string, by int) []*plan.Column {
+	i := slices.IndexFunc(columns, func(c *plan.Column) bool { return c.Name == name })
 	if to := i + by; i >= 0 && to >= 0 && to < len(columns) {
 		columns[i], columns[to] = columns[to], columns[i]
 	}
@@ -90,8 +91,8 @@ func moved(columns []*Column, name string, by int) []*Column {
 }
 
 // keepColumns writes the cookie anew; what was chosen longest ago gives way.
-func keepColumns(w http.ResponseWriter, r *http.Request, k *Kind, columns []*Column) {
-	name := k.source.Name + "/" + k.Name
+func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns []*plan.Column) {
+	name := k.Source.Name + "/" + k.Name
 	all := preferredColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
 	if len(columns) > 0 {
 		all = append(all, understudy.Param{Name: name, Value: columnNames(columns)})
@@ -109,7 +110,7 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *Kind, columns []*Col
 }
 
 // withColumns is an address of a list with other columns; none are the kind's.
-func withColumns(address string, columns []*Column) string {
+func withColumns(address string, columns []*plan.Column) string {
 	path, raw, _ := strings.Cut(address, "?")
 	params, err := understudy.ParseQuery(raw)
 	if err != nil {
@@ -119,7 +120,7 @@ func withColumns(address string, columns []*Column) string {
 	if len(columns) > 0 {
 		params = append(params, understudy.Param{Name: ownColumns, Value: columnNames(columns)})
 	}
-	return path + withQuery(params)
+	return path + plan.WithQuery(params)
 }
 
 // columnForm is the form that chooses columns.
@@ -142,14 +143,14 @@ func (q listing) columnForm() columnForm {
 	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
 	path, raw, _ := strings.Cut(at, "?")
 	params, _ := understudy.ParseQuery(raw) // an address of ours
-	f.Href = path + withQuery(append(params, understudy.Param{Name: ownForm, Value: formColumns})) + "#columns"
+	f.Href = path + plan.WithQuery(append(params, understudy.Param{Name: ownForm, Value: formColumns})) + "#columns"
 	if q.ask.form != formColumns {
 		return f
 	}
 	shown := q.chosen()
-	for _, c := range append(slices.Clone(shown), q.visible(q.kind, q.kind.every)...) {
+	for _, c := range append(slices.Clone(shown), q.visible(q.kind, q.kind.Every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
-			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.heading, i < len(shown)})
+			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.Heading, i < len(shown)})
 		}
 	}
 	return f

@@ -6,6 +6,7 @@ package viewer
 import (
 	"fmt"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy/internal/access"
 )
@@ -24,7 +25,7 @@ func (q listing) provenance() *provenance {
 	if how == "" {
 		return nil
 	}
-	c := &provenance{How: upperFirst(how)}
+	c := &provenance{How: plan.UpperFirst(how)}
 	if !q.asOf.at.IsZero() || q.found || !q.counts(q.kind) {
 		return c
 	}

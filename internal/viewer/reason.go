@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -19,15 +20,15 @@ func (q *record) reason(p *detailPage, row access.Row) {
 		return
 	}
 	code := row.Field(f.Name).Text
-	p.Reason = upperFirst(titleOf(f)) + " " + code
+	p.Reason = plan.UpperFirst(plan.TitleOf(f)) + " " + code
 	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
 		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
 			p.Reason += ": " + strings.TrimSuffix(words.Text, ".")
-			p.Docs = q.source.codeDocs(code)
+			p.Docs = q.source.CodeDocs(code)
 			return
 		}
 	}
-	p.Meaning, p.Docs = q.source.Spec.Errors.Meanings[code], q.source.codeDocs(code)
+	p.Meaning, p.Docs = q.source.Spec.Errors.Meanings[code], q.source.CodeDocs(code)
 }
 
 // codeField is the field that says why a record failed: a code of the API, or

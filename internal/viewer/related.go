@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -19,7 +20,7 @@ const (
 
 // relatedList is one list on another page.
 type relatedList struct {
-	Kind    *Kind
+	Kind    *plan.Kind
 	Title   string
 	Href    string // the list itself
 	Table   table
@@ -33,7 +34,7 @@ type relatedList struct {
 // empty.
 type askedList struct {
 	*asked // nil: it is not read
-	list   *List
+	list   *plan.List
 	target *understudy.Target
 	empty  bool
 	href   string
@@ -46,7 +47,7 @@ func (q *record) relatedLists(t *understudy.Target) []*askedList {
 	all := append(q.listsUnder(t), q.listsAbout(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
-		a.href = q.asOf.keep(q.source.place(a.target))
+		a.href = q.asOf.keep(q.source.Place(a.target))
 	}
 	return all
 }
@@ -70,7 +71,7 @@ func (q *record) besideRecord(lists []*askedList) func() {
 
 // countedBy reports whether the page's record says how many rows a list has.
 func (q *record) countedBy(a *askedList) bool {
-	return a.list.Count != "" && a.list.Under.kind == q.kind
+	return a.list.Count != "" && a.list.Under.Kind == q.kind
 }
 
 // readOf reads the lists of a record that has come. One that the record says is
@@ -100,7 +101,7 @@ func (q *record) readUnder(a *askedList) {
 	a.asked = &asked{target: a.target}
 	a.future = q.begin(a.target.Key.String(), q.v.glance, func(ctx context.Context) error {
 		a.reading = q.read(ctx, a.target)
-		if r := a.reading; q.missing(r) == "" && len(r.rows()) == 0 && !r.more() && a.list.Under.kind == q.kind {
+		if r := a.reading; q.missing(r) == "" && len(r.rows()) == 0 && !r.more() && a.list.Under.Kind == q.kind {
 			a.kept = q.keptUnder(ctx, a)
 		}
 		return a.reading.err
@@ -110,8 +111,8 @@ func (q *record) readUnder(a *askedList) {
 // keptUnder are the records that are held of a list under a record, as the caller
 // may find them; none of one whose path names what the caller does not see.
 func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
-	k := a.list.kind
-	if !q.findable() || !q.asOf.at.IsZero() || !k.remembered() {
+	k := a.list.Kind
+	if !q.findable() || !q.asOf.at.IsZero() || !k.Remembered() {
 		return nil
 	}
 	var text []string
@@ -140,9 +141,9 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 func (q *record) listsUnder(t *understudy.Target) []*askedList {
 	parts := strings.Split(t.ID, understudy.IDSeparator)
 	var all []*askedList
-	for _, k := range q.source.kinds {
-		i := slices.IndexFunc(k.PlannedLists, func(l *List) bool { return l.Under.kind == q.kind })
-		if i < 0 || q.gate.Read(q.caller, k.PlannedLists[i].sample) != nil || !q.asOf.at.IsZero() && !k.remembered() {
+	for _, k := range q.source.Kinds {
+		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Under.Kind == q.kind })
+		if i < 0 || q.gate.Read(q.caller, k.PlannedLists[i].Sample) != nil || !q.asOf.at.IsZero() && !k.Remembered() {
 			continue
 		}
 		if target := q.under(t, k.PlannedLists[i], parts); target != nil {
@@ -155,8 +156,8 @@ func (q *record) listsUnder(t *understudy.Target) []*askedList {
 // listsAbout are the lists of counted kinds that can be asked for the record.
 func (q *record) listsAbout(t *understudy.Target) []*askedList {
 	var all []*askedList
-	for _, k := range q.source.kinds {
-		if k.Rollup == "" || !k.browsable() || k == q.kind {
+	for _, k := range q.source.Kinds {
+		if k.Rollup == "" || !k.Browsable() || k == q.kind {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Filters {
@@ -164,7 +165,7 @@ func (q *record) listsAbout(t *understudy.Target) []*askedList {
 				continue
 			}
 			query := understudy.Query{{Name: f.Name, Value: t.ID}}
-			if target, err := q.source.Spec.Target(q.source.Name, k.PlannedLists[0].newest.Key.Path(), query.String()); err == nil {
+			if target, err := q.source.Spec.Target(q.source.Name, k.PlannedLists[0].Newest.Key.Path(), query.String()); err == nil {
 				all = append(all, &askedList{list: k.PlannedLists[0], target: target})
 			}
 		}
@@ -173,15 +174,15 @@ func (q *record) listsAbout(t *understudy.Target) []*askedList {
 }
 
 // under is a list's newest page under a record.
-func (q *record) under(t *understudy.Target, l *List, parts []string) *understudy.Target {
-	path, ok := expand(l.Path, func(name string) (string, bool) {
-		if v, ok := l.Under.fill(parts)(name); ok {
+func (q *record) under(t *understudy.Target, l *plan.List, parts []string) *understudy.Target {
+	path, ok := plan.Expand(l.Path, func(name string) (string, bool) {
+		if v, ok := l.Under.Fill(parts)(name); ok {
 			return v, true
 		}
 		if v := t.Var(name); v != "" {
 			return v, true
 		}
-		return q.source.fill(name)
+		return q.source.Fill(name)
 	})
 	if !ok {
 		return nil
@@ -194,17 +195,17 @@ func (q *record) under(t *understudy.Target, l *List, parts []string) *understud
 }
 
 // empty reports whether a record that counts a list says that it has no rows.
-func saysEmpty(l *List, row access.Row) bool {
+func saysEmpty(l *plan.List, row access.Row) bool {
 	v := row.Field(l.Count)
 	return v.State == access.Seen && v.Text == "0"
 }
 
 // listPart is a list's place on the record's page.
 func (q *record) listPart(a *askedList, own map[string]bool) *part {
-	title := upperFirst(a.list.kind.Title)
+	title := plan.UpperFirst(a.list.Kind.Title)
 	if a.empty {
 		return &part{title: title, draw: func() (string, any) {
-			return "glimpse", &relatedList{Kind: a.list.kind, Title: title, Href: a.href, Shown: "0 rows"}
+			return "glimpse", &relatedList{Kind: a.list.Kind, Title: title, Href: a.href, Shown: "0 rows"}
 		}}
 	}
 	of := func() []any { return q.madeList(a, own) }
@@ -217,7 +218,7 @@ func (q *record) listPart(a *askedList, own map[string]bool) *part {
 // contents, whose addresses are a session's and end.
 func (q *record) madeList(a *askedList, own map[string]bool) []any {
 	r := a.wait()
-	if len(a.list.kind.Media) > 0 && q.v.Media != nil && len(a.kept)+len(r.rows()) > 0 {
+	if len(a.list.Kind.Media) > 0 && q.v.Media != nil && len(a.kept)+len(r.rows()) > 0 {
 		return nil
 	}
 	all := append(q.made(r), own)
@@ -229,7 +230,7 @@ func (q *record) madeList(a *askedList, own map[string]bool) []any {
 
 // drawList draws what was read of a list under a record.
 func (q *record) drawList(a *askedList, title string, own map[string]bool) *relatedList {
-	r, k := a.wait(), a.list.kind
+	r, k := a.wait(), a.list.Kind
 	rows := r.rows()
 	if len(a.kept) > 0 {
 		rows = a.kept
@@ -239,8 +240,8 @@ func (q *record) drawList(a *askedList, title string, own map[string]bool) *rela
 		out.Shown = thousands(int64(len(rows))) + " kept"
 		out.Note = q.source.Spec.Title + " lists none of them any more."
 	}
-	columns := slices.DeleteFunc(q.columnsOf(k), func(c *Column) bool { return c.Link == q.kind.Name }) // this record on every row
-	s := q.cellContext(k, q.source.given(a.target, nil), own)
+	columns := slices.DeleteFunc(q.columnsOf(k), func(c *plan.Column) bool { return c.Link == q.kind.Name }) // this record on every row
+	s := q.cellContext(k, q.source.Given(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
 	out.Table = s.table(title, columns, rows)
 	q.addPlaying(&out.Table, s, rows)
@@ -252,10 +253,10 @@ func (q *record) addPlaying(t *table, s *cellContext, rows []access.Row) {
 	if len(s.kind.Media) == 0 || q.v.Media == nil || len(rows) == 0 {
 		return
 	}
-	f := s.kind.byField[s.kind.Media[0].Field]
-	t.Columns = append(slices.Clone(t.Columns), &Column{Field: f.Field, Words: f.Words, heading: f.heading, CellClass: "content"})
+	f := s.kind.ByField[s.kind.Media[0].Field]
+	t.Columns = append(slices.Clone(t.Columns), &plan.Column{Field: f.Field, Words: f.Words, Heading: f.Heading, CellClass: "content"})
 	for i, row := range rows {
-		c := cell{Label: f.heading, Class: "content", Text: "—", Tone: "none"}
+		c := cell{Label: f.Heading, Class: "content", Text: "—", Tone: "none"}
 		c.Play = mediaPlayer{q.exchange}.playing(s.kind, row, s.vars)
 		t.Rows[i].Cells = append(t.Rows[i].Cells, c)
 	}

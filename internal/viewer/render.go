@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -34,7 +35,7 @@ const keepBuffer = 1 << 20
 
 func readPages(fs *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: fs}
-	funcs := template.FuncMap{"upper": upperFirst, "count": thousands}
+	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": thousands}
 	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html")
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ type frame struct {
 	Hints   string // the page of what keys do
 	Icon    string
 	Where   string // which page this is: "home", "list"
-	Source  *Source
+	Source  *plan.Source
 	Nav     nav
 	Banners []banner
 	Typed   string // what the search box holds
@@ -143,7 +144,7 @@ func (q layout) frame(page, title string) frame {
 	return frame{
 		Title: title, Where: page, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Version: q.v.Version,
 		CSS: files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Hints: q.hints(), Icon: files["icon.svg"],
-		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Menu: zonePath + withQuery(understudy.Query{{Name: "back", Value: q.r.URL.RequestURI()}})},
+		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.r.URL.RequestURI()}})},
 		Footer: q.footer(), Caller: q.caller.Name,
 	}
 }
@@ -301,7 +302,7 @@ func (q layout) notice() string {
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {
 		return "Upstream has not answered (" + why + "). This is what was held " + longAgo(a.Age) + " ago."
 	}
-	return upperFirst(a.Detail) + "."
+	return plan.UpperFirst(a.Detail) + "."
 }
 
 // thousands writes a count with a thin mark between thousands.

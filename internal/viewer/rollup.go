@@ -5,6 +5,7 @@ package viewer
 import (
 	"slices"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -39,7 +40,7 @@ var spans = [...]struct {
 // nil when there is none, or the caller does not see what it is made of.
 func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 	k := q.kind
-	by := k.byField[k.Rollup]
+	by := k.ByField[k.Rollup]
 	if by == nil || k.Clock == "" {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 			return nil
 		}
 	}
-	out := &rollup{Title: by.heading}
+	out := &rollup{Title: by.Heading}
 	for _, span := range spans {
 		out.Spans = append(out.Spans, span.word)
 	}
@@ -106,7 +107,7 @@ func (q listing) levels(field string) (values []string, filter string) {
 
 // time is a record's place in time by its clock field; ok is false when the
 // caller does not see it, or it is null.
-func timeOf(k *Kind, row access.Row) (t time.Time, ok bool) {
+func timeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	if f := k.Field(k.Clock); f != nil {
 		if v := row.Field(f.Name); v.State == access.Seen {
 			if t, _, ok := parseDate(f.Type, v.Text); ok {

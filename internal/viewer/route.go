@@ -5,6 +5,7 @@ package viewer
 import (
 	"net/http"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -35,13 +36,13 @@ func (v *Viewer) routes() []struct {
 		{"GET /search.jsonl", serveSearch, []string{"GET /search.jsonl?q="}},
 		{"POST /search/save", saveSearch, []string{"POST /search/save"}},
 		{"POST /search/forget", forgetSearch, []string{"POST /search/forget"}},
-		{"GET /{source}/" + numberWord + "/{number}", serveNumber, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
-		{"GET /{source}/" + numberWord + "/{number}/{other}", serveConversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
+		{"GET /{source}/" + plan.NumberWord + "/{number}", serveNumber, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
+		{"GET /{source}/" + plan.NumberWord + "/{number}/{other}", serveConversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
 		{"GET /{source}/{kind}", serveList, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl"}},
 		{"GET /{source}/{kind}/{id}", serveRecord, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
-		{"GET /" + jobsWord, serveJobs, []string{"GET /jobs"}},
-		{"POST /" + jobsWord + "/{number}/cancel", cancelJob, []string{"POST /jobs/{number}/cancel"}},
-		{"POST /" + jobsWord + "/{number}/replay", replayJob, []string{"POST /jobs/{number}/replay"}},
+		{"GET /" + plan.JobsWord, serveJobs, []string{"GET /jobs"}},
+		{"POST /" + plan.JobsWord + "/{number}/cancel", cancelJob, []string{"POST /jobs/{number}/cancel"}},
+		{"POST /" + plan.JobsWord + "/{number}/replay", replayJob, []string{"POST /jobs/{number}/replay"}},
 		{"/", v.nowhere, nil},
 	}
 }

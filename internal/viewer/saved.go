@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"understudy/internal/viewer/plan"
 	"unicode/utf8"
 
 	"understudy"
@@ -93,7 +94,7 @@ func saveSearch(q *exchange) error {
 	one := understudy.SavedSearch{Name: name, Owner: q.caller.Name, Shared: form.Get("shared") != "", Ask: s.ask(), At: q.start}
 	if err := q.v.Shelf.Save(q.ctx, q.caller, one); err != nil {
 		if wrong := syntaxOf(err); wrong != nil {
-			return &problem{Title: "This search cannot be kept", Hint: upperFirst(wrong.Why), Wrong: pointAt(wrong), kind: wrong.Kind}
+			return &problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: pointAt(wrong), kind: wrong.Kind}
 		}
 		if errors.Is(err, understudy.ErrInvalid) {
 			return &problem{Title: "This search cannot be kept", Hint: sentence(err), Href: s.address(""), Link: "Back to the search", kind: understudy.ErrInvalid}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -130,9 +131,9 @@ func (q searchView) kindOptions() []option {
 		if !q.sees(src) {
 			continue
 		}
-		for _, k := range src.kinds {
-			if k.remembered() && q.seesKind(k) && !slices.ContainsFunc(all, func(o option) bool { return o.Value == k.Name }) {
-				all = append(all, option{k.Name, upperFirst(k.Title), slices.Contains(q.s.kinds, k.Name)})
+		for _, k := range src.Kinds {
+			if k.Remembered() && q.seesKind(k) && !slices.ContainsFunc(all, func(o option) bool { return o.Value == k.Name }) {
+				all = append(all, option{k.Name, plan.UpperFirst(k.Title), slices.Contains(q.s.kinds, k.Name)})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ package viewer
 import (
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -23,11 +24,11 @@ func (q pageMatcher) matches(typed string) []link {
 		all = append(all, q.matchIDs(s, typed)...)
 		if len(all) == 0 && len(q.contactKinds(s)) > 0 {
 			for _, number := range q.matchNumbers(s, typed) {
-				text := groupPhone(number)
+				text := plan.GroupPhone(number)
 				if len(q.v.sources) > 1 {
 					text += " in " + s.Spec.Title
 				}
-				all = append(all, link{Href: s.numberHref(number), Text: text})
+				all = append(all, link{Href: s.NumberHref(number), Text: text})
 			}
 		}
 	}
@@ -38,15 +39,15 @@ func (q pageMatcher) matches(typed string) []link {
 // matchIDs are the records a text may name: of one kind when its prefix is that
 // kind's alone. Where two kinds share it both are asked, and the one that
 // knows it is meant.
-func (q pageMatcher) matchIDs(s *Source, typed string) []link {
+func (q pageMatcher) matchIDs(s *plan.Source, typed string) []link {
 	var all []link
 	var targets []*understudy.Target
-	typed = s.spellID(typed)
-	for _, k := range s.kinds {
-		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].needs) > 0 || !q.seesKind(k) || !s.mayName(k, typed) {
+	typed = s.SpellID(typed)
+	for _, k := range s.Kinds {
+		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.seesKind(k) || !s.MayName(k, typed) {
 			continue
 		}
-		path, ok := k.pathTo(strings.Split(typed, understudy.IDSeparator), nil)
+		path, ok := k.PathTo(strings.Split(typed, understudy.IDSeparator), nil)
 		if !ok {
 			continue
 		}
@@ -54,7 +55,7 @@ func (q pageMatcher) matchIDs(s *Source, typed string) []link {
 		if err != nil || t.Instance != k.PlannedInstances[0].Instance {
 			continue
 		}
-		all = append(all, link{Href: s.place(t), Text: upperFirst(k.One) + " " + typed})
+		all = append(all, link{Href: s.Place(t), Text: plan.UpperFirst(k.One) + " " + typed})
 		targets = append(targets, t)
 	}
 	if len(all) < 2 {
@@ -75,7 +76,7 @@ func (q pageMatcher) matchIDs(s *Source, typed string) []link {
 // matchNumbers reads what people type for a number: E.164 with any marks
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.
-func (q pageMatcher) matchNumbers(s *Source, typed string) []string {
+func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
 	digits, plus, ok := dialled(typed)
 	switch {
 	case !ok:
@@ -84,7 +85,7 @@ func (q pageMatcher) matchNumbers(s *Source, typed string) []string {
 		if plus {
 			digits = "+" + digits
 		}
-		if isNumber(digits) {
+		if plan.IsNumber(digits) {
 			return []string{digits}
 		}
 		return nil
@@ -95,11 +96,11 @@ func (q pageMatcher) matchNumbers(s *Source, typed string) []string {
 		if strings.HasPrefix(digits, code) && len(digits) > 10 {
 			number = "+" + digits
 		}
-		if isNumber(number) && !slices.Contains(all, number) {
+		if plan.IsNumber(number) && !slices.Contains(all, number) {
 			all = append(all, number)
 		}
 	}
-	if whole := "+" + digits; len(digits) > 10 && isNumber(whole) && !slices.Contains(all, whole) {
+	if whole := "+" + digits; len(digits) > 10 && plan.IsNumber(whole) && !slices.Contains(all, whole) {
 		all = append(all, whole)
 	}
 	return all
@@ -131,21 +132,21 @@ func dialled(text string) (digits string, plus, ok bool) {
 }
 
 // ownCodes are the country codes of our own numbers, the most frequent first.
-func (q pageMatcher) ownCodes(s *Source) []string {
+func (q pageMatcher) ownCodes(s *plan.Source) []string {
 	own := map[string]bool{}
 	var targets []*understudy.Target
 	for _, k := range s.OwnKinds {
 		if q.ownVisible(k) {
-			targets = append(targets, k.PlannedLists[0].newest)
+			targets = append(targets, k.PlannedLists[0].Newest)
 		}
 	}
 	for i, r := range q.readAll(targets) {
-		q.addOwn(own, s.byName[targets[i].Kind.Name], r)
+		q.addOwn(own, s.ByName[targets[i].Kind.Name], r)
 	}
 	counts := map[string]int{}
 	for number := range own {
-		if strings.HasPrefix(number, "+") && isNumber(number) {
-			counts[number[1:1+countryDigits(number[1:])]]++
+		if strings.HasPrefix(number, "+") && plan.IsNumber(number) {
+			counts[number[1:1+plan.CountryDigits(number[1:])]]++
 		}
 	}
 	codes := make([]string, 0, len(counts))
@@ -169,16 +170,16 @@ func (q pageMatcher) searchables() []searchable {
 			continue
 		}
 		out := searchable{Title: s.Spec.Title, Numbers: len(q.contactKinds(s)) > 0}
-		for _, k := range s.kinds {
-			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
+		for _, k := range s.Kinds {
+			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
 				continue
 			}
 			for _, p := range k.Prefixes {
 				href := ""
-				if k.browsable() {
-					href = k.href
+				if k.Browsable() {
+					href = k.Href
 				}
-				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", upperFirst(k.One), href})
+				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", plan.UpperFirst(k.One), href})
 			}
 		}
 		if out.Numbers || len(out.Prefixes) > 0 {

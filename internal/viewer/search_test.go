@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"understudy/internal/viewer/plan"
 )
 
 func TestSearch(t *testing.T) {
@@ -141,7 +142,7 @@ func FuzzDialled(f *testing.F) {
 		if strings.Trim(digits, "0123456789") != "" || len(digits) < 3 || len(digits) > 41 {
 			t.Fatalf("%q: %q %v", text, digits, plus)
 		}
-		if !plus && isNumber("+"+digits) && !strings.HasSuffix(strings.Map(func(r rune) rune {
+		if !plus && plan.IsNumber("+"+digits) && !strings.HasSuffix(strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1
 			}

@@ -5,6 +5,7 @@ package viewer
 import (
 	"slices"
 	"strings"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -83,11 +84,11 @@ func ordered(sort string) bool {
 
 // fieldOf is a column by whose field an order is, of any kind; nil when there is
 // none.
-func orderField(q *exchange, sort string) *Column {
+func orderField(q *exchange, sort string) *plan.Column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.v.sources {
-		for _, k := range s.kinds {
-			if c := k.byField[name]; c != nil && q.sees(s) && q.seesKind(k) {
+		for _, k := range s.Kinds {
+			if c := k.ByField[name]; c != nil && q.sees(s) && q.seesKind(k) {
 				return c
 			}
 		}

@@ -5,6 +5,7 @@ package viewer
 import (
 	"net/http"
 	"strings"
+	"understudy/internal/viewer/plan"
 	"unicode"
 
 	"understudy"
@@ -17,7 +18,7 @@ func (q layout) hints() string {
 	if q.source == nil {
 		return keysPath
 	}
-	return keysPath + withQuery(understudy.Query{{Name: "source", Value: q.source.Name}})
+	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: q.source.Name}})
 }
 
 // serveKeys says what keys do, and where they lead for this role.
@@ -40,7 +41,7 @@ func (q layout) shortcuts() []shortcut {
 	}
 	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}
 	if q.seesJobs() {
-		all = append(all, shortcut{"j", "/" + jobsWord, "Jobs"})
+		all = append(all, shortcut{"j", "/" + plan.JobsWord, "Jobs"})
 	}
 	taken := "hsj"
 	source := q.source
@@ -57,7 +58,7 @@ func (q layout) shortcuts() []shortcut {
 			}
 			key := strings.ToLower(k.Title)[letter : letter+1]
 			taken += key
-			all = append(all, shortcut{key, k.href, upperFirst(k.Title)})
+			all = append(all, shortcut{key, k.Href, plan.UpperFirst(k.Title)})
 		}
 	}
 	return all

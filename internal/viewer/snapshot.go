@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"time"
+	"understudy/internal/viewer/plan"
 )
 
 // bannerAge is how old what a page says of a source or of the jobs may be.
@@ -46,7 +47,7 @@ type snapshots struct{ lately[Snapshot] }
 
 // of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
-func (c *snapshots) of(q *exchange, s *Source) Snapshot {
+func (c *snapshots) of(q *exchange, s *plan.Source) Snapshot {
 	if snap, fresh := c.known(s.Name, q.start); fresh {
 		return snap
 	}
@@ -63,7 +64,7 @@ func (c *snapshots) of(q *exchange, s *Source) Snapshot {
 }
 
 // ask is a source's snapshot, at most bannerAge old.
-func (c *snapshots) ask(ctx context.Context, q *exchange, s *Source) Snapshot {
+func (c *snapshots) ask(ctx context.Context, q *exchange, s *plan.Source) Snapshot {
 	if q.v.Snapshot == nil {
 		return Snapshot{}
 	}

@@ -5,6 +5,7 @@ package viewer
 import (
 	"bytes"
 	"net/http"
+	"understudy/internal/viewer/plan"
 )
 
 // stream is an answer of which the beginning is out.
@@ -35,9 +36,9 @@ func (q response) expected() string {
 	case q.kind == nil:
 		return "Search"
 	case id != "":
-		return upperFirst(q.kind.One) + " " + shortID(id)
+		return plan.UpperFirst(q.kind.One) + " " + shortID(id)
 	}
-	return upperFirst(q.kind.Title)
+	return plan.UpperFirst(q.kind.Title)
 }
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.

@@ -5,6 +5,7 @@ package viewer
 import (
 	"net/url"
 	"slices"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -14,7 +15,7 @@ import (
 type table struct {
 	ID      string // of its rows, where a link leads to them; "" among other tables
 	Caption string
-	Columns []*Column
+	Columns []*plan.Column
 	Heads   []heading
 	Rows    []listRow
 	Wide    bool // more columns than fit any screen; the table scrolls in its box
@@ -26,7 +27,7 @@ const rowsID = "rows"
 
 // heading is the head of a column.
 type heading struct {
-	column *Column
+	column *plan.Column
 	Order  string // of aria-sort; "" = the table is not in its order
 	Href   string // the table in another order by it
 }
@@ -35,7 +36,7 @@ type heading struct {
 func (h heading) Look() string { return h.column.CellClass }
 
 // Text is what the column is called.
-func (h heading) Text() string { return h.column.heading }
+func (h heading) Text() string { return h.column.Heading }
 
 type listRow struct {
 	Failed bool
@@ -46,7 +47,7 @@ type listRow struct {
 const manyFrom, wideFrom = 9, 11
 
 // table draws records of one kind.
-func (s *cellContext) table(caption string, columns []*Column, rows []access.Row) table {
+func (s *cellContext) table(caption string, columns []*plan.Column, rows []access.Row) table {
 	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]heading, len(columns))
 	for i, c := range columns {
@@ -72,7 +73,7 @@ func (s *cellContext) table(caption string, columns []*Column, rows []access.Row
 // row without an id holds.
 func (s *cellContext) firstAddress(row access.Row) string {
 	for _, f := range s.kind.Fields {
-		if l, ok := s.followable(row, s.kind.byField[f.Name]); ok {
+		if l, ok := s.followable(row, s.kind.ByField[f.Name]); ok {
 			return l.Href
 		}
 	}
@@ -81,10 +82,10 @@ func (s *cellContext) firstAddress(row access.Row) string {
 
 // open makes a row lead to its record: its first cell does, and the id, which
 // is shortened.
-func (s *cellContext) open(cells []cell, columns []*Column, row access.Row) {
+func (s *cellContext) open(cells []cell, columns []*plan.Column, row access.Row) {
 	href := s.recordOf(row)
 	for i, c := range columns {
-		if short := shortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.shape == code || formedID(cells[i].Text)) {
+		if short := shortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.Shape == plan.Code || plan.FormedID(cells[i].Text)) {
 			cells[i].Hint, cells[i].Text, cells[i].Class = cells[i].Text, short, "code"
 		}
 		if i == 0 && href != "" {
@@ -107,10 +108,10 @@ func (s *cellContext) recordOf(row access.Row) string {
 // recordHref is the page of a record of the kind; what its path needs beside
 // the id comes from the record, or from the address of the list it is in.
 // "" when neither has it, or when no path can name the record.
-func recordHref(k *Kind, row access.Row, id string, vars understudy.Query) string {
+func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) string {
 	in := k.PlannedInstances[0]
-	query := vars.Without(func(p understudy.Param) bool { return !isOwnVar(in.Path, p.Name) })
-	for name, field := range in.needs {
+	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Path, p.Name) })
+	for name, field := range in.Needs {
 		value, ok := vars.Get(name)
 		if v := row.Field(field); field != "" && v.State == access.Seen && v.Text != "" {
 			value, ok = v.Text, true
@@ -120,18 +121,18 @@ func recordHref(k *Kind, row access.Row, id string, vars understudy.Query) strin
 		}
 		query = append(query, understudy.Param{Name: name, Value: value})
 	}
-	slices.SortStableFunc(query, byName)
-	if !formedID(id) && !k.opens(id, query) {
+	slices.SortStableFunc(query, plan.ByName)
+	if !plan.FormedID(id) && !k.Opens(id, query) {
 		return ""
 	}
-	return k.href + "/" + url.PathEscape(id) + withQuery(query)
+	return k.Href + "/" + url.PathEscape(id) + plan.WithQuery(query)
 }
 
 // cellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
-func (q *exchange) cellContext(k *Kind, vars understudy.Query, own map[string]bool) *cellContext {
-	s := &cellContext{q: q, kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.source)) > 0}
-	for _, other := range k.source.kinds {
+func (q *exchange) cellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *cellContext {
+	s := &cellContext{q: q, kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.Source)) > 0}
+	for _, other := range k.Source.Kinds {
 		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {
 			s.linked = append(s.linked, other)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -121,8 +122,8 @@ func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellCon
 	if len(p.versions) == 0 {
 		return nil
 	}
-	here := q.kind.href + "/" + url.PathEscape(t.ID)
-	vars := q.source.given(t, t.Instance.ID)
+	here := q.kind.Href + "/" + url.PathEscape(t.ID)
+	vars := q.source.Given(t, t.Instance.ID)
 	out := &timeline{}
 	shown := q.shown(p, t.Shape())
 	for i, sg := range p.versions {
@@ -131,12 +132,12 @@ func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellCon
 		switch {
 		case !sg.Kept || e.Shown || sg.Shape != t.Shape():
 		case i == 0:
-			e.Then, e.ThenIs = here+withQuery(vars), "As it is"
+			e.Then, e.ThenIs = here+plan.WithQuery(vars), "As it is"
 		default:
-			e.Then, e.ThenIs = here+withQuery(append(slices.Clone(vars), asOf{at: sg.From}.param()...)), "As it was"
+			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), asOf{at: sg.From}.param()...)), "As it was"
 		}
 		if sg.Kept && sg.before != nil && sg.before.Kept {
-			e.Compare = here + withQuery(append(slices.Clone(vars), compareParam(sg.before.From, sg.From)))
+			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.before.From, sg.From)))
 		}
 		out.Entries = append(out.Entries, e)
 	}
@@ -145,7 +146,7 @@ func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellCon
 		out.Bound = mostVersions
 	case p.more:
 		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, mostVersions))}
-		out.Older = q.asOf.keep(here+withQuery(append(slices.Clone(vars), next))) + "#timeline"
+		out.Older = q.asOf.keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
 	out.picks(q.exchange, p, t.Shape())
@@ -170,7 +171,7 @@ func compareParam(a, b time.Time) understudy.Param {
 func (q past) entry(s *cellContext, sg *seenVersion, shape string) entry {
 	e := entry{When: say(sg.From, q.start, q.zone, true), Lost: !sg.Gone && !sg.Kept}
 	if !sg.Gone && sg.Shape != shape {
-		e.Form = q.kind.formOf(sg.Shape)
+		e.Form = q.kind.FormOf(sg.Shape)
 	}
 	if sg.Number != 0 && q.caller.Role() == understudy.RoleAll {
 		e.Number = strconv.FormatInt(sg.Number, 10)
@@ -207,15 +208,15 @@ func (q past) fieldChange(s *cellContext, after *seenVersion, d difference) fiel
 
 // drawValue draws a value of a version: as its column does, else as text.
 func (q past) drawValue(s *cellContext, of *seenVersion, v access.Value, name string) (label string, c cell) {
-	if col := q.kind.byField[name]; col != nil && of != nil && of.Kept {
+	if col := q.kind.ByField[name]; col != nil && of != nil && of.Kept {
 		c = s.cell(col, of.row, true)
-		return col.heading, c
+		return col.Heading, c
 	}
 	c = cell{Text: clipTo(v.Text, clipped), Prose: true}
 	if v.State == access.Null || v.State == access.Absent || v.Text == "" {
 		c = cell{Text: "—", Tone: "none"}
 	}
-	return upperFirst(spell(name)), c
+	return plan.UpperFirst(plan.Spell(name)), c
 }
 
 // picks are the versions of the page's shape that can be compared: the page's

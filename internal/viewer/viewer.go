@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -93,8 +94,8 @@ const mostSearched = 500
 // Viewer is the web face, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
 	Options
-	sources   []*Source
-	byName    map[string]*Source
+	sources   []*plan.Source
+	byName    map[string]*plan.Source
 	mux       *http.ServeMux
 	own       *http.ServeMux // the viewer's part of /-/
 	files     *files
@@ -144,10 +145,10 @@ func New(o Options) (*Viewer, error) {
 		o.Version = "development"
 	}
 	v := &Viewer{
-		Options: o, byName: map[string]*Source{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
+		Options: o, byName: map[string]*plan.Source{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
 	}
 	for _, src := range o.Sources {
-		p, err := planSource(src)
+		p, err := plan.New(src)
 		if err != nil {
 			return nil, err
 		}

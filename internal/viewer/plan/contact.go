@@ -1,6 +1,6 @@
 // Contact: kinds that say who was in contact with whom, read off the spec.
 
-package viewer
+package plan
 
 import (
 	"slices"
@@ -10,52 +10,52 @@ import (
 
 // numberWord is the part of an address that begins the pages of numbers; no
 // kind may be named so.
-const numberWord = "number"
+const NumberWord = "number"
 
 // Contact is a kind whose records are contacts between two numbers: its main list
 // can be asked for either, and its records have a time.
 type Contact struct {
-	kind *Kind
-	list *List
-	ends [2]End // in the spec's order of fields: who began it, whom it reached
+	Kind *Kind
+	List *List
+	Ends [2]End // in the spec's order of fields: who began it, whom it reached
 }
 
 // End is a field that holds a number, and the filter that picks records by it.
 type End struct {
-	column *Column
-	filter int
+	Column *Column
+	Filter int
 }
 
 // planContactKinds finds the kinds of contact of a source.
 func (s *Source) planContactKinds() {
-	for _, k := range s.kinds {
-		if !k.browsable() || k.Clock == "" || k.Own != "" {
+	for _, k := range s.Kinds {
+		if !k.Browsable() || k.Clock == "" || k.Own != "" {
 			continue
 		}
-		t := &Contact{kind: k, list: k.PlannedLists[0]}
+		t := &Contact{Kind: k, List: k.PlannedLists[0]}
 		n := 0
 		for _, f := range k.Fields {
-			i := slices.IndexFunc(t.list.Filters, func(flt *understudy.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
-			if i >= 0 && f.Class == understudy.ClassPhone && f.From == "" && n < len(t.ends) {
-				t.ends[n] = End{k.byField[f.Name], i}
+			i := slices.IndexFunc(t.List.Filters, func(flt *understudy.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
+			if i >= 0 && f.Class == understudy.ClassPhone && f.From == "" && n < len(t.Ends) {
+				t.Ends[n] = End{k.ByField[f.Name], i}
 				n++
 			}
 		}
-		if n == len(t.ends) {
+		if n == len(t.Ends) {
 			s.Contacts = append(s.Contacts, t)
 		}
 	}
 }
 
 // between is the kind's filters for records from one number to another.
-func (t *Contact) between(from, to string) understudy.Query {
+func (t *Contact) Between(from, to string) understudy.Query {
 	return understudy.Query{
-		{Name: t.list.Filters[t.ends[0].filter].Name, Value: from},
-		{Name: t.list.Filters[t.ends[1].filter].Name, Value: to},
+		{Name: t.List.Filters[t.Ends[0].Filter].Name, Value: from},
+		{Name: t.List.Filters[t.Ends[1].Filter].Name, Value: to},
 	}
 }
 
 // to is the target of the kind's newest page under a query.
 func (t *Contact) Target(query understudy.Query) (*understudy.Target, error) {
-	return t.kind.source.Spec.Target(t.kind.source.Name, t.list.newest.Key.Path(), query.String())
+	return t.Kind.Source.Spec.Target(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
 }

@@ -1,6 +1,6 @@
 // Id: what may be the id of a record.
 
-package viewer
+package plan
 
 import (
 	"strings"
@@ -8,10 +8,10 @@ import (
 )
 
 // spellID is an id that was typed in any letter case as records spell it.
-func (s *Source) spellID(typed string) string {
+func (s *Source) SpellID(typed string) string {
 	parts := strings.Split(typed, understudy.IDSeparator)
 	for i, part := range parts {
-		for _, k := range s.kinds {
+		for _, k := range s.Kinds {
 			if id, ok := k.SpellID(part); ok {
 				parts[i] = id
 				break
@@ -22,18 +22,18 @@ func (s *Source) spellID(typed string) string {
 }
 
 // mayName reports whether a text has the form of an id of the kind.
-func (s *Source) mayName(k *Kind, text string) bool {
+func (s *Source) MayName(k *Kind, text string) bool {
 	parts := strings.Split(text, understudy.IDSeparator)
 	switch {
 	case len(k.ID) == 0 || len(parts) != len(k.ID):
 		return false
 	case len(parts) == 1:
-		return k.HasPrefix(text) && formedID(text)
+		return k.HasPrefix(text) && FormedID(text)
 	}
 	for i, name := range k.ID {
 		f := k.Field(name)
-		of := s.byName[f.Link]
-		if of == nil || !of.HasPrefix(parts[i]) || !formedID(parts[i]) {
+		of := s.ByName[f.Link]
+		if of == nil || !of.HasPrefix(parts[i]) || !FormedID(parts[i]) {
 			return false
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Source) mayName(k *Kind, text string) bool {
 }
 
 // formedID keeps words that happen to begin like an id from being links.
-func formedID(text string) bool {
+func FormedID(text string) bool {
 	_, ok := understudy.ParseAnyID(text)
 	return ok
 }

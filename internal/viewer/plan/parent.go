@@ -1,6 +1,6 @@
 // Parent: which record a list lies under, read off the spec's paths.
 
-package viewer
+package plan
 
 import (
 	"slices"
@@ -12,14 +12,14 @@ import (
 // Parent is the kind of record a path lies under, and how that record's id
 // fills the path's variables. The zero value is none.
 type Parent struct {
-	kind *Kind
-	vars map[string]int // variable -> part of the kind's id
+	Kind *Kind
+	Vars map[string]int // variable -> part of the kind's id
 }
 
 // fill gives the variables of the path from the parts of a parent's id.
-func (p Parent) fill(parts []string) func(string) (string, bool) {
+func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
-		i, ok := p.vars[name]
+		i, ok := p.Vars[name]
 		if !ok || i >= len(parts) {
 			return "", false
 		}
@@ -28,18 +28,18 @@ func (p Parent) fill(parts []string) func(string) (string, bool) {
 }
 
 // id joins a parent's id from the path's variables; "" when one is missing.
-func (p Parent) id(value func(string) (string, bool)) string {
-	if p.kind == nil {
+func (p Parent) Id(value func(string) (string, bool)) string {
+	if p.Kind == nil {
 		return ""
 	}
-	parts := make([]string, len(p.kind.ID))
-	for name, i := range p.vars {
+	parts := make([]string, len(p.Kind.ID))
+	for name, i := range p.Vars {
 		parts[i], _ = value(name)
 	}
 	if slices.Contains(parts, "") {
 		return ""
 	}
-	return p.kind.IDOf(parts)
+	return p.Kind.IDOf(parts)
 }
 
 // parentOf finds the kind one of whose instance paths begins the same way as
@@ -48,11 +48,11 @@ func (p Parent) id(value func(string) (string, bool)) string {
 //
 //	/Accounts/{AccountSid}/Calls/{Sid}.json                instance of calls
 //	/Accounts/{AccountSid}/Calls/{CallSid}/Recordings.json its recordings
-func (s *Source) parentOf(path string, needs []string) Parent {
+func (s *Source) ParentOf(path string, needs []string) Parent {
 	var best Parent
 	longest := 0
 	have := strings.Split(path, "/")
-	for _, k := range s.kinds {
+	for _, k := range s.Kinds {
 		for _, in := range k.Instances {
 			want := strings.Split(in.Path, "/")
 			vars, ok := under(have, want, in)

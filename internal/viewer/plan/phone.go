@@ -1,6 +1,6 @@
 // Phone: a number in groups, as the people of its country write it.
 
-package viewer
+package plan
 
 import (
 	"strconv"
@@ -25,7 +25,7 @@ var plans = []struct {
 // groupPhone sets the digits of an E.164 number in groups: the country's code, then
 // those of a plan. Where none is known the rest stays in one, so that no group says
 // what is no area's code. Any other text is left as it is.
-func groupPhone(text string) string {
+func GroupPhone(text string) string {
 	if len(text) < 8 || len(text) > 16 || text[0] != '+' || text[1] == '0' {
 		return text
 	}
@@ -34,7 +34,7 @@ func groupPhone(text string) string {
 			return text
 		}
 	}
-	n := 1 + countryDigits(text[1:])
+	n := 1 + CountryDigits(text[1:])
 	const gap = "\u00a0"
 	var b strings.Builder
 	b.WriteString(text[:n])
@@ -64,7 +64,7 @@ func planOf(digits string, national int) []int {
 }
 
 // countryDigits is the length of a number's country code (ITU-T E.164).
-func countryDigits(digits string) int {
+func CountryDigits(digits string) int {
 	if digits[0] == '1' || digits[0] == '7' {
 		return 1
 	}
@@ -78,7 +78,7 @@ func countryDigits(digits string) int {
 }
 
 // isNumber reports whether a text is a number as records hold them.
-func isNumber(text string) bool {
+func IsNumber(text string) bool {
 	digits, least := text, 3
 	if text != "" && text[0] == '+' {
 		digits, least = text[1:], 7

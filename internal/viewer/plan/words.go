@@ -1,6 +1,6 @@
 // Words: names as people read them.
 
-package viewer
+package plan
 
 import (
 	"slices"
@@ -12,18 +12,18 @@ import (
 
 // titleOf is a field's title for people: of a field inside an object its own
 // name alone, initialisms in capitals.
-func titleOf(f *understudy.Field) string {
+func TitleOf(f *understudy.Field) string {
 	if f.Title != "" {
 		return f.Title
 	}
-	return spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:])
+	return Spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:])
 }
 
 // initialisms are words that are not spelt like words.
 var initialisms = []string{"api", "id", "ip", "json", "mms", "sid", "sip", "sms", "uri", "url", "uuid"}
 
 // spell is a name in words: "api_version" is "API version".
-func spell(name string) string {
+func Spell(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '.' || r == ' ' })
 	for i, w := range words {
 		if slices.Contains(initialisms, strings.ToLower(w)) {
@@ -35,7 +35,7 @@ func spell(name string) string {
 
 // upperFirst is s with its first letter upper-case: titles are written as they
 // stand in a sentence.
-func upperFirst(s string) string {
+func UpperFirst(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -44,7 +44,7 @@ func upperFirst(s string) string {
 }
 
 // article is a word with "a" or "an" before it.
-func article(word string) string {
+func Article(word string) string {
 	if word != "" && strings.ContainsRune("aeioAEIO", rune(word[0])) {
 		return "an " + word
 	}
@@ -59,7 +59,7 @@ func slug(title string) string {
 }
 
 // words parts a variable's name: CountryCode is country_code.
-func words(name string) string {
+func Words(name string) string {
 	var b strings.Builder
 	for i, r := range name {
 		if i > 0 && unicode.IsUpper(r) {

@@ -1,6 +1,6 @@
 // Columns: how each field of a kind is shown, worked out once.
 
-package viewer
+package plan
 
 import (
 	"slices"
@@ -13,38 +13,38 @@ import (
 type Shape uint8
 
 const (
-	plain Shape = iota
-	moment
-	phone
-	pill
-	number
+	Plain Shape = iota
+	Moment
+	Phone
+	Pill
+	Number
 	YesNo
-	code
-	prose
+	Code
+	Prose
 	address
 	ErrorCode
 )
 
 func (k *Kind) planColumns() {
 	all := make([]*Column, 0, len(k.Fields))
-	k.byField = map[string]*Column{}
+	k.ByField = map[string]*Column{}
 	for _, f := range k.Fields {
 		c := k.column(f)
-		k.byField[f.Name] = c
+		k.ByField[f.Name] = c
 		if f.Type != understudy.TypeMedia { // in no body
 			all = append(all, c)
 			if f.Type != understudy.TypeMap {
-				k.every = append(k.every, c)
+				k.Every = append(k.Every, c)
 			}
 		}
 	}
 	for _, name := range k.Columns {
-		if c := k.byField[name]; c.Type != understudy.TypeMedia {
+		if c := k.ByField[name]; c.Type != understudy.TypeMedia {
 			k.Shown = append(k.Shown, c)
 		}
 	}
 	k.Shown = slices.DeleteFunc(k.Shown, func(c *Column) bool { // a unit stands beside its number
-		return slices.ContainsFunc(k.Shown, func(of *Column) bool { return of.unit == c.Name })
+		return slices.ContainsFunc(k.Shown, func(of *Column) bool { return of.Unit == c.Name })
 	})
 	if len(k.Shown) == 0 {
 		for _, c := range all[:min(8, len(all))] {
@@ -57,39 +57,40 @@ func (k *Kind) planColumns() {
 }
 
 func (k *Kind) column(f *understudy.Field) *Column {
-	c := &Column{Field: f, Words: titleOf(f), heading: upperFirst(titleOf(f)), isID: slices.Contains(k.ID, f.Name)}
+	c := &Column{Field: f, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.ID, f.Name)}
 	for _, st := range slices.Concat(k.Final, k.Failed) {
 		c.state = c.state || st.Field == f.Name && len(st.In) > 0
 	}
 	if u := k.Field(f.Name + "_unit"); u != nil {
-		c.unit = u.Name
+		c.Unit = u.Name
 	}
 	switch {
-	case isDate(f.Type):
-		c.shape, c.CellClass = moment, "when"
+	case IsDate(f.Type):
+		c.Shape, c.CellClass = Moment, "when"
 	case f.Type == understudy.TypeBool:
-		c.shape, c.CellClass = YesNo, "flag"
+		c.Shape, c.CellClass = YesNo, "flag"
 	case f.Type == understudy.TypeCode:
-		c.shape, c.CellClass = ErrorCode, "errcode"
+		c.Shape, c.CellClass = ErrorCode, "errcode"
 	case f.Type == understudy.TypeInt || f.Type == understudy.TypeDecimal:
-		c.shape, c.CellClass, c.digits = number, "num", true
+		c.Shape, c.CellClass, c.Digits = Number, "num", true
 	case c.state:
-		c.shape, c.CellClass = pill, "state"
+		c.Shape, c.CellClass = Pill, "state"
 	case f.Class == understudy.ClassPhone:
-		c.shape, c.CellClass = phone, "tel"
+		c.Shape, c.CellClass = Phone, "tel"
 	case f.Class == understudy.ClassBody:
-		c.shape, c.CellClass = prose, "prose"
+		c.Shape, c.CellClass = Prose, "prose"
 	case f.Class == understudy.ClassURL:
-		c.shape, c.CellClass = address, "address"
+		c.Shape, c.CellClass = address, "address"
 	case f.Type == understudy.TypeSelect:
 		c.CellClass = "word"
-	case c.isID || f.Link != "":
-		c.shape, c.CellClass = code, "code"
+	case c.IsID || f.Link != "":
+		c.Shape, c.CellClass = Code, "code"
 	}
 	return c
 }
 
-func isDate(t string) bool {
+// IsDate reports whether a type of field holds a moment or a day.
+func IsDate(t string) bool {
 	switch t {
 	case understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate:
 		return true
@@ -100,46 +101,47 @@ func isDate(t string) bool {
 // group sorts the fields of a record under headings: what its table shows,
 // its times, everything else, and each object by itself.
 func (k *Kind) group(all []*Column) []Group {
-	first := Group{title: "Overview"}
-	times, more := Group{title: "Times"}, Group{title: "More"}
+	first := Group{Title: "Overview"}
+	times, more := Group{Title: "Times"}, Group{Title: "More"}
 	var objects []Group
 	for _, c := range k.Shown {
-		if !strings.Contains(c.Name, ".") && !c.isID && c.shape != moment {
-			first.columns = append(first.columns, c)
+		if !strings.Contains(c.Name, ".") && !c.IsID && c.Shape != Moment {
+			first.Columns = append(first.Columns, c)
 		}
 	}
 	for _, c := range all {
 		parent, _, dotted := strings.Cut(c.Name, ".")
-		i := slices.IndexFunc(objects, func(g Group) bool { return dotted && g.columns[0].Name == parent })
+		i := slices.IndexFunc(objects, func(g Group) bool { return dotted && g.Columns[0].Name == parent })
 		switch {
 		case i >= 0:
-			objects[i].columns = append(objects[i].columns, c)
+			objects[i].Columns = append(objects[i].Columns, c)
 		case c.Type == understudy.TypeMap:
-			objects = append(objects, Group{title: upperFirst(c.Words), columns: []*Column{c}})
-		case c.shape == moment:
-			times.columns = append(times.columns, c)
-		case !slices.Contains(first.columns, c):
-			more.columns = append(more.columns, c)
+			objects = append(objects, Group{Title: UpperFirst(c.Words), Columns: []*Column{c}})
+		case c.Shape == Moment:
+			times.Columns = append(times.Columns, c)
+		case !slices.Contains(first.Columns, c):
+			more.Columns = append(more.Columns, c)
 		}
 	}
 	groups := []Group{first, times, more}
 	for _, g := range objects {
-		g.columns = slices.DeleteFunc(g.columns, func(c *Column) bool { return c.Type == understudy.TypeMap && len(g.columns) > 1 })
+		g.Columns = slices.DeleteFunc(g.Columns, func(c *Column) bool { return c.Type == understudy.TypeMap && len(g.Columns) > 1 })
 		groups = append(groups, g)
 	}
-	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.columns) == 0 })
+	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })
 }
 
-func (k *Kind) everyName() []string {
-	names := make([]string, len(k.every))
-	for i, c := range k.every {
+// EveryName are the names of all columns a table can show.
+func (k *Kind) EveryName() []string {
+	names := make([]string, len(k.Every))
+	for i, c := range k.Every {
 		names[i] = c.Name
 	}
 	return names
 }
 
 // formOf says in words which of upstream's renderings a shape is.
-func (k *Kind) formOf(shape string) string {
+func (k *Kind) FormOf(shape string) string {
 	for _, l := range k.PlannedLists {
 		if l.Shape == shape {
 			return "as the list “" + l.TabTitle + "” shows it"

@@ -1,6 +1,6 @@
 // Address: where the page of a record, a list or a number is.
 
-package viewer
+package plan
 
 import (
 	"net/url"
@@ -12,41 +12,42 @@ import (
 )
 
 // ownList says in an address which of a kind's lists is meant, by its slug.
-const ownList = understudy.OwnPrefix + "list"
+const OwnList = understudy.OwnPrefix + "list"
 
-func has(q understudy.Query, name string) bool {
+// Has reports whether a parameter is given.
+func Has(q understudy.Query, name string) bool {
 	_, ok := q.Get(name)
 	return ok
 }
 
 // address is the page of a list: params are its variables and upstream's parameters,
 // own the viewer's.
-func (l *List) address(suffix string, params, own understudy.Query) string {
-	if l.kind.pick("", params) != l {
-		params = append(understudy.Query{{Name: ownList, Value: l.slug}}, params...)
+func (l *List) Address(suffix string, params, own understudy.Query) string {
+	if l.Kind.Pick("", params) != l {
+		params = append(understudy.Query{{Name: OwnList, Value: l.Slug}}, params...)
 	}
-	return l.kind.href + suffix + withQuery(append(params, own...))
+	return l.Kind.Href + suffix + WithQuery(append(params, own...))
 }
 
 // place is the address of the record or list a target means, "" when the
 // viewer has no page for it. Filters and position stay as they are.
-func (s *Source) place(t *understudy.Target) string {
+func (s *Source) Place(t *understudy.Target) string {
 	if t == nil || t.Kind == nil {
 		return ""
 	}
-	k := s.byName[t.Kind.Name]
+	k := s.ByName[t.Kind.Name]
 	if k == nil {
 		return ""
 	}
 	if t.Instance != nil {
-		return k.href + "/" + url.PathEscape(t.ID) + withQuery(s.given(t, t.Instance.ID))
+		return k.Href + "/" + url.PathEscape(t.ID) + WithQuery(s.Given(t, t.Instance.ID))
 	}
 	for _, l := range k.PlannedLists {
 		if l.List == t.List {
 			query := t.Query.Without(func(p understudy.Param) bool {
 				return p.Name == l.PagingStyle.Size && p.Value == strconv.Itoa(l.PagingStyle.Default)
 			})
-			return l.address("", slices.Concat(s.given(t, nil), query), nil)
+			return l.Address("", slices.Concat(s.Given(t, nil), query), nil)
 		}
 	}
 	return ""
@@ -54,10 +55,10 @@ func (s *Source) place(t *understudy.Target) string {
 
 // given are the path variables of a target that an address must name: not
 // those of the id, nor those the source fills with the same.
-func (s *Source) given(t *understudy.Target, id []string) understudy.Query {
+func (s *Source) Given(t *understudy.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
-		def, own := s.fill(v.Name)
+		def, own := s.Fill(v.Name)
 		switch {
 		case slices.Contains(id, v.Name), own && def == v.Value:
 		case own:
@@ -69,7 +70,8 @@ func (s *Source) given(t *understudy.Target, id []string) understudy.Query {
 	return all
 }
 
-func withQuery(q understudy.Query) string {
+// WithQuery is a query as the end of an address, "" when it is empty.
+func WithQuery(q understudy.Query) string {
 	if len(q) == 0 {
 		return ""
 	}
@@ -79,13 +81,13 @@ func withQuery(q understudy.Query) string {
 // pick is the list an address means: the one it names; else the first whose
 // record it names and that knows all its parameters, else the first whose
 // record it names, else the first. It is nil when there is none of that name.
-func (k *Kind) pick(slug string, params understudy.Query) *List {
+func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	if slug != "" {
 		return k.list(slug)
 	}
 	var given *List
 	for _, l := range k.PlannedLists {
-		if slices.ContainsFunc(l.needs, func(name string) bool { return !has(params, name) }) {
+		if slices.ContainsFunc(l.Needs, func(name string) bool { return !Has(params, name) }) {
 			continue
 		}
 		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.knows(p.Name) }) {
@@ -103,19 +105,19 @@ func (k *Kind) pick(slug string, params understudy.Query) *List {
 
 // knows reports whether a parameter means something to a list.
 func (l *List) knows(name string) bool {
-	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.needs, name) || l.Filter(name) != nil ||
-		name != "" && name == l.PagingStyle.Size || isPosition(l.PagingStyle, name)
+	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.Needs, name) || l.Filter(name) != nil ||
+		name != "" && name == l.PagingStyle.Size || IsPosition(l.PagingStyle, name)
 }
 
 // isVar reports whether a parameter is a variable of the list's path.
-func (l *List) isVar(name string) bool {
+func (l *List) IsVar(name string) bool {
 	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
-	return slices.Contains(l.needs, name) || isOwnVar(l.Path, name) && !slices.Contains(l.needs, own)
+	return slices.Contains(l.Needs, name) || IsOwnVar(l.Path, name) && !slices.Contains(l.Needs, own)
 }
 
 // isOwnVar reports whether a parameter is a path's variable as the viewer
 // names those the source fills: understudy.AccountSid.
-func isOwnVar(path, name string) bool {
+func IsOwnVar(path, name string) bool {
 	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
 	if !ok {
 		return false
@@ -129,18 +131,18 @@ func isOwnVar(path, name string) bool {
 }
 
 // byName orders parameters.
-func byName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
+func ByName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
 
 // isPosition reports the parameters that say which page of a list is meant.
-func isPosition(p *understudy.Paging, name string) bool {
+func IsPosition(p *understudy.Paging, name string) bool {
 	return name != "" && (name == p.Page || slices.Contains(p.Tokens, name))
 }
 
 // pathTo is upstream's path of a record: the parts of its id, the parameters of
 // the viewer's address and what the source fills in. ok: nothing lacks.
-func (k *Kind) pathTo(parts []string, params understudy.Query) (path string, ok bool) {
+func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok bool) {
 	in := k.PlannedInstances[0]
-	return expand(in.Path, func(name string) (string, bool) {
+	return Expand(in.Path, func(name string) (string, bool) {
 		if i := slices.Index(in.ID, name); i >= 0 {
 			return parts[i], true
 		}
@@ -150,36 +152,36 @@ func (k *Kind) pathTo(parts []string, params understudy.Query) (path string, ok 
 		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
 			return given, true
 		}
-		return k.source.fill(name)
+		return k.Source.Fill(name)
 	})
 }
 
 // opens reports whether the page of a record finds it by its id: not when the
 // id holds a slash, for one, or is longer than a request can be. Browsers take
 // "." and ".." out of an address.
-func (k *Kind) opens(id string, params understudy.Query) bool {
+func (k *Kind) Opens(id string, params understudy.Query) bool {
 	parts := strings.Split(id, understudy.IDSeparator)
 	if len(parts) != len(k.ID) || id == "." || id == ".." {
 		return false
 	}
-	path, ok := k.pathTo(parts, params)
+	path, ok := k.PathTo(parts, params)
 	if !ok {
 		return false
 	}
-	t, err := k.source.Spec.Target(k.source.Name, path, "")
+	t, err := k.Source.Spec.Target(k.Source.Name, path, "")
 	return err == nil && t.Instance == k.PlannedInstances[0].Instance
 }
 
 // numberHref is the page of a number, "" when the text is none. A number is
 // E.164, or the few digits of a short code.
-func (s *Source) numberHref(text string) string {
-	if !isNumber(text) {
+func (s *Source) NumberHref(text string) string {
+	if !IsNumber(text) {
 		return ""
 	}
-	return "/" + s.Name + "/" + numberWord + "/" + text
+	return "/" + s.Name + "/" + NumberWord + "/" + text
 }
 
 // ownVars are the parameters that give another value to what the source fills.
-func ownVars(q understudy.Query) understudy.Query {
+func OwnVars(q understudy.Query) understudy.Query {
 	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }

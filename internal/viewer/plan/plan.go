@@ -1,6 +1,7 @@
 // Plans: what is worked out once, at start, about every source, kind and list.
 
-package viewer
+// Package plan works out once, at start, what the spec makes of the pages of a source.
+package plan
 
 import (
 	"fmt"
@@ -14,8 +15,8 @@ import (
 // Source is a source with its kinds planned.
 type Source struct {
 	*understudy.Source
-	kinds     []*Kind
-	byName    map[string]*Kind
+	Kinds     []*Kind
+	ByName    map[string]*Kind
 	OwnKinds  []*Kind    // kinds that list numbers of our own
 	ErrorDocs string     // upstream's page about an error, {code} in it; "" when unknown
 	Contacts  []*Contact // kinds of contact between two numbers
@@ -24,79 +25,80 @@ type Source struct {
 // Kind is a kind with its lists and columns planned.
 type Kind struct {
 	*understudy.Kind
-	source           *Source
+	Source           *Source
 	PlannedLists     []*List // those whose path variables the source can fill come first
 	PlannedInstances []*Instance
 	Shown            []*Column // those a table shows when nobody chose
-	every            []*Column // those it can show
-	byField          map[string]*Column
+	Every            []*Column // those it can show
+	ByField          map[string]*Column
 	Groups           []Group
-	href             string           // "/twilio/calls"
+	Href             string           // "/twilio/calls"
 	CountedIn        map[string]*List // by field: lists under a record of this kind whose rows it counts
 }
 
 // Instance is one path of a kind's records.
 type Instance struct {
 	*understudy.Instance
-	needs map[string]string // path variables beside the id, and the field that gives each; "" = none does
+	Needs map[string]string // path variables beside the id, and the field that gives each; "" = none does
 }
 
 // List is one list of a kind.
 type List struct {
 	*understudy.List
-	kind        *Kind
+	Kind        *Kind
 	PagingStyle *understudy.Paging
-	slug        string             // names it in understudy.list
+	Slug        string             // names it in understudy.list
 	TabTitle    string             // names it in its tab
-	needs       []string           // path variables the source cannot fill
+	Needs       []string           // path variables the source cannot fill
 	Under       Parent             // the record that fills them
-	newest      *understudy.Target // its newest page as the viewer asks for it; nil when it needs a variable
-	sample      *understudy.Target // a page of it, to ask the gate about; never asked for
-	probes      []*understudy.Target
+	Newest      *understudy.Target // its newest page as the viewer asks for it; nil when it needs a variable
+	Sample      *understudy.Target // a page of it, to ask the gate about; never asked for
+	Probes      []*understudy.Target
 }
 
 // Column is one field as a table or a record shows it.
 type Column struct {
 	*understudy.Field
 	Words     string // as it stands in a sentence
-	heading   string // as it begins a line
+	Heading   string // as it begins a line
 	CellClass string // of its table cells
-	shape     Shape
-	isID      bool
+	Shape     Shape
+	IsID      bool
 	state     bool   // final and failed states look at it
-	unit      string // the field that holds its unit
-	digits    bool   // a number, set to the right
+	Unit      string // the field that holds its unit
+	Digits    bool   // a number, set to the right
 }
 
 // Group is some fields of a record under one heading.
 type Group struct {
-	title   string
-	columns []*Column
+	Title   string
+	Columns []*Column
 }
 
-func planSource(src *understudy.Source) (*Source, error) {
-	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == jobsWord {
+// New plans the pages of a source.
+func New(src *understudy.Source) (*Source, error) {
+	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == JobsWord {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
 	}
-	p := &Source{Source: src, byName: map[string]*Kind{}, ErrorDocs: src.Spec.Errors.Link}
+	p := &Source{Source: src, ByName: map[string]*Kind{}, ErrorDocs: src.Spec.Errors.Link}
 	if p.ErrorDocs == "" {
 		p.ErrorDocs = errorDocs(src.Spec.Errors.Template)
 	}
 	for _, k := range src.Spec.Kinds {
-		if k.Name == numberWord {
+		if k.Name == NumberWord {
 			return nil, fmt.Errorf("viewer: %s/%s: this address belongs to the pages of numbers", src.Name, k.Name)
 		}
-		kp := &Kind{Kind: k, source: p, href: "/" + url.PathEscape(src.Name) + "/" + url.PathEscape(k.Name), CountedIn: map[string]*List{}}
-		p.kinds = append(p.kinds, kp)
-		p.byName[k.Name] = kp
+		kp := &Kind{Kind: k, Source: p, Href: "/" + url.PathEscape(src.Name) + "/" + url.PathEscape(k.Name), CountedIn: map[string]*List{}}
+		p.Kinds = append(p.Kinds, kp)
+		p.ByName[k.Name] = kp
 	}
-	for _, k := range p.kinds {
+	for _, k := range p.Kinds {
 		if err := k.planLists(); err != nil {
 			return nil, fmt.Errorf("viewer: %s/%s: %w", src.Name, k.Name, err)
 		}
 		k.planInstances()
 		k.planColumns()
-		if k.Own != "" && k.browsable() {
+		if k.Own != "" && k.Browsable() {
 			p.OwnKinds = append(p.OwnKinds, k)
 		}
 	}
@@ -106,24 +108,24 @@ func planSource(src *understudy.Source) (*Source, error) {
 
 func (k *Kind) planLists() error {
 	for _, l := range k.Lists {
-		lp := &List{List: l, kind: k, PagingStyle: k.source.Spec.PagingOf(l)}
+		lp := &List{List: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
 		for name := range pathVars(l.Path) {
-			if _, ok := k.source.fill(name); !ok {
-				lp.needs = append(lp.needs, name)
+			if _, ok := k.Source.Fill(name); !ok {
+				lp.Needs = append(lp.Needs, name)
 			}
 		}
-		if len(lp.needs) > 0 {
-			lp.Under = k.source.parentOf(l.Path, lp.needs)
+		if len(lp.Needs) > 0 {
+			lp.Under = k.Source.ParentOf(l.Path, lp.Needs)
 		}
-		if p := lp.Under.kind; p != nil && l.Count != "" && p.Field(l.Count) != nil {
+		if p := lp.Under.Kind; p != nil && l.Count != "" && p.Field(l.Count) != nil {
 			p.CountedIn[l.Count] = lp
 		}
 		k.PlannedLists = append(k.PlannedLists, lp)
 	}
-	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return min(len(a.needs), 1) - min(len(b.needs), 1) })
+	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return min(len(a.Needs), 1) - min(len(b.Needs), 1) })
 	for i, lp := range k.PlannedLists {
 		lp.TabTitle = listTitle(lp, i)
-		lp.slug = slug(lp.TabTitle)
+		lp.Slug = slug(lp.TabTitle)
 		if err := k.planTargets(lp); err != nil {
 			return err
 		}
@@ -136,8 +138,8 @@ func listTitle(l *List, i int) string {
 	switch {
 	case l.Title != "":
 		return l.Title
-	case l.Under.kind != nil:
-		return "Of " + article(l.Under.kind.One)
+	case l.Under.Kind != nil:
+		return "Of " + Article(l.Under.Kind.One)
 	case i == 0:
 		return "All"
 	}
@@ -147,28 +149,28 @@ func listTitle(l *List, i int) string {
 // planTargets makes what is asked about a list: its newest page, and for the
 // gate a page under each filter, a made-up value in what a record would fill.
 func (k *Kind) planTargets(lp *List) error {
-	path, _ := expand(lp.Path, func(name string) (string, bool) {
-		if v, ok := k.source.fill(name); ok {
+	path, _ := Expand(lp.Path, func(name string) (string, bool) {
+		if v, ok := k.Source.Fill(name); ok {
 			return v, true
 		}
 		return "0", true
 	})
 	var err error
-	if lp.sample, err = k.source.Spec.Target(k.source.Name, path, ""); err != nil {
+	if lp.Sample, err = k.Source.Spec.Target(k.Source.Name, path, ""); err != nil {
 		return err
 	}
-	if lp.sample.List != lp.List {
+	if lp.Sample.List != lp.List {
 		return fmt.Errorf("path %s belongs to another list", lp.Path)
 	}
-	if len(lp.needs) == 0 {
-		lp.newest = lp.sample
+	if len(lp.Needs) == 0 {
+		lp.Newest = lp.Sample
 	}
 	for _, f := range lp.Filters {
-		probe, err := k.source.Spec.Target(k.source.Name, path, understudy.Query{{Name: f.Name, Value: "0"}}.String())
+		probe, err := k.Source.Spec.Target(k.Source.Name, path, understudy.Query{{Name: f.Name, Value: "0"}}.String())
 		if err != nil {
 			return err
 		}
-		lp.probes = append(lp.probes, probe)
+		lp.Probes = append(lp.Probes, probe)
 	}
 	return nil
 }
@@ -177,25 +179,25 @@ func (k *Kind) planTargets(lp *List) error {
 // the fields that give what the others need.
 func (k *Kind) planInstances() {
 	for _, in := range k.Instances {
-		ip := &Instance{Instance: in, needs: map[string]string{}}
+		ip := &Instance{Instance: in, Needs: map[string]string{}}
 		for name := range pathVars(in.Path) {
-			if _, ok := k.source.fill(name); ok || slices.Contains(in.ID, name) {
+			if _, ok := k.Source.Fill(name); ok || slices.Contains(in.ID, name) {
 				continue
 			}
-			ip.needs[name] = k.fieldOf(k.source.parentOf(in.Path, []string{name}))
+			ip.Needs[name] = k.FieldOf(k.Source.ParentOf(in.Path, []string{name}))
 		}
 		k.PlannedInstances = append(k.PlannedInstances, ip)
 	}
-	slices.SortStableFunc(k.PlannedInstances, func(a, b *Instance) int { return min(len(a.needs), 1) - min(len(b.needs), 1) })
+	slices.SortStableFunc(k.PlannedInstances, func(a, b *Instance) int { return min(len(a.Needs), 1) - min(len(b.Needs), 1) })
 }
 
 // fieldOf is the field that names a record's parent, "" when none does.
-func (k *Kind) fieldOf(p Parent) string {
-	if p.kind == nil || len(p.kind.ID) != 1 {
+func (k *Kind) FieldOf(p Parent) string {
+	if p.Kind == nil || len(p.Kind.ID) != 1 {
 		return ""
 	}
 	for _, f := range k.Fields {
-		if f.Link == p.kind.Name {
+		if f.Link == p.Kind.Name {
 			return f.Name
 		}
 	}
@@ -205,7 +207,7 @@ func (k *Kind) fieldOf(p Parent) string {
 // list finds one by its slug; "" is the first.
 func (k *Kind) list(slug string) *List {
 	for i, l := range k.PlannedLists {
-		if l.slug == slug || i == 0 && slug == "" {
+		if l.Slug == slug || i == 0 && slug == "" {
 			return l
 		}
 	}
@@ -214,25 +216,25 @@ func (k *Kind) list(slug string) *List {
 
 // browsable reports whether the kind has a page of its own: a list that needs
 // nothing but the source.
-func (k *Kind) browsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].newest != nil }
+func (k *Kind) Browsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].Newest != nil }
 
 // remembered reports whether there are records of the kind, with a past.
-func (k *Kind) remembered() bool { return len(k.ID) > 0 }
+func (k *Kind) Remembered() bool { return len(k.ID) > 0 }
 
 // single reports whether the kind is one thing of the source, such as a balance:
 // no list, and an instance that needs nothing but the source.
-func (k *Kind) single() bool {
-	return len(k.PlannedLists) == 0 && len(k.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].needs) == 0
+func (k *Kind) Single() bool {
+	return len(k.PlannedLists) == 0 && len(k.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].Needs) == 0
 }
 
 // orphaned reports whether the kind's lists need a value no record has: people
 // must give it themselves.
-func (k *Kind) orphaned() bool {
-	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].needs) > 0 && k.PlannedLists[0].Under.kind == nil
+func (k *Kind) Orphaned() bool {
+	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Under.Kind == nil
 }
 
 // fill gives what the source puts in a path variable nobody gave.
-func (p *Source) fill(name string) (string, bool) {
+func (p *Source) Fill(name string) (string, bool) {
 	if p.Spec.Vars[name] == "user" {
 		return p.User, p.User != ""
 	}
@@ -257,7 +259,7 @@ func pathVars(path string) func(func(string) bool) {
 }
 
 // expand puts values in a path template; ok is false when one is missing.
-func expand(path string, value func(string) (string, bool)) (expanded string, ok bool) {
+func Expand(path string, value func(string) (string, bool)) (expanded string, ok bool) {
 	var b strings.Builder
 	for {
 		head, rest, more := strings.Cut(path, "{")
@@ -296,14 +298,14 @@ func errorDocs(template string) string {
 }
 
 // jobsWord is the first part of the jobs' addresses; no source is named so.
-const jobsWord = "jobs"
+const JobsWord = "jobs"
 
 // params are the names under which an address gives the path variables that
 // are not the id: those the source fills as the viewer's own.
-func (in *Instance) params() []string {
+func (in *Instance) Params() []string {
 	var known []string
 	for name := range pathVars(in.Path) {
-		_, needed := in.needs[name]
+		_, needed := in.Needs[name]
 		switch {
 		case needed:
 			known = append(known, name)
@@ -316,7 +318,7 @@ func (in *Instance) params() []string {
 
 // codeDocs is upstream's page about an error code, "" when the text is none or
 // nobody says where it is explained.
-func (s *Source) codeDocs(text string) string {
+func (s *Source) CodeDocs(text string) string {
 	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.ErrorDocs, "https://") {
 		return ""
 	}
