@@ -31,7 +31,7 @@ var imports = map[string]string{
 	"internal/store/storetest":     ". internal/store kit/words",
 	"internal/viewer": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/content kit/cycle kit/header " +
 		"kit/jsonspan kit/nearest kit/places kit/recent",
-	"internal/viewer/plan": ".",
+	"internal/viewer/plan":       ".",
 	"internal/walk":              ". kit/accesslog kit/cycle kit/folder kit/frame kit/jsonspan kit/nearest",
 	"mirror":                     ". kit/jsonspan kit/nearest mirror/compose",
 	"mirror/compose":             ". kit/jsonspan",

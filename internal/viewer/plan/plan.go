@@ -28,7 +28,7 @@ type Kind struct {
 	Source           *Source
 	PlannedLists     []*List // those whose path variables the source can fill come first
 	PlannedInstances []*Instance
-	Shown            []*Column // those a table shows when nobody chose
+	Shown            []*Column // those a table shows by default
 	Every            []*Column // those it can show
 	ByField          map[string]*Column
 	Groups           []Group
@@ -233,7 +233,7 @@ func (k *Kind) Orphaned() bool {
 	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Under.Kind == nil
 }
 
-// fill gives what the source puts in a path variable nobody gave.
+// fill gives what the source puts in a path variable that an address leaves out.
 func (p *Source) Fill(name string) (string, bool) {
 	if p.Spec.Vars[name] == "user" {
 		return p.User, p.User != ""
