@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -305,4 +306,14 @@ func known(t time.Time) *time.Time {
 	}
 	t = t.UTC()
 	return &t
+}
+
+// publicURL is what absolute URLs are rewritten to when nobody configured it:
+// where a drop-in listens. One that listens everywhere is named by this machine.
+func publicURL(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + at.String()
 }

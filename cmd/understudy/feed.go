@@ -4,10 +4,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,105 +12,7 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
-	"understudy/kit/nearest"
 )
-
-// feedConfig bounds the feed of changes.
-type feedConfig struct {
-	Subscribers     int      `yaml:"subscribers"`      // at once, default 1000
-	SubscribersEach int      `yaml:"subscribers_each"` // of one credential, default 500
-	Buffer          int      `yaml:"buffer"`           // newest changes in memory, of each source; default 4096
-	Heartbeat       duration `yaml:"heartbeat"`        // default 15s
-	Stall           duration `yaml:"stall"`            // default 30s
-	Wait            duration `yaml:"wait"`             // default 1m
-	Look            duration `yaml:"look"`             // default 3s
-	Pause           duration `yaml:"pause"`            // default 24h
-}
-
-// webhookConfig is an address changes are delivered to.
-type webhookConfig struct {
-	Name         string   `yaml:"name"`
-	URL          string   `yaml:"url"`
-	Secret       string   `yaml:"secret"` // file:PATH or cmd:COMMAND; whsec_ and base64
-	Source       string   `yaml:"source"` // may be left out while there is one
-	Kinds        []string `yaml:"kinds"`
-	Fields       []string `yaml:"fields"`
-	Role         string   `yaml:"role"`          // as which the changes pass the gate
-	AllowPrivate bool     `yaml:"allow_private"` // http, private networks and this machine
-}
-
-// mostHeartbeat leaves a follower's 45 s of silence (follow.Options) room for a
-// slow sign of life.
-const mostHeartbeat = 30 * time.Second
-
-// checkFeed finds what is wrong with feed and webhooks.
-func (c *config) checkFeed() (errs []error) {
-	for name, n := range map[string]int{"subscribers": c.Feed.Subscribers, "subscribers_each": c.Feed.SubscribersEach, "buffer": c.Feed.Buffer} {
-		if n < 0 || n > 10_000_000 {
-			errs = append(errs, fmt.Errorf("feed.%s: want 0 to 10000000, not %d", name, n))
-		}
-	}
-	if d := c.Feed.Heartbeat.std(); d > mostHeartbeat {
-		errs = append(errs, fmt.Errorf("feed.heartbeat: %v is too long; write at most %v, as followers take longer silence for a lost connection", d, mostHeartbeat))
-	}
-	names := map[string]bool{}
-	for i, w := range c.Webhooks {
-		if err := c.checkWebhook(w, names); err != nil {
-			errs = append(errs, fmt.Errorf("webhooks[%d]: %w", i, err))
-		}
-	}
-	return errs
-}
-
-func (c *config) checkWebhook(w *webhookConfig, names map[string]bool) error {
-	switch {
-	case w == nil:
-		return fmt.Errorf("empty; it needs name, url, secret and role")
-	case w.Name == "" || len(w.Name) > 100 || strings.ContainsFunc(w.Name, notNameRune):
-		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", clip(w.Name))
-	case names[w.Name]:
-		return fmt.Errorf("name: %q is there twice", w.Name)
-	case w.Secret == "":
-		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", w.Name)
-	case w.Role == "":
-		return fmt.Errorf("%s: role: as whom are changes looked at? name a role", w.Name)
-	}
-	names[w.Name] = true
-	if err := c.checkRole(w.Role); err != nil {
-		return fmt.Errorf("%s: role: %w", w.Name, err)
-	}
-	known := slices.Sorted(maps.Keys(c.Sources))
-	if w.Source == "" && len(known) == 1 {
-		w.Source = known[0]
-	}
-	if !slices.Contains(known, w.Source) {
-		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, clip(w.Source), nearest.Hint(clip(w.Source), known))
-	}
-	if err := feed.CheckURL(w.URL, w.AllowPrivate); err != nil {
-		return fmt.Errorf("%s: %w", w.Name, err)
-	}
-	return nil
-}
-
-// readWebhooks fetches every webhook's secret.
-func (c *config) readWebhooks(ctx context.Context, secrets secretsFrom) ([]feed.Hook, error) {
-	var out []feed.Hook
-	for _, w := range c.Webhooks {
-		secret, err := secrets(ctx, w.Secret)
-		if err != nil {
-			return nil, fmt.Errorf("webhooks: %s: secret: %w", w.Name, err)
-		}
-		hook := w.hook()
-		hook.Secret = secret
-		out = append(out, hook)
-	}
-	return out, nil
-}
-
-// hook is the webhook, but for its secret.
-func (w *webhookConfig) hook() feed.Hook {
-	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
-}
 
 func (p policy) feed() feed.Policy {
 	return feed.Policy{Gate: p.gate, Callers: p.book, Hooks: p.hooks}

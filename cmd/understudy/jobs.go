@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -13,36 +12,6 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/search"
 )
-
-// jobsConfig bounds promised work.
-type jobsConfig struct {
-	Workers int      `yaml:"workers"`  // jobs that run at once, default 8
-	Memory  size     `yaml:"memory"`   // what they may weigh together, default 256MiB
-	Lease   duration `yaml:"lease"`    // how long a run is waited for that is not heard of, default 30s
-	Keep    int      `yaml:"keep"`     // archived jobs kept, of each state, default 1000
-	KeepFor duration `yaml:"keep_for"` // how long at most, default 720h
-}
-
-// Limits of what the settings take.
-const (
-	mostWorkers = 256
-	mostKept    = 1_000_000
-)
-
-// leastLease leaves a run time to be heard of three times.
-const leastLease = 3 * time.Second
-
-func (j *jobsConfig) check() error {
-	switch {
-	case j.Workers < 0 || j.Workers > mostWorkers:
-		return fmt.Errorf("workers: %d; write a number from 1 to %d", j.Workers, mostWorkers)
-	case j.Keep < 0 || j.Keep > mostKept:
-		return fmt.Errorf("keep: %d; write a number from 1 to %d", j.Keep, mostKept)
-	case j.Lease != 0 && j.Lease.std() < leastLease:
-		return fmt.Errorf("lease: %v is too short; write at least %v", j.Lease.std(), leastLease)
-	}
-	return nil
-}
 
 // kinds are all sorts of jobs, each from its room.
 func (h *house) kinds() []jobs.Kind {

@@ -4,18 +4,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
-	"understudy"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
 	"understudy/internal/viewer"
-	"understudy/kit/nearest"
 )
 
 // mediaFolder holds the contents of records in the data folder.
@@ -41,22 +37,6 @@ func (h *house) loadMedia(ctx context.Context) error {
 		h.log.Error("the index of contents cannot be read; what is held is played, and none of it makes room", "err", err)
 	}
 	<-ctx.Done()
-	return nil
-}
-
-// checkMedia refuses kinds that have no contents.
-func checkMedia(src *understudy.Source) error {
-	var known []string
-	for _, k := range src.Spec.Kinds {
-		if len(k.Media) > 0 {
-			known = append(known, k.Name)
-		}
-	}
-	for _, kind := range src.Media {
-		if !slices.Contains(known, kind) {
-			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), known))
-		}
-	}
 	return nil
 }
 

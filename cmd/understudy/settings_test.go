@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"understudy"
+	"understudy/upstream"
 )
 
 func noEnv(string) (string, bool) { return "", false }
@@ -193,4 +196,25 @@ func FuzzSettings(f *testing.F) {
 			t.Error("neither settings nor an error")
 		}
 	})
+}
+
+func TestMediaSettings(t *testing.T) {
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkMedia(&understudy.Source{Spec: spec, Media: []string{"recordings", "media"}}); err != nil {
+		t.Error(err)
+	}
+	err = checkMedia(&understudy.Source{Spec: spec, Media: []string{"recording"}})
+	if err == nil || !strings.Contains(err.Error(), `no contents of "recording"; did you mean "recordings"?`) {
+		t.Errorf("%v", err)
+	}
+	c, err := parseConfig([]byte("sources: {web: {spec: s, media: [recordings], max_media: 2GiB}}\nstore: {media: 5GiB, media_file: 10MiB}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Sources["web"]; len(s.Media) != 1 || s.MaxMedia != 2<<30 || c.Store.Media != 5<<30 || c.Store.MediaFile != 10<<20 {
+		t.Errorf("%+v %+v", s, c.Store)
+	}
 }

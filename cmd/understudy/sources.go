@@ -20,16 +20,6 @@ import (
 	"understudy/upstream"
 )
 
-// secretsFrom reads one setting into a secret.
-type secretsFrom func(ctx context.Context, setting string) (understudy.Secret, error)
-
-// fileSecrets reads secrets beside the settings file.
-func fileSecrets(folder string) secretsFrom {
-	return func(ctx context.Context, setting string) (understudy.Secret, error) {
-		return readSecret(ctx, setting, folder)
-	}
-}
-
 // readSpec finds a built-in spec by name or reads one from a file.
 func readSpec(setting, folder string) (*understudy.Spec, error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
@@ -136,16 +126,6 @@ func ends(paths []string) []string {
 	return out
 }
 
-// publicURL is what absolute URLs are rewritten to when nobody configured it:
-// where a drop-in listens. One that listens everywhere is named by this machine.
-func publicURL(at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return "http://" + net.JoinHostPort("127.0.0.1", port)
-	}
-	return "http://" + at.String()
-}
-
 // readCredentials fetches every credential's secret.
 func (c *config) readCredentials(ctx context.Context, secrets secretsFrom, by string) ([]callers.Credential, error) {
 	var out []callers.Credential
@@ -169,4 +149,38 @@ func (c *config) readCredentials(ctx context.Context, secrets secretsFrom, by st
 		out = append(out, callers.Credential{Name: cred.Name, Source: cred.Source, User: cred.User, Secret: secret, Grant: grant})
 	}
 	return out, nil
+}
+
+// checkSync refuses a kind in sources.*.sync that the spec does not have.
+func checkSync(src *understudy.Source, s *sourceConfig) error {
+	for _, kind := range s.Sync {
+		if src.Spec.Kind(kind) == nil {
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), kindNames(src.Spec)))
+		}
+	}
+	return nil
+}
+
+func kindNames(spec *understudy.Spec) []string {
+	var names []string
+	for _, k := range spec.Kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// checkMedia refuses kinds that have no contents.
+func checkMedia(src *understudy.Source) error {
+	var known []string
+	for _, k := range src.Spec.Kinds {
+		if len(k.Media) > 0 {
+			known = append(known, k.Name)
+		}
+	}
+	for _, kind := range src.Media {
+		if !slices.Contains(known, kind) {
+			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), known))
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,36 +13,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/viewer"
 	"understudy/internal/walk"
-	"understudy/kit/nearest"
 )
-
-// syncConfig says how whole kinds are kept.
-type syncConfig struct {
-	Horizon duration `yaml:"horizon"` // how far back, default 0: all upstream gives
-	Sweep   duration `yaml:"sweep"`   // what was not walked for so long is not complete, default 24h
-	Window  duration `yaml:"window"`  // how long what is not final is looked at again, default 168h
-	Slice   duration `yaml:"slice"`   // one stretch of a list, default 672h
-	Overlap duration `yaml:"overlap"` // of stretches, default 24h
-	Slices  int      `yaml:"slices"`  // walked beside each other, default 4
-	Page    int      `yaml:"page"`    // records asked for at once, default the most upstream gives
-}
-
-// mostSlices bounds what a sync has under way: where each goes on is in one mark.
-const mostSlices = 32
-
-func (s *syncConfig) check() error {
-	switch {
-	case s.Slices < 0 || s.Slices > mostSlices:
-		return fmt.Errorf("slices: %d; write a number from 1 to %d", s.Slices, mostSlices)
-	case s.Page < 0:
-		return fmt.Errorf("page: %d is negative", s.Page)
-	case s.Slice != 0 && s.Slice.std() < time.Hour:
-		return fmt.Errorf("slice: %v is too short; write at least 1h", s.Slice.std())
-	case s.Sweep != 0 && s.Sweep.std() < 10*time.Second:
-		return fmt.Errorf("sweep: %v is too short; write at least 10s", s.Sweep.std())
-	}
-	return nil
-}
 
 // openWalker makes the walker, before the runner that runs its jobs.
 func (h *house) openWalker() (err error) {
@@ -79,24 +49,6 @@ func (h *house) loadWalks(ctx context.Context) error {
 		given[src.Name] = h.cfg.Sources[src.Name].Sync
 	}
 	return h.walker.Load(ctx, given)
-}
-
-// checkSync refuses a kind in sources.*.sync that the spec does not have.
-func checkSync(src *understudy.Source, s *sourceConfig) error {
-	for _, kind := range s.Sync {
-		if src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), kindNames(src.Spec)))
-		}
-	}
-	return nil
-}
-
-func kindNames(spec *understudy.Spec) []string {
-	var names []string
-	for _, k := range spec.Kinds {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // enqueuer is the runner, which is made after the walker.

@@ -1,0 +1,60 @@
+// Answers: what lists are answered from first.
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"understudy"
+	"understudy/kit/nearest"
+	"understudy/mirror"
+)
+
+// answersConfig is one word for all lists of a source, or one for each kind
+// ("*": those that are not named). Its keys are kinds; "" is all others.
+type answersConfig map[string]mirror.Answers
+
+// UnmarshalYAML reads auto, or {calls: records, "*": auto}.
+func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
+	out := answersConfig{}
+	word := func(kind string, v *yaml.Node) error {
+		if v.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: want auto, upstream or records", v.Line)
+		}
+		out[kind] = mirror.Answers(v.Value)
+		if err := out[kind].Check(); err != nil || v.Value == "" {
+			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, clip(v.Value), nearest.Hint(clip(v.Value), []string{"auto", "upstream", "records"}))
+		}
+		return nil
+	}
+	err := error(nil)
+	switch n.Kind {
+	case yaml.ScalarNode:
+		err = word("", n)
+	case yaml.MappingNode:
+		err = eachPair(n, func(k, v *yaml.Node) error {
+			if k.Value == "*" {
+				return word("", v)
+			}
+			return word(k.Value, v)
+		})
+	default:
+		err = fmt.Errorf("line %d: want auto, upstream or records, or one of them for each kind", n.Line)
+	}
+	*a = out
+	return err
+}
+
+// check refuses kinds the spec does not have.
+func (a answersConfig) check(src *understudy.Source) error {
+	for _, kind := range slices.Sorted(maps.Keys(a)) {
+		if kind != "" && src.Spec.Kind(kind) == nil {
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), kindNames(src.Spec)))
+		}
+	}
+	return nil
+}

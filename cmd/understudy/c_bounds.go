@@ -1,0 +1,120 @@
+// Bounds: settings of searches, jobs and syncs, and how far they go.
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"understudy/mirror"
+)
+
+// searchConfig bounds searching.
+type searchConfig struct {
+	Time        duration `yaml:"time"`         // of one answer, default 5s
+	Look        int      `yaml:"look"`         // records looked at for one answer, default 50000
+	Window      int      `yaml:"window"`       // newest matches put in order, default 10000
+	Count       duration `yaml:"count"`        // of one count, default 50ms
+	Facets      duration `yaml:"facets"`       // of all counts of an answer, default 300ms
+	AtOnce      int      `yaml:"at_once"`      // searches at once, default 32
+	Exports     int      `yaml:"exports"`      // exports at once, default 4
+	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
+	Silence     duration `yaml:"silence"`      // an export that comes no further ends, default 30s
+	Saved       int      `yaml:"saved"`        // saved searches, default 1000
+	SavedEach   int      `yaml:"saved_each"`   // of one owner, default 100
+}
+
+// Limits of what the settings take.
+const (
+	mostSearchTime = time.Minute // an answer has to be read, too, before the port ends it
+	mostWindow     = 100_000
+	mostSaved      = 9_000 // a store lists no more notes
+)
+
+func (s *searchConfig) check() error {
+	for name, n := range map[string]int{"look": s.Look, "window": s.Window, "at_once": s.AtOnce, "exports": s.Exports, "exports_each": s.ExportsEach, "saved": s.Saved, "saved_each": s.SavedEach} {
+		if n < 0 || n > 10_000_000 {
+			return fmt.Errorf("%s: want 0 to 10000000, not %d", name, n)
+		}
+	}
+	switch {
+	case s.Time.std() > mostSearchTime:
+		return fmt.Errorf("time: %v is too long; write at most %v", s.Time.std(), mostSearchTime)
+	case s.Window > mostWindow:
+		return fmt.Errorf("window: %d; write at most %d", s.Window, mostWindow)
+	case s.Saved > mostSaved:
+		return fmt.Errorf("saved: %d; write at most %d", s.Saved, mostSaved)
+	case s.Count.std() > mostSearchTime || s.Facets.std() > mostSearchTime:
+		return fmt.Errorf("count and facets: write at most %v", mostSearchTime)
+	}
+	return nil
+}
+
+// jobsConfig bounds promised work.
+type jobsConfig struct {
+	Workers int      `yaml:"workers"`  // jobs that run at once, default 8
+	Memory  size     `yaml:"memory"`   // what they may weigh together, default 256MiB
+	Lease   duration `yaml:"lease"`    // how long a run is waited for that is not heard of, default 30s
+	Keep    int      `yaml:"keep"`     // archived jobs kept, of each state, default 1000
+	KeepFor duration `yaml:"keep_for"` // how long at most, default 720h
+}
+
+// Limits of what the settings take.
+const (
+	mostWorkers = 256
+	mostKept    = 1_000_000
+)
+
+// leastLease leaves a run time to be heard of three times.
+const leastLease = 3 * time.Second
+
+func (j *jobsConfig) check() error {
+	switch {
+	case j.Workers < 0 || j.Workers > mostWorkers:
+		return fmt.Errorf("workers: %d; write a number from 1 to %d", j.Workers, mostWorkers)
+	case j.Keep < 0 || j.Keep > mostKept:
+		return fmt.Errorf("keep: %d; write a number from 1 to %d", j.Keep, mostKept)
+	case j.Lease != 0 && j.Lease.std() < leastLease:
+		return fmt.Errorf("lease: %v is too short; write at least %v", j.Lease.std(), leastLease)
+	}
+	return nil
+}
+
+// syncConfig says how whole kinds are kept.
+type syncConfig struct {
+	Horizon duration `yaml:"horizon"` // how far back, default 0: all upstream gives
+	Sweep   duration `yaml:"sweep"`   // what was not walked for so long is not complete, default 24h
+	Window  duration `yaml:"window"`  // how long what is not final is looked at again, default 168h
+	Slice   duration `yaml:"slice"`   // one stretch of a list, default 672h
+	Overlap duration `yaml:"overlap"` // of stretches, default 24h
+	Slices  int      `yaml:"slices"`  // walked beside each other, default 4
+	Page    int      `yaml:"page"`    // records asked for at once, default the most upstream gives
+}
+
+// mostSlices bounds what a sync has under way: where each goes on is in one mark.
+const mostSlices = 32
+
+func (s *syncConfig) check() error {
+	switch {
+	case s.Slices < 0 || s.Slices > mostSlices:
+		return fmt.Errorf("slices: %d; write a number from 1 to %d", s.Slices, mostSlices)
+	case s.Page < 0:
+		return fmt.Errorf("page: %d is negative", s.Page)
+	case s.Slice != 0 && s.Slice.std() < time.Hour:
+		return fmt.Errorf("slice: %v is too short; write at least 1h", s.Slice.std())
+	case s.Sweep != 0 && s.Sweep.std() < 10*time.Second:
+		return fmt.Errorf("sweep: %v is too short; write at least 10s", s.Sweep.std())
+	}
+	return nil
+}
+
+func agesOf(m *mirrorConfig) mirror.Ages {
+	return mirror.Ages{
+		Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(), Records: m.Records.std(),
+		Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
+	}
+}
+
+func limitsOf(l *limitsConfig) mirror.Limits {
+	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind, Hints: l.Hints, Lists: l.Lists}
+}

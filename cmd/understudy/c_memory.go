@@ -1,0 +1,59 @@
+// Memory: what the process may take, and how much of it jobs may.
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	leastWall = 64 << 20
+	// cgroupLimit is where Linux says what a container may take (cgroup v2).
+	cgroupLimit = "/sys/fs/cgroup/memory.max"
+	usualJobs   = 256 << 20
+)
+
+// wall is the memory the process should stay under, 0 when nobody says: the
+// setting, else nine tenths of what its container may take.
+func (c *config) wall(readFile func(string) ([]byte, error)) int64 {
+	if c.Limits.Memory > 0 {
+		return int64(c.Limits.Memory)
+	}
+	text, err := readFile(cgroupLimit)
+	if err != nil {
+		return 0
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || limit <= 0 { // "max": none
+		return 0
+	}
+	return limit / 10 * 9
+}
+
+// jobsMemory is what jobs may weigh together: as set, else 256 MiB, but no more
+// than half of the wall: the other half is for readers, and for garbage.
+func (c *config) jobsMemory(wall int64) int64 {
+	switch {
+	case c.Jobs.Memory > 0:
+		return int64(c.Jobs.Memory)
+	case wall > 0:
+		return min(usualJobs, wall/2)
+	}
+	return usualJobs
+}
+
+// checkWall refuses settings that cannot fit.
+func (c *config) checkWall() error {
+	wall := int64(c.Limits.Memory)
+	switch {
+	case wall == 0:
+		return nil
+	case wall < leastWall:
+		return fmt.Errorf("limits.memory: %d bytes are too few; write at least 64MiB", wall)
+	case int64(c.Mirror.Hot)+int64(c.Jobs.Memory) > wall:
+		return fmt.Errorf("limits.memory: mirror.hot and jobs.memory are more than %d MiB together; lower them or raise it", wall>>20)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Retention: how long records are kept.
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/kit/nearest"
+)
+
+// leastKeep is the shortest retention: a shorter one would empty what was just read.
+const leastKeep = time.Hour
+
+// retention is how long records are kept, by source and kind.
+func (c *config) retention() map[string]map[string]time.Duration {
+	all := map[string]map[string]time.Duration{}
+	for source, kinds := range c.Retention {
+		all[source] = map[string]time.Duration{}
+		for kind, keep := range kinds {
+			all[source][kind] = keep.std()
+		}
+	}
+	return all
+}
+
+// checkRetention refuses sources and kinds that are not there, and times too
+// short to mean it.
+func (c *config) checkRetention(sources []*understudy.Source) error {
+	specs := map[string]*understudy.Spec{}
+	for _, src := range sources {
+		specs[src.Name] = src.Spec
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Retention)) {
+		spec := specs[name]
+		if spec == nil {
+			return fmt.Errorf("retention.%s: no source is called that%s", name, nearest.Hint(name, slices.Sorted(maps.Keys(specs))))
+		}
+		var known []string
+		for _, k := range spec.Kinds {
+			if len(k.ID) > 0 {
+				known = append(known, k.Name)
+			}
+		}
+		for _, kind := range slices.Sorted(maps.Keys(c.Retention[name])) {
+			switch keep := c.Retention[name][kind].std(); {
+			case !slices.Contains(known, kind):
+				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, spec.Title, clip(kind), nearest.Hint(clip(kind), known))
+			case keep != 0 && keep < leastKeep:
+				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
+			}
+		}
+	}
+	return nil
+}
