@@ -18,12 +18,12 @@ func TestAnswersInTheSettings(t *testing.T) {
 		"records": {"": "records"}, "auto": {"": "auto"},
 		`{calls: records, "*": upstream}`: {"calls": "records", "": "upstream"},
 	} {
-		c, err := parseConfig([]byte(source(text)), nil)
+		c, err := Parse([]byte(source(text)), nil)
 		if err != nil || !maps.Equal(c.Sources["twilio"].Answers, want) {
 			t.Errorf("%s: %v, %v", text, c, err)
 			continue
 		}
-		if _, err := c.readSources(""); err != nil {
+		if _, err := c.ReadSources(""); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -35,9 +35,9 @@ func TestAnswersInTheSettings(t *testing.T) {
 		"{calls: records, calls: auto}": "there twice",
 		"{cals: records}":               `no kind "cals"`,
 	} {
-		c, err := parseConfig([]byte(source(text)), nil)
+		c, err := Parse([]byte(source(text)), nil)
 		if err == nil {
-			_, err = c.readSources("")
+			_, err = c.ReadSources("")
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

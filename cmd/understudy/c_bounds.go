@@ -108,13 +108,13 @@ func (s *syncConfig) check() error {
 	return nil
 }
 
-func agesOf(m *mirrorConfig) mirror.Ages {
+func Ages(m *Mirror) mirror.Ages {
 	return mirror.Ages{
 		Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(), Records: m.Records.std(),
 		Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
 	}
 }
 
-func limitsOf(l *limitsConfig) mirror.Limits {
+func MirrorLimits(l *Limits) mirror.Limits {
 	return mirror.Limits{Waiters: l.Waiters, Each: l.WaitersEach, Flights: l.Flights, Behind: l.Behind, Hints: l.Hints, Lists: l.Lists}
 }

@@ -26,8 +26,8 @@ type feedConfig struct {
 	Pause           duration `yaml:"pause"`            // default 24h
 }
 
-// webhookConfig is an address changes are delivered to.
-type webhookConfig struct {
+// Webhook is an address changes are delivered to.
+type Webhook struct {
 	Name         string   `yaml:"name"`
 	URL          string   `yaml:"url"`
 	Secret       string   `yaml:"secret"` // file:PATH or cmd:COMMAND; whsec_ and base64
@@ -43,7 +43,7 @@ type webhookConfig struct {
 const mostHeartbeat = 30 * time.Second
 
 // checkFeed finds what is wrong with feed and webhooks.
-func (c *config) checkFeed() (errs []error) {
+func (c *Settings) checkFeed() (errs []error) {
 	for name, n := range map[string]int{"subscribers": c.Feed.Subscribers, "subscribers_each": c.Feed.SubscribersEach, "buffer": c.Feed.Buffer} {
 		if n < 0 || n > 10_000_000 {
 			errs = append(errs, fmt.Errorf("feed.%s: want 0 to 10000000, not %d", name, n))
@@ -61,7 +61,7 @@ func (c *config) checkFeed() (errs []error) {
 	return errs
 }
 
-func (c *config) checkWebhook(w *webhookConfig, names map[string]bool) error {
+func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	switch {
 	case w == nil:
 		return fmt.Errorf("empty; it needs name, url, secret and role")
@@ -91,8 +91,8 @@ func (c *config) checkWebhook(w *webhookConfig, names map[string]bool) error {
 	return nil
 }
 
-// readWebhooks fetches every webhook's secret.
-func (c *config) readWebhooks(ctx context.Context, secrets secretsFrom) ([]feed.Hook, error) {
+// ReadWebhooks fetches every webhook's secret.
+func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Hook, error) {
 	var out []feed.Hook
 	for _, w := range c.Webhooks {
 		secret, err := secrets(ctx, w.Secret)
@@ -107,6 +107,6 @@ func (c *config) readWebhooks(ctx context.Context, secrets secretsFrom) ([]feed.
 }
 
 // hook is the webhook, but for its secret.
-func (w *webhookConfig) hook() feed.Hook {
+func (w *Webhook) hook() feed.Hook {
 	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	leastWall = 64 << 20
+	leastMemory = 64 << 20
 	// cgroupLimit is where Linux says what a container may take (cgroup v2).
 	cgroupLimit = "/sys/fs/cgroup/memory.max"
 	usualJobs   = 256 << 20
@@ -17,7 +17,7 @@ const (
 
 // wall is the memory the process should stay under, 0 when nobody says: the
 // setting, else nine tenths of what its container may take.
-func (c *config) wall(readFile func(string) ([]byte, error)) int64 {
+func (c *Settings) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 	if c.Limits.Memory > 0 {
 		return int64(c.Limits.Memory)
 	}
@@ -34,7 +34,7 @@ func (c *config) wall(readFile func(string) ([]byte, error)) int64 {
 
 // jobsMemory is what jobs may weigh together: as set, else 256 MiB, but no more
 // than half of the wall: the other half is for readers, and for garbage.
-func (c *config) jobsMemory(wall int64) int64 {
+func (c *Settings) jobsMemory(wall int64) int64 {
 	switch {
 	case c.Jobs.Memory > 0:
 		return int64(c.Jobs.Memory)
@@ -44,13 +44,13 @@ func (c *config) jobsMemory(wall int64) int64 {
 	return usualJobs
 }
 
-// checkWall refuses settings that cannot fit.
-func (c *config) checkWall() error {
+// checkMemory refuses settings that cannot fit.
+func (c *Settings) checkMemory() error {
 	wall := int64(c.Limits.Memory)
 	switch {
 	case wall == 0:
 		return nil
-	case wall < leastWall:
+	case wall < leastMemory:
 		return fmt.Errorf("limits.memory: %d bytes are too few; write at least 64MiB", wall)
 	case int64(c.Mirror.Hot)+int64(c.Jobs.Memory) > wall:
 		return fmt.Errorf("limits.memory: mirror.hot and jobs.memory are more than %d MiB together; lower them or raise it", wall>>20)

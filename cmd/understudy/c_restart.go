@@ -20,7 +20,7 @@ var live = []string{
 
 // needRestart names the settings that differ from those the house was started
 // with and cannot be applied while it serves.
-func needRestart(started, now *config) (names []string) {
+func needRestart(started, now *Settings) (names []string) {
 	differ(reflect.ValueOf(*started), reflect.ValueOf(*now), "", "", func(name, pattern string) {
 		if !isLive(pattern) {
 			names = append(names, name)

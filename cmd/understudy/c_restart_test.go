@@ -18,9 +18,9 @@ sources:
   web: {spec: twilio, user: u, secret: "file:x", rate: 5}
 mirror: {hot: 10MiB, newest: 10s}
 `
-	read := func(change ...string) *config {
+	read := func(change ...string) *Settings {
 		t.Helper()
-		c, err := parseConfig([]byte(strings.NewReplacer(change...).Replace(text)), noEnv)
+		c, err := Parse([]byte(strings.NewReplacer(change...).Replace(text)), noEnv)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ mirror: {hot: 10MiB, newest: 10s}
 // Every setting named as live exists, and the document names the same ones.
 func TestLiveSettingsAreDocumented(t *testing.T) {
 	known := map[string]bool{}
-	settingNames(reflect.TypeFor[config](), "", known)
+	settingNames(reflect.TypeFor[Settings](), "", known)
 	data, err := os.ReadFile("../../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 const leastKeep = time.Hour
 
 // retention is how long records are kept, by source and kind.
-func (c *config) retention() map[string]map[string]time.Duration {
+func (c *Settings) retention() map[string]map[string]time.Duration {
 	all := map[string]map[string]time.Duration{}
 	for source, kinds := range c.Retention {
 		all[source] = map[string]time.Duration{}
@@ -29,7 +29,7 @@ func (c *config) retention() map[string]map[string]time.Duration {
 
 // checkRetention refuses sources and kinds that are not there, and times too
 // short to mean it.
-func (c *config) checkRetention(sources []*understudy.Source) error {
+func (c *Settings) checkRetention(sources []*understudy.Source) error {
 	specs := map[string]*understudy.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec

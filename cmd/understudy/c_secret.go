@@ -61,11 +61,11 @@ func readSecret(ctx context.Context, setting, folder string) (understudy.Secret,
 	return understudy.NewSecret(string(text)), nil
 }
 
-// secretsFrom reads one setting into a secret.
-type secretsFrom func(ctx context.Context, setting string) (understudy.Secret, error)
+// Secrets reads one setting into a secret.
+type Secrets func(ctx context.Context, setting string) (understudy.Secret, error)
 
-// fileSecrets reads secrets beside the settings file.
-func fileSecrets(folder string) secretsFrom {
+// FileSecrets reads secrets beside the settings file.
+func FileSecrets(folder string) Secrets {
 	return func(ctx context.Context, setting string) (understudy.Secret, error) {
 		return readSecret(ctx, setting, folder)
 	}

@@ -19,7 +19,7 @@ import (
 
 // check finds everything wrong with the settings that needs no file, network
 // or spec; all findings are reported together, in a stable order.
-func (c *config) check() error {
+func (c *Settings) check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if err := checkAddress(c.Viewer.Listen); err != nil {
@@ -48,7 +48,7 @@ func (c *config) check() error {
 			bad("limits.%s: %d is negative", l.name, l.n)
 		}
 	}
-	if err := c.checkWall(); err != nil {
+	if err := c.checkMemory(); err != nil {
 		bad("%w", err)
 	}
 	if err := c.Jobs.check(); err != nil {
@@ -78,7 +78,7 @@ func (c *config) check() error {
 	return errors.Join(errs...)
 }
 
-func (s *sourceConfig) check(name string) error {
+func (s *Source) check(name string) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("spec: the source is empty; it needs at least a spec")
@@ -111,7 +111,7 @@ func notNameRune(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-func (c *config) checkCredential(cred *credentialConfig, names map[string]bool) error {
+func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool) error {
 	switch {
 	case cred == nil:
 		return fmt.Errorf("empty; it needs name, source, user, secret and role")
@@ -141,7 +141,7 @@ func (c *config) checkCredential(cred *credentialConfig, names map[string]bool) 
 	return nil
 }
 
-func (c *config) checkRole(role string) error {
+func (c *Settings) checkRole(role string) error {
 	if role == "" || role == understudy.RoleAll {
 		return nil
 	}

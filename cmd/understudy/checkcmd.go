@@ -23,12 +23,12 @@ type checkCmd struct {
 
 // Run prints what the settings mean, or what is wrong with them.
 func (c *checkCmd) Run(ctx context.Context, p *process) error {
-	cfg, err := readConfig(c.Config, p.env)
+	cfg, err := Read(c.Config, p.env)
 	if err != nil {
 		return err
 	}
 	folder := filepath.Dir(c.Config)
-	sources, err := cfg.readSources(folder)
+	sources, err := cfg.ReadSources(folder)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
@@ -49,7 +49,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			creds = append(creds, callers.Credential{Name: cred.Name, Secret: secret})
 		}
 	}
-	roles, rows := cfg.policy()
+	roles, rows := cfg.Policy()
 	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
@@ -84,7 +84,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, warning := range append(cfg.warnings(folder, sources), weakSecrets(creds)...) {
+	for _, warning := range append(cfg.Warnings(folder, sources), weakSecrets(creds)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
 	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles), cfg.Viewer.Listen, cfg.Data)
@@ -93,7 +93,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 
 // checkHook looks at what needs the spec and the roles, and at a secret that is
 // a file.
-func checkHook(ctx context.Context, w *webhookConfig, gate *access.Gate, spec *understudy.Spec, folder string) error {
+func checkHook(ctx context.Context, w *Webhook, gate *access.Gate, spec *understudy.Spec, folder string) error {
 	if err := feed.CheckHook(w.hook(), gate, spec); err != nil {
 		return err
 	}

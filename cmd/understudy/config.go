@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// config is understudy.yml. A missing setting has a good zero value; names and
+// Settings is understudy.yml. A missing setting has a good zero value; names and
 // defaults are in docs/settings.md, which a test compares with these tags.
-type config struct {
+type Settings struct {
 	Data        string                           `yaml:"data"`
 	Viewer      viewerConfig                     `yaml:"viewer"`
-	Sources     map[string]*sourceConfig         `yaml:"sources"`
+	Sources     map[string]*Source               `yaml:"sources"`
 	Credentials []*credentialConfig              `yaml:"credentials"`
 	Roles       map[string]map[string]roleConfig `yaml:"roles"`
-	Mirror      mirrorConfig                     `yaml:"mirror"`
+	Mirror      Mirror                           `yaml:"mirror"`
 	Store       storeConfig                      `yaml:"store"`
-	Limits      limitsConfig                     `yaml:"limits"`
+	Limits      Limits                           `yaml:"limits"`
 	Jobs        jobsConfig                       `yaml:"jobs"`
 	Sync        syncConfig                       `yaml:"sync"`
 	Retention   map[string]map[string]duration   `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
 	Log         logConfig                        `yaml:"log"`
 	Feed        feedConfig                       `yaml:"feed"`
 	Search      searchConfig                     `yaml:"search"`
-	Webhooks    []*webhookConfig                 `yaml:"webhooks"`
+	Webhooks    []*Webhook                       `yaml:"webhooks"`
 }
 
 type viewerConfig struct {
@@ -38,7 +38,7 @@ type viewerConfig struct {
 	Role        string   `yaml:"role"` // role of loopback callers without credentials
 }
 
-type sourceConfig struct {
+type Source struct {
 	Spec        string   `yaml:"spec"`     // a built-in name or the path of a .yaml
 	Upstream    string   `yaml:"upstream"` // "" = the spec's hosts
 	User        string   `yaml:"user"`
@@ -79,7 +79,7 @@ type credentialConfig struct {
 	Expires  date      `yaml:"expires"`
 }
 
-type mirrorConfig struct {
+type Mirror struct {
 	Hot    size     `yaml:"hot"`    // default 64MiB
 	Newest duration `yaml:"newest"` // default 30s
 	Older  duration `yaml:"older"`  // default 5m
@@ -94,9 +94,9 @@ type mirrorConfig struct {
 	Try      duration `yaml:"try"`       // default 30s
 }
 
-// limitsConfig bounds what goes on at once, and how long a request may take to
+// Limits bounds what goes on at once, and how long a request may take to
 // come and to be read.
-type limitsConfig struct {
+type Limits struct {
 	Memory      size     `yaml:"memory"`       // of the whole process, default none or the container's
 	Waiters     int      `yaml:"waiters"`      // readers that wait for upstream, default 1024
 	WaitersEach int      `yaml:"waiters_each"` // of one credential, default 256
@@ -116,7 +116,7 @@ type limitsConfig struct {
 }
 
 // defaults fills in what this package itself looks at.
-func (l *limitsConfig) defaults() {
+func (l *Limits) defaults() {
 	l.Writes = cmp.Or(l.Writes, 64)
 	l.Connections = cmp.Or(l.Connections, 4096)
 	l.Headers = cmp.Or(l.Headers, 32<<10)
@@ -149,7 +149,7 @@ const (
 )
 
 // defaults fills in what stands at the top level; rooms know their own zeros.
-func (c *config) defaults() {
+func (c *Settings) defaults() {
 	if c.Data == "" {
 		c.Data = defaultData
 	}

@@ -58,7 +58,7 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	}
 	return c.work(p, func(server runInfo) error {
 		return c.with(ctx, p.stdout, server)
-	}, func(cfg *config, settings string, dir *folder) (err error) {
+	}, func(cfg *Settings, settings string, dir *folder) (err error) {
 		f, err := openErasing(ctx, cfg, settings, dir)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ type eraseFolder struct {
 	sources []*understudy.Source
 }
 
-func openErasing(ctx context.Context, cfg *config, settings string, dir *folder) (*eraseFolder, error) {
+func openErasing(ctx context.Context, cfg *Settings, settings string, dir *folder) (*eraseFolder, error) {
 	db, sources, err := dir.open(ctx, cfg, settings)
 	if err != nil {
 		return nil, err

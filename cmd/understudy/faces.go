@@ -69,19 +69,19 @@ type policy struct {
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
-func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy, error) {
+func (h *house) policyOf(ctx context.Context, cfg *Settings, b blueprint) (policy, error) {
 	specs, users := map[string]*understudy.Spec{}, map[string]string{}
 	for _, src := range h.sources {
 		specs[src.Name], users[src.Name] = src.Spec, src.User
 	}
-	roles, rows := cfg.policy()
+	roles, rows := cfg.Policy()
 	gate, err := access.NewWith(access.Options{
 		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.owned.is, Newest: h.newest, Last: h.last, Now: time.Now,
 	})
 	if err != nil {
 		return policy{}, fmt.Errorf("roles: %w", err)
 	}
-	creds, err := cfg.readCredentials(ctx, b.secrets, b.by)
+	creds, err := cfg.ReadCredentials(ctx, b.secrets, b.by)
 	if err != nil {
 		return policy{}, err
 	}
@@ -93,11 +93,11 @@ func (h *house) policyOf(ctx context.Context, cfg *config, b blueprint) (policy,
 		return policy{}, err
 	}
 	if b.by == "config" {
-		for _, w := range append(cfg.warnings(b.settings, h.sources), weakSecrets(creds)...) {
+		for _, w := range append(cfg.Warnings(b.settings, h.sources), weakSecrets(creds)...) {
 			h.log.Warn("settings", "warning", w)
 		}
 	}
-	hooks, err := cfg.readWebhooks(ctx, b.secrets)
+	hooks, err := cfg.ReadWebhooks(ctx, b.secrets)
 	return policy{gate, book, hooks}, err
 }
 
@@ -115,7 +115,7 @@ type dress struct {
 func (d *dress) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
 
 // dress makes the handlers of a policy; it begins nothing.
-func (h *house) dress(cfg *config, p policy) (*dress, error) {
+func (h *house) dress(cfg *Settings, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
 		Bound: func(c understudy.Caller) bool {

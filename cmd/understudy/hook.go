@@ -33,7 +33,7 @@ func (k *hookKeys) get(source string) understudy.Secret {
 }
 
 // controlHook puts callbacks beside the others under /-/.
-func (h *house) controlHook(cfg *config, mux *http.ServeMux) error {
+func (h *house) controlHook(cfg *Settings, mux *http.ServeMux) error {
 	public := cfg.Viewer.PublicURL
 	if public == "" {
 		public = h.faces[0].url()

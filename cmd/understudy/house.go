@@ -41,23 +41,23 @@ import (
 
 // blueprint is what a house is built from.
 type blueprint struct {
-	cfg      *config
+	cfg      *Settings
 	settings string // folder of the settings file
-	secrets  secretsFrom
+	secrets  Secrets
 	dir      *folder
 	by       string // who gives the grants: "config" or "demo"
 	world    string // of the demo; "" = the upstream's address and account
 	stderr   io.Writer
 	// again reads the settings once more; nil: they are not read again.
-	again func() (*config, error)
+	again func() (*Settings, error)
 	hup   <-chan os.Signal // asks for that
 	alone bool             // without faces: a command that does its work in the folder
 }
 
 // house is a built one. Close gives back everything build opened.
 type house struct {
-	cfg       *config                // as it was started with
-	live      atomic.Pointer[config] // as last loaded
+	cfg       *Settings                // as it was started with
+	live      atomic.Pointer[Settings] // as last loaded
 	loads     loads
 	plan      blueprint
 	sources   []*understudy.Source
@@ -108,7 +108,7 @@ func build(ctx context.Context, b blueprint) (h *house, err error) {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	if h.sources, err = b.cfg.readSources(b.settings); err != nil {
+	if h.sources, err = b.cfg.ReadSources(b.settings); err != nil {
 		return h, err
 	}
 	specs := map[string]*understudy.Spec{}
@@ -207,7 +207,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	o := mirror.Options{
 		Landed: h.tell,
 		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: agesOf(&m), Limits: limitsOf(&b.cfg.Limits), Coverage: walked{h}, Notes: h.db,
+		Ages: Ages(&m), Limits: MirrorLimits(&b.cfg.Limits), Coverage: walked{h}, Notes: h.db,
 	}
 	intents, err := store.OpenIntents(filepath.Join(b.dir.path, "intents"))
 	if err != nil {

@@ -39,7 +39,7 @@ func listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 
 // newFace makes a server with every limit set. refusal is the whole answer to
 // a connection there is no room for.
-func newFace(name string, l net.Listener, h http.Handler, limits *limitsConfig, refusal []byte, log *slog.Logger) *face {
+func newFace(name string, l net.Listener, h http.Handler, limits *Limits, refusal []byte, log *slog.Logger) *face {
 	f := &face{name: name, listener: newBound(l, limits.Connections, refusal), handler: &swap{}}
 	if h != nil {
 		f.handler.set(h, nil)

@@ -19,7 +19,7 @@ func TestPanicsAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	var limits limitsConfig
+	var limits Limits
 	limits.defaults()
 	f := newFace("test", l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oh no") }), &limits, plainRefusal(), slog.New(slog.NewTextHandler(&said, nil)))
 	done := make(chan error, 1)

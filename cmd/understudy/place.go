@@ -28,7 +28,7 @@ type place struct {
 // work has the server that holds the folder do something or, when nobody does,
 // does it alone, with the settings, the folder they stand in, and the data folder
 // for itself.
-func (c *place) work(p *process, ask func(server runInfo) error, alone func(cfg *config, settings string, dir *folder) error) error {
+func (c *place) work(p *process, ask func(server runInfo) error, alone func(cfg *Settings, settings string, dir *folder) error) error {
 	data, err := c.data(p)
 	if err != nil {
 		return err
@@ -64,10 +64,10 @@ func (c *place) data(p *process) (string, error) {
 
 // settings are those of the server that uses the folder: a demo's folder says
 // so itself.
-func (c *place) settings(p *process) (cfg *config, folder string, err error) {
+func (c *place) settings(p *process) (cfg *Settings, folder string, err error) {
 	if c.Config == "" && c.Data != "" {
 		if _, err := os.Stat(filepath.Join(c.Data, demoFile)); err == nil {
-			cfg, err = parseConfig(demoSettings, p.env)
+			cfg, err = Parse(demoSettings, p.env)
 			if err == nil {
 				cfg.Data = c.Data
 			}
@@ -78,7 +78,7 @@ func (c *place) settings(p *process) (cfg *config, folder string, err error) {
 	if path == "" {
 		path = "understudy.yml"
 	}
-	cfg, err = readConfig(path, p.env)
+	cfg, err = Read(path, p.env)
 	if err != nil {
 		return nil, "", err
 	}
@@ -100,7 +100,7 @@ func hold(data string) (server *runInfo, dir *folder, err error) {
 }
 
 // store is the path of the database.
-func (f *folder) store(cfg *config) string {
+func (f *folder) store(cfg *Settings) string {
 	if cfg.Store.DSN != "" {
 		return cfg.Store.DSN
 	}
@@ -109,8 +109,8 @@ func (f *folder) store(cfg *config) string {
 
 // open opens the database of a folder no server uses, for the sources of the
 // settings.
-func (f *folder) open(ctx context.Context, cfg *config, settings string) (*store.DB, []*understudy.Source, error) {
-	sources, err := cfg.readSources(settings)
+func (f *folder) open(ctx context.Context, cfg *Settings, settings string) (*store.DB, []*understudy.Source, error) {
+	sources, err := cfg.ReadSources(settings)
 	if err != nil {
 		return nil, nil, err
 	}

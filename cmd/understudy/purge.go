@@ -46,8 +46,8 @@ func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 	err := c.work(p, func(server runInfo) (err error) {
 		done, err = server.purge(ctx, wanted)
 		return err
-	}, func(cfg *config, settings string, dir *folder) error {
-		sources, err := cfg.readSources(settings)
+	}, func(cfg *Settings, settings string, dir *folder) error {
+		sources, err := cfg.ReadSources(settings)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (h *house) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pur
 }
 
 // purgeFolder forgets in a folder no server uses.
-func purgeFolder(ctx context.Context, cfg *config, dir *folder, a aim) (done diagnostics.Purged, err error) {
+func purgeFolder(ctx context.Context, cfg *Settings, dir *folder, a aim) (done diagnostics.Purged, err error) {
 	path := dir.store(cfg)
 	if _, err := os.Stat(path); err != nil {
 		return done, nil // nothing was ever held

@@ -77,7 +77,7 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	bar := newBuildBar(p.stdout)
 	return c.work(p, func(server runInfo) error {
 		return server.rebuild(ctx, bar)
-	}, func(cfg *config, settings string, dir *folder) (err error) {
+	}, func(cfg *Settings, settings string, dir *folder) (err error) {
 		db, _, err := dir.open(ctx, cfg, settings)
 		if err != nil {
 			return err

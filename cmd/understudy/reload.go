@@ -47,14 +47,14 @@ func (h *house) reload(ctx context.Context) {
 }
 
 // load reads everything first, and applies only what can no longer fail.
-func (h *house) load(ctx context.Context) (cfg *config, restart []string, err error) {
+func (h *house) load(ctx context.Context) (cfg *Settings, restart []string, err error) {
 	if cfg, err = h.plan.again(); err != nil {
 		return nil, nil, err
 	}
 	if err := h.sameSources(cfg); err != nil {
 		return nil, nil, err
 	}
-	if _, err = cfg.readSources(h.plan.settings); err != nil {
+	if _, err = cfg.ReadSources(h.plan.settings); err != nil {
 		return nil, nil, err
 	}
 	secrets, polls := map[string]understudy.Secret{}, map[string][]string{}
@@ -92,7 +92,7 @@ func (h *house) load(ctx context.Context) (cfg *config, restart []string, err er
 
 // sameSources refuses settings that add or take away a source: every face,
 // file and kind of it would have to come or go.
-func (h *house) sameSources(cfg *config) error {
+func (h *house) sameSources(cfg *Settings) error {
 	now, want := slices.Sorted(maps.Keys(h.cfg.Sources)), slices.Sorted(maps.Keys(cfg.Sources))
 	if !slices.Equal(now, want) {
 		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "), strings.Join(want, ", "))
@@ -117,7 +117,7 @@ func (h *house) poll(polls map[string][]string) error {
 }
 
 // apply hands the rooms what they take while they run.
-func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
+func (h *house) apply(cfg *Settings, secrets map[string]understudy.Secret) {
 	for _, src := range h.sources {
 		s, c := cfg.Sources[src.Name], h.clients[src.Name]
 		c.SetBudget(s.Rate, s.Concurrency)
@@ -132,8 +132,8 @@ func (h *house) apply(cfg *config, secrets map[string]understudy.Secret) {
 		c.SetCredential("", secrets[src.Name])
 		h.keys.set(src.Name, secrets[src.Name])
 	}
-	h.mirror.SetAges(agesOf(&cfg.Mirror))
-	h.mirror.SetLimits(limitsOf(&cfg.Limits))
+	h.mirror.SetAges(Ages(&cfg.Mirror))
+	h.mirror.SetLimits(MirrorLimits(&cfg.Limits))
 	h.exports.limit(cfg)
 	for _, f := range h.faces {
 		f.listener.limit.Store(int64(cfg.Limits.Connections))

@@ -131,7 +131,7 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // policy are the roles as the gate takes them.
-func (c *config) policy() (access.Roles, map[string]map[string]access.RowRules) {
+func (c *Settings) Policy() (access.Roles, map[string]map[string]access.RowRules) {
 	roles, rows := access.Roles{}, map[string]map[string]access.RowRules{}
 	for role, sources := range c.Roles {
 		roles[role] = map[string]map[string]string{}

@@ -17,7 +17,7 @@ import (
 const rowsBefore = "sources: {twilio: {spec: twilio}}\nroles:\n  support:\n    twilio:\n      \"*\": see\n      rows:\n"
 
 func TestRowRulesAreRead(t *testing.T) {
-	c, err := parseConfig([]byte(rowsBefore+`        "*": {age: 30d, number: own}
+	c, err := Parse([]byte(rowsBefore+`        "*": {age: 30d, number: own}
         calls: {age: 36h, number: [own, "+15551234567"]}
         messages: {where: {status: sent, to: [a, b], from: {prefix: "+4"}, sid: {is: "${SID}"}, body: {in: [1, true]}}}
         keys: all
@@ -25,7 +25,7 @@ func TestRowRulesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, rows := c.policy()
+	roles, rows := c.Policy()
 	if want := (access.Roles{"support": {"twilio": {"*": "see"}}}); !reflect.DeepEqual(roles, want) {
 		t.Errorf("roles %v", roles)
 	}
@@ -58,7 +58,7 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 		"        calls: all\n        calls: none":                `line 8: "calls" is there twice, first in line 7`,
 		"        - calls":                                        `line 7: want a block of names`,
 	} {
-		if _, err := parseConfig([]byte(rowsBefore+text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(rowsBefore+text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4 or hide`,
 		"roles: {a: {twilio: {x: a, x: b}}}": `"x" is there twice`,
 	} {
-		if _, err := parseConfig([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestTheDocumentedRowRules(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/access.md has no example of row rules")
 	}
-	c, err := parseConfig([]byte("sources: {twilio: {spec: twilio}}\n"+example), noEnv)
+	c, err := Parse([]byte("sources: {twilio: {spec: twilio}}\n"+example), noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +94,13 @@ func TestTheDocumentedRowRules(t *testing.T) {
 	}
 }
 
-func rowsGate(t testing.TB, c *config) *access.Gate {
+func rowsGate(t testing.TB, c *Settings) *access.Gate {
 	t.Helper()
 	spec, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, rows := c.policy()
+	roles, rows := c.Policy()
 	g, err := access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: roles, Rows: rows})
 	if err != nil {
 		t.Fatal(err)
@@ -123,11 +123,11 @@ func FuzzRowRules(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, rules, body string) {
-		c, err := parseConfig([]byte("sources: {twilio: {spec: twilio}}\nroles:\n  r:\n    twilio:\n      \"*\": see\n      rows: "+rules+"\n"), noEnv)
+		c, err := Parse([]byte("sources: {twilio: {spec: twilio}}\nroles:\n  r:\n    twilio:\n      \"*\": see\n      rows: "+rules+"\n"), noEnv)
 		if err != nil || c.Roles["r"]["twilio"].rows == nil {
 			return
 		}
-		roles, rows := c.policy()
+		roles, rows := c.Policy()
 		g, err := access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: roles, Rows: rows})
 		if err != nil {
 			return

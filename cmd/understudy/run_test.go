@@ -20,7 +20,7 @@ func testFace(t *testing.T, h http.Handler) *face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var limits limitsConfig
+	var limits Limits
 	limits.defaults()
 	return newFace("test", l, h, &limits, plainRefusal(), slog.New(slog.DiscardHandler))
 }

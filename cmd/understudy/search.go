@@ -20,7 +20,7 @@ func (h *house) openSearch(ctx context.Context) (err error) {
 }
 
 // searcher is the search under one policy.
-func (h *house) searcher(cfg *config, p policy) (*search.Searcher, error) {
+func (h *house) searcher(cfg *Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
 		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Until: h.exports.until(p), Now: time.Now, Logger: h.log,
@@ -32,7 +32,7 @@ func (h *house) searcher(cfg *config, p policy) (*search.Searcher, error) {
 }
 
 // controlSearch puts the search's routes beside the others under /-/.
-func (h *house) controlSearch(cfg *config, p policy, s *search.Searcher, mux *http.ServeMux) error {
+func (h *house) controlSearch(cfg *Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
 	handler, err := search.NewHandler(search.HandlerOptions{Searcher: s, Callers: p.book, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	}
 	hup, stop := hangups()
 	defer stop()
-	again := func() (*config, error) {
+	again := func() (*Settings, error) {
 		cfg, _, _, err := c.settings(p)
 		return cfg, err
 	}
@@ -51,11 +51,11 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	printAnswering(p, time.Now())
 	h.printAddresses(p.stdout)
 	printReady(p.stdout)
-	return errors.Join(h.serve(ctx, nil, []task{pace(p.env, cfg.wall(os.ReadFile))}), dir.close())
+	return errors.Join(h.serve(ctx, nil, []task{pace(p.env, cfg.MemoryLimit(os.ReadFile))}), dir.close())
 }
 
 // settings are those of the file, or the demo's own, with the flags over them.
-func (c *serveCmd) settings(p *process) (cfg *config, folder string, secrets secretsFrom, err error) {
+func (c *serveCmd) settings(p *process) (cfg *Settings, folder string, secrets Secrets, err error) {
 	if cfg, folder, secrets, err = c.file(p); err != nil {
 		return nil, "", nil, err
 	}
@@ -66,12 +66,12 @@ func (c *serveCmd) settings(p *process) (cfg *config, folder string, secrets sec
 }
 
 // file reads the file, or the demo's own.
-func (c *serveCmd) file(p *process) (cfg *config, folder string, secrets secretsFrom, err error) {
+func (c *serveCmd) file(p *process) (cfg *Settings, folder string, secrets Secrets, err error) {
 	if c.Demo {
 		if c.Config != "" {
 			return nil, "", nil, usageError{errors.New("--demo brings its own settings; leave out --config")}
 		}
-		cfg, err = parseConfig(demoSettings, p.env)
+		cfg, err = Parse(demoSettings, p.env)
 		return cfg, "", demoSecrets, err
 	}
 	if c.Compare || c.Slowapi != "" {
@@ -81,13 +81,13 @@ func (c *serveCmd) file(p *process) (cfg *config, folder string, secrets secrets
 	if path == "" {
 		path = "understudy.yml"
 	}
-	cfg, err = readConfig(path, p.env)
+	cfg, err = Read(path, p.env)
 	folder = filepath.Dir(path)
-	return cfg, folder, fileSecrets(folder), err
+	return cfg, folder, FileSecrets(folder), err
 }
 
 // apply puts flags over settings.
-func (c *serveCmd) apply(cfg *config) error {
+func (c *serveCmd) apply(cfg *Settings) error {
 	if c.Data != "" {
 		cfg.Data = c.Data
 	}
@@ -112,7 +112,7 @@ func (c *serveCmd) apply(cfg *config) error {
 }
 
 // serveDemo starts the simulated API and the house in front of it.
-func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err error) {
+func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *Settings) (err error) {
 	dir, err := c.demoFolder()
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config) (err 
 	cred := cfg.Credentials[0]
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n", h.faces[1].url(), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
 	printReady(p.stdout)
-	tasks := []task{pace(p.env, cfg.wall(os.ReadFile))}
+	tasks := []task{pace(p.env, cfg.MemoryLimit(os.ReadFile))}
 	if c.Compare {
 		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p) })
 	}

@@ -23,9 +23,9 @@ const maxConfig = 1 << 20
 // lineTwice is how the reader of YAML words an error that names its line itself.
 var lineTwice = regexp.MustCompile(`line \d+: (line \d+: )`)
 
-// readConfig reads a settings file. Every error names the file, and the line
+// Read reads a settings file. Every error names the file, and the line
 // where there is one.
-func readConfig(path string, lookup func(string) (string, bool)) (*config, error) {
+func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not there; write one (docs/settings.md shows it) or try --demo", path)
@@ -41,24 +41,24 @@ func readConfig(path string, lookup func(string) (string, bool)) (*config, error
 	if len(data) > maxConfig {
 		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxConfig)
 	}
-	c, err := parseConfig(data, lookup)
+	c, err := Parse(data, lookup)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
 }
 
-// parseConfig reads settings: unknown names are errors with the line and the
+// Parse reads settings: unknown names are errors with the line and the
 // nearest known name, ${NAME} comes from lookup.
-func parseConfig(data []byte, lookup func(string) (string, bool)) (*config, error) {
+func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	c := &config{}
+	c := &Settings{}
 	if len(doc.Content) > 0 {
 		root := doc.Content[0]
-		if err := strict(root, reflect.TypeFor[config]()); err != nil {
+		if err := strict(root, reflect.TypeFor[Settings]()); err != nil {
 			return nil, err
 		}
 		if err := expand(root, "", lookup); err != nil {

@@ -44,7 +44,7 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 		"credential name": {"credentials: [{source: a}]\n", `every credential needs one`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseConfig([]byte(c.text), noEnv)
+			_, err := Parse([]byte(c.text), noEnv)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("error %v, want one with %q", err, c.want)
 			}
@@ -57,7 +57,7 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 
 func TestSettingsAreRead(t *testing.T) {
 	env := func(name string) (string, bool) { return "/srv/" + strings.ToLower(name), name == "FOLDER" }
-	c, err := parseConfig([]byte(`
+	c, err := Parse([]byte(`
 data: ${FOLDER}
 sources:
   web: {spec: ./web.yaml, user: "a$b", secret: "cmd:echo ${HOME}", rate: 2.5, polls: []}
@@ -132,7 +132,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 		}
 	}
 	inCode := map[string]bool{}
-	settingNames(reflect.TypeFor[config](), "", inCode)
+	settingNames(reflect.TypeFor[Settings](), "", inCode)
 	for name := range inCode {
 		if !inDocs[name] {
 			t.Errorf("docs/settings.md does not name %s", name)
@@ -176,7 +176,7 @@ func TestDocumentedExample(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/settings.md has no example")
 	}
-	if _, err := parseConfig([]byte(example), noEnv); err != nil {
+	if _, err := Parse([]byte(example), noEnv); err != nil {
 		t.Error(err)
 	}
 }
@@ -191,7 +191,7 @@ func FuzzSettings(f *testing.F) {
 		if len(data) > 4<<10 {
 			return
 		}
-		c, err := parseConfig(data, noEnv)
+		c, err := Parse(data, noEnv)
 		if err == nil && c == nil {
 			t.Error("neither settings nor an error")
 		}
@@ -210,7 +210,7 @@ func TestMediaSettings(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `no contents of "recording"; did you mean "recordings"?`) {
 		t.Errorf("%v", err)
 	}
-	c, err := parseConfig([]byte("sources: {web: {spec: s, media: [recordings], max_media: 2GiB}}\nstore: {media: 5GiB, media_file: 10MiB}\n"), noEnv)
+	c, err := Parse([]byte("sources: {web: {spec: s, media: [recordings], max_media: 2GiB}}\nstore: {media: 5GiB, media_file: 10MiB}\n"), noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

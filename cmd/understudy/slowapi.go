@@ -37,7 +37,7 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	var limits limitsConfig
+	var limits Limits
 	limits.defaults()
 	f := newFace("slowapi", l, api, &limits, plainRefusal(), log)
 	fmt.Fprintf(p.stdout, "%-9s %s\n", f.name, f.url())

@@ -43,8 +43,8 @@ func readSpec(setting, folder string) (*understudy.Spec, error) {
 	return spec, nil
 }
 
-// readSources makes the nouns of every configured source, in name order.
-func (c *config) readSources(folder string) ([]*understudy.Source, error) {
+// ReadSources makes the nouns of every configured source, in name order.
+func (c *Settings) ReadSources(folder string) ([]*understudy.Source, error) {
 	var out []*understudy.Source
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]
@@ -84,7 +84,7 @@ func (c *config) readSources(folder string) ([]*understudy.Source, error) {
 
 // checkPolls fills in the default, the kinds most looked at, and refuses what
 // cannot be polled.
-func checkPolls(src *understudy.Source, s *sourceConfig) error {
+func checkPolls(src *understudy.Source, s *Source) error {
 	if s.Polls == nil {
 		for _, kind := range []string{"calls", "messages", "conferences"} {
 			if _, err := src.PollTarget(kind); err == nil {
@@ -126,8 +126,8 @@ func ends(paths []string) []string {
 	return out
 }
 
-// readCredentials fetches every credential's secret.
-func (c *config) readCredentials(ctx context.Context, secrets secretsFrom, by string) ([]callers.Credential, error) {
+// ReadCredentials fetches every credential's secret.
+func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by string) ([]callers.Credential, error) {
 	var out []callers.Credential
 	for _, cred := range c.Credentials {
 		secret, err := secrets(ctx, cred.Secret)
@@ -152,7 +152,7 @@ func (c *config) readCredentials(ctx context.Context, secrets secretsFrom, by st
 }
 
 // checkSync refuses a kind in sources.*.sync that the spec does not have.
-func checkSync(src *understudy.Source, s *sourceConfig) error {
+func checkSync(src *understudy.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
 			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), kindNames(src.Spec)))

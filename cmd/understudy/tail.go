@@ -110,7 +110,7 @@ func runningServer(p *process, config, data string) (runInfo, error) {
 		if config == "" {
 			config = "understudy.yml"
 		}
-		cfg, err := readConfig(config, p.env)
+		cfg, err := Read(config, p.env)
 		if err != nil {
 			return runInfo{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 		}

@@ -31,26 +31,26 @@ func TestWall(t *testing.T) {
 		"nonsense in a file":  {0, 0, "many", 0, 256 << 20},
 		"nothing may be used": {0, 0, "0", 0, 256 << 20},
 	} {
-		cfg := &config{}
+		cfg := &Settings{}
 		cfg.Limits.Memory, cfg.Jobs.Memory = c.set, c.jobs
-		if wall := cfg.wall(file(c.file)); wall != c.wall || cfg.jobsMemory(wall) != c.want {
+		if wall := cfg.MemoryLimit(file(c.file)); wall != c.wall || cfg.jobsMemory(wall) != c.want {
 			t.Errorf("%s: %d and %d for jobs, want %d and %d", name, wall, cfg.jobsMemory(wall), c.wall, c.want)
 		}
 	}
 }
 
 func TestSettingsThatDoNotFitTheWall(t *testing.T) {
-	cfg := &config{}
+	cfg := &Settings{}
 	cfg.Limits.Memory = 1 << 20
-	if err := cfg.checkWall(); err == nil || !strings.Contains(err.Error(), "64MiB") {
+	if err := cfg.checkMemory(); err == nil || !strings.Contains(err.Error(), "64MiB") {
 		t.Errorf("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Mirror.Hot, cfg.Jobs.Memory = 256<<20, 100<<20, 200<<20
-	if err := cfg.checkWall(); err == nil || !strings.Contains(err.Error(), "lower them") {
+	if err := cfg.checkMemory(); err == nil || !strings.Contains(err.Error(), "lower them") {
 		t.Errorf("%v", err)
 	}
 	cfg.Jobs.Memory = 100 << 20
-	if err := cfg.checkWall(); err != nil {
+	if err := cfg.checkMemory(); err != nil {
 		t.Error(err)
 	}
 }

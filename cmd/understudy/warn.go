@@ -31,7 +31,7 @@ func (v *viewerConfig) behindProxy() bool {
 
 // warnings are what to think about; each names its setting. folder is what
 // files of secrets are relative to.
-func (c *config) warnings(folder string, sources []*understudy.Source) (all []string) {
+func (c *Settings) Warnings(folder string, sources []*understudy.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch v := &c.Viewer; {
 	case v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
