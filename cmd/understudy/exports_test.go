@@ -47,7 +47,7 @@ func openExporting(t *testing.T) *exporting {
 	web := httptest.NewServer(api)
 	t.Cleanup(web.Close)
 	e := &exporting{T: t, settings: strings.ReplaceAll(exportSettings, "UPSTREAM", web.URL)}
-	read := func() (*Settings, error) { return Parse([]byte(e.settings), noEnv) }
+	read := func() (*Settings, error) { return Parse([]byte(e.settings), emptyEnv) }
 	cfg, err := read()
 	if err != nil {
 		t.Fatal(err)

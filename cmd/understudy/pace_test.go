@@ -27,7 +27,7 @@ func TestPaceLeavesGOGCAlone(t *testing.T) {
 	if got := debug.SetGCPercent(77); got != 77 {
 		t.Errorf("the percent is %d though GOGC was set", got)
 	}
-	if err := pace(noEnv, 0)(ctx); err != nil {
+	if err := pace(emptyEnv, 0)(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := debug.SetGCPercent(77); got == 77 {

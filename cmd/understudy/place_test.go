@@ -19,7 +19,7 @@ func TestPlace(t *testing.T) {
 	}
 	never := func(runInfo) error { t.Error("a server is asked"); return nil }
 	alone := func(*Settings, string, *folder) error { t.Error("the folder is worked in"); return nil }
-	p := &process{env: noEnv}
+	p := &process{env: emptyEnv}
 	for _, c := range []place{{Config: file}, {Config: file, Data: data}} {
 		if err := c.work(p, never, alone); err == nil || !strings.Contains(err.Error(), "name it with --data") {
 			t.Errorf("no folder: %v", err)
@@ -60,3 +60,5 @@ func TestPlace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func emptyEnv(string) (string, bool) { return "", false }

@@ -182,8 +182,12 @@ func TestDocumentedExample(t *testing.T) {
 }
 
 func FuzzSettings(f *testing.F) {
+	demo, err := os.ReadFile("../../cmd/understudy/demo.yml")
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add([]byte("data: x\nviewer: {listen: 127.0.0.1:0}\n"))
-	f.Add(demoSettings)
+	f.Add(demo)
 	f.Add([]byte("sources: {a: &a {spec: x}, b: *a}\n"))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("mirror: {hot: 1GiB}\nroles: {r: {s: {\"*\": see}}}\n"))

@@ -105,12 +105,12 @@ func (c *tailCmd) options(ctx context.Context, p *process) (follow.Options, erro
 func (c *tailCmd) running(p *process) (runInfo, error) { return runningServer(p, c.Config, c.Data) }
 
 // runningServer is the server that holds a data folder.
-func runningServer(p *process, config, data string) (runInfo, error) {
+func runningServer(p *process, file, data string) (runInfo, error) {
 	if data == "" {
-		if config == "" {
-			config = "understudy.yml"
+		if file == "" {
+			file = "understudy.yml"
 		}
-		cfg, err := Read(config, p.env)
+		cfg, err := Read(file, p.env)
 		if err != nil {
 			return runInfo{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 		}
