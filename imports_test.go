@@ -12,13 +12,14 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". follow internal/access internal/callers internal/diagnostics internal/diagnostics/profile internal/feed " +
+	"cmd/understudy": ". follow internal/access internal/callers internal/config internal/diagnostics internal/diagnostics/profile internal/feed " +
 		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/walk " +
 		"kit/accesslog kit/dispatch kit/jsonspan kit/nearest kit/onlinestat kit/places kit/weigh mirror upstream",
 	"follow":                       "",
 	"internal/access":              ". kit/jsonspan kit/nearest kit/recent",
 	"internal/access/accesstest":   ". internal/access",
 	"internal/callers":             ". kit/accesslog",
+	"internal/config":              ". internal/access internal/callers internal/feed kit/nearest mirror upstream",
 	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/frame",
 	"internal/diagnostics/profile": ".",
 	"internal/feed":                ". internal/access kit/accesslog kit/frame kit/jsonspan kit/nearest kit/places kit/seal",

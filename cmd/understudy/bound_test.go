@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/config"
 )
 
 // port is a face that serves until the test ends. A request for /slow waits
@@ -25,15 +26,15 @@ type port struct {
 	release chan struct{}
 }
 
-func openPort(t *testing.T, change func(*Limits)) *port {
+func openPort(t *testing.T, change func(*config.Limits)) *port {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var limits Limits
+	var limits config.Limits
 	change(&limits)
-	limits.defaults()
+	limits.Defaults()
 	p := &port{inside: make(chan struct{}, 100), release: make(chan struct{})}
 	p.face = newFace("test", l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -119,7 +120,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // When all connections are at work a new one is answered 503 at once; when one
 // ends there is room again.
 func TestConnectionsAreRefusedWhenAllWork(t *testing.T) {
-	p := openPort(t, func(l *Limits) { l.Connections = 2 })
+	p := openPort(t, func(l *config.Limits) { l.Connections = 2 })
 	answers := make(chan error, 2)
 	for range 2 {
 		c := p.dial(t)
@@ -154,7 +155,7 @@ func TestConnectionsAreRefusedWhenAllWork(t *testing.T) {
 // Whoever is idle makes room, the longest idle first; so do those who open a
 // connection and send nothing, or half a head.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
-	p := openPort(t, func(l *Limits) { l.Connections = 3 })
+	p := openPort(t, func(l *config.Limits) { l.Connections = 3 })
 	silent, half, idle := p.dial(t), p.dial(t), p.dial(t)
 	if _, err := io.WriteString(half, "GET / HTTP/1.1\r\nHo"); err != nil {
 		t.Fatal(err)
@@ -179,7 +180,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 
 // A head that is too large, and one that does not come, are refused and counted.
 func TestHeadsAreBounded(t *testing.T) {
-	p := openPort(t, func(l *Limits) { l.Headers, l.HeadTime = 8<<10, duration(50*time.Millisecond) })
+	p := openPort(t, func(l *config.Limits) { l.Headers, l.HeadTime = 8<<10, config.Duration(50*time.Millisecond) })
 	c := p.dial(t)
 	if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 20<<10)); err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestHeadsAreBounded(t *testing.T) {
 // Many connections come and go under a small limit; every request gets an
 // answer, the books come out even.
 func TestConnectionsComeAndGo(t *testing.T) {
-	p := openPort(t, func(l *Limits) { l.Connections = 8 })
+	p := openPort(t, func(l *config.Limits) { l.Connections = 8 })
 	errs := make(chan error, 64)
 	for range 64 {
 		c := p.dial(t)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/access"
@@ -23,7 +24,7 @@ type checkCmd struct {
 
 // Run prints what the settings mean, or what is wrong with them.
 func (c *checkCmd) Run(ctx context.Context, p *process) error {
-	cfg, err := Read(c.Config, p.env)
+	cfg, err := config.Read(c.Config, p.env)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, warning := range append(cfg.Warnings(folder, sources), weakSecrets(creds)...) {
+	for _, warning := range append(cfg.Warnings(folder, sources), config.WeakSecrets(creds)...) {
 		fmt.Fprintln(p.stderr, "warning:", warning)
 	}
 	_, err = fmt.Fprintf(p.stdout, "%d credentials, %d roles; viewer on %s; data in %s\n", len(cfg.Credentials), len(cfg.Roles), cfg.Viewer.Listen, cfg.Data)
@@ -93,14 +94,14 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 
 // checkHook looks at what needs the spec and the roles, and at a secret that is
 // a file.
-func checkHook(ctx context.Context, w *Webhook, gate *access.Gate, spec *understudy.Spec, folder string) error {
-	if err := feed.CheckHook(w.hook(), gate, spec); err != nil {
+func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, spec *understudy.Spec, folder string) error {
+	if err := feed.CheckHook(w.Hook(), gate, spec); err != nil {
 		return err
 	}
 	if strings.HasPrefix(w.Secret, "cmd:") {
 		return nil
 	}
-	secret, err := readSecret(ctx, w.Secret, folder)
+	secret, err := config.ReadSecret(ctx, w.Secret, folder)
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
 	}
@@ -113,5 +114,5 @@ func checkSecret(ctx context.Context, setting, folder string) (understudy.Secret
 	if strings.HasPrefix(setting, "cmd:") {
 		return understudy.Secret{}, nil
 	}
-	return readSecret(ctx, setting, folder)
+	return config.ReadSecret(ctx, setting, folder)
 }

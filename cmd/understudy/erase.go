@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/diagnostics"
@@ -58,7 +59,7 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	}
 	return c.work(p, func(server runInfo) error {
 		return c.with(ctx, p.stdout, server)
-	}, func(cfg *Settings, settings string, dir *folder) (err error) {
+	}, func(cfg *config.Settings, settings string, dir *folder) (err error) {
 		f, err := openErasing(ctx, cfg, settings, dir)
 		if err != nil {
 			return err
@@ -173,7 +174,7 @@ type eraseFolder struct {
 	sources []*understudy.Source
 }
 
-func openErasing(ctx context.Context, cfg *Settings, settings string, dir *folder) (*eraseFolder, error) {
+func openErasing(ctx context.Context, cfg *config.Settings, settings string, dir *folder) (*eraseFolder, error) {
 	db, sources, err := dir.open(ctx, cfg, settings)
 	if err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e 
 		names = append(names, src.Name)
 	}
 	if !slices.Contains(names, e.Source) {
-		return got, invalid("no source is called %q%s; there is %s", clip(e.Source), nearest.Hint(clip(e.Source), names), strings.Join(names, ", "))
+		return got, invalid("no source is called %q%s; there is %s", config.Clip(e.Source), nearest.Hint(config.Clip(e.Source), names), strings.Join(names, ", "))
 	}
 	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
 		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",

@@ -95,7 +95,7 @@ func (h *house) expire(ctx context.Context, r *jobs.Run) error {
 // eraseSoon adds the job when something was listed, gathering what comes with
 // it: each run reads the whole file once.
 func (h *house) eraseSoon(ctx context.Context) error {
-	delay := h.cfg.Store.EraseAfter.std()
+	delay := h.cfg.Store.EraseAfter.Std()
 	if delay == 0 {
 		delay = defaultErase
 	}

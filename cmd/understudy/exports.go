@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"sync"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/search"
@@ -37,14 +38,14 @@ type underWay struct {
 // say nothing; one caller has half of them.
 const usualExports = 4
 
-func newExports(cfg *Settings) *exports {
+func newExports(cfg *config.Settings) *exports {
 	e := &exports{viewer: places.New(0, 0), search: places.New(0, 0), under: map[*underWay]bool{}}
 	e.limit(cfg)
 	return e
 }
 
 // limit takes the limits of the settings over.
-func (e *exports) limit(cfg *Settings) {
+func (e *exports) limit(cfg *config.Settings) {
 	set := func(p *places.Places, all, each int) {
 		all = cmp.Or(all, usualExports)
 		p.Limit(all, cmp.Or(each, (all+1)/2))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/slowapi"
@@ -47,7 +48,7 @@ func openExporting(t *testing.T) *exporting {
 	web := httptest.NewServer(api)
 	t.Cleanup(web.Close)
 	e := &exporting{T: t, settings: strings.ReplaceAll(exportSettings, "UPSTREAM", web.URL)}
-	read := func() (*Settings, error) { return Parse([]byte(e.settings), emptyEnv) }
+	read := func() (*config.Settings, error) { return config.Parse([]byte(e.settings), emptyEnv) }
 	cfg, err := read()
 	if err != nil {
 		t.Fatal(err)

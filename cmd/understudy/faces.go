@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/access"
@@ -69,7 +70,7 @@ type policy struct {
 }
 
 // policyOf reads a policy, with the secrets of its credentials.
-func (h *house) policyOf(ctx context.Context, cfg *Settings, b blueprint) (policy, error) {
+func (h *house) policyOf(ctx context.Context, cfg *config.Settings, b blueprint) (policy, error) {
 	specs, users := map[string]*understudy.Spec{}, map[string]string{}
 	for _, src := range h.sources {
 		specs[src.Name], users[src.Name] = src.Spec, src.User
@@ -87,13 +88,13 @@ func (h *house) policyOf(ctx context.Context, cfg *Settings, b blueprint) (polic
 	}
 	book, err := callers.New(callers.Options{
 		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.by},
-		Behind: cfg.Viewer.behindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Now: time.Now, Known: h.profiles.Known,
+		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Now: time.Now, Known: h.profiles.Known,
 	})
 	if err != nil {
 		return policy{}, err
 	}
 	if b.by == "config" {
-		for _, w := range append(cfg.Warnings(b.settings, h.sources), weakSecrets(creds)...) {
+		for _, w := range append(cfg.Warnings(b.settings, h.sources), config.WeakSecrets(creds)...) {
 			h.log.Warn("settings", "warning", w)
 		}
 	}
@@ -115,7 +116,7 @@ type dress struct {
 func (d *dress) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
 
 // dress makes the handlers of a policy; it begins nothing.
-func (h *house) dress(cfg *Settings, p policy) (*dress, error) {
+func (h *house) dress(cfg *config.Settings, p policy) (*dress, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: h.snapshot, Readable: h.readable, Ending: h.ending.Load, Loads: h.loads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
 		Bound: func(c understudy.Caller) bool {
@@ -133,7 +134,7 @@ func (h *house) dress(cfg *Settings, p policy) (*dress, error) {
 	}
 	v, err := viewer.New(viewer.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
-		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.std(), Exports: h.exports.viewer, Until: h.exports.until(p),
+		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: h.exports.viewer, Until: h.exports.until(p),
 		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: version(), Logger: h.log, Now: time.Now,
 	})
 	if err != nil {

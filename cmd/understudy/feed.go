@@ -25,8 +25,8 @@ func (h *house) openFeed(ctx context.Context, p policy) error {
 	f, err := feed.New(ctx, feed.Options{
 		Sources: h.sources, Store: h.db, Policy: p.feed(), Token: h.plan.dir.token, Enqueue: h.jobs.Enqueue, Seen: h.mirror.Reading, Now: time.Now, Logger: h.log,
 		Limits: feed.Limits{
-			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.std(), Stall: c.Stall.std(),
-			Wait: c.Wait.std(), Look: c.Look.std(), Pause: c.Pause.std(),
+			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
+			Wait: c.Wait.Std(), Look: c.Look.Std(), Pause: c.Pause.Std(),
 		},
 	})
 	if err != nil {

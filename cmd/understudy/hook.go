@@ -5,6 +5,7 @@ package main
 import (
 	"net/http"
 	"sync"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/proxy"
@@ -33,7 +34,7 @@ func (k *hookKeys) get(source string) understudy.Secret {
 }
 
 // controlHook puts callbacks beside the others under /-/.
-func (h *house) controlHook(cfg *Settings, mux *http.ServeMux) error {
+func (h *house) controlHook(cfg *config.Settings, mux *http.ServeMux) error {
 	public := cfg.Viewer.PublicURL
 	if public == "" {
 		public = h.faces[0].url()

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/diagnostics/profile"
@@ -41,23 +42,23 @@ import (
 
 // blueprint is what a house is built from.
 type blueprint struct {
-	cfg      *Settings
+	cfg      *config.Settings
 	settings string // folder of the settings file
-	secrets  Secrets
+	secrets  config.Secrets
 	dir      *folder
 	by       string // who gives the grants: "config" or "demo"
 	world    string // of the demo; "" = the upstream's address and account
 	stderr   io.Writer
 	// again reads the settings once more; nil: they are not read again.
-	again func() (*Settings, error)
+	again func() (*config.Settings, error)
 	hup   <-chan os.Signal // asks for that
 	alone bool             // without faces: a command that does its work in the folder
 }
 
 // house is a built one. Close gives back everything build opened.
 type house struct {
-	cfg       *Settings                // as it was started with
-	live      atomic.Pointer[Settings] // as last loaded
+	cfg       *config.Settings                // as it was started with
+	live      atomic.Pointer[config.Settings] // as last loaded
 	loads     loads
 	plan      blueprint
 	sources   []*understudy.Source
@@ -177,7 +178,7 @@ func (h *house) openAccessLog(stderr io.Writer) error {
 // openStore opens the database and lets every source claim its world: a folder
 // filled from one upstream must not answer for another.
 func (h *house) openStore(ctx context.Context, b blueprint, specs map[string]*understudy.Spec) error {
-	db, err := store.Open(ctx, store.Options{Path: b.dir.store(b.cfg), Specs: specs, Limit: int64(b.cfg.Store.Limit), Retention: b.cfg.retention(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
+	db, err := store.Open(ctx, store.Options{Path: b.dir.store(b.cfg), Specs: specs, Limit: int64(b.cfg.Store.Limit), Retention: b.cfg.Retained(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	o := mirror.Options{
 		Landed: h.tell,
 		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
-		Ages: Ages(&m), Limits: MirrorLimits(&b.cfg.Limits), Coverage: walked{h}, Notes: h.db,
+		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.cfg.Limits), Coverage: walked{h}, Notes: h.db,
 	}
 	intents, err := store.OpenIntents(filepath.Join(b.dir.path, "intents"))
 	if err != nil {
@@ -233,7 +234,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 		client, err := upstream.New(upstream.Options{
 			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secret,
 			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.cfg.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,
-			Connect: s.Timeouts.Connect.std(), FirstByte: s.Timeouts.FirstByte.std(), Stall: s.Timeouts.Stall.std(), Total: s.Timeouts.Total.std(),
+			Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
 			Bodies: together, Logger: h.log, UserAgent: "understudy/" + version(),
 		})
 		if err != nil {

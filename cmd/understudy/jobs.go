@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"time"
+	"understudy/internal/config"
 
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
@@ -27,14 +28,14 @@ func (h *house) kinds() []jobs.Kind {
 func (h *house) openJobs() (err error) {
 	c := h.cfg.Jobs
 	h.jobs, err = jobs.New(jobs.Options{
-		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: h.cfg.jobsMemory(h.cfg.MemoryLimit(os.ReadFile)), Lease: c.Lease.std(), Keep: c.Keep, KeepFor: c.KeepFor.std(),
+		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: h.cfg.JobsMemory(h.cfg.MemoryLimit(os.ReadFile)), Lease: c.Lease.Std(), Keep: c.Keep, KeepFor: c.KeepFor.Std(),
 		Alone: h.cfg.Store.DSN == "", Now: time.Now, Logger: h.log,
 	})
 	return err
 }
 
 // control is everything under /-/ that the viewer does not answer itself.
-func (h *house) control(cfg *Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
+func (h *house) control(cfg *config.Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", rest)
 	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})

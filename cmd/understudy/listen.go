@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+	"understudy/internal/config"
 )
 
 // face is one listening server.
@@ -39,7 +40,7 @@ func listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 
 // newFace makes a server with every limit set. refusal is the whole answer to
 // a connection there is no room for.
-func newFace(name string, l net.Listener, h http.Handler, limits *Limits, refusal []byte, log *slog.Logger) *face {
+func newFace(name string, l net.Listener, h http.Handler, limits *config.Limits, refusal []byte, log *slog.Logger) *face {
 	f := &face{name: name, listener: newBound(l, limits.Connections, refusal), handler: &swap{}}
 	if h != nil {
 		f.handler.set(h, nil)
@@ -49,10 +50,10 @@ func newFace(name string, l net.Listener, h http.Handler, limits *Limits, refusa
 		// OPTIONS * is for the handler to refuse as it does every other.
 		DisableGeneralOptionsHandler: true,
 		ConnState:                    f.listener.state,
-		ReadHeaderTimeout:            limits.HeadTime.std(),
-		ReadTimeout:                  limits.ReadTime.std(),
-		WriteTimeout:                 limits.WriteTime.std(),
-		IdleTimeout:                  limits.IdleTime.std(),
+		ReadHeaderTimeout:            limits.HeadTime.Std(),
+		ReadTimeout:                  limits.ReadTime.Std(),
+		WriteTimeout:                 limits.WriteTime.Std(),
+		IdleTimeout:                  limits.IdleTime.Std(),
 		MaxHeaderBytes:               int(limits.Headers),
 		ErrorLog:                     stdlog.New(serverLog{log.With("face", name)}, "", 0),
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/config"
 )
 
 // M1: a panic of a handler is logged at error, with its stack.
@@ -19,8 +20,8 @@ func TestPanicsAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	var limits Limits
-	limits.defaults()
+	var limits config.Limits
+	limits.Defaults()
 	f := newFace("test", l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oh no") }), &limits, plainRefusal(), slog.New(slog.NewTextHandler(&said, nil)))
 	done := make(chan error, 1)
 	go func() { done <- f.serve() }()

@@ -70,7 +70,7 @@ func (h *house) faceLoads() map[string]diagnostics.Face {
 		out[f.name] = diagnostics.Face{Limits: map[string]diagnostics.Limit{
 			"connections": {Limit: b.limit.Load(), Now: b.count(), Refused: b.refused.Load(), Dropped: b.dropped.Load()},
 			"headers":     {Limit: int64(h.cfg.Limits.Headers), Refused: b.heads.Load()},
-			"head_time":   {Limit: int64(h.cfg.Limits.HeadTime.std() / time.Second), Refused: b.slow.Load()},
+			"head_time":   {Limit: int64(h.cfg.Limits.HeadTime.Std() / time.Second), Refused: b.slow.Load()},
 		}}
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/store"
@@ -28,7 +29,7 @@ type place struct {
 // work has the server that holds the folder do something or, when nobody does,
 // does it alone, with the settings, the folder they stand in, and the data folder
 // for itself.
-func (c *place) work(p *process, ask func(server runInfo) error, alone func(cfg *Settings, settings string, dir *folder) error) error {
+func (c *place) work(p *process, ask func(server runInfo) error, alone func(cfg *config.Settings, settings string, dir *folder) error) error {
 	data, err := c.data(p)
 	if err != nil {
 		return err
@@ -64,10 +65,10 @@ func (c *place) data(p *process) (string, error) {
 
 // settings are those of the server that uses the folder: a demo's folder says
 // so itself.
-func (c *place) settings(p *process) (cfg *Settings, folder string, err error) {
+func (c *place) settings(p *process) (cfg *config.Settings, folder string, err error) {
 	if c.Config == "" && c.Data != "" {
 		if _, err := os.Stat(filepath.Join(c.Data, demoFile)); err == nil {
-			cfg, err = Parse(demoSettings, p.env)
+			cfg, err = config.Parse(demoSettings, p.env)
 			if err == nil {
 				cfg.Data = c.Data
 			}
@@ -78,7 +79,7 @@ func (c *place) settings(p *process) (cfg *Settings, folder string, err error) {
 	if path == "" {
 		path = "understudy.yml"
 	}
-	cfg, err = Read(path, p.env)
+	cfg, err = config.Read(path, p.env)
 	if err != nil {
 		return nil, "", err
 	}
@@ -100,7 +101,7 @@ func hold(data string) (server *runInfo, dir *folder, err error) {
 }
 
 // store is the path of the database.
-func (f *folder) store(cfg *Settings) string {
+func (f *folder) store(cfg *config.Settings) string {
 	if cfg.Store.DSN != "" {
 		return cfg.Store.DSN
 	}
@@ -109,7 +110,7 @@ func (f *folder) store(cfg *Settings) string {
 
 // open opens the database of a folder no server uses, for the sources of the
 // settings.
-func (f *folder) open(ctx context.Context, cfg *Settings, settings string) (*store.DB, []*understudy.Source, error) {
+func (f *folder) open(ctx context.Context, cfg *config.Settings, settings string) (*store.DB, []*understudy.Source, error) {
 	sources, err := cfg.ReadSources(settings)
 	if err != nil {
 		return nil, nil, err
@@ -118,7 +119,7 @@ func (f *folder) open(ctx context.Context, cfg *Settings, settings string) (*sto
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 	}
-	db, err := store.Open(ctx, store.Options{Path: f.store(cfg), Specs: specs, Retention: cfg.retention(), Now: time.Now})
+	db, err := store.Open(ctx, store.Options{Path: f.store(cfg), Specs: specs, Retention: cfg.Retained(), Now: time.Now})
 	return db, sources, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"understudy/internal/config"
 )
 
 func TestPlace(t *testing.T) {
@@ -18,7 +19,7 @@ func TestPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	never := func(runInfo) error { t.Error("a server is asked"); return nil }
-	alone := func(*Settings, string, *folder) error { t.Error("the folder is worked in"); return nil }
+	alone := func(*config.Settings, string, *folder) error { t.Error("the folder is worked in"); return nil }
 	p := &process{env: emptyEnv}
 	for _, c := range []place{{Config: file}, {Config: file, Data: data}} {
 		if err := c.work(p, never, alone); err == nil || !strings.Contains(err.Error(), "name it with --data") {
@@ -30,7 +31,7 @@ func TestPlace(t *testing.T) {
 	}
 	c, mine := place{Config: file}, errors.New("mine")
 	for range 2 { // the second time shows that the first gave it back
-		err := c.work(p, never, func(cfg *Settings, settings string, dir *folder) error {
+		err := c.work(p, never, func(cfg *config.Settings, settings string, dir *folder) error {
 			if cfg.Data != data || settings != base || dir.store(cfg) != filepath.Join(data, storeFile) {
 				t.Errorf("%s, %s, %s", cfg.Data, settings, dir.store(cfg))
 			}

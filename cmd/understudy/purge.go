@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/diagnostics"
@@ -46,7 +47,7 @@ func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 	err := c.work(p, func(server runInfo) (err error) {
 		done, err = server.purge(ctx, wanted)
 		return err
-	}, func(cfg *Settings, settings string, dir *folder) error {
+	}, func(cfg *config.Settings, settings string, dir *folder) error {
 		sources, err := cfg.ReadSources(settings)
 		if err != nil {
 			return err
@@ -96,7 +97,7 @@ func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
 	src := byName[p.Source]
 	if src == nil {
 		names := slices.Sorted(maps.Keys(byName))
-		return aim{}, invalid("no source is called %q%s; there is %s", clip(p.Source), nearest.Hint(clip(p.Source), names), strings.Join(names, ", "))
+		return aim{}, invalid("no source is called %q%s; there is %s", config.Clip(p.Source), nearest.Hint(config.Clip(p.Source), names), strings.Join(names, ", "))
 	}
 	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
 		t, err := src.Spec.Follow(src.Name, p.What)
@@ -104,13 +105,13 @@ func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
 		case err != nil:
 			return aim{}, err
 		case t.Kind == nil:
-			return aim{}, invalid("%s is no path of %s; nothing is ever held of it", clip(p.What), src.Spec.Title)
+			return aim{}, invalid("%s is no path of %s; nothing is ever held of it", config.Clip(p.What), src.Spec.Title)
 		}
 		return aim{source: src, target: t, kind: t.Kind.Name, id: t.ID}, nil
 	}
 	name, id, ok := strings.Cut(p.What, "/")
 	if !ok || name == "" || id == "" {
-		return aim{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", clip(p.What), somePath(src.Spec))
+		return aim{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", config.Clip(p.What), somePath(src.Spec))
 	}
 	kind := src.Spec.Kind(name)
 	if kind == nil {
@@ -118,7 +119,7 @@ func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
 		for _, k := range src.Spec.Kinds {
 			kinds = append(kinds, k.Name)
 		}
-		return aim{}, invalid("%s has no kind %q%s", src.Spec.Title, clip(name), nearest.Hint(clip(name), kinds))
+		return aim{}, invalid("%s has no kind %q%s", src.Spec.Title, config.Clip(name), nearest.Hint(config.Clip(name), kinds))
 	}
 	if len(kind.ID) == 0 {
 		return aim{}, invalid("%s have no ids; name a key, a path with its query", kind.Title)
@@ -171,7 +172,7 @@ func (h *house) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pur
 }
 
 // purgeFolder forgets in a folder no server uses.
-func purgeFolder(ctx context.Context, cfg *Settings, dir *folder, a aim) (done diagnostics.Purged, err error) {
+func purgeFolder(ctx context.Context, cfg *config.Settings, dir *folder, a aim) (done diagnostics.Purged, err error) {
 	path := dir.store(cfg)
 	if _, err := os.Stat(path); err != nil {
 		return done, nil // nothing was ever held

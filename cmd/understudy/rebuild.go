@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/diagnostics"
@@ -77,7 +78,7 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	bar := newBuildBar(p.stdout)
 	return c.work(p, func(server runInfo) error {
 		return server.rebuild(ctx, bar)
-	}, func(cfg *Settings, settings string, dir *folder) (err error) {
+	}, func(cfg *config.Settings, settings string, dir *folder) (err error) {
 		db, _, err := dir.open(ctx, cfg, settings)
 		if err != nil {
 			return err

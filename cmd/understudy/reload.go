@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 )
@@ -47,7 +48,7 @@ func (h *house) reload(ctx context.Context) {
 }
 
 // load reads everything first, and applies only what can no longer fail.
-func (h *house) load(ctx context.Context) (cfg *Settings, restart []string, err error) {
+func (h *house) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
 	if cfg, err = h.plan.again(); err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +67,7 @@ func (h *house) load(ctx context.Context) (cfg *Settings, restart []string, err 
 			}
 		}
 		polled := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls} // the spec in use
-		if err := checkPolls(polled, s); err != nil {
+		if err := config.CheckPolls(polled, s); err != nil {
 			return nil, nil, fmt.Errorf("sources.%s.polls: %w", src.Name, err)
 		}
 		polls[src.Name] = polled.Polls
@@ -87,12 +88,12 @@ func (h *house) load(ctx context.Context) (cfg *Settings, restart []string, err 
 	}
 	h.apply(cfg, secrets)
 	h.wear(d)
-	return cfg, needRestart(h.cfg, cfg), nil
+	return cfg, config.NeedRestart(h.cfg, cfg), nil
 }
 
 // sameSources refuses settings that add or take away a source: every face,
 // file and kind of it would have to come or go.
-func (h *house) sameSources(cfg *Settings) error {
+func (h *house) sameSources(cfg *config.Settings) error {
 	now, want := slices.Sorted(maps.Keys(h.cfg.Sources)), slices.Sorted(maps.Keys(cfg.Sources))
 	if !slices.Equal(now, want) {
 		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "), strings.Join(want, ", "))
@@ -109,7 +110,7 @@ func (h *house) poll(polls map[string][]string) error {
 		}
 		for _, done := range h.sources[:i] {
 			was := &understudy.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
-			err = errors.Join(err, checkPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
+			err = errors.Join(err, config.CheckPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
 		}
 		return err
 	}
@@ -117,7 +118,7 @@ func (h *house) poll(polls map[string][]string) error {
 }
 
 // apply hands the rooms what they take while they run.
-func (h *house) apply(cfg *Settings, secrets map[string]understudy.Secret) {
+func (h *house) apply(cfg *config.Settings, secrets map[string]understudy.Secret) {
 	for _, src := range h.sources {
 		s, c := cfg.Sources[src.Name], h.clients[src.Name]
 		c.SetBudget(s.Rate, s.Concurrency)
@@ -132,8 +133,8 @@ func (h *house) apply(cfg *Settings, secrets map[string]understudy.Secret) {
 		c.SetCredential("", secrets[src.Name])
 		h.keys.set(src.Name, secrets[src.Name])
 	}
-	h.mirror.SetAges(Ages(&cfg.Mirror))
-	h.mirror.SetLimits(MirrorLimits(&cfg.Limits))
+	h.mirror.SetAges(config.Ages(&cfg.Mirror))
+	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
 	h.exports.limit(cfg)
 	for _, f := range h.faces {
 		f.listener.limit.Store(int64(cfg.Limits.Connections))

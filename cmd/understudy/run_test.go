@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/config"
 )
 
 func testFace(t *testing.T, h http.Handler) *face {
@@ -20,8 +21,8 @@ func testFace(t *testing.T, h http.Handler) *face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var limits Limits
-	limits.defaults()
+	var limits config.Limits
+	limits.Defaults()
 	return newFace("test", l, h, &limits, plainRefusal(), slog.New(slog.DiscardHandler))
 }
 

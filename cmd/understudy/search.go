@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/access"
@@ -20,19 +21,19 @@ func (h *house) openSearch(ctx context.Context) (err error) {
 }
 
 // searcher is the search under one policy.
-func (h *house) searcher(cfg *Settings, p policy) (*search.Searcher, error) {
+func (h *house) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	c := cfg.Search
 	return search.New(search.Options{
 		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Until: h.exports.until(p), Now: time.Now, Logger: h.log,
 		Limits: search.Limits{
-			Time: c.Time.std(), Look: c.Look, Window: c.Window, Count: c.Count.std(), Facets: c.Facets.std(),
-			AtOnce: c.AtOnce, Silence: c.Silence.std(), Saved: c.Saved, SavedEach: c.SavedEach,
+			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(),
+			AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,
 		},
 	})
 }
 
 // controlSearch puts the search's routes beside the others under /-/.
-func (h *house) controlSearch(cfg *Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
+func (h *house) controlSearch(cfg *config.Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
 	handler, err := search.NewHandler(search.HandlerOptions{Searcher: s, Callers: p.book, Token: h.plan.dir.token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
 	if err != nil {
 		return err

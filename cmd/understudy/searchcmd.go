@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/config"
 	"unicode/utf8"
 )
 
@@ -117,7 +118,7 @@ func (c *searchCmd) check(query string) error {
 	case acts > 1:
 		return errors.New("--export, --save, --saved and --forget go one at a time")
 	case c.Export != "" && c.Export != "jsonl" && c.Export != "xml":
-		return fmt.Errorf("--export %q: write jsonl or xml", clip(c.Export))
+		return fmt.Errorf("--export %q: write jsonl or xml", config.Clip(c.Export))
 	case c.Limit != nil && *c.Limit < 1:
 		return fmt.Errorf("--limit %d: write a number from 1", *c.Limit)
 	case c.Open != "" && (query != "" || asks):

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"understudy/internal/config"
 )
 
 type serveCmd struct {
@@ -36,7 +37,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	}
 	hup, stop := hangups()
 	defer stop()
-	again := func() (*Settings, error) {
+	again := func() (*config.Settings, error) {
 		cfg, _, _, err := c.settings(p)
 		return cfg, err
 	}
@@ -55,7 +56,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 }
 
 // settings are those of the file, or the demo's own, with the flags over them.
-func (c *serveCmd) settings(p *process) (cfg *Settings, folder string, secrets Secrets, err error) {
+func (c *serveCmd) settings(p *process) (cfg *config.Settings, folder string, secrets config.Secrets, err error) {
 	if cfg, folder, secrets, err = c.file(p); err != nil {
 		return nil, "", nil, err
 	}
@@ -66,12 +67,12 @@ func (c *serveCmd) settings(p *process) (cfg *Settings, folder string, secrets S
 }
 
 // file reads the file, or the demo's own.
-func (c *serveCmd) file(p *process) (cfg *Settings, folder string, secrets Secrets, err error) {
+func (c *serveCmd) file(p *process) (cfg *config.Settings, folder string, secrets config.Secrets, err error) {
 	if c.Demo {
 		if c.Config != "" {
 			return nil, "", nil, usageError{errors.New("--demo brings its own settings; leave out --config")}
 		}
-		cfg, err = Parse(demoSettings, p.env)
+		cfg, err = config.Parse(demoSettings, p.env)
 		return cfg, "", demoSecrets, err
 	}
 	if c.Compare || c.Slowapi != "" {
@@ -81,18 +82,18 @@ func (c *serveCmd) file(p *process) (cfg *Settings, folder string, secrets Secre
 	if path == "" {
 		path = "understudy.yml"
 	}
-	cfg, err = Read(path, p.env)
+	cfg, err = config.Read(path, p.env)
 	folder = filepath.Dir(path)
-	return cfg, folder, FileSecrets(folder), err
+	return cfg, folder, config.FileSecrets(folder), err
 }
 
 // apply puts flags over settings.
-func (c *serveCmd) apply(cfg *Settings) error {
+func (c *serveCmd) apply(cfg *config.Settings) error {
 	if c.Data != "" {
 		cfg.Data = c.Data
 	}
 	if c.Viewer != "" {
-		if err := checkAddress(c.Viewer); err != nil {
+		if err := config.CheckAddress(c.Viewer); err != nil {
 			return fmt.Errorf("--viewer: %w", err)
 		}
 		cfg.Viewer.Listen = c.Viewer
@@ -103,7 +104,7 @@ func (c *serveCmd) apply(cfg *Settings) error {
 		if !ok || src == nil {
 			return fmt.Errorf("--drop-in %q: write SOURCE=HOST:PORT with a configured source", text)
 		}
-		if err := checkAddress(addr); err != nil {
+		if err := config.CheckAddress(addr); err != nil {
 			return fmt.Errorf("--drop-in: %w", err)
 		}
 		src.Listen = addr
@@ -112,7 +113,7 @@ func (c *serveCmd) apply(cfg *Settings) error {
 }
 
 // serveDemo starts the simulated API and the house in front of it.
-func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *Settings) (err error) {
+func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settings) (err error) {
 	dir, err := c.demoFolder()
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *Settings) (er
 	if addr == "" {
 		addr = defaultSlowapi
 	}
-	if err := checkAddress(addr); err != nil {
+	if err := config.CheckAddress(addr); err != nil {
 		return usageError{fmt.Errorf("--slowapi: %w", err)}
 	}
 	l, err := listen(ctx, addr, "--slowapi")

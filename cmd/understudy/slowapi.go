@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"understudy/internal/config"
 )
 
 const defaultSlowapi = "127.0.0.1:4116"
@@ -24,7 +25,7 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := checkAddress(c.Listen); err != nil {
+	if err := config.CheckAddress(c.Listen); err != nil {
 		return usageError{fmt.Errorf("--listen: %w", err)}
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
@@ -37,8 +38,8 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	var limits Limits
-	limits.defaults()
+	var limits config.Limits
+	limits.Defaults()
 	f := newFace("slowapi", l, api, &limits, plainRefusal(), log)
 	fmt.Fprintf(p.stdout, "%-9s %s\n", f.name, f.url())
 	printReady(p.stdout)

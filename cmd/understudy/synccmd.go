@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/walk"
@@ -75,7 +76,7 @@ func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o walk.Ord
 		return err
 	}
 	cfg.Log.Access = "off"
-	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: FileSecrets(folderPath), dir: dir, by: "config", stderr: p.stderr, alone: true})
+	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: config.FileSecrets(folderPath), dir: dir, by: "config", stderr: p.stderr, alone: true})
 	if err != nil {
 		return err
 	}

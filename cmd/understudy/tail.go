@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"understudy/internal/config"
 	"unicode"
 
 	"understudy/follow"
@@ -78,7 +79,7 @@ func (c *tailCmd) options(ctx context.Context, p *process) (follow.Options, erro
 		}
 		o.URL, o.User = c.URL, c.User
 		if c.Secret != "" {
-			secret, err := readSecret(ctx, c.Secret, ".")
+			secret, err := config.ReadSecret(ctx, c.Secret, ".")
 			if err != nil {
 				return o, fmt.Errorf("--secret: %w", err)
 			}
@@ -110,7 +111,7 @@ func runningServer(p *process, file, data string) (runInfo, error) {
 		if file == "" {
 			file = "understudy.yml"
 		}
-		cfg, err := Read(file, p.env)
+		cfg, err := config.Read(file, p.env)
 		if err != nil {
 			return runInfo{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 		}

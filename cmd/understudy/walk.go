@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/diagnostics"
@@ -19,9 +20,9 @@ import (
 func (h *house) openWalker() (err error) {
 	c, begun := h.cfg.Sync, time.Now()
 	h.walker, err = walk.New(walk.Options{
-		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Remover: h.mirror, Retention: h.cfg.retention(),
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Remover: h.mirror, Retention: h.cfg.Retained(),
 		Settings: walk.Settings{
-			Horizon: c.Horizon.std(), Sweep: c.Sweep.std(), Window: c.Window.std(), Slice: c.Slice.std(), Overlap: c.Overlap.std(),
+			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),
 			Slices: c.Slices, Page: c.Page,
 		},
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
@@ -91,7 +92,7 @@ func (h *house) walkPolls(source string, kinds []string) error {
 		if src.Name == source {
 			s := h.live.Load().Sources[source]
 			now := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
-			if err := checkPolls(now, s); err != nil {
+			if err := config.CheckPolls(now, s); err != nil {
 				return err
 			}
 			return h.mirror.SetPolls(source, union(now.Polls, kinds))

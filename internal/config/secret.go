@@ -1,6 +1,6 @@
 // Secret: what a setting points to, read.
 
-package main
+package config
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ const maxSecret = 64 << 10
 
 // readSecret fetches what a setting points to. One trailing newline is cut.
 // The text itself never appears in an error.
-func readSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
+func ReadSecret(ctx context.Context, setting, folder string) (understudy.Secret, error) {
 	scheme, rest, _ := strings.Cut(setting, ":")
 	var text []byte
 	switch scheme {
@@ -67,6 +67,6 @@ type Secrets func(ctx context.Context, setting string) (understudy.Secret, error
 // FileSecrets reads secrets beside the settings file.
 func FileSecrets(folder string) Secrets {
 	return func(ctx context.Context, setting string) (understudy.Secret, error) {
-		return readSecret(ctx, setting, folder)
+		return ReadSecret(ctx, setting, folder)
 	}
 }

@@ -1,6 +1,6 @@
 // Memory: what the process may take, and how much of it jobs may.
 
-package main
+package config
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func (c *Settings) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 
 // jobsMemory is what jobs may weigh together: as set, else 256 MiB, but no more
 // than half of the wall: the other half is for readers, and for garbage.
-func (c *Settings) jobsMemory(wall int64) int64 {
+func (c *Settings) JobsMemory(wall int64) int64 {
 	switch {
 	case c.Jobs.Memory > 0:
 		return int64(c.Jobs.Memory)

@@ -1,6 +1,6 @@
 // Roles: how row rules are written, and where the settings say they are wrong.
 
-package main
+package config
 
 import (
 	"os"

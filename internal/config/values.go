@@ -1,6 +1,6 @@
 // Values: durations, sizes, dates and secrets as a settings file writes them.
 
-package main
+package config
 
 import (
 	"fmt"
@@ -13,18 +13,18 @@ import (
 )
 
 type (
-	duration time.Duration // 30s, 5m, 720h
+	Duration time.Duration // 30s, 5m, 720h
 	size     int64         // bytes: 64MiB, 10GiB, 1000
 	date     time.Time     // 2027-01-01 or RFC 3339
 )
 
 // UnmarshalYAML reads a Go duration that is not negative.
-func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v < 0 {
 		return fmt.Errorf("line %d: %q is no duration; write 30s, 5m or 24h", n.Line, n.Value)
 	}
-	*d = duration(v)
+	*d = Duration(v)
 	return nil
 }
 

@@ -1,6 +1,6 @@
 // Retention: how long records are kept.
 
-package main
+package config
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 // leastKeep is the shortest retention: a shorter one would empty what was just read.
 const leastKeep = time.Hour
 
-// retention is how long records are kept, by source and kind.
-func (c *Settings) retention() map[string]map[string]time.Duration {
+// Retained is how long records are kept, by source and kind.
+func (c *Settings) Retained() map[string]map[string]time.Duration {
 	all := map[string]map[string]time.Duration{}
 	for source, kinds := range c.Retention {
 		all[source] = map[string]time.Duration{}
 		for kind, keep := range kinds {
-			all[source][kind] = keep.std()
+			all[source][kind] = keep.Std()
 		}
 	}
 	return all
@@ -46,9 +46,9 @@ func (c *Settings) checkRetention(sources []*understudy.Source) error {
 			}
 		}
 		for _, kind := range slices.Sorted(maps.Keys(c.Retention[name])) {
-			switch keep := c.Retention[name][kind].std(); {
+			switch keep := c.Retention[name][kind].Std(); {
 			case !slices.Contains(known, kind):
-				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, spec.Title, clip(kind), nearest.Hint(clip(kind), known))
+				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, spec.Title, Clip(kind), nearest.Hint(Clip(kind), known))
 			case keep != 0 && keep < leastKeep:
 				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
 			}

@@ -1,6 +1,6 @@
 // Sources: from settings to specs, credentials and policy.
 
-package main
+package config
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (c *Settings) ReadSources(folder string) ([]*understudy.Source, error) {
 			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, spec.Name)
 		}
 		src := &understudy.Source{Name: name, Spec: spec, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
-		if err := checkPolls(src, s); err != nil {
+		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
 		}
 		if err := checkSync(src, s); err != nil {
@@ -84,7 +84,7 @@ func (c *Settings) ReadSources(folder string) ([]*understudy.Source, error) {
 
 // checkPolls fills in the default, the kinds most looked at, and refuses what
 // cannot be polled.
-func checkPolls(src *understudy.Source, s *Source) error {
+func CheckPolls(src *understudy.Source, s *Source) error {
 	if s.Polls == nil {
 		for _, kind := range []string{"calls", "messages", "conferences"} {
 			if _, err := src.PollTarget(kind); err == nil {
@@ -101,7 +101,7 @@ func checkPolls(src *understudy.Source, s *Source) error {
 		why := strings.TrimPrefix(err.Error(), understudy.ErrInvalid.Error()+": ")
 		if strings.HasPrefix(entry, "/") {
 			path, _, _ := strings.Cut(entry, "?")
-			return fmt.Errorf("%s%s", why, nearest.Hint(clip(path), ends(src.PollPaths())))
+			return fmt.Errorf("%s%s", why, nearest.Hint(Clip(path), ends(src.PollPaths())))
 		}
 		var known []string
 		for _, k := range src.Spec.Kinds {
@@ -112,7 +112,7 @@ func checkPolls(src *understudy.Source, s *Source) error {
 		if k := src.Spec.Kind(entry); k != nil && len(k.Lists) > 0 {
 			return fmt.Errorf("%s; name it in sync instead, to have it held whole", why)
 		}
-		return fmt.Errorf("%s%s", why, nearest.Hint(clip(entry), known))
+		return fmt.Errorf("%s%s", why, nearest.Hint(Clip(entry), known))
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 		}
 		grant := understudy.Grant{Role: cred.Role, By: by, Expires: time.Time(cred.Expires)}
 		if cred.MaxStale != nil {
-			d := cred.MaxStale.std()
+			d := cred.MaxStale.Std()
 			grant.MaxStale = &d
 		}
 		for _, text := range cred.Allow {
@@ -155,7 +155,7 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 func checkSync(src *understudy.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), kindNames(src.Spec)))
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), nearest.Hint(Clip(kind), kindNames(src.Spec)))
 		}
 	}
 	return nil
@@ -179,7 +179,7 @@ func checkMedia(src *understudy.Source) error {
 	}
 	for _, kind := range src.Media {
 		if !slices.Contains(known, kind) {
-			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, clip(kind), nearest.Hint(clip(kind), known))
+			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, Clip(kind), nearest.Hint(Clip(kind), known))
 		}
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Config: the settings file, one struct per section.
-
-package main
+// Package config reads the settings file and says what is wrong with it: a struct
+// for each section, with its defaults and its checks.
+package config
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type Settings struct {
 	Limits      Limits                           `yaml:"limits"`
 	Jobs        jobsConfig                       `yaml:"jobs"`
 	Sync        syncConfig                       `yaml:"sync"`
-	Retention   map[string]map[string]duration   `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
+	Retention   map[string]map[string]Duration   `yaml:"retention"` // how long records are kept, by source and kind; default: for ever
 	Log         logConfig                        `yaml:"log"`
 	Feed        feedConfig                       `yaml:"feed"`
 	Search      searchConfig                     `yaml:"search"`
@@ -34,7 +34,7 @@ type viewerConfig struct {
 	ExportRows  int      `yaml:"export_rows"`
 	Exports     int      `yaml:"exports"`      // at once, default 4
 	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
-	ExportTime  duration `yaml:"export_time"`
+	ExportTime  Duration `yaml:"export_time"`
 	Role        string   `yaml:"role"` // role of loopback callers without credentials
 }
 
@@ -62,10 +62,10 @@ type Source struct {
 
 // timeoutsConfig bounds one try of upstream.
 type timeoutsConfig struct {
-	Connect   duration `yaml:"connect"`    // default 5s
-	FirstByte duration `yaml:"first_byte"` // default 25s
-	Stall     duration `yaml:"stall"`      // between two reads of a body, default 10s
-	Total     duration `yaml:"total"`      // default 30s
+	Connect   Duration `yaml:"connect"`    // default 5s
+	FirstByte Duration `yaml:"first_byte"` // default 25s
+	Stall     Duration `yaml:"stall"`      // between two reads of a body, default 10s
+	Total     Duration `yaml:"total"`      // default 30s
 }
 
 type credentialConfig struct {
@@ -75,23 +75,23 @@ type credentialConfig struct {
 	Secret   string    `yaml:"secret"`
 	Role     string    `yaml:"role"`
 	Allow    []string  `yaml:"allow"` // "POST /2010-04-01/Accounts/*/Messages.json"
-	MaxStale *duration `yaml:"max_stale"`
+	MaxStale *Duration `yaml:"max_stale"`
 	Expires  date      `yaml:"expires"`
 }
 
 type Mirror struct {
 	Hot    size     `yaml:"hot"`    // default 64MiB
-	Newest duration `yaml:"newest"` // default 30s
-	Older  duration `yaml:"older"`  // default 5m
-	Final  duration `yaml:"final"`  // default 24h
-	Stale  duration `yaml:"stale"`  // default 5m
-	Hard   duration `yaml:"hard"`   // default 720h
+	Newest Duration `yaml:"newest"` // default 30s
+	Older  Duration `yaml:"older"`  // default 5m
+	Final  Duration `yaml:"final"`  // default 24h
+	Stale  Duration `yaml:"stale"`  // default 5m
+	Hard   Duration `yaml:"hard"`   // default 720h
 
-	Other    duration `yaml:"other"`     // default 30s
-	NotFound duration `yaml:"not_found"` // default 10s
-	Records  duration `yaml:"records"`   // default 24h
-	Wait     duration `yaml:"wait"`      // default 8s
-	Try      duration `yaml:"try"`       // default 30s
+	Other    Duration `yaml:"other"`     // default 30s
+	NotFound Duration `yaml:"not_found"` // default 10s
+	Records  Duration `yaml:"records"`   // default 24h
+	Wait     Duration `yaml:"wait"`      // default 8s
+	Try      Duration `yaml:"try"`       // default 30s
 }
 
 // Limits bounds what goes on at once, and how long a request may take to
@@ -109,29 +109,29 @@ type Limits struct {
 	Connections int      `yaml:"connections"`  // of one port, default 4096
 	Headers     size     `yaml:"headers"`      // a request's head, default 32KiB
 	RequestBody size     `yaml:"request_body"` // a write's body, default 1MiB
-	HeadTime    duration `yaml:"head_time"`    // for a request's head to come, default 10s
-	ReadTime    duration `yaml:"read_time"`    // for a whole request to come, default 60s
-	WriteTime   duration `yaml:"write_time"`   // for an answer to be read, default 2m
-	IdleTime    duration `yaml:"idle_time"`    // a connection may wait for its next request, default 2m
+	HeadTime    Duration `yaml:"head_time"`    // for a request's head to come, default 10s
+	ReadTime    Duration `yaml:"read_time"`    // for a whole request to come, default 60s
+	WriteTime   Duration `yaml:"write_time"`   // for an answer to be read, default 2m
+	IdleTime    Duration `yaml:"idle_time"`    // a connection may wait for its next request, default 2m
 }
 
 // defaults fills in what this package itself looks at.
-func (l *Limits) defaults() {
+func (l *Limits) Defaults() {
 	l.Writes = cmp.Or(l.Writes, 64)
 	l.Connections = cmp.Or(l.Connections, 4096)
 	l.Headers = cmp.Or(l.Headers, 32<<10)
 	l.RequestBody = cmp.Or(l.RequestBody, 1<<20)
-	l.HeadTime = cmp.Or(l.HeadTime, duration(10*time.Second))
-	l.ReadTime = cmp.Or(l.ReadTime, duration(time.Minute))
-	l.WriteTime = cmp.Or(l.WriteTime, duration(2*time.Minute))
-	l.IdleTime = cmp.Or(l.IdleTime, duration(2*time.Minute))
+	l.HeadTime = cmp.Or(l.HeadTime, Duration(10*time.Second))
+	l.ReadTime = cmp.Or(l.ReadTime, Duration(time.Minute))
+	l.WriteTime = cmp.Or(l.WriteTime, Duration(2*time.Minute))
+	l.IdleTime = cmp.Or(l.IdleTime, Duration(2*time.Minute))
 }
 
 type storeConfig struct {
 	DSN   string `yaml:"dsn"`   // "" = understudy.db in the data folder
 	Limit size   `yaml:"limit"` // default 10GiB
 
-	EraseAfter duration `yaml:"erase_after"` // what is to be erased is gathered for; default 10s
+	EraseAfter Duration `yaml:"erase_after"` // what is to be erased is gathered for; default 10s
 
 	Media     size `yaml:"media"`      // of all contents that are kept, default 1GiB
 	MediaFile size `yaml:"media_file"` // of one of them, default 64MiB
@@ -162,7 +162,7 @@ func (c *Settings) defaults() {
 	if c.Store.Limit == 0 {
 		c.Store.Limit = defaultLimit
 	}
-	c.Limits.defaults()
+	c.Limits.Defaults()
 }
 
-func (d duration) std() time.Duration { return time.Duration(d) }
+func (d Duration) Std() time.Duration { return time.Duration(d) }

@@ -1,6 +1,6 @@
 // Restart: which settings hold as soon as they are read again, and which wait.
 
-package main
+package config
 
 import (
 	"reflect"
@@ -20,7 +20,7 @@ var live = []string{
 
 // needRestart names the settings that differ from those the house was started
 // with and cannot be applied while it serves.
-func needRestart(started, now *Settings) (names []string) {
+func NeedRestart(started, now *Settings) (names []string) {
 	differ(reflect.ValueOf(*started), reflect.ValueOf(*now), "", "", func(name, pattern string) {
 		if !isLive(pattern) {
 			names = append(names, name)

@@ -1,6 +1,6 @@
 // Tests of the settings file: strictness, values, and its document.
 
-package main
+package config
 
 import (
 	"os"
@@ -81,7 +81,7 @@ mirror: {hot: 25MiB, newest: 1m}
 	if cred.MaxStale == nil || *cred.MaxStale != 0 || !time.Time(cred.Expires).Equal(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("credential = %+v", cred)
 	}
-	if c.Mirror.Hot != 25<<20 || c.Mirror.Newest.std() != time.Minute || c.Viewer.Listen != defaultViewer {
+	if c.Mirror.Hot != 25<<20 || c.Mirror.Newest.Std() != time.Minute || c.Viewer.Listen != defaultViewer {
 		t.Errorf("config = %+v", c)
 	}
 }
@@ -105,13 +105,13 @@ func TestSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for setting, want := range map[string]string{"file:token": "hunter2", "file:" + filepath.Join(dir, "token"): "hunter2", "cmd:cat token": "hunter2", "cmd:printf ' a b '": " a b "} {
-		s, err := readSecret(t.Context(), setting, dir)
+		s, err := ReadSecret(t.Context(), setting, dir)
 		if err != nil || s.Reveal() != want {
 			t.Errorf("readSecret(%q) = %v, %v", setting, s.Reveal() == want, err)
 		}
 	}
 	for _, setting := range []string{"hunter2", "file:nowhere", "cmd:false", "cmd:true", "", "env:X"} {
-		_, err := readSecret(t.Context(), setting, dir)
+		_, err := ReadSecret(t.Context(), setting, dir)
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("readSecret(%q): %v", setting, err)
 		}

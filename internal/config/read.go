@@ -1,6 +1,6 @@
 // Settings: reads a settings file strictly and says where it is wrong.
 
-package main
+package config
 
 import (
 	"errors"
@@ -76,7 +76,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 func strict(n *yaml.Node, t reflect.Type) error {
 	if n.Kind == yaml.AliasNode {
 		// A few lines of nested aliases can stand for gigabytes.
-		return fmt.Errorf("line %d: aliases (*%s) are not read here; write the value out", n.Line, clip(n.Value))
+		return fmt.Errorf("line %d: aliases (*%s) are not read here; write the value out", n.Line, Clip(n.Value))
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -121,7 +121,7 @@ func strictStruct(n *yaml.Node, t reflect.Type) error {
 	return eachPair(n, func(k, v *yaml.Node) error {
 		ft, ok := fields[k.Value]
 		if !ok {
-			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, clip(k.Value), nearest.Hint(clip(k.Value), known))
+			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, Clip(k.Value), nearest.Hint(Clip(k.Value), known))
 		}
 		return strict(v, ft)
 	})
@@ -133,7 +133,7 @@ func eachPair(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if first, twice := seen[k.Value]; twice {
-			return fmt.Errorf("line %d: %q is there twice, first in line %d", k.Line, clip(k.Value), first)
+			return fmt.Errorf("line %d: %q is there twice, first in line %d", k.Line, Clip(k.Value), first)
 		}
 		seen[k.Value] = k.Line
 		if err := visit(k, n.Content[i+1]); err != nil {
@@ -148,7 +148,7 @@ func implementsUnmarshal(t reflect.Type) bool {
 }
 
 // clip keeps foreign text in a message short.
-func clip(s string) string {
+func Clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"
 	}

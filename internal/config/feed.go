@@ -1,6 +1,6 @@
 // Feed: the settings of changes and webhooks.
 
-package main
+package config
 
 import (
 	"context"
@@ -19,11 +19,11 @@ type feedConfig struct {
 	Subscribers     int      `yaml:"subscribers"`      // at once, default 1000
 	SubscribersEach int      `yaml:"subscribers_each"` // of one credential, default 500
 	Buffer          int      `yaml:"buffer"`           // newest changes in memory, of each source; default 4096
-	Heartbeat       duration `yaml:"heartbeat"`        // default 15s
-	Stall           duration `yaml:"stall"`            // default 30s
-	Wait            duration `yaml:"wait"`             // default 1m
-	Look            duration `yaml:"look"`             // default 3s
-	Pause           duration `yaml:"pause"`            // default 24h
+	Heartbeat       Duration `yaml:"heartbeat"`        // default 15s
+	Stall           Duration `yaml:"stall"`            // default 30s
+	Wait            Duration `yaml:"wait"`             // default 1m
+	Look            Duration `yaml:"look"`             // default 3s
+	Pause           Duration `yaml:"pause"`            // default 24h
 }
 
 // Webhook is an address changes are delivered to.
@@ -49,7 +49,7 @@ func (c *Settings) checkFeed() (errs []error) {
 			errs = append(errs, fmt.Errorf("feed.%s: want 0 to 10000000, not %d", name, n))
 		}
 	}
-	if d := c.Feed.Heartbeat.std(); d > mostHeartbeat {
+	if d := c.Feed.Heartbeat.Std(); d > mostHeartbeat {
 		errs = append(errs, fmt.Errorf("feed.heartbeat: %v is too long; write at most %v, as followers take longer silence for a lost connection", d, mostHeartbeat))
 	}
 	names := map[string]bool{}
@@ -66,7 +66,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	case w == nil:
 		return fmt.Errorf("empty; it needs name, url, secret and role")
 	case w.Name == "" || len(w.Name) > 100 || strings.ContainsFunc(w.Name, notNameRune):
-		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", clip(w.Name))
+		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", Clip(w.Name))
 	case names[w.Name]:
 		return fmt.Errorf("name: %q is there twice", w.Name)
 	case w.Secret == "":
@@ -83,7 +83,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 		w.Source = known[0]
 	}
 	if !slices.Contains(known, w.Source) {
-		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, clip(w.Source), nearest.Hint(clip(w.Source), known))
+		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, Clip(w.Source), nearest.Hint(Clip(w.Source), known))
 	}
 	if err := feed.CheckURL(w.URL, w.AllowPrivate); err != nil {
 		return fmt.Errorf("%s: %w", w.Name, err)
@@ -99,7 +99,7 @@ func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Ho
 		if err != nil {
 			return nil, fmt.Errorf("webhooks: %s: secret: %w", w.Name, err)
 		}
-		hook := w.hook()
+		hook := w.Hook()
 		hook.Secret = secret
 		out = append(out, hook)
 	}
@@ -107,6 +107,6 @@ func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Ho
 }
 
 // hook is the webhook, but for its secret.
-func (w *Webhook) hook() feed.Hook {
+func (w *Webhook) Hook() feed.Hook {
 	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
 }

@@ -1,7 +1,7 @@
 // Roles: what a role may see and which records it may find, as the settings
 // write it.
 
-package main
+package config
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 			return v.Decode(&r.rows)
 		}
 		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: %s: want see, last4 or hide", v.Line, clip(k.Value))
+			return fmt.Errorf("line %d: %s: want see, last4 or hide", v.Line, Clip(k.Value))
 		}
 		r.levels[k.Value] = v.Value
 		return nil
@@ -124,7 +124,7 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 		v = time.Duration(whole) * 24 * time.Hour
 	}
 	if err != nil || v <= 0 {
-		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, clip(n.Value))
+		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, Clip(n.Value))
 	}
 	*a = age(v)
 	return nil

@@ -1,6 +1,6 @@
 // Tests of what needs a restart.
 
-package main
+package config
 
 import (
 	"os"
@@ -39,7 +39,7 @@ mirror: {hot: 10MiB, newest: 10s}
 		{[]string{"mirror:", "limits: {headers: 9KiB, waiters: 3, head_time: 1s}\nmirror:"}, "limits.head_time limits.headers"},
 		{[]string{"rate: 5", "rate: 5, timeouts: {total: 3s}"}, "sources.web.timeouts.total"},
 	} {
-		if got := strings.Join(needRestart(read(), read(c.change...)), " "); got != c.want {
+		if got := strings.Join(NeedRestart(read(), read(c.change...)), " "); got != c.want {
 			t.Errorf("%q: %q, want %q", c.change, got, c.want)
 		}
 	}

@@ -1,6 +1,6 @@
 // Check: what a settings file says must make sense before anything starts.
 
-package main
+package config
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ import (
 func (c *Settings) check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if err := checkAddress(c.Viewer.Listen); err != nil {
+	if err := CheckAddress(c.Viewer.Listen); err != nil {
 		bad("viewer.listen: %w", err)
 	}
 	if err := checkURL(c.Viewer.PublicURL); err != nil {
@@ -100,7 +100,7 @@ func (s *Source) check(name string) error {
 		return fmt.Errorf("public_url: %w", err)
 	}
 	if s.Listen != "" {
-		if err := checkAddress(s.Listen); err != nil {
+		if err := CheckAddress(s.Listen); err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
 	}
@@ -169,7 +169,7 @@ func parseAllow(text string) (understudy.Allow, error) {
 
 // checkAddress wants host:port; an empty host would mean every interface, which
 // must be written out (0.0.0.0 or ::) so that nobody opens a port by a typo.
-func checkAddress(addr string) error {
+func CheckAddress(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("%q: write HOST:PORT, as in 127.0.0.1:4114", addr)

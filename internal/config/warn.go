@@ -1,6 +1,6 @@
 // Warn: settings that work and are risky, in words.
 
-package main
+package config
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ const leastSecret = 16
 // behindProxy reports whether people reach the viewer through a proxy, so that
 // nobody who comes without a credential is known to be on this machine. Writing
 // sign_in says that the proxy lets in nobody who should not have viewer.role.
-func (v *viewerConfig) behindProxy() bool {
+func (v *viewerConfig) BehindProxy() bool {
 	return v.PublicURL != "" && !loopbackURL(v.PublicURL) && v.SignIn == ""
 }
 
@@ -35,7 +35,7 @@ func (c *Settings) Warnings(folder string, sources []*understudy.Source) (all []
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch v := &c.Viewer; {
 	case v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
-	case v.behindProxy():
+	case v.BehindProxy():
 		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in: none gives it to whoever the proxy lets in")
 	default:
 		warn("viewer.sign_in: none beside viewer.public_url: whoever the proxy lets in and passes on without a header such as X-Forwarded-For has role %s", v.Role)
@@ -83,7 +83,7 @@ func openSecret(where, setting, folder string) []string {
 }
 
 // weakSecrets warns of secrets of ours that can be guessed.
-func weakSecrets(all []callers.Credential) (warnings []string) {
+func WeakSecrets(all []callers.Credential) (warnings []string) {
 	for _, c := range all {
 		secret := c.Secret.Reveal()
 		if len(secret) < leastSecret {

@@ -1,6 +1,6 @@
 // Bounds: settings of searches, jobs and syncs, and how far they go.
 
-package main
+package config
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 
 // searchConfig bounds searching.
 type searchConfig struct {
-	Time        duration `yaml:"time"`         // of one answer, default 5s
+	Time        Duration `yaml:"time"`         // of one answer, default 5s
 	Look        int      `yaml:"look"`         // records looked at for one answer, default 50000
 	Window      int      `yaml:"window"`       // newest matches put in order, default 10000
-	Count       duration `yaml:"count"`        // of one count, default 50ms
-	Facets      duration `yaml:"facets"`       // of all counts of an answer, default 300ms
+	Count       Duration `yaml:"count"`        // of one count, default 50ms
+	Facets      Duration `yaml:"facets"`       // of all counts of an answer, default 300ms
 	AtOnce      int      `yaml:"at_once"`      // searches at once, default 32
 	Exports     int      `yaml:"exports"`      // exports at once, default 4
 	ExportsEach int      `yaml:"exports_each"` // of one credential, default half of them
-	Silence     duration `yaml:"silence"`      // an export that comes no further ends, default 30s
+	Silence     Duration `yaml:"silence"`      // an export that comes no further ends, default 30s
 	Saved       int      `yaml:"saved"`        // saved searches, default 1000
 	SavedEach   int      `yaml:"saved_each"`   // of one owner, default 100
 }
@@ -38,13 +38,13 @@ func (s *searchConfig) check() error {
 		}
 	}
 	switch {
-	case s.Time.std() > mostSearchTime:
-		return fmt.Errorf("time: %v is too long; write at most %v", s.Time.std(), mostSearchTime)
+	case s.Time.Std() > mostSearchTime:
+		return fmt.Errorf("time: %v is too long; write at most %v", s.Time.Std(), mostSearchTime)
 	case s.Window > mostWindow:
 		return fmt.Errorf("window: %d; write at most %d", s.Window, mostWindow)
 	case s.Saved > mostSaved:
 		return fmt.Errorf("saved: %d; write at most %d", s.Saved, mostSaved)
-	case s.Count.std() > mostSearchTime || s.Facets.std() > mostSearchTime:
+	case s.Count.Std() > mostSearchTime || s.Facets.Std() > mostSearchTime:
 		return fmt.Errorf("count and facets: write at most %v", mostSearchTime)
 	}
 	return nil
@@ -54,9 +54,9 @@ func (s *searchConfig) check() error {
 type jobsConfig struct {
 	Workers int      `yaml:"workers"`  // jobs that run at once, default 8
 	Memory  size     `yaml:"memory"`   // what they may weigh together, default 256MiB
-	Lease   duration `yaml:"lease"`    // how long a run is waited for that is not heard of, default 30s
+	Lease   Duration `yaml:"lease"`    // how long a run is waited for that is not heard of, default 30s
 	Keep    int      `yaml:"keep"`     // archived jobs kept, of each state, default 1000
-	KeepFor duration `yaml:"keep_for"` // how long at most, default 720h
+	KeepFor Duration `yaml:"keep_for"` // how long at most, default 720h
 }
 
 // Limits of what the settings take.
@@ -74,19 +74,19 @@ func (j *jobsConfig) check() error {
 		return fmt.Errorf("workers: %d; write a number from 1 to %d", j.Workers, mostWorkers)
 	case j.Keep < 0 || j.Keep > mostKept:
 		return fmt.Errorf("keep: %d; write a number from 1 to %d", j.Keep, mostKept)
-	case j.Lease != 0 && j.Lease.std() < leastLease:
-		return fmt.Errorf("lease: %v is too short; write at least %v", j.Lease.std(), leastLease)
+	case j.Lease != 0 && j.Lease.Std() < leastLease:
+		return fmt.Errorf("lease: %v is too short; write at least %v", j.Lease.Std(), leastLease)
 	}
 	return nil
 }
 
 // syncConfig says how whole kinds are kept.
 type syncConfig struct {
-	Horizon duration `yaml:"horizon"` // how far back, default 0: all upstream gives
-	Sweep   duration `yaml:"sweep"`   // what was not walked for so long is not complete, default 24h
-	Window  duration `yaml:"window"`  // how long what is not final is looked at again, default 168h
-	Slice   duration `yaml:"slice"`   // one stretch of a list, default 672h
-	Overlap duration `yaml:"overlap"` // of stretches, default 24h
+	Horizon Duration `yaml:"horizon"` // how far back, default 0: all upstream gives
+	Sweep   Duration `yaml:"sweep"`   // what was not walked for so long is not complete, default 24h
+	Window  Duration `yaml:"window"`  // how long what is not final is looked at again, default 168h
+	Slice   Duration `yaml:"slice"`   // one stretch of a list, default 672h
+	Overlap Duration `yaml:"overlap"` // of stretches, default 24h
 	Slices  int      `yaml:"slices"`  // walked beside each other, default 4
 	Page    int      `yaml:"page"`    // records asked for at once, default the most upstream gives
 }
@@ -100,18 +100,18 @@ func (s *syncConfig) check() error {
 		return fmt.Errorf("slices: %d; write a number from 1 to %d", s.Slices, mostSlices)
 	case s.Page < 0:
 		return fmt.Errorf("page: %d is negative", s.Page)
-	case s.Slice != 0 && s.Slice.std() < time.Hour:
-		return fmt.Errorf("slice: %v is too short; write at least 1h", s.Slice.std())
-	case s.Sweep != 0 && s.Sweep.std() < 10*time.Second:
-		return fmt.Errorf("sweep: %v is too short; write at least 10s", s.Sweep.std())
+	case s.Slice != 0 && s.Slice.Std() < time.Hour:
+		return fmt.Errorf("slice: %v is too short; write at least 1h", s.Slice.Std())
+	case s.Sweep != 0 && s.Sweep.Std() < 10*time.Second:
+		return fmt.Errorf("sweep: %v is too short; write at least 10s", s.Sweep.Std())
 	}
 	return nil
 }
 
 func Ages(m *Mirror) mirror.Ages {
 	return mirror.Ages{
-		Newest: m.Newest.std(), Older: m.Older.std(), Final: m.Final.std(), Other: m.Other.std(), NotFound: m.NotFound.std(), Records: m.Records.std(),
-		Stale: m.Stale.std(), Hard: m.Hard.std(), Wait: m.Wait.std(), Try: m.Try.std(),
+		Newest: m.Newest.Std(), Older: m.Older.Std(), Final: m.Final.Std(), Other: m.Other.Std(), NotFound: m.NotFound.Std(), Records: m.Records.Std(),
+		Stale: m.Stale.Std(), Hard: m.Hard.Std(), Wait: m.Wait.Std(), Try: m.Try.Std(),
 	}
 }
 

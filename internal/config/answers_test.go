@@ -1,6 +1,6 @@
 // What the settings say of how lists are answered.
 
-package main
+package config
 
 import (
 	"maps"

@@ -1,6 +1,6 @@
 // Tests of the memory the process should stay under.
 
-package main
+package config
 
 import (
 	"os"
@@ -33,8 +33,8 @@ func TestWall(t *testing.T) {
 	} {
 		cfg := &Settings{}
 		cfg.Limits.Memory, cfg.Jobs.Memory = c.set, c.jobs
-		if wall := cfg.MemoryLimit(file(c.file)); wall != c.wall || cfg.jobsMemory(wall) != c.want {
-			t.Errorf("%s: %d and %d for jobs, want %d and %d", name, wall, cfg.jobsMemory(wall), c.wall, c.want)
+		if wall := cfg.MemoryLimit(file(c.file)); wall != c.wall || cfg.JobsMemory(wall) != c.want {
+			t.Errorf("%s: %d and %d for jobs, want %d and %d", name, wall, cfg.JobsMemory(wall), c.wall, c.want)
 		}
 	}
 }
