@@ -64,8 +64,8 @@ func printStats(out io.Writer, s store.Stats) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d pages, %d records, %d dictionaries\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
-		s.Pages, s.Records, s.Dictionaries, s.File+s.WAL, s.WAL, s.Free, s.PerRecord)
+	fmt.Fprintf(out, "\n%d pages, %d records\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
+		s.Pages, s.Records, s.File+s.WAL, s.WAL, s.Free, s.PerRecord)
 	when := "never"
 	if !s.EvictedAt.IsZero() {
 		when = s.EvictedAt.Format(time.RFC3339)

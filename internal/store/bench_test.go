@@ -26,7 +26,7 @@ func pagesOf(w *storetest.World, size int, when time.Time) []*understudy.Page {
 	return pages
 }
 
-// warmDB is a store with a trained dictionary.
+// warmDB is a store with ten thousand calls.
 func warmDB(b *testing.B) *store.DB {
 	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
 	for _, p := range pagesOf(storetest.NewWorld(99, 10_000), 50, storetest.Epoch) {

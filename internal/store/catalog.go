@@ -29,9 +29,6 @@ type shapeRow struct {
 	number, slot int64
 	kind         *kindRow
 	name         string
-
-	// Whoever has the writing connection may use these.
-	dictionary, envelope training // what new blocks and pages are packed with
 }
 
 type kindName struct{ source, kind string }
@@ -53,7 +50,7 @@ func newCatalog() catalog {
 var (
 	selectSources = &statement{head: "SELECT number, name FROM source"}
 	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') FROM kind k JOIN source s ON s.number = k.source"}
-	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, h.dictionary, h.envelope, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
+	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
 	insertSource  = &statement{head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
 	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent, terms, words) SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
 	insertShape   = &statement{head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? AND k.name = ? ON CONFLICT DO NOTHING"}
@@ -89,10 +86,9 @@ func (db *DB) readCatalog(c *conn) error {
 		return err
 	}
 	return c.query(selectShapes, 0, nil, func(r []driver.Value) error {
-		name := shapeName{r[6].(string), r[5].(string), r[2].(string)}
+		name := shapeName{r[4].(string), r[3].(string), r[2].(string)}
 		if cat.shapes[name] == nil {
-			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source, name.kind}],
-				dictionary: training{number: r[3].(int64)}, envelope: training{number: r[4].(int64)}}
+			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source, name.kind}]}
 			cat.parents[r[0].(int64)] = cat.shapes[name].kind.parentField()
 		}
 		return nil

@@ -143,81 +143,34 @@ func TestSkeletons(t *testing.T) {
 	})
 }
 
-// What is packed, with a dictionary or without, comes back.
+// What is packed comes back.
 func FuzzPack(f *testing.F) {
-	var samples []sample
-	for n := range 240 {
-		samples = append(samples, sample{entry: entry{record: int64(n), body: marked(n)}})
-	}
-	dictionary, _, err := buildDictionary((&DB{}).bodyTrial(&kindRow{spec: made(f)}, samples)())
-	if err != nil {
-		f.Fatal(err)
-	}
-	z := newZstdPacker()
-	if err := z.learn(1, dictionary); err != nil {
-		f.Fatal(err)
-	}
+	z := newPacker()
 	f.Add(marked(3), 1)
 	f.Add(append(marked(4), marked(5)...), 7)
 	f.Add([]byte(nil), 0)
 	f.Fuzz(func(t *testing.T, raw []byte, times int) {
 		raw = bytes.Repeat(raw[:min(len(raw), 8<<10)], min(max(times%8, 1), 8))
-		for _, number := range []int64{0, 1, 2} {
-			packed, used := z.pack([]byte("x"), raw, number)
-			if used != number%2 {
-				t.Fatalf("packed with %d, want %d", used, number%2)
-			}
-			back, err := z.unpack(nil, packed[1:], used, len(raw))
-			if err != nil || !bytes.Equal(back, raw) {
-				t.Fatalf("dictionary %d: %d bytes came back as %d, %v", number, len(raw), len(back), err)
-			}
-			if _, err := z.unpack(nil, packed[1:], used, len(raw)+1); err == nil {
-				t.Fatal("a wrong size passed")
-			}
+		packed := z.pack([]byte("x"), raw)
+		back, err := z.unpack(nil, packed[1:], len(raw))
+		if err != nil || !bytes.Equal(back, raw) {
+			t.Fatalf("%d bytes came back as %d, %v", len(raw), len(back), err)
 		}
-		_, _ = z.unpack(nil, raw, 1, len(raw)) // must not panic
+		if _, err := z.unpack(nil, packed[1:], len(raw)+1); err == nil {
+			t.Fatal("a wrong size passed")
+		}
+		_, _ = z.unpack(nil, raw, len(raw)) // must not panic
 	})
 }
 
 func TestUnpackIsBounded(t *testing.T) {
-	z := newZstdPacker()
-	packed, _ := z.pack(nil, make([]byte, 1<<20), 0)
-	if _, err := z.unpack(nil, packed, 0, 100); err == nil {
+	z := newPacker()
+	packed := z.pack(nil, make([]byte, 1<<20))
+	if _, err := z.unpack(nil, packed, 100); err == nil {
 		t.Error("more came out than the size says")
 	}
-	if _, err := z.unpack(nil, packed, 0, -1); err == nil {
+	if _, err := z.unpack(nil, packed, -1); err == nil {
 		t.Error("a negative size passed")
-	}
-	if _, err := z.unpack(nil, packed, 9, 1<<20); err == nil {
-		t.Error("an unknown dictionary passed")
-	}
-}
-
-// Encoders with dictionaries are few; one that was let go is made again.
-func TestEncodersAreFew(t *testing.T) {
-	z := newZstdPacker()
-	var samples []sample
-	for n := range 240 {
-		samples = append(samples, sample{entry: entry{record: int64(n), body: marked(n)}})
-	}
-	dictionary, _, err := buildDictionary((&DB{}).bodyTrial(&kindRow{spec: made(t)}, samples)())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range int64(10) {
-		if err := z.learn(n+1, dictionary); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n := range int64(30) {
-		raw := marked(int(n))
-		packed, used := z.pack(nil, raw, n%10+1)
-		if back, err := z.unpack(nil, packed, used, len(raw)); err != nil || !bytes.Equal(back, raw) {
-			t.Fatal(err)
-		}
-		if len(z.encoders) > maxEncoders {
-			t.Fatalf("%d encoders", len(z.encoders))
-		}
 	}
 }
 
@@ -234,4 +187,14 @@ func TestReasons(t *testing.T) {
 			t.Errorf("code %d: %v, want %q", code, err, want)
 		}
 	}
+}
+
+// marked is a body with a value of every sort.
+func marked(n int) []byte {
+	m := func(place string) string { return fmt.Sprintf("Marker%sQq%05d", place, n) }
+	id := func(k int) string { return fmt.Sprintf("TH%032x", 0xabcdef0123+n*100+k) }
+	return fmt.Appendf(nil, `{"sid": %q, "phone": "+1415%07d", "body": "%s \u00e9 \n \ud83d\ude00 日本", "name": %q, "url": "https://%s/x", "price": -%d.25,
+		"secret": %q, "shown": "(415) %07d", "other": %q, "status": "completed", "uri": "/2010-04-01/Things/%s.json?To=%s&Page=0&Digits=4155550%03d",
+		"inner": {"status": "done", "phone": "+1415%07d", "%s": "%s", "deep": {"a": ["%s", {"b": "%s"}]}}, "unknown": "%s", "list": ["%s", 4155551234567]}`,
+		id(1), n, m("Body"), m("Name"), m("Host"), 31415000+n, m("Secret"), n, id(2), id(3), m("Query"), n, n, m("Key"), m("Unknown"), m("Deep"), m("Deeper"), m("Top"), m("Item"))
 }

@@ -4,7 +4,7 @@
 //	   |   in one transaction
 //	rows of erasing: so that a crash cannot lose it
 //	   |   CarryOut, in small transactions (erase_work.go)
-//	bodies, pages, files, dictionaries
+//	bodies, pages, files
 //	   |   (remains.go)
 //	free places, gaps and the log of the file
 //	   |   in one transaction

@@ -24,8 +24,7 @@ type batch struct {
 	ids             map[string]bool
 	pages           []int64
 	late            []int64 // pages that show a wanted version and were saved meanwhile; the writing connection's
-	dictionaries    map[int64][]byte
-	searched        bool // for the traces, in what is neither version nor page
+	searched        bool    // for the traces, in what is neither version nor page
 }
 
 // erasing is one listed record.
@@ -46,7 +45,7 @@ var selectErasing = &statement{head: `SELECT g.number, g.erasure, g.source, g.ki
 
 // next is the next batch, nil when nothing is left.
 func (r *carrying) next(ctx context.Context) (*batch, error) {
-	b := &batch{carrying: r, traces: newTraces(), wanted: map[int64]bool{}, ids: map[string]bool{}, dictionaries: map[int64][]byte{}}
+	b := &batch{carrying: r, traces: newTraces(), wanted: map[int64]bool{}, ids: map[string]bool{}}
 	err := r.db.read(ctx, func(c *conn) error {
 		err := c.query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
@@ -66,10 +65,7 @@ func (r *carrying) next(ctx context.Context) (*batch, error) {
 				return err
 			}
 		}
-		return c.query(selectSourceDictionaries, 0, []driver.Value{b.source}, func(row []driver.Value) error {
-			b.dictionaries[row[0].(int64)] = row[1].([]byte)
-			return nil
-		})
+		return nil
 	})
 	if err != nil || len(b.records) == 0 {
 		return nil, err
@@ -227,9 +223,6 @@ func (b *batch) deletePages(c *conn, numbers []int64) error {
 // take takes the bodies of some records out, in a transaction.
 func (b *batch) take(c *conn, part []erasing) error {
 	if !b.searched {
-		if err := b.retire(c); err != nil {
-			return err
-		}
 		if err := b.beside(c); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // Holds looks for texts in everything the database holds: every column of every
-// table as it lies there, and every body, page and dictionary unpacked. It says
+// table as it lies there, and every body and page unpacked. It says
 // where each was found ("block 7", "table note"), at most MaxProblems places.
 // It reads the whole database; free places of the file are not its business.
 func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err error) {
@@ -99,7 +99,7 @@ func (h *holding) packed() error {
 		return err
 	}
 	return h.c.query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
-		sk, err := h.db.skeleton(h.c, r[3].([]byte), r[1].(int64), r[2].(int64))
+		sk, err := h.db.skeleton(r[2].([]byte), r[1].(int64))
 		if err == nil {
 			h.look(slices.Concat([]byte(sk.uri+"\n"+sk.id+"\n"+sk.next+"\n"), sk.outside), "page %d", r[0])
 		}

@@ -173,42 +173,6 @@ func TestBesideErased(t *testing.T) {
 	}
 }
 
-// A dictionary that holds what is erased is retired; all it packed is whole.
-func TestDictionaryRetired(t *testing.T) {
-	path, pages := filled(t)
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), SaveTime: store.Patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	n, err := store.Retire(db)
-	if err != nil || n == 0 {
-		t.Fatalf("%d dictionaries, %v", n, err)
-	}
-	for _, p := range pages {
-		if got, err := db.Page(t.Context(), p.Key); err != nil || string(got.Body) != string(p.Body) {
-			t.Fatalf("page %s: %v", p.Key, err)
-		}
-	}
-	if st, err := db.Stats(t.Context()); err != nil || st.Dictionaries != 0 {
-		t.Fatalf("%d dictionaries are left, %v", st.Dictionaries, err)
-	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-		t.Fatalf("verify: %v, %v", r.Problems, err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), SaveTime: store.Patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if r, err := again.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-		t.Fatalf("verify: %v, %v", r.Problems, err)
-	}
-}
-
 // What a crash leaves listed and unmarked goes all the same, many more records
 // than one transaction marks, and each is told of once.
 func TestListedBeforeACrash(t *testing.T) {

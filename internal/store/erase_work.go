@@ -96,9 +96,6 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 			return nil, err
 		}
 	}
-	if err := r.db.repackRetired(ctx); err != nil {
-		return nil, err
-	}
 	if err := r.db.cleanIfNeeded(ctx); err != nil {
 		return nil, err
 	}
@@ -141,12 +138,11 @@ func (r *carrying) adopt(ctx context.Context) error {
 }
 
 var (
-	selectSourceSkeletons    = &statement{head: "SELECT number, dictionary, size, body FROM page WHERE number > ? AND source = ? ORDER BY number LIMIT ?"}
-	selectSourceDictionaries = &statement{head: "SELECT d.number, d.body FROM dictionary d JOIN shape h ON h.number = d.shape JOIN kind k ON k.number = h.kind WHERE k.source = ?"}
-	countErasure             = &statement{head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = pages + ?, files = files + ? WHERE number = ?"}
-	selectCurrentOf          = &statement{head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
-	updateErasedHeld         = &statement{head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
-	updateErasing            = &statement{head: "UPDATE erasing SET state = 1 WHERE number = ?"}
+	selectSourceSkeletons = &statement{head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? ORDER BY number LIMIT ?"}
+	countErasure          = &statement{head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = pages + ?, files = files + ? WHERE number = ?"}
+	selectCurrentOf       = &statement{head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
+	updateErasedHeld      = &statement{head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
+	updateErasing         = &statement{head: "UPDATE erasing SET state = 1 WHERE number = ?"}
 )
 
 var (

@@ -26,38 +26,11 @@ func HoldWriter(db *DB) (release func()) {
 	return func() { db.writer <- c }
 }
 
-// Trained waits for dictionaries being trained.
-func Trained(db *DB) { db.training.Wait() }
-
 // Clean overwrites remains, and says how many bytes.
 func Clean(db *DB) (int64, error) { return db.clean(context.Background()) }
 
 // Tidied waits until nothing makes room.
 func Tidied(db *DB) { db.room.work.Wait() }
-
-// Retire retires every dictionary, as if each had held what is erased.
-func Retire(db *DB) (n int, err error) {
-	ctx := context.Background()
-	err = db.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error {
-			b := &batch{carrying: &carrying{db: db}, traces: newTraces(), dictionaries: map[int64][]byte{}}
-			b.traces.raw[""] = true // every dictionary holds it
-			err := c.ask("SELECT number, body FROM dictionary", func(r []driver.Value) error {
-				b.dictionaries[r[0].(int64)] = r[1].([]byte)
-				return nil
-			})
-			n = len(b.dictionaries)
-			if err != nil {
-				return err
-			}
-			return b.retire(c)
-		})
-	})
-	if err == nil {
-		err = db.repackRetired(ctx)
-	}
-	return n, err
-}
 
 // List is EraseNumber up to where a crash may end it.
 func List(ctx context.Context, db *DB, source, what string) (Erasure, error) {

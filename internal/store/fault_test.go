@@ -140,7 +140,6 @@ func TestDamageIsFound(t *testing.T) {
 		"UPDATE page SET body = randomblob(length(body)) WHERE number = 3",
 		"UPDATE page SET sum = randomblob(16) WHERE number = 3",
 		"UPDATE block SET body = (SELECT body FROM block b WHERE b.number = 4), size = (SELECT size FROM block b WHERE b.number = 4) WHERE number = 3",
-		"DELETE FROM dictionary",
 		"UPDATE kind SET records = records + 1",
 		"UPDATE held SET hash = hash + 1 WHERE number % 640 = 0",
 		"UPDATE held SET version = version + 1 WHERE number = 64",

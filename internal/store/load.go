@@ -19,7 +19,7 @@ type packed struct {
 	made        int64 // when, in Unix nanoseconds; 0: that was not asked
 }
 
-// packed reads blocks, no two the same; their dictionaries are known then.
+// packed reads blocks, no two the same.
 func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
 	if len(numbers) == 0 {
 		return nil, nil
@@ -30,10 +30,10 @@ func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
 	}
 	all := make([]packed, 0, len(numbers))
 	err := o.c.query(st, len(args), args, func(r []driver.Value) error {
-		p := packed{count: int(r[1].(int64)), size: int(r[2].(int64)), body: r[3].([]byte)}
-		p.dictionary, p.shape, p.number = r[0].(int64), r[5].(int64), r[6].(int64)
-		p.slot, _ = r[4].(int64)
-		p.made, _ = r[7].(int64)
+		p := packed{count: int(r[0].(int64)), size: int(r[1].(int64)), body: r[2].([]byte)}
+		p.shape, p.number = r[4].(int64), r[5].(int64)
+		p.slot, _ = r[3].(int64)
+		p.made, _ = r[6].(int64)
 		all = append(all, p)
 		return nil
 	})
@@ -42,17 +42,11 @@ func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
 		if err == nil && i < 0 {
 			err = damaged("block %d %w", n, errMissing)
 		}
-		if err != nil {
-			break
-		}
-		if lerr := o.db.learn(o.c, all[i].dictionary); lerr != nil {
-			err = damaged("block %d: %w", n, lerr)
-		}
 	}
 	return all, err
 }
 
-var selectPage = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
+var selectPage = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
 	WHERE p.key = ? AND p.source = ?`}
@@ -63,7 +57,7 @@ type pageRow struct {
 	status                  int
 	generation, at, version int64
 	sum                     [16]byte
-	dictionary, size        int64
+	size                    int64
 	body                    []byte
 	kind                    int64
 	kindName, prefix, shape string
@@ -75,14 +69,14 @@ func (p *pageRow) scan(r []driver.Value) {
 	p.list, p.status = r[0].(int64) != 0, int(r[1].(int64))
 	p.generation, p.at, p.version = r[2].(int64), r[3].(int64), r[4].(int64)
 	copy(p.sum[:], r[5].([]byte))
-	p.dictionary, p.size, p.body = r[6].(int64), r[7].(int64), r[8].([]byte)
-	if p.kind = r[9].(int64); r[10] != nil {
-		p.kindName, p.prefix, p.kindGeneration = r[10].(string), r[11].(string), r[12].(int64)
+	p.size, p.body = r[6].(int64), r[7].([]byte)
+	if p.kind = r[8].(int64); r[9] != nil {
+		p.kindName, p.prefix, p.kindGeneration = r[9].(string), r[10].(string), r[11].(int64)
 	}
-	if r[13] != nil {
-		p.shape, p.slot = r[13].(string), r[14].(int64)
+	if r[12] != nil {
+		p.shape, p.slot = r[12].(string), r[13].(int64)
 	}
-	p.number, p.read = r[15].(int64), r[16].(int64)
+	p.number, p.read = r[14].(int64), r[15].(int64)
 }
 
 // Page returns the held page of a key, put together from the versions it
@@ -136,7 +130,7 @@ func (db *DB) findPage(c *conn, source int64, key understudy.Key) (row *pageRow,
 	err = c.query(selectPage, 0, []driver.Value{keyHash(key), source}, func(r []driver.Value) error {
 		var one pageRow
 		one.scan(r)
-		s, err := db.skeleton(c, one.body, one.dictionary, one.size)
+		s, err := db.skeleton(one.body, one.size)
 		if err == nil && s.uri == key.URI {
 			row, sk = &one, s
 		}
@@ -149,8 +143,8 @@ func (db *DB) findPage(c *conn, source int64, key understudy.Key) (row *pageRow,
 }
 
 // skeleton unpacks the skeleton of a page's row.
-func (db *DB) skeleton(c *conn, packed []byte, dictionary, size int64) (*skeleton, error) {
-	raw, err := db.unpack(c, packed, dictionary, size)
+func (db *DB) skeleton(packed []byte, size int64) (*skeleton, error) {
+	raw, err := db.packer.unpack(nil, packed, int(size))
 	if err != nil {
 		return nil, damaged("its skeleton: %w", err)
 	}

@@ -28,7 +28,7 @@ var (
 	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
 	updateHeld       = &statement{head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? WHERE number = ?"}
 	updateSeen       = &statement{head: "UPDATE held SET seen = ? WHERE number IN (", tuple: "?", tail: ")"}
-	insertBlock      = &statement{head: "INSERT INTO block (number, shape, dictionary, count, size, body) VALUES (?, ?, ?, ?, ?, ?)"}
+	insertBlock      = &statement{head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
 )
 
 // observe saves the records of the page.

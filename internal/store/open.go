@@ -56,7 +56,6 @@ type DB struct {
 	maxPages int64 // of Options.Limit; the writing connection's
 	closed   bool
 	active   sync.WaitGroup // calls under way
-	training sync.WaitGroup // dictionaries being trained
 
 	widened  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
 	silent   atomic.Int64 // the same, of records that came or went without a change
@@ -84,7 +83,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	db := &DB{o: o, path: path, packer: newZstdPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
+	db := &DB{o: o, path: path, packer: newPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
 	db.room.open()
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)
@@ -294,8 +293,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	return nil
 }
 
-// Close waits for the calls under way and for dictionaries being trained, and
-// closes the file. Calls after it are ErrClosed. It may be called twice.
+// Close waits for the calls under way, and closes the file. Calls after it are ErrClosed. It may be called twice.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	again := db.closed
@@ -306,7 +304,6 @@ func (db *DB) Close() error {
 	}
 	db.room.stop()
 	db.active.Wait()
-	db.training.Wait()
 	db.room.work.Wait()
 	db.keepReads()
 	var err error

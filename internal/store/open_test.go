@@ -24,10 +24,7 @@ func filled(t *testing.T) (path string, pages []*understudy.Page) {
 	path = filepath.Join(t.TempDir(), "a folder", "under % study?.db")
 	db := openDB(t, path)
 	pages = pagesOf(storetest.NewWorld(1, 600), 50, storetest.Epoch)
-	for i, p := range pages {
-		if i == 7 {
-			store.Trained(db) // so that some are packed with a dictionary
-		}
+	for _, p := range pages {
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

@@ -17,10 +17,10 @@ type opened struct {
 
 // block is a block taken apart.
 type block struct {
-	number, shape, dictionary int64
-	slot                      int64 // of its shape
-	entries                   []entry
-	changed                   bool
+	number, shape int64
+	slot          int64 // of its shape
+	entries       []entry
+	changed       bool
 }
 
 func (db *DB) blocks(c *conn) *opened {
@@ -32,9 +32,8 @@ func (db *DB) blocks(c *conn) *opened {
 const maxOpened = 64
 
 var (
-	selectBlock      = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape, b.number, NULL FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
-	selectBlockMade  = &statement{head: "SELECT b.dictionary, b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
-	selectDictionary = &statement{head: "SELECT body FROM dictionary WHERE number = ?"}
+	selectBlock     = &statement{head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
+	selectBlockMade = &statement{head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
 )
 
 // block is one block; what is done to it write writes.
@@ -112,7 +111,7 @@ func (o *opened) open(number int64) (*block, error) {
 		return nil, err
 	}
 	p := &all[0]
-	raw, err := o.db.packer.unpack(nil, p.body, p.dictionary, p.size)
+	raw, err := o.db.packer.unpack(nil, p.body, p.size)
 	if err != nil {
 		return nil, damaged("block %d: %w", number, err)
 	}
@@ -143,30 +142,6 @@ func (b *block) take(raw []byte, count int, parent string) (err error) {
 
 // isMissing reports that a version's body is not there any more.
 func isMissing(err error) bool { return errors.Is(err, errMissing) }
-
-// unpack unpacks, learning the dictionary from the database when it is new.
-func (db *DB) unpack(c *conn, packed []byte, dictionary, size int64) ([]byte, error) {
-	if err := db.learn(c, dictionary); err != nil {
-		return nil, err
-	}
-	return db.packer.unpack(nil, packed, dictionary, int(size))
-}
-
-// learn makes sure that the packer knows a dictionary.
-func (db *DB) learn(c *conn, dictionary int64) error {
-	if db.packer.knows(dictionary) {
-		return nil
-	}
-	var body []byte
-	found, err := c.one(selectDictionary, []driver.Value{dictionary}, func(r []driver.Value) { body = r[0].([]byte) })
-	if err == nil && !found {
-		err = fmt.Errorf("dictionary %d is missing", dictionary)
-	}
-	if err != nil {
-		return err
-	}
-	return db.packer.learn(dictionary, body)
-}
 
 // errMissing: there is no such block.
 var errMissing = errors.New("is missing")

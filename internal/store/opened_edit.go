@@ -186,13 +186,9 @@ func (db *DB) putBlock(c *conn, b *block) error {
 	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.hollow() || e.id != "" }) {
 		return c.exec(deleteBlock, 0, b.number)
 	}
-	if err := db.learn(c, b.dictionary); err != nil {
-		return err
-	}
 	x := &db.scratch
 	x.raw = appendBlock(x.raw[:0], b.entries)
-	var dictionary int64
-	x.packed, dictionary = db.packer.pack(x.packed[:0], x.raw, b.dictionary)
+	x.packed = db.packer.pack(x.packed[:0], x.raw)
 	// Most blocks shrink when they are written back. An update would leave each
 	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
 	var shape, count int64
@@ -203,5 +199,5 @@ func (db *DB) putBlock(c *conn, b *block) error {
 	if err != nil {
 		return err
 	}
-	return c.exec(insertBlock, 0, b.number, shape, dictionary, count, int64(len(x.raw)), x.packed)
+	return c.exec(insertBlock, 0, b.number, shape, count, int64(len(x.raw)), x.packed)
 }

@@ -129,7 +129,6 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		}
 		broken, err := c.transaction(ctx, beginWrite, func() error { return c.limited(ctx, db.o.SaveTime, s.run) })
 		if err == nil {
-			db.sample(s)
 			db.watchers.tell(s)
 			db.toErase(s)
 		} else if s.undoReads != nil {
@@ -281,14 +280,14 @@ type oldPage struct {
 }
 
 var (
-	selectOldPage = &statement{head: "SELECT number, at, version, sum, dictionary, size, body FROM page WHERE key = ? AND source = ?"}
-	insertPage    = &statement{head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, sum, dictionary, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"}
-	updatePage    = &statement{head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, version = ?, sum = ?, dictionary = ?, size = ?, body = ? WHERE number = ?"}
+	selectOldPage = &statement{head: "SELECT number, at, version, sum, size, body FROM page WHERE key = ? AND source = ?"}
+	insertPage    = &statement{head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, sum, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"}
+	updatePage    = &statement{head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, version = ?, sum = ?, size = ?, body = ? WHERE number = ?"}
 )
 
 func (s *saving) oldPage() (old oldPage, err error) {
 	err = s.c.query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
-		sk, err := s.db.skeleton(s.c, r[6].([]byte), r[4].(int64), r[5].(int64))
+		sk, err := s.db.skeleton(r[5].([]byte), r[4].(int64))
 		if err != nil || sk.uri != s.p.Key.URI {
 			return err
 		}
@@ -320,13 +319,9 @@ func (s *saving) putPage(old oldPage) error {
 		s.counters.given.source = true
 		s.version = s.counters.page
 	}
-	var kind, shape, dictionary int64
+	var kind, shape int64
 	if s.kind != nil {
 		kind, shape = s.kind.number, s.shape.number
-		dictionary = s.shape.envelope.number
-		if err := s.db.learn(s.c, dictionary); err != nil {
-			return err
-		}
 	}
 	x := &s.db.scratch
 	first, last := "", ""
@@ -334,15 +329,15 @@ func (s *saving) putPage(old oldPage) error {
 		first, last = s.rows[0].ID, s.rows[len(s.rows)-1].ID
 	}
 	x.raw = sk.appendTo(x.raw[:0], first, last)
-	x.packed, dictionary = s.db.packer.pack(x.packed[:0], x.raw, dictionary)
+	x.packed = s.db.packer.pack(x.packed[:0], x.raw)
 	list := int64(0)
 	if s.p.List {
 		list = 1
 	}
 	if s.number = old.number; old.number != 0 {
-		return s.c.exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed, old.number)
+		return s.c.exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)), x.packed, old.number)
 	}
-	args := []driver.Value{keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], dictionary, int64(len(x.raw)), x.packed}
+	args := []driver.Value{keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)), x.packed}
 	_, err := s.c.one(insertPage, args, func(r []driver.Value) { s.number = r[0].(int64) })
 	return err
 }

@@ -140,7 +140,7 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	raw, err := b.o.db.packer.unpack(u.room, u.body, u.dictionary, u.size)
+	raw, err := b.o.db.packer.unpack(u.room, u.body, u.size)
 	if err == nil {
 		u.room = raw
 		err = u.take(raw, u.count, "")

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	selectTotals = &statement{head: `SELECT (SELECT count(*) FROM page), (SELECT count(*) FROM dictionary), (SELECT coalesce(sum(change), 0) FROM source),
+	selectTotals = &statement{head: `SELECT (SELECT count(*) FROM page), (SELECT coalesce(sum(change), 0) FROM source),
 		(SELECT coalesce(sum(records), 0) FROM kind)`}
 	selectKindTotals = &statement{head: `SELECT s.name, k.name, k.records, k.changes, k.generation,
 		coalesce(sum(b.blocks), 0), coalesce(sum(b.versions), 0), coalesce(sum(b.packed), 0), coalesce(sum(b.unpacked), 0)
@@ -31,7 +31,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	var st Stats
 	err = db.read(ctx, func(c *conn) error {
 		if _, err := c.one(selectTotals, nil, func(r []driver.Value) {
-			st.Pages, st.Dictionaries, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64), r[3].(int64)
+			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
 			return err
 		}

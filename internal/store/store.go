@@ -19,8 +19,7 @@ type Options struct {
 	// Path is the database file; its folder is made (0700) when it is missing.
 	Path string
 	// Specs are the compiled specs by source name. They say what a kind's ids
-	// begin with and which fields are sensitive when dictionaries are trained.
-	// A source without one is kept all the same, less densely.
+	// begin with. A source without one is kept all the same, less densely.
 	Specs map[string]*understudy.Spec
 	// Limit is how many bytes the database file and its log may take together;
 	// 0: as much as the disk has. Near it what was not read for longest goes
@@ -84,16 +83,15 @@ type KindState struct {
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
 	Space
-	Records      int64 // held now
-	Versions     int64 // distinct bodies
-	Pages        int64
-	Changes      int64
-	Blocks       int64 // packed groups of versions
-	Dictionaries int64
-	Packed       int64 // bytes of all bodies as they lie in the file
-	Unpacked     int64 // bytes of all bodies as upstream sent them, and their bookkeeping
-	PerRecord    float64
-	Kinds        []KindStats
+	Records   int64 // held now
+	Versions  int64 // distinct bodies
+	Pages     int64
+	Changes   int64
+	Blocks    int64 // packed groups of versions
+	Packed    int64 // bytes of all bodies as they lie in the file
+	Unpacked  int64 // bytes of all bodies as upstream sent them, and their bookkeeping
+	PerRecord float64
+	Kinds     []KindStats
 }
 
 // Space is what a store takes and what had to go for it; finding out is cheap.

@@ -159,8 +159,8 @@ func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, enou
 }
 
 var (
-	selectSkeletons     = &statement{head: "SELECT number, dictionary, size, body FROM page WHERE number > ? ORDER BY number LIMIT ?"}
-	selectKindSkeletons = &statement{head: "SELECT number, dictionary, size, body FROM page WHERE number > ? AND kind = ? ORDER BY number LIMIT ?"}
+	selectSkeletons     = &statement{head: "SELECT number, size, body FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	selectKindSkeletons = &statement{head: "SELECT number, size, body FROM page WHERE number > ? AND kind = ? ORDER BY number LIMIT ?"}
 )
 
 // scan calls each for every page, a few in one read transaction.
@@ -173,7 +173,7 @@ func (db *DB) scan(ctx context.Context, st *statement, more []driver.Value, each
 			return c.query(st, 0, args, func(r []driver.Value) error {
 				n++
 				last = r[0].(int64)
-				sk, err := db.skeleton(c, r[3].([]byte), r[1].(int64), r[2].(int64))
+				sk, err := db.skeleton(r[2].([]byte), r[1].(int64))
 				if err != nil {
 					return fmt.Errorf("page %d: %w", last, err)
 				}

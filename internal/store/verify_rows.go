@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	selectAllBlocks = &statement{head: "SELECT b.number, b.shape, b.dictionary, b.count, b.size, b.body, h.slot FROM block b LEFT JOIN shape h ON h.number = b.shape ORDER BY b.number"}
+	selectAllBlocks = &statement{head: "SELECT b.number, b.shape, b.count, b.size, b.body, h.slot FROM block b LEFT JOIN shape h ON h.number = b.shape ORDER BY b.number"}
 	selectHeldRow   = &statement{head: "SELECT version, hash FROM held WHERE number = ?"}
 	selectPastTag   = &statement{head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
@@ -21,17 +21,17 @@ var (
 func (v *verifying) blocks() error {
 	all := v.db.blocks(v.c)
 	return v.c.query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
-		number, count := r[0].(int64), r[3].(int64)
+		number, count := r[0].(int64), r[2].(int64)
 		v.report.Blocks++
 		b := &block{number: number, shape: r[1].(int64)}
-		raw, err := v.db.unpack(v.c, r[5].([]byte), r[2].(int64), r[4].(int64))
+		raw, err := v.db.packer.unpack(nil, r[4].([]byte), int(r[3].(int64)))
 		if err == nil {
 			err = b.take(raw, int(count), v.db.parentField(b.shape))
 		}
 		switch {
 		case err != nil:
 			v.problem("block %d: %v", number, err)
-		case r[6] == nil:
+		case r[5] == nil:
 			v.problem("block %d: no shape %d", number, r[1])
 		default:
 			if len(all.blocks) >= maxOpened {
@@ -42,7 +42,7 @@ func (v *verifying) blocks() error {
 				version := number*perBlock + int64(i)
 				if e, err := all.entry(version); err != nil {
 					v.problem("%v", err)
-				} else if err := v.version(e, version, r[6].(int64)); err != nil {
+				} else if err := v.version(e, version, r[5].(int64)); err != nil {
 					return err
 				}
 			}
@@ -213,7 +213,7 @@ func (v *verifying) names() error {
 	})
 }
 
-var selectAllPages = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.dictionary, p.size, p.body, p.kind,
+var selectAllPages = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read, p.key, s.name
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT JOIN source s ON s.number = p.source ORDER BY p.number`}
 
@@ -224,13 +224,13 @@ func (v *verifying) pages() error {
 		v.report.Pages++
 		var row pageRow
 		row.scan(r)
-		name := fmt.Sprintf("page %d", r[15])
-		sk, err := v.db.skeleton(v.c, row.body, row.dictionary, row.size)
+		name := fmt.Sprintf("page %d", r[14])
+		sk, err := v.db.skeleton(row.body, row.size)
 		if err == nil {
-			source, _ := r[18].(string)
+			source, _ := r[17].(string)
 			key := understudy.Key{Source: source, URI: sk.uri}
 			name = "page " + key.String()
-			if keyHash(key) != r[17].(int64) {
+			if keyHash(key) != r[16].(int64) {
 				v.problem("%s: it cannot be found by its key", name)
 			}
 			_, err = v.db.assemble(&row, sk, blocks)

@@ -75,9 +75,6 @@ func (s *saving) known(g *sighting, i int) (int64, error) {
 // putBlocks packs bodies into blocks and returns their versions' numbers.
 func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 	x := &s.db.scratch
-	if err := s.db.learn(s.c, s.shape.dictionary.number); err != nil {
-		return nil, err
-	}
 	if err := s.c.exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
@@ -92,9 +89,8 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 		s.counters.block++
 		s.counters.given.store = true
 		x.raw = appendBlock(x.raw[:0], entries[:n])
-		var dictionary int64
-		x.packed, dictionary = s.db.packer.pack(x.packed[:0], x.raw, s.shape.dictionary.number)
-		err := s.c.exec(insertBlock, 0, s.counters.block, s.shape.number, dictionary, int64(n), int64(len(x.raw)), x.packed)
+		x.packed = s.db.packer.pack(x.packed[:0], x.raw)
+		err := s.c.exec(insertBlock, 0, s.counters.block, s.shape.number, int64(n), int64(len(x.raw)), x.packed)
 		if err != nil {
 			return nil, err
 		}

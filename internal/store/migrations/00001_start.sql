@@ -32,15 +32,12 @@ CREATE TABLE kind (
   UNIQUE (source, name)
 ) STRICT;
 
--- How a kind is rendered. slot is its place in a record's held rows;
--- dictionary packs new blocks, envelope packs new pages (0: none yet).
+-- How a kind is rendered. slot is its place in a record's held rows.
 CREATE TABLE shape (
-  number     INTEGER PRIMARY KEY,
-  kind       INTEGER NOT NULL REFERENCES kind (number),
-  slot       INTEGER NOT NULL CHECK (slot BETWEEN 0 AND 63),
-  name       TEXT    NOT NULL,
-  dictionary INTEGER NOT NULL DEFAULT 0,
-  envelope   INTEGER NOT NULL DEFAULT 0,
+  number INTEGER PRIMARY KEY,
+  kind   INTEGER NOT NULL REFERENCES kind (number),
+  slot   INTEGER NOT NULL CHECK (slot BETWEEN 0 AND 63),
+  name   TEXT    NOT NULL,
   UNIQUE (kind, name)
 ) STRICT;
 
@@ -57,12 +54,6 @@ CREATE TABLE counter (
   seal             BLOB    NOT NULL DEFAULT x''
 ) STRICT;
 INSERT INTO counter (record, block) VALUES (0, 2);
-
-CREATE TABLE dictionary (
-  number INTEGER PRIMARY KEY,
-  shape  INTEGER NOT NULL REFERENCES shape (number),
-  body   BLOB    NOT NULL
-) STRICT;
 
 -- From a record's id to its number. erased: 1 when a person was erased and the
 -- record is not stored again, 2 when it was older than its kind is kept.
@@ -112,12 +103,11 @@ CREATE TABLE past (
 -- Up to 64 bodies of one shape, packed together. A version's number is its
 -- block's number times 64 plus its place. size is the unpacked length.
 CREATE TABLE block (
-  number     INTEGER PRIMARY KEY,
-  shape      INTEGER NOT NULL,
-  dictionary INTEGER NOT NULL,
-  count      INTEGER NOT NULL,
-  size       INTEGER NOT NULL,
-  body       BLOB    NOT NULL
+  number INTEGER PRIMARY KEY,
+  shape  INTEGER NOT NULL,
+  count  INTEGER NOT NULL,
+  size   INTEGER NOT NULL,
+  body   BLOB    NOT NULL
 ) STRICT;
 
 -- When blocks were made: those from this one on.
@@ -144,7 +134,6 @@ CREATE TABLE page (
   at         INTEGER NOT NULL,
   version    INTEGER NOT NULL,
   sum        BLOB    NOT NULL,
-  dictionary INTEGER NOT NULL,
   size       INTEGER NOT NULL,
   body       BLOB    NOT NULL,
   read       INTEGER NOT NULL DEFAULT 0
@@ -315,6 +304,3 @@ CREATE TABLE erasing (
   state   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX erasing_state ON erasing (state, erasure);
-
--- Dictionaries that held what was erased: what they pack is packed anew.
-CREATE TABLE retired (dictionary INTEGER PRIMARY KEY) STRICT;
