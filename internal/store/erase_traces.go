@@ -21,12 +21,11 @@ const leastTrace = 6
 type traces struct {
 	texts   map[string]bool // as read
 	numbers map[string]bool // digits of those that are phone numbers
-	raw     map[string]bool // as the bodies write them, without quotes
 	long    map[string]bool // those of texts that are long
 }
 
 func newTraces() *traces {
-	return &traces{texts: map[string]bool{}, numbers: map[string]bool{}, raw: map[string]bool{}, long: map[string]bool{}}
+	return &traces{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
 }
 
 // add collects the texts of a body; only those fields when some are named.
@@ -66,7 +65,6 @@ func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
 			return
 		}
 		t.texts[text] = true
-		t.raw[string(body[v.Start+1:v.End-1])] = true
 		if len(text) >= longTrace {
 			t.long[text] = true
 		}
@@ -74,16 +72,6 @@ func (t *traces) value(body []byte, v jsonspan.Value, phone bool) {
 			t.numbers[n.Digits] = true
 		}
 	}
-}
-
-// in reports whether bytes hold one of the texts as a body writes it.
-func (t *traces) in(data []byte) bool {
-	for raw := range t.raw {
-		if bytes.Contains(data, []byte(raw)) {
-			return true
-		}
-	}
-	return false
 }
 
 // inPage reports whether a page's address or what lies outside its records
