@@ -21,7 +21,7 @@ import (
 
 // exchange is one request on its way through the viewer.
 type exchange struct {
-	v   *Viewer
+	v   *Visitor
 	r   *http.Request
 	ctx context.Context
 	rights
@@ -62,7 +62,7 @@ type reply struct {
 
 // exchange names the caller, runs the handler under the deadline and turns its
 // error into a page.
-func (v *Viewer) exchange(w http.ResponseWriter, r *http.Request, run handler) {
+func (v *Visitor) exchange(w http.ResponseWriter, r *http.Request, run handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
 	q, end := v.begin(ctx, w, r)
 	defer end()
@@ -94,7 +94,7 @@ func (v *Viewer) exchange(w http.ResponseWriter, r *http.Request, run handler) {
 }
 
 // begin makes an exchange. end waits for what it has begun, which ends with ctx.
-func (v *Viewer) begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *exchange, end func()) {
+func (v *Visitor) begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *exchange, end func()) {
 	q = &exchange{
 		v: v, r: r, ctx: ctx, rights: rights{gate: v.Gate}, clock: clock{start: v.Now()}, reply: reply{w: w},
 		tasks: tasks{ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},

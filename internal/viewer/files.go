@@ -6,9 +6,9 @@ package viewer
 import (
 	"bytes"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
@@ -16,9 +16,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 )
-
-//go:embed static
-var staticFiles embed.FS
 
 // files serves what is in static/, compressed once at start.
 type files struct {
@@ -36,14 +33,14 @@ type file struct {
 	plain, gzip []byte
 }
 
-func readFiles() (*files, error) {
-	entries, err := staticFiles.ReadDir("static")
+func readFiles(assets fs.FS) (*files, error) {
+	entries, err := fs.ReadDir(assets, "static")
 	if err != nil {
 		return nil, err
 	}
-	fs := &files{byName: map[string]file{}, address: map[string]string{}}
+	all := &files{byName: map[string]file{}, address: map[string]string{}}
 	for _, e := range entries {
-		body, err := staticFiles.ReadFile("static/" + e.Name())
+		body, err := fs.ReadFile(assets, "static/"+e.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -65,10 +62,10 @@ func readFiles() (*files, error) {
 		if !known {
 			return nil, fmt.Errorf("static/%s: unknown type", e.Name())
 		}
-		fs.byName[name] = file{contentType: contentType, plain: body, gzip: packed.Bytes()}
-		fs.address[e.Name()] = "/-/static/" + name
+		all.byName[name] = file{contentType: contentType, plain: body, gzip: packed.Bytes()}
+		all.address[e.Name()] = "/-/static/" + name
 	}
-	return fs, nil
+	return all, nil
 }
 
 // serve answers with a file; its name says its bytes, so it never changes.

@@ -231,7 +231,7 @@ func TestLiveRows(t *testing.T) {
 func TestJobsOfOtherSources(t *testing.T) {
 	for sources, want := range map[int]bool{1: true, 2: false} {
 		q := &exchange{
-			v: &Viewer{Options: Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, clock: clock{start: noon},
+			v: &Visitor{Options: Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, clock: clock{start: noon},
 			rights: rights{caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}}},
 		}
 		if got := (jobsView{q}).mayJobs() == nil; got != want {

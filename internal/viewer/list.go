@@ -86,11 +86,21 @@ func (q queryParser) listTarget() (*listQuery, error) {
 	return q.listQuery()
 }
 
+// listRoutes are the pages of lists; record shows a kind that is one thing.
+func listRoutes(record handler) []route {
+	serve := func(q *exchange) error {
+		if q.kind.Single() && (q.data == "" || q.data == dataSuffix) {
+			return record(q)
+		}
+		return serveList(q)
+	}
+	return []route{{"GET /{source}/{kind}", serve, []string{
+		"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl",
+	}}}
+}
+
 // serveList shows one page of a kind.
 func serveList(q *exchange) error {
-	if q.kind.Single() && (q.data == "" || q.data == dataSuffix) {
-		return serveRecord(q)
-	}
 	ask, err := queryParser{q}.listTarget()
 	if err != nil {
 		return err

@@ -161,14 +161,16 @@ func (s *Seals) tag(of session, caller string, text []byte, bucket int64) []byte
 
 // serveMedia answers a browser that plays or shows a content. It may take as
 // long as the browser keeps taking it, so the viewer's deadline does not hold.
-func (v *Viewer) serveMedia(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithCancel(r.Context())
-	q, end := v.begin(ctx, w, r)
-	defer end()
-	defer cancel()
-	if err := (mediaRequest{q}).media(); err != nil {
-		q.fail(err)
-	}
+func serveMedia(v *Visitor) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		q, end := v.begin(ctx, w, r)
+		defer end()
+		defer cancel()
+		if err := (mediaRequest{q}).media(); err != nil {
+			q.fail(err)
+		}
+	})
 }
 
 var errMediaGone = notFound("This address is no longer good", "It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")

@@ -65,7 +65,7 @@ func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cooki
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	q := &exchange{v: s.viewer, r: r, rights: rights{gate: s.viewer.Gate}, reply: reply{w: w}}
+	q := &exchange{v: s.viewer.Visitor, r: r, rights: rights{gate: s.viewer.Gate}, reply: reply{w: w}}
 	var err error
 	q.caller, err = s.viewer.Callers.Person(r)
 	must(s, err)

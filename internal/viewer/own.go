@@ -21,7 +21,7 @@ const mostOwn = 100_000
 // takes those its role saw last. A first page that finds the mirror empty goes out
 // unmarked, and the fetch it began goes on.
 type numbers struct {
-	v       *Viewer
+	v       *Visitor
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ type flight struct {
 	answer *understudy.Answer // set before done is closed; nil when none came
 }
 
-func newNumbers(v *Viewer) *numbers {
+func newNumbers(v *Visitor) *numbers {
 	n := &numbers{v: v, flights: map[*plan.Kind]*flight{}}
 	n.last, n.seen = recent.New[string, map[string]bool](mostOwn), recent.New[ownView, []string](mostOwn)
 	n.ctx, n.cancel = context.WithCancel(context.Background())

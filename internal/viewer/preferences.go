@@ -54,31 +54,33 @@ func (q listing) preferColumns() bool {
 // setColumns keeps the columns of the form in the cookie and goes back to the
 // list it came from, which then shows them. Its buttons move one column, or
 // forget them all.
-func (v *Viewer) setColumns(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-	var k *plan.Kind
-	if s := v.byName[r.PostFormValue("source")]; s != nil {
-		k = s.ByName[r.PostFormValue("kind")]
-	}
-	if k == nil {
-		v.exchange(w, r, func(*exchange) error {
-			return badRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
-		})
-		return
-	}
-	columns, err := columnsNamed(k, strings.Join(r.PostForm["column"], ","))
-	if err != nil {
-		v.exchange(w, r, func(*exchange) error { return err })
-		return
-	}
-	columns = moved(columns, r.PostFormValue("earlier"), -1)
-	columns = moved(columns, r.PostFormValue("later"), 1)
-	if r.PostForm.Has("reset") || slices.Equal(columns, k.Shown) {
-		columns = nil
-	}
-	keepColumns(w, r, k, columns)
-	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, withColumns(localPath(r.PostFormValue("back")), columns), http.StatusSeeOther)
+func setColumns(v *Visitor) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		var k *plan.Kind
+		if s := v.byName[r.PostFormValue("source")]; s != nil {
+			k = s.ByName[r.PostFormValue("kind")]
+		}
+		if k == nil {
+			v.exchange(w, r, func(*exchange) error {
+				return badRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
+			})
+			return
+		}
+		columns, err := columnsNamed(k, strings.Join(r.PostForm["column"], ","))
+		if err != nil {
+			v.exchange(w, r, func(*exchange) error { return err })
+			return
+		}
+		columns = moved(columns, r.PostFormValue("earlier"), -1)
+		columns = moved(columns, r.PostFormValue("later"), 1)
+		if r.PostForm.Has("reset") || slices.Equal(columns, k.Shown) {
+			columns = nil
+		}
+		keepColumns(w, r, k, columns)
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, withColumns(localPath(r.PostFormValue("back")), columns), http.StatusSeeOther)
+	})
 }
 
 // moved is a list of columns with one of them a place further.

@@ -4,9 +4,9 @@ package viewer
 
 import (
 	"bytes"
-	"embed"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,9 +19,6 @@ import (
 	"understudy"
 )
 
-//go:embed templates/*.html
-var templateFiles embed.FS
-
 // pages are the templates, read once, and the buffers they are rendered into.
 type pages struct {
 	byName  map[string]*template.Template
@@ -33,10 +30,10 @@ type pages struct {
 // keepBuffer is the largest buffer kept for the next page.
 const keepBuffer = 1 << 20
 
-func readPages(fs *files) (*pages, error) {
-	p := &pages{byName: map[string]*template.Template{}, files: fs}
+func readPages(assets fs.FS, static *files) (*pages, error) {
+	p := &pages{byName: map[string]*template.Template{}, files: static}
 	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(templateFiles, "templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, "templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +42,7 @@ func readPages(fs *files) (*pages, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.byName[name], err = page.ParseFS(templateFiles, "templates/"+name+".html"); err != nil {
+		if p.byName[name], err = page.ParseFS(assets, "templates/"+name+".html"); err != nil {
 			return nil, err
 		}
 	}

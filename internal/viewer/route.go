@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"understudy/internal/viewer/plan"
 
@@ -16,47 +17,49 @@ const controlPrefix = "/-/"
 // handler answers one request; an error becomes an error page.
 type handler func(*exchange) error
 
-// routes is the table of contents: a pattern, what answers it, and the forms
-// of it that people and scripts use.
-func (v *Viewer) routes() []struct {
+// route is a pattern, what answers it, and the forms of it that people and scripts use.
+type route struct {
 	pattern string
-	visitor handler
+	handler handler
 	forms   []string
-} {
-	return []struct {
-		pattern string
-		visitor handler
-		forms   []string
-	}{
+}
+
+// routes is the table of contents.
+func (v *Viewer) routes() []route {
+	return slices.Concat([]route{
 		{"GET /{$}", serveHome, []string{"GET /"}},
 		{"GET /index.json", serveHome, []string{"GET /index.json"}},
-		{"GET /search", serveSearch, []string{"GET /search?q="}},
-		{"GET /search.json", serveSearch, []string{"GET /search.json?q="}},
-		{"GET /search.csv", serveSearch, []string{"GET /search.csv?q="}},
-		{"GET /search.jsonl", serveSearch, []string{"GET /search.jsonl?q="}},
-		{"POST /search/save", saveSearch, []string{"POST /search/save"}},
-		{"POST /search/forget", forgetSearch, []string{"POST /search/forget"}},
-		{"GET /{source}/" + plan.NumberWord + "/{number}", serveNumber, []string{"GET /{source}/number/{number}", "GET /{source}/number/{number}.json"}},
-		{"GET /{source}/" + plan.NumberWord + "/{number}/{other}", serveConversation, []string{"GET /{source}/number/{number}/{other}", "GET /{source}/number/{number}/{other}.json"}},
-		{"GET /{source}/{kind}", serveList, []string{"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl"}},
-		{"GET /{source}/{kind}/{id}", serveRecord, []string{"GET /{source}/{kind}/{id}", "GET /{source}/{kind}/{id}.json"}},
+	}, searchRoutes(), []route{
+		{"GET /{source}/" + plan.NumberWord + "/{number}", serveNumber, forms("GET /{source}/number/{number}", "", ".json")},
+		{"GET /{source}/" + plan.NumberWord + "/{number}/{other}", serveConversation, forms("GET /{source}/number/{number}/{other}", "", ".json")},
+	}, listRoutes(serveRecord), []route{
+		{"GET /{source}/{kind}/{id}", serveRecord, forms("GET /{source}/{kind}/{id}", "", ".json")},
 		{"GET /" + plan.JobsWord, serveJobs, []string{"GET /jobs"}},
 		{"POST /" + plan.JobsWord + "/{number}/cancel", cancelJob, []string{"POST /jobs/{number}/cancel"}},
 		{"POST /" + plan.JobsWord + "/{number}/replay", replayJob, []string{"POST /jobs/{number}/replay"}},
 		{"/", v.nowhere, nil},
+	})
+}
+
+// forms are an address with each of some ends.
+func forms(address string, ends ...string) []string {
+	all := make([]string, len(ends))
+	for i, end := range ends {
+		all[i] = address + end
 	}
+	return all
 }
 
 // ownRoutes are the viewer's paths under /-/. The files and the forms say nothing
-// of any record and are open to everyone; media and the pages ask who asks.
+// of any record and are open to everyone; media and the pages name their caller.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
-		"GET /-/media/{token}": http.HandlerFunc(v.serveMedia),
+		"GET /-/media/{token}": serveMedia(v.Visitor),
 		"GET /-/timezone":      v.page(serveZone),
 		"GET /-/keys":          v.page(serveKeys),
 		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
-		"POST /-/columns":      v.forms.Handler(http.HandlerFunc(v.setColumns)),
+		"POST /-/columns":      v.forms.Handler(setColumns(v.Visitor)),
 	}
 }
 
@@ -78,13 +81,13 @@ func (v *Viewer) page(run handler) http.Handler {
 func (v *Viewer) route() {
 	v.mux, v.own = http.NewServeMux(), http.NewServeMux()
 	for _, r := range v.routes() {
-		h := v.page(r.visitor)
+		h := v.page(r.handler)
 		if strings.HasPrefix(r.pattern, http.MethodPost) {
 			h = v.forms.Handler(h)
 		}
 		v.mux.Handle(r.pattern, h)
 	}
-	v.mux.HandleFunc("GET /opensearch.xml", v.openSearch)
+	v.mux.Handle("GET /opensearch.xml", openSearch(v.Visitor))
 	for pattern, h := range v.ownRoutes() {
 		v.own.Handle(pattern, h)
 	}

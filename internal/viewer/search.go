@@ -157,24 +157,38 @@ func (q searchView) orderOptions() []option {
 	return all
 }
 
+// searchRoutes are the pages of searches.
+func searchRoutes() []route {
+	return []route{
+		{"GET /search", serveSearch, []string{"GET /search?q="}},
+		{"GET /search.json", serveSearch, []string{"GET /search.json?q="}},
+		{"GET /search.csv", serveSearch, []string{"GET /search.csv?q="}},
+		{"GET /search.jsonl", serveSearch, []string{"GET /search.jsonl?q="}},
+		{"POST /search/save", saveSearch, []string{"POST /search/save"}},
+		{"POST /search/forget", forgetSearch, []string{"POST /search/forget"}},
+	}
+}
+
 // openSearch describes the search box to browsers (OpenSearch 1.1). It says
 // nothing of any record and is open to everyone.
-func (v *Viewer) openSearch(w http.ResponseWriter, r *http.Request) {
-	origin := strings.TrimSuffix(v.PublicURL, "/")
-	if origin == "" {
-		origin = "http://" + r.Host
-		if r.TLS != nil {
-			origin = "https://" + r.Host
+func openSearch(v *Visitor) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := strings.TrimSuffix(v.PublicURL, "/")
+		if origin == "" {
+			origin = "http://" + r.Host
+			if r.TLS != nil {
+				origin = "https://" + r.Host
+			}
 		}
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/opensearchdescription+xml")
-	h.Set("Cache-Control", "private, max-age=3600")
-	_, _ = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8"?>
+		h := w.Header()
+		h.Set("Content-Type", "application/opensearchdescription+xml")
+		h.Set("Cache-Control", "private, max-age=3600")
+		_, _ = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
 <ShortName>Understudy</ShortName>
 <Description>Open a record by its id, or the page of a phone number</Description>
 <Url type="text/html" template="` + html.EscapeString(origin) + `/search?q={searchTerms}"/>
 </OpenSearchDescription>
 `)) // the reader has gone; nobody is left to tell
+	})
 }

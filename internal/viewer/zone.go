@@ -93,7 +93,7 @@ func serveZone(q *exchange) error {
 
 // setZone keeps the zone of the form in a cookie and goes back to the page it
 // came from.
-func (v *Viewer) setZone(w http.ResponseWriter, r *http.Request) {
+func (v *Visitor) setZone(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {

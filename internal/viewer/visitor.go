@@ -1,0 +1,176 @@
+// Visitor: what all pages share, with the options it is made of.
+
+package viewer
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
+	"understudy/kit/places"
+	"understudy/kit/recent"
+)
+
+// Mirror answers for upstream; mirror.Mirror fills it.
+type Mirror interface {
+	// Page is the newest fitting answer for a target. Its errors are those of
+	// the root package.
+	Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error)
+}
+
+// Callers knows who is asking.
+type Callers interface {
+	// Person names the caller of a browser's request: ErrUnauthorized when
+	// nobody we know asks, ErrForbidden with the line to add when somebody may
+	// not.
+	Person(r *http.Request) (understudy.Caller, error)
+}
+
+// Options are the viewer's settings and what it reads from.
+type Options struct {
+	Sources []*understudy.Source
+	Mirror  Mirror
+	Gate    *access.Gate
+	Callers Callers
+	History History // what was seen of records; nil: no timeline
+	Jobs    Jobs    // promised work; nil: no page of it
+	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
+	// newest page says how many records came since. "": it does not.
+	Feed   string
+	Search Search // finds records by words and conditions; nil: search opens ids and numbers alone
+	Shelf  Shelf  // keeps searches under names; nil: none is kept
+	Media  Media  // contents of records; nil: none is played or shown
+	Seals  *Seals // of their addresses; nil: new ones, as with every New
+
+	// Snapshot says how a source does; nil: nothing is known of any.
+	Snapshot func(ctx context.Context, source string) Snapshot
+	// Control answers everything under /-/ that is not the viewer's own (its
+	// files and the timezone form). It checks its callers itself. nil: 404.
+	Control http.Handler
+	// PublicURL is the origin browsers know the viewer by, when a server in
+	// front of it gives it another; forms from there are accepted. "": Host.
+	PublicURL string
+	// Zone is the timezone of a browser that has not said its own; nil: UTC.
+	Zone *time.Location
+	// Deadline bounds one request; 0: 30 s.
+	Deadline time.Duration
+	// ExportRows and ExportTime bound one export; 0: 1,000,000 rows, 10 min.
+	ExportRows int
+	ExportTime time.Duration
+	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
+	// caller. Viewers that follow one another share them.
+	Exports *places.Places
+	// Until says when an export of a caller must end: over is closed when what the
+	// caller may see is another matter. done is called at its end. nil: never.
+	Until func(c understudy.Caller) (over <-chan struct{}, done func())
+	// Version is shown in the footer.
+	Version string
+	Logger  *slog.Logger     // nil: discard
+	Now     func() time.Time // nil: time.Now
+}
+
+// mostSearched bounds the results of searches that are kept, of 20 records at most.
+const mostSearched = 500
+
+// Visitor is what all pages share: the options, the plans and what is kept between
+// requests. It is safe for concurrent use.
+type Visitor struct {
+	Options
+	sources   []*plan.Source
+	byName    map[string]*plan.Source
+	files     *files
+	pages     *pages
+	kept      *recent.Cache[identity, []*fragment]
+	searched  *recent.Cache[identity, *understudy.SearchResult]
+	seed      maphash.Seed // of what identities are made of
+	zones     *zones
+	numbers   *numbers
+	snapshots snapshots
+	works     lately[*work]
+	forms     *http.CrossOriginProtection
+	glance    time.Duration // tests have less
+}
+
+// newVisitor checks the options, plans the pages of every kind and reads the templates
+// and the files of assets. Close stops what it starts later.
+func newVisitor(o Options, assets fs.FS) (*Visitor, error) {
+	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
+		return nil, fmt.Errorf("viewer: options need a mirror, a gate and callers")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	if o.Deadline == 0 {
+		o.Deadline = 30 * time.Second
+	}
+	if o.ExportRows == 0 {
+		o.ExportRows = mostExported
+	}
+	if o.ExportTime == 0 {
+		o.ExportTime = exportTime
+	}
+	if o.Until == nil {
+		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
+	}
+	if o.Exports == nil {
+		o.Exports = places.New(mostExporting, mostExporting/2)
+	}
+	if o.Version == "" {
+		o.Version = "development"
+	}
+	v := &Visitor{
+		Options: o, byName: map[string]*plan.Source{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
+	}
+	for _, src := range o.Sources {
+		p, err := plan.New(src)
+		if err != nil {
+			return nil, err
+		}
+		if v.byName[p.Name] != nil {
+			return nil, fmt.Errorf("viewer: source %s is there twice", p.Name)
+		}
+		v.sources = append(v.sources, p)
+		v.byName[p.Name] = p
+	}
+	v.searched = recent.New[identity, *understudy.SearchResult](mostSearched)
+	var err error
+	if v.files, err = readFiles(assets); err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	if v.pages, err = readPages(assets, v.files); err != nil {
+		return nil, fmt.Errorf("viewer: %w", err)
+	}
+	if v.Seals == nil {
+		if v.Seals, err = NewSeals(); err != nil {
+			return nil, fmt.Errorf("viewer: %w", err)
+		}
+	}
+	v.forms = http.NewCrossOriginProtection()
+	if o.PublicURL != "" {
+		if err := v.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
+			return nil, fmt.Errorf("viewer: public_url: %w", err)
+		}
+	}
+	v.numbers = newNumbers(v)
+	return v, nil
+}
+
+// Close ends the viewer's own reading and waits for it. Requests still running
+// are not waited for; the server that runs them does that.
+func (v *Visitor) Close() error {
+	v.numbers.close()
+	return nil
+}
