@@ -222,20 +222,6 @@ func (s *cellContext) tone(field, value string) string {
 	return "pill"
 }
 
-// failed reports whether what the caller sees of a record says that it failed.
-func failed(k *plan.Kind, row access.Row) bool {
-	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
-		v := row.Field(st.Field)
-		if v.State != access.Seen {
-			return false
-		}
-		if len(st.In) == 0 {
-			return v.Text != ""
-		}
-		return slices.Contains(st.In, v.Text)
-	})
-}
-
 // shortID is the two ends of a long id.
 func shortID(id string) string {
 	r := []rune(id)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/viewer/plan"
-
-	"understudy"
 )
 
 // chart draws our answer times against upstream's on one logarithmic scale.
@@ -82,46 +80,6 @@ func chartY(d time.Duration) float64 {
 }
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }
-
-// timeRow is a row of the table of answer times.
-type timeRow struct {
-	Who, Reason                string
-	Answers, Lost              int64
-	Mean, Range, Half, Slowest string
-}
-
-func newTimeRow(who, reason string, t Times) timeRow {
-	row := timeRow{Who: who, Reason: reason, Answers: t.Answers, Lost: t.Lost}
-	if t.Answers > 0 {
-		row.Mean, row.Range = millis(t.Mean)+" ± "+millis(t.Deviation), millis(t.Min)+" – "+millis(t.Max)
-		row.Half, row.Slowest = millis(t.P50), millis(t.P99)
-	}
-	return row
-}
-
-// Usual is how long upstream takes for the page's kind, to answer readers that wait
-// when that is known, and otherwise for all of the source; nil for a caller who does
-// not see everything, when it is not known, and on lists, whose bytes on the wire
-// are few.
-func (f footer) Usual() *timeRow {
-	q := f.q
-	list := q.kind != nil && q.r.PathValue("id") == ""
-	if q.source == nil || list || q.caller.Role() != understudy.RoleAll {
-		return nil
-	}
-	snap, _ := q.v.snapshots.known(q.source.Name, q.start)
-	of, who := snap.TheirTimes, q.source.Spec.Title
-	for _, t := range snap.Times {
-		if q.kind != nil && t.Kind == q.kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == understudy.Waiting.String()) {
-			of, who = t, plan.UpperFirst(q.kind.Title)
-		}
-	}
-	if of.Answers == 0 {
-		return nil
-	}
-	row := newTimeRow(who, of.Reason, of)
-	return &row
-}
 
 // timeRows are upstream's times by kind and reason.
 func (q homeView) timeRows(s *plan.Source, times []Times) []timeRow {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 
 	"understudy"
 )
@@ -149,4 +151,42 @@ func millis(d time.Duration) string {
 		return strconv.FormatFloat(ms, 'f', 1, 64) + " ms"
 	}
 	return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
+}
+
+// time is a record's place in time by its clock field; ok is false when the
+// caller does not see it, or it is null.
+func timeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
+	if f := k.Field(k.Clock); f != nil {
+		if v := row.Field(f.Name); v.State == access.Seen {
+			if t, _, ok := parseDate(f.Type, v.Text); ok {
+				return t, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func (q *exchange) moment(t time.Time) *when {
+	if t.IsZero() {
+		return nil
+	}
+	w := say(t, q.start, q.zone, true)
+	if rest, today := strings.CutPrefix(w.Text, "Today "); today {
+		w.Text = rest
+	}
+	return &w
 }

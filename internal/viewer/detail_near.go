@@ -4,7 +4,6 @@ package viewer
 
 import (
 	"slices"
-	"strings"
 	"understudy/internal/viewer/plan"
 
 	"understudy"
@@ -26,24 +25,6 @@ func (q *record) others(row access.Row) detailGroup {
 		g.Cells = append(g.Cells, c)
 	}
 	return g
-}
-
-// followable turns a field that holds one of upstream's own addresses into a
-// link to the viewer's page of it, where there is one the caller may read.
-func (s *cellContext) followable(row access.Row, c *plan.Column) (link, bool) {
-	if !strings.Contains(c.Name, ".") {
-		return link{}, false
-	}
-	val := row.Field(c.Name)
-	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
-		return link{}, false
-	}
-	t, err := s.kind.Source.Spec.Follow(s.kind.Source.Name, val.Text)
-	if err != nil || t.Kind == nil || s.q.gate.Read(s.q.caller, t) != nil {
-		return link{}, false
-	}
-	href := s.asOf.keep(s.kind.Source.Place(t))
-	return link{Href: href, Text: plan.UpperFirst(c.Words)}, href != ""
 }
 
 // related are the lists picked by this record: filters that link to its kind,

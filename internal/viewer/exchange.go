@@ -43,13 +43,6 @@ type subject struct {
 	asOf   asOf   // the moment the page is asked for
 }
 
-// clock is the time of a request, as its reader has it.
-type clock struct {
-	start time.Time
-	zone  *time.Location
-	zoned bool // the browser has said its zone
-}
-
 // reply is what goes out.
 type reply struct {
 	w         http.ResponseWriter
@@ -202,5 +195,6 @@ func forced(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Cache-Control"), func(s string) bool { return strings.Contains(s, "no-cache") })
 }
 
-// since is the time since then as the process measures it.
-func (q *exchange) since(then time.Time) time.Duration { return q.v.Now().Sub(then) }
+func (q *exchange) seesJobs() bool {
+	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && (q.caller.Source == "" || len(q.v.Sources) == 1) && q.caller.Grant.Live(q.start)
+}

@@ -21,16 +21,11 @@ import (
 	"understudy/kit/places"
 )
 
-// The bounds of an export where Options set none.
+// The pieces of an export.
 const (
-	mostExported  = 1_000_000        // rows
-	exportTime    = 10 * time.Minute // all in all
-	mostExporting = 4                // at a time, half of them of one caller
-	readerTime    = 30 * time.Second // for the reader to take one piece
+	piece      = 64 << 10         // bytes that are sent at once
+	readerTime = 30 * time.Second // for the reader to take them
 )
-
-// piece is how much of an export is sent at once, in bytes.
-const piece = 64 << 10
 
 // supply gives the records of an export one after another. rest says why there
 // are more than it gave, "" when there are none.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/viewer/plan"
+	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
@@ -239,4 +240,31 @@ func (q failureView) outage(err error) *outage {
 		o.Retry = int(math.Ceil(up.RetryAfter.Seconds()))
 	}
 	return o
+}
+
+// pointer is the place of a mistake in what was asked.
+type pointer struct {
+	Before, At, After, Why string
+	kind                   error
+}
+
+func syntaxOf(err error) *understudy.SyntaxError {
+	var wrong *understudy.SyntaxError
+	if errors.As(err, &wrong) {
+		return wrong
+	}
+	return nil
+}
+
+// pointAt cuts a text where it is wrong, never within a character.
+func pointAt(e *understudy.SyntaxError) *pointer {
+	at := min(max(e.At, 0), len(e.Text))
+	end := min(max(e.End, at), len(e.Text))
+	for at > 0 && at < len(e.Text) && !utf8.RuneStart(e.Text[at]) {
+		at--
+	}
+	for end < len(e.Text) && !utf8.RuneStart(e.Text[end]) {
+		end++
+	}
+	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: plan.UpperFirst(strings.TrimSuffix(e.Why, ".")) + ".", kind: e.Kind}
 }

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"understudy/internal/viewer/plan"
 
@@ -33,11 +32,6 @@ type input struct {
 	Required        bool
 	Options         []option
 	Hint            string
-}
-
-type option struct {
-	Value, Text string
-	Selected    bool
 }
 
 // chip is a filter that is set, with the address that unsets it.
@@ -153,12 +147,6 @@ func (q filterForm) input(f *understudy.Filter, value string) input {
 		in.Type, in.Hint = "tel", "+…"
 	}
 	return in
-}
-
-// Same reports whether a browser takes the text for the value: it does less its
-// spaces at both ends, and with one for several.
-func (o option) Same() bool {
-	return o.Value == o.Text && o.Text != "" && strings.Join(strings.Fields(o.Text), " ") == o.Text
 }
 
 // choices are "any" and each value; one that is set and not among them stays.

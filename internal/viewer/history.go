@@ -8,41 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
 )
-
-// History keeps what was seen of records; store.DB fills it.
-type History interface {
-	// History is what was seen of a record, newest first and at most limit
-	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
-	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
-	// Edition says which records there are: while its numbers are the same, what
-	// was made of a source's records is still right.
-	Edition(ctx context.Context, source string) (change, silent int64, err error)
-}
-
-// recordEdition is the History's of the page's source, asked once a page.
-type recordEdition struct {
-	edited       sync.Once // guards what follows
-	records      [2]int64  // which records of the source there are
-	recordsKnown bool
-}
-
-// edition is that of the page's source; known is false when nobody can say.
-func (q *exchange) edition(ctx context.Context) (of [2]int64, known bool) {
-	q.edited.Do(func() {
-		if q.v.History == nil {
-			return
-		}
-		change, silent, err := q.v.History.Edition(ctx, q.source.Name)
-		q.records, q.recordsKnown = [2]int64{change, silent}, err == nil
-	})
-	return q.records, q.recordsKnown
-}
 
 // seenVersion is a version as the caller sees it. Versions that look the same to the
 // caller are one, so that what is hidden is not told by when it changed.

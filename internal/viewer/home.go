@@ -12,82 +12,11 @@ import (
 	"understudy"
 )
 
-// Snapshot is what is known of a source at one moment. Everything may be zero.
-type Snapshot struct {
-	State     string // "ok", "down", "credential" or "limited"; "" = not known
-	Why       string // one sentence, without secrets
-	Since     time.Time
-	NextProbe time.Time
-	Kinds     map[string]Held // by kind
-	Webhooks  []Webhook       // shown to those who see everything
-
-	// Answers so far, by how they came, and requests sent upstream.
-	Warm, Stale, Cold, Composed, Coalesced, Upstream int64
-	// Ours and Theirs are recent answer times, oldest first.
-	Ours, Theirs []time.Duration
-	// OurTimes and TheirTimes sum up all answer times since the start, and Times
-	// upstream's by kind and reason; these are shown to those who see everything.
-	OurTimes, TheirTimes Times
-	Times                []Times
-	// DropIn is the address programs use in upstream's stead.
-	DropIn string
-}
-
-// Times sum up how long answers took. Everything may be zero.
-type Times struct {
-	Kind, Reason string // of upstream's; Kind "" = paths the spec does not name
-	Answers      int64
-	Lost         int64 // tries upstream was silent to
-
-	Mean, Deviation, Min, Max, P50, P99 time.Duration
-}
-
-// Held is what is held of one kind.
-type Held struct {
-	Records  int64
-	CaughtUp time.Time // until when nothing was missed; zero when not known
-	Complete bool      // every record upstream has is held
-	Why      string    // why it is not complete, in a few words; "" = nobody has looked
-	// Done of Total records are walked by the sync that runs; Running is false
-	// when none does, Total 0 when upstream does not tell.
-	Running     bool
-	Done, Total int64
-	Walk        string        // which walk of how many, "1 of 2"; "" = the only one
-	ETA         time.Duration // how long it may still take; 0 = not known
-	Lists       []HeldList    // those of which it is known how well records tell what upstream says
-}
-
-// HeldList is how one list of a kind is answered, and how well records tell what
-// upstream says.
-type HeldList struct {
-	Path, Title string // as the spec has them
-	Records     bool   // it is made from records before upstream is asked
-	Pinned      bool   // the settings say so, or that it is not
-	// Equal samples in a row were without a difference; with Enough of them it
-	// turns to records first.
-	Equal, Enough      int64
-	Samples, Differing int64
-	Field, Where       string    // what differed last, and where; "" = nothing ever did
-	Differed           time.Time // when
-}
-
-// Webhook is one receiver of changes.
-type Webhook struct {
-	Name   string
-	State  string // "ok", "retrying" or "paused"
-	Why    string // one sentence, without secrets
-	Since  time.Time
-	Behind int64 // changes it has not had yet
-}
-
 // homePage is what home.html shows: the jobs, and each source, are parts.
 type homePage struct {
 	Parts *parts
 	Empty bool // the caller sees no source
 }
-
-// work counts the jobs.
-type work struct{ Running, Waiting, Failed string }
 
 // webhookView is one receiver of changes.
 type webhookView struct {
@@ -108,28 +37,6 @@ type sourceView struct {
 	Upstream    int64
 	Webhooks    []webhookView
 	DropIn      string
-}
-
-type health struct {
-	Tone, Word, Why string
-	Since, Probe    *when
-}
-
-type kindView struct {
-	Href, Title string
-	Held        int64
-	Complete    bool
-	Why         string
-	Sync        *bar // of the walk that runs
-	CaughtUp    *when
-	Pages       bool // kept as pages, not records: there is nothing to count
-	Uncounted   bool // the caller finds some of them alone: how many are held is not told
-}
-
-// kindViews are kinds under a heading; "" are the main ones.
-type kindViews struct {
-	Title string
-	Kinds []kindView
 }
 
 // share is one way answers came, and its part of all.
@@ -177,13 +84,6 @@ func (q homeView) sourcePart(s *plan.Source) *part {
 	}}
 }
 
-func snapshotOf(q *exchange, s *plan.Source) Snapshot {
-	if q.v.Snapshot == nil {
-		return Snapshot{}
-	}
-	return q.v.Snapshot(q.ctx, s.Name)
-}
-
 func (q homeView) sourceView(s *plan.Source, snap Snapshot) sourceView {
 	out := sourceView{
 		Name: s.Name, Title: s.Spec.Title, Health: healthOf(q.exchange, snap), Groups: kindGroups(q.exchange, s, snap), Chart: newChart(&snap),
@@ -221,71 +121,6 @@ func (q homeView) webhook(w Webhook) webhookView {
 		out.Tone = "busy"
 	}
 	return out
-}
-
-// kindGroups are the kinds of a source the caller may list.
-func kindGroups(q *exchange, s *plan.Source, snap Snapshot) []kindViews {
-	var all []kindViews
-	for _, part := range (layout{q}).byGroup(s) {
-		out := kindViews{Title: part.title}
-		for _, k := range part.kinds {
-			held := snap.Kinds[k.Name]
-			v := kindView{
-				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
-			}
-			if !q.counts(k) {
-				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
-				out.Kinds = append(out.Kinds, v)
-				continue
-			}
-			if !held.Complete {
-				v.Why = held.Why
-			}
-			if held.Running {
-				v.Sync = newBar(barTitle(k, held.Walk), held.Done, held.Total, "", held.ETA)
-			}
-			out.Kinds = append(out.Kinds, v)
-		}
-		all = append(all, out)
-	}
-	return all
-}
-
-// barTitle names the bar of a kind's sync.
-func barTitle(k *plan.Kind, walk string) string {
-	if walk == "" {
-		return "Sync of " + k.Title
-	}
-	return "Sync of " + k.Title + ", walk " + walk
-}
-
-func (q *exchange) moment(t time.Time) *when {
-	if t.IsZero() {
-		return nil
-	}
-	w := say(t, q.start, q.zone, true)
-	if rest, today := strings.CutPrefix(w.Text, "Today "); today {
-		w.Text = rest
-	}
-	return &w
-}
-
-// healthOf says in words how upstream does.
-func healthOf(q *exchange, s Snapshot) health {
-	h := health{Why: s.Why, Since: q.moment(s.Since), Probe: q.moment(s.NextProbe)}
-	switch s.State {
-	case "ok":
-		h.Tone, h.Word = "good", "Upstream answers"
-	case "down":
-		h.Tone, h.Word = "bad", "Upstream is down"
-	case "credential":
-		h.Tone, h.Word = "bad", "Upstream refuses our credential"
-	case "limited":
-		h.Tone, h.Word = "busy", "Upstream limits our rate"
-	default:
-		h.Tone, h.Word = "", "Upstream not asked yet"
-	}
-	return h
 }
 
 // homeData is the home page as data.

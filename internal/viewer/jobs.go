@@ -19,19 +19,6 @@ import (
 // mostJobs bounds how many jobs of each sort the page shows.
 const mostJobs = 100
 
-// Jobs does promised work; jobs.Runner fills it.
-type Jobs interface {
-	// Jobs are those the filter chooses, the newest first, with how far those
-	// that run have come.
-	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
-	// Cancel ends a live job: ErrNotFound when there is none of that number,
-	// ErrInvalid when it is not live.
-	Cancel(ctx context.Context, number int64) error
-	// Replay makes a new job of an archived one and is its number; errors as
-	// Cancel's.
-	Replay(ctx context.Context, number int64) (int64, error)
-}
-
 // jobsPage is what jobs.html shows.
 type jobsPage struct {
 	Parts []jobPart
@@ -62,29 +49,6 @@ type jobView struct {
 	Lane, Size string
 }
 
-// bar is how far something has come.
-type bar struct {
-	Label       string // of what, for screen readers
-	Done, Total int64  // Total 0: not known
-	Text        string // "1,204 of 5,000"
-	Note        string
-	Left        string // "about 3 min left"
-}
-
-// newBar says how far work has come; left is how long it may still take, 0 when
-// nobody knows.
-func newBar(label string, done, total int64, note string, left time.Duration) *bar {
-	b := &bar{Label: label, Done: done, Total: max(total, 0), Text: thousands(done), Note: note}
-	if total > 0 {
-		b.Done = min(done, total)
-		b.Text += " of " + thousands(total)
-	}
-	if left > 0 {
-		b.Left = "about " + longAgo(left) + " left"
-	}
-	return b
-}
-
 // jobsView is the page of the jobs.
 type jobsView struct{ *exchange }
 
@@ -98,10 +62,6 @@ func (q jobsView) mayJobs() error {
 		return fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return nil
-}
-
-func (q *exchange) seesJobs() bool {
-	return q.v.Jobs != nil && q.caller.Role() == understudy.RoleAll && (q.caller.Source == "" || len(q.v.Sources) == 1) && q.caller.Grant.Live(q.start)
 }
 
 // serveJobs shows them.

@@ -3,7 +3,6 @@
 package viewer
 
 import (
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -71,12 +70,6 @@ func (q listing) exports() []download {
 	plain := *q.ask
 	plain.columns = nil
 	return append(all, download{plain.address(dataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
-}
-
-// link is an address and its words.
-type link struct {
-	Href, Text string
-	Current    bool
 }
 
 func (q queryParser) listTarget() (*listQuery, error) {
@@ -252,38 +245,5 @@ func (q listing) turn(p *listPage) {
 			return x.Name == paging.Size && x.Value == strconv.Itoa(paging.Default)
 		})
 		p.Older = q.ask.address("", query, append(slices.Clone(q.ask.back), position.String()))
-	}
-}
-
-// refused is upstream's own refusal as a page: its words say what was wrong.
-func refused(q *exchange, body []byte) error {
-	p := &problem{
-		Title: q.source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.answer.Page.Status),
-		Hint:  upstreamWords(body), kind: understudy.ErrInvalid,
-	}
-	if q.answer.Page.Status == http.StatusNotFound || q.answer.Page.Status == http.StatusGone {
-		p.kind = understudy.ErrNotFound
-		p.Href, p.Link = q.kind.Href, "See all "+q.kind.Title
-		p.Title = "There is no such " + q.kind.One
-	}
-	return p
-}
-
-// noSuch says that there is no such record: it was never seen, or it is hidden
-// from the caller.
-func noSuch(q *exchange) error {
-	return &problem{
-		Title: "There is no such " + q.kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
-		Href: q.kind.Href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
-	}
-}
-
-// notMirrored says that a list cannot be shown to a caller that may find some
-// of its records alone.
-func notMirrored(q *exchange, err error) error {
-	return &problem{
-		Title: plan.UpperFirst(q.kind.Title) + " are not mirrored yet",
-		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + sentence(err),
-		kind:  understudy.ErrNotMirrored,
 	}
 }

@@ -4,20 +4,11 @@
 package viewer
 
 import (
-	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"understudy"
@@ -25,139 +16,8 @@ import (
 	"understudy/kit/content"
 )
 
-// Media opens the contents of records; mirror.Mirror fills it.
-type Media interface {
-	// Open is the content a media path names. Its errors are those of the root
-	// package, and the context's. The Medium must be closed.
-	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
-}
-
-const (
-	mediaPrefix   = controlPrefix + "media/"
-	sessionCookie = "understudy_session"
-	// A medium has one address for a bucket of time and is answered there until
-	// the end of the next: 15 to 30 minutes. So a browser that meets it on
-	// several pages fetches it once.
-	mediaBucket = 15 * time.Minute
-	// mediaStall is how long a browser may take over 64 KiB.
-	mediaStall = 30 * time.Second
-	maxToken   = 2 * understudy.MaxURI
-)
-
-// mediaURL is the address of a content for this caller's browser, "" when the
-// caller may not have it. It is good for this session, this caller and at most
-// half an hour. The first one of a session sets its cookie; a page of a record
-// that goes out in pieces has set it before (begun).
-func mediaURL(q *exchange, t *understudy.Target) string {
-	if q.v.Media == nil || q.gate.Media(q.caller, t) != nil {
-		return ""
-	}
-	q.openSession()
-	return mediaPrefix + q.v.Seals.seal(q.session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
-}
-
-// openSession names the browser's session, and gives it a new one by a cookie
-// when it has none. It runs on the goroutine of the page.
-func (q *exchange) openSession() {
-	if q.session.IsZero() {
-		q.session = sessionOf(q.r)
-	}
-	if !q.session.IsZero() {
-		return
-	}
-	_, _ = rand.Read(q.session.Raw[:]) // it never fails
-	http.SetCookie(q.w, &http.Cookie{
-		Name: sessionCookie, Value: q.session.Short(), Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.v.PublicURL, "https:"),
-	})
-}
-
-func bucketOf(now time.Time) int64 { return now.Unix() / int64(mediaBucket/time.Second) }
-
-// session names what one browser has open. It is no credential: it opens
-// nothing that its caller may not have.
-type session = understudy.ID[sessions]
-
-// sessions is the sort of their ids.
-type sessions struct{}
-
-// Prefix is none: they stand in a cookie that has a name.
-func (sessions) Prefix() string { return "" }
-
-// sessionOf is the session a browser says it has, zero when it is none of ours.
-func sessionOf(r *http.Request) (s session) {
-	if c, err := r.Cookie(sessionCookie); err == nil {
-		s, _ = understudy.ParseID[sessions](c.Value)
-	}
-	return s
-}
-
-// Seals makes and opens the tokens of media addresses. Its keys are random and
-// kept nowhere: a restart ends every address. It is safe for concurrent use.
-type Seals struct {
-	mac    [32]byte
-	stream cipher.Block
-}
-
-// NewSeals makes seals with keys of their own.
-func NewSeals() (*Seals, error) {
-	var s Seals
-	var key [32]byte
-	if _, err := rand.Read(s.mac[:]); err != nil {
-		return nil, err
-	}
-	if _, err := rand.Read(key[:]); err != nil {
-		return nil, err
-	}
-	var err error
-	s.stream, err = aes.NewCipher(key[:])
-	return &s, err
-}
-
-const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
-
-// seal makes the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC
-// as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
-// same input makes the same token. It is encrypted because an address stands in
-// logs and histories, and the ids in it may be hidden from the caller.
-func (s *Seals) seal(of session, caller string, key understudy.Key, bucket int64) string {
-	text := append(append([]byte(key.Source), 0), key.URI...)
-	tag := s.tag(of, caller, text, bucket)
-	out := append(tag, text...)
-	cipher.NewCTR(s.stream, tag).XORKeyStream(out[tagSize:], text)
-	return base64.RawURLEncoding.EncodeToString(out)
-}
-
-// open is the key a token was made for, and the bucket it was made in. ok is
-// false for what was not made here, not for this session and caller, or longer
-// ago than the bucket before now's; nobody learns which.
-func (s *Seals) open(token string, of session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
-	if len(token) > maxToken {
-		return key, 0, false
-	}
-	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(data) < tagSize {
-		return key, 0, false
-	}
-	text := make([]byte, len(data)-tagSize)
-	cipher.NewCTR(s.stream, data[:tagSize]).XORKeyStream(text, data[tagSize:])
-	for bucket = now; bucket >= now-1; bucket-- {
-		if hmac.Equal(data[:tagSize], s.tag(of, caller, text, bucket)) {
-			source, uri, _ := bytes.Cut(text, []byte{0})
-			return understudy.Key{Source: string(source), URI: string(uri)}, bucket, true
-		}
-	}
-	return key, 0, false
-}
-
-func (s *Seals) tag(of session, caller string, text []byte, bucket int64) []byte {
-	h := hmac.New(sha256.New, s.mac[:])
-	for _, part := range [][]byte{of.Raw[:], []byte(caller), binary.BigEndian.AppendUint64(nil, uint64(bucket)), text} {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
-		h.Write(part)
-	}
-	return h.Sum(nil)[:tagSize:tagSize]
-}
+// mediaStall is how long a browser may take over 64 KiB.
+const mediaStall = 30 * time.Second
 
 // serveMedia answers a browser that plays or shows a content. It may take as
 // long as the browser keeps taking it, so the viewer's deadline does not hold.

@@ -4,8 +4,6 @@ package viewer
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 )
 
 // numberData is the page as data.
@@ -51,14 +49,4 @@ func (q numberView) numberData() error {
 		out.Partners = append(out.Partners, partnerData{other.Number, other.Count, other.Href})
 	}
 	return q.sendJSON(out)
-}
-
-// sendJSON sends a value as data.
-func (q *exchange) sendJSON(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("viewer: %s: %w", q.r.URL.Path, err)
-	}
-	q.send(http.StatusOK, "application/json", append(body, '\n'))
-	return nil
 }

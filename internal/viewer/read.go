@@ -14,6 +14,8 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
+	"understudy/kit/jsonspan"
 )
 
 // glance is how long a part of a page may take; what is not there then is said to
@@ -201,4 +203,50 @@ func (q *exchange) open(t *understudy.Target, beside func()) (view *access.View,
 		return nil, nil, false, refused(q, r.view.Body)
 	}
 	return r.view, own, false, nil
+}
+
+// refused is upstream's own refusal as a page: its words say what was wrong.
+func refused(q *exchange, body []byte) error {
+	p := &problem{
+		Title: q.source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.answer.Page.Status),
+		Hint:  upstreamWords(body), kind: understudy.ErrInvalid,
+	}
+	if q.answer.Page.Status == http.StatusNotFound || q.answer.Page.Status == http.StatusGone {
+		p.kind = understudy.ErrNotFound
+		p.Href, p.Link = q.kind.Href, "See all "+q.kind.Title
+		p.Title = "There is no such " + q.kind.One
+	}
+	return p
+}
+
+// noSuch says that there is no such record: it was never seen, or it is hidden
+// from the caller.
+func noSuch(q *exchange) error {
+	return &problem{
+		Title: "There is no such " + q.kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
+		Href: q.kind.Href, Link: "See all " + q.kind.Title, kind: understudy.ErrNotFound,
+	}
+}
+
+// notMirrored says that a list cannot be shown to a caller that may find some
+// of its records alone.
+func notMirrored(q *exchange, err error) error {
+	return &problem{
+		Title: plan.UpperFirst(q.kind.Title) + " are not mirrored yet",
+		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + sentence(err),
+		kind:  understudy.ErrNotMirrored,
+	}
+}
+
+// upstreamWords is what an error body says to a person: its message, else its
+// beginning.
+func upstreamWords(body []byte) string {
+	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
+		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
+			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
+				return "It says: " + clipTo(jsonspan.Text(body, v), 400)
+			}
+		}
+	}
+	return "It says: " + clipTo(string(body), 400)
 }

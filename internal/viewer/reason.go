@@ -8,7 +8,6 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/jsonspan"
 )
 
 // reason says which code a record carries, in upstream's words where it gives
@@ -49,17 +48,4 @@ func (q *record) codeField(row access.Row) *understudy.Field {
 		}
 	}
 	return nil
-}
-
-// upstreamWords is what an error body says to a person: its message, else its
-// beginning.
-func upstreamWords(body []byte) string {
-	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
-		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
-			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
-				return "It says: " + clipTo(jsonspan.Text(body, v), 400)
-			}
-		}
-	}
-	return "It says: " + clipTo(string(body), 400)
 }

@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -309,4 +310,20 @@ func thousands(n int64) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
+}
+
+// sendJSON sends a value as data.
+func (q *exchange) sendJSON(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("viewer: %s: %w", q.r.URL.Path, err)
+	}
+	q.send(http.StatusOK, "application/json", append(body, '\n'))
+	return nil
+}
+
+// goBack leads a form's reader to a page of ours.
+func (q *exchange) goBack(to string) {
+	q.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.w, q.r, to, http.StatusSeeOther)
 }

@@ -5,7 +5,6 @@ package viewer
 import (
 	"slices"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
@@ -103,31 +102,4 @@ func (q listing) levels(field string) (values []string, filter string) {
 		return slices.Clone(f.Values), f.Name
 	}
 	return nil, ""
-}
-
-// time is a record's place in time by its clock field; ok is false when the
-// caller does not see it, or it is null.
-func timeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
-	if f := k.Field(k.Clock); f != nil {
-		if v := row.Field(f.Name); v.State == access.Seen {
-			if t, _, ok := parseDate(f.Type, v.Text); ok {
-				return t, true
-			}
-		}
-	}
-	return time.Time{}, false
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -11,12 +11,6 @@ import (
 	"understudy"
 )
 
-// controlPrefix begins Understudy's own paths; no source is named "-".
-const controlPrefix = "/-/"
-
-// handler answers one request; an error becomes an error page.
-type handler func(*exchange) error
-
 // route is a pattern, what answers it, and the forms of it that people and scripts use.
 type route struct {
 	pattern string

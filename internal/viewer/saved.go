@@ -3,7 +3,6 @@
 package viewer
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,17 +11,6 @@ import (
 
 	"understudy"
 )
-
-// Shelf keeps searches under names; the search's room fills it.
-type Shelf interface {
-	// Saved are a caller's own searches and those others share, by name.
-	Saved(ctx context.Context, c understudy.Caller) ([]understudy.SavedSearch, error)
-	// Save keeps one as its caller's, in place of an own one of that name.
-	// ErrInvalid says what is wrong with its name or that there are too many.
-	Save(ctx context.Context, c understudy.Caller, s understudy.SavedSearch) error
-	// Forget takes an own one away: ErrNotFound when there is none of that name.
-	Forget(ctx context.Context, c understudy.Caller, name string) error
-}
 
 // longestName is how long a name may be, in characters.
 const longestName = 60
@@ -116,10 +104,4 @@ func forgetSearch(q *exchange) error {
 	}
 	q.goBack(localPath(q.r.PostFormValue("back")))
 	return nil
-}
-
-// goBack leads a form's reader to a page of ours.
-func (q *exchange) goBack(to string) {
-	q.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.w, q.r, to, http.StatusSeeOther)
 }

@@ -106,31 +106,6 @@ func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
 	return all
 }
 
-// dialled takes the marks off a number as people write it; ok is false for
-// anything else. plus says that a country code comes first.
-func dialled(text string) (digits string, plus, ok bool) {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case r == '+' && b.Len() == 0 && !plus:
-			plus = true
-		case strings.ContainsRune(" -./()\u00a0\u2011", r):
-		default:
-			return "", false, false
-		}
-		if i > 40 {
-			return "", false, false
-		}
-	}
-	digits = b.String()
-	if rest, international := strings.CutPrefix(digits, "00"); international && !plus {
-		digits, plus = rest, true
-	}
-	return digits, plus, len(digits) >= 3
-}
-
 // ownCodes are the country codes of our own numbers, the most frequent first.
 func (q pageMatcher) ownCodes(s *plan.Source) []string {
 	own := map[string]bool{}

@@ -5,6 +5,7 @@ package viewer
 import (
 	"net/url"
 	"slices"
+	"strings"
 	"understudy/internal/viewer/plan"
 
 	"understudy"
@@ -138,4 +139,36 @@ func (q *exchange) cellContext(k *plan.Kind, vars understudy.Query, own map[stri
 		}
 	}
 	return s
+}
+
+// failed reports whether what the caller sees of a record says that it failed.
+func failed(k *plan.Kind, row access.Row) bool {
+	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
+		v := row.Field(st.Field)
+		if v.State != access.Seen {
+			return false
+		}
+		if len(st.In) == 0 {
+			return v.Text != ""
+		}
+		return slices.Contains(st.In, v.Text)
+	})
+}
+
+// followable turns a field that holds one of upstream's own addresses into a
+// link to the viewer's page of it, where there is one the caller may read.
+func (s *cellContext) followable(row access.Row, c *plan.Column) (link, bool) {
+	if !strings.Contains(c.Name, ".") {
+		return link{}, false
+	}
+	val := row.Field(c.Name)
+	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
+		return link{}, false
+	}
+	t, err := s.kind.Source.Spec.Follow(s.kind.Source.Name, val.Text)
+	if err != nil || t.Kind == nil || s.q.gate.Read(s.q.caller, t) != nil {
+		return link{}, false
+	}
+	href := s.asOf.keep(s.kind.Source.Place(t))
+	return link{Href: href, Text: plan.UpperFirst(c.Words)}, href != ""
 }

@@ -76,6 +76,13 @@ type Options struct {
 	Now     func() time.Time // nil: time.Now
 }
 
+// The bounds of an export where Options set none.
+const (
+	mostExported  = 1_000_000        // rows
+	exportTime    = 10 * time.Minute // all in all
+	mostExporting = 4                // at a time, half of them of one caller
+)
+
 // mostSearched bounds the results of searches that are kept, of 20 records at most.
 const mostSearched = 500
 
@@ -173,4 +180,51 @@ func newVisitor(o Options, assets fs.FS) (*Visitor, error) {
 func (v *Visitor) Close() error {
 	v.numbers.close()
 	return nil
+}
+
+// controlPrefix begins Understudy's own paths; no source is named "-".
+const controlPrefix = "/-/"
+
+// handler answers one request; an error becomes an error page.
+type handler func(*exchange) error
+
+// History keeps what was seen of records; store.DB fills it.
+type History interface {
+	// History is what was seen of a record, newest first and at most limit
+	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
+	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+	// Edition says which records there are: while its numbers are the same, what
+	// was made of a source's records is still right.
+	Edition(ctx context.Context, source string) (change, silent int64, err error)
+}
+
+// Jobs does promised work; jobs.Runner fills it.
+type Jobs interface {
+	// Jobs are those the filter chooses, the newest first, with how far those
+	// that run have come.
+	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	// Cancel ends a live job: ErrNotFound when there is none of that number,
+	// ErrInvalid when it is not live.
+	Cancel(ctx context.Context, number int64) error
+	// Replay makes a new job of an archived one and is its number; errors as
+	// Cancel's.
+	Replay(ctx context.Context, number int64) (int64, error)
+}
+
+// Shelf keeps searches under names; the search's room fills it.
+type Shelf interface {
+	// Saved are a caller's own searches and those others share, by name.
+	Saved(ctx context.Context, c understudy.Caller) ([]understudy.SavedSearch, error)
+	// Save keeps one as its caller's, in place of an own one of that name.
+	// ErrInvalid says what is wrong with its name or that there are too many.
+	Save(ctx context.Context, c understudy.Caller, s understudy.SavedSearch) error
+	// Forget takes an own one away: ErrNotFound when there is none of that name.
+	Forget(ctx context.Context, c understudy.Caller, name string) error
+}
+
+// Media opens the contents of records; mirror.Mirror fills it.
+type Media interface {
+	// Open is the content a media path names. Its errors are those of the root
+	// package, and the context's. The Medium must be closed.
+	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
 }

@@ -1,0 +1,280 @@
+// Clock: the timezone a browser asked for, kept in a cookie, and the moment a page
+// is asked for.
+
+package viewer
+
+import (
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // hosts without zone files still know every zone
+	"understudy"
+	"understudy/internal/viewer/plan"
+)
+
+const (
+	zonePath   = "/-/timezone"
+	zoneCookie = "understudy_zone"
+	zoneYear   = 365 * 24 * 60 * 60 // the cookie's life in seconds
+	maxZones   = 1000               // more than there are; bounds what is remembered
+)
+
+// offered are the zones of the menu, one or more for every offset in use; any
+// other IANA name a browser sends is taken as well.
+var offered = strings.Fields(`
+UTC
+Africa/Cairo Africa/Casablanca Africa/Johannesburg Africa/Lagos Africa/Nairobi
+America/Anchorage America/Argentina/Buenos_Aires America/Bogota America/Caracas America/Chicago America/Denver
+America/Halifax America/Lima America/Los_Angeles America/Mexico_City America/New_York America/Phoenix
+America/Santiago America/Sao_Paulo America/St_Johns America/Toronto America/Vancouver
+Asia/Almaty Asia/Baghdad Asia/Bangkok Asia/Colombo Asia/Dhaka Asia/Dubai Asia/Hong_Kong Asia/Jakarta Asia/Jerusalem
+Asia/Kabul Asia/Karachi Asia/Kathmandu Asia/Kolkata Asia/Manila Asia/Riyadh Asia/Seoul Asia/Shanghai Asia/Singapore
+Asia/Taipei Asia/Tehran Asia/Tokyo Asia/Yangon
+Atlantic/Azores Atlantic/Reykjavik Australia/Adelaide Australia/Brisbane Australia/Darwin Australia/Perth Australia/Sydney
+Europe/Amsterdam Europe/Athens Europe/Berlin Europe/Brussels Europe/Bucharest Europe/Dublin Europe/Helsinki
+Europe/Istanbul Europe/Kyiv Europe/Lisbon Europe/London Europe/Madrid Europe/Moscow Europe/Paris Europe/Prague
+Europe/Rome Europe/Stockholm Europe/Vienna Europe/Warsaw Europe/Zurich
+Pacific/Auckland Pacific/Chatham Pacific/Fiji Pacific/Honolulu Pacific/Kiritimati Pacific/Marquesas Pacific/Pago_Pago`)
+
+// zones remembers the zones browsers asked for.
+type zones struct {
+	home    *time.Location
+	options template.HTML // of the menu, without the chosen one
+	mu      sync.Mutex
+	loaded  map[string]*time.Location
+}
+
+func newZones(home *time.Location) *zones {
+	var b strings.Builder
+	for _, name := range offered {
+		b.WriteString("<option>" + template.HTMLEscapeString(name) + "</option>")
+	}
+	return &zones{home: home, options: template.HTML(b.String()), loaded: map[string]*time.Location{}} // names of our own list
+}
+
+// find is the zone of an IANA name, nil when there is none.
+func (z *zones) find(name string) *time.Location {
+	if name == "" || name == "Local" || len(name) > 64 {
+		return nil
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if loc := z.loaded[name]; loc != nil {
+		return loc
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	if len(z.loaded) < maxZones {
+		z.loaded[name] = loc
+	}
+	return loc
+}
+
+// of is the zone of a request; chosen is false when the browser has said none.
+func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
+	if c, err := r.Cookie(zoneCookie); err == nil {
+		if loc := z.find(c.Value); loc != nil {
+			return loc, true
+		}
+	}
+	return z.home, false
+}
+
+// zonePage offers the zones of the menu; its form leads back to where the reader was.
+func serveZone(q *exchange) error {
+	return q.render(http.StatusOK, "timezone", "Timezone", struct {
+		Name, Back string
+		Options    template.HTML
+	}{q.zone.String(), localPath(q.r.FormValue("back")), q.v.zones.options})
+}
+
+// setZone keeps the zone of the form in a cookie and goes back to the page it
+// came from.
+func (v *Visitor) setZone(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	name := r.PostFormValue("zone")
+	if v.zones.find(name) == nil {
+		v.exchange(w, r, func(*exchange) error {
+			return badRequest("There is no timezone "+clip(name), "Names are those of the IANA database, such as Europe/Berlin.", slices.Clone(offered))
+		})
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: zoneCookie, Value: name, Path: "/", MaxAge: zoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+	})
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
+}
+
+// localPath is an address of this viewer, "/" when text is anything else: a
+// form must not send its reader to another host. Browsers take a backslash for a slash and
+// leave out tabs and line ends, so neither may be in it.
+func localPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
+		strings.ContainsFunc(text, func(r rune) bool { return r == '\\' || r < ' ' || r == 0x7f }) {
+		return "/"
+	}
+	text, _, _ = strings.Cut(text, "#")
+	return text
+}
+
+// asOf is the moment a page is asked for; the zero value is now.
+type asOf struct {
+	at   time.Time
+	tidy bool // the address was already written as ours are
+}
+
+// param is the moment as our addresses write it: RFC 3339 in UTC, as exact as
+// it was given.
+func (a asOf) param() understudy.Query {
+	if a.at.IsZero() {
+		return nil
+	}
+	return understudy.Query{{Name: understudy.OwnAsOf, Value: writeMoment(a.at)}}
+}
+
+// writeMoment is a moment in an address.
+func writeMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// readAsOf reads the parameter. An empty one is none.
+func (q *exchange) readAsOf(params understudy.Query) error {
+	q.asOf = asOf{tidy: true}
+	seen := 0
+	for _, p := range params {
+		if p.Name != understudy.OwnAsOf {
+			continue
+		}
+		if seen++; seen > 1 {
+			return badRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
+		}
+		if p.Value == "" {
+			q.asOf.tidy = false
+			continue
+		}
+		at, ok := parseMoment(p.Value, q.zone)
+		switch {
+		case !ok:
+			return badRequest("“"+clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; without a zone it is in "+q.zone.String()+", and a day alone means its beginning.", nil)
+		case at.After(q.start):
+			return badRequest("“"+clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
+		}
+		q.asOf = asOf{at: at, tidy: writeMoment(at) == p.Value}
+	}
+	return nil
+}
+
+// parseMoment reads RFC 3339, and without a zone a date and time or a day, which
+// means its beginning, in the reader's zone. A plus that an address made a space
+// of is read as one.
+func parseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
+	for _, form := range []string{text, plusAgain(text)} {
+		if t, err := time.Parse(time.RFC3339, form); err == nil {
+			return t, within(t)
+		}
+	}
+	if t, ok := parseLocal(text, zone); ok {
+		return t, within(t)
+	}
+	t, err := time.ParseInLocation(time.DateOnly, text, zone)
+	return t, err == nil && within(t)
+}
+
+// plusAgain puts the plus of a zone back where an address made a space of it.
+func plusAgain(text string) string {
+	if i := strings.LastIndexByte(text, ' '); i > len(time.DateOnly) {
+		return text[:i] + "+" + text[i+1:]
+	}
+	return text
+}
+
+// within keeps to the years that times are kept in.
+func within(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
+
+// keep is an address of this viewer at the moment the page at hand shows.
+func (a asOf) keep(href string) string {
+	if a.at.IsZero() || href == "" {
+		return href
+	}
+	href, anchor, marked := strings.Cut(href, "#")
+	if strings.Contains(href, "?") {
+		href += "&" + a.param().String()
+	} else {
+		href += "?" + a.param().String()
+	}
+	if marked {
+		href += "#" + anchor
+	}
+	return href
+}
+
+// then is what a page of an earlier moment says at its top.
+type then struct {
+	When when
+	Now  string // the same page, now
+}
+
+// then is nil on a page of now.
+func (q layout) then() *then {
+	if q.asOf.at.IsZero() {
+		return nil
+	}
+	return &then{When: say(q.asOf.at, q.start, q.zone, true), Now: q.addressWith(nil)}
+}
+
+// addressWith is the address at hand with another moment, nil for now.
+func (q *exchange) addressWith(moment understudy.Query) string {
+	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	if err != nil {
+		params = nil
+	}
+	params = params.Without(func(p understudy.Param) bool { return p.Name == understudy.OwnAsOf })
+	return q.r.URL.EscapedPath() + plan.WithQuery(append(params, moment...))
+}
+
+// tidyMoment sends a reader whose address spells the moment in another way to
+// the one that can be passed on; done then is true.
+func (q *exchange) tidyMoment() (done bool) {
+	if q.asOf.tidy {
+		return false
+	}
+	q.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.w, q.r, q.addressWith(q.asOf.param()), http.StatusSeeOther)
+	return true
+}
+
+// refusedThen is an error of the mirror's about an earlier moment, for people.
+func refusedThen(q *exchange, err error) error {
+	switch {
+	case errors.Is(err, understudy.ErrInvalid):
+		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")
+		return &problem{
+			Title: "This cannot be shown as it was known then", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
+			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
+		}
+	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNotHeld):
+		return err
+	}
+	return &problem{
+		Title: "Nothing of this was known on " + say(q.asOf.at, q.start, q.zone, true).Text,
+		Hint:  "It had not been seen yet, or it was gone. What is not kept of the past cannot be shown.",
+		Href:  q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrNotFound,
+	}
+}
+
+// clock is the time of a request, as its reader has it.
+type clock struct {
+	start time.Time
+	zone  *time.Location
+	zoned bool // the browser has said its zone
+}
+
+// since is the time since then as the process measures it.
+func (q *exchange) since(then time.Time) time.Duration { return q.v.Now().Sub(then) }

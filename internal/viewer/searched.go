@@ -1,0 +1,203 @@
+// Searched: a list that upstream has no such form of, found in the records that are held.
+
+package viewer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
+)
+
+// conditions are a list's path, filters and own condition as one query of the
+// search. ok is false when the search has no words for one of them.
+func (q listing) conditions() (text string, ok bool) {
+	if q.ask.target == nil || !q.kind.Remembered() {
+		return "", false
+	}
+	var parts []string
+	if q.ask.text != "" {
+		parts = append(parts, grouped(q.ask.text))
+	}
+	for _, n := range q.ask.narrow {
+		parts = append(parts, grouped(n))
+	}
+	for _, v := range q.ask.target.Vars {
+		part, known := q.underCondition(q.kind, v.Name, v.Value)
+		if !known {
+			return "", false
+		}
+		parts = append(parts, part)
+	}
+	for field, value := range q.ask.list.Only {
+		parts = append(parts, field+"="+quote(value))
+	}
+	slices.Sort(parts[len(parts)-len(q.ask.list.Only):])
+	for _, p := range q.ask.query {
+		f := q.ask.list.Filter(p.Name)
+		switch {
+		case f != nil:
+			part := condition(q.kind.Field(f.Field), f, p.Value)
+			if part == "" {
+				return "", false
+			}
+			parts = append(parts, part)
+		case p.Name != q.ask.list.PagingStyle.Size && !plan.IsPosition(q.ask.list.PagingStyle, p.Name):
+			return "", false
+		}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " "), true
+}
+
+// searchAsk is a list as a search; a problem when it cannot be one.
+func (q listing) searchAsk() (understudy.SearchAsk, error) {
+	var none understudy.SearchAsk
+	switch {
+	case !q.findable():
+		return none, badRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
+	case !q.asOf.at.IsZero():
+		return none, &problem{
+			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
+			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
+		}
+	}
+	if err := q.gate.Read(q.caller, q.ask.target); err != nil {
+		return none, err
+	}
+	text, ok := q.conditions()
+	if !ok {
+		return none, badRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
+	}
+	return understudy.SearchAsk{Text: text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Sort: q.ask.searchOrder(q.kind)}, nil
+}
+
+// searchOrder is the order in the words of the search.
+func (a arrangement) searchOrder(k *plan.Kind) string {
+	if a.sort != nil && a.sort.Name == k.Clock && !a.down {
+		return "oldest"
+	}
+	return a.order()
+}
+
+// foundList is a list that upstream has no such form of.
+func (q listing) foundList() error {
+	search, err := q.searchAsk()
+	if err != nil {
+		return err
+	}
+	if q.data != "" {
+		return exportFound(q.exchange, exportName(q.exchange, q.source.Name, q.kind.Name), search, q.chosen())
+	}
+	counting := q.listCounting(nil)
+	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), understudy.MostHits)
+	own := q.v.numbers.begin(q.exchange)
+	var result *understudy.SearchResult
+	err = q.first(func(ctx context.Context) (err error) {
+		result, err = q.v.Search.Find(ctx, q.caller, search)
+		return err
+	}, nil)
+	if err != nil {
+		return q.refusedSearch(err)
+	}
+	q.found = true
+	p := q.listFrame()
+	s := q.cellContext(q.kind, q.ask.vars, own.wait(q.exchange))
+	s.filters = q.phoneFilters(q.ask.list)
+	var rows []access.Row
+	for _, h := range q.hits(result) {
+		rows = append(rows, h.row)
+	}
+	p.Table = s.table(p.Heading, q.chosen(), rows)
+	p.Table.ID = rowsID
+	q.sortable(&p.Table)
+	p.Came = q.provenance()
+	p.Found = facetPart{q.exchange}.foundNotes(result, q.source, q.kind)
+	p.Counts, p.Parts = facetPart{q.exchange}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(r) })
+	q.turnFound(p, result)
+	return q.render(200, "list", plan.UpperFirst(q.kind.Title), p)
+}
+
+// pageSize is how many rows the list's page has.
+func (ask *listQuery) pageSize() int {
+	size, _ := ask.query.Get(ask.list.PagingStyle.Size)
+	n := 0
+	for _, c := range size {
+		if c < '0' || c > '9' || n > understudy.MostHits {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	if n == 0 {
+		n = ask.list.PagingStyle.Default
+	}
+	return max(n, 1)
+}
+
+// turnFound works out where the pages of a search lead.
+func (q listing) turnFound(p *listPage, r *understudy.SearchResult) {
+	at := *q.ask
+	to := func(cursor string, back []string) string {
+		at.cursor = cursor
+		return at.address("", q.ask.filters(), back)
+	}
+	if q.ask.cursor != "" {
+		p.Newest = to("", nil)
+	}
+	if n := len(q.ask.back); n > 0 {
+		newer, err := understudy.ParseQuery(q.ask.back[n-1])
+		cursor, _ := newer.Get(ownCursor)
+		if err == nil {
+			p.Newer = to(cursor, q.ask.back[:n-1])
+		}
+	}
+	if r.Next != "" {
+		here := ""
+		if q.ask.cursor != "" {
+			here = understudy.Query{{Name: ownCursor, Value: q.ask.cursor}}.String()
+		}
+		p.Older = to(r.Next, append(slices.Clone(q.ask.back), here))
+	}
+}
+
+// refusedSearch is an error of the search's about a list: its condition cannot
+// be understood, or says more than the role sees.
+func (q listing) refusedSearch(err error) error {
+	wrong := syntaxOf(err)
+	if wrong == nil {
+		at := *q.ask
+		at.cursor = ""
+		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
+	}
+	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
+		_, err := q.v.Search.Find(q.ctx, q.caller, understudy.SearchAsk{Text: q.ask.text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Limit: 1})
+		if own := syntaxOf(err); own != nil {
+			wrong = own
+		}
+	}
+	plain := *q.ask
+	plain.arrangement = arrangement{columns: q.ask.columns}
+	return &problem{
+		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
+		Href: plain.address("", q.ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
+	}
+}
+
+// searchFailed puts into words what keeps a search from an answer for now.
+func searchFailed(err error) error {
+	switch {
+	case errors.Is(err, understudy.ErrIndexing):
+		hint := "Lists in upstream's order are there meanwhile."
+		if _, how, ok := strings.Cut(err.Error(), understudy.ErrIndexing.Error()+": "); ok {
+			hint = how + " records are in it. " + hint
+		}
+		return &problem{Title: "The index of the search is being built", Hint: hint, kind: understudy.ErrUnavailable}
+	case errors.Is(err, understudy.ErrUnavailable):
+		return &problem{Title: "This cannot be searched now", Hint: sentence(err), kind: understudy.ErrUnavailable}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.", kind: understudy.ErrUnavailable}
+	}
+	return err
+}
