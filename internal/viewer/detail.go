@@ -200,7 +200,7 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 	if others := q.others(row); len(others.Cells) > 0 {
 		p.Long = append(p.Long, others)
 	}
-	if play := (mediaPlayer{q.exchange}).playing(q.kind, row, s.vars); play != nil {
+	if play := q.contents(q.kind, row, s.vars); play != nil {
 		p.Play = &cell{Label: q.kind.ByField[q.kind.Media[0].Field].Heading, Play: play}
 	}
 	p.Related = append(p.Related, q.related(row, lists)...)

@@ -179,3 +179,7 @@ func (q layout) shortcuts() []shortcut {
 	}
 	return all
 }
+
+func searchHref(text string) string {
+	return "/search?" + understudy.Query{{Name: "q", Value: text}}.String()
+}

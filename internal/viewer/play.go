@@ -42,27 +42,24 @@ type playing struct {
 	Files  []link // to keep
 }
 
-// mediaPlayer offers the contents of records.
-type mediaPlayer struct{ *exchange }
-
-// playing is what a record's content offers; nil when the kind has none, or
+// contents are what a record's content offers; nil when the kind has none, or
 // nobody serves it.
-func (q mediaPlayer) playing(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
+func (q *exchange) contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
 	if len(k.Media) == 0 || row.ID == "" || q.v.Media == nil {
 		return nil
 	}
 	p := &playing{Name: plan.UpperFirst(k.One) + " " + shortID(row.ID)}
 	for _, m := range k.Media {
-		t := q.mediaTarget(k, m, row, vars)
+		t := mediaTarget(k, m, row, vars)
 		if t == nil {
 			continue
 		}
-		url := mediaURL(q.exchange, t)
+		url := mediaURL(q, t)
 		if url == "" {
 			p.Hidden = true
 			continue
 		}
-		q.offer(p, m, row, url)
+		offer(p, m, row, url)
 	}
 	if p.Audio == "" && p.Image == "" && len(p.Files) == 0 && !p.Hidden {
 		return nil
@@ -72,7 +69,7 @@ func (q mediaPlayer) playing(k *plan.Kind, row access.Row, vars understudy.Query
 
 // offer adds one address of a content: to play or show by its type, to keep
 // under its extension. An address without one is kept only when it is alone.
-func (q mediaPlayer) offer(p *playing, m *understudy.Media, row access.Row, url string) {
+func offer(p *playing, m *understudy.Media, row access.Row, url string) {
 	switch kind := mediaType(m, row); {
 	case strings.HasPrefix(kind, "audio/") && p.Audio == "":
 		p.Audio = url
@@ -102,7 +99,7 @@ func mediaType(m *understudy.Media, row access.Row) string {
 
 // mediaTarget is the content of a record, nil when its path needs what neither
 // the record nor the page has.
-func (q mediaPlayer) mediaTarget(k *plan.Kind, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
+func mediaTarget(k *plan.Kind, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
 	parts := strings.Split(row.ID, understudy.IDSeparator)
 	at, ok := plan.Expand(m.Path, func(name string) (string, bool) {
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {

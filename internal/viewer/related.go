@@ -257,7 +257,7 @@ func (q *record) addPlaying(t *table, s *cellContext, rows []access.Row) {
 	t.Columns = append(slices.Clone(t.Columns), &plan.Column{Field: f.Field, Words: f.Words, Heading: f.Heading, CellClass: "content"})
 	for i, row := range rows {
 		c := cell{Label: f.Heading, Class: "content", Text: "—", Tone: "none"}
-		c.Play = mediaPlayer{q.exchange}.playing(s.kind, row, s.vars)
+		c.Play = q.contents(s.kind, row, s.vars)
 		t.Rows[i].Cells = append(t.Rows[i].Cells, c)
 	}
 }

@@ -11,13 +11,6 @@ import (
 	"understudy"
 )
 
-// route is a pattern, what answers it, and the forms of it that people and scripts use.
-type route struct {
-	pattern string
-	handler handler
-	forms   []string
-}
-
 // routes is the table of contents.
 func (v *Viewer) routes() []route {
 	return slices.Concat([]route{

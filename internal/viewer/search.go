@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/viewer/plan"
-
-	"understudy"
 )
 
 // searchPage is what search.html shows.
@@ -40,10 +38,6 @@ type prefixHelp struct{ Prefix, Kind, Href string }
 // maxTyped and maxSought bound what may be typed, in bytes: a name alone, and
 // words where they are searched for.
 const maxTyped, maxSought = 200, 2000
-
-func searchHref(text string) string {
-	return "/search?" + understudy.Query{{Name: "q", Value: text}}.String()
-}
 
 // serveSearch moves on to the one page that was meant, or shows those that may have
 // been, what was found, or what can be typed. To find a page it looks at what was

@@ -228,3 +228,10 @@ type Media interface {
 	// package, and the context's. The Medium must be closed.
 	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
 }
+
+// route is a pattern, what answers it, and the forms of it that people and scripts use.
+type route struct {
+	pattern string
+	handler handler
+	forms   []string
+}
