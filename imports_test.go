@@ -13,7 +13,7 @@ import (
 var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". follow internal/access internal/callers internal/config internal/diagnostics internal/diagnostics/profile internal/feed " +
-		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/walk " +
+		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/viewer/page internal/walk " +
 		"kit/accesslog kit/dispatch kit/jsonspan kit/nearest kit/onlinestat kit/places kit/weigh mirror upstream",
 	"follow":                       "",
 	"internal/access":              ". kit/jsonspan kit/nearest kit/recent",
@@ -30,8 +30,10 @@ var imports = map[string]string{
 	"internal/slowapi":             "",
 	"internal/store":               ". kit/jsonspan kit/words",
 	"internal/store/storetest":     ". internal/store kit/words",
-	"internal/viewer": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/content kit/cycle kit/header " +
-		"kit/jsonspan kit/nearest kit/places kit/recent",
+	"internal/viewer": ". internal/access internal/viewer/page internal/viewer/plan kit/accesslog kit/content kit/cycle " +
+		"kit/jsonspan kit/places",
+	"internal/viewer/page": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
+		"kit/nearest kit/places kit/recent",
 	"internal/viewer/plan":       ".",
 	"internal/walk":              ". kit/accesslog kit/cycle kit/folder kit/frame kit/jsonspan kit/nearest",
 	"mirror":                     ". kit/jsonspan kit/nearest mirror/compose",

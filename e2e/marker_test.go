@@ -23,6 +23,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/sample"
 	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 	"understudy/upstream"
 )
 
@@ -51,7 +52,7 @@ func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := viewer.New(viewer.Options{Sources: []*understudy.Source{src}, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
+	v, err := viewer.New(page.Options{Sources: []*understudy.Source{src}, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ package main
 import (
 	"understudy"
 	"understudy/internal/diagnostics"
-	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 	"understudy/mirror"
 )
 
@@ -38,10 +38,10 @@ func listFigures(all []mirror.Fidelity, kind string) (out []diagnostics.List) {
 }
 
 // viewerLists are the same as people see them.
-func viewerLists(all []mirror.Fidelity, kind string) (out []viewer.HeldList) {
+func viewerLists(all []mirror.Fidelity, kind string) (out []page.HeldList) {
 	for _, f := range all {
 		if f.Kind == kind && (f.All > 0 || f.First != mirror.AnswersUpstream || f.Set != mirror.AnswersAuto) {
-			out = append(out, viewer.HeldList{
+			out = append(out, page.HeldList{
 				Path: f.Path, Title: f.Title, Records: f.First == mirror.AnswersRecords, Pinned: f.Set != mirror.AnswersAuto,
 				Equal: f.Equal, Enough: mirror.Enough, Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, Differed: f.At,
 			})

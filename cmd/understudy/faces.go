@@ -10,16 +10,17 @@ import (
 	"net/http"
 	"slices"
 	"time"
-	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
 	"understudy/internal/proxy"
 	"understudy/internal/search"
 	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 )
 
 // openFaces binds every port first, so that nothing is announced that cannot
@@ -132,7 +133,7 @@ func (h *house) dress(cfg *config.Settings, p policy) (*dress, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := viewer.New(viewer.Options{
+	v, err := viewer.New(page.Options{
 		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
 		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: h.exports.viewer, Until: h.exports.until(p),
 		Snapshot: h.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: version(), Logger: h.log, Now: time.Now,
@@ -263,14 +264,14 @@ func (h *house) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 const countTime = time.Second
 
 // viewerSnapshot is the same for one source, as people see it.
-func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapshot {
+func (h *house) viewerSnapshot(ctx context.Context, source string) page.Snapshot {
 	// The page that says a request took too long still tells what is held.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
 	m, c, health := h.mirror.Stats(source), h.clients[source].Stats(), h.clients[source].Health()
-	s := viewer.Snapshot{
+	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
-		Kinds: map[string]viewer.Held{},
+		Kinds: map[string]page.Held{},
 		Warm:  m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, Upstream: c.Requests,
 		Ours: h.recent[source].last(), Theirs: health.Recent, DropIn: h.address(source),
 	}
@@ -283,7 +284,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
-		held := viewer.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: viewerLists(lists, k.Kind)}
+		held := page.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: viewerLists(lists, k.Kind)}
 		h.walkHeld(ctx, source, k.Kind, &held)
 		s.Kinds[k.Kind] = held
 	}
@@ -291,7 +292,7 @@ func (h *house) viewerSnapshot(ctx context.Context, source string) viewer.Snapsh
 		if w.Source != source {
 			continue
 		}
-		hook := viewer.Webhook{Name: w.Name, State: w.State, Why: w.Why, Behind: w.Behind}
+		hook := page.Webhook{Name: w.Name, State: w.State, Why: w.Why, Behind: w.Behind}
 		if w.Failing != nil {
 			hook.Since = *w.Failing
 		}

@@ -24,15 +24,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/internal/config"
 
 	"understudy"
+	"understudy/internal/config"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
-	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 	"understudy/internal/walk"
 	"understudy/kit/accesslog"
 	"understudy/kit/weigh"
@@ -65,7 +65,7 @@ type house struct {
 	clients   map[string]*upstream.Client
 	db        *store.DB
 	files     *store.Files
-	seals     *viewer.Seals
+	seals     *page.Seals
 	mirror    *mirror.Mirror
 	landed    *landed
 	walker    *walk.Walker

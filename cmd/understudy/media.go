@@ -11,7 +11,7 @@ import (
 
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
-	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 )
 
 // mediaFolder holds the contents of records in the data folder.
@@ -26,7 +26,7 @@ func (h *house) openMedia(b blueprint) (err error) {
 	if err != nil {
 		return err
 	}
-	h.seals, err = viewer.NewSeals()
+	h.seals, err = page.NewSeals()
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"understudy/internal/diagnostics"
-	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 	"understudy/kit/onlinestat"
 )
 
@@ -31,7 +31,7 @@ func spread(s onlinestat.Summary) diagnostics.Spread {
 }
 
 // viewerTimes are our times, upstream's, and these by kind and reason.
-func (h *house) viewerTimes(source string) (ours, theirs viewer.Times, each []viewer.Times) {
+func (h *house) viewerTimes(source string) (ours, theirs page.Times, each []page.Times) {
 	list, all := h.clients[source].Times()
 	for _, t := range list {
 		out := viewerTime(t.Whole)
@@ -43,7 +43,7 @@ func (h *house) viewerTimes(source string) (ours, theirs viewer.Times, each []vi
 	return viewerTime(h.recent[source].stat.Stat().Summary()), theirs, each
 }
 
-func viewerTime(s onlinestat.Summary) viewer.Times {
+func viewerTime(s onlinestat.Summary) page.Times {
 	of := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
-	return viewer.Times{Answers: s.Count, Mean: of(s.Mean), Deviation: of(s.Deviation), Min: of(s.Min), Max: of(s.Max), P50: of(s.P50), P99: of(s.P99)}
+	return page.Times{Answers: s.Count, Mean: of(s.Mean), Deviation: of(s.Deviation), Min: of(s.Min), Max: of(s.Max), P50: of(s.P50), P99: of(s.P99)}
 }

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/config"
 
 	"understudy"
+	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
-	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
 	"understudy/internal/walk"
 )
 
@@ -159,7 +159,7 @@ func (h *house) walkStats(ctx context.Context, source, kind string, k *diagnosti
 }
 
 // walkHeld adds the same to what people see.
-func (h *house) walkHeld(ctx context.Context, source, kind string, held *viewer.Held) {
+func (h *house) walkHeld(ctx context.Context, source, kind string, held *page.Held) {
 	s, err := h.walker.State(ctx, source, kind)
 	if err != nil || !s.Kept {
 		return

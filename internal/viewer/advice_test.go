@@ -59,7 +59,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 		}
 	}
 	run := sample.OneIn(t, 3)
-	for _, k := range h.viewer.byName["twilio"].Kinds {
+	for _, k := range h.viewer.ByName["twilio"].Kinds {
 		if len(k.PlannedLists) == 0 {
 			continue
 		}

@@ -6,10 +6,11 @@ package viewer
 import (
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // Own parameters of a list's arrangement.
@@ -92,7 +93,7 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 	a := &ask.arrangement
 	switch p.Name {
 	case ownColumns:
-		more, err := columnsNamed(q.kind, p.Value)
+		more, err := columnsNamed(q.Kind, p.Value)
 		if err != nil {
 			return true, err
 		}
@@ -115,14 +116,14 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 		fresh := p.Value != "" && !slices.Contains(a.narrow, p.Value)
 		ask.tidy = ask.tidy && fresh
 		if fresh && len(a.narrow) == mostNarrow {
-			return true, badRequest("That are too many conditions", "Take some of them away.", nil)
+			return true, page.BadRequest("That are too many conditions", "Take some of them away.", nil)
 		}
 		if fresh {
 			a.narrow = append(a.narrow, p.Value)
 		}
 	case ownForm:
 		if p.Value != formColumns {
-			return true, unknownWord("form", p.Value, []string{formColumns}, nil)
+			return true, page.UnknownWord("form", p.Value, []string{formColumns}, nil)
 		}
 		ask.form = p.Value
 	case ownCursor:
@@ -143,14 +144,14 @@ func columnsNamed(k *plan.Kind, text string) ([]*plan.Column, error) {
 		}
 		c := k.ByField[name]
 		if c == nil || !slices.Contains(k.Every, c) {
-			return nil, unknownWord("column of "+k.Title, name, k.EveryName(), nil)
+			return nil, page.UnknownWord("column of "+k.Title, name, k.EveryName(), nil)
 		}
 		if !slices.Contains(all, c) {
 			all = append(all, c)
 		}
 	}
 	if len(all) > mostColumns {
-		return nil, badRequest("That are too many columns", "A list shows at most 60 of them.", nil)
+		return nil, page.BadRequest("That are too many columns", "A list shows at most 60 of them.", nil)
 	}
 	return all, nil
 }
@@ -163,18 +164,18 @@ func (q queryParser) arrangeOrder(ask *listQuery, text string) error {
 		ask.tidy = false
 		return nil
 	}
-	c := q.kind.ByField[name]
-	if c == nil || !slices.Contains(q.kind.Every, c) {
-		return unknownWord("column of "+q.kind.Title, name, q.kind.EveryName(), nil)
+	c := q.Kind.ByField[name]
+	if c == nil || !slices.Contains(q.Kind.Every, c) {
+		return page.UnknownWord("column of "+q.Kind.Title, name, q.Kind.EveryName(), nil)
 	}
-	if q.level(q.kind, c.Name) != access.See {
-		return &problem{
-			Title: "Your role does not allow this", kind: understudy.ErrForbidden,
-			Hint: "It may not sort by " + c.Name + ", which it does not fully see." + q.remedyOf(q.kind, c.Name),
+	if q.Level(q.Kind, c.Name) != access.See {
+		return &page.Problem{
+			Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
+			Hint: "It may not sort by " + c.Name + ", which it does not fully see." + q.RemedyOf(q.Kind, c.Name),
 		}
 	}
 	ask.tidy = ask.tidy && ask.sort == nil
-	if down && name == q.kind.Clock { // as it is anyway
+	if down && name == q.Kind.Clock { // as it is anyway
 		ask.tidy = false
 		return nil
 	}
@@ -185,23 +186,23 @@ func (q queryParser) arrangeOrder(ask *listQuery, text string) error {
 // sortable makes the headings of a list's table lead to its order by them: the
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
-func (q listing) sortable(t *table) {
-	if _, ok := q.conditions(); !ok || !q.findable() || !q.asOf.at.IsZero() {
+func (q listing) sortable(t *page.Table) {
+	if _, ok := q.conditions(); !ok || !q.Findable() || !q.AsOf.At.IsZero() {
 		return
 	}
 	for i := range t.Heads {
 		h := &t.Heads[i]
-		if q.level(q.kind, h.column.Name) != access.See {
+		if q.Level(q.Kind, h.Column.Name) != access.See {
 			continue
 		}
-		clock := h.column.Name == q.kind.Clock
+		clock := h.Column.Name == q.Kind.Clock
 		to := *q.ask
 		to.cursor = ""
 		switch {
 		case q.ask.sort == nil && clock:
-			h.Order, to.sort, to.down = "descending", h.column, false
-		case q.ask.sort != h.column:
-			to.sort, to.down = h.column, h.column.Digits || h.column.Shape == plan.Moment
+			h.Order, to.sort, to.down = "descending", h.Column, false
+		case q.ask.sort != h.Column:
+			to.sort, to.down = h.Column, h.Column.Digits || h.Column.Shape == plan.Moment
 			if clock {
 				to.sort = nil
 			}
@@ -210,7 +211,7 @@ func (q listing) sortable(t *table) {
 			if q.ask.down {
 				h.Order = "descending"
 			}
-			if first := h.column.Digits || h.column.Shape == plan.Moment; q.ask.down == first && !clock {
+			if first := h.Column.Digits || h.Column.Shape == plan.Moment; q.ask.down == first && !clock {
 				to.down = !q.ask.down
 			} else {
 				to.sort = nil
@@ -224,7 +225,7 @@ func (q listing) sortable(t *table) {
 // less those the role does not show.
 func (q listing) chosen() []*plan.Column {
 	if len(q.ask.columns) == 0 {
-		return q.columnsOf(q.kind)
+		return q.ColumnsOf(q.Kind)
 	}
-	return q.visible(q.kind, q.ask.columns)
+	return q.Visible(q.Kind, q.ask.columns)
 }

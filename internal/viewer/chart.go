@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
 
@@ -15,7 +17,7 @@ type chart struct {
 	Ours, Theirs             string // points of the lines
 	OursMedian, TheirsMedian string
 	Times                    string // "2,400"; "" when there is nothing to compare
-	Rows                     []timeRow
+	Rows                     []page.TimeRow
 	Grid                     []gridLine
 }
 
@@ -32,19 +34,19 @@ const (
 	chartPoints           = 60
 )
 
-func newChart(s *Snapshot) *chart {
+func newChart(s *page.Snapshot) *chart {
 	ours, theirs := s.OurTimes, s.TheirTimes
 	if ours.Answers == 0 && theirs.Answers == 0 {
 		return nil
 	}
 	c := &chart{Ours: polyline(s.Ours), Theirs: polyline(s.Theirs)}
 	if ours.Answers > 0 {
-		c.OursMedian = millis(ours.P50)
-		c.Rows = append(c.Rows, newTimeRow("Understudy", "", ours))
+		c.OursMedian = page.Millis(ours.P50)
+		c.Rows = append(c.Rows, page.NewTimeRow("Understudy", "", ours))
 	}
 	if theirs.Answers > 0 {
-		c.TheirsMedian = millis(theirs.P50)
-		c.Rows = append(c.Rows, newTimeRow("Upstream", "", theirs))
+		c.TheirsMedian = page.Millis(theirs.P50)
+		c.Rows = append(c.Rows, page.NewTimeRow("Upstream", "", theirs))
 	}
 	for _, g := range []struct {
 		at   time.Duration
@@ -53,7 +55,7 @@ func newChart(s *Snapshot) *chart {
 		c.Grid = append(c.Grid, gridLine{chartY(g.at), g.text})
 	}
 	if a, b := ours.P50, theirs.P50; a > 0 && b >= 2*a {
-		c.Times = thousands(int64(b / a))
+		c.Times = page.Thousands(int64(b / a))
 	}
 	return c
 }
@@ -82,14 +84,14 @@ func chartY(d time.Duration) float64 {
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 
 // timeRows are upstream's times by kind and reason.
-func (q homeView) timeRows(s *plan.Source, times []Times) []timeRow {
-	var rows []timeRow
+func (q homeView) timeRows(s *plan.Source, times []page.Times) []page.TimeRow {
+	var rows []page.TimeRow
 	for _, t := range times {
 		who := "Other paths"
 		if k := s.Spec.Kind(t.Kind); k != nil {
 			who = plan.UpperFirst(k.Title)
 		}
-		rows = append(rows, newTimeRow(who, t.Reason, t))
+		rows = append(rows, page.NewTimeRow(who, t.Reason, t))
 	}
 	return rows
 }

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // compareTo stands between the two moments of an address that compares.
@@ -30,13 +31,13 @@ type comparePage struct {
 
 // comparedVersion is one of the two.
 type comparedVersion struct {
-	Asked when  // the moment that was named
-	Since *when // when the version began that stood then
+	Asked page.When  // the moment that was named
+	Since *page.When // when the version began that stood then
 	Then  string
 }
 
 // Short is the id as the breadcrumb shows it.
-func (p *comparePage) Short() string { return shortID(p.ID) }
+func (p *comparePage) Short() string { return page.ShortID(p.ID) }
 
 // comparison is the two moments an address names; none when it compares
 // nothing.
@@ -55,14 +56,14 @@ func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 		}
 	}
 	for _, text := range given {
-		at, ok := parseMoment(text, q.zone)
+		at, ok := page.ParseMoment(text, q.Zone)
 		if !ok {
-			return comparison{}, badRequest("“"+clip(text)+"” is no moment", "Give "+paramCompare+" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+			return comparison{}, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+paramCompare+" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
 		}
 		c.moments = append(c.moments, at)
 	}
 	if len(c.moments) != 0 && len(c.moments) != 2 {
-		return comparison{}, badRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+		return comparison{}, page.BadRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
 	}
 	if len(c.moments) == 2 {
 		value, _ := params.Get(paramCompare)
@@ -74,25 +75,25 @@ func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 // compare shows two versions of the record an address names.
 func (q past) compare(t *understudy.Target, c comparison) error {
 	moments := c.moments
-	q.asOf = asOf{}
-	here := q.kind.Href + "/" + url.PathEscape(t.ID)
-	vars := q.source.Given(t, t.Instance.ID)
+	q.AsOf = page.AsOf{}
+	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
+	vars := q.Source.Given(t, t.Instance.ID)
 	link := func(p ...understudy.Param) string { return here + plan.WithQuery(slices.Concat(vars, p)) }
 	if !c.tidy {
-		q.w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.w, q.r, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
+		q.W.Header().Set("Cache-Control", "no-store")
+		http.Redirect(q.W, q.R, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
 		return nil
 	}
-	if err := q.gate.Read(q.caller, t); err != nil {
+	if err := q.Gate.Read(q.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
+	switch err := q.Gate.Find(q.Ctx, q.Caller, t, q.V.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return noSuch(q.exchange)
+		return page.NoSuch(q.Exchange)
 	case err != nil:
 		return err
 	}
-	past, err := q.readPast(q.ctx, t.ID, mostVersions)
+	past, err := q.readPast(q.Ctx, t.ID, mostVersions)
 	if err != nil {
 		return err
 	}
@@ -100,16 +101,16 @@ func (q past) compare(t *understudy.Target, c comparison) error {
 	if err != nil {
 		return err
 	}
-	own := q.v.numbers.begin(q.exchange)
-	s := q.cellContext(q.kind, vars, own.wait(q.exchange))
-	s.seconds = true
-	p := &comparePage{Kind: q.kind, Heading: "Two versions of this " + q.kind.One, ID: t.ID, Record: link()}
-	if q.kind.Browsable() {
-		p.ListHref = q.kind.Href + plan.WithQuery(plan.OwnVars(vars))
+	own := q.V.Numbers.Begin(q.Exchange)
+	s := q.CellContext(q.Kind, vars, own.Wait(q.Exchange))
+	s.Seconds = true
+	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.One, ID: t.ID, Record: link()}
+	if q.Kind.Browsable() {
+		p.ListHref = q.Kind.Href + plan.WithQuery(plan.OwnVars(vars))
 	}
 	p.Swapped = link(compareParam(moments[1], moments[0]))
-	p.Before = comparedVersion{say(moments[0], q.start, q.zone, true), q.moment(before.From), link(asOf{at: moments[0]}.param()...)}
-	p.After = comparedVersion{say(moments[1], q.start, q.zone, true), q.moment(after.From), link(asOf{at: moments[1]}.param()...)}
+	p.Before = comparedVersion{page.Say(moments[0], q.Start, q.Zone, true), q.Moment(before.From), link(page.AsOf{At: moments[0]}.Param()...)}
+	p.After = comparedVersion{page.Say(moments[1], q.Start, q.Zone, true), q.Moment(after.From), link(page.AsOf{At: moments[1]}.Param()...)}
 	for _, d := range differences(before, after) {
 		pair := *after
 		pair.before = before
@@ -119,7 +120,7 @@ func (q past) compare(t *understudy.Target, c comparison) error {
 			p.Same = append(p.Same, f)
 		}
 	}
-	return q.render(http.StatusOK, "compare", "Compare "+q.kind.One+" "+shortID(t.ID), p)
+	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.One+" "+page.ShortID(t.ID), p)
 }
 
 // pick finds the versions that stood at both moments, in a shape that was seen
@@ -148,8 +149,8 @@ func (q past) pick(p recordPast, t *understudy.Target, moments []time.Time) (bef
 	if before != nil {
 		return before, after, nil
 	}
-	return nil, nil, &problem{
-		Title: "There is no version of " + say(missing, q.start, q.zone, true).Text, Hint: why,
-		Href: q.kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", kind: understudy.ErrNotFound,
+	return nil, nil, &page.Problem{
+		Title: "There is no version of " + page.Say(missing, q.Start, q.Zone, true).Text, Hint: why,
+		Href: q.Kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", Kind: understudy.ErrNotFound,
 	}
 }

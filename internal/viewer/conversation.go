@@ -15,9 +15,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // ownBefore is the moment a page of a conversation ends at, the newest when
@@ -29,7 +30,7 @@ type conversationPage struct {
 	A, B  party
 	Held  *messages // nil: it is on its way
 	Data  string
-	Parts *parts
+	Parts *page.Parts
 	Kept  []template.HTML // all but Parts, as it was drawn before; nil: it is not
 }
 
@@ -51,13 +52,13 @@ type messages struct {
 
 // direction is one kind in one direction.
 type direction struct {
-	*asked
+	*page.Asked
 	kind *plan.Contact
 	byA  bool
 }
 
 // serveConversation shows what passed between two numbers.
-func serveConversation(q *exchange) error {
+func serveConversation(q *page.Exchange) error {
 	n := numberReader{q}
 	c := conversationView{q}
 	a, err := n.numbered("number")
@@ -74,15 +75,15 @@ func serveConversation(q *exchange) error {
 	}
 	strands := c.directions(a, b, before)
 	if len(strands) == 0 {
-		return &problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.", kind: understudy.ErrForbidden}
+		return &page.Problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.", Kind: understudy.ErrForbidden}
 	}
-	own := q.v.numbers.begin(q)
-	var needs []*future
+	own := q.V.Numbers.Begin(q)
+	var needs []*page.Future
 	for _, st := range strands {
-		needs = append(needs, st.future)
+		needs = append(needs, st.Future)
 	}
-	base := "/" + q.source.Name + "/" + plan.NumberWord + "/" + a + "/" + b
-	late, marked := false, sync.OnceValue(func() map[string]bool { return own.wait(q) })
+	base := "/" + q.Source.Name + "/" + plan.NumberWord + "/" + a + "/" + b
+	late, marked := false, sync.OnceValue(func() map[string]bool { return own.Wait(q) })
 	merged := sync.OnceValue(func() *messages {
 		t := &messages{A: c.party(a, marked()), B: c.party(b, marked()), Late: late}
 		var older time.Time
@@ -94,14 +95,14 @@ func serveConversation(q *exchange) error {
 	made := func() []any {
 		all := []any{marked(), late}
 		for _, st := range strands {
-			all = append(all, q.made(st.wait())...)
+			all = append(all, q.Made(st.Wait())...)
 		}
 		return all
 	}
-	p := &conversationPage{Data: conversationAddress(base+dataSuffix, before, nil)}
+	p := &conversationPage{Data: conversationAddress(base+page.DataSuffix, before, nil)}
 	draw := func() (string, any) { return "talked", merged() }
-	p.Parts = q.parts("conversation", &part{title: "What passed between them", needs: needs, of: made, draw: draw})
-	if q.data != "" {
+	p.Parts = q.Parts("conversation", &page.Part{Title: "What passed between them", Needs: needs, Of: made, Draw: draw})
+	if q.Data != "" {
 		return c.conversationData(merged())
 	}
 	head := func() any {
@@ -111,27 +112,27 @@ func serveConversation(q *exchange) error {
 		p.A, p.B = c.party(a, marked()), c.party(b, marked())
 		return p
 	}
-	if late = p.Parts.late > 0; late {
+	if late = p.Parts.Late > 0; late {
 		head()
 	} else {
-		of := q.identity("conversation").with(q.v.seed, made()...)
-		if p.Kept, err = q.keep("conversation", of, head, "conversation-head"); err != nil {
+		of := q.Identity("conversation").With(q.V.Seed, made()...)
+		if p.Kept, err = q.Keep("conversation", of, head, "conversation-head"); err != nil {
 			return err
 		}
 	}
-	return q.render(http.StatusOK, "conversation", plan.GroupPhone(a)+" and "+plan.GroupPhone(b), p)
+	return q.Render(http.StatusOK, "conversation", plan.GroupPhone(a)+" and "+plan.GroupPhone(b), p)
 }
 
 // conversationView is the page of what passed between two numbers.
-type conversationView struct{ *exchange }
+type conversationView struct{ *page.Exchange }
 
 func (q conversationView) party(number string, own map[string]bool) party {
-	return party{Shown: plan.GroupPhone(number), Href: q.source.NumberHref(number), Own: own[number]}
+	return party{Shown: plan.GroupPhone(number), Href: q.Source.NumberHref(number), Own: own[number]}
 }
 
 // conversationParams reads where the page ends, and the ends of the newer ones.
 func (q conversationView) conversationParams() (before time.Time, back []string, err error) {
-	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		return before, nil, err
 	}
@@ -139,7 +140,7 @@ func (q conversationView) conversationParams() (before time.Time, back []string,
 		var t time.Time
 		if p.Value != "" {
 			if t, err = time.Parse(time.RFC3339, p.Value); err != nil {
-				return before, nil, badRequest(clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z", "Start again from the newest page.", nil)
+				return before, nil, page.BadRequest(page.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z", "Start again from the newest page.", nil)
 			}
 		}
 		switch p.Name {
@@ -148,7 +149,7 @@ func (q conversationView) conversationParams() (before time.Time, back []string,
 		case ownBack:
 			back = append(back, p.Value)
 		default:
-			return before, nil, unknownWord("parameter", p.Name, []string{ownBefore, ownBack}, nil)
+			return before, nil, page.UnknownWord("parameter", p.Name, []string{ownBefore, ownBack}, nil)
 		}
 	}
 	return before, back[max(0, len(back)-maxBack):], nil
@@ -158,8 +159,8 @@ func (q conversationView) conversationParams() (before time.Time, back []string,
 // to a moment.
 func (q conversationView) directions(a, b string, before time.Time) []direction {
 	var all []direction
-	for _, t := range q.contactKinds(q.source) {
-		if !q.offersBoth(t) {
+	for _, t := range q.ContactKinds(q.Source) {
+		if !q.OffersBoth(t) {
 			continue
 		}
 		until := q.until(t)
@@ -177,10 +178,10 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 			query := t.Between(from, to)
 			if !before.IsZero() {
 				// One second more than wanted: whether upstream counts the edge in is its own affair.
-				query = append(query, understudy.Param{Name: until.Name, Value: writeDate(until.Type, before.Add(time.Second))})
+				query = append(query, understudy.Param{Name: until.Name, Value: page.WriteDate(until.Type, before.Add(time.Second))})
 			}
 			if target, err := t.Target(query); err == nil && len(all) < maxPanels {
-				all = append(all, direction{asked: q.beside(target), kind: t, byA: byA})
+				all = append(all, direction{Asked: q.Beside(target), kind: t, byA: byA})
 			}
 		}
 	}
@@ -191,7 +192,7 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 // nil when there is none the caller may use.
 func (q conversationView) until(t *plan.Contact) *understudy.Filter {
 	for i, f := range t.List.Filters {
-		if f.Op == "until" && f.Field == t.Kind.Clock && q.offers(t.List, i) {
+		if f.Op == "until" && f.Field == t.Kind.Clock && q.Offers(t.List, i) {
 			return f
 		}
 	}
@@ -226,10 +227,10 @@ func (q conversationView) turnConversation(p *messages, base string, older, befo
 	if older.IsZero() {
 		return
 	}
-	p.Bound = "Complete back to " + q.moment(older).Text + ". What is older is on the next page."
-	for _, t := range q.contactKinds(q.source) {
-		if q.until(t) == nil && q.offersBoth(t) {
-			p.Bound = "Complete back to " + q.moment(older).Text + ". Older " + t.Kind.Title + " cannot be asked for by time."
+	p.Bound = "Complete back to " + q.Moment(older).Text + ". What is older is on the next page."
+	for _, t := range q.ContactKinds(q.Source) {
+		if q.until(t) == nil && q.OffersBoth(t) {
+			p.Bound = "Complete back to " + q.Moment(older).Text + ". Older " + t.Kind.Title + " cannot be asked for by time."
 		}
 	}
 	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))
@@ -245,9 +246,9 @@ func (q conversationView) conversationData(p *messages) error {
 	}
 	all := []turnData{}
 	for _, t := range p.all {
-		from := q.r.PathValue("number")
+		from := q.R.PathValue("number")
 		if !t.ByA {
-			from, _ = numberReader{q.exchange}.numbered("other")
+			from, _ = numberReader{q.Exchange}.numbered("other")
 		}
 		all = append(all, turnData{t.Kind, from, t.at.UTC().Format(time.RFC3339), t.raw})
 	}
@@ -255,5 +256,5 @@ func (q conversationView) conversationData(p *messages) error {
 	if problems == nil {
 		problems = []string{}
 	}
-	return q.sendJSON(map[string]any{"turns": all, "older": p.Older, "problems": problems})
+	return q.SendJSON(map[string]any{"turns": all, "older": p.Older, "problems": problems})
 }

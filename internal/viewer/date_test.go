@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
-func outOfReach(ctx context.Context, source string) Snapshot {
+func outOfReach(ctx context.Context, source string) page.Snapshot {
 	s := snapshot(ctx, source)
 	s.State, s.Why, s.Since, s.NextProbe = "down", "5 requests in a row failed: status 503.", noon.Add(-2*time.Minute), noon.Add(21*time.Second)
 	return s
@@ -41,7 +42,7 @@ func TestSay(t *testing.T) {
 	} {
 		at, err := time.Parse(time.RFC3339, c.at)
 		must(t, err)
-		w := say(at, now, zone(t, c.zone), false)
+		w := page.Say(at, now, zone(t, c.zone), false)
 		if w.Text != c.text || w.Exact != c.exact {
 			t.Errorf("%s in %s: %q, %q", c.at, c.zone, w.Text, w.Exact)
 		}
@@ -49,7 +50,7 @@ func TestSay(t *testing.T) {
 			t.Errorf("%s: stamp %s", c.at, w.Stamp)
 		}
 	}
-	if w := sayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
+	if w := page.SayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
 		t.Errorf("a plain date: %+v", w)
 	}
 }
@@ -69,7 +70,7 @@ func TestParseDate(t *testing.T) {
 		{understudy.TypeEpoch, "12x", "", false},
 		{understudy.TypeEpoch, "99999999999999999", "", false},
 	} {
-		at, day, ok := parseDate(c.kind, c.text)
+		at, day, ok := page.ParseDate(c.kind, c.text)
 		if ok != (c.want != "") || ok && (at.UTC().Format(time.RFC3339Nano) != c.want || day != c.day) {
 			t.Errorf("%s %q: %v %v %v", c.kind, c.text, at, day, ok)
 		}
@@ -81,7 +82,7 @@ func TestWriteDate(t *testing.T) {
 	for kind, want := range map[string]string{
 		understudy.TypeRFC2822: "2026-05-31T23:30:00Z", understudy.TypeISO: "2026-05-31T23:30:00Z", understudy.TypeDate: "2026-05-31", understudy.TypeEpoch: "1780270200",
 	} {
-		if got := writeDate(kind, at); got != want {
+		if got := page.WriteDate(kind, at); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
 	}
@@ -91,19 +92,19 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h", 80 * time.Hour: "3 days",
 	} {
-		if got := longAgo(d); got != want {
+		if got := page.LongAgo(d); got != want {
 			t.Errorf("longAgo(%v) = %q", d, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0.00 ms", 412 * time.Microsecond: "0.41 ms", 3210 * time.Microsecond: "3.2 ms", 812 * time.Millisecond: "812 ms", 1020 * time.Millisecond: "1.02 s",
 	} {
-		if got := millis(d); got != want {
+		if got := page.Millis(d); got != want {
 			t.Errorf("millis(%v) = %q", d, got)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
-		if got := thousands(n); got != want {
+		if got := page.Thousands(n); got != want {
 			t.Errorf("thousands(%d) = %q", n, got)
 		}
 	}
@@ -169,8 +170,8 @@ func TestZoneForm(t *testing.T) {
 	if page := h.page("/", all); !strings.Contains(page, `data-zone="unset"`) || strings.Contains(h.page("/", berlin), `data-zone`) {
 		t.Error("the page does not know whether the browser has said its zone")
 	}
-	for _, name := range offered {
-		if h.viewer.zones.find(name) == nil {
+	for _, name := range page.Offered {
+		if h.viewer.Zones.Find(name) == nil {
 			t.Errorf("offered, but unknown: %s", name)
 		}
 	}
@@ -181,7 +182,7 @@ func FuzzLocalPath(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := localPath(s)
+		got := page.LocalPath(s)
 		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") || strings.ContainsAny(got, "\\\r\n\t") {
 			t.Errorf("%q leads to %q", s, got)
 		}

@@ -11,10 +11,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // detailPage is what detail.html shows.
@@ -22,28 +23,28 @@ type detailPage struct {
 	Kind     *plan.Kind
 	Heading  string
 	ID       string
-	When     cell // the clock field
-	State    cell
+	When     page.Cell // the clock field
+	State    page.Cell
 	Failed   bool
 	Reason   string        // what the failed state or code is
 	Meaning  string        // of the code, in few words
 	Docs     string        // upstream's page about it
-	Play     *cell         // its content
+	Play     *page.Cell    // its content
 	Groups   []detailGroup // short ones, side by side
 	Long     []detailGroup
 	Closed   []detailGroup   // opened on request
-	Parts    *parts          // its timeline, and the lists under it
+	Parts    *page.Parts     // its timeline, and the lists under it
 	Kept     []template.HTML // all but Parts, as it was drawn before; nil: it is not
-	Related  []link
+	Related  []page.Link
 	Raw      string
 	Data     string
-	Above    *link  // the record it lies under, when its address names one
-	ListHref string // the list it is in; "" when there is none to open
+	Above    *page.Link // the record it lies under, when its address names one
+	ListHref string     // the list it is in; "" when there is none to open
 }
 
 type detailGroup struct {
 	Title  string
-	Cells  []cell
+	Cells  []page.Cell
 	Closed bool
 }
 
@@ -51,11 +52,11 @@ type detailGroup struct {
 const longFrom = 12
 
 // Short is the id as the breadcrumb shows it.
-func (p *detailPage) Short() string { return shortID(p.ID) }
+func (p *detailPage) Short() string { return page.ShortID(p.ID) }
 
 // serveRecord shows one record.
-func serveRecord(q *exchange) error {
-	p := &record{exchange: q}
+func serveRecord(q *page.Exchange) error {
+	p := &record{Exchange: q}
 	t, err := p.instanceTarget()
 	if err != nil {
 		return err
@@ -63,14 +64,14 @@ func serveRecord(q *exchange) error {
 	if len(p.compared.moments) > 0 {
 		return past{q}.compare(t, p.compared)
 	}
-	if q.tidyMoment() {
+	if q.TidyMoment() {
 		return nil
 	}
 	var lists []*askedList
-	if q.data == "" {
+	if q.Data == "" {
 		lists = p.relatedLists(t)
 	}
-	view, own, done, err := q.open(t, p.besideRecord(lists))
+	view, own, done, err := q.Open(t, p.besideRecord(lists))
 	if err != nil {
 		for _, a := range lists {
 			a.leave()
@@ -82,60 +83,60 @@ func serveRecord(q *exchange) error {
 	}
 	rows := view.Rows()
 	if len(rows) != 1 {
-		return refused(q, view.Body)
+		return page.Refused(q, view.Body)
 	}
 	p.readOf(rows[0], lists)
-	marked := own.wait(q)
-	s := q.cellContext(q.kind, q.source.Given(t, t.Instance.ID), marked)
-	s.seconds, s.filters = true, map[string]string{}
-	if q.kind.Browsable() {
-		s.filters = q.phoneFilters(q.kind.PlannedLists[0])
+	marked := own.Wait(q)
+	s := q.CellContext(q.Kind, q.Source.Given(t, t.Instance.ID), marked)
+	s.Seconds, s.Filters = true, map[string]string{}
+	if q.Kind.Browsable() {
+		s.Filters = q.PhoneFilters(q.Kind.PlannedLists[0])
 	}
-	page := &detailPage{}
-	all := []*part{past{q}.timelineOf(t, cmp.Or(q.answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
+	out := &detailPage{}
+	all := []*page.Part{past{q}.timelineOf(t, cmp.Or(q.Answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
 	for _, a := range lists {
 		all = append(all, p.listPart(a, marked))
 	}
-	parts := q.parts("detail", all...)
+	parts := q.Parts("detail", all...)
 	draw := func() any {
-		page = p.detailPage(t, rows[0], lists, s)
-		page.Parts = parts
-		return page
+		out = p.detailPage(t, rows[0], lists, s)
+		out.Parts = parts
+		return out
 	}
-	if len(q.kind.Media) > 0 && q.v.Media != nil {
+	if len(q.Kind.Media) > 0 && q.V.Media != nil {
 		draw() // it shows contents, whose addresses are a session's and end
 	} else {
-		page.Parts = parts
-		of := q.identity("detail").with(q.v.seed, view.Sum[:], marked)
-		if page.Kept, err = q.keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
+		out.Parts = parts
+		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked)
+		if out.Kept, err = q.Keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
 			return err
 		}
 	}
-	return q.render(http.StatusOK, "detail", plan.UpperFirst(q.kind.One)+" "+shortID(rows[0].ID), page)
+	return q.Render(http.StatusOK, "detail", plan.UpperFirst(q.Kind.One)+" "+page.ShortID(rows[0].ID), out)
 }
 
 // record is the page of one record.
 type record struct {
-	*exchange
+	*page.Exchange
 	compared comparison // the moments whose versions are compared
 	versions int        // how many versions its timeline shows; 0 = a few
 }
 
 // instanceTarget is the record the address names.
 func (q *record) instanceTarget() (*understudy.Target, error) {
-	id := q.r.PathValue("id")
-	if q.data != "" {
-		id = strings.TrimSuffix(id, dataSuffix)
+	id := q.R.PathValue("id")
+	if q.Data != "" {
+		id = strings.TrimSuffix(id, page.DataSuffix)
 	}
 	var parts []string
 	if id != "" {
 		parts = strings.Split(id, understudy.IDSeparator)
 	}
-	if len(q.kind.Instances) == 0 || len(parts) != len(q.kind.ID) || slices.Contains(parts, "") {
-		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.Href)
+	if len(q.Kind.Instances) == 0 || len(parts) != len(q.Kind.ID) || slices.Contains(parts, "") {
+		return nil, page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
 	}
-	in := q.kind.PlannedInstances[0]
-	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	in := q.Kind.PlannedInstances[0]
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -145,19 +146,19 @@ func (q *record) instanceTarget() (*understudy.Target, error) {
 	}
 	for _, p := range params {
 		if !slices.Contains(known, p.Name) {
-			return nil, unknownWord("parameter", p.Name, known, nil)
+			return nil, page.UnknownWord("parameter", p.Name, known, nil)
 		}
 	}
-	path, ok := q.kind.PathTo(parts, params)
+	path, ok := q.Kind.PathTo(parts, params)
 	if !ok {
-		return nil, badRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
+		return nil, page.BadRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
 	}
-	t, err := q.source.Spec.Target(q.source.Name, path, "")
+	t, err := q.Source.Spec.Target(q.Source.Name, path, "")
 	if err != nil {
 		return nil, err
 	}
 	if t.Instance != in.Instance {
-		return nil, notFound("No "+q.kind.One+" is named "+clip(id), "Pick it from the list.", q.kind.Href)
+		return nil, page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
 	}
 	return t, nil
 }
@@ -166,11 +167,11 @@ func (q *record) instanceTarget() (*understudy.Target, error) {
 // names to those that are known.
 func (q *record) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
-	if err := q.readAsOf(params); err != nil || q.data != "" {
+	if err := q.ReadAsOf(params); err != nil || q.Data != "" {
 		return known, err
 	}
 	var err error
-	if q.compared, err = (past{q.exchange}).readCompare(params); err != nil {
+	if q.compared, err = (past{q.Exchange}).readCompare(params); err != nil {
 		return known, err
 	}
 	q.versions, err = readVersions(params)
@@ -178,14 +179,14 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 }
 
 // detailPage is what a record's page shows of the record.
-func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *cellContext) *detailPage {
-	p := &detailPage{Kind: q.kind, Heading: plan.UpperFirst(q.kind.One), ID: row.ID, Failed: failed(q.kind, row), Raw: pretty(row.Raw())}
-	p.Data = q.asOf.keep(q.kind.Href + dataSuffix + plan.WithQuery(s.vars))
+func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
+	p := &detailPage{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.One), ID: row.ID, Failed: page.Failed(q.Kind, row), Raw: pretty(row.Raw())}
+	p.Data = q.AsOf.Keep(q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
-		p.Data = q.asOf.keep(q.kind.Href + "/" + url.PathEscape(t.ID) + dataSuffix + plan.WithQuery(s.vars))
+		p.Data = q.AsOf.Keep(q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
 	}
 	q.place(p, t, row)
-	for _, g := range q.kind.Groups {
+	for _, g := range q.Kind.Groups {
 		out := q.part(p, s, row, g)
 		switch {
 		case len(out.Cells) == 0:
@@ -200,11 +201,11 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 	if others := q.others(row); len(others.Cells) > 0 {
 		p.Long = append(p.Long, others)
 	}
-	if play := q.contents(q.kind, row, s.vars); play != nil {
-		p.Play = &cell{Label: q.kind.ByField[q.kind.Media[0].Field].Heading, Play: play}
+	if play := q.Contents(q.Kind, row, s.Vars); play != nil {
+		p.Play = &page.Cell{Label: q.Kind.ByField[q.Kind.Media[0].Field].Heading, Play: play}
 	}
 	p.Related = append(p.Related, q.related(row, lists)...)
-	p.Related = slices.DeleteFunc(p.Related, func(l link) bool {
+	p.Related = slices.DeleteFunc(p.Related, func(l page.Link) bool {
 		return slices.ContainsFunc(lists, func(a *askedList) bool { return a.href == l.Href })
 	})
 	q.reason(p, row)
@@ -213,11 +214,11 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 
 // place says where a record is: in which list, under which other record.
 func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
-	if q.kind.Browsable() {
-		p.ListHref = q.asOf.keep(q.kind.Href + plan.WithQuery(plan.OwnVars(q.source.Given(t, t.Instance.ID))))
+	if q.Kind.Browsable() {
+		p.ListHref = q.AsOf.Keep(q.Kind.Href + plan.WithQuery(plan.OwnVars(q.Source.Given(t, t.Instance.ID))))
 	}
-	above := q.source.ParentOf(t.Instance.Path, nil)
-	if above.Kind == nil || len(above.Vars) == 0 || !q.seesKind(above.Kind) {
+	above := q.Source.ParentOf(t.Instance.Path, nil)
+	if above.Kind == nil || len(above.Vars) == 0 || !q.SeesKind(above.Kind) {
 		return
 	}
 	var named []string // what the path says is in the address; the gate need not hide it
@@ -230,16 +231,16 @@ func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 	}
 	id := above.Kind.IDOf(named)
 	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
-		def, own := q.source.Fill(v.Name)
+		def, own := q.Source.Fill(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &link{Href: q.asOf.keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " + shortID(id)}
-	for _, l := range q.kind.PlannedLists {
+	p.Above = &page.Link{Href: q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " + page.ShortID(id)}
+	for _, l := range q.Kind.PlannedLists {
 		if l.Under.Kind == above.Kind && p.ListHref == "" {
 			if target := q.under(t, l, named); target != nil {
-				p.ListHref = q.asOf.keep(q.source.Place(target))
+				p.ListHref = q.AsOf.Keep(q.Source.Place(target))
 			}
 		}
 	}
@@ -247,19 +248,19 @@ func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 
 // part is one group of a record's fields. Addresses the viewer has pages for
 // become links; a group of nothing but others is shown on request.
-func (q *record) part(p *detailPage, s *cellContext, row access.Row, g plan.Group) detailGroup {
+func (q *record) part(p *detailPage, s *page.CellContext, row access.Row, g plan.Group) detailGroup {
 	out := detailGroup{Title: g.Title, Closed: true}
 	for _, c := range g.Columns {
 		if row.Field(c.Name).State == access.Absent {
 			continue
 		}
-		if l, ok := s.followable(row, c); ok {
+		if l, ok := s.Followable(row, c); ok {
 			p.Related = append(p.Related, l)
 			continue
 		}
-		cl := s.cell(c, row, false)
+		cl := s.Cell(c, row, false)
 		if c.SMS && row.Field(c.Name).State == access.Seen {
-			drawSegments(&cl)
+			page.DrawSegments(&cl)
 		}
 		out.Cells = append(out.Cells, cl)
 		out.Closed = out.Closed && cl.Class == "address"
@@ -269,8 +270,8 @@ func (q *record) part(p *detailPage, s *cellContext, row access.Row, g plan.Grou
 }
 
 // head keeps what the top of the page shows of a field.
-func (q *record) head(p *detailPage, c *plan.Column, cl cell) {
-	if c.Name == q.kind.Clock && cl.Stamp != "" {
+func (q *record) head(p *detailPage, c *plan.Column, cl page.Cell) {
+	if c.Name == q.Kind.Clock && cl.Stamp != "" {
 		p.When = cl
 		p.When.Label = c.Words
 	}

@@ -4,10 +4,11 @@ package viewer
 
 import (
 	"slices"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // others are the fields the spec does not name. The gate shows them to the role
@@ -18,7 +19,7 @@ func (q *record) others(row access.Row) detailGroup {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
 			continue
 		}
-		c := cell{Label: plan.UpperFirst(plan.Spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
+		c := page.Cell{Label: plan.UpperFirst(plan.Spell(val.Name)), Text: val.Text, Wide: len(val.Text) > 60, Prose: true}
 		if val.State == access.Null || val.Text == "" {
 			c.Text, c.Tone = "—", "none"
 		}
@@ -29,25 +30,25 @@ func (q *record) others(row access.Row) detailGroup {
 
 // related are the lists picked by this record: filters that link to its kind,
 // those of the kinds shown left out; and of one of our own numbers its page.
-func (q *record) related(row access.Row, lists []*askedList) []link {
-	var all []link
-	if v := row.Field(q.kind.Own); q.kind.Own != "" && v.State == access.Seen && len(q.contactKinds(q.source)) > 0 {
-		if href := q.source.NumberHref(v.Text); href != "" {
-			all = append(all, link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
+func (q *record) related(row access.Row, lists []*askedList) []page.Link {
+	var all []page.Link
+	if v := row.Field(q.Kind.Own); q.Kind.Own != "" && v.State == access.Seen && len(q.ContactKinds(q.Source)) > 0 {
+		if href := q.Source.NumberHref(v.Text); href != "" {
+			all = append(all, page.Link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
 		}
 	}
-	for _, k := range q.source.Kinds {
+	for _, k := range q.Source.Kinds {
 		if !k.Browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.Kind == k }) {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Filters {
 			field := k.Field(f.Field)
-			if !q.picks(field, f) || row.ID == "" || !q.offers(k.PlannedLists[0], i) {
+			if !q.picks(field, f) || row.ID == "" || !q.Offers(k.PlannedLists[0], i) {
 				continue
 			}
-			all = append(all, link{
-				Href: q.asOf.keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
-				Text: plan.UpperFirst(k.Title) + " with this " + q.kind.One + " as “" + plan.TitleOf(field) + "”",
+			all = append(all, page.Link{
+				Href: q.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
+				Text: plan.UpperFirst(k.Title) + " with this " + q.Kind.One + " as “" + plan.TitleOf(field) + "”",
 			})
 		}
 	}
@@ -56,5 +57,5 @@ func (q *record) related(row access.Row, lists []*askedList) []link {
 
 // picks reports whether a filter of another list takes ids of this kind.
 func (q *record) picks(field *understudy.Field, f *understudy.Filter) bool {
-	return field != nil && f.Op == "is" && len(q.kind.ID) == 1 && (field.Link == q.kind.Name || field.Link == understudy.AnyKind)
+	return field != nil && f.Op == "is" && len(q.Kind.ID) == 1 && (field.Link == q.Kind.Name || field.Link == understudy.AnyKind)
 }

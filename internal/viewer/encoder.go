@@ -7,19 +7,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 	"unicode"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/jsonspan"
 )
 
 // csvEncoder writes RFC 4180 with a header of field names. Moments are RFC 3339
 // in the reader's timezone, everything else is as the view has it.
 type csvEncoder struct {
-	q       *exchange
+	q       *page.Exchange
 	columns []*plan.Column
 	kinds   bool // rows say their source and kind
 }
@@ -67,8 +68,8 @@ func (w *csvEncoder) text(c *plan.Column, v access.Value) string {
 		return ""
 	}
 	if c.Shape == plan.Moment && v.State == access.Seen {
-		if t, dateOnly, ok := parseDate(c.Type, v.Text); ok && !dateOnly {
-			return t.In(w.q.zone).Format(time.RFC3339)
+		if t, dateOnly, ok := page.ParseDate(c.Type, v.Text); ok && !dateOnly {
+			return t.In(w.q.Zone).Format(time.RFC3339)
 		}
 	}
 	return harmless(v.Text)

@@ -11,12 +11,13 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"github.com/klauspost/compress/gzip"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/cycle"
 	"understudy/kit/places"
 )
@@ -55,7 +56,7 @@ var (
 
 // export is one export under way.
 type export struct {
-	q    *exchange
+	q    *page.Exchange
 	w    encoder
 	mime string
 	name string // of the file
@@ -67,11 +68,11 @@ type export struct {
 
 // encoderOf is how a form of data is written. columns are those of a list; of a
 // search of several kinds there are none, and each row is whole.
-func encoderOf(q *exchange, columns []*plan.Column, kinds bool) (w encoder, mime string) {
-	switch q.data {
-	case csvSuffix:
+func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder, mime string) {
+	switch q.Data {
+	case page.CsvSuffix:
 		return &csvEncoder{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
-	case linesSuffix:
+	case page.LinesSuffix:
 		return &linesEncoder{columns: columns, kinds: kinds}, "application/jsonl; charset=utf-8"
 	}
 	return &jsonEncoder{linesEncoder: linesEncoder{columns: columns, kinds: kinds}}, "application/json"
@@ -79,39 +80,39 @@ func encoderOf(q *exchange, columns []*plan.Column, kinds bool) (w encoder, mime
 
 // exportRows sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
-func exportRows(q *exchange, name string, w encoder, mime string, from supply) error {
-	leave, err := q.v.Exports.Take(q.caller.Name)
+func exportRows(q *page.Exchange, name string, w encoder, mime string, from supply) error {
+	leave, err := q.V.Exports.Take(q.Caller.Name)
 	switch {
 	case errors.Is(err, places.ErrEach):
-		return &problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.", Kind: understudy.ErrUnavailable}
 	case err != nil:
-		return &problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", Kind: understudy.ErrUnavailable}
 	}
 	defer leave()
-	over, done := q.v.Until(q.caller)
+	over, done := q.V.Until(q.Caller)
 	defer done()
 	e := &export{q: q, w: w, mime: mime, name: name, over: over}
-	ctx, cancel := context.WithTimeout(q.r.Context(), q.v.ExportTime)
+	ctx, cancel := context.WithTimeout(q.R.Context(), q.V.ExportTime)
 	defer cancel()
-	if q.r.Method == http.MethodHead { // as GET begins
+	if q.R.Method == http.MethodHead { // as GET begins
 		if _, err := from(ctx, func(exported) error { return errEnough }); err != nil && err != errEnough {
 			return err
 		}
 		e.head()
-		q.w.WriteHeader(http.StatusOK)
+		q.W.WriteHeader(http.StatusOK)
 		return nil
 	}
 	e.buf = w.begin(make([]byte, 0, piece+piece/4))
 	rest, err := from(ctx, e.take)
 	switch {
 	case err == errEnough:
-		rest = fmt.Sprintf("an export has %s rows at most", thousands(int64(q.v.ExportRows)))
+		rest = fmt.Sprintf("an export has %s rows at most", page.Thousands(int64(q.V.ExportRows)))
 	case err == errOver:
 		rest = "what you may see has changed meanwhile; export it again"
-	case err != nil && !q.sent:
+	case err != nil && !q.Sent:
 		return err
 	case err != nil:
-		q.v.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.r.URL.Path, "rows", e.rows, "error", err)
+		q.V.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
 		rest = "reading on failed"
 	}
 	e.buf = w.end(e.buf, e.rows, rest)
@@ -124,7 +125,7 @@ func (e *export) take(one exported) error {
 		return errOver
 	default:
 	}
-	if e.rows == e.q.v.ExportRows {
+	if e.rows == e.q.V.ExportRows {
 		return errEnough
 	}
 	e.rows++
@@ -136,12 +137,12 @@ func (e *export) take(one exported) error {
 
 // head sets what goes before the first byte.
 func (e *export) head() {
-	h := e.q.w.Header()
+	h := e.q.W.Header()
 	h.Set("Content-Type", e.mime)
 	h.Set("Content-Disposition", `attachment; filename="`+e.name+`"`)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
-	if acceptsGzip(e.q.r) {
+	if page.AcceptsGzip(e.q.R) {
 		h.Set("Content-Encoding", "gzip")
 	}
 }
@@ -149,25 +150,25 @@ func (e *export) head() {
 // flush sends what is written so far. A reader that does not take it in time
 // ends the export.
 func (e *export) flush() error {
-	if !e.q.sent {
+	if !e.q.Sent {
 		e.head()
-		if acceptsGzip(e.q.r) {
-			zw, err := gzip.NewWriterLevel(e.q.w, gzip.BestSpeed)
+		if page.AcceptsGzip(e.q.R) {
+			zw, err := gzip.NewWriterLevel(e.q.W, gzip.BestSpeed)
 			if err != nil {
 				return fmt.Errorf("viewer: export: %w", err)
 			}
 			e.zip = zw
 		}
-		e.q.sent = true
-		e.q.w.WriteHeader(http.StatusOK)
+		e.q.Sent = true
+		e.q.W.WriteHeader(http.StatusOK)
 	}
 	// A writer that knows no deadline has the server's.
-	_ = http.NewResponseController(e.q.w).SetWriteDeadline(e.q.v.Now().Add(readerTime))
+	_ = http.NewResponseController(e.q.W).SetWriteDeadline(e.q.V.Now().Add(readerTime))
 	err := error(nil)
 	if e.zip != nil {
 		_, err = e.zip.Write(e.buf)
 	} else {
-		_, err = e.q.w.Write(e.buf)
+		_, err = e.q.W.Write(e.buf)
 	}
 	e.buf = e.buf[:0]
 	if err != nil {
@@ -189,10 +190,10 @@ func (e *export) finish() error {
 }
 
 // exportName is an export's name: what it is of, and of when.
-func exportName(q *exchange, parts ...string) string {
-	at := q.start
-	if !q.asOf.at.IsZero() {
-		at = q.asOf.at
+func exportName(q *page.Exchange, parts ...string) string {
+	at := q.Start
+	if !q.AsOf.At.IsZero() {
+		at = q.AsOf.At
 	}
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -200,7 +201,7 @@ func exportName(q *exchange, parts ...string) string {
 		}
 		return '_'
 	}, strings.Join(parts, "-"))
-	return name + "-" + at.UTC().Format("20060102T150405Z") + q.data
+	return name + "-" + at.UTC().Format("20060102T150405Z") + q.Data
 }
 
 // exportList sends a list of upstream's. What is composed from records is sent
@@ -208,52 +209,52 @@ func exportName(q *exchange, parts ...string) string {
 // upstream is asked for no more than a page of the viewer asks for.
 func (q listing) exportList() error {
 	columns := q.chosen()
-	w, mime := encoderOf(q.exchange, columns, false)
-	return exportRows(q.exchange, exportName(q.exchange, q.source.Name, q.kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
-		if err := q.gate.Read(q.caller, q.ask.target); err != nil {
+	w, mime := encoderOf(q.Exchange, columns, false)
+	return exportRows(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
+		if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
 			return "", err
 		}
 		position := func(p understudy.Param) bool { return plan.IsPosition(q.ask.list.PagingStyle, p.Name) }
-		first, err := q.source.Spec.Target(q.source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
+		first, err := q.Source.Spec.Target(q.Source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
 		if err != nil {
 			return "", err
 		}
-		return walkList(q.exchange, ctx, first, take)
+		return walkList(q.Exchange, ctx, first, take)
 	})
 }
 
 // walkList reads a list from its newest page on.
-func walkList(q *exchange, ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
-	whole := q.asOf.at.IsZero()
+func walkList(q *page.Exchange, ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
+	whole := q.AsOf.At.IsZero()
 	var pages cycle.Pages
 	for first := true; ; first = false {
-		r := q.readOn(ctx, t, whole, first)
-		if whole && first && (errors.Is(r.err, understudy.ErrNotMirrored) || errors.Is(r.err, understudy.ErrNotHeld)) { // of a list that cannot be composed what is held is sent
+		r := q.ReadOn(ctx, t, whole, first)
+		if whole && first && (errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld)) { // of a list that cannot be composed what is held is sent
 			whole = false
-			r = q.readOn(ctx, t, whole, first)
+			r = q.ReadOn(ctx, t, whole, first)
 		}
 		switch {
-		case r.err != nil && first && !q.asOf.at.IsZero():
-			return "", refusedThen(q, r.err)
-		case r.err != nil && first:
-			return "", r.err
-		case errors.Is(r.err, understudy.ErrNotHeld):
+		case r.Err != nil && first && !q.AsOf.At.IsZero():
+			return "", page.RefusedThen(q, r.Err)
+		case r.Err != nil && first:
+			return "", r.Err
+		case errors.Is(r.Err, understudy.ErrNotHeld):
 			return "older records are not held here and upstream is not asked for all of a list; sync the kind to have them", nil
-		case r.err != nil:
-			return "", r.err
-		case r.answer.Page.Status != http.StatusOK:
-			q.answer = r.answer
-			return "", refused(q, r.view.Body)
+		case r.Err != nil:
+			return "", r.Err
+		case r.Answer.Page.Status != http.StatusOK:
+			q.Answer = r.Answer
+			return "", page.Refused(q, r.View.Body)
 		}
 		if first {
-			q.answer = r.answer // for the access log
+			q.Answer = r.Answer // for the access log
 		}
-		for _, row := range r.view.Rows() {
-			if err := take(exported{q.kind, row, nil}); err != nil {
+		for _, row := range r.View.Rows() {
+			if err := take(exported{q.Kind, row, nil}); err != nil {
 				return "", err
 			}
 		}
-		page := r.answer.Page
+		page := r.Answer.Page
 		next := page.Next
 		switch {
 		case next.Zero():
@@ -261,7 +262,7 @@ func walkList(q *exchange, ctx context.Context, t *understudy.Target, take func(
 		case next == t.Key, pages.Circle(next.URI, idsOf(page)):
 			return "upstream's next links go in a circle: the list has no end, and its rows come again", nil
 		}
-		if t, err = q.source.Spec.Target(q.source.Name, next.Path(), next.Query()); err != nil {
+		if t, err = q.Source.Spec.Target(q.Source.Name, next.Path(), next.Query()); err != nil {
 			return "", err
 		}
 	}
@@ -280,27 +281,27 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 
 // exportFound sends everything a search finds, page by page. columns are those of
 // a list; without them rows say of which kind they are.
-func exportFound(q *exchange, name string, search understudy.SearchAsk, columns []*plan.Column) error {
+func exportFound(q *page.Exchange, name string, search understudy.SearchAsk, columns []*plan.Column) error {
 	w, mime := encoderOf(q, columns, columns == nil)
 	return exportRows(q, name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = understudy.MostHits, false
 		window, rest := 0, ""
 		for {
-			r, err := q.v.Search.Find(ctx, q.caller, search)
+			r, err := q.V.Search.Find(ctx, q.Caller, search)
 			if err != nil {
 				return "", searchFailed(err)
 			}
 			if r.Window > 0 && r.More {
 				window = r.Window
 			}
-			for _, h := range q.hits(r) {
-				if err := take(exported{h.kind, h.row, h.SearchHit}); err != nil {
+			for _, h := range q.Hits(r) {
+				if err := take(exported{h.Kind, h.Row, h.SearchHit}); err != nil {
 					return "", err
 				}
 			}
 			switch {
 			case r.Next == "" && window > 0:
-				rest = "only the newest " + thousands(int64(window)) + " matches can be had in this order"
+				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
 				return rest, nil
 			case r.Next == "":
 				return "", nil

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 // composed makes the mirror compose whatever is wished for.
@@ -158,7 +159,7 @@ func TestExportBrokenOff(t *testing.T) {
 	if !strings.HasSuffix(body, ": reading on failed\r\n") || strings.Contains(body, "secret") {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
-	h = open(t, func(o *Options) { o.ExportRows = 30 })
+	h = open(t, func(o *page.Options) { o.ExportRows = 30 })
 	if _, body, _ := h.get("/twilio/messages.csv?PageSize=20", all); !strings.HasSuffix(body, "# not complete after 30 rows: an export has 30 rows at most\r\n") || strings.Count(body, "\r\n") != 32 {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
@@ -208,7 +209,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 	close(over)
 	var callers []string
 	ended := 0
-	h := open(t, func(o *Options) {
+	h := open(t, func(o *page.Options) {
 		o.Until = func(c understudy.Caller) (<-chan struct{}, func()) {
 			callers = append(callers, c.Name)
 			return over, func() { ended++ }

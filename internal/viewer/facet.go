@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // mostValues is how many values of a facet are shown at first.
@@ -34,7 +35,7 @@ type facetValue struct {
 }
 
 // facetPart counts records by value, behind a page.
-type facetPart struct{ *exchange }
+type facetPart struct{ *page.Exchange }
 
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
@@ -51,7 +52,7 @@ func (q facetPart) facets(r *understudy.SearchResult, k *plan.Kind, pick func(f 
 		out := facet{Title: q.facetTitle(f.Name, k), More: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
-			shown := facetValue{Text: q.facetText(f.Name, v.Value), Href: href, Count: thousands(v.Count.N), AtLeast: v.Count.AtLeast, Set: set}
+			shown := facetValue{Text: q.facetText(f.Name, v.Value), Href: href, Count: page.Thousands(v.Count.N), AtLeast: v.Count.AtLeast, Set: set}
 			if len(out.Values) < mostValues || set {
 				out.Values = append(out.Values, shown)
 			} else {
@@ -64,7 +65,7 @@ func (q facetPart) facets(r *understudy.SearchResult, k *plan.Kind, pick func(f 
 }
 
 func (q facetPart) facetTitle(name string, k *plan.Kind) string {
-	for _, s := range q.v.sources {
+	for _, s := range q.V.Planned {
 		for _, other := range s.Kinds {
 			if c := other.ByField[name]; c != nil && (k == nil || other == k) {
 				return c.Heading
@@ -77,7 +78,7 @@ func (q facetPart) facetTitle(name string, k *plan.Kind) string {
 func (q facetPart) facetText(name, value string) string {
 	switch name {
 	case "kind":
-		for _, s := range q.v.sources {
+		for _, s := range q.V.Planned {
 			if k := s.ByName[value]; k != nil {
 				return plan.UpperFirst(k.Title)
 			}
@@ -94,16 +95,16 @@ func (q facetPart) facetText(name, value string) string {
 	if value == "" {
 		return "none"
 	}
-	return clip(value)
+	return page.Clip(value)
 }
 
 // listFacets are those of a list. A value is picked by upstream's own filter
 // where it has one, so that the list stays upstream's; else by a condition.
 func (q listing) listFacets(r *understudy.SearchResult) []facet {
-	return facetPart{q.exchange}.facets(r, q.kind, func(f understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+	return facetPart{q.Exchange}.facets(r, q.Kind, func(f understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
 		at := *q.ask
 		at.cursor, at.back = "", nil
-		if flt := (facetPart{q.exchange}).filterBy(q.ask.list, f.Name); flt != nil && v.Value != "" {
+		if flt := (facetPart{q.Exchange}).filterBy(q.ask.list, f.Name); flt != nil && v.Value != "" {
 			rest := q.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
 			if was, set := q.ask.query.Get(flt.Name); set && was == v.Value {
 				return at.address("", rest, nil), true
@@ -127,7 +128,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 // filterBy is upstream's filter for one value of a field, if the caller may use it.
 func (q facetPart) filterBy(l *plan.List, field string) *understudy.Filter {
 	for i, f := range l.Filters {
-		if f.Field == field && (f.Op == "" || f.Op == "is") && q.offers(l, i) {
+		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Offers(l, i) {
 			return f
 		}
 	}
@@ -149,7 +150,7 @@ type counts struct {
 
 // counter counts the matches of a search behind a page.
 type counter struct {
-	*future
+	*page.Future
 	result *understudy.SearchResult // once that is over; nil: it is not known
 }
 
@@ -158,14 +159,14 @@ type counter struct {
 func (q facetPart) counting(search understudy.SearchAsk, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
-	c.future = q.begin("counts by value", q.v.glance, func(ctx context.Context) (err error) {
-		if c.result, err = q.v.Search.Find(ctx, q.caller, search); err != nil || rows == nil {
+	c.Future = q.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
+		if c.result, err = q.V.Search.Find(ctx, q.Caller, search); err != nil || rows == nil {
 			return err
 		}
 		select {
 		case n := <-rows:
 			if c.result.Total != nil && c.result.Total.N < int64(n) {
-				c.result, err = q.v.Search.Find(ctx, q.caller, search)
+				c.result, err = q.V.Search.Find(ctx, q.Caller, search)
 			}
 			return err
 		case <-ctx.Done():
@@ -177,51 +178,51 @@ func (q facetPart) counting(search understudy.SearchAsk, rows <-chan int) *count
 
 // listCounting is counting for a list; nil when it cannot be searched.
 func (q listing) listCounting(rows <-chan int) *counter {
-	if !q.findable() || q.data != "" || !q.asOf.at.IsZero() {
+	if !q.Findable() || q.Data != "" || !q.AsOf.At.IsZero() {
 		return nil
 	}
 	search, err := q.searchAsk()
 	if err != nil {
 		return nil
 	}
-	return facetPart{q.exchange}.counting(search, rows)
+	return facetPart{q.Exchange}.counting(search, rows)
 }
 
 // countsOf are the page's, as far as they are there, and the part of the page they
 // are: facets of what was counted, drawn once as long as it is the same. total is a
 // sentence for how many there are. c may be nil.
-func (q facetPart) countsOf(page string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *parts) {
+func (q facetPart) countsOf(name string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *page.Parts) {
 	if c == nil {
 		return counts{}, nil
 	}
 	late := false
 	said := func() string {
-		if n := totalOf(c.result); n != "" && (page != "list" || c.result.Total.N > 0) { // of nothing a list says so
+		if n := totalOf(c.result); n != "" && (name != "list" || c.result.Total.N > 0) { // of nothing a list says so
 			return fmt.Sprintf(total, n)
 		}
 		return ""
 	}
 	drawn := func() counts {
-		switch err := c.err; {
-		case err == nil, syntaxOf(err) != nil, errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrUnavailable):
+		switch err := c.Err; {
+		case err == nil, page.SyntaxOf(err) != nil, errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrUnavailable):
 			return counts{} // the rows say so, too
 		case errors.Is(err, context.DeadlineExceeded):
 			return counts{Problem: "Counting by value took too long; narrower filters take less."}
 		}
 		return counts{Problem: "The counts by value could not be made; the log of the server says why."}
 	}
-	p = q.parts(page, &part{title: "Counts by value", needs: []*future{c.future}, draw: func() (string, any) {
-		if c.err != nil || c.result == nil {
+	p = q.Parts(name, &page.Part{Title: "Counts by value", Needs: []*page.Future{c.Future}, Draw: func() (string, any) {
+		if c.Err != nil || c.result == nil {
 			return "facets", drawn()
 		}
 		return "facets", counts{Facets: facets(c.result), Total: said(), Late: late}
-	}, of: func() []any {
-		if c.err != nil || c.result == nil {
+	}, Of: func() []any {
+		if c.Err != nil || c.result == nil {
 			return nil
 		}
 		return []any{late, c.result.Total, c.result.Facets}
 	}})
-	if late = p.late > 0; !late && c.err == nil && c.result != nil {
+	if late = p.Late > 0; !late && c.Err == nil && c.result != nil {
 		held.Total = said()
 	}
 	return held, p
@@ -233,18 +234,18 @@ func totalOf(r *understudy.SearchResult) string {
 	case r == nil || r.Total == nil:
 		return ""
 	case r.Total.AtLeast:
-		return "at least " + thousands(r.Total.N)
+		return "at least " + page.Thousands(r.Total.N)
 	}
-	return thousands(r.Total.N)
+	return page.Thousands(r.Total.N)
 }
 
 // foundNotes say how a result came about, for whoever reads it.
 func (q facetPart) foundNotes(r *understudy.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
-	if k == nil || !q.gate.Counts(q.caller, s.Name, k.Name) {
+	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Name) {
 		return notes
 	}
-	if held := q.v.snapshots.of(q.exchange, s).Kinds[k.Name]; !held.Complete {
+	if held := q.V.Snapshots.Of(q.Exchange, s).Kinds[k.Name]; !held.Complete {
 		note := k.Title + " are not all held here; those that are were looked at"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 // slowly counts when it is told to, or until its reader has left.
 type slowly struct {
-	Search
+	page.Search
 	release chan error
 }
 

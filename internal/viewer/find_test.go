@@ -23,6 +23,7 @@ import (
 	"understudy/internal/search"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/internal/viewer/page"
 )
 
 // seer is the gate as the searcher has it.
@@ -41,8 +42,8 @@ func (s seer) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 }
 
 // searched lets a viewer search some pages of slowapi's.
-func searched(t testing.TB, more ...string) func(*Options) {
-	return func(o *Options) {
+func searched(t testing.TB, more ...string) func(*page.Options) {
+	return func(o *page.Options) {
 		mem := storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{o.Sources[0].Name: o.Sources[0].Spec}, Now: func() time.Time { return noon }})
 		src := o.Sources[0]
 		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
@@ -284,7 +285,7 @@ func TestTypedBesideFilters(t *testing.T) {
 
 // A hit says nothing of what it has none of, and each note once.
 func TestHitsSayWhatThereIs(t *testing.T) {
-	h := open(t, searched(t), func(o *Options) {
+	h := open(t, searched(t), func(o *page.Options) {
 		s, ok := o.Search.(*search.Searcher)
 		if !ok {
 			t.Fatal("not the search")
@@ -367,7 +368,7 @@ func TestExportFound(t *testing.T) {
 }
 
 // failing finds the first page alone.
-type failing struct{ Search }
+type failing struct{ page.Search }
 
 func (f failing) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
 	if a.Cursor != "" {

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // form is what a list's filter form shows. Its inputs carry upstream's names.
@@ -30,7 +31,7 @@ type input struct {
 	Value           string
 	Step            template.HTMLAttr // step="1" where the value has seconds
 	Required        bool
-	Options         []option
+	Options         []page.Option
 	Hint            string
 }
 
@@ -38,27 +39,27 @@ type input struct {
 type chip struct{ Label, Text, Remove string }
 
 // filterForm draws the form of a list's filters.
-type filterForm struct{ *exchange }
+type filterForm struct{ *page.Exchange }
 
 func (q filterForm) form(asked *listQuery) form {
 	ask, paging := new(listQuery), asked.list.PagingStyle
 	*ask = *asked
 	ask.cursor = ""
 	filters := ask.filters()
-	f := form{Action: q.kind.Href, Zone: q.zone.String(), Sorted: ask.sort != nil}
-	if q.kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
+	f := form{Action: q.Kind.Href, Zone: q.Zone.String(), Sorted: ask.sort != nil}
+	if q.Kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
 	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
 	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
-	f.Hidden = append(f.Hidden, ask.asOf.param()...)
+	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	q.formText(ask, &f)
 	for i, name := range ask.list.Needs {
 		f.Inputs = append(f.Inputs, ask.needInput(i, name))
 	}
 	for i, flt := range ask.list.Filters {
 		value, set := filters.Get(flt.Name)
-		if !set && !q.offers(ask.list, i) {
+		if !set && !q.Offers(ask.list, i) {
 			continue
 		}
 		in := q.input(flt, value)
@@ -85,7 +86,7 @@ func (q filterForm) form(asked *listQuery) form {
 // formText is the box for what upstream has no filter for, and the chips of what
 // is in it.
 func (q filterForm) formText(ask *listQuery, f *form) {
-	if !q.findable() || !q.kind.Remembered() || !q.asOf.at.IsZero() {
+	if !q.Findable() || !q.Kind.Remembered() || !q.AsOf.At.IsZero() {
 		return
 	}
 	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text, Hint: "late duration>60"})
@@ -124,7 +125,7 @@ func (ask *listQuery) needInput(i int, name string) input {
 
 func (q filterForm) input(f *understudy.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
-	field := q.kind.Field(f.Field)
+	field := q.Kind.Field(f.Field)
 	if in.Label == "" {
 		in.Label = f.Name
 		if field != nil {
@@ -150,13 +151,13 @@ func (q filterForm) input(f *understudy.Filter, value string) input {
 }
 
 // choices are "any" and each value; one that is set and not among them stays.
-func choices(values, texts []string, chosen string) []option {
-	all := []option{{"", "any", chosen == ""}}
+func choices(values, texts []string, chosen string) []page.Option {
+	all := []page.Option{{Value: "", Text: "any", Selected: chosen == ""}}
 	for i, v := range values {
-		all = append(all, option{v, texts[i], v == chosen})
+		all = append(all, page.Option{Value: v, Text: texts[i], Selected: v == chosen})
 	}
 	if chosen != "" && !slices.Contains(values, chosen) {
-		all = append(all, option{chosen, chosen, true})
+		all = append(all, page.Option{Value: chosen, Text: chosen, Selected: true})
 	}
 	return all
 }
@@ -172,14 +173,14 @@ func (q filterForm) dateInput(f *understudy.Filter, in *input) {
 	if in.Value == "" {
 		return
 	}
-	t, dateOnly, ok := parseDate(f.Type, in.Value)
+	t, dateOnly, ok := page.ParseDate(f.Type, in.Value)
 	switch {
 	case !ok || day && !dateOnly:
 		in.Type = "text"
 	case day:
 		in.Value = t.Format(time.DateOnly)
 	default:
-		l := t.In(q.zone)
+		l := t.In(q.Zone)
 		in.Value = l.Format("2006-01-02T15:04")
 		if l.Second() != 0 {
 			in.Value, in.Step = l.Format("2006-01-02T15:04:05"), `step="1"`
@@ -194,17 +195,17 @@ func (q filterForm) chipText(f *understudy.Filter, in input, value string) strin
 		}
 	}
 	if plan.IsDate(f.Type) {
-		if t, dateOnly, ok := parseDate(f.Type, value); ok && dateOnly {
+		if t, dateOnly, ok := page.ParseDate(f.Type, value); ok && dateOnly {
 			return t.Format("2 Jan 2006") + " (UTC)"
 		} else if ok {
-			l := t.In(q.zone)
+			l := t.In(q.Zone)
 			if l.Second() != 0 {
 				return l.Format("2 Jan 2006 15:04:05")
 			}
 			return l.Format("2 Jan 2006 15:04")
 		}
 	}
-	return clip(plan.GroupPhone(value))
+	return page.Clip(plan.GroupPhone(value))
 }
 
 // sizes is the menu of page sizes upstream takes.
@@ -221,7 +222,7 @@ func sizes(p *understudy.Paging, asked string) input {
 	for _, n := range slices.Compact(all) {
 		if p.Max == 0 || n <= p.Max {
 			text := strconv.Itoa(n)
-			in.Options = append(in.Options, option{text, text, text == asked})
+			in.Options = append(in.Options, page.Option{Value: text, Text: text, Selected: text == asked})
 		}
 	}
 	return in

@@ -9,32 +9,33 @@ import (
 	"html/template"
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // foundPage is what search.html shows of a search.
 type foundPage struct {
 	Hits   []foundHit
 	Counts counts // those that are there when the page begins
-	Parts  *parts
+	Parts  *page.Parts
 	Notes  []string
 	Chips  []chip
 	turning
 	Export []download
-	Tables []link // the same as a table, by kind
+	Tables []page.Link // the same as a table, by kind
 }
 
 // foundHit is one record found.
 type foundHit struct {
 	kind    *plan.Kind
 	Kind    string
-	Title   cell // leads to the record
-	State   cell
-	When    cell
-	Facts   []cell
+	Title   page.Cell // leads to the record
+	State   page.Cell
+	When    page.Cell
+	Facts   []page.Cell
 	Failed  bool
 	Pieces  []snippet
 	Exactly bool
@@ -48,35 +49,35 @@ type snippet struct {
 
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
-func (q searchView) find() (page *foundPage, wrong *pointer, err error) {
-	counting := facetPart{q.exchange}.counting(q.s.ask(), nil)
+func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
+	counting := facetPart{q.Exchange}.counting(q.s.ask(), nil)
 	var r *understudy.SearchResult
-	err = q.first(func(ctx context.Context) (err error) {
-		r, err = q.v.Search.Find(ctx, q.caller, q.s.ask())
+	err = q.First(func(ctx context.Context) (err error) {
+		r, err = q.V.Search.Find(ctx, q.Caller, q.s.ask())
 		return err
 	}, nil)
-	if e := syntaxOf(err); e != nil {
-		return nil, pointAt(e), nil
+	if e := page.SyntaxOf(err); e != nil {
+		return nil, page.PointAt(e), nil
 	}
 	if err != nil {
 		at := q.s.first()
 		return nil, nil, searchFailed(lostPlace(err, q.s.cursor, at.address("")))
 	}
-	q.found = true
-	p := &foundPage{Notes: facetPart{q.exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.exchange)}
-	sheets := map[*plan.Kind]*cellContext{}
-	for _, h := range q.hits(r) {
-		sh := sheets[h.kind]
+	q.Found = true
+	p := &foundPage{Notes: facetPart{q.Exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.Exchange)}
+	sheets := map[*plan.Kind]*page.CellContext{}
+	for _, h := range q.Hits(r) {
+		sh := sheets[h.Kind]
 		if sh == nil {
-			sh = q.cellContext(h.kind, nil, nil)
-			sheets[h.kind] = sh
+			sh = q.CellContext(h.Kind, nil, nil)
+			sheets[h.Kind] = sh
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
 	}
-	p.Counts, p.Parts = facetPart{q.exchange}.countsOf("search", counting, "%s found", func(r *understudy.SearchResult) []facet { return q.searchFacets(r) })
+	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("search", counting, "%s found", func(r *understudy.SearchResult) []facet { return q.searchFacets(r) })
 	q.turnSearch(r, p)
 	first := q.s.first()
-	for _, f := range []download{{csvSuffix, "CSV", "for spreadsheets"}, {dataSuffix, "JSON", "one document"}, {linesSuffix, "JSON lines", "a record a line"}} {
+	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"}, {page.LinesSuffix, "JSON lines", "a record a line"}} {
 		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
 	}
 	p.Tables = q.asTables(p.Hits)
@@ -85,7 +86,7 @@ func (q searchView) find() (page *foundPage, wrong *pointer, err error) {
 
 // searchFacets are what was counted of a search.
 func (q searchView) searchFacets(r *understudy.SearchResult) []facet {
-	return facetPart{q.exchange}.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+	return facetPart{q.Exchange}.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
 		at, set := q.s.first(), false
 		at.narrow, set = toggled(q.s.narrow, v.Term)
 		return at.address(""), set
@@ -95,12 +96,12 @@ func (q searchView) searchFacets(r *understudy.SearchResult) []facet {
 // lostPlace is an error of a search that was to go on where another role was, or
 // another search: it leads to the first page. Any other error stays.
 func lostPlace(err error, cursor, first string) error {
-	if cursor == "" || !errors.Is(err, understudy.ErrInvalid) || syntaxOf(err) != nil {
+	if cursor == "" || !errors.Is(err, understudy.ErrInvalid) || page.SyntaxOf(err) != nil {
 		return err
 	}
-	return &problem{
+	return &page.Problem{
 		Title: "This page cannot be opened", Hint: "A page after the first is for the role that came to it, and for the same search. What yours finds begins on the first.",
-		Href: first, Link: "Go to the first page", kind: understudy.ErrInvalid,
+		Href: first, Link: "Go to the first page", Kind: understudy.ErrInvalid,
 	}
 }
 
@@ -123,14 +124,14 @@ func (q searchView) turnSearch(r *understudy.SearchResult, p *foundPage) {
 
 // asTables are the same records as lists of one kind, which have columns and
 // every order; of the kinds on the page.
-func (q searchView) asTables(found []foundHit) []link {
-	var all []link
+func (q searchView) asTables(found []foundHit) []page.Link {
+	var all []page.Link
 	for _, h := range found {
-		if k := h.kind; k.Browsable() && k.Remembered() && !slices.ContainsFunc(all, func(l link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
+		if k := h.kind; k.Browsable() && k.Remembered() && !slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
 			terms := slices.DeleteFunc(slices.Clone(q.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
 			at := searchRequest{text: q.s.text, narrow: terms}
 			if text := at.query(); text != "" {
-				all = append(all, link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}), Text: plan.UpperFirst(k.Title)})
+				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}), Text: plan.UpperFirst(k.Title)})
 			}
 		}
 	}
@@ -142,13 +143,13 @@ const mostFacts = 5
 
 // foundHit draws one record: what it is, when, how it is, and where the words
 // were found.
-func (q searchView) foundHit(s *cellContext, h hit) foundHit {
-	k := h.kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Failed: failed(k, h.row), Exactly: h.Exact}
-	if len(q.v.sources) > 1 {
+func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
+	k := h.Kind
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Failed: page.Failed(k, h.Row), Exactly: h.Exact}
+	if len(q.V.Planned) > 1 {
 		out.Kind = k.Source.Spec.Title + " " + k.One
 	}
-	out.Title = cell{Text: shortID(h.ID), Href: s.recordOf(h.row), Hint: h.ID}
+	out.Title = page.Cell{Text: page.ShortID(h.ID), Href: s.RecordOf(h.Row), Hint: h.ID}
 	if h.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}
@@ -161,9 +162,9 @@ func (q searchView) foundHit(s *cellContext, h hit) foundHit {
 		}
 		out.Pieces = append(out.Pieces, snippet{label, marked(piece)})
 	}
-	for _, c := range q.columnsOf(k) {
-		value := s.cell(c, h.row, true)
-		switch state := h.row.Field(c.Name).State; {
+	for _, c := range q.ColumnsOf(k) {
+		value := s.Cell(c, h.Row, true)
+		switch state := h.Row.Field(c.Name).State; {
 		case c.Name == k.Clock:
 			out.When = value
 		case c.Shape == plan.Pill && out.State.Text == "":
@@ -183,7 +184,7 @@ func marked(s understudy.SearchSnippet) template.HTML {
 	if s.Before {
 		b.WriteString("…")
 	}
-	escapeMarked(&b, s.Text, s.Marks)
+	page.EscapeMarked(&b, s.Text, s.Marks)
 	if s.After {
 		b.WriteString("…")
 	}

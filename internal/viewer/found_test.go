@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"understudy/internal/viewer/page"
 )
 
 // Conditions beside each other are each by itself, however they are written.
@@ -59,14 +61,14 @@ func TestMistakesInABox(t *testing.T) {
 // What a role may not ask for has the status of that, not of a mistake.
 func TestRefusedSearch(t *testing.T) {
 	var log bytes.Buffer
-	h := open(t, searched(t), func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	h := open(t, searched(t), func(o *page.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	for text, want := range map[string]int{"body:late": 403, "late body:x (": 400, "stauts:x": 400, "late": 200} {
 		if status, body, _ := h.get("/search?q="+url.QueryEscape(text), as{token: "supporttoken"}); status != want {
-			t.Errorf("%s: %d %s", text, status, clip(body))
+			t.Errorf("%s: %d %s", text, status, page.Clip(body))
 		}
 	}
 	if status, body, _ := h.get("/twilio/calls?understudy.q=stauts:x", all); status != 400 {
-		t.Errorf("a list of it: %d %s", status, clip(body))
+		t.Errorf("a list of it: %d %s", status, page.Clip(body))
 	}
 	if text := log.String(); text != "" { // it is the reader's mistake, and the page says so
 		t.Errorf("logged: %s", text)

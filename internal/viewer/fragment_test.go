@@ -3,13 +3,11 @@
 package viewer
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"html"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/sample"
+	"understudy/internal/viewer/page"
 )
 
 // ownTimes are what each view says of itself: how long it took and how old it is.
@@ -28,7 +27,7 @@ var conversation = regexp.MustCompile(`/twilio/number/[^"/]+/[^"/.#]+`)
 // one a viewer that nobody has asked shows, plain and compressed.
 func TestFragmentsAreTheirReaders(t *testing.T) {
 	var now atomic.Int64
-	clock := func(o *Options) {
+	clock := func(o *page.Options) {
 		o.Now = func() time.Time { return noon.Add(time.Duration(now.Load())) }
 	}
 	shared := open(t, clock)
@@ -103,7 +102,7 @@ func firstDifference(got, want string) string {
 // A second view of a page draws none of it again; a change does, at once.
 func TestSecondViewIsKept(t *testing.T) {
 	archived := &archive{versions: map[string][]understudy.Version{}}
-	h := open(t, searched(t), func(o *Options) { o.History = archived })
+	h := open(t, searched(t), func(o *page.Options) { o.History = archived })
 	number := h.ownNumber()
 	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	other := conversation.FindString(html.UnescapeString(h.page("/twilio/number/"+number, all)))
@@ -112,9 +111,9 @@ func TestSecondViewIsKept(t *testing.T) {
 	} {
 		h.page(path, all)
 		first := h.page(path, all) // our own numbers are marked by now
-		before := h.viewer.kept.Weight()
+		before := h.viewer.Kept.Weight()
 		again := h.page(path, all)
-		if after := h.viewer.kept.Weight(); before == 0 || after != before || ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
+		if after := h.viewer.Kept.Weight(); before == 0 || after != before || ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
 			t.Errorf("%s: %d bytes are kept, and %d after another view: %s", path, before, after, firstDifference(again, first))
 		}
 		if changed == "" {
@@ -134,14 +133,14 @@ func TestSecondViewIsKept(t *testing.T) {
 			t.Errorf("%s shows what was", path)
 		}
 	}
-	if weight := h.viewer.kept.Weight(); weight > fragmentBytes {
+	if weight := h.viewer.Kept.Weight(); weight > page.FragmentBytes {
 		t.Errorf("%d bytes are kept", weight)
 	}
 }
 
 // countedSearch counts what is searched.
 type countedSearch struct {
-	Search
+	page.Search
 	n atomic.Int64
 }
 
@@ -153,7 +152,7 @@ func (c *countedSearch) Find(ctx context.Context, who understudy.Caller, ask und
 // What is kept under a record is searched for once, and again when a record came.
 func TestSearchIsKeptWhileNothingChanges(t *testing.T) {
 	archived, counted := &archive{edition: 1}, &countedSearch{}
-	h := open(t, searched(t), func(o *Options) {
+	h := open(t, searched(t), func(o *page.Options) {
 		o.History, counted.Search = archived, o.Search
 		o.Search = counted
 	})
@@ -173,7 +172,7 @@ func TestSearchIsKeptWhileNothingChanges(t *testing.T) {
 // What was seen of a record is on its page at once; so is what a list under it says.
 func TestKeptRecordShowsWhatComes(t *testing.T) {
 	archived := &archive{versions: map[string][]understudy.Version{}}
-	h := open(t, searched(t), func(o *Options) { o.History = archived })
+	h := open(t, searched(t), func(o *page.Options) { o.History = archived })
 	call := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	path := "/twilio/calls/" + call
 	for range 3 {
@@ -197,55 +196,5 @@ func TestKeptRecordShowsWhatComes(t *testing.T) {
 	h.mirror.forget()
 	if page := h.page(path, all); !strings.Contains(page, "Not loaded: Twilio has not answered") {
 		t.Error("a list that is not there is on the page")
-	}
-}
-
-// Whatever stands in a page, it is no mark of a fragment, and what is written is
-// gzip of what is written plain.
-func FuzzPieces(f *testing.F) {
-	f.Add("a\x000\x00b", "frag")
-	f.Add("\x00\x00\x001\x00", "")
-	f.Add("\x00-1\x00x\x00", "y")
-	f.Fuzz(func(t *testing.T, page, kept string) {
-		q := &exchange{reply: reply{fragments: []*fragment{{plain: []byte(kept)}}}}
-		var plain, packed bytes.Buffer
-		must(t, response{q}.writePlain(&plain, []byte(page)))
-		must(t, response{q}.writeGzip(&packed, []byte(page)))
-		var pieces bytes.Buffer
-		stream := packer{apart: true}
-		stream.begin(&pieces)
-		for range 2 {
-			must(t, stream.add(q, &pieces, []byte(page)))
-		}
-		must(t, stream.end(&pieces))
-		for of, want := range map[*bytes.Buffer][]byte{&packed: plain.Bytes(), &pieces: slices.Concat(plain.Bytes(), plain.Bytes())} {
-			z, err := gzip.NewReader(of)
-			must(t, err)
-			if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%q is %q, %v", want, got, err)
-			}
-		}
-	})
-}
-
-// An identity is another with every part.
-func TestIdentity(t *testing.T) {
-	h := open(t)
-	s := h.viewer.seed
-	seen := map[identity]int{}
-	counted := func(n int64, value string) *understudy.SearchResult {
-		return &understudy.SearchResult{Total: &understudy.Count{N: n}, Facets: []understudy.SearchFacet{{Name: "status", Values: []understudy.SearchValue{{Value: value}}}}}
-	}
-	for i, parts := range [][]any{
-		{}, {""}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {map[string]bool{}}, {map[string]bool{"a": true}}, {map[string]bool{"a": true, "b": true}},
-		{counted(1, "a")}, {counted(2, "a")}, {counted(1, "b")}, {[]byte("x")},
-		{time.Unix(1, 0)}, {time.Unix(2, 0)}, {Snapshot{Kinds: map[string]Held{"a": {Records: 1}}}}, {Snapshot{Kinds: map[string]Held{"a": {Records: 2}}}},
-		{[]any{nil, nil}}, {(*when)(nil)}, {&when{}}, {1}, {int64(1)}, {true}, {false}, {1.5},
-	} {
-		of := identity{}.with(s, parts...)
-		if other, twice := seen[of]; twice && i > 1 {
-			t.Errorf("%v is as number %d", parts, other)
-		}
-		seen[of] = i
 	}
 }

@@ -13,9 +13,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // hiddenFrom gathers what a role must not meet: values of the fields picked,
@@ -88,7 +89,7 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 
 func htmlOf(s string) string {
 	var b strings.Builder
-	escape(&b, s)
+	page.Escape(&b, s)
 	return b.String()
 }
 
@@ -223,7 +224,7 @@ func TestNothingInARecordIsHTML(t *testing.T) {
 }
 
 func TestOutage(t *testing.T) {
-	h := open(t, func(o *Options) { o.Snapshot = outOfReach })
+	h := open(t, func(o *page.Options) { o.Snapshot = outOfReach })
 	h.down()
 	for _, path := range []string{"/twilio/messages", "/twilio/calls/CA1", "/twilio/messages.json"} {
 		status, body, head := h.get(path, berlin)
@@ -264,13 +265,13 @@ func TestOutage(t *testing.T) {
 // A handler that panics is a failure with a page, and a line in the log; what
 // panics behind a page leaves it whole.
 func TestPanicIsAPage(t *testing.T) {
-	for name, broken := range map[string]func(*Options){
-		"mirror":   func(o *Options) { o.Mirror = (*keeper)(nil) },
-		"snapshot": func(o *Options) { o.Snapshot = func(context.Context, string) Snapshot { panic("it broke") } },
+	for name, broken := range map[string]func(*page.Options){
+		"mirror":   func(o *page.Options) { o.Mirror = (*keeper)(nil) },
+		"snapshot": func(o *page.Options) { o.Snapshot = func(context.Context, string) page.Snapshot { panic("it broke") } },
 	} {
 		want := map[string]int{"mirror": http.StatusInternalServerError, "snapshot": http.StatusOK}[name]
 		var log bytes.Buffer
-		h := open(t, broken, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		h := open(t, broken, func(o *page.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		status, body, _ := h.get("/twilio/calls", all)
 		if status != want || body == "" || strings.Contains(body, "broke") || strings.Contains(body, "goroutine") {
 			t.Errorf("%s: %d %s", name, status, body)

@@ -18,6 +18,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/slowapi"
+	"understudy/internal/viewer/page"
 	"understudy/upstream"
 )
 
@@ -95,7 +96,7 @@ func credential(name, secret, role string) callers.Credential {
 }
 
 // open makes a viewer; set changes its options.
-func open(t testing.TB, set ...func(*Options)) *house {
+func open(t testing.TB, set ...func(*page.Options)) *house {
 	t.Helper()
 	api, err := slowapi.New(slowapi.Options{Records: 400, Now: func() time.Time { return noon }})
 	must(t, err)
@@ -118,7 +119,7 @@ func open(t testing.TB, set ...func(*Options)) *house {
 		},
 	})
 	must(t, err)
-	o := Options{
+	o := page.Options{
 		Sources: []*understudy.Source{src}, Mirror: keep, Gate: gate, Callers: book, Version: "0.1.0",
 		Now: func() time.Time { return noon }, Snapshot: snapshot, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
@@ -137,11 +138,11 @@ func open(t testing.TB, set ...func(*Options)) *house {
 }
 
 // snapshot is a source that does well.
-func snapshot(context.Context, string) Snapshot {
-	s := Snapshot{
+func snapshot(context.Context, string) page.Snapshot {
+	s := page.Snapshot{
 		State: "ok", Since: noon.Add(-3 * time.Hour), DropIn: "http://127.0.0.1:4115",
 		Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Coalesced: 9, Upstream: 141,
-		Kinds: map[string]Held{
+		Kinds: map[string]page.Held{
 			"calls": {Records: 5000, CaughtUp: noon.Add(-10 * time.Second)}, "messages": {Records: 10000, CaughtUp: noon.Add(-8 * time.Second)},
 			"incoming_phone_numbers": {Records: 8, Complete: true}, "accounts": {Records: 2},
 		},
@@ -150,11 +151,11 @@ func snapshot(context.Context, string) Snapshot {
 		s.Ours = append(s.Ours, time.Duration(350+40*(i*7%11))*time.Microsecond)
 		s.Theirs = append(s.Theirs, time.Duration(860+30*(i*5%13))*time.Millisecond)
 	}
-	s.OurTimes = Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond, Min: 300 * time.Microsecond, Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
-	s.TheirTimes = Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond, Min: 860 * time.Millisecond, Max: 1220 * time.Millisecond, P50: 1040 * time.Millisecond, P99: 1210 * time.Millisecond}
+	s.OurTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond, Min: 300 * time.Microsecond, Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
+	s.TheirTimes = page.Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond, Min: 860 * time.Millisecond, Max: 1220 * time.Millisecond, P50: 1040 * time.Millisecond, P99: 1210 * time.Millisecond}
 	calls := s.TheirTimes
 	calls.Kind, calls.Reason = "calls", "waiting"
-	s.Times = []Times{calls}
+	s.Times = []page.Times{calls}
 	return s
 }
 
@@ -207,7 +208,7 @@ func (h *house) send(method, path, form string, who as) (status int, body string
 		r.SetBasicAuth(account, who.token)
 	}
 	if who.zone != "" {
-		r.AddCookie(&http.Cookie{Name: zoneCookie, Value: who.zone})
+		r.AddCookie(&http.Cookie{Name: page.ZoneCookie, Value: who.zone})
 	}
 	r.Header.Set("Prefer", "wait=20") // the whole page and its status, however busy the machine is
 	for name, value := range who.headers {

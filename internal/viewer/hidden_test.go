@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/access/accesstest"
 	"understudy/internal/sample"
+	"understudy/internal/viewer/page"
 	"understudy/upstream"
 )
 
@@ -32,14 +33,14 @@ func openHidden(t *testing.T, role string, held bool) (*accesstest.World, *Viewe
 	w := &accesstest.World{Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Now: noon, Held: held}
 	gate, err := w.Gate(accesstest.Rules())
 	must(t, err)
-	counts := func(context.Context, string) Snapshot {
-		s := Snapshot{State: "ok", Kinds: map[string]Held{}}
+	counts := func(context.Context, string) page.Snapshot {
+		s := page.Snapshot{State: "ok", Kinds: map[string]page.Held{}}
 		for _, k := range spec.Kinds {
-			s.Kinds[k.Name] = Held{Records: 998877, Complete: true, Running: true, Done: 998877, Total: 998877, CaughtUp: noon.Add(-time.Hour)}
+			s.Kinds[k.Name] = page.Held{Records: 998877, Complete: true, Running: true, Done: 998877, Total: 998877, CaughtUp: noon.Add(-time.Hour)}
 		}
 		return s
 	}
-	v, err := New(Options{Sources: []*understudy.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role), Snapshot: counts, Now: func() time.Time { return noon }})
+	v, err := New(page.Options{Sources: []*understudy.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role), Snapshot: counts, Now: func() time.Time { return noon }})
 	must(t, err)
 	t.Cleanup(func() { must(t, v.Close()) })
 	return w, v

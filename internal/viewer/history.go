@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
 )
 
 // seenVersion is a version as the caller sees it. Versions that look the same to the
@@ -34,24 +35,24 @@ type recordPast struct {
 }
 
 // past reads and draws what was seen of one record.
-type past struct{ *exchange }
+type past struct{ *page.Exchange }
 
 // readPast reads at most limit versions of a record. It reads on until there is
 // one more or no older version: a page that led on to none would tell that
 // something hidden had changed.
 func (q past) readPast(ctx context.Context, id string, limit int) (recordPast, error) {
-	if q.v.History == nil || !q.kind.Remembered() || id == "" || !q.gate.Finds(q.caller, q.source.Name, q.kind.Name, id) {
+	if q.V.History == nil || !q.Kind.Remembered() || id == "" || !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, id) {
 		return recordPast{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.v.glance)
+	ctx, cancel := context.WithTimeout(ctx, q.V.Glance)
 	defer cancel()
 	for n := limit + 1; ; n = min(4*n, mostVersions+1) {
-		versions, err := q.v.History.History(ctx, q.source.Name, q.kind.Name, id, n+1)
+		versions, err := q.V.History.History(ctx, q.Source.Name, q.Kind.Name, id, n+1)
 		if errors.Is(err, understudy.ErrNotFound) {
 			return recordPast{}, nil
 		}
 		if err != nil {
-			return recordPast{}, fmt.Errorf("viewer: history of %s %s: %w", q.kind.One, id, err)
+			return recordPast{}, fmt.Errorf("viewer: history of %s %s: %w", q.Kind.One, id, err)
 		}
 		cut := len(versions) > n
 		p, err := q.see(versions, cut)
@@ -74,7 +75,7 @@ func (q past) readPast(ctx context.Context, id string, limit int) (recordPast, e
 // it for who does not see everything: what was taken back may have been hidden.
 func (q past) see(versions []understudy.Version, cut bool) (recordPast, error) {
 	var p recordPast
-	whole := q.gate.Whole(q.caller, q.source.Name)
+	whole := q.Gate.Whole(q.Caller, q.Source.Name)
 	last := map[string]*seenVersion{} // by shape
 	lost := map[string]time.Time{}    // when the first began that is not kept, by shape
 	gone := false
@@ -127,8 +128,8 @@ func (q past) seenVersion(v understudy.Version) (*seenVersion, error) {
 	if v.Body == nil {
 		return s, nil
 	}
-	view, err := q.gate.View(q.caller, &understudy.Page{
-		Key: understudy.Key{Source: q.source.Name}, Kind: q.kind.Name, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json", Body: v.Body,
+	view, err := q.Gate.View(q.Caller, &understudy.Page{
+		Key: understudy.Key{Source: q.Source.Name}, Kind: q.Kind.Name, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json", Body: v.Body,
 	})
 	if err != nil {
 		return nil, err
@@ -209,22 +210,22 @@ func (p recordPast) shapes(first string) []string {
 // gone adds to the answer that upstream has no such record when it was last
 // seen, and the way there.
 func (q past) gone(t *understudy.Target, err error) error {
-	var p *problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.asOf.at.IsZero() || q.data != "" || !q.gate.Counts(q.caller, q.source.Name, q.kind.Name) {
+	var p *page.Problem
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" || !q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Name) {
 		return err
 	}
-	past, worse := q.readPast(q.ctx, t.ID, fewVersions)
+	past, worse := q.readPast(q.Ctx, t.ID, fewVersions)
 	if worse != nil {
-		q.v.Logger.ErrorContext(q.ctx, "viewer: past of a record that is gone", "error", worse)
+		q.V.Logger.ErrorContext(q.Ctx, "viewer: past of a record that is gone", "error", worse)
 		return err
 	}
 	for _, s := range past.versions {
 		if !s.Kept {
 			continue
 		}
-		p.Title = "This " + q.kind.One + " is gone"
-		p.Href = q.addressWith(asOf{at: s.From}.param())
-		p.Link = "See it as it was on " + say(s.From, q.start, q.zone, false).Text
+		p.Title = "This " + q.Kind.One + " is gone"
+		p.Href = q.AddressWith(page.AsOf{At: s.From}.Param())
+		p.Link = "See it as it was on " + page.Say(s.From, q.Start, q.Zone, false).Text
 		break
 	}
 	return p

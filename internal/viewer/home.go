@@ -7,30 +7,31 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // homePage is what home.html shows: the jobs, and each source, are parts.
 type homePage struct {
-	Parts *parts
+	Parts *page.Parts
 	Empty bool // the caller sees no source
 }
 
 // webhookView is one receiver of changes.
 type webhookView struct {
 	Name, Tone, State, Why string
-	Since                  *when
+	Since                  *page.When
 	Behind                 int64
 }
 
 type sourceView struct {
 	Name, Title string
-	Health      health
-	Groups      []kindViews
+	Health      page.Health
+	Groups      []page.KindViews
 	Chart       *chart
-	Times       []timeRow // upstream's, by kind and reason
+	Times       []page.TimeRow // upstream's, by kind and reason
 	Answers     []share
 	Total       int64
 	Saved       int64
@@ -47,46 +48,46 @@ type share struct {
 }
 
 // serveHome shows every source the caller may ask.
-func serveHome(q *exchange) error {
+func serveHome(q *page.Exchange) error {
 	p := homeView{q}
-	if q.r.URL.RawQuery != "" {
-		name, _, _ := strings.Cut(q.r.URL.RawQuery, "=")
-		return badRequest("There is no parameter “"+clip(name)+"” here", "The home page takes none.", nil)
+	if q.R.URL.RawQuery != "" {
+		name, _, _ := strings.Cut(q.R.URL.RawQuery, "=")
+		return page.BadRequest("There is no parameter “"+page.Clip(name)+"” here", "The home page takes none.", nil)
 	}
-	if q.data != "" {
+	if q.Data != "" {
 		return p.homeData()
 	}
-	all, empty := []*part{jobsView{q}.workPart()}, true
-	for _, s := range q.v.sources {
-		if kinds := q.readable(s); len(kinds) > 0 {
+	all, empty := []*page.Part{jobsView{q}.workPart()}, true
+	for _, s := range q.V.Planned {
+		if kinds := q.Readable(s); len(kinds) > 0 {
 			all, empty = append(all, p.sourcePart(s)), false
 		}
 	}
-	return q.render(http.StatusOK, "home", "Home", homePage{q.parts("home", all...), empty})
+	return q.Render(http.StatusOK, "home", "Home", homePage{q.Parts("home", all...), empty})
 }
 
 // homeView is the page of all sources.
-type homeView struct{ *exchange }
+type homeView struct{ *page.Exchange }
 
 // sourcePart begins to ask how a source does.
-func (q homeView) sourcePart(s *plan.Source) *part {
-	var snap Snapshot
-	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
-		snap = q.v.snapshots.ask(ctx, q.exchange, s)
+func (q homeView) sourcePart(s *plan.Source) *page.Part {
+	var snap page.Snapshot
+	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
+		snap = q.V.Snapshots.Ask(ctx, q.Exchange, s)
 		return nil
 	})
-	of := func() []any { return []any{s.Name, snap, asked.err != nil} }
-	return &part{title: s.Spec.Title, needs: []*future{asked}, of: of, draw: func() (string, any) {
-		if asked.err != nil {
+	of := func() []any { return []any{s.Name, snap, asked.Err != nil} }
+	return &page.Part{Title: s.Spec.Title, Needs: []*page.Future{asked}, Of: of, Draw: func() (string, any) {
+		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
 		return "source", q.sourceView(s, snap)
 	}}
 }
 
-func (q homeView) sourceView(s *plan.Source, snap Snapshot) sourceView {
+func (q homeView) sourceView(s *plan.Source, snap page.Snapshot) sourceView {
 	out := sourceView{
-		Name: s.Name, Title: s.Spec.Title, Health: healthOf(q.exchange, snap), Groups: kindGroups(q.exchange, s, snap), Chart: newChart(&snap),
+		Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Groups: page.KindGroups(q.Exchange, s, snap), Chart: newChart(&snap),
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
 	}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
@@ -100,7 +101,7 @@ func (q homeView) sourceView(s *plan.Source, snap Snapshot) sourceView {
 		}
 		out.Answers = append(out.Answers, sh)
 	}
-	if q.caller.Role() == understudy.RoleAll {
+	if q.Caller.Role() == understudy.RoleAll {
 		out.Times = q.timeRows(s, snap.Times)
 		for _, w := range snap.Webhooks {
 			out.Webhooks = append(out.Webhooks, q.webhook(w))
@@ -110,8 +111,8 @@ func (q homeView) sourceView(s *plan.Source, snap Snapshot) sourceView {
 }
 
 // webhook says how a receiver of changes does.
-func (q homeView) webhook(w Webhook) webhookView {
-	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.moment(w.Since), Behind: w.Behind}
+func (q homeView) webhook(w page.Webhook) webhookView {
+	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Moment(w.Since), Behind: w.Behind}
 	switch w.State {
 	case "ok":
 		out.Tone = "good"
@@ -152,16 +153,16 @@ func (q homeView) homeData() error {
 		Kinds     []kindData `json:"kinds"`
 	}
 	all := []sourceData{}
-	for _, s := range q.v.sources {
-		kinds := q.readable(s)
+	for _, s := range q.V.Planned {
+		kinds := q.Readable(s)
 		if len(kinds) == 0 {
 			continue
 		}
-		snap := snapshotOf(q.exchange, s)
+		snap := page.SnapshotOf(q.Exchange, s)
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]
-			if !q.counts(k) {
+			if !q.Counts(k) {
 				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: plan.UpperFirst(k.Title), Href: k.Href})
 				continue
 			}
@@ -175,7 +176,7 @@ func (q homeView) homeData() error {
 		}
 		all = append(all, d)
 	}
-	return q.sendJSON(map[string]any{"sources": all})
+	return q.SendJSON(map[string]any{"sources": all})
 }
 
 // stamp is a time for data: whole seconds of UTC, nil when not known.

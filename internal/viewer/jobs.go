@@ -11,9 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // mostJobs bounds how many jobs of each sort the page shows.
@@ -39,9 +40,9 @@ type jobView struct {
 	State      string
 	Tone       string
 	Tries      string // "try 2 of 5"
-	Bar        *bar
+	Bar        *page.Bar
 	When       string // what the moment is
-	At         *when
+	At         *page.When
 	Error      string
 	Stop       bool // asked to end
 	CanCancel  bool
@@ -50,28 +51,28 @@ type jobView struct {
 }
 
 // jobsView is the page of the jobs.
-type jobsView struct{ *exchange }
+type jobsView struct{ *page.Exchange }
 
 // mayJobs refuses everyone but those who see everything of every source: a job
 // names records in its key and its error.
 func (q jobsView) mayJobs() error {
-	if q.v.Jobs == nil {
-		return notFound("There are no jobs here", "This server does no work of its own.", "")
+	if q.V.Jobs == nil {
+		return page.NotFound("There are no jobs here", "This server does no work of its own.", "")
 	}
-	if !q.seesJobs() {
+	if !q.SeesJobs() {
 		return fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return nil
 }
 
 // serveJobs shows them.
-func serveJobs(q *exchange) error {
+func serveJobs(q *page.Exchange) error {
 	p := jobsView{q}
 	if err := p.mayJobs(); err != nil {
 		return err
 	}
-	if q.r.URL.RawQuery != "" {
-		return badRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
+	if q.R.URL.RawQuery != "" {
+		return page.BadRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
 	}
 	page := jobsPage{Empty: true}
 	for _, part := range []struct {
@@ -85,7 +86,7 @@ func serveJobs(q *exchange) error {
 		{"ended", "Ended lately", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, 20},
 	} {
 		out := jobPart{ID: part.id, Title: part.title}
-		all, err := q.v.Jobs.Jobs(q.ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
+		all, err := q.V.Jobs.Jobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
@@ -97,17 +98,17 @@ func serveJobs(q *exchange) error {
 		page.Empty = page.Empty && len(all) == 0
 		page.Parts = append(page.Parts, out)
 	}
-	return q.render(http.StatusOK, "jobs", "Jobs", page)
+	return q.Render(http.StatusOK, "jobs", "Jobs", page)
 }
 
 // work counts the jobs for the home page; nil where they are not shown.
-func (q jobsView) work(ctx context.Context) (*work, error) {
-	out := &work{}
+func (q jobsView) work(ctx context.Context) (*page.Work, error) {
+	out := &page.Work{}
 	for _, part := range []struct {
 		state understudy.JobState
 		count *string
 	}{{understudy.JobRunning, &out.Running}, {understudy.JobWaiting, &out.Waiting}, {understudy.JobFailed, &out.Failed}} {
-		jobs, err := q.v.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
+		jobs, err := q.V.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
 		if err != nil {
 			return nil, fmt.Errorf("viewer: jobs on the home page: %w", err)
 		}
@@ -119,24 +120,24 @@ func (q jobsView) work(ctx context.Context) (*work, error) {
 }
 
 // workPart begins to count the jobs; nil for a caller who may not know of any.
-func (q jobsView) workPart() *part {
-	if !q.seesJobs() {
+func (q jobsView) workPart() *page.Part {
+	if !q.SeesJobs() {
 		return nil
 	}
-	var counted *work
-	asked := q.begin("jobs", q.v.glance, func(ctx context.Context) (err error) {
+	var counted *page.Work
+	asked := q.Begin("jobs", q.V.Glance, func(ctx context.Context) (err error) {
 		var fresh bool
-		if counted, fresh = q.v.works.known("", q.start); fresh {
+		if counted, fresh = q.V.Works.Known("", q.Start); fresh {
 			return nil
 		}
 		if counted, err = q.work(ctx); err == nil {
-			q.v.works.keep("", q.start, counted)
+			q.V.Works.Keep("", q.Start, counted)
 		}
 		return err
 	})
-	of := func() []any { return []any{counted, asked.err != nil} }
-	return &part{title: "Jobs", needs: []*future{asked}, of: of, draw: func() (string, any) {
-		if asked.err != nil {
+	of := func() []any { return []any{counted, asked.Err != nil} }
+	return &page.Part{Title: "Jobs", Needs: []*page.Future{asked}, Of: of, Draw: func() (string, any) {
+		if asked.Err != nil {
 			return "", nil // the page of jobs says what is wrong
 		}
 		return "work", counted
@@ -159,24 +160,24 @@ func (q jobsView) jobView(j understudy.Job) jobView {
 	if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
 		var left time.Duration
 		if !p.End.IsZero() {
-			left = p.End.Sub(q.start)
+			left = p.End.Sub(q.Start)
 		}
-		out.Bar = newBar(out.Kind, p.Done, p.Total, p.Note, left)
+		out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
 	}
 	switch j.State {
 	case understudy.JobRunning:
-		out.Tone, out.When, out.At = "busy", "began", q.moment(j.Started)
+		out.Tone, out.When, out.At = "busy", "began", q.Moment(j.Started)
 		out.CanCancel = !j.Stop
 	case understudy.JobWaiting:
-		out.When, out.At = "not before", q.moment(j.RunAfter)
-		if j.RunAfter.Before(q.start) {
-			out.When, out.At = "waits since", q.moment(cmp.Or(j.RunAfter, j.Created))
+		out.When, out.At = "not before", q.Moment(j.RunAfter)
+		if j.RunAfter.Before(q.Start) {
+			out.When, out.At = "waits since", q.Moment(cmp.Or(j.RunAfter, j.Created))
 		}
 		out.CanCancel = true
 	case understudy.JobFailed, understudy.JobExpired:
-		out.Tone, out.When, out.At, out.CanReplay = "bad", "ended", q.moment(j.Ended), true
+		out.Tone, out.When, out.At, out.CanReplay = "bad", "ended", q.Moment(j.Ended), true
 	default:
-		out.When, out.At, out.CanReplay = "ended", q.moment(j.Ended), true
+		out.When, out.At, out.CanReplay = "ended", q.Moment(j.Ended), true
 		if j.State == understudy.JobDone {
 			out.Tone = "good"
 		}
@@ -196,13 +197,13 @@ func size(n int64) string {
 }
 
 // cancelJob and replayJob are what the buttons of the page do.
-func cancelJob(q *exchange) error {
-	return jobsView{q}.withJob(func(number int64) error { return q.v.Jobs.Cancel(q.ctx, number) })
+func cancelJob(q *page.Exchange) error {
+	return jobsView{q}.withJob(func(number int64) error { return q.V.Jobs.Cancel(q.Ctx, number) })
 }
 
-func replayJob(q *exchange) error {
+func replayJob(q *page.Exchange) error {
 	return jobsView{q}.withJob(func(number int64) error {
-		_, err := q.v.Jobs.Replay(q.ctx, number)
+		_, err := q.V.Jobs.Replay(q.Ctx, number)
 		return err
 	})
 }
@@ -212,19 +213,19 @@ func (q jobsView) withJob(do func(number int64) error) error {
 	if err := q.mayJobs(); err != nil {
 		return err
 	}
-	number, err := strconv.ParseInt(q.r.PathValue("number"), 10, 64)
+	number, err := strconv.ParseInt(q.R.PathValue("number"), 10, 64)
 	if err == nil {
 		err = do(number)
 	}
 	switch {
 	case errors.Is(err, understudy.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
-		return &problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord, Link: "See all jobs", kind: understudy.ErrNotFound}
+		return &page.Problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord, Link: "See all jobs", Kind: understudy.ErrNotFound}
 	case errors.Is(err, understudy.ErrInvalid):
-		return &problem{Title: "This cannot be done to the job now", Hint: sentence(err), Href: "/" + plan.JobsWord, Link: "See all jobs", kind: understudy.ErrInvalid}
+		return &page.Problem{Title: "This cannot be done to the job now", Hint: page.Sentence(err), Href: "/" + plan.JobsWord, Link: "See all jobs", Kind: understudy.ErrInvalid}
 	case err != nil:
 		return fmt.Errorf("viewer: job %d: %w", number, err)
 	}
-	q.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.w, q.r, "/"+plan.JobsWord, http.StatusSeeOther)
+	q.W.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.W, q.R, "/"+plan.JobsWord, http.StatusSeeOther)
 	return nil
 }

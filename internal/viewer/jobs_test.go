@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 // workshop is a runner that does as it is told.
@@ -78,7 +79,7 @@ func busy() *workshop {
 
 func TestJobsPage(t *testing.T) {
 	w := busy()
-	h := open(t, func(o *Options) { o.Jobs = w })
+	h := open(t, func(o *page.Options) { o.Jobs = w })
 	page := h.page("/jobs", berlin)
 	golden(t, "jobs", page)
 	wellFormed(t, "jobs", page)
@@ -111,7 +112,7 @@ func TestJobsPage(t *testing.T) {
 
 func TestJobsAreForThoseWhoSeeEverything(t *testing.T) {
 	w := busy()
-	h := open(t, func(o *Options) { o.Jobs = w })
+	h := open(t, func(o *page.Options) { o.Jobs = w })
 	for _, who := range []string{"supporttoken", "clerktoken", "nobodytoken"} {
 		for _, ask := range [][2]string{{"GET", "/jobs"}, {"POST", "/jobs/9/cancel"}, {"POST", "/jobs/5/replay"}} {
 			status, body, _ := h.do(ask[0], ask[1], "", as{token: who})
@@ -136,7 +137,7 @@ func TestJobsAreForThoseWhoSeeEverything(t *testing.T) {
 
 func TestJobButtons(t *testing.T) {
 	w := busy()
-	h := open(t, func(o *Options) { o.Jobs = w })
+	h := open(t, func(o *page.Options) { o.Jobs = w })
 	home := map[string]string{"Sec-Fetch-Site": "same-origin"}
 	for path, want := range map[string]int{
 		"/jobs/9/cancel": 303, "/jobs/5/replay": 303, "/jobs/5/cancel": 400, "/jobs/9/replay": 400, "/jobs/77/cancel": 404, "/jobs/x/cancel": 404,
@@ -164,14 +165,14 @@ func TestJobButtons(t *testing.T) {
 }
 
 func TestSyncs(t *testing.T) {
-	h := open(t, func(o *Options) {
-		o.Snapshot = func(ctx context.Context, source string) Snapshot {
+	h := open(t, func(o *page.Options) {
+		o.Snapshot = func(ctx context.Context, source string) page.Snapshot {
 			s := snapshot(ctx, source)
-			s.Kinds["calls"] = Held{Records: 5000, Complete: true, CaughtUp: noon.Add(-10 * time.Second)}
-			s.Kinds["messages"] = Held{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
-			s.Kinds["conferences"] = Held{Records: 12, Why: "not swept for 26 h"}
-			s.Kinds["queues"] = Held{Records: 3, Running: true, Done: 3}
-			s.Webhooks = []Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Since: noon.Add(-time.Hour), Behind: 1300}, {Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}
+			s.Kinds["calls"] = page.Held{Records: 5000, Complete: true, CaughtUp: noon.Add(-10 * time.Second)}
+			s.Kinds["messages"] = page.Held{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
+			s.Kinds["conferences"] = page.Held{Records: 12, Why: "not swept for 26 h"}
+			s.Kinds["queues"] = page.Held{Records: 3, Running: true, Done: 3}
+			s.Webhooks = []page.Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Since: noon.Add(-time.Hour), Behind: 1300}, {Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}
 			return s
 		}
 	})
@@ -195,7 +196,7 @@ func TestSyncs(t *testing.T) {
 }
 
 func TestLiveRows(t *testing.T) {
-	h := open(t, func(o *Options) { o.Feed = "/-/feed" })
+	h := open(t, func(o *page.Options) { o.Feed = "/-/feed" })
 	want := `data-feed="/-/feed?source=twilio&amp;kind=calls"`
 	for path, live := range map[string]bool{
 		"/twilio/calls": true, "/twilio/calls?PageSize=5": true, "/twilio/calls?Status=busy": false, "/twilio/calls?" + understudy.OwnAsOf + "=2026-06-01T10:00:00Z": false,
@@ -230,14 +231,14 @@ func TestLiveRows(t *testing.T) {
 // A job of one source names records that a credential of another may not know.
 func TestJobsOfOtherSources(t *testing.T) {
 	for sources, want := range map[int]bool{1: true, 2: false} {
-		q := &exchange{
-			v: &Visitor{Options: Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, clock: clock{start: noon},
-			rights: rights{caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}}},
+		q := &page.Exchange{
+			V: &page.Visitor{Options: page.Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, Clock: page.Clock{Start: noon},
+			Rights: page.Rights{Caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}}},
 		}
 		if got := (jobsView{q}).mayJobs() == nil; got != want {
 			t.Errorf("a credential of one of %d sources sees jobs: %v", sources, got)
 		}
-		q.caller.Source = ""
+		q.Caller.Source = ""
 		if err := (jobsView{q}).mayJobs(); err != nil {
 			t.Errorf("who sees all of %d sources: %v", sources, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 // Every kind of the spec has a page, and a record's page where it has an id,
@@ -252,7 +253,7 @@ func TestCodes(t *testing.T) {
 	if record := h.page("/twilio/alerts/"+id, all); !regexp.MustCompile(`<b>Error \d+\.</b> [A-Z]`).MatchString(record) {
 		t.Error("an alert does not say what its code means")
 	}
-	s := h.viewer.byName["twilio"]
+	s := h.viewer.ByName["twilio"]
 	for text, want := range map[string]string{"30003": "https://www.twilio.com/docs/api/errors/30003", "": "", "12a": "", "../x": "", "1234567890123": ""} {
 		if got := s.CodeDocs(text); got != want {
 			t.Errorf("%q leads to %q", text, got)
@@ -270,7 +271,7 @@ func (studio) Open(context.Context, understudy.MediaAsk) (*understudy.Medium, er
 // A recording has a player that loads nothing, and files to keep; an image is
 // behind a link; who may not have them reads "hidden".
 func TestPlaying(t *testing.T) {
-	h := open(t, func(o *Options) { o.Media = studio{} })
+	h := open(t, func(o *page.Options) { o.Media = studio{} })
 	recording := h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)
 	page := h.page("/twilio/recordings/"+recording, all)
 	if !regexp.MustCompile(`<audio controls preload="none" src="/-/media/[\w-]+" aria-label="Recording RE`).MatchString(page) || strings.Count(page, "<a download") != 2 || !strings.Contains(page, ">MP3</a>") {
@@ -297,7 +298,7 @@ func TestPlaying(t *testing.T) {
 // The banner says what is wrong on every page, errors included; and nothing of
 // a source to a caller who may not ask it.
 func TestBanner(t *testing.T) {
-	h := open(t, func(o *Options) { o.Snapshot = outOfReach })
+	h := open(t, func(o *page.Options) { o.Snapshot = outOfReach })
 	for _, path := range []string{"/", "/twilio/calls", "/twilio/number/+15550001111", "/search", "/nowhere", "/twilio/calls?x=1", "/twilio/calls/" + h.firstID("/twilio/calls", `CA[0-9a-f]{32}`)} {
 		_, body, _ := h.get(path, berlin)
 		banner := regexp.MustCompile(`(?s)<div role="status" aria-live="polite"><p class="notice banner bad">.*?</div>`).FindString(body)

@@ -9,33 +9,34 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // listPage is what list.html shows.
 type listPage struct {
 	Kind    *plan.Kind
 	Heading string
-	Scope   *link  // the record the list lies under
-	Lacks   string // what the reader must give before there is a list
-	Pick    *link  // where to find it
-	Tabs    []link
+	Scope   *page.Link // the record the list lies under
+	Lacks   string     // what the reader must give before there is a list
+	Pick    *page.Link // where to find it
+	Tabs    []page.Link
 	Form    form
 	Rollup  *rollup
-	Table   table
+	Table   page.Table
 	turning
 	Columns columnForm
 	Exports []download
 	Moment  *momentForm // nil: the kind has no past
 	Counts  counts      // those that are there when the page begins
-	Parts   *parts
+	Parts   *page.Parts
 	Kept    []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
 	Found   []string        // what to know of records that were searched for
 	Came    *provenance
-	AsOf    *when
+	AsOf    *page.When
 	Then    bool   // the page shows an earlier moment
 	Live    string // the feed of the kind's changes
 }
@@ -51,7 +52,7 @@ type download struct{ Href, Text, Hint string }
 
 // listing is the page of one list.
 type listing struct {
-	*exchange
+	*page.Exchange
 	ask *listQuery
 }
 
@@ -62,46 +63,46 @@ func (q listing) exports() []download {
 	whole.columns, whole.cursor = q.chosen(), ""
 	at := func(form string) string { return whole.address(form, q.ask.filters(), nil) }
 	all := []download{
-		{at(csvSuffix), "CSV", "for spreadsheets"}, {at(dataSuffix), "JSON", "one document"}, {at(linesSuffix), "JSON lines", "a record a line"},
+		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"}, {at(page.LinesSuffix), "JSON lines", "a record a line"},
 	}
 	if q.ask.searched() {
 		return all
 	}
 	plain := *q.ask
 	plain.columns = nil
-	return append(all, download{plain.address(dataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.source.Spec.Title + " wrote it"})
+	return append(all, download{plain.address(page.DataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.Source.Spec.Title + " wrote it"})
 }
 
 func (q queryParser) listTarget() (*listQuery, error) {
-	if len(q.kind.PlannedLists) == 0 {
-		return nil, notFound(plan.UpperFirst(q.kind.Title)+" cannot be listed", "Open one by its address.", "")
+	if len(q.Kind.PlannedLists) == 0 {
+		return nil, page.NotFound(plan.UpperFirst(q.Kind.Title)+" cannot be listed", "Open one by its address.", "")
 	}
 	return q.listQuery()
 }
 
 // listRoutes are the pages of lists; record shows a kind that is one thing.
-func listRoutes(record handler) []route {
-	serve := func(q *exchange) error {
-		if q.kind.Single() && (q.data == "" || q.data == dataSuffix) {
+func listRoutes(record page.Handler) []page.Route {
+	serve := func(q *page.Exchange) error {
+		if q.Kind.Single() && (q.Data == "" || q.Data == page.DataSuffix) {
 			return record(q)
 		}
 		return serveList(q)
 	}
-	return []route{{"GET /{source}/{kind}", serve, []string{
+	return []page.Route{{Pattern: "GET /{source}/{kind}", Handler: serve, Forms: []string{
 		"GET /{source}/{kind}", "GET /{source}/{kind}.json", "GET /{source}/{kind}.csv", "GET /{source}/{kind}.jsonl",
 	}}}
 }
 
 // serveList shows one page of a kind.
-func serveList(q *exchange) error {
+func serveList(q *page.Exchange) error {
 	ask, err := queryParser{q}.listTarget()
 	if err != nil {
 		return err
 	}
 	l := listing{q, ask}
 	if recalled := l.preferColumns(); recalled || !ask.tidy {
-		q.w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.w, q.r, ask.address(q.data, ask.query, ask.back), http.StatusSeeOther)
+		q.W.Header().Set("Cache-Control", "no-store")
+		http.Redirect(q.W, q.R, ask.address(q.Data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
 	switch {
@@ -109,25 +110,25 @@ func serveList(q *exchange) error {
 		return l.lacking()
 	case ask.searched():
 		return l.foundList()
-	case q.data == csvSuffix, q.data == linesSuffix, q.data == dataSuffix && len(ask.columns) > 0:
+	case q.Data == page.CsvSuffix, q.Data == page.LinesSuffix, q.Data == page.DataSuffix && len(ask.columns) > 0:
 		return l.exportList()
 	}
 	rows := make(chan int, 1)
 	counting := l.listCounting(rows)
-	view, own, done, err := q.open(ask.target, nil)
+	view, own, done, err := q.Open(ask.target, nil)
 	if err != nil || done {
 		return err
 	}
-	if n := len(q.answer.Page.Rows); n > 0 {
+	if n := len(q.Answer.Page.Rows); n > 0 {
 		rows <- n
 	} else {
 		rows <- len(view.Rows())
 	}
-	marked := own.wait(q)
-	p := &listPage{AsOf: q.agedAt(q.answer), Came: l.provenance()}
-	if q.kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
-		of := q.identity("list").with(q.v.seed, view.Sum[:], q.answer.Page.Next.URI, marked)
-		p.Kept, err = q.keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
+	marked := own.Wait(q)
+	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
+	if q.Kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked)
+		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
 			return err
 		}
@@ -135,25 +136,25 @@ func serveList(q *exchange) error {
 		p = l.listPage(view, marked)
 	}
 	p.Counts, p.Parts = facetPart{q}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return l.listFacets(r) })
-	return q.render(http.StatusOK, "list", plan.UpperFirst(q.kind.Title), p)
+	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
 }
 
 func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 	p := q.listFrame()
-	p.AsOf, p.Came = q.agedAt(q.answer), q.provenance()
+	p.AsOf, p.Came = q.AgedAt(q.Answer), q.provenance()
 	q.turn(p)
-	s := q.cellContext(q.kind, q.ask.vars, own)
-	s.filters = q.phoneFilters(q.ask.list)
+	s := q.CellContext(q.Kind, q.ask.vars, own)
+	s.Filters = q.PhoneFilters(q.ask.list)
 	rows := view.Rows()
 	caption := p.Heading
-	if q.kind.Clock != "" {
+	if q.Kind.Clock != "" {
 		caption += ", newest first"
 	}
-	p.Table = s.table(caption, q.chosen(), rows)
-	p.Table.ID = rowsID
+	p.Table = s.Table(caption, q.chosen(), rows)
+	p.Table.ID = page.RowsID
 	q.sortable(&p.Table)
 	p.Live = q.live()
-	if q.ask.target.First && q.asOf.at.IsZero() {
+	if q.ask.target.First && q.AsOf.At.IsZero() {
 		p.Rollup = q.rollup(s, rows)
 	}
 	return p
@@ -163,50 +164,50 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 // kind: what a filter would let through a change does not say.
 func (q listing) live() string {
 	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.PagingStyle.Size })
-	if q.v.Feed == "" || !q.asOf.at.IsZero() || !q.kind.Remembered() || !q.ask.target.First || filtered || q.ask.list != q.kind.PlannedLists[0] || len(q.ask.vars) > 0 {
+	if q.V.Feed == "" || !q.AsOf.At.IsZero() || !q.Kind.Remembered() || !q.ask.target.First || filtered || q.ask.list != q.Kind.PlannedLists[0] || len(q.ask.vars) > 0 {
 		return ""
 	}
-	return q.v.Feed + "?" + understudy.Query{{Name: "source", Value: q.source.Name}, {Name: "kind", Value: q.kind.Name}}.String()
+	return q.V.Feed + "?" + understudy.Query{{Name: "source", Value: q.Source.Name}, {Name: "kind", Value: q.Kind.Name}}.String()
 }
 
 // listFrame is what a list's page has around its rows.
 func (q listing) listFrame() *listPage {
 	p := &listPage{
-		Kind: q.kind, Heading: plan.UpperFirst(q.kind.Title), Tabs: q.tabs(), Form: filterForm{q.exchange}.form(q.ask), Then: !q.asOf.at.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
+		Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs(), Form: filterForm{q.Exchange}.form(q.ask), Then: !q.AsOf.At.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
 	}
 	of := q.ask.list.Under
-	if id := of.Id(q.ask.value(q.source)); id != "" && q.seesKind(of.Kind) {
-		p.Scope = &link{Href: q.asOf.keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))), Text: of.Kind.One + " " + shortID(id)}
+	if id := of.Id(q.ask.value(q.Source)); id != "" && q.SeesKind(of.Kind) {
+		p.Scope = &page.Link{Href: q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))), Text: of.Kind.One + " " + page.ShortID(id)}
 	}
 	return p
 }
 
 // lacking asks for the record the list lies under.
 func (q listing) lacking() error {
-	if err := q.gate.Read(q.caller, q.ask.list.Sample); err != nil {
+	if err := q.Gate.Read(q.Caller, q.ask.list.Sample); err != nil {
 		return err
 	}
 	names := strings.Join(q.ask.lacks, " and ")
-	if q.data != "" {
-		return badRequest("This list needs "+names, "Add it to the address.", q.ask.lacks)
+	if q.Data != "" {
+		return page.BadRequest("This list needs "+names, "Add it to the address.", q.ask.lacks)
 	}
 	p := q.listFrame()
 	p.Lacks = names
-	if of := q.ask.list.Under.Kind; of != nil && of.Browsable() && q.seesKind(of) {
-		p.Pick = &link{Href: q.asOf.keep(of.Href), Text: "Pick " + plan.Article(of.One)}
+	if of := q.ask.list.Under.Kind; of != nil && of.Browsable() && q.SeesKind(of) {
+		p.Pick = &page.Link{Href: q.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.One)}
 	}
-	return q.render(http.StatusOK, "list", plan.UpperFirst(q.kind.Title), p)
+	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
 }
 
-func (q listing) tabs() []link {
-	var tabs []link
-	for _, l := range q.kind.PlannedLists {
+func (q listing) tabs() []page.Link {
+	var tabs []page.Link
+	for _, l := range q.Kind.PlannedLists {
 		switch {
 		case l == q.ask.list:
-			tabs = append(tabs, link{Href: q.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
+			tabs = append(tabs, page.Link{Href: q.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
 		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(q.ask.vars, name) }):
 			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
-			tabs = append(tabs, link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
+			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
 	if len(tabs) < 2 {
@@ -230,14 +231,14 @@ func (q listing) turn(p *listPage) {
 			p.Newer = q.ask.address("", slices.Concat(filters, newer), q.ask.back[:n-1])
 		}
 	}
-	if next := q.answer.Page.Next; !next.Zero() {
-		for _, id := range q.kind.ID {
-			if q.level(q.kind, id) != access.See {
+	if next := q.Answer.Page.Next; !next.Zero() {
+		for _, id := range q.Kind.ID {
+			if q.Level(q.Kind, id) != access.See {
 				p.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}
 		}
-		t, err := q.source.Spec.Target(q.source.Name, next.Path(), next.Query())
+		t, err := q.Source.Spec.Target(q.Source.Name, next.Path(), next.Query())
 		if err != nil || t.List != q.ask.list.List {
 			return
 		}

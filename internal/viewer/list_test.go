@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 // An address either asks upstream for a key, or is sent on to its tidy form.
@@ -336,7 +337,7 @@ func FuzzQuestion(f *testing.F) {
 			must(t, err)
 			r.URL.RawQuery = query
 			r.SetBasicAuth(account, "alltoken")
-			r.Header.Set("Cookie", zoneCookie+"="+url.QueryEscape(zone))
+			r.Header.Set("Cookie", page.ZoneCookie+"="+url.QueryEscape(zone))
 			w := &discard{head: http.Header{}}
 			h.viewer.ServeHTTP(w, r)
 			location := w.head.Get("Location")
@@ -361,12 +362,12 @@ func FuzzQuestion(f *testing.F) {
 // Part 2, no. 8: a list made from records says how old what is new is, and how
 // old the walk is that it may miss something since.
 func TestAListFromRecordsNamesBothAges(t *testing.T) {
-	q := &exchange{answer: &understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
-	how := q.how()
-	if !strings.Contains(how, longAgo(5*time.Second)+" ago") || !strings.Contains(how, longAgo(22*time.Minute)+" ago") {
+	q := &page.Exchange{Answer: &understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
+	how := q.How()
+	if !strings.Contains(how, page.LongAgo(5*time.Second)+" ago") || !strings.Contains(how, page.LongAgo(22*time.Minute)+" ago") {
 		t.Error(how)
 	}
-	if q.answer.Newest = 0; strings.Contains(q.how(), "newest") {
-		t.Error(q.how())
+	if q.Answer.Newest = 0; strings.Contains(q.How(), "newest") {
+		t.Error(q.How())
 	}
 }

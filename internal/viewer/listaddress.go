@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"slices"
+
 	"understudy"
 	"understudy/internal/viewer/plan"
 )
@@ -11,7 +12,7 @@ import (
 // address is the viewer's address of a query with another position: query
 // holds upstream's parameters, back the newer pages.
 func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
-	own := append(ask.arrangement.params(), ask.asOf.param()...)
+	own := append(ask.arrangement.params(), ask.asOf.Param()...)
 	for _, b := range back[max(0, len(back)-maxBack):] {
 		own = append(own, understudy.Param{Name: ownBack, Value: b})
 	}

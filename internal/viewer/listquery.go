@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // The viewer's own parameters. A path variable the source fills is named
@@ -29,36 +30,36 @@ type listQuery struct {
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
 	lacks  []string         // path variables nobody gave; target then is nil
 	target *understudy.Target
-	asOf   asOf
+	asOf   page.AsOf
 	tidy   bool // the address was already in the form address gives
 	arrangement
 }
 
 // queryParser reads the address of a list.
-type queryParser struct{ *exchange }
+type queryParser struct{ *page.Exchange }
 
 // listQuery reads the request's address; an unknown parameter is a problem that
 // names it.
 func (q queryParser) listQuery() (*listQuery, error) {
-	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.readAsOf(params); err != nil {
+	if err := q.ReadAsOf(params); err != nil {
 		return nil, err
 	}
 	slug, named := params.Get(plan.OwnList)
-	ask := &listQuery{list: q.kind.Pick(slug, params), asOf: q.asOf}
+	ask := &listQuery{list: q.Kind.Pick(slug, params), asOf: q.AsOf}
 	if ask.list == nil {
 		return nil, q.noList(slug)
 	}
-	ask.tidy = q.asOf.tidy && (!named || q.kind.Pick("", params) != ask.list)
+	ask.tidy = q.AsOf.Tidy && (!named || q.Kind.Pick("", params) != ask.list)
 	for _, p := range params {
 		if err := q.param(ask, p); err != nil {
 			return nil, err
 		}
 	}
-	if q.data == "" {
+	if q.Data == "" {
 		q.turnDay(ask)
 	}
 	for _, name := range ask.list.Needs {
@@ -69,16 +70,16 @@ func (q queryParser) listQuery() (*listQuery, error) {
 	if len(ask.lacks) > 0 {
 		return ask, nil
 	}
-	path, ok := plan.Expand(ask.list.Path, ask.value(q.source))
+	path, ok := plan.Expand(ask.list.Path, ask.value(q.Source))
 	if !ok {
-		return nil, badRequest("A path variable of this address is empty", "Start again from the list.", nil)
+		return nil, page.BadRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}
-	ask.target, err = q.source.Spec.Target(q.source.Name, path, ask.query.String())
+	ask.target, err = q.Source.Spec.Target(q.Source.Name, path, ask.query.String())
 	if err != nil {
 		return nil, err
 	}
 	if ask.target.List != ask.list.List {
-		return nil, badRequest("A path variable of this address names another list", "Start again from the list.", nil)
+		return nil, page.BadRequest("A path variable of this address names another list", "Start again from the list.", nil)
 	}
 	return ask, nil
 }
@@ -98,12 +99,12 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 
 func (q queryParser) noList(slug string) error {
 	var known []string
-	for _, l := range q.kind.PlannedLists {
+	for _, l := range q.Kind.PlannedLists {
 		if l.Slug != "" {
 			known = append(known, l.Slug)
 		}
 	}
-	return unknownWord("list of "+q.kind.Title, slug, known, func(s string) string { return q.kind.Href + "?" + plan.OwnList + "=" + s })
+	return page.UnknownWord("list of "+q.Kind.Title, slug, known, func(s string) string { return q.Kind.Href + "?" + plan.OwnList + "=" + s })
 }
 
 // param sorts one parameter of the address into the query.
@@ -136,8 +137,8 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		return nil
 	}
 	if f != nil && plan.IsDate(f.Type) {
-		if t, ok := parseLocal(p.Value, q.zone); ok {
-			p.Value, ask.tidy = writeDate(f.Type, t), false
+		if t, ok := page.ParseLocal(p.Value, q.Zone); ok {
+			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
 		}
 	}
 	ask.query = append(ask.query, understudy.Param{Name: p.Name, Value: p.Value})
@@ -153,7 +154,7 @@ func (q queryParser) checkBack(ask *listQuery) error {
 	}
 	for _, p := range params {
 		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
-			return badRequest(ownBack+" holds "+clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
+			return page.BadRequest(ownBack+" holds "+page.Clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
 		}
 	}
 	if len(ask.back) > maxBack {
@@ -165,7 +166,7 @@ func (q queryParser) checkBack(ask *listQuery) error {
 func (q queryParser) unknownParam(ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.Needs)
 	for i, f := range ask.list.Filters {
-		if q.offers(ask.list, i) {
+		if q.Offers(ask.list, i) {
 			known = append(known, f.Name)
 		}
 	}
@@ -175,7 +176,7 @@ func (q queryParser) unknownParam(ask *listQuery, name string) error {
 			known = append(known, n)
 		}
 	}
-	return unknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownText, ownNarrow, ownSort), nil)
+	return page.UnknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownText, ownNarrow, ownSort), nil)
 }
 
 // turnDay makes a day of the reader's calendar out of a day filter: upstream
@@ -187,7 +188,7 @@ func (q queryParser) turnDay(ask *listQuery) {
 		if f == nil || f.Op != "day" || !plan.IsDate(f.Type) || f.Type == understudy.TypeDate {
 			continue
 		}
-		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.zone)
+		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.Zone)
 		if err != nil {
 			continue
 		}
@@ -203,8 +204,8 @@ func (q queryParser) turnDay(ask *listQuery) {
 		}
 		ask.tidy = false
 		ask.query = slices.Replace(slices.Clone(ask.query), i, i+1,
-			understudy.Param{Name: since.Name, Value: writeDate(f.Type, day)},
-			understudy.Param{Name: until.Name, Value: writeDate(f.Type, end.Add(-time.Second))})
+			understudy.Param{Name: since.Name, Value: page.WriteDate(f.Type, day)},
+			understudy.Param{Name: until.Name, Value: page.WriteDate(f.Type, end.Add(-time.Second))})
 		return
 	}
 }

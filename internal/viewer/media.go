@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
 	"understudy/kit/content"
 )
@@ -21,67 +22,67 @@ const mediaStall = 30 * time.Second
 
 // serveMedia answers a browser that plays or shows a content. It may take as
 // long as the browser keeps taking it, so the viewer's deadline does not hold.
-func serveMedia(v *Visitor) http.Handler {
+func serveMedia(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
-		q, end := v.begin(ctx, w, r)
+		q, end := v.Begin(ctx, w, r)
 		defer end()
 		defer cancel()
 		if err := (mediaRequest{q}).media(); err != nil {
-			q.fail(err)
+			q.Fail(err)
 		}
 	})
 }
 
-var errMediaGone = notFound("This address is no longer good", "It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
+var errMediaGone = page.NotFound("This address is no longer good", "It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
 
 // mediaRequest is one request for a content.
-type mediaRequest struct{ *exchange }
+type mediaRequest struct{ *page.Exchange }
 
 // media answers, or says why not; nothing has been sent when it returns an
 // error.
 func (q mediaRequest) media() (err error) {
-	if q.caller, err = q.v.Callers.Person(q.r); err != nil {
+	if q.Caller, err = q.V.Callers.Person(q.R); err != nil {
 		return err
 	}
-	q.known = true
-	line := accesslog.Of(q.ctx)
-	line.Caller = q.caller.Name
-	key, bucket, ok := q.v.Seals.open(q.r.PathValue("token"), sessionOf(q.r), q.caller.Name, bucketOf(q.start))
-	if !ok || q.v.Media == nil || q.v.byName[key.Source] == nil {
+	q.Known = true
+	line := accesslog.Of(q.Ctx)
+	line.Caller = q.Caller.Name
+	key, bucket, ok := q.V.Seals.Open(q.R.PathValue("token"), page.SessionOf(q.R), q.Caller.Name, page.BucketOf(q.Start))
+	if !ok || q.V.Media == nil || q.V.ByName[key.Source] == nil {
 		return errMediaGone
 	}
-	q.source = q.v.byName[key.Source]
-	t, err := q.source.Spec.Target(key.Source, key.Path(), key.Query())
+	q.Source = q.V.ByName[key.Source]
+	t, err := q.Source.Spec.Target(key.Source, key.Path(), key.Query())
 	if err != nil {
 		return err
 	}
-	if err := q.gate.Media(q.caller, t); err != nil {
+	if err := q.Gate.Media(q.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.gate.Find(q.ctx, q.caller, t, q.v.Mirror.Page); {
+	switch err := q.Gate.Find(q.Ctx, q.Caller, t, q.V.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return errMediaGone
 	case err != nil:
 		return err
 	}
-	m, err := q.v.Media.Open(q.ctx, q.mediaAsk(t))
+	m, err := q.V.Media.Open(q.Ctx, q.mediaAsk(t))
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	line.How, line.Upstream = m.How.String(), m.Upstream
-	return q.sendMedium(t, m, time.Unix((bucket+2)*int64(mediaBucket/time.Second), 0).Sub(q.start))
+	return q.sendMedium(t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Start))
 }
 
 // mediaAsk is what the browser's request asks the mirror.
 func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaAsk {
-	a := understudy.MediaAsk{Target: t, Head: q.r.Method == http.MethodHead, NoCache: forced(q.r), Turn: q.caller.Turn}
-	if a.Range = content.Range(q.r.Header); a.Range != "" && !a.Head {
-		a.IfRange = q.r.Header.Get("If-Range")
+	a := understudy.MediaAsk{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Turn: q.Caller.Turn}
+	if a.Range = content.Range(q.R.Header); a.Range != "" && !a.Head {
+		a.IfRange = q.R.Header.Get("If-Range")
 	}
-	if q.caller.Grant != nil {
-		a.MaxStale = q.caller.Grant.MaxStale
+	if q.Caller.Grant != nil {
+		a.MaxStale = q.Caller.Grant.MaxStale
 	}
 	return a
 }
@@ -89,22 +90,22 @@ func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
 func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
-	h := q.w.Header()
+	h := q.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
 	case http.StatusRequestedRangeNotSatisfiable:
 		return q.noRange(m.ContentRange)
 	default:
-		return notFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
+		return page.NotFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
 	}
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
 	if m.Detail != "" {
 		h.Set("Cache-Control", "private, no-cache") // perhaps somebody has deleted it meanwhile
 	}
-	_, err := content.Send(q.w, q.r, content.Content{
+	_, err := content.Send(q.W, q.R, content.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: t.Media.Types,
-		Deadline: func() time.Time { return q.v.Now().Add(mediaStall) },
+		Deadline: func() time.Time { return q.V.Now().Add(mediaStall) },
 	})
 	switch {
 	case errors.Is(err, content.ErrRange):
@@ -117,7 +118,7 @@ func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.Medium, lef
 
 // noRange answers a range beyond the end.
 func (q mediaRequest) noRange(size string) error {
-	h := q.w.Header()
+	h := q.W.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {
 		h.Del(name)
 	}
@@ -125,6 +126,6 @@ func (q mediaRequest) noRange(size string) error {
 	if size != "" {
 		h.Set("Content-Range", size)
 	}
-	http.Error(q.w, fmt.Sprintf("%d range not satisfiable", http.StatusRequestedRangeNotSatisfiable), http.StatusRequestedRangeNotSatisfiable)
+	http.Error(q.W, fmt.Sprintf("%d range not satisfiable", http.StatusRequestedRangeNotSatisfiable), http.StatusRequestedRangeNotSatisfiable)
 	return nil
 }

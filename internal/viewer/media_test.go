@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
 )
 
 // player opens made-up contents.
@@ -47,9 +48,9 @@ type stereo struct {
 	now time.Time
 }
 
-func withMedia(t *testing.T, set ...func(*Options)) *stereo {
+func withMedia(t *testing.T, set ...func(*page.Options)) *stereo {
 	s := &stereo{player: &player{}, now: noon}
-	s.house = open(t, append([]func(*Options){func(o *Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }}, set...)...)
+	s.house = open(t, append([]func(*page.Options){func(o *page.Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }}, set...)...)
 	return s
 }
 
@@ -65,13 +66,13 @@ func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cooki
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	q := &exchange{v: s.viewer.Visitor, r: r, rights: rights{gate: s.viewer.Gate}, reply: reply{w: w}}
+	q := &page.Exchange{V: s.viewer.Visitor, R: r, Rights: page.Rights{Gate: s.viewer.Gate}, Reply: page.Reply{W: w}}
 	var err error
-	q.caller, err = s.viewer.Callers.Person(r)
+	q.Caller, err = s.viewer.Callers.Person(r)
 	must(s, err)
 	t, err := s.spec.Target("twilio", recording, "")
 	must(s, err)
-	first, second := mediaURL(q, t), mediaURL(q, t)
+	first, second := page.MediaURL(q, t), page.MediaURL(q, t)
 	if first != second {
 		s.Errorf("one page has two addresses of one content: %s %s", first, second)
 	}
@@ -167,7 +168,7 @@ func TestMediaAddressLasts(t *testing.T) {
 }
 
 func TestMediaAddressIsNobodyElses(t *testing.T) {
-	everybody := func(o *Options) {
+	everybody := func(o *page.Options) {
 		gate, err := access.New(map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
 			"support": {"twilio": {"*": "see"}}, "clerk": {"twilio": {"*": "see"}}, "counter": {"twilio": {"*": "see"}},
 		})
@@ -192,7 +193,7 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 		"another's session":     {address, all, theirs, 404},
 		"another caller":        {address, as{token: "supporttoken"}, session, 404},
 		"another's address":     {other, all, session, 404},
-		"a session made up":     {address, all, []*http.Cookie{{Name: sessionCookie, Value: "x"}}, 404},
+		"a session made up":     {address, all, []*http.Cookie{{Name: page.SessionCookie, Value: "x"}}, 404},
 		"nobody":                {address, as{}, session, 401},
 		"an unknown credential": {address, as{token: "wrong"}, session, 401},
 		"no role":               {address, as{token: "nobodytoken"}, session, 403},
@@ -217,7 +218,7 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 		data[i/8] ^= 1 << (i % 8)
 	}
 	// A new process has new keys, unless it is told.
-	again := withMedia(t, everybody, func(o *Options) { o.Seals = s.viewer.Seals })
+	again := withMedia(t, everybody, func(o *page.Options) { o.Seals = s.viewer.Seals })
 	if resp, _ := again.play("GET", address, all, session); resp.StatusCode != 200 {
 		t.Errorf("the same seals: %d", resp.StatusCode)
 	}
@@ -239,7 +240,7 @@ func TestMediaGate(t *testing.T) {
 	if resp, body := s.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 200 || body != tune {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
-	stricter := withMedia(t, func(o *Options) {
+	stricter := withMedia(t, func(o *page.Options) {
 		o.Seals = s.viewer.Seals
 		gate, err := access.New(map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
 			"clerk": {"twilio": {"*": "see", "recordings.audio": "hide"}}, "support": {}, "counter": {},
@@ -257,7 +258,7 @@ func TestMediaGate(t *testing.T) {
 }
 
 func TestMediaSession(t *testing.T) {
-	s := withMedia(t, func(o *Options) { o.PublicURL = "https://calls.example.com" })
+	s := withMedia(t, func(o *page.Options) { o.PublicURL = "https://calls.example.com" })
 	if _, session := s.address(all); !session[0].Secure {
 		t.Errorf("%+v", session[0])
 	}
@@ -306,13 +307,13 @@ func TestMediaFailures(t *testing.T) {
 // No token but one that was made here opens anything, and none makes the viewer
 // fall over.
 func FuzzMediaToken(f *testing.F) {
-	seals, err := NewSeals()
+	seals, err := page.NewSeals()
 	if err != nil {
 		f.Fatal(err)
 	}
 	key := understudy.Key{Source: "twilio", URI: recording}
-	in := func(name string) (s session) { copy(s.Raw[:], name); return s }
-	good := seals.seal(in("session"), "caller", key, 100)
+	in := func(name string) (s page.Session) { copy(s.Raw[:], name); return s }
+	good := seals.Seal(in("session"), "caller", key, 100)
 	f.Add(good, "session", "caller", int64(100))
 	f.Add(good, "session", "caller", int64(101))
 	f.Add(good, "session", "caller", int64(102))
@@ -321,16 +322,16 @@ func FuzzMediaToken(f *testing.F) {
 	f.Add("AAAAAAAAAAAAAAAAAAAAAA", "session", "caller", int64(-1))
 	f.Fuzz(func(t *testing.T, token, name, caller string, now int64) {
 		own := in(name)
-		got, bucket, ok := seals.open(token, own, caller, now)
+		got, bucket, ok := seals.Open(token, own, caller, now)
 		if right := token == good && own == in("session") && caller == "caller" && (now == 100 || now == 101); ok != right || ok && (got != key || bucket != 100) {
 			t.Fatalf("%q for %q, %q at %d: %v %v", token, name, caller, now, got, ok)
 		}
-		made := seals.seal(own, caller, understudy.Key{Source: "s", URI: token}, now)
-		if back, _, ok := seals.open(made, own, caller, now); len(made) <= maxToken && (!ok || back.Source != "s" || back.URI != token) {
+		made := seals.Seal(own, caller, understudy.Key{Source: "s", URI: token}, now)
+		if back, _, ok := seals.Open(made, own, caller, now); len(made) <= page.MaxToken && (!ok || back.Source != "s" || back.URI != token) {
 			t.Fatalf("%q does not come back: %+v %v", token, back, ok)
 		}
 		own.Raw[15]++
-		if _, _, ok := seals.open(made, own, caller, now); ok {
+		if _, _, ok := seals.Open(made, own, caller, now); ok {
 			t.Fatal("another session opens it")
 		}
 	})

@@ -6,9 +6,10 @@ import (
 	"cmp"
 	"slices"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 type party struct {
@@ -28,10 +29,10 @@ type message struct {
 	ByA    bool
 	Kind   string
 	Href   string
-	When   when
-	Body   *cell
-	State  *cell
-	Facts  []cell // counts and lengths that say something
+	When   page.When
+	Body   *page.Cell
+	State  *page.Cell
+	Facts  []page.Cell // counts and lengths that say something
 	Failed bool
 
 	at  time.Time
@@ -43,25 +44,25 @@ type message struct {
 // is that moment, zero when this is the beginning.
 func (q conversationView) merge(strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
-		r := s.wait()
-		if why := q.missing(r); why != "" {
+		r := s.Wait()
+		if why := q.Missing(r); why != "" {
 			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
 			continue
 		}
-		rows := r.rows()
-		oldest := q.start.Add(-cmp.Or(r.answer.Newest, r.answer.CurrentAge())) // as the page says it is of, when it places none
+		rows := r.Rows()
+		oldest := q.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // as the page says it is of, when it places none
 		for _, row := range rows {
 			t, ok := q.messageOf(s, row, before)
 			if !ok {
 				continue
 			}
-			oldest = earlier(oldest, t.at)
+			oldest = page.Earlier(oldest, t.at)
 			if before.IsZero() || !t.at.After(before) {
 				turns = append(turns, t)
 			}
 		}
-		if r.more() {
-			older = later(older, oldest)
+		if r.More() {
+			older = page.Later(older, oldest)
 		}
 	}
 	slices.SortStableFunc(turns, func(a, b message) int { return a.at.Compare(b.at) })
@@ -91,18 +92,18 @@ func (q conversationView) sender(p *messages, s direction) string {
 // span.
 func (q conversationView) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.Kind
-	at, ok := timeOf(k, row)
+	at, ok := page.TimeOf(k, row)
 	if !ok && before.IsZero() {
 		at, ok = anyTime(k, row)
 	}
 	if !ok {
 		return message{}, false
 	}
-	sheet := q.cellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.One, Href: sheet.recordOf(row), When: say(at, q.start, q.zone, false), Failed: failed(k, row), at: at, raw: row.Raw()}
-	t.When.Text = at.In(q.zone).Format("15:04")
+	sheet := q.CellContext(k, nil, nil)
+	t := message{ByA: s.byA, Kind: k.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false), Failed: page.Failed(k, row), at: at, raw: row.Raw()}
+	t.When.Text = at.In(q.Zone).Format("15:04")
 	for _, c := range k.Shown {
-		if q.level(k, c.Name) == access.Hide && c.Shape != plan.Prose {
+		if q.Level(k, c.Name) == access.Hide && c.Shape != plan.Prose {
 			continue
 		}
 		q.messageCell(&t, sheet, c, row)
@@ -112,15 +113,15 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 
 // messageCell keeps what a message shows of one column: its words, its state, and
 // the counts that are not zero.
-func (q conversationView) messageCell(t *message, s *cellContext, c *plan.Column, row access.Row) {
-	cl := s.cell(c, row, false)
+func (q conversationView) messageCell(t *message, s *page.CellContext, c *plan.Column, row access.Row) {
+	cl := s.Cell(c, row, false)
 	switch v := row.Field(c.Name); {
 	case c.Shape == plan.Prose:
 		t.Body = &cl
 	case c.Shape == plan.Pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
 	case c.Shape == plan.Number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.kind.CountedIn[c.Name]; l != nil && q.gate.Read(q.caller, l.Sample) == nil {
+		if l := s.Kind.CountedIn[c.Name]; l != nil && q.Gate.Read(q.Caller, l.Sample) == nil {
 			cl.Href = t.Href // the record's page shows what is counted
 		}
 		t.Facts = append(t.Facts, cl)
@@ -131,7 +132,7 @@ func (q conversationView) messageCell(t *message, s *cellContext, c *plan.Column
 func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Fields {
 		if v := row.Field(f.Name); plan.IsDate(f.Type) && v.State == access.Seen {
-			if t, dateOnly, ok := parseDate(f.Type, v.Text); ok && !dateOnly {
+			if t, dateOnly, ok := page.ParseDate(f.Type, v.Text); ok && !dateOnly {
 				return t, true
 			}
 		}
@@ -143,10 +144,10 @@ func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 func (q conversationView) days(turns []message) []day {
 	var all []day
 	for _, t := range turns {
-		l := t.at.In(q.zone)
+		l := t.at.In(q.Zone)
 		stamp := l.Format(time.DateOnly)
 		if len(all) == 0 || all[len(all)-1].Stamp != stamp {
-			all = append(all, day{Title: sayDay(l, q.start.In(q.zone)), Stamp: stamp})
+			all = append(all, day{Title: page.SayDay(l, q.Start.In(q.Zone)), Stamp: stamp})
 		}
 		d := &all[len(all)-1]
 		d.Turns = append(d.Turns, t)

@@ -11,10 +11,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // The bounds of a number's page.
@@ -29,14 +30,14 @@ type numberPage struct {
 	Shown  string // in groups
 	Own    bool   // it is known to be one of ours
 	Data   string
-	Parts  *parts
+	Parts  *page.Parts
 }
 
 // contact is when the number was in contact with us, as far as its lists say.
 type contact struct {
-	Last     *when // newest contact on this page
-	First    *when // oldest contact on this page
-	Partial  bool  // a list is missing or goes on: there may be more
+	Last     *page.When // newest contact on this page
+	First    *page.When // oldest contact on this page
+	Partial  bool       // a list is missing or goes on: there may be more
 	Partners []partner
 }
 
@@ -49,7 +50,7 @@ type partner struct {
 
 // panel is one list asked for the number at one end of its records.
 type panel struct {
-	*asked
+	*page.Asked
 	kind   *plan.Contact
 	end    plan.End
 	total  int64     // records beyond the page and on it, when all of the kind are held; 0: not known
@@ -66,62 +67,62 @@ type numberReads struct {
 	number  string
 	panels  []*panel
 	owns    []*owner
-	watched []*asked        // the newest of kinds that are counted
+	watched []*page.Asked   // the newest of kinds that are counted
 	marked  map[string]bool // our own numbers, as the part that is drawn marks them
 }
 
 // serveNumber shows what is known of a number.
-func serveNumber(q *exchange) error {
+func serveNumber(q *page.Exchange) error {
 	r := numberReader{q}
 	number, err := r.numbered("number")
 	if err != nil {
 		return err
 	}
-	if q.r.URL.RawQuery != "" {
-		return badRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
+	if q.R.URL.RawQuery != "" {
+		return page.BadRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
 	}
 	n := &numberReads{number: number, panels: r.panels(number)}
-	for _, k := range q.source.OwnKinds {
-		if q.ownVisible(k) {
+	for _, k := range q.Source.OwnKinds {
+		if q.OwnVisible(k) {
 			n.owns = append(n.owns, r.owner(k, number))
 		}
 	}
-	for _, k := range q.source.Kinds {
-		if k.Rollup != "" && k.Browsable() && q.gate.Read(q.caller, k.PlannedLists[0].Newest) == nil {
-			n.watched = append(n.watched, q.beside(k.PlannedLists[0].Newest))
+	for _, k := range q.Source.Kinds {
+		if k.Rollup != "" && k.Browsable() && q.Gate.Read(q.Caller, k.PlannedLists[0].Newest) == nil {
+			n.watched = append(n.watched, q.Beside(k.PlannedLists[0].Newest))
 		}
 	}
-	p := &numberPage{Number: number, Shown: plan.GroupPhone(number), Data: q.source.NumberHref(number) + dataSuffix}
+	p := &numberPage{Number: number, Shown: plan.GroupPhone(number), Data: q.Source.NumberHref(number) + page.DataSuffix}
 	p.Parts = numberView{q, n}.numberParts()
-	if q.data != "" {
+	if q.Data != "" {
 		return numberView{q, n}.numberData()
 	}
 	p.Own = numberView{q, n}.own()[number]
-	return q.render(http.StatusOK, "number", p.Shown, p)
+	return q.Render(http.StatusOK, "number", p.Shown, p)
 }
 
 // numberView draws the page of a number.
 type numberView struct {
-	*exchange
+	*page.Exchange
 	n *numberReads
 }
 
 // numberParts are the page's parts, each drawn from what it needs.
-func (q numberView) numberParts() *parts {
-	var panes []*future
+func (q numberView) numberParts() *page.Parts {
+	var panes []*page.Future
 	for _, pn := range q.n.panels {
-		panes = append(panes, pn.future)
+		panes = append(panes, pn.Future)
 	}
 	made := func() (all []any) { // of what all lists say
 		for _, pn := range q.n.panels {
-			all = append(append(all, q.made(pn.wait())...), pn.total, pn.oldest)
+			all = append(append(all, q.Made(pn.Wait())...), pn.total, pn.oldest)
 		}
 		return all
 	}
-	all := []*part{{title: "Contact", needs: panes, of: made, draw: func() (string, any) { return "contact", q.contact() }}}
+	all := []*page.Part{{Title: "Contact", Needs: panes, Of: made, Draw: func() (string, any) { return "contact", q.contact() }}}
 	for _, o := range q.n.owns {
-		of := func() []any { return append(q.made(o.newest), append(q.made(o.record), o.kind.Name)...) }
-		all = append(all, &part{title: "Our own numbers", needs: []*future{o.future}, of: of, draw: func() (string, any) {
+		of := func() []any { return append(q.Made(o.newest), append(q.Made(o.record), o.kind.Name)...) }
+		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Of: of, Draw: func() (string, any) {
 			if l := q.drawOwner(o); l != nil {
 				return "glimpse", l
 			}
@@ -129,46 +130,46 @@ func (q numberView) numberParts() *parts {
 		}})
 	}
 	for _, pn := range q.n.panels {
-		of := func() []any { return append(q.made(pn.wait()), pn.total, pn.oldest) }
+		of := func() []any { return append(q.Made(pn.Wait()), pn.total, pn.oldest) }
 		draw := func() (string, any) { return "glimpse", q.drawPanel(pn) }
-		all = append(all, &part{title: pn.title(), needs: []*future{pn.future}, of: of, draw: draw})
+		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Future}, Of: of, Draw: draw})
 	}
 	for _, w := range q.n.watched {
-		title := plan.UpperFirst(w.target.Kind.Title) + " about it"
-		of := func() []any { return append(made(), q.made(w.wait())...) }
+		title := plan.UpperFirst(w.Target.Kind.Title) + " about it"
+		of := func() []any { return append(made(), q.Made(w.Wait())...) }
 		draw := func() (string, any) { return "glimpse", q.mentions(title, w) }
-		all = append(all, &part{title: title, needs: slices.Concat(panes, []*future{w.future}), of: of, draw: draw})
+		all = append(all, &page.Part{Title: title, Needs: slices.Concat(panes, []*page.Future{w.Future}), Of: of, Draw: draw})
 	}
 	for _, one := range all {
-		of := one.of
-		one.of = func() []any { q.n.marked = q.own(); return append(of(), q.n.marked) }
+		of := one.Of
+		one.Of = func() []any { q.n.marked = q.own(); return append(of(), q.n.marked) }
 	}
-	return q.parts("number", all...)
+	return q.Parts("number", all...)
 }
 
 // numberReader reads what is known of a number.
-type numberReader struct{ *exchange }
+type numberReader struct{ *page.Exchange }
 
 // numbered is a number of the address. A caller who may not filter by any
 // number is refused, whatever the number: the page would tell of what is
 // hidden.
 func (q numberReader) numbered(name string) (string, error) {
-	if len(q.source.Contacts) == 0 {
-		return "", notFound(q.source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
+	if len(q.Source.Contacts) == 0 {
+		return "", page.NotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
-	if len(q.contactKinds(q.source)) == 0 {
-		role, t := q.caller.Role(), q.source.Contacts[0]
-		return "", &problem{
-			Title: "Your role does not show whole numbers", kind: understudy.ErrForbidden,
-			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.remedyOf(t.Kind, t.Ends[0].Column.Name, t.Ends[1].Column.Name),
+	if len(q.ContactKinds(q.Source)) == 0 {
+		role, t := q.Caller.Role(), q.Source.Contacts[0]
+		return "", &page.Problem{
+			Title: "Your role does not show whole numbers", Kind: understudy.ErrForbidden,
+			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.RemedyOf(t.Kind, t.Ends[0].Column.Name, t.Ends[1].Column.Name),
 		}
 	}
-	text := q.r.PathValue(name)
-	if q.data != "" {
-		text = strings.TrimSuffix(text, dataSuffix)
+	text := q.R.PathValue(name)
+	if q.Data != "" {
+		text = strings.TrimSuffix(text, page.DataSuffix)
 	}
 	if !plan.IsNumber(text) {
-		return "", notFound(clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.", searchHref(text))
+		return "", page.NotFound(page.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.", page.SearchHref(text))
 	}
 	return text, nil
 }
@@ -176,14 +177,14 @@ func (q numberReader) numbered(name string) (string, error) {
 // panels are the lists the caller may ask for the number.
 func (q numberReader) panels(number string) []*panel {
 	var all []*panel
-	for _, t := range q.contactKinds(q.source) {
+	for _, t := range q.ContactKinds(q.Source) {
 		for _, e := range t.Ends {
-			if !q.offers(t.List, e.Filter) || len(all) == maxPanels {
+			if !q.Offers(t.List, e.Filter) || len(all) == maxPanels {
 				continue
 			}
 			target, err := t.Target(understudy.Query{{Name: t.List.Filters[e.Filter].Name, Value: number}})
 			if err == nil {
-				all = append(all, q.readPanel(&panel{asked: &asked{target: target}, kind: t, end: e}, number))
+				all = append(all, q.readPanel(&panel{Asked: &page.Asked{Target: target}, kind: t, end: e}, number))
 			}
 		}
 	}
@@ -194,19 +195,19 @@ func (q numberReader) panels(number string) []*panel {
 // the kind are held, those are counted.
 func (q numberReader) readPanel(pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Filters[pn.end.Filter]
-	whole := q.findable() && q.counts(k) && q.v.snapshots.of(q.exchange, q.source).Kinds[k.Name].Complete
-	pn.future = q.begin(pn.target.Key.String(), q.v.glance, func(ctx context.Context) error {
-		pn.reading = q.read(ctx, pn.target)
-		if !whole || !pn.reading.more() {
-			return pn.reading.err
+	whole := q.Findable() && q.Counts(k) && q.V.Snapshots.Of(q.Exchange, q.Source).Kinds[k.Name].Complete
+	pn.Future = q.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
+		pn.Reading = q.Read(ctx, pn.Target)
+		if !whole || !pn.Reading.More() {
+			return pn.Reading.Err
 		}
-		found, err := q.search(ctx, k, understudy.SearchAsk{Text: condition(k.Field(flt.Field), flt, number), Sort: "oldest", Facets: true, Limit: 1})
+		found, err := q.Search(ctx, k, understudy.SearchAsk{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest", Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more
 		}
-		for _, h := range q.hits(found) {
+		for _, h := range q.Hits(found) {
 			pn.total = found.Total.N
-			pn.oldest, _ = timeOf(k, h.row)
+			pn.oldest, _ = page.TimeOf(k, h.Row)
 		}
 		return nil
 	})
@@ -217,9 +218,9 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 func (q numberView) own() map[string]bool {
 	own := map[string]bool{}
 	for _, o := range q.n.owns {
-		if o.over() {
-			q.addOwn(own, o.kind, o.newest)
-			q.addOwn(own, o.kind, o.record)
+		if o.Over() {
+			q.AddOwn(own, o.kind, o.newest)
+			q.AddOwn(own, o.kind, o.record)
 		}
 	}
 	return own
@@ -230,14 +231,14 @@ func (q numberView) contact() *contact {
 	c := &contact{Partners: q.partners()}
 	var first, last time.Time
 	for _, pn := range q.n.panels {
-		r := pn.wait()
-		c.Partial = c.Partial || r.more() && pn.oldest.IsZero() || q.missing(r) != ""
+		r := pn.Wait()
+		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || q.Missing(r) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
 			first = pn.oldest
 		}
-		for _, row := range r.rows() {
-			if t, ok := timeOf(pn.kind.Kind, row); ok {
-				last = later(last, t)
+		for _, row := range r.Rows() {
+			if t, ok := page.TimeOf(pn.kind.Kind, row); ok {
+				last = page.Later(last, t)
 				if first.IsZero() || t.Before(first) {
 					first = t
 				}
@@ -245,54 +246,54 @@ func (q numberView) contact() *contact {
 		}
 	}
 	if !last.IsZero() {
-		l, f := say(last, q.start, q.zone, false), say(first, q.start, q.zone, false)
+		l, f := page.Say(last, q.Start, q.Zone, false), page.Say(first, q.Start, q.Zone, false)
 		c.Last, c.First = &l, &f
 	}
 	return c
 }
 
 func (q numberView) drawPanel(pn *panel) *relatedList {
-	s := q.cellContext(pn.kind.Kind, nil, q.n.marked)
-	s.filters = q.phoneFilters(pn.kind.List)
+	s := q.CellContext(pn.kind.Kind, nil, q.n.marked)
+	s.Filters = q.PhoneFilters(pn.kind.List)
 	// This number is on every row.
-	columns := slices.DeleteFunc(q.columnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
-	r := pn.wait()
-	l := q.glimpseOf(pn.target, r, pn.title(), s, columns, r.rows())
-	if rows := min(len(r.rows()), maxRows); pn.total > int64(rows) {
-		l.Shown = thousands(int64(rows)) + " of " + thousands(pn.total)
+	columns := slices.DeleteFunc(q.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
+	r := pn.Wait()
+	l := q.glimpseOf(pn.Target, r, pn.title(), s, columns, r.Rows())
+	if rows := min(len(r.Rows()), maxRows); pn.total > int64(rows) {
+		l.Shown = page.Thousands(int64(rows)) + " of " + page.Thousands(pn.total)
 	}
 	return l
 }
 
 // glimpseOf draws one list of the page.
-func (q numberView) glimpseOf(t *understudy.Target, r reading, title string, s *cellContext, columns []*plan.Column, rows []access.Row) *relatedList {
+func (q numberView) glimpseOf(t *understudy.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column, rows []access.Row) *relatedList {
 	return &relatedList{
-		Kind: s.kind, Title: title, Href: q.source.Place(t), Problem: q.missing(r), AsOf: q.agedAt(r.answer),
-		Shown: shown(rows, r.more()), Table: s.table(title, columns, rows[:min(len(rows), maxRows)]),
+		Kind: s.Kind, Title: title, Href: q.Source.Place(t), Problem: q.Missing(r), AsOf: q.AgedAt(r.Answer),
+		Shown: shown(rows, r.More()), Table: s.Table(title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }
 
 // mentions are the newest records of a kind that is counted (alerts) which
 // hold the number, or name a record of this page. Upstream cannot be asked for
 // that, so its newest page is looked through, and the page says so.
-func (q numberView) mentions(title string, w *asked) *relatedList {
+func (q numberView) mentions(title string, w *page.Asked) *relatedList {
 	ids := map[string]bool{}
 	for _, pn := range q.n.panels {
-		for _, row := range pn.wait().rows() {
+		for _, row := range pn.Wait().Rows() {
 			ids[row.ID] = true
 		}
 	}
 	delete(ids, "")
-	k := q.source.ByName[w.target.Kind.Name]
-	all := w.wait().rows()
+	k := q.Source.ByName[w.Target.Kind.Name]
+	all := w.Wait().Rows()
 	digits := strings.TrimPrefix(q.n.number, "+")
 	rows := slices.DeleteFunc(slices.Clone(all), func(row access.Row) bool {
 		return !slices.ContainsFunc(row.Fields(), func(v access.Value) bool {
 			return v.State == access.Seen && (ids[v.Text] || len(digits) > 6 && strings.Contains(v.Text, digits))
 		})
 	})
-	l := q.glimpseOf(w.target, w.wait(), title, q.cellContext(k, nil, q.n.marked), q.columnsOf(k), rows)
-	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", thousands(int64(len(rows))), thousands(int64(len(all))))
+	l := q.glimpseOf(w.Target, w.Wait(), title, q.CellContext(k, nil, q.n.marked), q.ColumnsOf(k), rows)
+	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", page.Thousands(int64(len(rows))), page.Thousands(int64(len(all))))
 	return l
 }
 
@@ -300,14 +301,14 @@ func (q numberView) mentions(title string, w *asked) *relatedList {
 func (q numberView) partners() []partner {
 	counts := map[string]int64{}
 	for _, pn := range q.n.panels {
-		if !q.offersBoth(pn.kind) {
+		if !q.OffersBoth(pn.kind) {
 			continue
 		}
 		other := pn.kind.Ends[0]
 		if other.Column == pn.end.Column {
 			other = pn.kind.Ends[1]
 		}
-		for _, row := range pn.wait().rows() {
+		for _, row := range pn.Wait().Rows() {
 			if v := row.Field(other.Column.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 				counts[v.Text]++
 			}
@@ -319,7 +320,7 @@ func (q numberView) partners() []partner {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
 		if len(all) < maxPartners {
-			all = append(all, partner{other, plan.GroupPhone(other), q.source.NumberHref(q.n.number) + "/" + other, counts[other], q.n.marked[other]})
+			all = append(all, partner{other, plan.GroupPhone(other), q.Source.NumberHref(q.n.number) + "/" + other, counts[other], q.n.marked[other]})
 		}
 	}
 	return all

@@ -36,11 +36,11 @@ func (q numberView) numberData() error {
 		out.First, out.Last = p.First.Stamp, p.Last.Stamp
 	}
 	for _, pn := range q.n.panels {
-		r := pn.wait()
+		r := pn.Wait()
 		l := listData{
-			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: q.source.Place(pn.target), More: r.more(), Problem: q.missing(r), Records: []json.RawMessage{},
+			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: q.Source.Place(pn.Target), More: r.More(), Problem: q.Missing(r), Records: []json.RawMessage{},
 		}
-		for _, row := range r.rows() {
+		for _, row := range r.Rows() {
 			l.Records = append(l.Records, row.Raw())
 		}
 		out.Lists = append(out.Lists, l)
@@ -48,5 +48,5 @@ func (q numberView) numberData() error {
 	for _, other := range p.Partners {
 		out.Partners = append(out.Partners, partnerData{other.Number, other.Count, other.Href})
 	}
-	return q.sendJSON(out)
+	return q.SendJSON(out)
 }

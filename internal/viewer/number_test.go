@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // ownNumber is the first of our own numbers.
@@ -121,12 +122,12 @@ func TestFirstAndLastContact(t *testing.T) {
 // Where all records are held, a number's page counts those beyond its lists, and
 // knows the first contact.
 func TestNumberCountsWhatIsHeld(t *testing.T) {
-	whole := func(ctx context.Context, source string) Snapshot {
+	whole := func(ctx context.Context, source string) page.Snapshot {
 		s := snapshot(ctx, source)
-		s.Kinds = map[string]Held{"calls": {Records: 1, Complete: true}, "messages": {Records: 1, Complete: true}}
+		s.Kinds = map[string]page.Held{"calls": {Records: 1, Complete: true}, "messages": {Records: 1, Complete: true}}
 		return s
 	}
-	h := open(t, searched(t), func(o *Options) { o.Snapshot = whole })
+	h := open(t, searched(t), func(o *page.Options) { o.Snapshot = whole })
 	number := h.ownNumber()
 	few := open(t, searched(t))
 	h.cut(10)
@@ -186,7 +187,7 @@ func TestPartsFailByThemselves(t *testing.T) {
 	if !strings.Contains(page, "Not loaded: Twilio has not answered (upstream 503), and nothing of this is held.") || !strings.Contains(page, "Calls to") {
 		t.Error("a number without one of its lists")
 	}
-	h.viewer.glance = time.Second
+	h.viewer.Glance = time.Second
 	page = h.page("/twilio/calls/"+call, all)
 	if !strings.Contains(page, "Not loaded: Twilio has not answered within 1 s.") || !strings.Contains(page, "Raw JSON") {
 		t.Error("a call without one of its lists")
@@ -270,7 +271,7 @@ func TestConversationIsWhole(t *testing.T) {
 			for _, g := range gaps {
 				m.calls = append(m.calls, m.calls[len(m.calls)-1].Add(-time.Duration(g)*time.Second))
 			}
-			h := open(t, func(o *Options) { o.Mirror = m })
+			h := open(t, func(o *page.Options) { o.Mirror = m })
 			met := map[string]int{}
 			at := "/twilio/number/+15550000001/+15550000002"
 			for pages := 0; at != ""; pages++ {
@@ -320,7 +321,7 @@ func TestConversationOfOneSecond(t *testing.T) {
 		m.calls = append(m.calls, noon)
 	}
 	m.calls = append(m.calls, noon.Add(-time.Minute))
-	h := open(t, func(o *Options) { o.Mirror = m })
+	h := open(t, func(o *page.Options) { o.Mirror = m })
 	page := h.page("/twilio/number/+15550000001/+15550000002", all)
 	if n := strings.Count(page, `class="turn`); n != 4 {
 		t.Errorf("%d turns", n)

@@ -6,20 +6,21 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // owner is a kind that lists our own numbers, read for our own record of one.
 type owner struct {
-	*future
+	*page.Future
 	kind   *plan.Kind
 	number string
-	newest reading
+	newest page.Reading
 	target *understudy.Target
-	record reading // of the target
+	record page.Reading // of the target
 }
 
 // owner looks for our own record of the number: on the newest page, which marks
@@ -27,15 +28,15 @@ type owner struct {
 // asked for.
 func (q numberReader) owner(k *plan.Kind, number string) *owner {
 	o := &owner{kind: k, number: number, target: k.PlannedLists[0].Newest}
-	o.future = q.begin("our own numbers", q.v.glance, func(ctx context.Context) error {
-		o.newest = q.read(ctx, o.target)
+	o.Future = q.Begin("our own numbers", q.V.Glance, func(ctx context.Context) error {
+		o.newest = q.Read(ctx, o.target)
 		o.record = o.newest
-		if len(o.rows()) == 0 && o.newest.more() {
+		if len(o.rows()) == 0 && o.newest.More() {
 			if t := q.ownTarget(k, number); t != nil {
-				o.target, o.record = t, q.read(ctx, t)
+				o.target, o.record = t, q.Read(ctx, t)
 			}
 		}
-		return cmp.Or(o.newest.err, o.record.err)
+		return cmp.Or(o.newest.Err, o.record.Err)
 	})
 	return o
 }
@@ -46,15 +47,15 @@ func (q numberView) drawOwner(o *owner) *relatedList {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := slices.DeleteFunc(q.columnsOf(o.kind), func(c *plan.Column) bool { return c.Name == o.kind.Own })
-	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.cellContext(o.kind, nil, nil), columns, rows)
-	l.Shown, l.Href = "", q.source.Place(o.kind.PlannedLists[0].Newest)
+	columns := slices.DeleteFunc(q.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Name == o.kind.Own })
+	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.CellContext(o.kind, nil, nil), columns, rows)
+	l.Shown, l.Href = "", q.Source.Place(o.kind.PlannedLists[0].Newest)
 	return l
 }
 
 // rows are those of our own record of the number.
 func (o *owner) rows() []access.Row {
-	return slices.DeleteFunc(o.record.rows(), func(row access.Row) bool {
+	return slices.DeleteFunc(o.record.Rows(), func(row access.Row) bool {
 		v := row.Field(o.kind.Own)
 		return v.State != access.Seen || v.Text != o.number
 	})
@@ -64,8 +65,8 @@ func (o *owner) rows() []access.Row {
 // has none for it.
 func (q numberReader) ownTarget(k *plan.Kind, number string) *understudy.Target {
 	for i, f := range k.PlannedLists[0].Filters {
-		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.offers(k.PlannedLists[0], i) {
-			t, err := q.source.Spec.Target(q.source.Name, k.PlannedLists[0].Newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())
+		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
+			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())
 			if err == nil {
 				return t
 			}

@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -215,7 +216,7 @@ func TestPagesAreWellFormed(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	h := open(t)
-	for _, path := range append(h.everyPage(), "/index.json", "/twilio/calls.json", h.viewer.files.address["viewer.css"]) {
+	for _, path := range append(h.everyPage(), "/index.json", "/twilio/calls.json", h.viewer.Files.Address["viewer.css"]) {
 		status, _, head := h.get(path, all)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -225,7 +226,7 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: %s is %q", path, name, head.Get(name))
 			}
 		}
-		if own := strings.HasPrefix(path, controlPrefix); !own && (head.Get("Cache-Control") != "private, no-store" || !strings.Contains(head.Get("Server-Timing"), "total;dur=")) {
+		if own := strings.HasPrefix(path, page.ControlPrefix); !own && (head.Get("Cache-Control") != "private, no-store" || !strings.Contains(head.Get("Server-Timing"), "total;dur=")) {
 			t.Errorf("%s (%d): Cache-Control %q, Server-Timing %q", path, status, head.Get("Cache-Control"), head.Get("Server-Timing"))
 		}
 	}
@@ -241,10 +242,10 @@ func TestHeaders(t *testing.T) {
 
 // A page of 50 rows with everything it loads weighs less than 40 KB.
 func TestWeight(t *testing.T) {
-	h := open(t, func(o *Options) { o.Media = studio{} })
+	h := open(t, func(o *page.Options) { o.Media = studio{} })
 	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/twilio/alerts", "/twilio/number/" + h.ownNumber(), "/twilio/messages/" + h.pictured(), "/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)} {
 		total := 0
-		for _, p := range []string{path, h.viewer.files.address["viewer.css"], h.viewer.files.address["viewer.js"], h.viewer.files.address["icon.svg"]} {
+		for _, p := range []string{path, h.viewer.Files.Address["viewer.css"], h.viewer.Files.Address["viewer.js"], h.viewer.Files.Address["icon.svg"]} {
 			_, body, head := h.get(p, as{token: "alltoken", headers: map[string]string{"Accept-Encoding": "gzip, br"}})
 			if head.Get("Content-Encoding") != "gzip" || head.Get("Content-Length") != strconv.Itoa(len(body)) {
 				t.Errorf("%s: encoding %q, length %s of %d", p, head.Get("Content-Encoding"), head.Get("Content-Length"), len(body))
@@ -282,7 +283,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("viewer.css lacks %s", must)
 		}
 	}
-	address := h.viewer.files.address["viewer.css"]
+	address := h.viewer.Files.Address["viewer.css"]
 	status, body, head := h.get(address, as{})
 	if status != 200 || body != string(sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") || head.Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("%s: %d, %v", address, status, head)
@@ -302,7 +303,7 @@ func TestAcceptsGzip(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Accept-Encoding", value)
-		if acceptsGzip(r) != want {
+		if page.AcceptsGzip(r) != want {
 			t.Errorf("Accept-Encoding %q: %v", value, !want)
 		}
 	}

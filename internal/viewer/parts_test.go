@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
 )
 
 // gates hold back every fetch whose address contains one of their words, until
@@ -244,7 +245,7 @@ func TestCountedListWaitsForItsRecord(t *testing.T) {
 // A role that may not find every record of a kind waits for the record: of one that
 // is hidden from it nothing more is asked than the record itself.
 func TestHiddenRecordHasNoListsAsked(t *testing.T) {
-	h := open(t, func(o *Options) {
+	h := open(t, func(o *page.Options) {
 		gate, err := access.NewWith(access.Options{
 			Specs: map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, Roles: roles, Now: o.Now,
 			Rows: map[string]map[string]access.RowRules{"support": {"twilio": {"calls": {Age: time.Second}}}},
@@ -270,16 +271,16 @@ func TestHiddenRecordHasNoListsAsked(t *testing.T) {
 // A page in pieces sets the session of its contents before its first byte: a
 // part that comes later may show them.
 func TestPiecesHaveASession(t *testing.T) {
-	h := open(t, func(o *Options) { o.Media = studio{} })
+	h := open(t, func(o *page.Options) { o.Media = studio{} })
 	call := "/twilio/calls/" + h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	g := gated(h, "/Notifications.json")
-	page := h.stream(call, "identity")
-	page.until("Raw JSON")
-	if cookie := page.resp.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, sessionCookie+"=") {
+	body := h.stream(call, "identity")
+	body.until("Raw JSON")
+	if cookie := body.resp.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, page.SessionCookie+"=") {
 		t.Errorf("no session: %q", cookie)
 	}
 	g.open["/Notifications.json"] <- nil
-	page.until("</html>\n")
+	body.until("</html>\n")
 }
 
 // A page whose own record has to be fetched begins without it; what upstream
@@ -342,8 +343,8 @@ func TestReaderLeavesParts(t *testing.T) {
 // The home page is there before it is known how its sources do.
 func TestHomeBeforeItsSources(t *testing.T) {
 	known := make(chan struct{})
-	h := open(t, func(o *Options) {
-		o.Snapshot = func(ctx context.Context, source string) Snapshot {
+	h := open(t, func(o *page.Options) {
+		o.Snapshot = func(ctx context.Context, source string) page.Snapshot {
 			select {
 			case <-known:
 			case <-ctx.Done():

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 )
 
 // archive is a history that says what it is told.
@@ -85,7 +86,7 @@ func versions(shape string, bodies ...[]byte) []understudy.Version {
 func remembering(t *testing.T, past func(now []byte) [][]byte) (h *house, kept *archive, path string) {
 	t.Helper()
 	kept = &archive{versions: map[string][]understudy.Version{}}
-	h = open(t, func(o *Options) { o.History = kept })
+	h = open(t, func(o *page.Options) { o.History = kept })
 	id := h.firstID("/twilio/calls?Status=completed", `CA[0-9a-f]{32}`)
 	path = "/twilio/calls/" + id
 	_, body, _ := h.get(path+".json", all)
@@ -107,17 +108,17 @@ func threeLooks(t *testing.T) func(now []byte) [][]byte {
 
 func TestTimeline(t *testing.T) {
 	h, kept, path := remembering(t, threeLooks(t))
-	page := h.page(path, berlin)
-	plain := strings.ReplaceAll(page, "\u00a0", " ")
+	shown := h.page(path, berlin)
+	plain := strings.ReplaceAll(shown, "\u00a0", " ")
 	for _, want := range []string{"Timeline", "First seen", "version 9000", "version 8997", "in‑progress", "+1 999 555 0111", "−0.01500", "shown here"} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("the timeline lacks %q", want)
 		}
 	}
-	if n := strings.Count(page, `<span class="pill dot ">Changed</span>`); n != 3 {
+	if n := strings.Count(shown, `<span class="pill dot ">Changed</span>`); n != 3 {
 		t.Errorf("%d changes, want 3", n)
 	}
-	golden(t, "timeline", page)
+	golden(t, "timeline", shown)
 	for _, limit := range kept.limits {
 		if limit != fewVersions+2 {
 			t.Errorf("asked for %d versions", limit)
@@ -129,7 +130,7 @@ func TestTimeline(t *testing.T) {
 	if n := strings.Count(masked, `<span class="pill dot ">Changed</span>`); n != 2 {
 		t.Errorf("support sees %d changes, want 2", n)
 	}
-	for _, secret := range []string{"5550111", "555 0111", "999", "version 9", "14:04:00", writeMoment(told(1))} {
+	for _, secret := range []string{"5550111", "555 0111", "999", "version 9", "14:04:00", page.WriteMoment(told(1))} {
 		if strings.Contains(timelineOf(t, masked), secret) {
 			t.Errorf("support's timeline shows %q", secret)
 		}
@@ -265,14 +266,14 @@ func TestCompare(t *testing.T) {
 	between := func(a, b int) string {
 		return path + "?" + understudy.Query{compareParam(told(a), told(b))}.String()
 	}
-	page := h.page(between(4, 1), berlin)
+	shown := h.page(between(4, 1), berlin)
 	for _, want := range []string{"in‑progress", "completed", "−0.01500", "+1 999 555 0111", "+1 212 555 0111", "3 fields changed", "Unchanged"} {
-		if !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), want) {
+		if !strings.Contains(strings.ReplaceAll(shown, "\u00a0", " "), want) {
 			t.Errorf("the comparison lacks %q", want)
 		}
 	}
-	golden(t, "compare", page)
-	wellFormed(t, "compare", page)
+	golden(t, "compare", shown)
+	wellFormed(t, "compare", shown)
 	masked := h.page(between(4, 1), as{token: "supporttoken"})
 	if !strings.Contains(masked, "2 fields changed") || strings.Contains(masked, "555 0111") {
 		t.Error("support's comparison shows what changed in a number")
@@ -281,18 +282,18 @@ func TestCompare(t *testing.T) {
 		t.Error("support sees a change of a number")
 	}
 	// A moment between two versions means the one that stood then.
-	_, body, _ := h.get(path+"?compare="+url.QueryEscape(writeMoment(told(4).Add(time.Second))+".."+writeMoment(noon)), all)
+	_, body, _ := h.get(path+"?compare="+url.QueryEscape(page.WriteMoment(told(4).Add(time.Second))+".."+page.WriteMoment(noon)), all)
 	if !strings.Contains(body, "3 fields changed") {
 		t.Error("moments between versions are not found")
 	}
 	// A form gives one moment after the other; the address becomes one that can be passed on.
-	status, _, head := h.get(path+"?compare="+url.QueryEscape(writeMoment(told(4)))+"&compare="+url.QueryEscape(writeMoment(told(1))), all)
+	status, _, head := h.get(path+"?compare="+url.QueryEscape(page.WriteMoment(told(4)))+"&compare="+url.QueryEscape(page.WriteMoment(told(1))), all)
 	if status != 303 || head.Get("Location") != between(4, 1) {
 		t.Errorf("a form: %d, %s", status, head.Get("Location"))
 	}
 	for value, want := range map[string]int{
-		"x": 400, "1..2": 400, "..": 400, writeMoment(told(4)): 400, writeMoment(told(9)) + ".." + writeMoment(told(1)): 404,
-		writeMoment(told(4)) + ".." + writeMoment(told(3)) + ".." + writeMoment(told(1)): 400, "": 400,
+		"x": 400, "1..2": 400, "..": 400, page.WriteMoment(told(4)): 400, page.WriteMoment(told(9)) + ".." + page.WriteMoment(told(1)): 404,
+		page.WriteMoment(told(4)) + ".." + page.WriteMoment(told(3)) + ".." + page.WriteMoment(told(1)): 400, "": 400,
 	} {
 		if status, _, _ := h.get(path+"?compare="+url.QueryEscape(value), all); status != want {
 			t.Errorf("compare=%s: %d, want %d", value, status, want)
@@ -311,7 +312,7 @@ func TestGoneRecordLeadsToItsPast(t *testing.T) {
 	id := "CA00000000000000000000000000000000"
 	kept.versions["twilio/calls/"+id] = kept.versions["twilio/calls/"+path[len("/twilio/calls/"):]]
 	status, body, _ := h.get("/twilio/calls/"+id, all)
-	if status != 404 || !strings.Contains(body, "This call is gone") || !strings.Contains(body, `href="/twilio/calls/`+id+"?"+strings.ReplaceAll(asOf{at: told(2)}.param().String(), "&", "&amp;")+`"`) {
+	if status != 404 || !strings.Contains(body, "This call is gone") || !strings.Contains(body, `href="/twilio/calls/`+id+"?"+strings.ReplaceAll(page.AsOf{At: told(2)}.Param().String(), "&", "&amp;")+`"`) {
 		t.Errorf("%d: %s", status, body)
 	}
 	if status, body, _ := h.get("/twilio/calls/CA00000000000000000000000000000001", all); status != 404 || strings.Contains(body, "is gone") {
@@ -322,7 +323,7 @@ func TestGoneRecordLeadsToItsPast(t *testing.T) {
 func TestAsOf(t *testing.T) {
 	h := open(t)
 	at := told(90)
-	param := asOf{at: at}.param().String()
+	param := page.AsOf{At: at}.Param().String()
 	list := h.page("/twilio/calls?"+param, berlin)
 	h.mirror.mu.Lock()
 	for i, uri := range h.mirror.asked {
@@ -412,7 +413,7 @@ func TestAsOfOfWhatIsNotKnown(t *testing.T) {
 			return nil, fmt.Errorf("mirror: calls as of then: %w: that is too much to look through", err)
 		}
 		h.mirror.mu.Unlock()
-		status, body, _ := h.get("/twilio/calls?"+asOf{at: told(9)}.param().String(), all)
+		status, body, _ := h.get("/twilio/calls?"+page.AsOf{At: told(9)}.Param().String(), all)
 		if status != want || want != 503 && !strings.Contains(body, "See it as it is now") || want == 400 && !strings.Contains(body, "That is too much to look through.") {
 			t.Errorf("%v: %d %s", err, status, body)
 		}
@@ -426,13 +427,13 @@ func FuzzMoment(f *testing.F) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	must(f, err)
 	f.Fuzz(func(t *testing.T, text string) {
-		at, ok := parseMoment(text, zone)
+		at, ok := page.ParseMoment(text, zone)
 		if !ok {
 			return
 		}
-		again, ok := parseMoment(writeMoment(at), time.UTC)
+		again, ok := page.ParseMoment(page.WriteMoment(at), time.UTC)
 		if !ok || !again.Equal(at) {
-			t.Errorf("%q is %v, written %s, read %v", text, at, writeMoment(at), again)
+			t.Errorf("%q is %v, written %s, read %v", text, at, page.WriteMoment(at), again)
 		}
 	})
 }

@@ -8,9 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 const (
@@ -36,15 +37,15 @@ func preferredColumns(r *http.Request) understudy.Query {
 // preferColumns gives a query without columns those its browser chose; it reports
 // whether there are any.
 func (q listing) preferColumns() bool {
-	if len(q.ask.columns) > 0 || q.data != "" {
+	if len(q.ask.columns) > 0 || q.Data != "" {
 		return false
 	}
-	text, ok := preferredColumns(q.r).Get(q.source.Name + "/" + q.kind.Name)
+	text, ok := preferredColumns(q.R).Get(q.Source.Name + "/" + q.Kind.Name)
 	if !ok {
 		return false
 	}
-	columns, err := columnsNamed(q.kind, text)
-	if err != nil || len(columns) == 0 || slices.Equal(columns, q.kind.Shown) {
+	columns, err := columnsNamed(q.Kind, text)
+	if err != nil || len(columns) == 0 || slices.Equal(columns, q.Kind.Shown) {
 		return false // of a spec that has changed, or what is shown anyway
 	}
 	q.ask.columns = columns
@@ -54,22 +55,22 @@ func (q listing) preferColumns() bool {
 // setColumns keeps the columns of the form in the cookie and goes back to the
 // list it came from, which then shows them. Its buttons move one column, or
 // forget them all.
-func setColumns(v *Visitor) http.Handler {
+func setColumns(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		var k *plan.Kind
-		if s := v.byName[r.PostFormValue("source")]; s != nil {
+		if s := v.ByName[r.PostFormValue("source")]; s != nil {
 			k = s.ByName[r.PostFormValue("kind")]
 		}
 		if k == nil {
-			v.exchange(w, r, func(*exchange) error {
-				return badRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
+			v.Exchange(w, r, func(*page.Exchange) error {
+				return page.BadRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
 			})
 			return
 		}
 		columns, err := columnsNamed(k, strings.Join(r.PostForm["column"], ","))
 		if err != nil {
-			v.exchange(w, r, func(*exchange) error { return err })
+			v.Exchange(w, r, func(*page.Exchange) error { return err })
 			return
 		}
 		columns = moved(columns, r.PostFormValue("earlier"), -1)
@@ -79,7 +80,7 @@ func setColumns(v *Visitor) http.Handler {
 		}
 		keepColumns(w, r, k, columns)
 		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, withColumns(localPath(r.PostFormValue("back")), columns), http.StatusSeeOther)
+		http.Redirect(w, r, withColumns(page.LocalPath(r.PostFormValue("back")), columns), http.StatusSeeOther)
 	})
 }
 
@@ -103,7 +104,7 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns [
 		all = all[1:]
 	}
 	c := &http.Cookie{
-		Name: columnsCookie, Value: all.String(), Path: "/", MaxAge: zoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+		Name: columnsCookie, Value: all.String(), Path: "/", MaxAge: page.ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	}
 	if len(all) == 0 {
 		c.MaxAge = -1
@@ -142,7 +143,7 @@ type columnChoice struct {
 // the page in their order, then the others.
 func (q listing) columnForm() columnForm {
 	at := q.ask.address("", q.ask.query, q.ask.back)
-	f := columnForm{Source: q.source.Name, Kind: q.kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
+	f := columnForm{Source: q.Source.Name, Kind: q.Kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
 	path, raw, _ := strings.Cut(at, "?")
 	params, _ := understudy.ParseQuery(raw) // an address of ours
 	f.Href = path + plan.WithQuery(append(params, understudy.Param{Name: ownForm, Value: formColumns})) + "#columns"
@@ -150,7 +151,7 @@ func (q listing) columnForm() columnForm {
 		return f
 	}
 	shown := q.chosen()
-	for _, c := range append(slices.Clone(shown), q.visible(q.kind, q.kind.Every)...) {
+	for _, c := range append(slices.Clone(shown), q.Visible(q.Kind, q.Kind.Every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
 			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.Heading, i < len(shown)})
 		}

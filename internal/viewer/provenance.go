@@ -6,9 +6,10 @@ package viewer
 import (
 	"fmt"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // provenance is what a list says of its own answer.
@@ -21,15 +22,15 @@ type provenance struct {
 
 // provenance is nil when there is nothing to tell.
 func (q listing) provenance() *provenance {
-	how := q.how()
+	how := q.How()
 	if how == "" {
 		return nil
 	}
 	c := &provenance{How: plan.UpperFirst(how)}
-	if !q.asOf.at.IsZero() || q.found || !q.counts(q.kind) {
+	if !q.AsOf.At.IsZero() || q.Found || !q.Counts(q.Kind) {
 		return c
 	}
-	for _, l := range q.v.snapshots.of(q.exchange, q.source).Kinds[q.kind.Name].Lists {
+	for _, l := range q.V.Snapshots.Of(q.Exchange, q.Source).Kinds[q.Kind.Name].Lists {
 		if l.Path == q.ask.list.Path {
 			q.fidelity(c, l)
 		}
@@ -38,16 +39,16 @@ func (q listing) provenance() *provenance {
 }
 
 // fidelity says who is asked first, and what comparing both has shown.
-func (q listing) fidelity(c *provenance, l HeldList) {
+func (q listing) fidelity(c *provenance, l page.HeldList) {
 	switch {
 	case l.Records && l.Pinned:
 		c.First = "Records are asked first, as the settings say."
 	case l.Records:
-		c.First = "Records are asked first: they have proven to say what " + q.source.Spec.Title + " says."
+		c.First = "Records are asked first: they have proven to say what " + q.Source.Spec.Title + " says."
 	case l.Pinned:
-		c.First = q.source.Spec.Title + " is asked first, as the settings say."
+		c.First = q.Source.Spec.Title + " is asked first, as the settings say."
 	default:
-		c.First = q.source.Spec.Title + " is asked first, until records have said the same " + thousands(l.Enough) + " times in a row."
+		c.First = q.Source.Spec.Title + " is asked first, until records have said the same " + page.Thousands(l.Enough) + " times in a row."
 	}
 	if l.Samples == 0 {
 		c.Score = "They have not been compared yet."
@@ -55,7 +56,7 @@ func (q listing) fidelity(c *provenance, l HeldList) {
 	}
 	score := 100 * float64(l.Samples-l.Differing) / float64(l.Samples)
 	text := strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", score), "0"), ".")
-	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, %s in a row by now.", text, thousands(l.Samples), thousands(l.Equal))
+	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, %s in a row by now.", text, page.Thousands(l.Samples), page.Thousands(l.Equal))
 	if l.Samples == 1 {
 		c.Score = "Both have been compared once, and said the same."
 		if l.Differing > 0 {
@@ -66,10 +67,10 @@ func (q listing) fidelity(c *provenance, l HeldList) {
 		return
 	}
 	c.Differed = "They last differed"
-	if q.level(q.kind, l.Field) == access.See {
+	if q.Level(q.Kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
-	if when := q.moment(l.Differed); when != nil {
+	if when := q.Moment(l.Differed); when != nil {
 		c.Differed += ", " + when.Text
 	}
 	c.Differed += "."

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/internal/viewer/page"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -47,7 +48,7 @@ func overRealParts(t *testing.T) (*house, *httptest.Server) {
 	})
 	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, roles)
 	must(t, err)
-	return open(t, func(o *Options) { o.Mirror, o.Gate, o.Sources = m, gate, []*understudy.Source{src} }), web
+	return open(t, func(o *page.Options) { o.Mirror, o.Gate, o.Sources = m, gate, []*understudy.Source{src} }), web
 }
 
 func TestOverRealParts(t *testing.T) {

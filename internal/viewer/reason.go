@@ -4,10 +4,10 @@ package viewer
 
 import (
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 )
 
 // reason says which code a record carries, in upstream's words where it gives
@@ -23,11 +23,11 @@ func (q *record) reason(p *detailPage, row access.Row) {
 	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
 		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
 			p.Reason += ": " + strings.TrimSuffix(words.Text, ".")
-			p.Docs = q.source.CodeDocs(code)
+			p.Docs = q.Source.CodeDocs(code)
 			return
 		}
 	}
-	p.Meaning, p.Docs = q.source.Spec.Errors.Meanings[code], q.source.CodeDocs(code)
+	p.Meaning, p.Docs = q.Source.Spec.Errors.Meanings[code], q.Source.CodeDocs(code)
 }
 
 // codeField is the field that says why a record failed: a code of the API, or
@@ -37,12 +37,12 @@ func (q *record) codeField(row access.Row) *understudy.Field {
 		v := row.Field(name)
 		return v.State == access.Seen && v.Text != ""
 	}
-	for _, st := range q.kind.Failed {
+	for _, st := range q.Kind.Failed {
 		if len(st.In) == 0 && set(st.Field) {
-			return q.kind.Field(st.Field)
+			return q.Kind.Field(st.Field)
 		}
 	}
-	for _, f := range q.kind.Fields {
+	for _, f := range q.Kind.Fields {
 		if f.Type == understudy.TypeCode && set(f.Name) {
 			return f
 		}

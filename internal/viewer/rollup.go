@@ -8,6 +8,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
 )
 
 // rollup is the counts above a list.
@@ -19,7 +20,7 @@ type rollup struct {
 
 // level is one value of the field, and the address that picks it.
 type level struct {
-	Cell   cell
+	Cell   page.Cell
 	Counts []tally
 }
 
@@ -37,14 +38,14 @@ var spans = [...]struct {
 
 // rollup counts the rows of a newest page by the field the spec names. It is
 // nil when there is none, or the caller does not see what it is made of.
-func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
-	k := q.kind
+func (q listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
+	k := q.Kind
 	by := k.ByField[k.Rollup]
 	if by == nil || k.Clock == "" {
 		return nil
 	}
 	for _, name := range []string{k.Rollup, k.Clock} {
-		if q.level(k, name) != access.See {
+		if q.Level(k, name) != access.See {
 			return nil
 		}
 	}
@@ -54,9 +55,9 @@ func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 	}
 	values, filter := q.levels(k.Rollup)
 	counts := map[string][len(spans)]int64{}
-	oldest := q.start
+	oldest := q.Start
 	for _, row := range rows {
-		t, ok := timeOf(k, row)
+		t, ok := page.TimeOf(k, row)
 		if !ok {
 			continue
 		}
@@ -64,24 +65,24 @@ func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 		if !slices.Contains(values, value) {
 			values = append(values, value)
 		}
-		oldest = earlier(oldest, t)
+		oldest = page.Earlier(oldest, t)
 		n := counts[value]
 		for i, span := range spans {
-			if q.start.Sub(t) <= span.length {
+			if q.Start.Sub(t) <= span.length {
 				n[i]++
 			}
 		}
 		counts[value] = n
 	}
-	more := !q.answer.Page.Next.Zero()
+	more := !q.Answer.Page.Next.Zero()
 	for _, value := range values {
-		l := level{Cell: cell{Text: value, Tone: s.tone(k.Rollup, value)}}
+		l := level{Cell: page.Cell{Text: value, Tone: s.Tone(k.Rollup, value)}}
 		if filter != "" {
 			query := q.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
 			l.Cell.Href = q.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {
-			l.Counts = append(l.Counts, tally{n, more && q.start.Sub(oldest) <= spans[i].length})
+			l.Counts = append(l.Counts, tally{n, more && q.Start.Sub(oldest) <= spans[i].length})
 		}
 		out.Levels = append(out.Levels, l)
 	}
@@ -93,7 +94,7 @@ func (q listing) rollup(s *cellContext, rows []access.Row) *rollup {
 // the caller may use it.
 func (q listing) levels(field string) (values []string, filter string) {
 	for i, f := range q.ask.list.Filters {
-		if f.Field != field || !q.offers(q.ask.list, i) {
+		if f.Field != field || !q.Offers(q.ask.list, i) {
 			continue
 		}
 		if set, ok := q.ask.query.Get(f.Name); ok {

@@ -6,25 +6,26 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // routes is the table of contents.
-func (v *Viewer) routes() []route {
-	return slices.Concat([]route{
-		{"GET /{$}", serveHome, []string{"GET /"}},
-		{"GET /index.json", serveHome, []string{"GET /index.json"}},
-	}, searchRoutes(), []route{
-		{"GET /{source}/" + plan.NumberWord + "/{number}", serveNumber, forms("GET /{source}/number/{number}", "", ".json")},
-		{"GET /{source}/" + plan.NumberWord + "/{number}/{other}", serveConversation, forms("GET /{source}/number/{number}/{other}", "", ".json")},
-	}, listRoutes(serveRecord), []route{
-		{"GET /{source}/{kind}/{id}", serveRecord, forms("GET /{source}/{kind}/{id}", "", ".json")},
-		{"GET /" + plan.JobsWord, serveJobs, []string{"GET /jobs"}},
-		{"POST /" + plan.JobsWord + "/{number}/cancel", cancelJob, []string{"POST /jobs/{number}/cancel"}},
-		{"POST /" + plan.JobsWord + "/{number}/replay", replayJob, []string{"POST /jobs/{number}/replay"}},
-		{"/", v.nowhere, nil},
+func (v *Viewer) routes() []page.Route {
+	return slices.Concat([]page.Route{
+		{Pattern: "GET /{$}", Handler: serveHome, Forms: []string{"GET /"}},
+		{Pattern: "GET /index.json", Handler: serveHome, Forms: []string{"GET /index.json"}},
+	}, searchRoutes(), []page.Route{
+		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}", Handler: serveNumber, Forms: forms("GET /{source}/number/{number}", "", ".json")},
+		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}/{other}", Handler: serveConversation, Forms: forms("GET /{source}/number/{number}/{other}", "", ".json")},
+	}, listRoutes(serveRecord), []page.Route{
+		{Pattern: "GET /{source}/{kind}/{id}", Handler: serveRecord, Forms: forms("GET /{source}/{kind}/{id}", "", ".json")},
+		{Pattern: "GET /" + plan.JobsWord, Handler: serveJobs, Forms: []string{"GET /jobs"}},
+		{Pattern: "POST /" + plan.JobsWord + "/{number}/cancel", Handler: cancelJob, Forms: []string{"POST /jobs/{number}/cancel"}},
+		{Pattern: "POST /" + plan.JobsWord + "/{number}/replay", Handler: replayJob, Forms: []string{"POST /jobs/{number}/replay"}},
+		{Pattern: "/", Handler: v.nowhere, Forms: nil},
 	})
 }
 
@@ -41,12 +42,12 @@ func forms(address string, ends ...string) []string {
 // of any record and are open to everyone; media and the pages name their caller.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
 	return map[string]http.Handler{
-		"GET /-/static/{file}": http.HandlerFunc(v.files.serve),
+		"GET /-/static/{file}": http.HandlerFunc(v.Files.Serve),
 		"GET /-/media/{token}": serveMedia(v.Visitor),
-		"GET /-/timezone":      v.page(serveZone),
-		"GET /-/keys":          v.page(serveKeys),
-		"POST /-/timezone":     v.forms.Handler(http.HandlerFunc(v.setZone)),
-		"POST /-/columns":      v.forms.Handler(setColumns(v.Visitor)),
+		"GET /-/timezone":      v.page(page.ServeZone),
+		"GET /-/keys":          v.page(page.ServeKeys),
+		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
+		"POST /-/columns":      v.Forms.Handler(setColumns(v.Visitor)),
 	}
 }
 
@@ -55,24 +56,24 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 func (v *Viewer) Routes() []string {
 	var all []string
 	for _, r := range v.routes() {
-		all = append(all, r.forms...)
+		all = append(all, r.Forms...)
 	}
 	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "GET /-/timezone", "GET /-/keys", "POST /-/timezone", "POST /-/columns")
 }
 
 // page answers a path with what a handler shows.
-func (v *Viewer) page(run handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.exchange(w, r, run) })
+func (v *Viewer) page(run page.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.Exchange(w, r, run) })
 }
 
 func (v *Viewer) route() {
 	v.mux, v.own = http.NewServeMux(), http.NewServeMux()
 	for _, r := range v.routes() {
-		h := v.page(r.handler)
-		if strings.HasPrefix(r.pattern, http.MethodPost) {
-			h = v.forms.Handler(h)
+		h := v.page(r.Handler)
+		if strings.HasPrefix(r.Pattern, http.MethodPost) {
+			h = v.Forms.Handler(h)
 		}
-		v.mux.Handle(r.pattern, h)
+		v.mux.Handle(r.Pattern, h)
 	}
 	v.mux.Handle("GET /opensearch.xml", openSearch(v.Visitor))
 	for pattern, h := range v.ownRoutes() {
@@ -82,17 +83,17 @@ func (v *Viewer) route() {
 
 // nowhere answers what no other route does: 405 when only the method is
 // wrong, else 404.
-func (v *Viewer) nowhere(q *exchange) error {
-	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
-		probe := q.r.Clone(q.r.Context())
+func (v *Viewer) nowhere(q *page.Exchange) error {
+	if q.R.Method != http.MethodGet && q.R.Method != http.MethodHead {
+		probe := q.R.Clone(q.R.Context())
 		probe.Method = http.MethodGet
 		if _, pattern := v.mux.Handler(probe); pattern != "/" {
-			q.w.Header().Set("Allow", "GET, HEAD")
+			q.W.Header().Set("Allow", "GET, HEAD")
 			return understudy.ErrMethod
 		}
 	}
-	if path := strings.TrimRight(q.r.URL.Path, "/"); path != q.r.URL.Path && path != "" {
-		return notFound("There is no page at "+clip(q.r.URL.Path), "The same address without the slash at its end may be what you look for.", path)
+	if path := strings.TrimRight(q.R.URL.Path, "/"); path != q.R.URL.Path && path != "" {
+		return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path), "The same address without the slash at its end may be what you look for.", path)
 	}
-	return notFound("There is no page at "+clip(q.r.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
+	return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
 }

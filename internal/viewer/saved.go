@@ -6,10 +6,11 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"understudy/internal/viewer/plan"
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // longestName is how long a name may be, in characters.
@@ -21,7 +22,7 @@ type savedView struct {
 	By               string // whose it is, when it is another's
 	Shared           bool
 	Own              bool
-	When             *when
+	When             *page.When
 }
 
 // shelf is what the page shows of saved searches; nil when none can be kept.
@@ -33,10 +34,10 @@ type shelf struct {
 }
 
 func (q searchView) shelf(found bool) (*shelf, error) {
-	if q.v.Shelf == nil {
+	if q.V.Shelf == nil {
 		return nil, nil
 	}
-	all, err := q.v.Shelf.Saved(q.ctx, q.caller)
+	all, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 	}
 	for _, one := range all {
 		at := searchRequest{text: one.Ask.Text, source: one.Ask.Source, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
-		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.caller.Name, When: q.moment(one.At)}
+		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.Caller.Name, When: q.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
 		}
@@ -59,18 +60,18 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 }
 
 // saveSearch keeps the search of the form under its name.
-func saveSearch(q *exchange) error {
-	if q.v.Shelf == nil {
-		return notFound("No searches are kept here", "This server keeps no index.", "")
+func saveSearch(q *page.Exchange) error {
+	if q.V.Shelf == nil {
+		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
-	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, 64<<10)
-	if err := q.r.ParseForm(); err != nil {
-		return badRequest("This form cannot be read", "Save the search on its page.", nil)
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
+	if err := q.R.ParseForm(); err != nil {
+		return page.BadRequest("This form cannot be read", "Save the search on its page.", nil)
 	}
-	form := q.r.PostForm
+	form := q.R.PostForm
 	name := strings.TrimSpace(form.Get("name"))
 	if n := utf8.RuneCountInString(name); n == 0 || n > longestName {
-		return badRequest("A search needs a name of 1 to 60 characters", "Go back and give it one.", nil)
+		return page.BadRequest("A search needs a name of 1 to 60 characters", "Go back and give it one.", nil)
 	}
 	s := &searchRequest{text: strings.TrimSpace(form.Get(searchText)), source: form.Get(searchSource), sort: form.Get(searchSort)}
 	for _, k := range form[searchKind] {
@@ -79,29 +80,29 @@ func saveSearch(q *exchange) error {
 	for _, n := range form[searchNarrow] {
 		s.narrow = appendNew(s.narrow, n)
 	}
-	one := understudy.SavedSearch{Name: name, Owner: q.caller.Name, Shared: form.Get("shared") != "", Ask: s.ask(), At: q.start}
-	if err := q.v.Shelf.Save(q.ctx, q.caller, one); err != nil {
-		if wrong := syntaxOf(err); wrong != nil {
-			return &problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: pointAt(wrong), kind: wrong.Kind}
+	one := understudy.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Ask: s.ask(), At: q.Start}
+	if err := q.V.Shelf.Save(q.Ctx, q.Caller, one); err != nil {
+		if wrong := page.SyntaxOf(err); wrong != nil {
+			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}
 		}
 		if errors.Is(err, understudy.ErrInvalid) {
-			return &problem{Title: "This search cannot be kept", Hint: sentence(err), Href: s.address(""), Link: "Back to the search", kind: understudy.ErrInvalid}
+			return &page.Problem{Title: "This search cannot be kept", Hint: page.Sentence(err), Href: s.address(""), Link: "Back to the search", Kind: understudy.ErrInvalid}
 		}
 		return err
 	}
-	q.goBack(s.address(""))
+	q.GoBack(s.address(""))
 	return nil
 }
 
 // forgetSearch takes a saved search away.
-func forgetSearch(q *exchange) error {
-	if q.v.Shelf == nil {
-		return notFound("No searches are kept here", "This server keeps no index.", "")
+func forgetSearch(q *page.Exchange) error {
+	if q.V.Shelf == nil {
+		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
-	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, 64<<10)
-	if err := q.v.Shelf.Forget(q.ctx, q.caller, q.r.PostFormValue("name")); err != nil {
+	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
+	if err := q.V.Shelf.Forget(q.Ctx, q.Caller, q.R.PostFormValue("name")); err != nil {
 		return err
 	}
-	q.goBack(localPath(q.r.PostFormValue("back")))
+	q.GoBack(page.LocalPath(q.R.PostFormValue("back")))
 	return nil
 }

@@ -8,21 +8,23 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
 
 // searchPage is what search.html shows.
 type searchPage struct {
 	Typed   string
-	Matches []link
+	Matches []page.Link
 	Sources []searchable
-	Finds   bool     // words are searched for, too
-	Kinds   []option // to look in
-	Orders  []option
+	Finds   bool          // words are searched for, too
+	Kinds   []page.Option // to look in
+	Orders  []page.Option
 	Source  string
 	Narrow  []string
-	Wrong   *pointer   // a mistake in what was typed
-	Found   *foundPage // nil: nothing was searched for
+	Wrong   *page.Pointer // a mistake in what was typed
+	Found   *foundPage    // nil: nothing was searched for
 	Shelf   *shelf
 }
 
@@ -42,32 +44,32 @@ const maxTyped, maxSought = 200, 2000
 // serveSearch moves on to the one page that was meant, or shows those that may have
 // been, what was found, or what can be typed. To find a page it looks at what was
 // typed and at nothing held, but for ids two kinds could have.
-func serveSearch(q *exchange) error {
+func serveSearch(q *page.Exchange) error {
 	s, err := readSearchRequest(q)
 	if err != nil {
 		return err
 	}
 	most := maxTyped
-	if q.v.Search != nil {
+	if q.V.Search != nil {
 		most = maxSought
 	}
 	if len(s.text) > most {
-		return badRequest("That is too long to search for", "Paste an id alone, or take the words that matter.", nil)
+		return page.BadRequest("That is too long to search for", "Paste an id alone, or take the words that matter.", nil)
 	}
-	q.typed = s.text
-	var matches []link
+	q.Typed = s.text
+	var matches []page.Link
 	if s.plain() && len(s.text) <= maxTyped {
 		matches = pageMatcher{q}.matches(s.text)
 	}
-	if q.data != "" {
+	if q.Data != "" {
 		return searchView{q, s}.searchData(matches)
 	}
 	if len(matches) == 1 {
-		q.goBack(matches[0].Href)
-		q.w.Header().Set("Cache-Control", "private, no-store")
+		q.GoBack(matches[0].Href)
+		q.W.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
-	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Finds: q.v.Search != nil, Source: s.source, Narrow: s.narrow}
+	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Finds: q.V.Search != nil, Source: s.source, Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
 		p.Kinds, p.Orders = searchView{q, s}.kindOptions(), searchView{q, s}.orderOptions()
@@ -75,31 +77,31 @@ func serveSearch(q *exchange) error {
 			if p.Found, p.Wrong, err = (searchView{q, s}).find(); err != nil {
 				return err
 			}
-			title = clip(query) + " · Search"
+			title = page.Clip(query) + " · Search"
 		}
 		if p.Shelf, err = (searchView{q, s}).shelf(p.Found != nil); err != nil {
 			return err
 		}
 	}
 	if p.Wrong != nil {
-		status = statusOf(p.Wrong.kind)
+		status = page.StatusOf(p.Wrong.Kind)
 	}
-	return q.render(status, "search", title, p)
+	return q.Render(status, "search", title, p)
 }
 
 // searchView is the page of one search.
 type searchView struct {
-	*exchange
+	*page.Exchange
 	s *searchRequest
 }
 
 // searchData is a search as data: the pages that may be meant, else all that is
 // found.
-func (q searchView) searchData(matches []link) error {
-	if q.v.Search == nil && q.data != dataSuffix {
-		return notFound("Nothing can be searched here", "This server keeps no index.", "")
+func (q searchView) searchData(matches []page.Link) error {
+	if q.V.Search == nil && q.Data != page.DataSuffix {
+		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if q.v.Search == nil || len(matches) > 0 && q.data == dataSuffix || q.s.query() == "" && len(q.s.kinds) == 0 && q.s.source == "" {
+	if q.V.Search == nil || len(matches) > 0 && q.Data == page.DataSuffix || q.s.query() == "" && len(q.s.kinds) == 0 && q.s.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
@@ -108,26 +110,26 @@ func (q searchView) searchData(matches []link) error {
 		for _, m := range matches {
 			all = append(all, match{m.Href, m.Text})
 		}
-		return q.sendJSON(map[string]any{"matches": all})
+		return q.SendJSON(map[string]any{"matches": all})
 	}
 	first := q.s.first()
-	err := exportFound(q.exchange, exportName(q.exchange, "search"), first.ask(), nil)
-	if wrong := syntaxOf(err); wrong != nil {
-		return &problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why), kind: wrong.Kind}
+	err := exportFound(q.Exchange, exportName(q.Exchange, "search"), first.ask(), nil)
+	if wrong := page.SyntaxOf(err); wrong != nil {
+		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why), Kind: wrong.Kind}
 	}
 	return err
 }
 
 // kindOptions are the kinds to look in that the caller sees.
-func (q searchView) kindOptions() []option {
-	all := []option{{"", "everything", len(q.s.kinds) == 0}}
-	for _, src := range q.v.sources {
-		if !q.sees(src) {
+func (q searchView) kindOptions() []page.Option {
+	all := []page.Option{{Value: "", Text: "everything", Selected: len(q.s.kinds) == 0}}
+	for _, src := range q.V.Planned {
+		if !q.Sees(src) {
 			continue
 		}
 		for _, k := range src.Kinds {
-			if k.Remembered() && q.seesKind(k) && !slices.ContainsFunc(all, func(o option) bool { return o.Value == k.Name }) {
-				all = append(all, option{k.Name, plan.UpperFirst(k.Title), slices.Contains(q.s.kinds, k.Name)})
+			if k.Remembered() && q.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == k.Name }) {
+				all = append(all, page.Option{Value: k.Name, Text: plan.UpperFirst(k.Title), Selected: slices.Contains(q.s.kinds, k.Name)})
 			}
 		}
 	}
@@ -136,14 +138,14 @@ func (q searchView) kindOptions() []option {
 
 // orderOptions are the orders of every search, and the one at hand when a search
 // that was kept is by a field.
-func (q searchView) orderOptions() []option {
+func (q searchView) orderOptions() []page.Option {
 	all := slices.Clone(orders)
-	if c := orderField(q.exchange, q.s.sort); c != nil && !ordered(q.s.sort) {
+	if c := orderField(q.Exchange, q.s.sort); c != nil && !ordered(q.s.sort) {
 		text := "by " + c.Words
 		if strings.HasPrefix(q.s.sort, "-") {
 			text += ", largest first"
 		}
-		all = append(all, option{Value: q.s.sort, Text: text})
+		all = append(all, page.Option{Value: q.s.sort, Text: text})
 	}
 	for i := range all {
 		all[i].Selected = all[i].Value == q.s.sort
@@ -152,20 +154,20 @@ func (q searchView) orderOptions() []option {
 }
 
 // searchRoutes are the pages of searches.
-func searchRoutes() []route {
-	return []route{
-		{"GET /search", serveSearch, []string{"GET /search?q="}},
-		{"GET /search.json", serveSearch, []string{"GET /search.json?q="}},
-		{"GET /search.csv", serveSearch, []string{"GET /search.csv?q="}},
-		{"GET /search.jsonl", serveSearch, []string{"GET /search.jsonl?q="}},
-		{"POST /search/save", saveSearch, []string{"POST /search/save"}},
-		{"POST /search/forget", forgetSearch, []string{"POST /search/forget"}},
+func searchRoutes() []page.Route {
+	return []page.Route{
+		{Pattern: "GET /search", Handler: serveSearch, Forms: []string{"GET /search?q="}},
+		{Pattern: "GET /search.json", Handler: serveSearch, Forms: []string{"GET /search.json?q="}},
+		{Pattern: "GET /search.csv", Handler: serveSearch, Forms: []string{"GET /search.csv?q="}},
+		{Pattern: "GET /search.jsonl", Handler: serveSearch, Forms: []string{"GET /search.jsonl?q="}},
+		{Pattern: "POST /search/save", Handler: saveSearch, Forms: []string{"POST /search/save"}},
+		{Pattern: "POST /search/forget", Handler: forgetSearch, Forms: []string{"POST /search/forget"}},
 	}
 }
 
 // openSearch describes the search box to browsers (OpenSearch 1.1). It says
 // nothing of any record and is open to everyone.
-func openSearch(v *Visitor) http.Handler {
+func openSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := strings.TrimSuffix(v.PublicURL, "/")
 		if origin == "" {

@@ -5,46 +5,47 @@ package viewer
 import (
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // pageMatcher finds the pages a typed text may name.
-type pageMatcher struct{ *exchange }
+type pageMatcher struct{ *page.Exchange }
 
 // matches are the pages a text may mean, of every source the caller may ask.
-func (q pageMatcher) matches(typed string) []link {
-	var all []link
-	for _, s := range q.v.sources {
-		if !q.sees(s) || typed == "" {
+func (q pageMatcher) matches(typed string) []page.Link {
+	var all []page.Link
+	for _, s := range q.V.Planned {
+		if !q.Sees(s) || typed == "" {
 			continue
 		}
-		q.source = s
+		q.Source = s
 		all = append(all, q.matchIDs(s, typed)...)
-		if len(all) == 0 && len(q.contactKinds(s)) > 0 {
+		if len(all) == 0 && len(q.ContactKinds(s)) > 0 {
 			for _, number := range q.matchNumbers(s, typed) {
 				text := plan.GroupPhone(number)
-				if len(q.v.sources) > 1 {
+				if len(q.V.Planned) > 1 {
 					text += " in " + s.Spec.Title
 				}
-				all = append(all, link{Href: s.NumberHref(number), Text: text})
+				all = append(all, page.Link{Href: s.NumberHref(number), Text: text})
 			}
 		}
 	}
-	q.source = nil
+	q.Source = nil
 	return all
 }
 
 // matchIDs are the records a text may name: of one kind when its prefix is that
 // kind's alone. Where two kinds share it both are asked, and the one that
 // knows it is meant.
-func (q pageMatcher) matchIDs(s *plan.Source, typed string) []link {
-	var all []link
+func (q pageMatcher) matchIDs(s *plan.Source, typed string) []page.Link {
+	var all []page.Link
 	var targets []*understudy.Target
 	typed = s.SpellID(typed)
 	for _, k := range s.Kinds {
-		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.seesKind(k) || !s.MayName(k, typed) {
+		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.SeesKind(k) || !s.MayName(k, typed) {
 			continue
 		}
 		path, ok := k.PathTo(strings.Split(typed, understudy.IDSeparator), nil)
@@ -55,15 +56,15 @@ func (q pageMatcher) matchIDs(s *plan.Source, typed string) []link {
 		if err != nil || t.Instance != k.PlannedInstances[0].Instance {
 			continue
 		}
-		all = append(all, link{Href: s.Place(t), Text: plan.UpperFirst(k.One) + " " + typed})
+		all = append(all, page.Link{Href: s.Place(t), Text: plan.UpperFirst(k.One) + " " + typed})
 		targets = append(targets, t)
 	}
 	if len(all) < 2 {
 		return all
 	}
-	var found []link
-	for i, r := range q.readAll(targets) {
-		if len(r.rows()) == 1 {
+	var found []page.Link
+	for i, r := range q.ReadAll(targets) {
+		if len(r.Rows()) == 1 {
 			found = append(found, all[i])
 		}
 	}
@@ -77,7 +78,7 @@ func (q pageMatcher) matchIDs(s *plan.Source, typed string) []link {
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.
 func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
-	digits, plus, ok := dialled(typed)
+	digits, plus, ok := page.Dialled(typed)
 	switch {
 	case !ok:
 		return nil
@@ -111,12 +112,12 @@ func (q pageMatcher) ownCodes(s *plan.Source) []string {
 	own := map[string]bool{}
 	var targets []*understudy.Target
 	for _, k := range s.OwnKinds {
-		if q.ownVisible(k) {
+		if q.OwnVisible(k) {
 			targets = append(targets, k.PlannedLists[0].Newest)
 		}
 	}
-	for i, r := range q.readAll(targets) {
-		q.addOwn(own, s.ByName[targets[i].Kind.Name], r)
+	for i, r := range q.ReadAll(targets) {
+		q.AddOwn(own, s.ByName[targets[i].Kind.Name], r)
 	}
 	counts := map[string]int{}
 	for number := range own {
@@ -140,13 +141,13 @@ func (q pageMatcher) ownCodes(s *plan.Source) []string {
 // searchables say what can be typed, of what the caller may open.
 func (q pageMatcher) searchables() []searchable {
 	var all []searchable
-	for _, s := range q.v.sources {
-		if !q.sees(s) {
+	for _, s := range q.V.Planned {
+		if !q.Sees(s) {
 			continue
 		}
-		out := searchable{Title: s.Spec.Title, Numbers: len(q.contactKinds(s)) > 0}
+		out := searchable{Title: s.Spec.Title, Numbers: len(q.ContactKinds(s)) > 0}
 		for _, k := range s.Kinds {
-			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.ID) != 1 || !q.seesKind(k) {
+			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.ID) != 1 || !q.SeesKind(k) {
 				continue
 			}
 			for _, p := range k.Prefixes {

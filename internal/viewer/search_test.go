@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
 
@@ -90,7 +92,7 @@ func TestSearchTellsNothing(t *testing.T) {
 
 func TestOpenSearch(t *testing.T) {
 	for public, want := range map[string]string{"": "http://example.com/search?q={searchTerms}", "https://tools.example/": "https://tools.example/search?q={searchTerms}"} {
-		h := open(t, func(o *Options) { o.PublicURL = strings.TrimSuffix(public, "/") })
+		h := open(t, func(o *page.Options) { o.PublicURL = strings.TrimSuffix(public, "/") })
 		status, body, head := h.get("/opensearch.xml", as{})
 		var doc struct {
 			ShortName string
@@ -135,7 +137,7 @@ func FuzzDialled(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		digits, plus, ok := dialled(text)
+		digits, plus, ok := page.Dialled(text)
 		if !ok {
 			return
 		}

@@ -5,9 +5,10 @@ package viewer
 import (
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // Parameters of the page of searches.
@@ -33,11 +34,11 @@ type searchRequest struct {
 }
 
 // orders are those of a search, by their word.
-var orders = []option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
+var orders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
 
 // searchRequest reads a search's address; empty parameters of a form are left out.
-func readSearchRequest(q *exchange) (*searchRequest, error) {
-	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -59,17 +60,17 @@ func readSearchRequest(q *exchange) (*searchRequest, error) {
 		case searchBack:
 			s.back = append(s.back, p.Value)
 		default:
-			return nil, unknownWord("parameter", p.Name, []string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
+			return nil, page.UnknownWord("parameter", p.Name, []string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
 		}
 	}
 	if s.sort == "newest" {
 		s.sort = ""
 	}
 	if !ordered(s.sort) && orderField(q, s.sort) == nil {
-		return nil, unknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
+		return nil, page.UnknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
 	}
 	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
-		return nil, badRequest("That are too many conditions", "Take some of them away.", nil)
+		return nil, page.BadRequest("That are too many conditions", "Take some of them away.", nil)
 	}
 	if len(s.back) > maxBack {
 		s.back = s.back[len(s.back)-maxBack:]
@@ -79,16 +80,16 @@ func readSearchRequest(q *exchange) (*searchRequest, error) {
 
 // ordered reports whether an order is one that every search has.
 func ordered(sort string) bool {
-	return slices.ContainsFunc(orders, func(o option) bool { return o.Value == sort })
+	return slices.ContainsFunc(orders, func(o page.Option) bool { return o.Value == sort })
 }
 
 // fieldOf is a column by whose field an order is, of any kind; nil when there is
 // none.
-func orderField(q *exchange, sort string) *plan.Column {
+func orderField(q *page.Exchange, sort string) *plan.Column {
 	name := strings.TrimPrefix(sort, "-")
-	for _, s := range q.v.sources {
+	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
-			if c := k.ByField[name]; c != nil && q.sees(s) && q.seesKind(k) {
+			if c := k.ByField[name]; c != nil && q.Sees(s) && q.SeesKind(k) {
 				return c
 			}
 		}
@@ -116,7 +117,7 @@ func (s *searchRequest) query() string {
 	var parts []string
 	for _, part := range append([]string{s.text}, s.narrow...) {
 		if part != "" {
-			parts = append(parts, grouped(part))
+			parts = append(parts, page.Grouped(part))
 		}
 	}
 	return strings.Join(parts, " ")
@@ -158,11 +159,11 @@ func (s *searchRequest) first() searchRequest {
 }
 
 // chips are what a search is narrowed by.
-func (s *searchRequest) chips(q *exchange) []chip {
+func (s *searchRequest) chips(q *page.Exchange) []chip {
 	var all []chip
 	if s.source != "" {
 		at, title := s.first(), s.source
-		if src := q.v.byName[s.source]; src != nil {
+		if src := q.V.ByName[s.source]; src != nil {
 			title = src.Spec.Title
 		}
 		at.source = ""

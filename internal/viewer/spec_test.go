@@ -10,6 +10,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/viewer/page"
 	"understudy/upstream"
 )
 
@@ -69,7 +70,7 @@ func TestAnyAPI(t *testing.T) {
 	}})
 	must(t, err)
 	m := &library{}
-	h := open(t, func(o *Options) {
+	h := open(t, func(o *page.Options) {
 		o.Sources, o.Gate, o.Callers, o.Mirror, o.Snapshot = []*understudy.Source{src}, gate, book, m, nil
 	})
 	reader := as{zone: "Europe/Berlin", headers: map[string]string{"Authorization": "Bearer alltoken"}}

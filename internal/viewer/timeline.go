@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
 )
 
 // The bounds of a timeline.
@@ -35,13 +36,13 @@ type timeline struct {
 	Problem string
 	Action  string // of the form that compares two
 	Hidden  []understudy.Param
-	Picks   []option // the moments it offers
-	Former  []option // the same, the one before chosen
+	Picks   []page.Option // the moments it offers
+	Former  []page.Option // the same, the one before chosen
 }
 
 // entry is one version.
 type entry struct {
-	When    when
+	When    page.When
 	Word    string
 	Tone    string
 	Form    string // how upstream showed it, when that is not as on this page
@@ -58,7 +59,7 @@ type entry struct {
 // fieldChange is one field before and after.
 type fieldChange struct {
 	Label         string
-	Before, After cell
+	Before, After page.Cell
 	Changed       bool
 }
 
@@ -71,23 +72,23 @@ func readVersions(params understudy.Query) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > mostVersions {
-		return 0, badRequest("“"+clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+strconv.Itoa(mostVersions)+".", nil)
+		return 0, page.BadRequest("“"+page.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+strconv.Itoa(mostVersions)+".", nil)
 	}
 	return n, nil
 }
 
 // timelineOf begins to read a record's past; the part shows nothing when nothing
 // is kept of it.
-func (q past) timelineOf(t *understudy.Target, id string, limit int, s *cellContext) *part {
+func (q past) timelineOf(t *understudy.Target, id string, limit int, s *page.CellContext) *page.Part {
 	var p recordPast
-	read := q.begin("timeline", q.v.glance, func(ctx context.Context) (err error) {
+	read := q.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
 		p, err = q.readPast(ctx, id, limit)
 		return err
 	})
-	of := func() []any { return q.madePast(t, p, s, read.err) }
-	return &part{title: "Timeline", needs: []*future{read}, of: of, draw: func() (string, any) {
-		if read.err != nil {
-			return "timeline", &timeline{Problem: "The past of this " + q.kind.One + " could not be read; the log of the server says why."}
+	of := func() []any { return q.madePast(t, p, s, read.Err) }
+	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Of: of, Draw: func() (string, any) {
+		if read.Err != nil {
+			return "timeline", &timeline{Problem: "The past of this " + q.Kind.One + " could not be read; the log of the server says why."}
 		}
 		if out := q.timeline(t, p, limit, s); out != nil {
 			return "timeline", out
@@ -97,8 +98,8 @@ func (q past) timelineOf(t *understudy.Target, id string, limit int, s *cellCont
 }
 
 // madePast is what a timeline is made of.
-func (q past) madePast(t *understudy.Target, p recordPast, s *cellContext, err error) []any {
-	all := []any{err != nil, s.own, p.more, p.bound}
+func (q past) madePast(t *understudy.Target, p recordPast, s *page.CellContext, err error) []any {
+	all := []any{err != nil, s.Own, p.more, p.bound}
 	if sg := q.shown(p, t.Shape()); sg != nil {
 		all = append(all, sg.From)
 	}
@@ -118,12 +119,12 @@ func (q past) madePast(t *understudy.Target, p recordPast, s *cellContext, err e
 }
 
 // timeline is nil when nothing is kept of the record's past.
-func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellContext) *timeline {
+func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *page.CellContext) *timeline {
 	if len(p.versions) == 0 {
 		return nil
 	}
-	here := q.kind.Href + "/" + url.PathEscape(t.ID)
-	vars := q.source.Given(t, t.Instance.ID)
+	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
+	vars := q.Source.Given(t, t.Instance.ID)
 	out := &timeline{}
 	shown := q.shown(p, t.Shape())
 	for i, sg := range p.versions {
@@ -134,7 +135,7 @@ func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellCon
 		case i == 0:
 			e.Then, e.ThenIs = here+plan.WithQuery(vars), "As it is"
 		default:
-			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), asOf{at: sg.From}.param()...)), "As it was"
+			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.From}.Param()...)), "As it was"
 		}
 		if sg.Kept && sg.before != nil && sg.before.Kept {
 			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.before.From, sg.From)))
@@ -146,34 +147,34 @@ func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *cellCon
 		out.Bound = mostVersions
 	case p.more:
 		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, mostVersions))}
-		out.Older = q.asOf.keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
+		out.Older = q.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
-	out.picks(q.exchange, p, t.Shape())
+	out.picks(q.Exchange, p, t.Shape())
 	return out
 }
 
 // shown is the version the page is about.
 func (q past) shown(p recordPast, shape string) *seenVersion {
-	at := q.asOf.at
+	at := q.AsOf.At
 	if at.IsZero() {
-		at = q.start
+		at = q.Start
 	}
 	s, _ := p.at(at, shape)
 	return s
 }
 
 func compareParam(a, b time.Time) understudy.Param {
-	return understudy.Param{Name: paramCompare, Value: writeMoment(a) + compareTo + writeMoment(b)}
+	return understudy.Param{Name: paramCompare, Value: page.WriteMoment(a) + compareTo + page.WriteMoment(b)}
 }
 
 // entry says what happened at a version.
-func (q past) entry(s *cellContext, sg *seenVersion, shape string) entry {
-	e := entry{When: say(sg.From, q.start, q.zone, true), Lost: !sg.Gone && !sg.Kept}
+func (q past) entry(s *page.CellContext, sg *seenVersion, shape string) entry {
+	e := entry{When: page.Say(sg.From, q.Start, q.Zone, true), Lost: !sg.Gone && !sg.Kept}
 	if !sg.Gone && sg.Shape != shape {
-		e.Form = q.kind.FormOf(sg.Shape)
+		e.Form = q.Kind.FormOf(sg.Shape)
 	}
-	if sg.Number != 0 && q.caller.Role() == understudy.RoleAll {
+	if sg.Number != 0 && q.Caller.Role() == understudy.RoleAll {
 		e.Number = strconv.FormatInt(sg.Number, 10)
 	}
 	switch {
@@ -200,31 +201,31 @@ func (q past) entry(s *cellContext, sg *seenVersion, shape string) entry {
 }
 
 // fieldChange draws one field of a version and the one before.
-func (q past) fieldChange(s *cellContext, after *seenVersion, d difference) fieldChange {
+func (q past) fieldChange(s *page.CellContext, after *seenVersion, d difference) fieldChange {
 	label, before := q.drawValue(s, after.before, d.before, d.name)
 	_, later := q.drawValue(s, after, d.after, d.name)
 	return fieldChange{Label: label, Before: before, After: later, Changed: !d.same()}
 }
 
 // drawValue draws a value of a version: as its column does, else as text.
-func (q past) drawValue(s *cellContext, of *seenVersion, v access.Value, name string) (label string, c cell) {
-	if col := q.kind.ByField[name]; col != nil && of != nil && of.Kept {
-		c = s.cell(col, of.row, true)
+func (q past) drawValue(s *page.CellContext, of *seenVersion, v access.Value, name string) (label string, c page.Cell) {
+	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
+		c = s.Cell(col, of.row, true)
 		return col.Heading, c
 	}
-	c = cell{Text: clipTo(v.Text, clipped), Prose: true}
+	c = page.Cell{Text: page.ClipTo(v.Text, page.Clipped), Prose: true}
 	if v.State == access.Null || v.State == access.Absent || v.Text == "" {
-		c = cell{Text: "—", Tone: "none"}
+		c = page.Cell{Text: "—", Tone: "none"}
 	}
 	return plan.UpperFirst(plan.Spell(name)), c
 }
 
 // picks are the versions of the page's shape that can be compared: the page's
 // own with the one before at first.
-func (t *timeline) picks(q *exchange, p recordPast, shape string) {
+func (t *timeline) picks(q *page.Exchange, p recordPast, shape string) {
 	for _, s := range p.versions {
 		if s.Kept && s.Shape == shape {
-			t.Picks = append(t.Picks, option{Value: writeMoment(s.From), Text: say(s.From, q.start, q.zone, true).Text})
+			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(s.From), Text: page.Say(s.From, q.Start, q.Zone, true).Text})
 		}
 	}
 	if len(t.Picks) < 3 { // two are compared by their own link

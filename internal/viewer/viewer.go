@@ -6,7 +6,7 @@
 // Every page is rendered on the server from a view of the gate: nothing that a
 // caller may not see reaches a template. What is held is sent at once and whole;
 // a part of the page that has to be waited for comes behind it, to its place
-// (parts.go).
+// (page/parts.go).
 //
 // HTML and the JSON beside it are compressed when the browser takes gzip. That
 // is safe here (BREACH needs a secret and reflected text in one body): no page
@@ -18,11 +18,13 @@ import (
 	"embed"
 	"net/http"
 	"strings"
+
+	"understudy/internal/viewer/page"
 )
 
 // Viewer is the web frontend, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
-	*Visitor
+	*page.Visitor
 	mux *http.ServeMux
 	own *http.ServeMux // the viewer's part of /-/
 }
@@ -32,8 +34,8 @@ var assets embed.FS
 
 // New checks the options, plans the pages of every kind and reads the
 // templates. Close stops what it starts later.
-func New(o Options) (*Viewer, error) {
-	shared, err := newVisitor(o, assets)
+func New(o page.Options) (*Viewer, error) {
+	shared, err := page.NewVisitor(o, assets)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +47,7 @@ func New(o Options) (*Viewer, error) {
 // ServeHTTP answers a browser.
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if strings.HasPrefix(r.URL.Path, controlPrefix) {
+	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) {
 		if _, pattern := v.own.Handler(r); pattern != "" {
 			v.own.ServeHTTP(w, r)
 			return

@@ -1,7 +1,7 @@
 // Snapshot: how each source and the jobs do, asked at most once a second however
 // many pages are read.
 
-package viewer
+package page
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type said[T any] struct {
 }
 
 // known is what was said last; fresh: it is at most bannerAge old.
-func (l *lately[T]) known(name string, now time.Time) (what T, fresh bool) {
+func (l *lately[T]) Known(name string, now time.Time) (what T, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k, ok := l.last[name]
@@ -34,7 +34,8 @@ func (l *lately[T]) known(name string, now time.Time) (what T, fresh bool) {
 	return k.what, ok && age >= 0 && age < bannerAge
 }
 
-func (l *lately[T]) keep(name string, now time.Time, what T) {
+// Keep remembers what was said.
+func (l *lately[T]) Keep(name string, now time.Time, what T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
@@ -48,33 +49,33 @@ type snapshots struct{ lately[Snapshot] }
 
 // of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
-func (c *snapshots) of(q *exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.known(s.Name, q.start); fresh {
+func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
+	if snap, fresh := c.Known(s.Name, q.Start); fresh {
 		return snap
 	}
-	asked := q.begin("how "+s.Name+" does", q.v.glance, func(ctx context.Context) error {
-		c.ask(ctx, q, s)
+	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
+		c.Ask(ctx, q, s)
 		return nil
 	})
 	select {
 	case <-asked.done:
 	case <-q.soon.Done():
 	}
-	snap, _ := c.known(s.Name, q.start)
+	snap, _ := c.Known(s.Name, q.Start)
 	return snap
 }
 
 // ask is a source's snapshot, at most bannerAge old.
-func (c *snapshots) ask(ctx context.Context, q *exchange, s *plan.Source) Snapshot {
-	if q.v.Snapshot == nil {
+func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
+	if q.V.Snapshot == nil {
 		return Snapshot{}
 	}
-	if snap, fresh := c.known(s.Name, q.start); fresh {
+	if snap, fresh := c.Known(s.Name, q.Start); fresh {
 		return snap
 	}
-	snap := q.v.Snapshot(ctx, s.Name)
+	snap := q.V.Snapshot(ctx, s.Name)
 	if ctx.Err() == nil { // else it may lack something
-		c.keep(s.Name, q.start, snap)
+		c.Keep(s.Name, q.Start, snap)
 	}
 	return snap
 }
@@ -148,11 +149,12 @@ type Webhook struct {
 }
 
 // work counts the jobs.
-type work struct{ Running, Waiting, Failed string }
+type Work struct{ Running, Waiting, Failed string }
 
-type health struct {
+// Health is how a source does, in words.
+type Health struct {
 	Tone, Word, Why string
-	Since, Probe    *when
+	Since, Probe    *When
 }
 
 type kindView struct {
@@ -160,20 +162,20 @@ type kindView struct {
 	Held        int64
 	Complete    bool
 	Why         string
-	Sync        *bar // of the walk that runs
-	CaughtUp    *when
+	Sync        *Bar // of the walk that runs
+	CaughtUp    *When
 	Pages       bool // kept as pages, not records: there is nothing to count
 	Uncounted   bool // the caller finds some of them alone: how many are held is not told
 }
 
 // kindViews are kinds under a heading; "" are the main ones.
-type kindViews struct {
+type KindViews struct {
 	Title string
 	Kinds []kindView
 }
 
 // bar is how far something has come.
-type bar struct {
+type Bar struct {
 	Label       string // of what, for screen readers
 	Done, Total int64  // Total 0: not known
 	Text        string // "1,204 of 5,000"
@@ -183,14 +185,14 @@ type bar struct {
 
 // newBar says how far work has come; left is how long it may still take, 0 when
 // nobody knows.
-func newBar(label string, done, total int64, note string, left time.Duration) *bar {
-	b := &bar{Label: label, Done: done, Total: max(total, 0), Text: thousands(done), Note: note}
+func NewBar(label string, done, total int64, note string, left time.Duration) *Bar {
+	b := &Bar{Label: label, Done: done, Total: max(total, 0), Text: Thousands(done), Note: note}
 	if total > 0 {
 		b.Done = min(done, total)
-		b.Text += " of " + thousands(total)
+		b.Text += " of " + Thousands(total)
 	}
 	if left > 0 {
-		b.Left = "about " + longAgo(left) + " left"
+		b.Left = "about " + LongAgo(left) + " left"
 	}
 	return b
 }
@@ -203,24 +205,25 @@ func barTitle(k *plan.Kind, walk string) string {
 	return "Sync of " + k.Title + ", walk " + walk
 }
 
-func snapshotOf(q *exchange, s *plan.Source) Snapshot {
-	if q.v.Snapshot == nil {
+// SnapshotOf is a source as it is now.
+func SnapshotOf(q *Exchange, s *plan.Source) Snapshot {
+	if q.V.Snapshot == nil {
 		return Snapshot{}
 	}
-	return q.v.Snapshot(q.ctx, s.Name)
+	return q.V.Snapshot(q.Ctx, s.Name)
 }
 
 // kindGroups are the kinds of a source the caller may list.
-func kindGroups(q *exchange, s *plan.Source, snap Snapshot) []kindViews {
-	var all []kindViews
+func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
+	var all []KindViews
 	for _, part := range (layout{q}).byGroup(s) {
-		out := kindViews{Title: part.title}
+		out := KindViews{Title: part.title}
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Name]
 			v := kindView{
-				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.moment(held.CaughtUp), Pages: len(k.ID) == 0,
+				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.Moment(held.CaughtUp), Pages: len(k.ID) == 0,
 			}
-			if !q.counts(k) {
+			if !q.Counts(k) {
 				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
 				out.Kinds = append(out.Kinds, v)
 				continue
@@ -229,7 +232,7 @@ func kindGroups(q *exchange, s *plan.Source, snap Snapshot) []kindViews {
 				v.Why = held.Why
 			}
 			if held.Running {
-				v.Sync = newBar(barTitle(k, held.Walk), held.Done, held.Total, "", held.ETA)
+				v.Sync = NewBar(barTitle(k, held.Walk), held.Done, held.Total, "", held.ETA)
 			}
 			out.Kinds = append(out.Kinds, v)
 		}
@@ -239,8 +242,8 @@ func kindGroups(q *exchange, s *plan.Source, snap Snapshot) []kindViews {
 }
 
 // healthOf says in words how upstream does.
-func healthOf(q *exchange, s Snapshot) health {
-	h := health{Why: s.Why, Since: q.moment(s.Since), Probe: q.moment(s.NextProbe)}
+func HealthOf(q *Exchange, s Snapshot) Health {
+	h := Health{Why: s.Why, Since: q.Moment(s.Since), Probe: q.Moment(s.NextProbe)}
 	switch s.State {
 	case "ok":
 		h.Tone, h.Word = "good", "Upstream answers"
@@ -257,17 +260,18 @@ func healthOf(q *exchange, s Snapshot) health {
 }
 
 // timeRow is a row of the table of answer times.
-type timeRow struct {
+type TimeRow struct {
 	Who, Reason                string
 	Answers, Lost              int64
 	Mean, Range, Half, Slowest string
 }
 
-func newTimeRow(who, reason string, t Times) timeRow {
-	row := timeRow{Who: who, Reason: reason, Answers: t.Answers, Lost: t.Lost}
+// NewTimeRow is a row of the table of answer times.
+func NewTimeRow(who, reason string, t Times) TimeRow {
+	row := TimeRow{Who: who, Reason: reason, Answers: t.Answers, Lost: t.Lost}
 	if t.Answers > 0 {
-		row.Mean, row.Range = millis(t.Mean)+" ± "+millis(t.Deviation), millis(t.Min)+" – "+millis(t.Max)
-		row.Half, row.Slowest = millis(t.P50), millis(t.P99)
+		row.Mean, row.Range = Millis(t.Mean)+" ± "+Millis(t.Deviation), Millis(t.Min)+" – "+Millis(t.Max)
+		row.Half, row.Slowest = Millis(t.P50), Millis(t.P99)
 	}
 	return row
 }
@@ -276,22 +280,22 @@ func newTimeRow(who, reason string, t Times) timeRow {
 // when that is known, and otherwise for all of the source; nil for a caller who does
 // not see everything, when it is not known, and on lists, whose bytes on the wire
 // are few.
-func (f footer) Usual() *timeRow {
+func (f footer) Usual() *TimeRow {
 	q := f.q
-	list := q.kind != nil && q.r.PathValue("id") == ""
-	if q.source == nil || list || q.caller.Role() != understudy.RoleAll {
+	list := q.Kind != nil && q.R.PathValue("id") == ""
+	if q.Source == nil || list || q.Caller.Role() != understudy.RoleAll {
 		return nil
 	}
-	snap, _ := q.v.snapshots.known(q.source.Name, q.start)
-	of, who := snap.TheirTimes, q.source.Spec.Title
+	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Start)
+	of, who := snap.TheirTimes, q.Source.Spec.Title
 	for _, t := range snap.Times {
-		if q.kind != nil && t.Kind == q.kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == understudy.Waiting.String()) {
-			of, who = t, plan.UpperFirst(q.kind.Title)
+		if q.Kind != nil && t.Kind == q.Kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == understudy.Waiting.String()) {
+			of, who = t, plan.UpperFirst(q.Kind.Title)
 		}
 	}
 	if of.Answers == 0 {
 		return nil
 	}
-	row := newTimeRow(who, of.Reason, of)
+	row := NewTimeRow(who, of.Reason, of)
 	return &row
 }

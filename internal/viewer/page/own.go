@@ -1,6 +1,6 @@
 // Own: which numbers are our own, to mark them in lists.
 
-package viewer
+package page
 
 import (
 	"context"
@@ -61,13 +61,13 @@ func (n *numbers) close() {
 type marks []*flight
 
 // begin asks for the numbers the caller may know of.
-func (n *numbers) begin(q *exchange) marks {
+func (n *numbers) Begin(q *Exchange) marks {
 	var all marks
-	if q.data != "" {
+	if q.Data != "" {
 		return nil
 	}
-	for _, k := range q.source.OwnKinds {
-		if !q.ownVisible(k) || !q.gate.Counts(q.caller, k.Source.Name, k.Name) {
+	for _, k := range q.Source.OwnKinds {
+		if !q.OwnVisible(k) || !q.Gate.Counts(q.Caller, k.Source.Name, k.Name) {
 			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
@@ -110,11 +110,11 @@ func (n *numbers) fly(f *flight) {
 }
 
 // wait gathers what has come, or comes while the page waits, as the caller sees it.
-func (all marks) wait(q *exchange) map[string]bool {
+func (all marks) Wait(q *Exchange) map[string]bool {
 	if len(all) == 0 {
 		return nil
 	}
-	own, who := map[string]bool{}, q.source.Name+" "+q.caller.Role()
+	own, who := map[string]bool{}, q.Source.Name+" "+q.Caller.Role()
 	for _, f := range all {
 		select {
 		case <-f.done:
@@ -126,41 +126,41 @@ func (all marks) wait(q *exchange) map[string]bool {
 		case <-f.done:
 			f.read(q, own)
 		case <-q.soon.Done():
-			if last, ok := q.v.numbers.last.Get(who); ok {
+			if last, ok := q.V.Numbers.last.Get(who); ok {
 				return last
 			}
 			return own
 		}
 	}
-	q.v.numbers.last.Put(who, own, int64(1+len(own)))
+	q.V.Numbers.last.Put(who, own, int64(1+len(own)))
 	return own
 }
 
 // read adds the numbers of an answer that the caller sees.
-func (f *flight) read(q *exchange, own map[string]bool) {
+func (f *flight) read(q *Exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
 	}
-	view, err := q.gate.View(q.caller, f.answer.Page)
+	view, err := q.Gate.View(q.Caller, f.answer.Page)
 	if err == nil {
-		q.addOwn(own, f.kind, reading{answer: f.answer, view: view})
+		q.AddOwn(own, f.kind, Reading{Answer: f.answer, View: view})
 	}
 }
 
 // addOwn adds the numbers of a reading that the caller sees.
-func (q *exchange) addOwn(own map[string]bool, k *plan.Kind, r reading) {
-	if r.view == nil || r.answer.Page.Status != http.StatusOK {
+func (q *Exchange) AddOwn(own map[string]bool, k *plan.Kind, r Reading) {
+	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return
 	}
-	key := ownView{k, q.caller.Role(), r.view.Sum}
-	all, ok := q.v.numbers.seen.Get(key)
+	key := ownView{k, q.Caller.Role(), r.View.Sum}
+	all, ok := q.V.Numbers.seen.Get(key)
 	if !ok {
-		for _, row := range r.rows() {
+		for _, row := range r.Rows() {
 			if val := row.Field(k.Own); val.State == access.Seen && val.Text != "" {
 				all = append(all, val.Text)
 			}
 		}
-		q.v.numbers.seen.Put(key, all, int64(1+len(all)))
+		q.V.Numbers.seen.Put(key, all, int64(1+len(all)))
 	}
 	for _, number := range all {
 		own[number] = true

@@ -1,7 +1,7 @@
 // Nav: the way to every kind, from every page: the main ones first, the others
 // under their headings.
 
-package viewer
+package page
 
 import (
 	"net/http"
@@ -13,14 +13,14 @@ import (
 
 // nav is the header's links.
 type nav struct {
-	Main []link
+	Main []Link
 	More []linkGroup
 }
 
 // linkGroup is links under a heading.
 type linkGroup struct {
 	Title string
-	Links []link
+	Links []Link
 }
 
 // mainLimit is how many kinds the header shows by themselves, whatever the
@@ -29,15 +29,15 @@ const mainLimit = 6
 
 // nav are the kinds of the source at hand; of the only one when none is.
 func (q layout) nav() nav {
-	source := q.source
-	if source == nil && len(q.v.sources) == 1 {
-		source = q.v.sources[0]
+	source := q.Source
+	if source == nil && len(q.V.Planned) == 1 {
+		source = q.V.Planned[0]
 	}
 	var n nav
 	for _, part := range q.byGroup(source) {
-		var links []link
+		var links []Link
 		for _, k := range part.kinds {
-			links = append(links, link{k.Href, plan.UpperFirst(k.Title), k == q.kind})
+			links = append(links, Link{k.Href, plan.UpperFirst(k.Title), k == q.Kind})
 		}
 		if part.title == "" {
 			n.Main = links
@@ -64,7 +64,7 @@ type kindGroup struct {
 func (q layout) byGroup(s *plan.Source) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
-	for _, k := range q.readable(s) {
+	for _, k := range q.Readable(s) {
 		title := plan.UpperFirst(k.Group)
 		if title == "" && len(all[0].kinds) == mainLimit {
 			title = rest
@@ -86,24 +86,24 @@ func (q layout) byGroup(s *plan.Source) []kindGroup {
 
 // banner says on every page that a source does not do well.
 type banner struct {
-	health
+	Health
 }
 
 // banners are those of the source at hand, or of every source the caller sees.
 func (q layout) banners() []banner {
-	if !q.known {
+	if !q.Known {
 		return nil
 	}
 	var all []banner
-	for _, s := range q.v.sources {
-		if q.source != nil && s != q.source || !q.sees(s) || q.caller.Role() == "" {
+	for _, s := range q.V.Planned {
+		if q.Source != nil && s != q.Source || !q.Sees(s) || q.Caller.Role() == "" {
 			continue
 		}
-		snap := q.v.snapshots.of(q.exchange, s)
+		snap := q.V.Snapshots.Of(q.Exchange, s)
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}
-		h := healthOf(q.exchange, snap)
+		h := HealthOf(q.Exchange, snap)
 		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
 		all = append(all, banner{h})
 	}
@@ -111,19 +111,20 @@ func (q layout) banners() []banner {
 }
 
 // link is an address and its words.
-type link struct {
+type Link struct {
 	Href, Text string
 	Current    bool
 }
 
-type option struct {
+// Option is one choice of a menu.
+type Option struct {
 	Value, Text string
 	Selected    bool
 }
 
 // Same reports whether a browser takes the text for the value: it does less its
 // spaces at both ends, and with one for several.
-func (o option) Same() bool {
+func (o Option) Same() bool {
 	return o.Value == o.Text && o.Text != "" && strings.Join(strings.Fields(o.Text), " ") == o.Text
 }
 
@@ -131,18 +132,18 @@ const keysPath = "/-/keys"
 
 // hints is the page that says what keys do where the reader is.
 func (q layout) hints() string {
-	if q.source == nil {
+	if q.Source == nil {
 		return keysPath
 	}
-	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: q.source.Name}})
+	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: q.Source.Name}})
 }
 
 // serveKeys says what keys do, and where they lead for this role.
-func serveKeys(q *exchange) error {
-	if s := q.v.byName[q.r.FormValue("source")]; s != nil && q.sees(s) {
-		q.source = s
+func ServeKeys(q *Exchange) error {
+	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Sees(s) {
+		q.Source = s
 	}
-	return q.render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{layout{q}.shortcuts()})
+	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{layout{q}.shortcuts()})
 }
 
 // shortcut is a page that a key leads to.
@@ -152,17 +153,17 @@ type shortcut struct{ Key, Href, Text string }
 // the first letter of its title that none before it has. The main kinds come
 // first, so a role's keys stay the same on every page.
 func (q layout) shortcuts() []shortcut {
-	if !q.known || q.caller.Role() == "" {
+	if !q.Known || q.Caller.Role() == "" {
 		return nil
 	}
 	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}
-	if q.seesJobs() {
+	if q.SeesJobs() {
 		all = append(all, shortcut{"j", "/" + plan.JobsWord, "Jobs"})
 	}
 	taken := "hsj"
-	source := q.source
-	if source == nil && len(q.v.sources) == 1 {
-		source = q.v.sources[0]
+	source := q.Source
+	if source == nil && len(q.V.Planned) == 1 {
+		source = q.V.Planned[0]
 	}
 	for _, part := range q.byGroup(source) {
 		for _, k := range part.kinds {
@@ -180,6 +181,7 @@ func (q layout) shortcuts() []shortcut {
 	return all
 }
 
-func searchHref(text string) string {
+// SearchHref is the page of a search for a text.
+func SearchHref(text string) string {
 	return "/search?" + understudy.Query{{Name: "q", Value: text}}.String()
 }

@@ -1,7 +1,7 @@
 // Failure: errors as pages a person can act on. Only here an error becomes a
 // status.
 
-package viewer
+package page
 
 import (
 	"context"
@@ -22,42 +22,44 @@ import (
 )
 
 // problem is an error that knows what to tell a person.
-type problem struct {
+type Problem struct {
 	Title string   // what is wrong
 	Hint  string   // what to try next
 	Known []string // the words that would have been right, nearest first
 	Href  string   // where to go; "" = home
 	Link  string   // the text of that link
-	Wrong *pointer // the place in what was asked, when there is one
-	kind  error
+	Wrong *Pointer // the place in what was asked, when there is one
+	Kind  error
 }
 
 // Error is the title and the hint in one line.
-func (p *problem) Error() string { return "viewer: " + p.Title + ". " + p.Hint }
+func (p *Problem) Error() string { return "viewer: " + p.Title + ". " + p.Hint }
 
 // Unwrap is the error kind.
-func (p *problem) Unwrap() error { return p.kind }
+func (p *Problem) Unwrap() error { return p.Kind }
 
-func badRequest(title, hint string, known []string) error {
-	return &problem{Title: title, Hint: hint, Known: known, kind: understudy.ErrInvalid}
+// BadRequest is a problem of what was asked; known are the words that would have been right.
+func BadRequest(title, hint string, known []string) error {
+	return &Problem{Title: title, Hint: hint, Known: known, Kind: understudy.ErrInvalid}
 }
 
-func notFound(title, hint, href string) error {
-	p := &problem{Title: title, Hint: hint, Href: href, kind: understudy.ErrNotFound}
+// NotFound is a problem of an address that names nothing; href leads on.
+func NotFound(title, hint, href string) error {
+	p := &Problem{Title: title, Hint: hint, Href: href, Kind: understudy.ErrNotFound}
 	if href != "" && href != "/" {
-		p.Link = "Go to " + clip(href)
+		p.Link = "Go to " + Clip(href)
 	}
 	return p
 }
 
 // unknownWord is a problem with a word of the address: what is 404 for a
 // source or kind and 400 for a parameter. link is the address of a known word.
-func unknownWord(what, word string, known []string, link func(string) string) error {
-	p := &problem{Title: "There is no " + what + " “" + clip(word) + "”", kind: understudy.ErrNotFound}
+func UnknownWord(what, word string, known []string, link func(string) string) error {
+	p := &Problem{Title: "There is no " + what + " “" + Clip(word) + "”", Kind: understudy.ErrNotFound}
 	if link == nil {
-		p.kind = understudy.ErrInvalid
+		p.Kind = understudy.ErrInvalid
 	}
-	near := nearest.Word(clip(word), known)
+	near := nearest.Word(Clip(word), known)
 	if near != "" {
 		p.Known = append(p.Known, near)
 		p.Hint = "Did you mean “" + near + "”?"
@@ -77,7 +79,7 @@ func unknownWord(what, word string, known []string, link func(string) string) er
 }
 
 // statusOf turns an error kind into a status.
-func statusOf(err error) int {
+func StatusOf(err error) int {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		return http.StatusBadRequest
@@ -101,23 +103,23 @@ func statusOf(err error) int {
 // failure is what the error page shows.
 type failure struct {
 	Status int
-	problem
+	Problem
 	Outage *outage
 	Unseen bool // the caller may read nothing here
 }
 
 // outage is what is known of a source that does not answer.
 type outage struct {
-	State health
+	State Health
 	Retry int        // seconds
 	Still []kindView // kinds that can still be read
 }
 
 // fail answers with an error page, or the same as data.
-func (q *exchange) fail(err error) {
-	status := statusOf(err)
-	f := failure{Status: status, problem: failureView{q}.explain(status, err)}
-	h := q.w.Header()
+func (q *Exchange) Fail(err error) {
+	status := StatusOf(err)
+	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
+	h := q.W.Header()
 	switch status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Basic realm="Understudy", charset="UTF-8"`)
@@ -127,46 +129,46 @@ func (q *exchange) fail(err error) {
 		f.Outage = failureView{q}.outage(err)
 		h.Set("Retry-After", strconv.Itoa(f.Outage.Retry))
 	case http.StatusInternalServerError:
-		q.v.Logger.ErrorContext(q.ctx, "viewer: request failed", "path", q.r.URL.Path, "error", err)
+		q.V.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
 	}
-	if q.data != "" {
+	if q.Data != "" {
 		body, _ := json.Marshal(map[string]any{"status": status, "message": f.Title, "hint": f.Hint, "known": f.Known})
 		q.send(status, "application/json", append(body, '\n'))
 		return
 	}
-	if err := q.render(status, "failure", f.Title, f); err != nil {
-		q.v.Logger.ErrorContext(q.ctx, "viewer: render error page", "error", err)
-		http.Error(q.w, http.StatusText(status), status)
+	if err := q.Render(status, "failure", f.Title, f); err != nil {
+		q.V.Logger.ErrorContext(q.Ctx, "viewer: render error page", "error", err)
+		http.Error(q.W, http.StatusText(status), status)
 	}
 }
 
 // failureView is the page of an error.
-type failureView struct{ *exchange }
+type failureView struct{ *Exchange }
 
 // explain finds the words for an error. Errors of the root kinds are written
 // for people; anything else stays in the log.
-func (q failureView) explain(status int, err error) problem {
-	var p *problem
+func (q failureView) explain(status int, err error) Problem {
+	var p *Problem
 	if errors.As(err, &p) {
 		return *p
 	}
 	switch status {
 	case http.StatusBadRequest:
-		return problem{Title: "This address cannot be read", Hint: sentence(err)}
+		return Problem{Title: "This address cannot be read", Hint: Sentence(err)}
 	case http.StatusUnauthorized:
-		return problem{Title: "Sign in to see this", Hint: "Give the user and secret of a credential from the configuration. " + sentence(err)}
+		return Problem{Title: "Sign in to see this", Hint: "Give the user and secret of a credential from the configuration. " + Sentence(err)}
 	case http.StatusTooManyRequests:
-		return problem{Title: "Too many wrong secrets were given", Hint: "Wait a few seconds, then sign in again."}
+		return Problem{Title: "Too many wrong secrets were given", Hint: "Wait a few seconds, then sign in again."}
 	case http.StatusForbidden:
-		return problem{Title: "Your role does not allow this", Hint: sentence(err) + q.remedy(err)}
+		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + q.remedy(err)}
 	case http.StatusNotFound:
-		return problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
+		return Problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
 	case http.StatusMethodNotAllowed:
-		return problem{Title: "This page can only be read", Hint: "Ask for it with GET. Programs change records through the drop-in address."}
+		return Problem{Title: "This page can only be read", Hint: "Ask for it with GET. Programs change records through the drop-in address."}
 	case http.StatusServiceUnavailable:
-		return problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show."}
+		return Problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show."}
 	}
-	return problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. Trying again may help; if it does not, show the log to whoever runs this server."}
+	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. Trying again may help; if it does not, show the log to whoever runs this server."}
 }
 
 // remedy is the line of the configuration that allows what was refused: a kind
@@ -174,26 +176,26 @@ func (q failureView) explain(status int, err error) problem {
 func (q failureView) remedy(err error) string {
 	var unseen *access.UnseenError
 	switch {
-	case q.caller.Role() == "" || q.kind == nil:
+	case q.Caller.Role() == "" || q.Kind == nil:
 		return ""
 	case errors.As(err, &unseen):
-		return q.remedyOf(q.kind, unseen.Field)
-	case !q.gate.Sees(q.caller, q.source.Name, q.kind.Name):
-		return q.rule(q.source, q.kind.Name+": see")
+		return q.RemedyOf(q.Kind, unseen.Field)
+	case !q.Gate.Sees(q.Caller, q.Source.Name, q.Kind.Name):
+		return q.rule(q.Source, q.Kind.Name+": see")
 	}
 	return ""
 }
 
 func (q failureView) outageTitle() string {
-	if q.source == nil {
+	if q.Source == nil {
 		return "No answer in time"
 	}
-	return q.source.Spec.Title + " is not answering"
+	return q.Source.Spec.Title + " is not answering"
 }
 
 // sentence is an error's text without the room and the kind at its start, as a
 // sentence.
-func sentence(err error) string {
+func Sentence(err error) string {
 	text := err.Error()
 	for _, start := range []string{
 		"viewer: ", "access: ", "callers: ", "mirror: ", "search: ", understudy.ErrForbidden.Error() + ": ",
@@ -211,7 +213,7 @@ func sentence(err error) string {
 	return text
 }
 
-func kindsOf(groups []kindViews) [][]kindView {
+func kindsOf(groups []KindViews) [][]kindView {
 	var all [][]kindView
 	for _, g := range groups {
 		all = append(all, g.Kinds)
@@ -223,14 +225,14 @@ func kindsOf(groups []kindViews) [][]kindView {
 // meanwhile.
 func (q failureView) outage(err error) *outage {
 	o := &outage{Retry: 5}
-	if q.source != nil {
-		snap := snapshotOf(q.exchange, q.source)
-		o.State = healthOf(q.exchange, snap)
-		if wait := snap.NextProbe.Sub(q.start); !snap.NextProbe.IsZero() && wait > 0 {
+	if q.Source != nil {
+		snap := SnapshotOf(q.Exchange, q.Source)
+		o.State = HealthOf(q.Exchange, snap)
+		if wait := snap.NextProbe.Sub(q.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
-		for _, k := range slices.Concat(kindsOf(kindGroups(q.exchange, q.source, snap))...) {
-			if k.Held > 0 && (q.kind == nil || k.Href != q.kind.Href || q.r.URL.RawQuery != "" || q.r.PathValue("id") != "") {
+		for _, k := range slices.Concat(kindsOf(KindGroups(q.Exchange, q.Source, snap))...) {
+			if k.Held > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
 				o.Still = append(o.Still, k)
 			}
 		}
@@ -243,12 +245,13 @@ func (q failureView) outage(err error) *outage {
 }
 
 // pointer is the place of a mistake in what was asked.
-type pointer struct {
+type Pointer struct {
 	Before, At, After, Why string
-	kind                   error
+	Kind                   error
 }
 
-func syntaxOf(err error) *understudy.SyntaxError {
+// SyntaxOf is the mistake in a search that an error tells of, nil when it tells of none.
+func SyntaxOf(err error) *understudy.SyntaxError {
 	var wrong *understudy.SyntaxError
 	if errors.As(err, &wrong) {
 		return wrong
@@ -257,7 +260,7 @@ func syntaxOf(err error) *understudy.SyntaxError {
 }
 
 // pointAt cuts a text where it is wrong, never within a character.
-func pointAt(e *understudy.SyntaxError) *pointer {
+func PointAt(e *understudy.SyntaxError) *Pointer {
 	at := min(max(e.At, 0), len(e.Text))
 	end := min(max(e.End, at), len(e.Text))
 	for at > 0 && at < len(e.Text) && !utf8.RuneStart(e.Text[at]) {
@@ -266,5 +269,5 @@ func pointAt(e *understudy.SyntaxError) *pointer {
 	for end < len(e.Text) && !utf8.RuneStart(e.Text[end]) {
 		end++
 	}
-	return &pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: plan.UpperFirst(strings.TrimSuffix(e.Why, ".")) + ".", kind: e.Kind}
+	return &Pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: plan.UpperFirst(strings.TrimSuffix(e.Why, ".")) + ".", Kind: e.Kind}
 }

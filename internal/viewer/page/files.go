@@ -1,7 +1,7 @@
 // Files: the style sheet, the script and the icon, under names that change
 // with their bytes.
 
-package viewer
+package page
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 // files serves what is in static/, compressed once at start.
 type files struct {
 	byName  map[string]file   // "viewer.0a1b2c3d4e5f.css"
-	address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d4e5f.css"
+	Address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d4e5f.css"
 }
 
 // contentTypes of what static/ holds; the host's own tables are not asked.
@@ -38,7 +38,7 @@ func readFiles(assets fs.FS) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &files{byName: map[string]file{}, address: map[string]string{}}
+	all := &files{byName: map[string]file{}, Address: map[string]string{}}
 	for _, e := range entries {
 		body, err := fs.ReadFile(assets, "static/"+e.Name())
 		if err != nil {
@@ -63,13 +63,13 @@ func readFiles(assets fs.FS) (*files, error) {
 			return nil, fmt.Errorf("static/%s: unknown type", e.Name())
 		}
 		all.byName[name] = file{contentType: contentType, plain: body, gzip: packed.Bytes()}
-		all.address[e.Name()] = "/-/static/" + name
+		all.Address[e.Name()] = "/-/static/" + name
 	}
 	return all, nil
 }
 
 // serve answers with a file; its name says its bytes, so it never changes.
-func (fs *files) serve(w http.ResponseWriter, r *http.Request) {
+func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 	f, ok := fs.byName[r.PathValue("file")]
 	if !ok {
 		http.Error(w, "no such file", http.StatusNotFound)
@@ -80,7 +80,7 @@ func (fs *files) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Vary", "Accept-Encoding")
 	body := f.plain
-	if acceptsGzip(r) {
+	if AcceptsGzip(r) {
 		body = f.gzip
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -92,7 +92,7 @@ func (fs *files) serve(w http.ResponseWriter, r *http.Request) {
 
 // acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip is named, or
 // anything is, with a weight that is not zero.
-func acceptsGzip(r *http.Request) bool {
+func AcceptsGzip(r *http.Request) bool {
 	any := false
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for part := range strings.SplitSeq(line, ",") {

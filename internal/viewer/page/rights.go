@@ -1,6 +1,6 @@
 // Rights: what one caller may see, asked of the gate.
 
-package viewer
+package page
 
 import (
 	"strings"
@@ -11,31 +11,31 @@ import (
 )
 
 // rights are what one caller may see.
-type rights struct {
-	gate   *access.Gate
-	caller understudy.Caller
-	known  bool // caller has been named
+type Rights struct {
+	Gate   *access.Gate
+	Caller understudy.Caller
+	Known  bool // caller has been named
 }
 
 // sees reports whether the caller may ask a source at all.
-func (r *rights) sees(s *plan.Source) bool {
-	return r.caller.Source == "" || r.caller.Source == s.Name
+func (r *Rights) Sees(s *plan.Source) bool {
+	return r.Caller.Source == "" || r.Caller.Source == s.Name
 }
 
 // seesKind reports whether the caller sees anything of a kind.
-func (r *rights) seesKind(k *plan.Kind) bool {
-	return r.gate.Sees(r.caller, k.Source.Name, k.Name)
+func (r *Rights) SeesKind(k *plan.Kind) bool {
+	return r.Gate.Sees(r.Caller, k.Source.Name, k.Name)
 }
 
 // readable are the kinds of a source the caller may open without naming a
 // record.
-func (r *rights) readable(s *plan.Source) []*plan.Kind {
-	if !r.known || s == nil || !r.sees(s) {
+func (r *Rights) Readable(s *plan.Source) []*plan.Kind {
+	if !r.Known || s == nil || !r.Sees(s) {
 		return nil
 	}
 	var kinds []*plan.Kind
 	for _, k := range s.Kinds {
-		if (k.Browsable() || k.Single() || k.Orphaned()) && r.seesKind(k) {
+		if (k.Browsable() || k.Single() || k.Orphaned()) && r.SeesKind(k) {
 			kinds = append(kinds, k)
 		}
 	}
@@ -44,21 +44,21 @@ func (r *rights) readable(s *plan.Source) []*plan.Kind {
 
 // counts reports whether the caller may know how many records of a kind there
 // are.
-func (r *rights) counts(k *plan.Kind) bool {
-	return r.gate.Counts(r.caller, k.Source.Name, k.Name)
+func (r *Rights) Counts(k *plan.Kind) bool {
+	return r.Gate.Counts(r.Caller, k.Source.Name, k.Name)
 }
 
 // offers reports whether the caller may use a list's filter.
-func (r *rights) offers(l *plan.List, filter int) bool {
-	return filter < len(l.Probes) && r.gate.Read(r.caller, l.Probes[filter]) == nil
+func (r *Rights) Offers(l *plan.List, filter int) bool {
+	return filter < len(l.Probes) && r.Gate.Read(r.Caller, l.Probes[filter]) == nil
 }
 
 // contactKinds are those of the source at hand the caller may ask for a number, at
 // one end or more.
-func (r *rights) contactKinds(s *plan.Source) []*plan.Contact {
+func (r *Rights) ContactKinds(s *plan.Source) []*plan.Contact {
 	var all []*plan.Contact
 	for _, t := range s.Contacts {
-		if r.offers(t.List, t.Ends[0].Filter) || r.offers(t.List, t.Ends[1].Filter) {
+		if r.Offers(t.List, t.Ends[0].Filter) || r.Offers(t.List, t.Ends[1].Filter) {
 			all = append(all, t)
 		}
 	}
@@ -66,20 +66,20 @@ func (r *rights) contactKinds(s *plan.Source) []*plan.Contact {
 }
 
 // offersBoth reports whether the caller may ask for both ends at once.
-func (r *rights) offersBoth(t *plan.Contact) bool {
-	return r.offers(t.List, t.Ends[0].Filter) && r.offers(t.List, t.Ends[1].Filter)
+func (r *Rights) OffersBoth(t *plan.Contact) bool {
+	return r.Offers(t.List, t.Ends[0].Filter) && r.Offers(t.List, t.Ends[1].Filter)
 }
 
 // ownVisible reports whether the caller may know our own numbers by a kind.
-func (r *rights) ownVisible(k *plan.Kind) bool {
-	return r.gate.Read(r.caller, k.PlannedLists[0].Newest) == nil && r.level(k, k.Own) == access.See
+func (r *Rights) OwnVisible(k *plan.Kind) bool {
+	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Own) == access.See
 }
 
 // phoneFilters are the filters by field that a number can be put in.
-func (r *rights) phoneFilters(l *plan.List) map[string]string {
+func (r *Rights) PhoneFilters(l *plan.List) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Filters {
-		if field := l.Kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && r.offers(l, i) {
+		if field := l.Kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && r.Offers(l, i) {
 			names[f.Field] = f.Name
 		}
 	}
@@ -87,18 +87,18 @@ func (r *rights) phoneFilters(l *plan.List) map[string]string {
 }
 
 // columnsOf are those of a kind's own columns that the caller's role shows.
-func (r *rights) columnsOf(k *plan.Kind) []*plan.Column { return r.visible(k, k.Shown) }
+func (r *Rights) ColumnsOf(k *plan.Kind) []*plan.Column { return r.Visible(k, k.Shown) }
 
 // level is how much of a field the caller sees.
-func (r *rights) level(k *plan.Kind, field string) access.Level {
-	return r.gate.Level(r.caller, k.Source.Name, k.Name, field)
+func (r *Rights) Level(k *plan.Kind, field string) access.Level {
+	return r.Gate.Level(r.Caller, k.Source.Name, k.Name, field)
 }
 
 // visible are those of some columns that the caller's role shows.
-func (r *rights) visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
+func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 	var shown []*plan.Column
 	for _, c := range columns {
-		if r.level(k, c.Name) != access.Hide {
+		if r.Level(k, c.Name) != access.Hide {
 			shown = append(shown, c)
 		}
 	}
@@ -108,7 +108,7 @@ func (r *rights) visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 // remedyOf is the line that shows fields of a kind: a rule that names a field
 // decides, whatever is said of its class and its kind. What the spec derives from
 // another field is shown with that one.
-func (r *rights) remedyOf(k *plan.Kind, fields ...string) string {
+func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
 		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
@@ -124,6 +124,6 @@ func (r *rights) remedyOf(k *plan.Kind, fields ...string) string {
 // maxRules bounds a line.
 const maxRules = 8
 
-func (r *rights) rule(s *plan.Source, rules string) string {
-	return " Whoever runs this server can allow it with a line such as roles: {" + r.caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
+func (r *Rights) rule(s *plan.Source, rules string) string {
+	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }

@@ -1,7 +1,7 @@
 // Find: records by words and conditions, from those that are held: what a list
 // asks of the search, and the rows of what it finds.
 
-package viewer
+package page
 
 import (
 	"context"
@@ -22,17 +22,17 @@ type Search interface {
 
 // search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
-func (q *exchange) search(ctx context.Context, k *plan.Kind, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
-	ask.Source, ask.Kinds = q.source.Name, []string{k.Name}
+func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+	ask.Source, ask.Kinds = q.Source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
-	known = known && q.counts(k) // a row rule may look at the time
-	of := q.identity("search").with(q.v.seed, records, k.Name, ask.Text, ask.Sort, ask.Limit)
-	if found, ok := q.v.searched.Get(of); ok && known {
+	known = known && q.Counts(k) // a row rule may look at the time
+	of := q.Identity("search").With(q.V.Seed, records, k.Name, ask.Text, ask.Sort, ask.Limit)
+	if found, ok := q.V.searched.Get(of); ok && known {
 		return found, nil
 	}
-	found, err := q.v.Search.Find(ctx, q.caller, ask)
+	found, err := q.V.Search.Find(ctx, q.Caller, ask)
 	if err == nil && known && !found.Partial && (found.Total == nil || !found.Total.AtLeast) {
-		q.v.searched.Put(of, found, 1)
+		q.V.searched.Put(of, found, 1)
 	}
 	return found, err
 }
@@ -40,21 +40,21 @@ func (q *exchange) search(ctx context.Context, k *plan.Kind, ask understudy.Sear
 // underCondition is what a variable of the list's path asks of its records: the
 // field of that name holds it. "" when nothing has to be asked: what the source
 // fills for everyone, and the role does not see.
-func (q *exchange) underCondition(k *plan.Kind, name, value string) (text string, ok bool) {
+func (q *Exchange) UnderCondition(k *plan.Kind, name, value string) (text string, ok bool) {
 	f := k.Field(plan.Words(name))
-	seen := f != nil && q.level(k, f.Name) == access.See
-	if fill, own := q.source.Fill(name); own && fill == value && !seen {
+	seen := f != nil && q.Level(k, f.Name) == access.See
+	if fill, own := q.Source.Fill(name); own && fill == value && !seen {
 		return "", true
 	}
 	if !seen {
 		return "", false
 	}
-	return f.Name + "=" + quote(value), true
+	return f.Name + "=" + Quote(value), true
 }
 
 // condition is a filter of upstream's in the words of the search, "" when there
 // are none.
-func condition(field *understudy.Field, f *understudy.Filter, value string) string {
+func Condition(field *understudy.Field, f *understudy.Filter, value string) string {
 	if field == nil {
 		return ""
 	}
@@ -67,24 +67,24 @@ func condition(field *understudy.Field, f *understudy.Filter, value string) stri
 	case sign == "=" && field.Class == understudy.ClassPhone:
 		sign = ":"
 	case f.Op == "contains":
-		return field.Name + ":" + quote(value) + "*"
+		return field.Name + ":" + Quote(value) + "*"
 	}
-	return field.Name + sign + quote(value)
+	return field.Name + sign + Quote(value)
 }
 
 // quote is a value in the words of the search.
-func quote(value string) string {
+func Quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
 // grouped is a condition that others can be put beside: either-or is put in
 // parentheses, and a phone number, which is one only where it stands alone, is
 // said to be one.
-func grouped(text string) string {
-	digits, _, ok := dialled(text)
+func Grouped(text string) string {
+	digits, _, ok := Dialled(text)
 	switch {
 	case ok && len(digits) >= leastDialled && len(digits) < len(text):
-		return "number:" + quote(strings.NewReplacer("\u00a0", " ", "\u2011", "-").Replace(text))
+		return "number:" + Quote(strings.NewReplacer("\u00a0", " ", "\u2011", "-").Replace(text))
 	case strings.Contains(text, "OR"):
 		return "(" + text + ")"
 	}
@@ -95,38 +95,38 @@ func grouped(text string) string {
 const leastDialled = 7
 
 // findable reports whether lists can be searched at all.
-func (q *exchange) findable() bool { return q.v.Search != nil }
+func (q *Exchange) Findable() bool { return q.V.Search != nil }
 
 // hit is one record found, as a row.
-type hit struct {
+type Hit struct {
 	*understudy.SearchHit
-	kind *plan.Kind
-	row  access.Row
+	Kind *plan.Kind
+	Row  access.Row
 }
 
 // hits are the rows of what was found; what the gate does not let through any
 // more is left out.
-func (q *exchange) hits(r *understudy.SearchResult) []hit {
-	all := make([]hit, 0, len(r.Hits))
+func (q *Exchange) Hits(r *understudy.SearchResult) []Hit {
+	all := make([]Hit, 0, len(r.Hits))
 	for i := range r.Hits {
 		h := &r.Hits[i]
-		s := q.v.byName[h.Source]
-		if s == nil || s.ByName[h.Kind] == nil || !q.sees(s) {
+		s := q.V.ByName[h.Source]
+		if s == nil || s.ByName[h.Kind] == nil || !q.Sees(s) {
 			continue
 		}
-		row, err := q.gate.Seen(q.caller, h.Source, h.Kind, h.Body)
+		row, err := q.Gate.Seen(q.Caller, h.Source, h.Kind, h.Body)
 		if err != nil {
-			q.v.Logger.WarnContext(q.ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
+			q.V.Logger.WarnContext(q.Ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue
 		}
-		all = append(all, hit{h, s.ByName[h.Kind], row})
+		all = append(all, Hit{h, s.ByName[h.Kind], row})
 	}
 	return all
 }
 
 // dialled takes the marks off a number as people write it; ok is false for
 // anything else. plus says that a country code comes first.
-func dialled(text string) (digits string, plus, ok bool) {
+func Dialled(text string) (digits string, plus, ok bool) {
 	var b strings.Builder
 	for i, r := range text {
 		switch {
@@ -150,12 +150,12 @@ func dialled(text string) (digits string, plus, ok bool) {
 }
 
 // edition is that of the page's source; known is false when nobody can say.
-func (q *exchange) edition(ctx context.Context) (of [2]int64, known bool) {
+func (q *Exchange) edition(ctx context.Context) (of [2]int64, known bool) {
 	q.edited.Do(func() {
-		if q.v.History == nil {
+		if q.V.History == nil {
 			return
 		}
-		change, silent, err := q.v.History.Edition(ctx, q.source.Name)
+		change, silent, err := q.V.History.Edition(ctx, q.Source.Name)
 		q.records, q.recordsKnown = [2]int64{change, silent}, err == nil
 	})
 	return q.records, q.recordsKnown

@@ -1,6 +1,6 @@
 // Render: a page is written into a buffer whole, then sent with its times.
 
-package viewer
+package page
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ const keepBuffer = 1 << 20
 
 func readPages(assets fs.FS, static *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: static}
-	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": thousands}
+	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": Thousands}
 	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, "templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html")
 	if err != nil {
 		return nil, err
@@ -89,40 +89,40 @@ type zoneMenu struct {
 // footer says how long the answer took; its methods run when the template
 // reaches it, at the end of the page.
 type footer struct {
-	q      *exchange
+	q      *Exchange
 	began  time.Time
 	How    string
 	Detail string
 }
 
 // Total is the time since the request came.
-func (f footer) Total() string { return millis(f.q.since(f.q.start)) }
+func (f footer) Total() string { return Millis(f.q.since(f.q.Start)) }
 
 // Render is the time since the template began.
-func (f footer) Render() string { return millis(f.q.since(f.began)) }
+func (f footer) Render() string { return Millis(f.q.since(f.began)) }
 
 // Upstream is upstream's time for this answer, "" when it was not asked.
 func (f footer) Upstream() string {
-	if f.q.answer == nil || f.q.answer.Upstream == 0 {
+	if f.q.Answer == nil || f.q.Answer.Upstream == 0 {
 		return ""
 	}
-	return millis(f.q.answer.Upstream)
+	return Millis(f.q.Answer.Upstream)
 }
 
 // render writes a page; what stands above its own content may be out already.
-func (q *exchange) render(status int, page, title string, main any) error {
+func (q *Exchange) Render(status int, page, title string, main any) error {
 	l := layout{q}
 	name, f := "layout.html", frame{}
 	switch {
 	case q.out != nil:
 		name, f = "rest", l.frame(page, title)
-	case status == http.StatusOK && q.known:
-		of := q.identity("frame").with(q.v.seed, page, title, q.typed, q.caller.Name, strconv.FormatBool(q.zoned))
-		marks, err := q.keep(page, of, func() any { return l.frame(page, title) }, "above")
+	case status == http.StatusOK && q.Known:
+		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Caller.Name, strconv.FormatBool(q.zoned))
+		marks, err := q.Keep(page, of, func() any { return l.frame(page, title) }, "above")
 		if err != nil {
 			return err
 		}
-		f = frame{Kept: marks, Hints: l.hints(), Banners: l.banners(), Version: q.v.Version, Caller: q.caller.Name, Footer: l.footer()}
+		f = frame{Kept: marks, Hints: l.hints(), Banners: l.banners(), Version: q.V.Version, Caller: q.Caller.Name, Footer: l.footer()}
 	default:
 		f = l.frame(page, title)
 	}
@@ -131,26 +131,26 @@ func (q *exchange) render(status int, page, title string, main any) error {
 }
 
 // layout is what a page has around its own content.
-type layout struct{ *exchange }
+type layout struct{ *Exchange }
 
-func (q layout) footer() footer { return footer{q: q.exchange, began: q.v.Now(), How: q.how()} }
+func (q layout) footer() footer { return footer{q: q.Exchange, began: q.V.Now(), How: q.How()} }
 
 // frame is what a page has around its own content, as far as it is known before
 // that has been read.
 func (q layout) frame(page, title string) frame {
-	files := q.v.pages.files.address
+	files := q.V.pages.files.Address
 	return frame{
-		Title: title, Where: page, Source: q.source, Nav: q.nav(), Banners: q.banners(), Typed: q.typed, Finds: q.findable(), Version: q.v.Version,
+		Title: title, Where: page, Source: q.Source, Nav: q.nav(), Banners: q.banners(), Typed: q.Typed, Finds: q.Findable(), Version: q.V.Version,
 		CSS: files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Hints: q.hints(), Icon: files["icon.svg"],
-		Zone:   zoneMenu{Name: q.zone.String(), Chosen: q.zoned, Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.r.URL.RequestURI()}})},
-		Footer: q.footer(), Caller: q.caller.Name,
+		Zone:   zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
+		Footer: q.footer(), Caller: q.Caller.Name,
 	}
 }
 
 // fill writes a page's template into a buffer, then sends it, or what its parts
 // have left of it.
 func (q layout) fill(status int, page, name string, data any) error {
-	p, began := q.v.pages, q.v.Now()
+	p, began := q.V.pages, q.V.Now()
 	q.page = p.buffers.Get().(*bytes.Buffer)
 	q.page.Reset()
 	defer func() {
@@ -163,11 +163,11 @@ func (q layout) fill(status int, page, name string, data any) error {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
 	if q.out != nil {
-		return response{q.exchange}.finish()
+		return Response{q.Exchange}.finish()
 	}
-	response{q.exchange}.times(began)
+	Response{q.Exchange}.times(began)
 	q.preload()
-	response{q.exchange}.write(status, htmlType, q.page.Bytes())
+	Response{q.Exchange}.write(status, htmlType, q.page.Bytes())
 	return nil
 }
 
@@ -177,20 +177,20 @@ const htmlType = "text/html; charset=utf-8"
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
 func (q layout) preload() {
-	q.w.Header().Set("Link", "<"+q.v.pages.files.address["viewer.css"]+">; rel=preload; as=style")
+	q.W.Header().Set("Link", "<"+q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // send writes data.
-func (q *exchange) send(status int, contentType string, body []byte) {
-	response{q}.times(time.Time{})
-	response{q}.write(status, contentType, body)
+func (q *Exchange) send(status int, contentType string, body []byte) {
+	Response{q}.times(time.Time{})
+	Response{q}.write(status, contentType, body)
 }
 
 // response sends an answer, whole or in pieces.
-type response struct{ *exchange }
+type Response struct{ *Exchange }
 
 // times sets Server-Timing.
-func (q response) times(began time.Time) {
+func (q Response) times(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
 		if b.Len() > 0 {
@@ -198,62 +198,62 @@ func (q response) times(began time.Time) {
 		}
 		b.WriteString(name + ";dur=" + strconv.FormatFloat(float64(d)/1e6, 'f', 3, 64))
 	}
-	if q.answer != nil {
-		add("upstream", q.answer.Upstream)
-		add("store", q.answer.Store)
+	if q.Answer != nil {
+		add("upstream", q.Answer.Upstream)
+		add("store", q.Answer.Store)
 	}
 	if !began.IsZero() {
 		add("render", q.since(began))
 	}
-	add("total", q.since(q.start))
-	if how := q.how(); how != "" {
+	add("total", q.since(q.Start))
+	if how := q.How(); how != "" {
 		b.WriteString(`, cache;desc="` + how + `"`)
 	}
-	q.w.Header().Set("Server-Timing", b.String())
+	q.W.Header().Set("Server-Timing", b.String())
 }
 
 // smallest is the body from which compressing pays.
 const smallest = 1 << 10
 
 // headers sets those of every answer's body.
-func (q response) headers(contentType string) http.Header {
-	h := q.w.Header()
+func (q Response) headers(contentType string) http.Header {
+	h := q.W.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
 	return h
 }
 
-func (q response) write(status int, contentType string, body []byte) {
+func (q Response) write(status int, contentType string, body []byte) {
 	h := q.headers(contentType)
-	if (len(body) >= smallest || len(q.fragments) > 0) && acceptsGzip(q.r) {
-		packed := q.v.pages.buffers.Get().(*bytes.Buffer)
-		defer q.v.pages.buffers.Put(packed)
+	if (len(body) >= smallest || len(q.Fragments) > 0) && AcceptsGzip(q.R) {
+		packed := q.V.pages.buffers.Get().(*bytes.Buffer)
+		defer q.V.pages.buffers.Put(packed)
 		packed.Reset()
 		if err := q.pack(packed, body); err == nil {
 			h.Set("Content-Encoding", "gzip")
 			body = packed.Bytes()
 		}
-	} else if len(q.fragments) > 0 {
+	} else if len(q.Fragments) > 0 {
 		var whole bytes.Buffer
-		if err := q.writePlain(&whole, body); err == nil { // no write into it fails
+		if err := q.WritePlain(&whole, body); err == nil { // no write into it fails
 			body = whole.Bytes()
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	q.w.WriteHeader(status)
-	if q.r.Method != http.MethodHead {
-		_, _ = q.w.Write(body) // the reader has gone; nobody is left to tell
+	q.W.WriteHeader(status)
+	if q.R.Method != http.MethodHead {
+		_, _ = q.W.Write(body) // the reader has gone; nobody is left to tell
 	}
 }
 
 // pack compresses an answer.
-func (q response) pack(into *bytes.Buffer, body []byte) error {
-	if len(q.fragments) > 0 {
-		return q.writeGzip(into, body)
+func (q Response) pack(into *bytes.Buffer, body []byte) error {
+	if len(q.Fragments) > 0 {
+		return q.WriteGzip(into, body)
 	}
-	zw := q.v.pages.packers.Get().(*gzip.Writer)
-	defer q.v.pages.packers.Put(zw)
+	zw := q.V.pages.packers.Get().(*gzip.Writer)
+	defer q.V.pages.packers.Put(zw)
 	zw.Reset(into)
 	if _, err := zw.Write(body); err != nil {
 		return err
@@ -262,27 +262,27 @@ func (q response) pack(into *bytes.Buffer, body []byte) error {
 }
 
 // how says how an answer came, in words.
-func (q *exchange) how() string {
-	if q.found {
+func (q *Exchange) How() string {
+	if q.Found {
 		return "found in held records"
 	}
-	if q.answer == nil {
+	if q.Answer == nil {
 		return ""
 	}
-	if !q.asOf.at.IsZero() {
+	if !q.AsOf.At.IsZero() {
 		return "made from what was known then"
 	}
-	age := longAgo(q.answer.CurrentAge())
-	switch q.answer.How {
+	age := LongAgo(q.Answer.CurrentAge())
+	switch q.Answer.How {
 	case understudy.Cold:
-		if q.answer.Page.InitialAge > 0 {
-			return "from upstream, where it was " + longAgo(q.answer.Page.InitialAge) + " old"
+		if q.Answer.Page.InitialAge > 0 {
+			return "from upstream, where it was " + LongAgo(q.Answer.Page.InitialAge) + " old"
 		}
 		return "fresh from upstream"
 	case understudy.Stale:
 		return "cached, " + age + " old, being refreshed"
 	case understudy.Composed:
-		if newest := longAgo(q.answer.Newest); q.answer.Newest > 0 && newest != age {
+		if newest := LongAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
 			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
 		}
 		return "made from held records, " + age + " old"
@@ -293,18 +293,18 @@ func (q *exchange) how() string {
 // notice is a word to the reader where the answer is not what upstream would
 // say now: in an outage, or when it could not be kept.
 func (q layout) notice() string {
-	a := q.answer
-	if a == nil || a.Detail == "" || a.Detail == "composed" || !q.asOf.at.IsZero() {
+	a := q.Answer
+	if a == nil || a.Detail == "" || a.Detail == "composed" || !q.AsOf.At.IsZero() {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {
-		return "Upstream has not answered (" + why + "). This is what was held " + longAgo(a.Age) + " ago."
+		return "Upstream has not answered (" + why + "). This is what was held " + LongAgo(a.Age) + " ago."
 	}
 	return plan.UpperFirst(a.Detail) + "."
 }
 
 // thousands writes a count with a thin mark between thousands.
-func thousands(n int64) string {
+func Thousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -313,17 +313,17 @@ func thousands(n int64) string {
 }
 
 // sendJSON sends a value as data.
-func (q *exchange) sendJSON(v any) error {
+func (q *Exchange) SendJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("viewer: %s: %w", q.r.URL.Path, err)
+		return fmt.Errorf("viewer: %s: %w", q.R.URL.Path, err)
 	}
 	q.send(http.StatusOK, "application/json", append(body, '\n'))
 	return nil
 }
 
 // goBack leads a form's reader to a page of ours.
-func (q *exchange) goBack(to string) {
-	q.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.w, q.r, to, http.StatusSeeOther)
+func (q *Exchange) GoBack(to string) {
+	q.W.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.W, q.R, to, http.StatusSeeOther)
 }

@@ -1,6 +1,6 @@
 // Cells: one value of a view as a page shows it.
 
-package viewer
+package page
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 
 // cell is a value ready for the template. Every text in it is shown to the
 // caller and comes from the gate's view.
-type cell struct {
+type Cell struct {
 	Label string // the field's title
 	Class string // of the cell
 	Text  string
@@ -38,13 +38,13 @@ type cell struct {
 }
 
 // clipped is the longest text a table shows, in runes.
-const clipped = 160
+const Clipped = 160
 
 // cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
-func (s *cellContext) cell(c *plan.Column, row access.Row, list bool) cell {
+func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	val := row.Field(c.Name)
-	out := cell{Label: c.Heading, Class: c.CellClass}
+	out := Cell{Label: c.Heading, Class: c.CellClass}
 	switch val.State {
 	case access.Hidden:
 		out.Text, out.Tone, out.Hint = "hidden", "hidden", "Your role does not show this"
@@ -54,7 +54,7 @@ func (s *cellContext) cell(c *plan.Column, row access.Row, list bool) cell {
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
-		if list && c.Name == s.kind.Clock {
+		if list && c.Name == s.Kind.Clock {
 			out.Text = "no time" // it begins the row and leads to the record
 		}
 		return out
@@ -66,23 +66,23 @@ func (s *cellContext) cell(c *plan.Column, row access.Row, list bool) cell {
 	out.Text = val.Text
 	s.draw(c, row, list, &out)
 	if list {
-		out.Text = clipTo(out.Text, clipped)
+		out.Text = ClipTo(out.Text, Clipped)
 	}
 	out.Wide = !list && utf8.RuneCountInString(out.Text) > 50
 	return out
 }
 
 // draw fills in what the shape of a column adds to the text of a seen value.
-func (s *cellContext) draw(c *plan.Column, row access.Row, list bool, out *cell) {
+func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell) {
 	raw := out.Text
 	switch c.Shape {
 	case plan.Moment:
 		s.drawDate(c, out, list)
 	case plan.Phone:
-		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.own[raw] && c.Name != s.kind.Own
+		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Name != s.Kind.Own
 		out.Href = s.phoneLink(c, raw)
 	case plan.Pill:
-		out.Tone, out.Text = s.tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
+		out.Tone, out.Text = s.Tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
 	case plan.Number:
 		if c.Unit != "" {
 			if u := row.Field(c.Unit); u.State == access.Seen {
@@ -101,7 +101,7 @@ func (s *cellContext) draw(c *plan.Column, row access.Row, list bool, out *cell)
 	case plan.Prose:
 		out.Prose = true
 	case plan.ErrorCode:
-		out.Note, out.Href, out.Hint = s.kind.Source.Spec.Errors.Meanings[raw], s.kind.Source.CodeDocs(raw), ""
+		out.Note, out.Href, out.Hint = s.Kind.Source.Spec.Errors.Meanings[raw], s.Kind.Source.CodeDocs(raw), ""
 	default:
 		if href := s.recordLink(c, row, raw); href != "" {
 			out.Href = href
@@ -123,16 +123,16 @@ func (s *cellContext) draw(c *plan.Column, row access.Row, list bool, out *cell)
 
 // drawDate puts a moment into words. In a table they have the seconds and nothing
 // besides: what a moment says twice more in each row is the better part of it.
-func (s *cellContext) drawDate(c *plan.Column, out *cell, list bool) {
-	t, dateOnly, ok := parseDate(c.Type, out.Text)
+func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
+	t, dateOnly, ok := ParseDate(c.Type, out.Text)
 	if !ok {
 		return
 	}
-	w := when{}
+	w := When{}
 	if dateOnly {
-		w = sayDate(t, s.q.start, s.q.zone)
+		w = SayDate(t, s.q.Start, s.q.Zone)
 	} else {
-		w = say(t, s.q.start, s.q.zone, s.seconds || list)
+		w = Say(t, s.q.Start, s.q.Zone, s.Seconds || list)
 	}
 	out.Text = w.Text
 	if !list || dateOnly {
@@ -153,49 +153,49 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 }
 
 // cellContext is what the cells of one page share: what the caller may follow.
-type cellContext struct {
-	q       *exchange
-	kind    *plan.Kind
+type CellContext struct {
+	q       *Exchange
+	Kind    *plan.Kind
 	linked  []*plan.Kind    // kinds whose records the caller may open
-	own     map[string]bool // numbers of our own, if the caller may know them
-	filters map[string]string
-	vars    understudy.Query // path variables of the page at hand
-	asOf    asOf             // the moment of the page at hand
+	Own     map[string]bool // numbers of our own, if the caller may know them
+	Filters map[string]string
+	Vars    understudy.Query // path variables of the page at hand
+	asOf    AsOf             // the moment of the page at hand
 	numbers bool             // the caller may open the pages of numbers
-	seconds bool
+	Seconds bool
 }
 
 // phoneLink is the number's page, or for what is no number the kind's list
 // picked by it, where the caller may ask for either.
-func (s *cellContext) phoneLink(c *plan.Column, raw string) string {
+func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 	if s.numbers {
-		if href := s.kind.Source.NumberHref(raw); href != "" {
+		if href := s.Kind.Source.NumberHref(raw); href != "" {
 			return href
 		}
 	}
-	name := s.filters[c.Name]
+	name := s.Filters[c.Name]
 	if name == "" {
 		return ""
 	}
-	return s.asOf.keep(s.kind.Href + plan.WithQuery(append(plan.OwnVars(s.vars), understudy.Param{Name: name, Value: raw})))
+	return s.asOf.Keep(s.Kind.Href + plan.WithQuery(append(plan.OwnVars(s.Vars), understudy.Param{Name: name, Value: raw})))
 }
 
 // recordLink is the page of the record a value names: by the field's link, or
 // by the prefix of the id when only one kind has it.
-func (s *cellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
+func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
 	var found *plan.Kind
 	for _, k := range s.linked {
 		if len(k.ID) != 1 {
 			continue
 		}
 		switch {
-		case c.IsID && k == s.kind:
-			return s.asOf.keep(recordHref(k, row, raw, s.vars))
+		case c.IsID && k == s.Kind:
+			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
 		case c.Link == k.Name && len(k.PlannedInstances[0].Needs) == 0:
-			return s.asOf.keep(recordHref(k, row, raw, s.vars))
+			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
 		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.IsID && k.HasPrefix(raw) && plan.FormedID(raw):
 			if found != nil {
-				return searchHref(raw)
+				return SearchHref(raw)
 			}
 			found = k
 		}
@@ -203,27 +203,27 @@ func (s *cellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 	if found == nil || len(found.PlannedInstances[0].Needs) > 0 {
 		return ""
 	}
-	return s.asOf.keep(found.Href + "/" + url.PathEscape(raw))
+	return s.asOf.Keep(found.Href + "/" + url.PathEscape(raw))
 }
 
 // tone is the look of a state: failed ones stand out, running ones are marked,
 // the rest is calm.
-func (s *cellContext) tone(field, value string) string {
+func (s *CellContext) Tone(field, value string) string {
 	about := func(states []understudy.State, in func(understudy.State) bool) bool {
 		return slices.ContainsFunc(states, func(st understudy.State) bool { return st.Field == field && in(st) })
 	}
 	within := func(st understudy.State) bool { return slices.Contains(st.In, value) }
 	switch {
-	case about(s.kind.Failed, within):
+	case about(s.Kind.Failed, within):
 		return "pill bad"
-	case about(s.kind.Final, func(st understudy.State) bool { return len(st.In) > 0 }) && !about(s.kind.Final, within):
+	case about(s.Kind.Final, func(st understudy.State) bool { return len(st.In) > 0 }) && !about(s.Kind.Final, within):
 		return "pill busy"
 	}
 	return "pill"
 }
 
 // shortID is the two ends of a long id.
-func shortID(id string) string {
+func ShortID(id string) string {
 	r := []rune(id)
 	if len(r) <= 16 {
 		return id
@@ -232,10 +232,10 @@ func shortID(id string) string {
 }
 
 // clip keeps foreign text in a message short.
-func clip(s string) string { return clipTo(s, 60) }
+func Clip(s string) string { return ClipTo(s, 60) }
 
 // clipTo is a text of at most n runes; of a longer one its beginning.
-func clipTo(s string, n int) string {
+func ClipTo(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n]) + "…"
 	}
@@ -244,17 +244,17 @@ func clipTo(s string, n int) string {
 
 // drawSegments says in how many parts a short message is sent, and marks what
 // forces it into UCS-2, where a part holds less than half as many characters.
-func drawSegments(out *cell) {
+func DrawSegments(out *Cell) {
 	s := charset.CountSMS(out.Text)
-	out.Note = thousands(int64(s.Segments)) + " segments, "
+	out.Note = Thousands(int64(s.Segments)) + " segments, "
 	if s.Segments == 1 {
 		out.Note = "1 segment, "
 	}
 	if !s.UCS2 {
-		out.Note += thousands(int64(s.Units)) + " of GSM-7’s septets"
+		out.Note += Thousands(int64(s.Units)) + " of GSM-7’s septets"
 		return
 	}
-	out.Note += thousands(int64(s.Units)) + " code units of UCS-2, because of "
+	out.Note += Thousands(int64(s.Units)) + " code units of UCS-2, because of "
 	for i, o := range s.Outside {
 		if last := len(out.Marks) - 1; last >= 0 && out.Marks[last][1] == o.Start {
 			out.Marks[last][1] = o.End // letters that are joined stay so

@@ -1,7 +1,7 @@
 // Play: a record's audio or image as a page offers it. Nothing is fetched until
 // somebody asks for it.
 
-package viewer
+package page
 
 import (
 	"bytes"
@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	mediaPrefix   = controlPrefix + "media/"
-	sessionCookie = "understudy_session"
+	mediaPrefix   = ControlPrefix + "media/"
+	SessionCookie = "understudy_session"
 	// A medium has one address for a bucket of time and is answered there until
 	// the end of the next: 15 to 30 minutes. So a browser that meets it on
 	// several pages fetches it once.
-	mediaBucket = 15 * time.Minute
-	maxToken    = 2 * understudy.MaxURI
+	MediaBucket = 15 * time.Minute
+	MaxToken    = 2 * understudy.MaxURI
 )
 
 // playing is the content of a record, for one caller.
@@ -39,22 +39,22 @@ type playing struct {
 	Name   string // "Recording RE12…"
 	Audio  string // address to play, "" when it is no audio
 	Image  string
-	Files  []link // to keep
+	Files  []Link // to keep
 }
 
 // contents are what a record's content offers; nil when the kind has none, or
 // nobody serves it.
-func (q *exchange) contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
-	if len(k.Media) == 0 || row.ID == "" || q.v.Media == nil {
+func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
+	if len(k.Media) == 0 || row.ID == "" || q.V.Media == nil {
 		return nil
 	}
-	p := &playing{Name: plan.UpperFirst(k.One) + " " + shortID(row.ID)}
+	p := &playing{Name: plan.UpperFirst(k.One) + " " + ShortID(row.ID)}
 	for _, m := range k.Media {
 		t := mediaTarget(k, m, row, vars)
 		if t == nil {
 			continue
 		}
-		url := mediaURL(q, t)
+		url := MediaURL(q, t)
 		if url == "" {
 			p.Hidden = true
 			continue
@@ -77,9 +77,9 @@ func offer(p *playing, m *understudy.Media, row access.Row, url string) {
 		p.Image = url
 	}
 	if ext := path.Ext(m.Path); ext != "" && !strings.Contains(ext, "}") {
-		p.Files = append(p.Files, link{Href: url, Text: strings.ToUpper(ext[1:])})
+		p.Files = append(p.Files, Link{Href: url, Text: strings.ToUpper(ext[1:])})
 	} else if len(p.Files) == 0 {
-		p.Files = append(p.Files, link{Href: url, Text: "Download"})
+		p.Files = append(p.Files, Link{Href: url, Text: "Download"})
 	}
 }
 
@@ -155,7 +155,7 @@ func (p *playing) draw(b *strings.Builder) {
 		attribute(b, "href", f.Href)
 		attribute(b, "aria-label", p.Name+": "+f.Text)
 		b.WriteByte('>')
-		escape(b, f.Text)
+		Escape(b, f.Text)
 		b.WriteString("</a>")
 	}
 	b.WriteString("</div>")
@@ -165,35 +165,36 @@ func (p *playing) draw(b *strings.Builder) {
 // caller may not have it. It is good for this session, this caller and at most
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
-func mediaURL(q *exchange, t *understudy.Target) string {
-	if q.v.Media == nil || q.gate.Media(q.caller, t) != nil {
+func MediaURL(q *Exchange, t *understudy.Target) string {
+	if q.V.Media == nil || q.Gate.Media(q.Caller, t) != nil {
 		return ""
 	}
 	q.openSession()
-	return mediaPrefix + q.v.Seals.seal(q.session, q.caller.Name, t.Key, bucketOf(q.v.Now()))
+	return mediaPrefix + q.V.Seals.Seal(q.session, q.Caller.Name, t.Key, BucketOf(q.V.Now()))
 }
 
 // openSession names the browser's session, and gives it a new one by a cookie
 // when it has none. It runs on the goroutine of the page.
-func (q *exchange) openSession() {
+func (q *Exchange) openSession() {
 	if q.session.IsZero() {
-		q.session = sessionOf(q.r)
+		q.session = SessionOf(q.R)
 	}
 	if !q.session.IsZero() {
 		return
 	}
 	_, _ = rand.Read(q.session.Raw[:]) // it never fails
-	http.SetCookie(q.w, &http.Cookie{
-		Name: sessionCookie, Value: q.session.Short(), Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.v.PublicURL, "https:"),
+	http.SetCookie(q.W, &http.Cookie{
+		Name: SessionCookie, Value: q.session.Short(), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.V.PublicURL, "https:"),
 	})
 }
 
-func bucketOf(now time.Time) int64 { return now.Unix() / int64(mediaBucket/time.Second) }
+// BucketOf is the bucket of time a moment is in.
+func BucketOf(now time.Time) int64 { return now.Unix() / int64(MediaBucket/time.Second) }
 
 // session names what one browser has open. It is no credential: it opens
 // nothing that its caller may not have.
-type session = understudy.ID[sessions]
+type Session = understudy.ID[sessions]
 
 // sessions is the sort of their ids.
 type sessions struct{}
@@ -202,8 +203,8 @@ type sessions struct{}
 func (sessions) Prefix() string { return "" }
 
 // sessionOf is the session a browser says it has, zero when it is none of ours.
-func sessionOf(r *http.Request) (s session) {
-	if c, err := r.Cookie(sessionCookie); err == nil {
+func SessionOf(r *http.Request) (s Session) {
+	if c, err := r.Cookie(SessionCookie); err == nil {
 		s, _ = understudy.ParseID[sessions](c.Value)
 	}
 	return s
@@ -237,7 +238,7 @@ const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
 // as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
 // same input makes the same token. It is encrypted because an address stands in
 // logs and histories, and the ids in it may be hidden from the caller.
-func (s *Seals) seal(of session, caller string, key understudy.Key, bucket int64) string {
+func (s *Seals) Seal(of Session, caller string, key understudy.Key, bucket int64) string {
 	text := append(append([]byte(key.Source), 0), key.URI...)
 	tag := s.tag(of, caller, text, bucket)
 	out := append(tag, text...)
@@ -248,8 +249,8 @@ func (s *Seals) seal(of session, caller string, key understudy.Key, bucket int64
 // open is the key a token was made for, and the bucket it was made in. ok is
 // false for what was not made here, not for this session and caller, or longer
 // ago than the bucket before now's; nobody learns which.
-func (s *Seals) open(token string, of session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
-	if len(token) > maxToken {
+func (s *Seals) Open(token string, of Session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
+	if len(token) > MaxToken {
 		return key, 0, false
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
@@ -267,7 +268,7 @@ func (s *Seals) open(token string, of session, caller string, now int64) (key un
 	return key, 0, false
 }
 
-func (s *Seals) tag(of session, caller string, text []byte, bucket int64) []byte {
+func (s *Seals) tag(of Session, caller string, text []byte, bucket int64) []byte {
 	h := hmac.New(sha256.New, s.mac[:])
 	for _, part := range [][]byte{of.Raw[:], []byte(caller), binary.BigEndian.AppendUint64(nil, uint64(bucket)), text} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))

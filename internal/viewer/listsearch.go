@@ -7,40 +7,42 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
 
 // conditions are a list's path, filters and own condition as one query of the
 // search. ok is false when the search has no words for one of them.
 func (q listing) conditions() (text string, ok bool) {
-	if q.ask.target == nil || !q.kind.Remembered() {
+	if q.ask.target == nil || !q.Kind.Remembered() {
 		return "", false
 	}
 	var parts []string
 	if q.ask.text != "" {
-		parts = append(parts, grouped(q.ask.text))
+		parts = append(parts, page.Grouped(q.ask.text))
 	}
 	for _, n := range q.ask.narrow {
-		parts = append(parts, grouped(n))
+		parts = append(parts, page.Grouped(n))
 	}
 	for _, v := range q.ask.target.Vars {
-		part, known := q.underCondition(q.kind, v.Name, v.Value)
+		part, known := q.UnderCondition(q.Kind, v.Name, v.Value)
 		if !known {
 			return "", false
 		}
 		parts = append(parts, part)
 	}
 	for field, value := range q.ask.list.Only {
-		parts = append(parts, field+"="+quote(value))
+		parts = append(parts, field+"="+page.Quote(value))
 	}
 	slices.Sort(parts[len(parts)-len(q.ask.list.Only):])
 	for _, p := range q.ask.query {
 		f := q.ask.list.Filter(p.Name)
 		switch {
 		case f != nil:
-			part := condition(q.kind.Field(f.Field), f, p.Value)
+			part := page.Condition(q.Kind.Field(f.Field), f, p.Value)
 			if part == "" {
 				return "", false
 			}
@@ -56,22 +58,22 @@ func (q listing) conditions() (text string, ok bool) {
 func (q listing) searchAsk() (understudy.SearchAsk, error) {
 	var none understudy.SearchAsk
 	switch {
-	case !q.findable():
-		return none, badRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
-	case !q.asOf.at.IsZero():
-		return none, &problem{
+	case !q.Findable():
+		return none, page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
+	case !q.AsOf.At.IsZero():
+		return none, &page.Problem{
 			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
-			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
+			Href: q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
 	}
-	if err := q.gate.Read(q.caller, q.ask.target); err != nil {
+	if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
 		return none, err
 	}
 	text, ok := q.conditions()
 	if !ok {
-		return none, badRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
+		return none, page.BadRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
 	}
-	return understudy.SearchAsk{Text: text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Sort: q.ask.searchOrder(q.kind)}, nil
+	return understudy.SearchAsk{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
 }
 
 // searchOrder is the order in the words of the search.
@@ -88,36 +90,36 @@ func (q listing) foundList() error {
 	if err != nil {
 		return err
 	}
-	if q.data != "" {
-		return exportFound(q.exchange, exportName(q.exchange, q.source.Name, q.kind.Name), search, q.chosen())
+	if q.Data != "" {
+		return exportFound(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), search, q.chosen())
 	}
 	counting := q.listCounting(nil)
 	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), understudy.MostHits)
-	own := q.v.numbers.begin(q.exchange)
+	own := q.V.Numbers.Begin(q.Exchange)
 	var result *understudy.SearchResult
-	err = q.first(func(ctx context.Context) (err error) {
-		result, err = q.v.Search.Find(ctx, q.caller, search)
+	err = q.First(func(ctx context.Context) (err error) {
+		result, err = q.V.Search.Find(ctx, q.Caller, search)
 		return err
 	}, nil)
 	if err != nil {
 		return q.refusedSearch(err)
 	}
-	q.found = true
+	q.Found = true
 	p := q.listFrame()
-	s := q.cellContext(q.kind, q.ask.vars, own.wait(q.exchange))
-	s.filters = q.phoneFilters(q.ask.list)
+	s := q.CellContext(q.Kind, q.ask.vars, own.Wait(q.Exchange))
+	s.Filters = q.PhoneFilters(q.ask.list)
 	var rows []access.Row
-	for _, h := range q.hits(result) {
-		rows = append(rows, h.row)
+	for _, h := range q.Hits(result) {
+		rows = append(rows, h.Row)
 	}
-	p.Table = s.table(p.Heading, q.chosen(), rows)
-	p.Table.ID = rowsID
+	p.Table = s.Table(p.Heading, q.chosen(), rows)
+	p.Table.ID = page.RowsID
 	q.sortable(&p.Table)
 	p.Came = q.provenance()
-	p.Found = facetPart{q.exchange}.foundNotes(result, q.source, q.kind)
-	p.Counts, p.Parts = facetPart{q.exchange}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(r) })
+	p.Found = facetPart{q.Exchange}.foundNotes(result, q.Source, q.Kind)
+	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(r) })
 	q.turnFound(p, result)
-	return q.render(200, "list", plan.UpperFirst(q.kind.Title), p)
+	return q.Render(200, "list", plan.UpperFirst(q.Kind.Title), p)
 }
 
 // pageSize is how many rows the list's page has.
@@ -165,23 +167,23 @@ func (q listing) turnFound(p *listPage, r *understudy.SearchResult) {
 // refusedSearch is an error of the search's about a list: its condition cannot
 // be understood, or says more than the role sees.
 func (q listing) refusedSearch(err error) error {
-	wrong := syntaxOf(err)
+	wrong := page.SyntaxOf(err)
 	if wrong == nil {
 		at := *q.ask
 		at.cursor = ""
 		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
 	}
 	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
-		_, err := q.v.Search.Find(q.ctx, q.caller, understudy.SearchAsk{Text: q.ask.text, Source: q.source.Name, Kinds: []string{q.kind.Name}, Limit: 1})
-		if own := syntaxOf(err); own != nil {
+		_, err := q.V.Search.Find(q.Ctx, q.Caller, understudy.SearchAsk{Text: q.ask.text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Limit: 1})
+		if own := page.SyntaxOf(err); own != nil {
 			wrong = own
 		}
 	}
 	plain := *q.ask
 	plain.arrangement = arrangement{columns: q.ask.columns}
-	return &problem{
-		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: pointAt(wrong),
-		Href: plain.address("", q.ask.query, nil), Link: "Without the condition", kind: wrong.Kind,
+	return &page.Problem{
+		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: page.PointAt(wrong),
+		Href: plain.address("", q.ask.query, nil), Link: "Without the condition", Kind: wrong.Kind,
 	}
 }
 
@@ -193,11 +195,11 @@ func searchFailed(err error) error {
 		if _, how, ok := strings.Cut(err.Error(), understudy.ErrIndexing.Error()+": "); ok {
 			hint = how + " records are in it. " + hint
 		}
-		return &problem{Title: "The index of the search is being built", Hint: hint, kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "The index of the search is being built", Hint: hint, Kind: understudy.ErrUnavailable}
 	case errors.Is(err, understudy.ErrUnavailable):
-		return &problem{Title: "This cannot be searched now", Hint: sentence(err), kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "This cannot be searched now", Hint: page.Sentence(err), Kind: understudy.ErrUnavailable}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.", kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.", Kind: understudy.ErrUnavailable}
 	}
 	return err
 }

@@ -1,6 +1,6 @@
 // Table: some records of one kind in rows, the same on every page.
 
-package viewer
+package page
 
 import (
 	"net/url"
@@ -13,7 +13,7 @@ import (
 )
 
 // table is what the template "table" shows.
-type table struct {
+type Table struct {
 	ID      string // of its rows, where a link leads to them; "" among other tables
 	Caption string
 	Columns []*plan.Column
@@ -24,46 +24,46 @@ type table struct {
 }
 
 // rowsID names the rows of a list, for the link that leads past its filters.
-const rowsID = "rows"
+const RowsID = "rows"
 
 // heading is the head of a column.
 type heading struct {
-	column *plan.Column
+	Column *plan.Column
 	Order  string // of aria-sort; "" = the table is not in its order
 	Href   string // the table in another order by it
 }
 
 // Look is the class of the column's cells.
-func (h heading) Look() string { return h.column.CellClass }
+func (h heading) Look() string { return h.Column.CellClass }
 
 // Text is what the column is called.
-func (h heading) Text() string { return h.column.Heading }
+func (h heading) Text() string { return h.Column.Heading }
 
 type listRow struct {
 	Failed bool
-	Cells  []cell
+	Cells  []Cell
 }
 
 // The numbers of columns from which a table is many or wide.
 const manyFrom, wideFrom = 9, 11
 
 // table draws records of one kind.
-func (s *cellContext) table(caption string, columns []*plan.Column, rows []access.Row) table {
-	t := table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
+func (s *CellContext) Table(caption string, columns []*plan.Column, rows []access.Row) Table {
+	t := Table{Caption: caption, Columns: columns, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
 	t.Heads = make([]heading, len(columns))
 	for i, c := range columns {
-		t.Heads[i].column = c
+		t.Heads[i].Column = c
 	}
 	t.Rows = make([]listRow, len(rows))
-	cells := make([]cell, len(rows)*len(columns))
+	cells := make([]Cell, len(rows)*len(columns))
 	for i, row := range rows {
-		t.Rows[i].Failed = failed(s.kind, row)
+		t.Rows[i].Failed = Failed(s.Kind, row)
 		t.Rows[i].Cells, cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for j, c := range columns {
-			t.Rows[i].Cells[j] = s.cell(c, row, true)
+			t.Rows[i].Cells[j] = s.Cell(c, row, true)
 		}
 		s.open(t.Rows[i].Cells, columns, row)
-		if len(s.kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
+		if len(s.Kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
 			t.Rows[i].Cells[0].Href = s.firstAddress(row)
 		}
 	}
@@ -72,9 +72,9 @@ func (s *cellContext) table(caption string, columns []*plan.Column, rows []acces
 
 // firstAddress is the first page of ours among the addresses of upstream that a
 // row without an id holds.
-func (s *cellContext) firstAddress(row access.Row) string {
-	for _, f := range s.kind.Fields {
-		if l, ok := s.followable(row, s.kind.ByField[f.Name]); ok {
+func (s *CellContext) firstAddress(row access.Row) string {
+	for _, f := range s.Kind.Fields {
+		if l, ok := s.Followable(row, s.Kind.ByField[f.Name]); ok {
 			return l.Href
 		}
 	}
@@ -83,27 +83,27 @@ func (s *cellContext) firstAddress(row access.Row) string {
 
 // open makes a row lead to its record: its first cell does, and the id, which
 // is shortened.
-func (s *cellContext) open(cells []cell, columns []*plan.Column, row access.Row) {
-	href := s.recordOf(row)
+func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row) {
+	href := s.RecordOf(row)
 	for i, c := range columns {
-		if short := shortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.Shape == plan.Code || plan.FormedID(cells[i].Text)) {
+		if short := ShortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.Shape == plan.Code || plan.FormedID(cells[i].Text)) {
 			cells[i].Hint, cells[i].Text, cells[i].Class = cells[i].Text, short, "code"
 		}
 		if i == 0 && href != "" {
 			cells[i].Href = href
 			if cells[i].Tone == "none" {
-				cells[i].Says = cells[i].Text + ": open this " + s.kind.One
+				cells[i].Says = cells[i].Text + ": open this " + s.Kind.One
 			}
 		}
 	}
 }
 
 // recordOf is the page of a row's record, "" when the caller may not open it.
-func (s *cellContext) recordOf(row access.Row) string {
-	if row.ID == "" || !slices.Contains(s.linked, s.kind) {
+func (s *CellContext) RecordOf(row access.Row) string {
+	if row.ID == "" || !slices.Contains(s.linked, s.Kind) {
 		return ""
 	}
-	return s.asOf.keep(recordHref(s.kind, row, row.ID, s.vars))
+	return s.asOf.Keep(recordHref(s.Kind, row, row.ID, s.Vars))
 }
 
 // recordHref is the page of a record of the kind; what its path needs beside
@@ -131,10 +131,10 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 
 // cellContext gathers what the cells of one kind's records need to know of the
 // caller. vars are the path variables of the page at hand.
-func (q *exchange) cellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *cellContext {
-	s := &cellContext{q: q, kind: k, own: own, vars: vars, asOf: q.asOf, numbers: len(q.contactKinds(k.Source)) > 0}
+func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *CellContext {
+	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.AsOf, numbers: len(q.ContactKinds(k.Source)) > 0}
 	for _, other := range k.Source.Kinds {
-		if len(other.Instances) > 0 && len(other.ID) > 0 && q.seesKind(other) {
+		if len(other.Instances) > 0 && len(other.ID) > 0 && q.SeesKind(other) {
 			s.linked = append(s.linked, other)
 		}
 	}
@@ -142,7 +142,7 @@ func (q *exchange) cellContext(k *plan.Kind, vars understudy.Query, own map[stri
 }
 
 // failed reports whether what the caller sees of a record says that it failed.
-func failed(k *plan.Kind, row access.Row) bool {
+func Failed(k *plan.Kind, row access.Row) bool {
 	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {
@@ -157,18 +157,18 @@ func failed(k *plan.Kind, row access.Row) bool {
 
 // followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
-func (s *cellContext) followable(row access.Row, c *plan.Column) (link, bool) {
+func (s *CellContext) Followable(row access.Row, c *plan.Column) (Link, bool) {
 	if !strings.Contains(c.Name, ".") {
-		return link{}, false
+		return Link{}, false
 	}
 	val := row.Field(c.Name)
 	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
-		return link{}, false
+		return Link{}, false
 	}
-	t, err := s.kind.Source.Spec.Follow(s.kind.Source.Name, val.Text)
-	if err != nil || t.Kind == nil || s.q.gate.Read(s.q.caller, t) != nil {
-		return link{}, false
+	t, err := s.Kind.Source.Spec.Follow(s.Kind.Source.Name, val.Text)
+	if err != nil || t.Kind == nil || s.q.Gate.Read(s.q.Caller, t) != nil {
+		return Link{}, false
 	}
-	href := s.asOf.keep(s.kind.Source.Place(t))
-	return link{Href: href, Text: plan.UpperFirst(c.Words)}, href != ""
+	href := s.asOf.Keep(s.Kind.Source.Place(t))
+	return Link{Href: href, Text: plan.UpperFirst(c.Words)}, href != ""
 }

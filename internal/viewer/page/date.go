@@ -1,7 +1,7 @@
 // Dates: read as upstream writes them, shown as people say them, and turned
 // from a browser's local time into UTC before a key is made.
 
-package viewer
+package page
 
 import (
 	"strconv"
@@ -15,7 +15,7 @@ import (
 
 // parseDate reads a value of one of the date types. A plain date is that day's
 // midnight in UTC, dateOnly then is true.
-func parseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
+func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 	var err error
 	switch kind {
 	case understudy.TypeRFC2822:
@@ -42,7 +42,7 @@ func parseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 }
 
 // when is a moment as a page shows it.
-type when struct {
+type When struct {
 	Text  string // "Today 12:03"
 	Stamp string // for the datetime attribute: RFC 3339
 	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00)"
@@ -50,28 +50,29 @@ type when struct {
 
 // say puts a moment into words for someone in zone at now. Exact text has the
 // seconds and the zone; seconds asks for them in the words too.
-func say(t, now time.Time, zone *time.Location, seconds bool) when {
+func Say(t, now time.Time, zone *time.Location, seconds bool) When {
 	l := t.In(zone)
 	clock := "15:04"
 	if seconds {
 		clock = "15:04:05"
 	}
-	return when{
-		Text:  sayDay(l, now.In(zone)) + " " + l.Format(clock),
+	return When{
+		Text:  SayDay(l, now.In(zone)) + " " + l.Format(clock),
 		Stamp: l.Format(time.RFC3339),
 		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l),
 	}
 }
 
 // sayDate is say for a plain date, which has no zone.
-func sayDate(t, now time.Time, zone *time.Location) when {
+func SayDate(t, now time.Time, zone *time.Location) When {
 	today := now.In(zone)
 	// the reader's calendar day, in the zone plain dates are written in
 	day := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
-	return when{Text: sayDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
+	return When{Text: SayDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
 }
 
-func sayDay(l, now time.Time) string {
+// SayDay is the day of a moment in words.
+func SayDay(l, now time.Time) string {
 	ly, lm, ld := l.Date()
 	y, m, d := now.Date()
 	if ly == y && lm == m && ld == d {
@@ -103,7 +104,7 @@ var localForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02
 
 // parseLocal reads what a datetime-local input gives, in zone. A time that a
 // zone skips or has twice is taken as time.Date takes it.
-func parseLocal(text string, zone *time.Location) (time.Time, bool) {
+func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 	for _, form := range localForms {
 		if t, err := time.ParseInLocation(form, text, zone); err == nil {
 			return t, true
@@ -114,7 +115,7 @@ func parseLocal(text string, zone *time.Location) (time.Time, bool) {
 
 // writeDate is a moment as a filter of that type takes it: RFC 3339 in UTC,
 // the UTC day for plain dates, Unix seconds.
-func writeDate(kind string, t time.Time) string {
+func WriteDate(kind string, t time.Time) string {
 	switch kind {
 	case understudy.TypeDate:
 		return t.UTC().Format(time.DateOnly)
@@ -125,7 +126,7 @@ func writeDate(kind string, t time.Time) string {
 }
 
 // longAgo is a length of time in the largest unit that fits: "12 s", "3 min".
-func longAgo(d time.Duration) string {
+func LongAgo(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "less than 1 s"
@@ -140,7 +141,7 @@ func longAgo(d time.Duration) string {
 }
 
 // millis is a length of time for footers: "0.41 ms", "12 ms", "1.02 s".
-func millis(d time.Duration) string {
+func Millis(d time.Duration) string {
 	ms := float64(d) / 1e6
 	switch {
 	case d >= time.Second:
@@ -155,10 +156,10 @@ func millis(d time.Duration) string {
 
 // time is a record's place in time by its clock field; ok is false when the
 // caller does not see it, or it is null.
-func timeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
+func TimeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	if f := k.Field(k.Clock); f != nil {
 		if v := row.Field(f.Name); v.State == access.Seen {
-			if t, _, ok := parseDate(f.Type, v.Text); ok {
+			if t, _, ok := ParseDate(f.Type, v.Text); ok {
 				return t, true
 			}
 		}
@@ -166,25 +167,28 @@ func timeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-func earlier(a, b time.Time) time.Time {
+// Earlier is the first of two moments.
+func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
 	return a
 }
 
-func later(a, b time.Time) time.Time {
+// Later is the last of two moments.
+func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-func (q *exchange) moment(t time.Time) *when {
+// Moment is a moment in words for the reader, without the word today; nil for the zero time.
+func (q *Exchange) Moment(t time.Time) *When {
 	if t.IsZero() {
 		return nil
 	}
-	w := say(t, q.start, q.zone, true)
+	w := Say(t, q.Start, q.Zone, true)
 	if rest, today := strings.CutPrefix(w.Text, "Today "); today {
 		w.Text = rest
 	}

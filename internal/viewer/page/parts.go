@@ -12,7 +12,7 @@
 // else: style sheet, ids and headings are the document's. A browser that does
 // not know it shows the parts in the order they came.
 
-package viewer
+package page
 
 import (
 	"context"
@@ -35,14 +35,14 @@ const (
 )
 
 // future is a read behind a page (Baker and Hewitt, 1977).
-type future struct {
+type Future struct {
 	done chan struct{} // closed at its end
-	err  error         // set before
-	stop func()        // ends it: nobody needs what it reads
+	Err  error         // set before
+	Stop func()        // ends it: nobody needs what it reads
 }
 
 // over reports whether the read has ended.
-func (f *future) over() bool {
+func (f *Future) Over() bool {
 	select {
 	case <-f.done:
 		return true
@@ -55,7 +55,7 @@ func (f *future) over() bool {
 type tasks struct {
 	soon, late context.Context // over when the page waits no more for its parts; for its first byte
 	behind     sync.WaitGroup  // what runs behind the page
-	futures    []*future       // of it, those that parts need
+	futures    []*Future       // of it, those that parts need
 	ended      chan struct{}   // told when one of them has ended
 	slots      chan struct{}   // bounds how many run at once
 }
@@ -64,11 +64,11 @@ type tasks struct {
 // ended, on the goroutine of the page; no name: there is nothing to show. of, which
 // runs before it, is all that draw makes it of beside what every identity has: what
 // was drawn of the same is not drawn again. nil, or of nothing: it is.
-type part struct {
-	title string
-	needs []*future
-	of    func() []any
-	draw  func() (name string, data any)
+type Part struct {
+	Title string
+	Needs []*Future
+	Of    func() []any
+	Draw  func() (name string, data any)
 	held  bool // it is there when the page begins
 	drawn bool
 	html  template.HTML
@@ -76,18 +76,18 @@ type part struct {
 
 // parts are those of one page. Its template calls Open where they stand and Rest
 // at the end of what stands below them.
-type parts struct {
-	q    *exchange
+type Parts struct {
+	q    *Exchange
 	page string // whose templates draw them
-	all  []*part
-	late int // places that were left for parts
+	all  []*Part
+	Late int // places that were left for parts
 }
 
 // begin starts a read behind the page, for at most limit. f must end when its
 // context does; the exchange waits for it.
-func (q *exchange) begin(what string, limit time.Duration, f func(context.Context) error) *future {
-	ctx, stop := context.WithTimeout(q.ctx, limit)
-	own := &future{done: make(chan struct{}), stop: stop}
+func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
+	ctx, stop := context.WithTimeout(q.Ctx, limit)
+	own := &Future{done: make(chan struct{}), Stop: stop}
 	q.futures = append(q.futures, own)
 	q.behind.Go(func() {
 		defer func() {
@@ -101,12 +101,12 @@ func (q *exchange) begin(what string, limit time.Duration, f func(context.Contex
 		select {
 		case q.slots <- struct{}{}:
 			defer func() { <-q.slots }()
-			own.err = contain(func() error { return f(ctx) })
+			own.Err = contain(func() error { return f(ctx) })
 		case <-ctx.Done():
-			own.err = ctx.Err()
+			own.Err = ctx.Err()
 		}
-		if own.err != nil && ctx.Err() != context.Canceled && !errors.Is(own.err, understudy.ErrForbidden) && syntaxOf(own.err) == nil {
-			q.v.Logger.WarnContext(ctx, "viewer: part of a page", "path", q.r.URL.Path, "part", what, "error", own.err)
+		if own.Err != nil && ctx.Err() != context.Canceled && !errors.Is(own.Err, understudy.ErrForbidden) && SyntaxOf(own.Err) == nil {
+			q.V.Logger.WarnContext(ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", what, "error", own.Err)
 		}
 	})
 	return own
@@ -115,9 +115,9 @@ func (q *exchange) begin(what string, limit time.Duration, f func(context.Contex
 // first runs what the page is nothing without. When that is not held, beside (nil:
 // nothing) begins what can be read at the same time. When it takes longer than the
 // first byte may, what stands above it goes out.
-func (q *exchange) first(f func(context.Context) error, beside func()) error {
+func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
-	q.behind.Go(func() { own <- contain(func() error { return f(q.ctx) }) })
+	q.behind.Go(func() { own <- contain(func() error { return f(q.Ctx) }) })
 	held := time.NewTimer(patience)
 	defer held.Stop()
 	select {
@@ -133,8 +133,8 @@ func (q *exchange) first(f func(context.Context) error, beside func()) error {
 		return err
 	case <-q.late.Done():
 	}
-	if q.streams() && q.ctx.Err() == nil {
-		if err := (response{q}).above(); err != nil {
+	if q.streams() && q.Ctx.Err() == nil {
+		if err := (Response{q}).above(); err != nil {
 			return err
 		}
 	}
@@ -153,24 +153,24 @@ func (t *tasks) settle(enough context.Context) {
 }
 
 func (t *tasks) underWay() bool {
-	return slices.ContainsFunc(t.futures, func(f *future) bool { return !f.over() })
+	return slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.Over() })
 }
 
 // parts are the page's pieces, in its order, once it has waited for them as long as
 // it may. A nil part is passed over.
-func (q *exchange) parts(page string, all ...*part) *parts {
+func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 	enough := q.soon
 	if !q.streams() {
-		enough = q.ctx
+		enough = q.Ctx
 	}
 	q.settle(enough)
-	p := &parts{q: q, page: page}
+	p := &Parts{q: q, page: page}
 	for _, one := range all {
 		if one == nil {
 			continue
 		}
 		if one.held = one.ready(); !one.held {
-			p.late++
+			p.Late++
 		}
 		p.all = append(p.all, one)
 	}
@@ -178,9 +178,9 @@ func (q *exchange) parts(page string, all ...*part) *parts {
 }
 
 // ready reports whether everything a part needs has ended.
-func (p *part) ready() bool {
-	for _, f := range p.needs {
-		if f != nil && !f.over() {
+func (p *Part) ready() bool {
+	for _, f := range p.Needs {
+		if f != nil && !f.Over() {
 			return false
 		}
 	}
@@ -189,7 +189,7 @@ func (p *part) ready() bool {
 
 // Open is the parts that are there; with places for the others, when there are
 // any.
-func (p *parts) Open() template.HTML {
+func (p *Parts) Open() template.HTML {
 	if p == nil {
 		return ""
 	}
@@ -199,12 +199,12 @@ func (p *parts) Open() template.HTML {
 		}
 	}
 	var b strings.Builder
-	if p.late > 0 {
+	if p.Late > 0 {
 		b.WriteString(`<div class="parts"><template shadowrootmode="open">`)
 		for i, one := range p.all {
 			b.WriteString(`<slot name="p` + strconv.Itoa(i) + `">`)
 			if !one.drawn {
-				b.WriteString(`<p part="waiting" role="status">` + template.HTMLEscapeString(one.title) + ` …</p>`)
+				b.WriteString(`<p part="waiting" role="status">` + template.HTMLEscapeString(one.Title) + ` …</p>`)
 			}
 			b.WriteString(`</slot>`)
 		}
@@ -212,7 +212,7 @@ func (p *parts) Open() template.HTML {
 	}
 	for i, one := range p.all {
 		switch {
-		case one.drawn && p.late > 0:
+		case one.drawn && p.Late > 0:
 			p.place(&b, i)
 		case one.drawn:
 			b.WriteString(string(one.html))
@@ -223,7 +223,7 @@ func (p *parts) Open() template.HTML {
 
 // place is a part that goes to its slot; of one with nothing to show, what takes
 // the place of the words that it is on its way.
-func (p *parts) place(b *strings.Builder, i int) {
+func (p *Parts) place(b *strings.Builder, i int) {
 	hidden := ""
 	if p.all[i].html == "" {
 		hidden = " hidden"
@@ -232,27 +232,27 @@ func (p *parts) place(b *strings.Builder, i int) {
 }
 
 // Rest sends the page as far as it is, then each part when it has come.
-func (p *parts) Rest() (template.HTML, error) {
-	if p == nil || p.late == 0 {
+func (p *Parts) Rest() (template.HTML, error) {
+	if p == nil || p.Late == 0 {
 		return "", nil
 	}
 	q := p.q
-	q.sent = true
-	for p.late > 0 {
-		if err := (response{q}).flush(q.page); err != nil {
+	q.Sent = true
+	for p.Late > 0 {
+		if err := (Response{q}).flush(q.page); err != nil {
 			return "", err
 		}
 		select {
 		case <-q.ended:
-		case <-q.r.Context().Done():
-			return "", q.r.Context().Err()
+		case <-q.R.Context().Done():
+			return "", q.R.Context().Err()
 		}
 		var b strings.Builder
 		for i, one := range p.all {
 			if !one.drawn && one.ready() {
 				p.fill(one)
 				p.place(&b, i)
-				p.late--
+				p.Late--
 			}
 		}
 		q.page.WriteString(b.String())
@@ -261,27 +261,27 @@ func (p *parts) Rest() (template.HTML, error) {
 }
 
 // fill draws a part. One that cannot be drawn says so in its place.
-func (p *parts) fill(one *part) {
+func (p *Parts) fill(one *Part) {
 	one.drawn = true
 	q := p.q
 	render := func(name string, data any) (err error) {
 		var b strings.Builder
 		if name != "" {
-			err = q.v.pages.byName[p.page].ExecuteTemplate(&b, name, data)
+			err = q.V.pages.byName[p.page].ExecuteTemplate(&b, name, data)
 		}
 		one.html = template.HTML(b.String())
 		return err
 	}
 	err := contain(func() error {
 		var of []any
-		if one.of != nil {
-			of = one.of()
+		if one.Of != nil {
+			of = one.Of()
 		}
 		if len(of) == 0 {
-			return render(one.draw())
+			return render(one.Draw())
 		}
-		kept, err := q.fragmentsOf(p.page, q.identity("part "+p.page+" "+one.title).with(q.v.seed, of...), func() ([]string, any) {
-			name, data := one.draw()
+		kept, err := q.fragmentsOf(p.page, q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
+			name, data := one.Draw()
 			if name == "" {
 				return nil, nil
 			}
@@ -293,7 +293,7 @@ func (p *parts) fill(one *part) {
 		return err
 	})
 	if err != nil {
-		q.v.Logger.ErrorContext(q.ctx, "viewer: part of a page", "path", q.r.URL.Path, "part", one.title, "error", err)
-		_ = render("broken", one.title) // a template without conditions
+		q.V.Logger.ErrorContext(q.Ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", one.Title, "error", err)
+		_ = render("broken", one.Title) // a template without conditions
 	}
 }

@@ -2,7 +2,7 @@
 // has hundreds of cells, and a template spends four times as long on each. Every
 // text goes through escape; links lead to this viewer, or to upstream's documents.
 
-package viewer
+package page
 
 import (
 	"html/template"
@@ -10,7 +10,7 @@ import (
 )
 
 // escape writes text so that it stays text, between tags and in quotes.
-func escape(b *strings.Builder, text string) {
+func Escape(b *strings.Builder, text string) {
 	if strings.ContainsAny(text, "&<>\"'\x00") {
 		template.HTMLEscape(&writer{b}, []byte(text))
 		return
@@ -29,18 +29,18 @@ func attribute(b *strings.Builder, name, value string) {
 		return
 	}
 	b.WriteString(" " + name + `="`)
-	escape(b, value)
+	Escape(b, value)
 	b.WriteByte('"')
 }
 
 // Value is the cell's text with what it leads to and what it says of itself.
-func (c cell) Value() template.HTML {
+func (c Cell) Value() template.HTML {
 	var b strings.Builder
 	c.draw(&b)
 	return template.HTML(b.String()) // escaped by draw
 }
 
-func (c *cell) draw(b *strings.Builder) {
+func (c *Cell) draw(b *strings.Builder) {
 	if c.Play != nil {
 		c.Play.draw(b)
 		return
@@ -65,12 +65,12 @@ func (c *cell) draw(b *strings.Builder) {
 	}
 	if c.Unit != "" {
 		b.WriteString(" <small>")
-		escape(b, c.Unit)
+		Escape(b, c.Unit)
 		b.WriteString("</small>")
 	}
 	if c.Note != "" {
 		b.WriteString(` <span class="note">`)
-		escape(b, c.Note)
+		Escape(b, c.Note)
 		b.WriteString("</span>")
 	}
 	if c.Own {
@@ -78,7 +78,7 @@ func (c *cell) draw(b *strings.Builder) {
 	}
 }
 
-func (c *cell) drawText(b *strings.Builder, linked bool) {
+func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	tag := ""
 	switch {
 	case c.Stamp != "":
@@ -99,37 +99,37 @@ func (c *cell) drawText(b *strings.Builder, linked bool) {
 		tag = "bdi"
 		b.WriteString("<bdi>")
 	}
-	escapeMarked(b, c.Text, c.Marks)
+	EscapeMarked(b, c.Text, c.Marks)
 	if tag != "" {
 		b.WriteString("</" + tag + ">")
 	}
 }
 
 // escapeMarked writes a text as HTML with places of it, in order, between <mark>.
-func escapeMarked(b *strings.Builder, text string, marks [][2]int) {
+func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 	from := 0
 	for _, m := range marks {
 		if m[0] < from || m[1] < m[0] || m[1] > len(text) {
 			continue
 		}
-		escape(b, text[from:m[0]])
+		Escape(b, text[from:m[0]])
 		b.WriteString("<mark>")
-		escape(b, text[m[0]:m[1]])
+		Escape(b, text[m[0]:m[1]])
 		b.WriteString("</mark>")
 		from = m[1]
 	}
-	escape(b, text[from:])
+	Escape(b, text[from:])
 }
 
 // copiesLink reports whether what the copy button takes is the end of the cell's
 // own link: the script reads it there.
-func (c *cell) copiesLink() bool {
+func (c *Cell) copiesLink() bool {
 	before, ok := strings.CutSuffix(c.Href, c.Copy)
 	return ok && c.Copy != "" && strings.HasSuffix(before, "/") && (c.Class == "tel" || c.Class == "code")
 }
 
 // Body is the rows of the table.
-func (p *table) Body() template.HTML {
+func (p *Table) Body() template.HTML {
 	var b strings.Builder
 	b.Grow(len(p.Rows) * (len(p.Columns)*110 + 64))
 	for i := range p.Rows {

@@ -1,7 +1,7 @@
 // Clock: the timezone a browser asked for, kept in a cookie, and the moment a page
 // is asked for.
 
-package viewer
+package page
 
 import (
 	"errors"
@@ -19,14 +19,14 @@ import (
 
 const (
 	zonePath   = "/-/timezone"
-	zoneCookie = "understudy_zone"
-	zoneYear   = 365 * 24 * 60 * 60 // the cookie's life in seconds
+	ZoneCookie = "understudy_zone"
+	ZoneYear   = 365 * 24 * 60 * 60 // the cookie's life in seconds
 	maxZones   = 1000               // more than there are; bounds what is remembered
 )
 
 // offered are the zones of the menu, one or more for every offset in use; any
 // other IANA name a browser sends is taken as well.
-var offered = strings.Fields(`
+var Offered = strings.Fields(`
 UTC
 Africa/Cairo Africa/Casablanca Africa/Johannesburg Africa/Lagos Africa/Nairobi
 America/Anchorage America/Argentina/Buenos_Aires America/Bogota America/Caracas America/Chicago America/Denver
@@ -51,14 +51,14 @@ type zones struct {
 
 func newZones(home *time.Location) *zones {
 	var b strings.Builder
-	for _, name := range offered {
+	for _, name := range Offered {
 		b.WriteString("<option>" + template.HTMLEscapeString(name) + "</option>")
 	}
 	return &zones{home: home, options: template.HTML(b.String()), loaded: map[string]*time.Location{}} // names of our own list
 }
 
 // find is the zone of an IANA name, nil when there is none.
-func (z *zones) find(name string) *time.Location {
+func (z *zones) Find(name string) *time.Location {
 	if name == "" || name == "Local" || len(name) > 64 {
 		return nil
 	}
@@ -79,8 +79,8 @@ func (z *zones) find(name string) *time.Location {
 
 // of is the zone of a request; chosen is false when the browser has said none.
 func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
-	if c, err := r.Cookie(zoneCookie); err == nil {
-		if loc := z.find(c.Value); loc != nil {
+	if c, err := r.Cookie(ZoneCookie); err == nil {
+		if loc := z.Find(c.Value); loc != nil {
 			return loc, true
 		}
 	}
@@ -88,35 +88,35 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 }
 
 // zonePage offers the zones of the menu; its form leads back to where the reader was.
-func serveZone(q *exchange) error {
-	return q.render(http.StatusOK, "timezone", "Timezone", struct {
+func ServeZone(q *Exchange) error {
+	return q.Render(http.StatusOK, "timezone", "Timezone", struct {
 		Name, Back string
 		Options    template.HTML
-	}{q.zone.String(), localPath(q.r.FormValue("back")), q.v.zones.options})
+	}{q.Zone.String(), LocalPath(q.R.FormValue("back")), q.V.Zones.options})
 }
 
 // setZone keeps the zone of the form in a cookie and goes back to the page it
 // came from.
-func (v *Visitor) setZone(w http.ResponseWriter, r *http.Request) {
+func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	name := r.PostFormValue("zone")
-	if v.zones.find(name) == nil {
-		v.exchange(w, r, func(*exchange) error {
-			return badRequest("There is no timezone "+clip(name), "Names are those of the IANA database, such as Europe/Berlin.", slices.Clone(offered))
+	if v.Zones.Find(name) == nil {
+		v.Exchange(w, r, func(*Exchange) error {
+			return BadRequest("There is no timezone "+Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", slices.Clone(Offered))
 		})
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: zoneCookie, Value: name, Path: "/", MaxAge: zoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+		Name: ZoneCookie, Value: name, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	})
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
+	http.Redirect(w, r, LocalPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
 // localPath is an address of this viewer, "/" when text is anything else: a
 // form must not send its reader to another host. Browsers take a backslash for a slash and
 // leave out tabs and line ends, so neither may be in it.
-func localPath(text string) string {
+func LocalPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
 		strings.ContainsFunc(text, func(r rune) bool { return r == '\\' || r < ' ' || r == 0x7f }) {
@@ -127,46 +127,46 @@ func localPath(text string) string {
 }
 
 // asOf is the moment a page is asked for; the zero value is now.
-type asOf struct {
-	at   time.Time
-	tidy bool // the address was already written as ours are
+type AsOf struct {
+	At   time.Time
+	Tidy bool // the address was already written as ours are
 }
 
 // param is the moment as our addresses write it: RFC 3339 in UTC, as exact as
 // it was given.
-func (a asOf) param() understudy.Query {
-	if a.at.IsZero() {
+func (a AsOf) Param() understudy.Query {
+	if a.At.IsZero() {
 		return nil
 	}
-	return understudy.Query{{Name: understudy.OwnAsOf, Value: writeMoment(a.at)}}
+	return understudy.Query{{Name: understudy.OwnAsOf, Value: WriteMoment(a.At)}}
 }
 
 // writeMoment is a moment in an address.
-func writeMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func WriteMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // readAsOf reads the parameter. An empty one is none.
-func (q *exchange) readAsOf(params understudy.Query) error {
-	q.asOf = asOf{tidy: true}
+func (q *Exchange) ReadAsOf(params understudy.Query) error {
+	q.AsOf = AsOf{Tidy: true}
 	seen := 0
 	for _, p := range params {
 		if p.Name != understudy.OwnAsOf {
 			continue
 		}
 		if seen++; seen > 1 {
-			return badRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
+			return BadRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
 		}
 		if p.Value == "" {
-			q.asOf.tidy = false
+			q.AsOf.Tidy = false
 			continue
 		}
-		at, ok := parseMoment(p.Value, q.zone)
+		at, ok := ParseMoment(p.Value, q.Zone)
 		switch {
 		case !ok:
-			return badRequest("“"+clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; without a zone it is in "+q.zone.String()+", and a day alone means its beginning.", nil)
-		case at.After(q.start):
-			return badRequest("“"+clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
+			return BadRequest("“"+Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; without a zone it is in "+q.Zone.String()+", and a day alone means its beginning.", nil)
+		case at.After(q.Start):
+			return BadRequest("“"+Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
 		}
-		q.asOf = asOf{at: at, tidy: writeMoment(at) == p.Value}
+		q.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
 	}
 	return nil
 }
@@ -174,13 +174,13 @@ func (q *exchange) readAsOf(params understudy.Query) error {
 // parseMoment reads RFC 3339, and without a zone a date and time or a day, which
 // means its beginning, in the reader's zone. A plus that an address made a space
 // of is read as one.
-func parseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
+func ParseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
 	for _, form := range []string{text, plusAgain(text)} {
 		if t, err := time.Parse(time.RFC3339, form); err == nil {
 			return t, within(t)
 		}
 	}
-	if t, ok := parseLocal(text, zone); ok {
+	if t, ok := ParseLocal(text, zone); ok {
 		return t, within(t)
 	}
 	t, err := time.ParseInLocation(time.DateOnly, text, zone)
@@ -199,15 +199,15 @@ func plusAgain(text string) string {
 func within(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
 
 // keep is an address of this viewer at the moment the page at hand shows.
-func (a asOf) keep(href string) string {
-	if a.at.IsZero() || href == "" {
+func (a AsOf) Keep(href string) string {
+	if a.At.IsZero() || href == "" {
 		return href
 	}
 	href, anchor, marked := strings.Cut(href, "#")
 	if strings.Contains(href, "?") {
-		href += "&" + a.param().String()
+		href += "&" + a.Param().String()
 	} else {
-		href += "?" + a.param().String()
+		href += "?" + a.Param().String()
 	}
 	if marked {
 		href += "#" + anchor
@@ -217,64 +217,64 @@ func (a asOf) keep(href string) string {
 
 // then is what a page of an earlier moment says at its top.
 type then struct {
-	When when
+	When When
 	Now  string // the same page, now
 }
 
 // then is nil on a page of now.
 func (q layout) then() *then {
-	if q.asOf.at.IsZero() {
+	if q.AsOf.At.IsZero() {
 		return nil
 	}
-	return &then{When: say(q.asOf.at, q.start, q.zone, true), Now: q.addressWith(nil)}
+	return &then{When: Say(q.AsOf.At, q.Start, q.Zone, true), Now: q.AddressWith(nil)}
 }
 
 // addressWith is the address at hand with another moment, nil for now.
-func (q *exchange) addressWith(moment understudy.Query) string {
-	params, err := understudy.ParseQuery(q.r.URL.RawQuery)
+func (q *Exchange) AddressWith(moment understudy.Query) string {
+	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		params = nil
 	}
 	params = params.Without(func(p understudy.Param) bool { return p.Name == understudy.OwnAsOf })
-	return q.r.URL.EscapedPath() + plan.WithQuery(append(params, moment...))
+	return q.R.URL.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
 // tidyMoment sends a reader whose address spells the moment in another way to
 // the one that can be passed on; done then is true.
-func (q *exchange) tidyMoment() (done bool) {
-	if q.asOf.tidy {
+func (q *Exchange) TidyMoment() (done bool) {
+	if q.AsOf.Tidy {
 		return false
 	}
-	q.w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.w, q.r, q.addressWith(q.asOf.param()), http.StatusSeeOther)
+	q.W.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.W, q.R, q.AddressWith(q.AsOf.Param()), http.StatusSeeOther)
 	return true
 }
 
 // refusedThen is an error of the mirror's about an earlier moment, for people.
-func refusedThen(q *exchange, err error) error {
+func RefusedThen(q *Exchange, err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")
-		return &problem{
+		return &Problem{
 			Title: "This cannot be shown as it was known then", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
-			Href: q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrInvalid,
+			Href: q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
 	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNotHeld):
 		return err
 	}
-	return &problem{
-		Title: "Nothing of this was known on " + say(q.asOf.at, q.start, q.zone, true).Text,
+	return &Problem{
+		Title: "Nothing of this was known on " + Say(q.AsOf.At, q.Start, q.Zone, true).Text,
 		Hint:  "It had not been seen yet, or it was gone. What is not kept of the past cannot be shown.",
-		Href:  q.addressWith(nil), Link: "See it as it is now", kind: understudy.ErrNotFound,
+		Href:  q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrNotFound,
 	}
 }
 
 // clock is the time of a request, as its reader has it.
-type clock struct {
-	start time.Time
-	zone  *time.Location
+type Clock struct {
+	Start time.Time
+	Zone  *time.Location
 	zoned bool // the browser has said its zone
 }
 
 // since is the time since then as the process measures it.
-func (q *exchange) since(then time.Time) time.Duration { return q.v.Now().Sub(then) }
+func (q *Exchange) since(then time.Time) time.Duration { return q.V.Now().Sub(then) }

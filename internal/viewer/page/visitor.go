@@ -1,6 +1,8 @@
 // Visitor: what all pages share, with the options it is made of.
 
-package viewer
+// Package page is what every page of the viewer needs: the request and its caller,
+// reads through the gate, cells and tables, and the way out.
+package page
 
 import (
 	"context"
@@ -90,24 +92,24 @@ const mostSearched = 500
 // requests. It is safe for concurrent use.
 type Visitor struct {
 	Options
-	sources   []*plan.Source
-	byName    map[string]*plan.Source
-	files     *files
+	Planned   []*plan.Source
+	ByName    map[string]*plan.Source
+	Files     *files
 	pages     *pages
-	kept      *recent.Cache[identity, []*fragment]
-	searched  *recent.Cache[identity, *understudy.SearchResult]
-	seed      maphash.Seed // of what identities are made of
-	zones     *zones
-	numbers   *numbers
-	snapshots snapshots
-	works     lately[*work]
-	forms     *http.CrossOriginProtection
-	glance    time.Duration // tests have less
+	Kept      *recent.Cache[Identity, []*Fragment]
+	searched  *recent.Cache[Identity, *understudy.SearchResult]
+	Seed      maphash.Seed // of what identities are made of
+	Zones     *zones
+	Numbers   *numbers
+	Snapshots snapshots
+	Works     lately[*Work]
+	Forms     *http.CrossOriginProtection
+	Glance    time.Duration // tests have less
 }
 
 // newVisitor checks the options, plans the pages of every kind and reads the templates
 // and the files of assets. Close stops what it starts later.
-func newVisitor(o Options, assets fs.FS) (*Visitor, error) {
+func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
 		return nil, fmt.Errorf("viewer: options need a mirror, a gate and callers")
 	}
@@ -139,25 +141,25 @@ func newVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		o.Version = "development"
 	}
 	v := &Visitor{
-		Options: o, byName: map[string]*plan.Source{}, kept: recent.New[identity, []*fragment](fragmentBytes), seed: maphash.MakeSeed(), zones: newZones(o.Zone), glance: glance,
+		Options: o, ByName: map[string]*plan.Source{}, Kept: recent.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(), Zones: newZones(o.Zone), Glance: glance,
 	}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)
 		if err != nil {
 			return nil, err
 		}
-		if v.byName[p.Name] != nil {
+		if v.ByName[p.Name] != nil {
 			return nil, fmt.Errorf("viewer: source %s is there twice", p.Name)
 		}
-		v.sources = append(v.sources, p)
-		v.byName[p.Name] = p
+		v.Planned = append(v.Planned, p)
+		v.ByName[p.Name] = p
 	}
-	v.searched = recent.New[identity, *understudy.SearchResult](mostSearched)
+	v.searched = recent.New[Identity, *understudy.SearchResult](mostSearched)
 	var err error
-	if v.files, err = readFiles(assets); err != nil {
+	if v.Files, err = readFiles(assets); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
 	}
-	if v.pages, err = readPages(assets, v.files); err != nil {
+	if v.pages, err = readPages(assets, v.Files); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
 	}
 	if v.Seals == nil {
@@ -165,28 +167,28 @@ func newVisitor(o Options, assets fs.FS) (*Visitor, error) {
 			return nil, fmt.Errorf("viewer: %w", err)
 		}
 	}
-	v.forms = http.NewCrossOriginProtection()
+	v.Forms = http.NewCrossOriginProtection()
 	if o.PublicURL != "" {
-		if err := v.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
+		if err := v.Forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
 			return nil, fmt.Errorf("viewer: public_url: %w", err)
 		}
 	}
-	v.numbers = newNumbers(v)
+	v.Numbers = newNumbers(v)
 	return v, nil
 }
 
 // Close ends the viewer's own reading and waits for it. Requests still running
 // are not waited for; the server that runs them does that.
 func (v *Visitor) Close() error {
-	v.numbers.close()
+	v.Numbers.close()
 	return nil
 }
 
 // controlPrefix begins Understudy's own paths; no source is named "-".
-const controlPrefix = "/-/"
+const ControlPrefix = "/-/"
 
 // handler answers one request; an error becomes an error page.
-type handler func(*exchange) error
+type Handler func(*Exchange) error
 
 // History keeps what was seen of records; store.DB fills it.
 type History interface {
@@ -230,8 +232,8 @@ type Media interface {
 }
 
 // route is a pattern, what answers it, and the forms of it that people and scripts use.
-type route struct {
-	pattern string
-	handler handler
-	forms   []string
+type Route struct {
+	Pattern string
+	Handler Handler
+	Forms   []string
 }

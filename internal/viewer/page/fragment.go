@@ -1,7 +1,7 @@
 // Fragment: a piece of a page that stays the same from view to view. It is drawn
 // and compressed once; between two of them stands what is of this view alone.
 
-package viewer
+package page
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	fragmentBytes = 16 << 20 // of all fragments, compressed and not
+	FragmentBytes = 16 << 20 // of all fragments, compressed and not
 	packLevel     = 9        // of what is compressed once
 	stored        = 64       // of what is drawn for a view: up to so many bytes are not compressed
 	mostPackings  = 2        // of one fragment, behind different texts
@@ -29,8 +29,8 @@ const (
 )
 
 // fragment is a piece of a page.
-type fragment struct {
-	plain  []byte
+type Fragment struct {
+	Plain  []byte
 	mu     sync.Mutex
 	packed []packing
 }
@@ -45,7 +45,7 @@ type packing struct {
 // stretch is a fragment in a page, behind so many bytes that were drawn for the view.
 type stretch struct {
 	drawn int
-	f     *fragment
+	f     *Fragment
 }
 
 var packers = sync.Pool{New: func() any {
@@ -55,7 +55,7 @@ var packers = sync.Pool{New: func() any {
 
 // deflated is the fragment compressed, to be written behind these stretches and
 // so many bytes (RFC 1951; it ends with a sync flush).
-func (f *fragment) deflated(behind []stretch, drawn int) []byte {
+func (f *Fragment) deflated(behind []stretch, drawn int) []byte {
 	behind = append(behind, stretch{drawn, nil})
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *fragment) deflated(behind []stretch, drawn int) []byte {
 	w := packers.Get().(*flate.Writer)
 	defer packers.Put(w)
 	w.ResetDict(&b, window(behind, f))
-	_, _ = w.Write(f.plain) // no write into b fails
+	_, _ = w.Write(f.Plain) // no write into b fails
 	_ = w.Flush()
 	if len(f.packed) == mostPackings {
 		f.packed = f.packed[1:]
@@ -79,15 +79,15 @@ func (f *fragment) deflated(behind []stretch, drawn int) []byte {
 
 // window is what a fragment can refer to. Bytes that were drawn are NUL there,
 // which no fragment holds, so that nothing refers to them.
-func window(behind []stretch, f *fragment) []byte {
-	if bytes.IndexByte(f.plain, markByte) >= 0 {
+func window(behind []stretch, f *Fragment) []byte {
+	if bytes.IndexByte(f.Plain, markByte) >= 0 {
 		return nil
 	}
 	var w []byte
 	for _, s := range behind {
 		w = append(w, make([]byte, s.drawn)...)
 		if s.f != nil {
-			w = append(w, s.f.plain...)
+			w = append(w, s.f.Plain...)
 		}
 	}
 	return w
@@ -95,7 +95,7 @@ func window(behind []stretch, f *fragment) []byte {
 
 // identity says of what a fragment is made: two of the same are the same bytes. A
 // fragment lives in one viewer, so it dies with its policy.
-type identity struct {
+type Identity struct {
 	what string // which fragment: its page and the address
 	who  string // role and source of the caller; its name where it is shown
 	when string // zone, day and whatever else of the time it shows
@@ -103,16 +103,16 @@ type identity struct {
 }
 
 // identity begins one for the page at hand.
-func (q *exchange) identity(what string) identity {
-	return identity{
-		what: what + " " + q.r.URL.RequestURI(), who: q.caller.Role() + " " + q.caller.Source + " " + strconv.FormatBool(q.caller.Grant != nil && q.caller.Grant.Live(q.start)),
-		when: q.zone.String() + q.start.In(q.zone).Format(" 2006-01-02"),
+func (q *Exchange) Identity(what string) Identity {
+	return Identity{
+		what: what + " " + q.R.URL.RequestURI(), who: q.Caller.Role() + " " + q.Caller.Source + " " + strconv.FormatBool(q.Caller.Grant != nil && q.Caller.Grant.Live(q.Start)),
+		when: q.Zone.String() + q.Start.In(q.Zone).Format(" 2006-01-02"),
 	}
 }
 
 // with adds what a fragment is made of, whatever it is: a value that differs in
 // anything makes another identity.
-func (i identity) with(s maphash.Seed, parts ...any) identity {
+func (i Identity) With(s maphash.Seed, parts ...any) Identity {
 	for _, p := range parts {
 		var h maphash.Hash
 		h.SetSeed(s)
@@ -169,41 +169,41 @@ func hash(h *maphash.Hash, v reflect.Value) {
 // keep gives the named templates of a page as they were drawn for the same
 // identity before, or draws them with what data makes. What it gives stands in a
 // page until that is sent.
-func (q *exchange) keep(page string, of identity, data func() any, names ...string) ([]template.HTML, error) {
+func (q *Exchange) Keep(page string, of Identity, data func() any, names ...string) ([]template.HTML, error) {
 	return q.fragmentsOf(page, of, func() ([]string, any) { return names, data() })
 }
 
 // fragmentsOf is keep for templates of which draw gives the names, too. Of a
 // template that draws nothing it gives "".
-func (q *exchange) fragmentsOf(page string, of identity, draw func() (names []string, data any)) ([]template.HTML, error) {
-	all, ok := q.v.kept.Get(of)
+func (q *Exchange) fragmentsOf(page string, of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
+	all, ok := q.V.Kept.Get(of)
 	if !ok {
 		names, d := draw()
 		size := int64(0)
 		for _, name := range names {
 			var b bytes.Buffer
-			if err := q.v.pages.byName[page].ExecuteTemplate(&b, name, d); err != nil {
+			if err := q.V.pages.byName[page].ExecuteTemplate(&b, name, d); err != nil {
 				return nil, err
 			}
-			all = append(all, &fragment{plain: bytes.Clone(b.Bytes())})
+			all = append(all, &Fragment{Plain: bytes.Clone(b.Bytes())})
 			size += int64(b.Len()) + int64(b.Len())/4 + 512
 		}
-		q.v.kept.Put(of, all, size+512)
+		q.V.Kept.Put(of, all, size+512)
 	}
 	marks := make([]template.HTML, len(all))
 	for i, f := range all {
-		if len(f.plain) == 0 {
+		if len(f.Plain) == 0 {
 			continue
 		}
-		q.fragments = append(q.fragments, f)
-		marks[i] = template.HTML("\x00" + strconv.Itoa(len(q.fragments)-1) + "\x00") // ours: a template writes no NUL of a value
+		q.Fragments = append(q.Fragments, f)
+		marks[i] = template.HTML("\x00" + strconv.Itoa(len(q.Fragments)-1) + "\x00") // ours: a template writes no NUL of a value
 	}
 	return marks, nil
 }
 
 // pieces hands out a page as it is to be sent: what was drawn for this view, and
 // the fragments (nil: none) behind each stretch of it.
-func (q response) pieces(page []byte, yield func(drawn []byte, f *fragment) error) error {
+func (q Response) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
 		if i < 0 {
@@ -211,10 +211,10 @@ func (q response) pieces(page []byte, yield func(drawn []byte, f *fragment) erro
 		}
 		n := bytes.IndexByte(page[i+1:], markByte)
 		at, err := strconv.ParseUint(string(page[i+1:max(i+1+n, i+1)]), 10, 32)
-		if err != nil || at >= uint64(len(q.fragments)) {
+		if err != nil || at >= uint64(len(q.Fragments)) {
 			return yield(bytes.ReplaceAll(page, []byte{markByte}, nil), nil) // no mark of ours
 		}
-		if err := yield(page[:i], q.fragments[at]); err != nil {
+		if err := yield(page[:i], q.Fragments[at]); err != nil {
 			return err
 		}
 		page = page[i+n+2:]
@@ -222,11 +222,11 @@ func (q response) pieces(page []byte, yield func(drawn []byte, f *fragment) erro
 }
 
 // writePlain writes a page with its fragments.
-func (q response) writePlain(w io.Writer, page []byte) error {
-	return q.pieces(page, func(drawn []byte, f *fragment) error {
+func (q Response) WritePlain(w io.Writer, page []byte) error {
+	return q.pieces(page, func(drawn []byte, f *Fragment) error {
 		_, err := w.Write(drawn)
 		if err == nil && f != nil {
-			_, err = w.Write(f.plain)
+			_, err = w.Write(f.Plain)
 		}
 		return err
 	})
@@ -235,8 +235,8 @@ func (q response) writePlain(w io.Writer, page []byte) error {
 // packer writes a page with its fragments as one gzip member (RFC 1952): what was
 // drawn for this view is compressed now, the fragments were before. What has been
 // added can be unpacked at once.
-type packer struct {
-	apart     bool // fragments refer to none before them: in which order they come is not known
+type Packer struct {
+	Apart     bool // fragments refer to none before them: in which order they come is not known
 	sum, size uint32
 	before    []byte // a window for what comes next
 	behind    []stretch
@@ -244,12 +244,12 @@ type packer struct {
 }
 
 // begin writes what is in front of the first piece.
-func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
+func (p *Packer) Begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
 
 // add writes a piece of a page of q.
-func (p *packer) add(q *exchange, w *bytes.Buffer, page []byte) error {
+func (p *Packer) Add(q *Exchange, w *bytes.Buffer, page []byte) error {
 	defer func() { p.before = nil }() // the page's buffer is for others then
-	return response{q}.pieces(page, func(drawn []byte, f *fragment) error {
+	return Response{q}.pieces(page, func(drawn []byte, f *Fragment) error {
 		if len(drawn) > 0 {
 			if err := deflate(w, drawn, p.before); err != nil {
 				return err
@@ -260,11 +260,11 @@ func (p *packer) add(q *exchange, w *bytes.Buffer, page []byte) error {
 		if f == nil {
 			return nil
 		}
-		if p.apart {
+		if p.Apart {
 			p.behind, p.between = nil, 0
 		}
 		w.Write(f.deflated(p.behind, p.between))
-		p.count(f.plain)
+		p.count(f.Plain)
 		p.behind, p.between = append(p.behind, stretch{p.between, f}), 0
 		return nil
 	})
@@ -281,20 +281,20 @@ func deflate(w *bytes.Buffer, b, window []byte) error {
 	return flate.StatelessDeflate(w, b, false, window)
 }
 
-func (p *packer) count(b []byte) {
+func (p *Packer) count(b []byte) {
 	p.sum, p.size, p.before = crc32.Update(p.sum, crc32.IEEETable, b), p.size+uint32(len(b)), b
 }
 
 // end writes what is behind the last piece.
-func (p *packer) end(w *bytes.Buffer) error {
+func (p *Packer) End(w *bytes.Buffer) error {
 	err := flate.StatelessDeflate(w, nil, true, nil)
 	w.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, p.sum), p.size))
 	return err
 }
 
 // writeGzip writes a whole page with its fragments.
-func (q response) writeGzip(w *bytes.Buffer, page []byte) error {
-	var p packer
-	p.begin(w)
-	return cmp.Or(p.add(q.exchange, w, page), p.end(w))
+func (q Response) WriteGzip(w *bytes.Buffer, page []byte) error {
+	var p Packer
+	p.Begin(w)
+	return cmp.Or(p.Add(q.Exchange, w, page), p.End(w))
 }

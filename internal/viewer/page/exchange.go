@@ -1,0 +1,201 @@
+// Exchange: one request from its caller to its last byte.
+
+package page
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"understudy/internal/viewer/plan"
+
+	"understudy"
+	"understudy/kit/accesslog"
+	"understudy/kit/header"
+)
+
+// exchange is one request on its way through the viewer.
+type Exchange struct {
+	V   *Visitor
+	R   *http.Request
+	Ctx context.Context
+	Rights
+	subject
+	Clock
+	tasks
+	Reply
+	recordEdition
+	Answer *understudy.Answer // what the mirror said, for the footer
+	Found  bool               // the page shows what a search found
+	Typed  string             // what was put in the search box
+}
+
+// subject is what an address names.
+type subject struct {
+	Source *plan.Source
+	Kind   *plan.Kind
+	Data   string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
+	AsOf   AsOf   // the moment the page is asked for
+}
+
+// reply is what goes out.
+type Reply struct {
+	W         http.ResponseWriter
+	Sent      bool          // the answer has begun to go out
+	page      *bytes.Buffer // what is written of the page and not sent
+	out       *stream       // the page as it is sent in pieces; nil: nothing is out
+	Fragments []*Fragment   // of the page, by the numbers in their marks
+	session   Session       // of the browser, once a page has contents to show
+}
+
+// exchange names the caller, runs the handler under the deadline and turns its
+// error into a page.
+func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) {
+	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
+	q, end := v.Begin(ctx, w, r)
+	defer end()
+	defer cancel()
+	err := contain(func() error {
+		if err := q.enter(); err != nil {
+			return err
+		}
+		return run(q)
+	})
+	if q.Answer != nil {
+		line := accesslog.Of(ctx)
+		line.How, line.Upstream = q.Answer.How.String(), q.Answer.Upstream
+	}
+	if err == nil {
+		return
+	}
+	if q.out != nil && r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the reader has gone; nobody is left to tell
+	}
+	if q.Sent { // half an answer must not look like a whole one
+		v.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	if worse := contain(func() error { q.Fail(err); return nil }); worse != nil {
+		v.Logger.ErrorContext(ctx, "viewer: no page for an error", "error", err, "worse", worse)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	}
+}
+
+// begin makes an exchange. end waits for what it has begun, which ends with ctx.
+func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *Exchange, end func()) {
+	q = &Exchange{
+		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w},
+		tasks: tasks{ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
+	}
+	q.Zone, q.zoned = v.Zones.of(r)
+	endTimes := q.hurry()
+	return q, func() { endTimes(); q.behind.Wait() }
+}
+
+// hurry begins the times a page waits before its first byte; data have none.
+func (q *Exchange) hurry() (end func()) {
+	q.soon, q.late = q.Ctx, q.Ctx
+	if formOf(q.R.URL.Path) != "" {
+		return func() {}
+	}
+	soon, late := patience, firstByte
+	if wait, ok := header.Wait(q.R.Header.Values("Prefer")); ok && wait > 0 { // for the whole page, with the status of all of it
+		wait = min(wait, time.Hour)
+		soon, late = wait, wait
+		q.W.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+	}
+	var endSoon, endLate context.CancelFunc
+	q.soon, endSoon = context.WithTimeout(q.Ctx, soon)
+	q.late, endLate = context.WithTimeout(q.Ctx, late)
+	return func() { endSoon(); endLate() }
+}
+
+// streams reports whether the answer may be sent in pieces: it is a page, and of a
+// page all of it.
+func (q *Exchange) streams() bool { return q.R.Method == http.MethodGet && formOf(q.R.URL.Path) == "" }
+
+// contain makes a panic an error like any other.
+func contain(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("viewer: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// enter finds who asks, and for what.
+func (q *Exchange) enter() (err error) {
+	q.Data = formOf(q.R.URL.Path)
+	if q.Caller, err = q.V.Callers.Person(q.R); err != nil {
+		return err
+	}
+	q.Known = true
+	name := q.R.PathValue("source")
+	if name == "" {
+		return nil
+	}
+	if q.Source = q.V.ByName[name]; q.Source == nil || !q.Sees(q.Source) {
+		q.Source = nil
+		known := []string{}
+		for _, s := range q.V.Planned {
+			if q.Sees(s) {
+				known = append(known, s.Name)
+			}
+		}
+		return UnknownWord("source", name, known, func(s string) string { return "/" + s })
+	}
+	if name = q.R.PathValue("kind"); name == "" {
+		return nil
+	}
+	return q.enterKind(name)
+}
+
+func (q *Exchange) enterKind(name string) error {
+	if q.R.PathValue("id") == "" {
+		name = strings.TrimSuffix(name, q.Data)
+	}
+	if q.Kind = q.Source.ByName[name]; q.Kind != nil {
+		return nil
+	}
+	var known []string
+	for _, k := range q.Source.Kinds {
+		if q.SeesKind(k) && len(k.PlannedLists) > 0 {
+			known = append(known, k.Name)
+		}
+	}
+	return UnknownWord("kind of "+q.Source.Spec.Title+" record", name, known, func(s string) string { return "/" + q.Source.Name + "/" + s })
+}
+
+// The forms of data, as they end an address.
+const (
+	DataSuffix  = ".json"
+	CsvSuffix   = ".csv"
+	LinesSuffix = ".jsonl"
+)
+
+// formOf is the form of data a path asks for. Lists and searches have all of
+// them, every other page has .json alone.
+func formOf(path string) string {
+	for _, form := range []string{DataSuffix, CsvSuffix, LinesSuffix} {
+		if strings.HasSuffix(path, form) && (form == DataSuffix || strings.Count(path, "/") < 3) {
+			return form
+		}
+	}
+	return ""
+}
+
+// forced reports a reload with the shift key, which sends no-cache.
+func Forced(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Cache-Control"), func(s string) bool { return strings.Contains(s, "no-cache") })
+}
+
+// SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
+func (q *Exchange) SeesJobs() bool {
+	return q.V.Jobs != nil && q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) && q.Caller.Grant.Live(q.Start)
+}

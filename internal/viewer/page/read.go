@@ -1,0 +1,252 @@
+// Read: one page through the gate, the mirror and the gate again; several at
+// once for the parts of a page, none of which can hold the page up.
+
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
+	"understudy/kit/jsonspan"
+)
+
+// glance is how long a part of a page may take; what is not there then is said to
+// be missing.
+const glance = 10 * time.Second
+
+// atOnce bounds how many parts of one page are read at a time: as many as a page
+// has, so that none waits for another.
+const atOnce = 16
+
+// reading is a page as the caller sees it.
+type Reading struct {
+	Answer *understudy.Answer
+	View   *access.View
+	Err    error
+}
+
+// read asks for one target. A refusal asks for nothing.
+func (q *Exchange) Read(ctx context.Context, t *understudy.Target) Reading {
+	return q.ask(ctx, understudy.Ask{Target: t, NoCache: Forced(q.R)})
+}
+
+// readOn asks for a page of a list that is read from its beginning to its end.
+// whole: it must be composed from records. Pages after the first cost no upstream
+// request, whatever is held of them.
+func (q *Exchange) ReadOn(ctx context.Context, t *understudy.Target, whole, first bool) Reading {
+	a := understudy.Ask{Target: t, HeldOnly: whole || !first}
+	if whole {
+		a.Wish = &understudy.Wish{}
+	}
+	return q.ask(ctx, a)
+}
+
+// ask asks the mirror as the caller, through the gate there and back. Everything
+// that the viewer reads of upstream's pages is asked here.
+func (q *Exchange) ask(ctx context.Context, a understudy.Ask) Reading {
+	if err := q.Gate.Read(q.Caller, a.Target); err != nil {
+		return Reading{Err: err}
+	}
+	a.AsOf, a.Turn = q.AsOf.At, q.Caller.Turn
+	if q.Caller.Grant != nil {
+		a.MaxStale = q.Caller.Grant.MaxStale
+	}
+	answer, err := q.Gate.Page(ctx, q.Caller, a, q.V.Mirror.Page)
+	if err != nil {
+		return Reading{Err: err}
+	}
+	view, err := q.Gate.View(q.Caller, answer.Page)
+	return Reading{answer, view, err}
+}
+
+// asked is a target that is read behind a page.
+type Asked struct {
+	*Future // nil: it is not read
+	Target  *understudy.Target
+	Reading Reading // once that is over
+}
+
+// beside asks for a target behind the page, for at most a glance.
+func (q *Exchange) Beside(t *understudy.Target) *Asked {
+	a := &Asked{Target: t}
+	a.Future = q.Begin(t.Key.String(), q.V.Glance, func(ctx context.Context) error {
+		a.Reading = q.Read(ctx, t)
+		return a.Reading.Err
+	})
+	return a
+}
+
+// wait is the reading when it is over.
+func (a *Asked) Wait() Reading {
+	<-a.done
+	if a.Err != nil { // it panicked, or had no place
+		a.Reading.Err = a.Err
+	}
+	return a.Reading
+}
+
+// readAll asks for several targets at once, each for at most a glance.
+func (q *Exchange) ReadAll(targets []*understudy.Target) []Reading {
+	begun := make([]*Asked, len(targets))
+	for i, t := range targets {
+		begun[i] = q.Beside(t)
+	}
+	all := make([]Reading, len(targets))
+	for i, a := range begun {
+		all[i] = a.Wait()
+	}
+	return all
+}
+
+// rows are the records of a reading; none when it failed.
+func (r Reading) Rows() []access.Row {
+	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
+		return nil
+	}
+	return r.View.Rows()
+}
+
+// made is what a part of a page is made of that shows a reading.
+func (q *Exchange) Made(r Reading) []any {
+	if r.View == nil {
+		return []any{q.Missing(r)}
+	}
+	return []any{r.View.Sum[:], r.Answer.Page.Next.URI, q.Missing(r), q.AgedAt(r.Answer)}
+}
+
+// more reports whether there are older records than these.
+func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zero() }
+
+// agedAt is the moment a reading shows; of a list made from records that of its
+// newest page, as what is new is shown since.
+func (q *Exchange) AgedAt(a *understudy.Answer) *When {
+	if a == nil || !q.AsOf.At.IsZero() {
+		return nil
+	}
+	return q.Moment(q.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
+}
+
+// missing says why a part of a page is not there, "" when it is.
+func (q *Exchange) Missing(r Reading) string {
+	title := q.Source.Spec.Title
+	var up *understudy.UpstreamError
+	switch {
+	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status != http.StatusOK:
+		return fmt.Sprintf("%s refused this (%d).", title, r.Answer.Page.Status)
+	case r.Err == nil:
+		return ""
+	case errors.Is(r.Err, understudy.ErrForbidden):
+		return "Your role does not show this."
+	case errors.Is(r.Err, understudy.ErrNotMirrored):
+		return "your role finds some of these alone, and they are not mirrored yet."
+	case !q.AsOf.At.IsZero() && !errors.Is(r.Err, understudy.ErrForbidden):
+		return "what was known of this then cannot be shown."
+	case errors.As(r.Err, &up):
+		return title + " has not answered (" + up.Short() + "), and nothing of this is held."
+	case errors.Is(r.Err, context.DeadlineExceeded):
+		return fmt.Sprintf("%s has not answered within %d s.", title, int(q.V.Glance/time.Second))
+	case errors.Is(r.Err, understudy.ErrUnavailable):
+		return title + " is not answering, and nothing of this is held."
+	}
+	return "Something went wrong here; the log of the server says what."
+}
+
+// unreadable is the problem of an answer that is no JSON document in an
+// encoding that is known. Upstream said it with status 200, so it is no list
+// without rows.
+func unreadable(why string) error {
+	return &Problem{
+		Title: "This answer cannot be shown", Kind: understudy.ErrUnavailable,
+		Hint: "It is no text that can be read here (" + why + "). Programs get it through the drop-in port as it came.",
+	}
+}
+
+// open reads the page an address means, and begins to ask which numbers are
+// our own; beside (nil: nothing) is begun when the page is not held. Data are sent
+// at once; done then is true.
+func (q *Exchange) Open(t *understudy.Target, beside func()) (view *access.View, own marks, done bool, err error) {
+	if err := q.Gate.Read(q.Caller, t); err != nil {
+		return nil, nil, false, err
+	}
+	own = q.V.Numbers.Begin(q)
+	var r Reading
+	if err := q.First(func(ctx context.Context) error { r = q.Read(ctx, t); return nil }, beside); err != nil {
+		return nil, nil, false, err
+	}
+	switch {
+	case errors.Is(r.Err, understudy.ErrNotMirrored):
+		return nil, nil, false, notMirrored(q, r.Err)
+	case r.Err != nil && !q.AsOf.At.IsZero():
+		return nil, nil, false, RefusedThen(q, r.Err)
+	case errors.Is(r.Err, understudy.ErrNotFound):
+		return nil, nil, false, NoSuch(q)
+	}
+	if r.Err != nil {
+		return nil, nil, false, r.Err
+	}
+	q.Answer = r.Answer
+	switch {
+	case len(r.View.Body) > 0 && r.Answer.Page.NotStored != "" && !r.View.Readable():
+		return nil, nil, false, unreadable(r.Answer.Page.NotStored)
+	case q.Data == DataSuffix:
+		q.send(r.Answer.Page.Status, "application/json", bytes.ToValidUTF8(r.View.Body, []byte("\ufffd")))
+		return nil, nil, true, nil
+	case r.Answer.Page.Status != http.StatusOK:
+		return nil, nil, false, Refused(q, r.View.Body)
+	}
+	return r.View, own, false, nil
+}
+
+// refused is upstream's own refusal as a page: its words say what was wrong.
+func Refused(q *Exchange, body []byte) error {
+	p := &Problem{
+		Title: q.Source.Spec.Title + fmt.Sprintf(" refused this (%d)", q.Answer.Page.Status),
+		Hint:  upstreamWords(body), Kind: understudy.ErrInvalid,
+	}
+	if q.Answer.Page.Status == http.StatusNotFound || q.Answer.Page.Status == http.StatusGone {
+		p.Kind = understudy.ErrNotFound
+		p.Href, p.Link = q.Kind.Href, "See all "+q.Kind.Title
+		p.Title = "There is no such " + q.Kind.One
+	}
+	return p
+}
+
+// noSuch says that there is no such record: it was never seen, or it is hidden
+// from the caller.
+func NoSuch(q *Exchange) error {
+	return &Problem{
+		Title: "There is no such " + q.Kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
+		Href: q.Kind.Href, Link: "See all " + q.Kind.Title, Kind: understudy.ErrNotFound,
+	}
+}
+
+// notMirrored says that a list cannot be shown to a caller that may find some
+// of its records alone.
+func notMirrored(q *Exchange, err error) error {
+	return &Problem{
+		Title: plan.UpperFirst(q.Kind.Title) + " are not mirrored yet",
+		Hint:  "Your role finds some of them alone, so the list is made from the records held here, once all of them are. " + Sentence(err),
+		Kind:  understudy.ErrNotMirrored,
+	}
+}
+
+// upstreamWords is what an error body says to a person: its message, else its
+// beginning.
+func upstreamWords(body []byte) string {
+	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
+		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
+			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
+				return "It says: " + ClipTo(jsonspan.Text(body, v), 400)
+			}
+		}
+	}
+	return "It says: " + ClipTo(string(body), 400)
+}
