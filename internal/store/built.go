@@ -76,14 +76,14 @@ func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
 var selectKindRecords = &statement{head: "SELECT records FROM kind WHERE number = ?"}
 
 // builtNow is how far the indexes are by what the file says.
-func (c *conn) builtNow() (u upto, err error) {
+func builtNow(c *conn) (u upto, err error) {
 	_, err = c.one(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
 // learnBuilt reads how far the indexes are.
 func (db *DB) learnBuilt(c *conn) error {
-	u, err := c.builtNow()
+	u, err := builtNow(c)
 	db.built.store(u)
 	return err
 }

@@ -34,18 +34,18 @@ func (s *saving) putChanges() error {
 			}
 			n++
 		}
-		fields, err := s.c.fieldsNumber(first.Fields)
+		fields, err := fieldsNumber(s.c, first.Fields)
 		if err != nil {
 			return err
 		}
 		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.What), first.Record, first.Version, s.at, fields)
 		i += n
 	}
-	return s.c.many(insertChanges, 9, args)
+	return execMany(s.c, insertChanges, 9, args)
 }
 
 // fieldsNumber is the number of a set of field names, 0 for none.
-func (c *conn) fieldsNumber(names understudy.Names) (number int64, err error) {
+func fieldsNumber(c *conn, names understudy.Names) (number int64, err error) {
 	if names == "" {
 		return 0, nil
 	}

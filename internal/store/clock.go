@@ -20,7 +20,7 @@ var (
 
 // parentNumber is the number of a parent's id: 0 for none, -1 when it was
 // never seen.
-func (c *conn) parentNumber(id string) (number int64, err error) {
+func parentNumber(c *conn, id string) (number int64, err error) {
 	if id == "" {
 		return 0, nil
 	}
@@ -30,14 +30,14 @@ func (c *conn) parentNumber(id string) (number int64, err error) {
 }
 
 // putParent is parentNumber for an id that is to get a number.
-func (c *conn) putParent(id string) (number int64, err error) {
-	if number, err = c.parentNumber(id); err != nil || number >= 0 {
+func putParent(c *conn, id string) (number int64, err error) {
+	if number, err = parentNumber(c, id); err != nil || number >= 0 {
 		return number, err
 	}
 	if err := c.exec(insertParent, 0, id); err != nil {
 		return 0, err
 	}
-	return c.parentNumber(id)
+	return parentNumber(c, id)
 }
 
 // reclock makes a record found by the clock and the parent of row r, in place
@@ -47,7 +47,7 @@ func (s *saving) reclock(record int64, before *entry, r *understudy.Row) error {
 		if before.clock == r.Clock && before.parent == r.Parent {
 			return nil
 		}
-		if err := s.c.retire(s.shape.number, record, before); err != nil {
+		if err := retireClock(s.c, s.shape.number, record, before); err != nil {
 			return err
 		}
 	}
@@ -55,14 +55,14 @@ func (s *saving) reclock(record int64, before *entry, r *understudy.Row) error {
 	if r.Parent == "" {
 		return nil
 	}
-	parent, err := s.c.putParent(r.Parent)
+	parent, err := putParent(s.c, r.Parent)
 	s.clocks = append(s.clocks, s.shape.number, parent, int64(0), r.Clock, record)
 	return err
 }
 
-// retire makes a record found by the clock it had, not by the one it has.
-func (c *conn) retire(shape, record int64, e *entry) error {
-	return c.eachClock(e.parent, func(parent int64) error {
+// retireClock makes a record found by the clock it had, not by the one it has.
+func retireClock(c *conn, shape, record int64, e *entry) error {
+	return eachClock(c, e.parent, func(parent int64) error {
 		if err := c.exec(deleteClock, 0, shape, parent, int64(0), e.clock, record); err != nil {
 			return err
 		}
@@ -71,11 +71,11 @@ func (c *conn) retire(shape, record int64, e *entry) error {
 }
 
 // eachClock calls do for the parents under which a version is found.
-func (c *conn) eachClock(id string, do func(parent int64) error) error {
+func eachClock(c *conn, id string, do func(parent int64) error) error {
 	if err := do(0); err != nil || id == "" {
 		return err
 	}
-	parent, err := c.parentNumber(id)
+	parent, err := parentNumber(c, id)
 	if err != nil || parent < 0 {
 		return err
 	}
@@ -203,7 +203,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 		if err := f.add(blocks, b.shape, version, old); err != nil {
 			return err
 		}
-		all, err := f.c.stretches(last, last)
+		all, err := stretchesOf(f.c, last, last)
 		for _, s := range all {
 			if err == nil && s.version != 0 && s.version != version {
 				err = f.add(blocks, b.shape, s.version, 1)
@@ -212,7 +212,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 		return err
 	})
 	if err == nil {
-		err = f.c.many(insertClock, 5, f.args)
+		err = execMany(f.c, insertClock, 5, f.args)
 	}
 	return n, last, err
 }
@@ -227,7 +227,7 @@ func (f *filling) add(blocks *opened, shape, version, old int64) error {
 	if e.parent == "" {
 		return nil
 	}
-	parent, err := f.c.putParent(e.parent)
+	parent, err := putParent(f.c, e.parent)
 	f.args = append(f.args, shape, parent, old, e.clock, e.record)
 	return err
 }

@@ -200,14 +200,14 @@ func (db *DB) Erasures(ctx context.Context, before int64, limit int) (all []Eras
 		before = 1 << 62
 	}
 	err = db.read(ctx, func(c *conn) error {
-		all, err = c.erasures(0, before-1, min(limit, MaxErasures))
+		all, err = erasuresBetween(c, 0, before-1, min(limit, MaxErasures))
 		return err
 	})
 	return all, failed(false, err, "read the receipts")
 }
 
-// erasures reads those with numbers above after and up to last.
-func (c *conn) erasures(after, last int64, limit int) (all []Erasure, err error) {
+// erasuresBetween reads those with numbers above after and up to last.
+func erasuresBetween(c *conn, after, last int64, limit int) (all []Erasure, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}

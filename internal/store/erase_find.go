@@ -116,7 +116,7 @@ func (f *finding) found() (Found, error) {
 func (f *finding) record(ctx context.Context, kind, id string) error {
 	k := f.db.kind(f.source, kind)
 	return f.db.read(ctx, func(c *conn) error {
-		record, err := c.recordNumber(k.number, appendID(nil, k.prefix, id))
+		record, err := recordNumber(c, k.number, appendID(nil, k.prefix, id))
 		if err == nil && record != 0 {
 			f.add(k, kind, &entry{record: record, id: id})
 		}
@@ -250,8 +250,8 @@ var (
 	updateSeal = &statement{head: "UPDATE counter SET seal = ?"}
 )
 
-// seal is the key of the hashes in receipts, made when it is first needed.
-func (c *conn) seal() (key []byte, err error) {
+// sealKey is the key of the hashes in receipts, made when it is first needed.
+func sealKey(c *conn) (key []byte, err error) {
 	if _, err = c.one(selectSeal, nil, func(r []driver.Value) { key = r[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
 	}

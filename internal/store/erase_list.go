@@ -56,7 +56,7 @@ func (db *DB) list(ctx context.Context, source, what string, all []found) (e Era
 	})
 	err = db.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error {
-			seal, err := c.seal()
+			seal, err := sealKey(c)
 			if err != nil {
 				return err
 			}
@@ -70,11 +70,11 @@ func (db *DB) list(ctx context.Context, source, what string, all []found) (e Era
 				for _, one := range part {
 					args = append(args, e.Number, number, db.kind(source, one.kind).number, one.record, int64(CauseAsked), now, int64(stateListed))
 				}
-				if err := c.many(insertListed, 7, args); err != nil {
+				if err := execMany(c, insertListed, 7, args); err != nil {
 					return err
 				}
 			}
-			all, err := c.erasures(e.Number-1, e.Number, 1)
+			all, err := erasuresBetween(c, e.Number-1, e.Number, 1)
 			if err == nil && len(all) == 1 {
 				e = all[0]
 			}

@@ -167,7 +167,7 @@ func (r *carrying) finish(ctx context.Context) (done []Erasure, err error) {
 			}
 			for i := len(r.open) - 1; i >= 0; i-- {
 				n := r.open[i].Number
-				one, err := c.erasures(n-1, n, 1)
+				one, err := erasuresBetween(c, n-1, n, 1)
 				if err != nil {
 					return err
 				}

@@ -93,8 +93,8 @@ var (
 	pragmaFree  = &statement{head: "PRAGMA freelist_count"}
 )
 
-// used is how many pages of the file are in use, those in the log included.
-func (c *conn) used() (used int64, err error) {
+// usedPages is how many pages of the file are in use, those in the log included.
+func usedPages(c *conn) (used int64, err error) {
 	_, err = c.one(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
 	if err != nil {
 		return 0, err
@@ -108,7 +108,7 @@ func (db *DB) beyond(c *conn, percent int64) (bool, error) {
 	if db.room.most == 0 {
 		return false, nil
 	}
-	used, err := c.used()
+	used, err := usedPages(c)
 	return used*100 > db.room.most*percent, err
 }
 

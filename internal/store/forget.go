@@ -156,7 +156,7 @@ var selectRecordVersions = &statement{head: `SELECT version FROM held WHERE numb
 // look finds the record's number and its versions.
 func (f *forgetting) look(c *conn) (err error) {
 	f.versions = map[int64]bool{}
-	if f.record, err = c.recordNumber(f.kind.number, appendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = recordNumber(c, f.kind.number, appendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
 	return c.query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {

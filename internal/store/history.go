@@ -21,7 +21,7 @@ var (
 )
 
 // shapeNumber is the number of a kind's shape in a slot.
-func (c *conn) shapeNumber(kind, slot int64) (number int64, err error) {
+func shapeNumber(c *conn, kind, slot int64) (number int64, err error) {
 	found, err := c.one(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
 	if err == nil && !found {
 		err = damaged("kind %d has no shape in slot %d", kind, slot)
@@ -63,11 +63,11 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 }
 
 func (db *DB) history(c *conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := c.recordNumber(k.number, appendID(nil, k.prefix, id))
+	record, err := recordNumber(c, k.number, appendID(nil, k.prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
-	all, err := c.stretches(record*slots, record*slots+slots-1)
+	all, err := stretchesOf(c, record*slots, record*slots+slots-1)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = db.read(ctx, func(c *conn) error {
-		number, err := c.recordNumber(s.kind.number, appendID(nil, s.kind.prefix, id))
+		number, err := recordNumber(c, s.kind.number, appendID(nil, s.kind.prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}
@@ -160,7 +160,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 
 // recordAt completes rec as a held row's record looked at a time.
 func (db *DB) recordAt(c *conn, blocks *opened, rec *understudy.Record, held, at int64) (*entry, error) {
-	all, err := c.stretches(held, held)
+	all, err := stretchesOf(c, held, held)
 	if err != nil {
 		return nil, err
 	}

@@ -211,7 +211,7 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 		}
 		rec.Final, rec.Invalid = state&stateFinal != 0, state&stateInvalid != 0
 		if since == 0 {
-			if since, err = c.madeAt(rec.Version); err != nil {
+			if since, err = madeAt(c, rec.Version); err != nil {
 				return err
 			}
 		}

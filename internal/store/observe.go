@@ -161,7 +161,7 @@ func (s *saving) settle(sights []sighting) error {
 		}
 	}
 	x.args = args
-	if err := s.c.many(insertNames, 3, args); err != nil {
+	if err := execMany(s.c, insertNames, 3, args); err != nil {
 		return err
 	}
 	var held, touched []driver.Value
@@ -208,10 +208,10 @@ func (s *saving) settle(sights []sighting) error {
 			}
 		}
 	}
-	if err := s.c.many(insertHeld, 8, held); err != nil {
+	if err := execMany(s.c, insertHeld, 8, held); err != nil {
 		return err
 	}
-	if err := s.c.many(insertClock, 5, s.clocks); err != nil {
+	if err := execMany(s.c, insertClock, 5, s.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
@@ -248,7 +248,7 @@ func priorOf(r []driver.Value) prior {
 // remove notes that the record the page names is no more.
 func (s *saving) remove() error {
 	id := appendID(nil, s.kind.prefix, s.p.ID)
-	record, err := s.c.recordNumber(s.kind.number, id)
+	record, err := recordNumber(s.c, s.kind.number, id)
 	if err != nil || record == 0 {
 		return err
 	}
@@ -283,7 +283,7 @@ var (
 
 // recordNumber is the number of the record of that id, 0 when it was never
 // seen.
-func (c *conn) recordNumber(kind int64, id []byte) (number int64, err error) {
+func recordNumber(c *conn, kind int64, id []byte) (number int64, err error) {
 	_, err = c.one(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }

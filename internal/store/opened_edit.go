@@ -57,7 +57,7 @@ func (o *opened) erase(version int64, named bool) (taken bool, err error) {
 	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
-	if err := o.c.retire(b.shape, was.record, &was); err != nil {
+	if err := retireClock(o.c, b.shape, was.record, &was); err != nil {
 		return false, err
 	}
 	return true, o.unclockOld(b.shape, held, &was)
@@ -70,7 +70,7 @@ func (o *opened) unclockOld(shape, held int64, was *entry) error {
 	if err != nil || !found {
 		return err
 	}
-	kept, err := o.c.versionsOf(held)
+	kept, err := heldVersions(o.c, held)
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func (o *opened) unclockOld(shape, held int64, was *entry) error {
 			return nil
 		}
 	}
-	return o.c.eachClock(was.parent, func(parent int64) error {
+	return eachClock(o.c, was.parent, func(parent int64) error {
 		return o.c.exec(deleteClock, 0, shape, parent, int64(1), was.clock, was.record)
 	})
 }
 
-// versionsOf are the versions of a held row whose bodies are there.
-func (c *conn) versionsOf(held int64) (versions []int64, err error) {
+// heldVersions are the versions of a held row whose bodies are there.
+func heldVersions(c *conn, held int64) (versions []int64, err error) {
 	err = c.query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
 		versions = append(versions, r[0].(int64))
 		return nil
@@ -139,7 +139,7 @@ func (o *opened) raise(version, record int64) error {
 	if err != nil {
 		return err
 	}
-	kept, err := o.c.versionsOf(record*slots + b.slot)
+	kept, err := heldVersions(o.c, record*slots + b.slot)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func shortHash(hash int64) int64 { return hash & (1<<15 - 1) }
 const never = -1
 
 // madeAt is when a version was saved first, in Unix nanoseconds.
-func (c *conn) madeAt(version int64) (at int64, err error) {
+func madeAt(c *conn, version int64) (at int64, err error) {
 	found, err := c.one(selectMade, []driver.Value{version / perBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
 		err = damaged("nothing says when version %d was made", version)
@@ -142,7 +142,7 @@ func (s *saving) putPast(sights []sighting) error {
 		}
 		s.past = append(s.past, g.number*slots+s.shape.slot, r.Version, nil, int64(never), shortHash(s.hashes[i]))
 	}
-	return s.c.many(insertPast, 5, s.past)
+	return execMany(s.c, insertPast, 5, s.past)
 }
 
 // went notes that a record is no more in the shapes in which it is present.
@@ -165,18 +165,18 @@ func (s *saving) went(record int64, present []prior) error {
 		if err := s.leave(p, e); err != nil {
 			return err
 		}
-		shape, err := s.c.shapeNumber(s.kind.number, p.number%slots)
+		shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
 		if err == nil {
-			err = s.c.retire(shape, p.number/slots, e)
+			err = retireClock(s.c, shape, p.number/slots, e)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := s.c.many(insertPast, 5, s.past); err != nil {
+	if err := execMany(s.c, insertPast, 5, s.past); err != nil {
 		return err
 	}
-	if err := s.c.goes(s.kind.number, present[0].stand); err != nil {
+	if err := leavePlace(s.c, s.kind.number, present[0].stand); err != nil {
 		return err
 	}
 	return s.c.exec(updateGone, 0, s.at, s.newMark(), s.at, record*slots, record*slots+slots-1)
@@ -209,15 +209,15 @@ var (
 		WHERE number BETWEEN ?1 AND ?2 AND since IS NOT -1 ORDER BY 1, 2 DESC`}
 )
 
-// stretches are those of held rows from first to last: row by row, the newest
+// stretchesOf are those of held rows from first to last: row by row, the newest
 // first. One that began while the clock was ahead is taken to have begun when
 // a later one did.
-func (c *conn) stretches(first, last int64) (all []stretch, err error) {
+func stretchesOf(c *conn, first, last int64) (all []stretch, err error) {
 	err = c.query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
 		one := stretch{held: r[0].(int64), number: r[1].(int64), version: r[2].(int64), seen: r[4].(int64), state: r[5].(int64)}
 		if r[3] != nil {
 			one.since = r[3].(int64)
-		} else if one.since, err = c.madeAt(one.version); err != nil {
+		} else if one.since, err = madeAt(c, one.version); err != nil {
 			return err
 		}
 		if n := len(all); n > 0 && all[n-1].held == one.held {

@@ -109,13 +109,13 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 	}
 	var roots []uint32
 	err = db.write(ctx, func(c *conn) (bool, error) {
-		if err := c.cutLog(); err != nil {
+		if err := cutLog(c); err != nil {
 			return false, err
 		}
 		if err := reader.exec(beginRead, 0); err != nil {
 			return false, err
 		}
-		roots, err = reader.roots()
+		roots, err = rootPages(reader)
 		return false, err
 	})
 	if err == nil {
@@ -131,10 +131,10 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 			err = rerr
 		}
 		if err == nil {
-			err = c.cutLog()
+			err = cutLog(c)
 		}
 		if err == nil {
-			roots, err = c.roots()
+			roots, err = rootPages(c)
 		}
 		if err != nil {
 			return true, err
@@ -150,13 +150,13 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 }
 
 // cutLog writes all of the log back and cuts it to nothing.
-func (c *conn) cutLog() error {
-	if err := c.patience(cleanBusy); err != nil {
+func cutLog(c *conn) error {
+	if err := setBusyTimeout(c, cleanBusy); err != nil {
 		return err
 	}
 	held := false
 	err := c.ask("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
-	if perr := c.patience(busy); err == nil {
+	if perr := setBusyTimeout(c, busy); err == nil {
 		err = perr
 	}
 	if _, code := reasonOf(err); held || code == sqliteBusy || code == sqliteLocked {
@@ -165,12 +165,12 @@ func (c *conn) cutLog() error {
 	return err
 }
 
-func (c *conn) patience(wait time.Duration) error {
+func setBusyTimeout(c *conn, wait time.Duration) error {
 	return c.ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
-// roots are the first pages of all trees.
-func (c *conn) roots() (roots []uint32, err error) {
+// rootPages are the first pages of all trees.
+func rootPages(c *conn) (roots []uint32, err error) {
 	roots = []uint32{1}
 	err = c.ask("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
 		roots = append(roots, uint32(r[0].(int64)))

@@ -190,7 +190,7 @@ func (s *seeking) record(c *conn, h *heldAt, e *entry) (f understudy.Found, ok b
 		return f, false, nil
 	}
 	if h.since == 0 {
-		if h.since, err = c.madeAt(h.version); err != nil {
+		if h.since, err = madeAt(c, h.version); err != nil {
 			return f, false, err
 		}
 	}

@@ -259,9 +259,9 @@ func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) s
 	up := p.q.Up
 	var streams []stream
 	if match := s.match(); match != "" {
-		streams = append(streams, c.matchSpots(match, p.q))
+		streams = append(streams, matchSpots(c, match, p.q))
 	} else if !joined {
-		streams = append(streams, c.placeSpots(k.number, s.shape.number, p.q))
+		streams = append(streams, placeSpots(c, k.number, s.shape.number, p.q))
 	}
 	for _, one := range s.parts {
 		if len(one.windows) == 0 {
@@ -273,7 +273,7 @@ func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) s
 				either = append(either, between(up, first, last))
 			}
 			if words := one.windows[i].words(&p.db.spans); len(words) > 0 {
-				either = append(either, c.matchSpots(strings.Join(words, " OR "), p.q))
+				either = append(either, matchSpots(c, strings.Join(words, " OR "), p.q))
 			}
 		}
 		if len(either) == 0 {
@@ -294,7 +294,7 @@ var (
 // matchSpots are the spots of what FTS5 finds in the index of terms. The first
 // reading is of as many as are wanted: each looks for every word anew in every
 // part of the index.
-func (c *conn) matchSpots(match string, q *understudy.Seek) stream {
+func matchSpots(c *conn, match string, q *understudy.Seek) stream {
 	st := matchDown
 	if q.Up {
 		st = matchUp
@@ -303,7 +303,7 @@ func (c *conn) matchSpots(match string, q *understudy.Seek) stream {
 }
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
-func (c *conn) placeSpots(kind, shape int64, q *understudy.Seek) stream {
+func placeSpots(c *conn, kind, shape int64, q *understudy.Seek) stream {
 	st := placeDown
 	if q.Up {
 		st = placeUp

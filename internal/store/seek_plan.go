@@ -112,7 +112,7 @@ func (p *seekPlan) asked(c *conn) (stream, error) {
 	if !p.said {
 		return p.termSpots(c, false), nil
 	}
-	text, err := c.wordSpots(p.text, p.kinds, up)
+	text, err := wordSpots(c, p.text, p.kinds, up)
 	if err != nil || p.q.Parent == "" && len(p.q.Terms) == 0 {
 		return text, err
 	}
@@ -126,7 +126,7 @@ func (p *seekPlan) termSpots(c *conn, joined bool) stream {
 	var streams []stream
 	for _, k := range p.kinds {
 		if len(k.asked) == 0 {
-			streams = append(streams, c.placeSpots(k.number, k.shapes[0].number, p.q))
+			streams = append(streams, placeSpots(c, k.number, k.shapes[0].number, p.q))
 		}
 		for i := range k.asked {
 			if match, alone := k.asked[i].alone(); alone {
@@ -137,7 +137,7 @@ func (p *seekPlan) termSpots(c *conn, joined bool) stream {
 		}
 	}
 	if len(matches) > 0 {
-		streams = append(streams, c.matchSpots(strings.Join(matches, " OR "), p.q))
+		streams = append(streams, matchSpots(c, strings.Join(matches, " OR "), p.q))
 	}
 	if len(streams) == 0 {
 		return &listed{up: p.q.Up}

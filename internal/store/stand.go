@@ -252,7 +252,7 @@ func (s *saving) putPlaces(sights []sighting) error {
 			}
 		}
 	}
-	if err := s.c.many(insertPlace, 3, fresh); err != nil {
+	if err := execMany(s.c, insertPlace, 3, fresh); err != nil {
 		return err
 	}
 	return s.editShifted(sights)
@@ -269,5 +269,5 @@ func (s *saving) firstPlace(g *sighting) (sign int64, err error) {
 	if err := s.c.exec(updatePlace, 0, g.to.value(), first, last); err != nil {
 		return 0, err
 	}
-	return s.c.signOf(s.kind.number, g.number)
+	return signOf(s.c, s.kind.number, g.number)
 }

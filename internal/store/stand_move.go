@@ -15,7 +15,7 @@ var countPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETW
 
 // signOf is the kind under which a record stands: negative when it is held in
 // no shape.
-func (c *conn) signOf(kind, record int64) (int64, error) {
+func signOf(c *conn, kind, record int64) (int64, error) {
 	present := int64(0)
 	_, err := c.one(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
 	if present == 0 {
@@ -85,7 +85,7 @@ func (s *saving) editMoved(held, version, was, is int64) error {
 	if err != nil || e == nil {
 		return err
 	}
-	shape, err := s.c.shapeNumber(s.kind.number, held%slots)
+	shape, err := shapeNumber(s.c, s.kind.number, held%slots)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *saving) editShifted(sights []sighting) error {
 // leave tells the indexes that a record is no more in a shape, whose held row
 // is p.
 func (s *saving) leave(p *prior, e *entry) error {
-	shape, err := s.c.shapeNumber(s.kind.number, p.number%slots)
+	shape, err := shapeNumber(s.c, s.kind.number, p.number%slots)
 	if err != nil || p.stand.at == noPosition {
 		return err
 	}
@@ -130,8 +130,8 @@ func (s *saving) leave(p *prior, e *entry) error {
 
 var movePlace = &statement{head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
-// goes puts a record that is held in no shape now among those that are gone.
-func (c *conn) goes(kind int64, at stand) error {
+// leavePlace puts a record that is held in no shape now among those that are gone.
+func leavePlace(c *conn, kind int64, at stand) error {
 	if at.at == noPosition {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (db *DB) hide(c *conn, blocks *opened, kind *kindRow, record int64, meant f
 		return s.leave(&p, e)
 	})
 	if err == nil && !stays {
-		err = c.goes(kind.number, at)
+		err = leavePlace(c, kind.number, at)
 	}
 	if err == nil {
 		err = db.index(c, s.edits)

@@ -26,7 +26,7 @@ func (h current) is(version int64) bool {
 func (db *DB) supersede(c *conn, p *understudy.Page, row *pageRow, blocks *opened) error {
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := c.recordNumber(row.kind, appendID(nil, row.prefix, p.ID))
+		record, err := recordNumber(c, row.kind, appendID(nil, row.prefix, p.ID))
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (db *DB) supersede(c *conn, p *understudy.Page, row *pageRow, blocks *opene
 	if p.Superseded = pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.kindGeneration, present); p.Superseded {
 		return nil
 	}
-	held, err := c.currently(p, row)
+	held, err := currently(c, p, row)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (db *DB) supersede(c *conn, p *understudy.Page, row *pageRow, blocks *opene
 
 // currently is what is held of the records of a page, by their numbers; one that
 // is not there is left out.
-func (c *conn) currently(p *understudy.Page, row *pageRow) (map[int64]current, error) {
+func currently(c *conn, p *understudy.Page, row *pageRow) (map[int64]current, error) {
 	held := make(map[int64]current, len(p.Rows))
 	var args []driver.Value
 	for i := range p.Rows {

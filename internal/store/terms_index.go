@@ -27,7 +27,7 @@ func (db *DB) index(c *conn, edits []edit) error {
 	if err := db.indexTerms(c, indexed(edits, db.built.terms.Load())); err != nil {
 		return err
 	}
-	return c.putWords(&db.cutting, indexed(edits, db.built.words.Load()))
+	return putWords(c, &db.cutting, indexed(edits, db.built.words.Load()))
 }
 
 func (db *DB) indexTerms(c *conn, edits []edit) error {
@@ -58,7 +58,7 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 		for n < len(writes) && writes[n].spot == writes[0].spot {
 			n++
 		}
-		if err := c.putTerms(writes[:n]); err != nil {
+		if err := putTerms(c, writes[:n]); err != nil {
 			return err
 		}
 		writes = writes[n:]
@@ -73,7 +73,7 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 // putTerms writes what becomes of one spot. A word that is taken out and put in
 // at once must be told as neither: FTS5 loses what follows it then (detail=none
 // with secure-delete).
-func (c *conn) putTerms(writes []write) error {
+func putTerms(c *conn, writes []write) error {
 	row := termRow(writes[0].spot)
 	var out, in []string
 	for _, w := range writes {
@@ -201,15 +201,15 @@ func (s *spans) get(name spanName) (timeSpan, bool) {
 
 // readSpans learns them from the database.
 func (db *DB) readSpans(c *conn) error {
-	all, err := c.spans()
+	all, err := readSpanTable(c)
 	if err == nil {
 		db.spans.add(all)
 	}
 	return err
 }
 
-// spans are those in the file.
-func (c *conn) spans() (map[spanName]timeSpan, error) {
+// readSpanTable are those in the file.
+func readSpanTable(c *conn) (map[spanName]timeSpan, error) {
 	all := map[spanName]timeSpan{}
 	err := c.query(selectSpans, 0, nil, func(r []driver.Value) error {
 		all[spanName{r[0].(int64), r[1].(string)}] = timeSpan{r[2].(int64), r[3].(int64)}

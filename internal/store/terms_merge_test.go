@@ -72,7 +72,7 @@ func mergeTerms(t *testing.T, seed uint64) {
 			for n < len(writes) && writes[n].spot == writes[0].spot {
 				n++
 			}
-			must(c.putTerms(writes[:n]))
+			must(putTerms(c, writes[:n]))
 			writes = writes[n:]
 		}
 		must(c.run("COMMIT"))

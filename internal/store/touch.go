@@ -42,7 +42,7 @@ func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, 
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := c.recordNumber(kind.number, appendID(nil, kind.prefix, t.ID))
+			record, err := recordNumber(c, kind.number, appendID(nil, kind.prefix, t.ID))
 			if err != nil || record == 0 {
 				return err
 			}

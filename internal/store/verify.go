@@ -69,7 +69,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 // indexes learns how far the indexes are in what is verified: they may be filled
 // meanwhile.
 func (v *verifying) indexes() (err error) {
-	v.built, err = v.c.builtNow()
+	v.built, err = builtNow(v.c)
 	return err
 }
 

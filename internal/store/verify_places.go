@@ -124,7 +124,7 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 	if err != nil {
 		return nil, err
 	}
-	spans, err := v.c.spans()
+	spans, err := readSpanTable(v.c)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func (v *verifying) clocked(blocks *opened, e *entry, version int64, newest bool
 	if err != nil {
 		return err
 	}
-	return v.c.eachClock(e.parent, func(parent int64) error {
+	return eachClock(v.c, e.parent, func(parent int64) error {
 		var now driver.Value
 		_, err := v.c.one(selectClocked, []driver.Value{b.shape, parent, e.clock, e.record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
@@ -133,7 +133,7 @@ func (v *verifying) past() error {
 			}
 		}
 		if r[3] == nil {
-			if _, err := v.c.madeAt(version); err != nil {
+			if _, err := madeAt(v.c, version); err != nil {
 				v.problem("record %d: %v", record, err)
 			}
 		}

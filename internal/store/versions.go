@@ -114,9 +114,9 @@ func fitting(entries []entry, all int) (n, size int) {
 	return n, size
 }
 
-// many runs a statement for rows of width arguments each, as many at once as
+// execMany runs a statement for rows of width arguments each, as many at once as
 // one statement carries.
-func (c *conn) many(st *statement, width int, args []driver.Value) error {
+func execMany(c *conn, st *statement, width int, args []driver.Value) error {
 	for len(args) > 0 {
 		n := min(most, len(args)/width)
 		if err := c.exec(st, n, args[:n*width]...); err != nil {

@@ -62,7 +62,7 @@ func (db *DB) window(c *conn, w understudy.Window) (*window, bool, error) {
 	if s == nil {
 		return nil, false, nil
 	}
-	parent, err := c.parentNumber(w.Parent)
+	parent, err := parentNumber(c, w.Parent)
 	v := &window{Window: w, shape: s, parent: parent, below: begins(w)}
 	v.from, v.to = bounds(w)
 	return v, parent >= 0, err

@@ -21,7 +21,7 @@ func (db *DB) searchable(c *conn, q *understudy.Seek) error {
 	if q.Text == nil && !terms {
 		return nil
 	}
-	u, err := c.builtNow()
+	u, err := builtNow(c)
 	if q.Text == nil {
 		u.words = builtAll
 	}
@@ -31,11 +31,11 @@ func (db *DB) searchable(c *conn, q *understudy.Seek) error {
 	if err != nil || u.least() == builtAll {
 		return err
 	}
-	return c.indexing(u.least())
+	return errIndexing(c, u.least())
 }
 
-// indexing is the error of what waits for an index that is built up to a record.
-func (c *conn) indexing(at int64) error {
+// errIndexing is the error of what waits for an index that is built up to a record.
+func errIndexing(c *conn, at int64) error {
 	total := int64(0)
 	if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
 			*to = last
 			return edits
 		}
-		err = c.putWords(&db.cutting, add(&will.words))
+		err = putWords(c, &db.cutting, add(&will.words))
 		if err == nil {
 			err = db.indexTerms(c, add(&will.terms))
 		}

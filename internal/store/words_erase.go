@@ -40,14 +40,14 @@ type separator struct {
 
 // scrubWords replaces what words that are gone have left in the index.
 func (db *DB) scrubWords(ctx context.Context) error {
-	err := db.release(ctx, func(c *conn) (bool, error) { return c.transaction(ctx, beginWrite, c.dropMerged) })
+	err := db.release(ctx, func(c *conn) (bool, error) { return c.transaction(ctx, beginWrite, func() error { return dropMerged(c) }) })
 	if err != nil {
 		return err
 	}
 	for {
 		var stale []separator
 		err := db.read(ctx, func(c *conn) (err error) {
-			stale, err = c.staleSeparators()
+			stale, err = staleSeparators(c)
 			return err
 		})
 		if err != nil || len(stale) == 0 {
@@ -57,7 +57,7 @@ func (db *DB) scrubWords(ctx context.Context) error {
 		err = db.release(ctx, func(c *conn) (bool, error) {
 			return c.transaction(ctx, beginWrite, func() error {
 				for i := range stale {
-					if err := c.replaceSeparator(&stale[i]); err != nil {
+					if err := replaceSeparator(c, &stale[i]); err != nil {
 						return err
 					}
 				}
@@ -72,7 +72,7 @@ func (db *DB) scrubWords(ctx context.Context) error {
 
 // dropMerged deletes the segments that a merge has read to their end, as FTS5 does
 // when the merge is over.
-func (c *conn) dropMerged() error {
+func dropMerged(c *conn) error {
 	var structure []byte
 	if _, err := c.one(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
 		return err
@@ -124,18 +124,18 @@ func mergedSegments(structure []byte) (merged []int64) {
 
 // replaceSeparator replaces one, unless it stands for a word again, or the pages
 // of the index are others now.
-func (c *conn) replaceSeparator(s *separator) error {
-	is, err := c.separatorIs(s.segment, s.text)
+func replaceSeparator(c *conn, s *separator) error {
+	is, err := separatorIs(c, s.segment, s.text)
 	if err != nil || is != s.page {
 		return err
 	}
-	stands, with, err := c.standsFor(s.text)
+	stands, with, err := standsFor(c, s.text)
 	if err != nil || stands {
 		return err
 	}
 	other := s.page
 	if with != "" {
-		if other, err = c.separatorIs(s.segment, with); err != nil {
+		if other, err = separatorIs(c, s.segment, with); err != nil {
 			return err
 		}
 	}
@@ -147,13 +147,13 @@ func (c *conn) replaceSeparator(s *separator) error {
 }
 
 // separatorIs is the page a separator stands for, 0 when there is none.
-func (c *conn) separatorIs(segment int64, text string) (page int64, err error) {
+func separatorIs(c *conn, segment int64, text string) (page int64, err error) {
 	_, err = c.one(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
 	return page, err
 }
 
 // staleSeparators are those that no word begins with any more.
-func (c *conn) staleSeparators() (stale []separator, err error) {
+func staleSeparators(c *conn) (stale []separator, err error) {
 	var all []separator
 	err = c.query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
 		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
@@ -164,7 +164,7 @@ func (c *conn) staleSeparators() (stale []separator, err error) {
 			return nil, err
 		}
 		var stands bool
-		if stands, _, err = c.standsFor(s.text); err == nil && !stands {
+		if stands, _, err = standsFor(c, s.text); err == nil && !stands {
 			stale = append(stale, s)
 		}
 	}
@@ -175,9 +175,9 @@ func (c *conn) staleSeparators() (stale []separator, err error) {
 // what can stand in its place when none does ("": there is no word after it): it must come after the words of
 // the page before, as the separator does, and before those of its own page, of
 // which none comes before the next word there is.
-func (c *conn) standsFor(text string) (stands bool, with string, err error) {
+func standsFor(c *conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
-	next, err := c.nextWord(word)
+	next, err := nextWord(c, word)
 	if err != nil || strings.HasPrefix(next, word) {
 		return true, "", err
 	}

@@ -88,7 +88,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			if p.Empty() {
 				continue
 			}
-			s, err := c.wordSpots(&textPlan{op: 2, pattern: p}, kinds, false)
+			s, err := wordSpots(c, &textPlan{op: 2, pattern: p}, kinds, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,7 +61,7 @@ func wordWrites(x *cutting, edits []edit) (writes []wordWrite) {
 }
 
 // putWords brings the index in line with edits, in a transaction.
-func (c *conn) putWords(x *cutting, edits []edit) error {
+func putWords(c *conn, x *cutting, edits []edit) error {
 	writes := wordWrites(x, edits)
 	var args []driver.Value
 	for i := 0; i < len(writes); {
@@ -76,7 +76,7 @@ func (c *conn) putWords(x *cutting, edits []edit) error {
 				args = append(args, text)
 			}
 		}
-		if err := c.many(st, 1+int(columns), args); err != nil {
+		if err := execMany(c, st, 1+int(columns), args); err != nil {
 			return err
 		}
 		i = n
@@ -111,7 +111,7 @@ func (db *DB) readSaid(c *conn) {
 	for _, k := range db.catalog.kinds {
 		for _, class := range classColumns {
 			tag := wordTag(k.number, class)
-			if word, err := c.nextWord(tag); err != nil || strings.HasPrefix(word, tag) {
+			if word, err := nextWord(c, tag); err != nil || strings.HasPrefix(word, tag) {
 				k.said.bits.Or(1 << class)
 			}
 		}
@@ -119,11 +119,11 @@ func (db *DB) readSaid(c *conn) {
 }
 
 // wordSpots are the spots of what a text plan finds in some kinds.
-func (c *conn) wordSpots(p *textPlan, kinds []*kindPlan, up bool) (stream, error) {
+func wordSpots(c *conn, p *textPlan, kinds []*kindPlan, up bool) (stream, error) {
 	if p == nil {
 		return &listed{up: up}, nil
 	}
-	match, err := p.match(kinds, c.beginning)
+	match, err := p.match(kinds, func(prefix string) ([]string, error) { return wordsBeginning(c, prefix) })
 	if err != nil {
 		return nil, err
 	}
@@ -141,17 +141,17 @@ var selectWord = &statement{head: "SELECT term FROM word WHERE term >= ? LIMIT 1
 
 // nextWord is the first word in the index that is not before one; "" when
 // there is none.
-func (c *conn) nextWord(from string) (word string, err error) {
+func nextWord(c *conn, from string) (word string, err error) {
 	_, err = c.one(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
 	return word, err
 }
 
-// beginning are the words in the index that begin with one, and that one; none
+// wordsBeginning are the words in the index that begin with one, and that one; none
 // when they are too many.
-func (c *conn) beginning(prefix string) (all []string, err error) {
+func wordsBeginning(c *conn, prefix string) (all []string, err error) {
 	all = append(all, prefix)
 	for from := prefix; len(all) < maxBeginning; {
-		word, err := c.nextWord(from)
+		word, err := nextWord(c, from)
 		if err != nil {
 			return nil, err
 		}

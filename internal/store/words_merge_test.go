@@ -107,10 +107,10 @@ func (m *mergeModel) erase(n int) {
 		}
 		delete(m.held, spot)
 	}
-	m.must(m.c.dropMerged())
+	m.must(dropMerged(m.c))
 	m.must(m.c.run("COMMIT"))
 	for {
-		stale, err := m.c.staleSeparators()
+		stale, err := staleSeparators(m.c)
 		m.must(err)
 		if len(stale) == 0 {
 			return
@@ -118,7 +118,7 @@ func (m *mergeModel) erase(n int) {
 		slices.Reverse(stale)
 		m.must(m.c.run("BEGIN"))
 		for i := range stale {
-			m.must(m.c.replaceSeparator(&stale[i]))
+			m.must(replaceSeparator(m.c, &stale[i]))
 		}
 		m.must(m.c.run("COMMIT"))
 	}

@@ -75,7 +75,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	var before int64
 	piece := []byte("001bzanzibar")
 	if err := db.read(t.Context(), func(c *conn) (err error) {
-		all, err := c.staleSeparators()
+		all, err := staleSeparators(c)
 		if err != nil || len(all) > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", len(all), err)
 		}
