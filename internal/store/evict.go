@@ -36,10 +36,6 @@ const (
 
 // room is the work of making room, behind the saves.
 type room struct {
-	// The writing connection's: pages the file may have by saves, 0 for any
-	// number, and how many more what makes room may use.
-	most, reserve int64
-
 	turn  chan struct{} // who makes room or sweeps has it
 	mu    sync.Mutex
 	ended bool
@@ -105,11 +101,11 @@ func usedPages(c *conn) (used int64, err error) {
 
 // beyond reports whether more than per cent of the limit is in use.
 func (db *DB) beyond(c *conn, percent int64) (bool, error) {
-	if db.room.most == 0 {
+	if db.most == 0 {
 		return false, nil
 	}
 	used, err := usedPages(c)
-	return used*100 > db.room.most*percent, err
+	return used*100 > db.most*percent, err
 }
 
 // look begins to make room when that is due.

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// limit makes SQLite itself refuse to grow the file past what Options.Limit
-// leaves beside the log.
-func (db *DB) limit(c *conn, size int64) error {
-	if db.o.Limit <= 0 {
+// bound makes SQLite itself refuse to grow the file past what the limit leaves
+// beside the log.
+func (p *pool) bound(c *conn, size int64) error {
+	if p.limit <= 0 {
 		return nil
 	}
-	all := max((db.o.Limit-db.o.logShare())/size, 2)
-	db.room.reserve = min(maxReserve, all/16+1)
-	db.room.most = all - db.room.reserve
+	all := max((p.limit-p.log)/size, 2)
+	p.reserve = min(maxReserve, all/16+1)
+	p.most = all - p.reserve
 	var err error
-	db.maxPages, err = c.grow(db.room.most)
+	p.maxPages, err = c.grow(p.most)
 	return err
 }
 
@@ -36,11 +36,11 @@ const limitReached = "store.limit reached"
 const nearLimit = 1024
 
 // limited says that it was the limit, not the disk, that made a write fail.
-func (db *DB) limited(c *conn, err error) error {
-	if _, code := reasonOf(err); code != sqliteFull || db.maxPages == 0 {
+func (p *pool) limited(c *conn, err error) error {
+	if _, code := reasonOf(err); code != sqliteFull || p.maxPages == 0 {
 		return err
 	}
-	if n, cerr := c.number("PRAGMA page_count"); cerr != nil || n+nearLimit < db.maxPages {
+	if n, cerr := c.number("PRAGMA page_count"); cerr != nil || n+nearLimit < p.maxPages {
 		return err
 	}
 	return &fault{reason: limitReached, saving: true, err: err}

@@ -29,33 +29,16 @@ const newest = 1
 // applicationID marks a file as ours: "Unst" in a database's header.
 const applicationID = 0x556e7374
 
-// pageSize is the size of a new file's pages. A packed block of some 9 KiB fills
-// pages of 8 KiB better than pages of 4 KiB: a call takes 54 bytes less.
-const pageSize = 8 << 10
-
-// The page caches of connections, in KiB. The system's cache is behind them.
-const (
-	writerCache = 4 << 10
-	readerCache = 512
-)
-
 // DB is a store in one SQLite file. Many goroutines may use it at once: one
 // writes, a few read, each for well under the time of one upstream request.
 type DB struct {
-	o       Options
-	path    string
+	o Options
+	*pool
 	packer  packer
 	catalog catalog
 
-	writer  chan *conn // holds the writing connection; nil in it means: dial again
-	readers chan *conn
 	scratch scratch   // of whoever has the writing connection
 	rooms   sync.Pool // *[]byte that blocks are unpacked into
-
-	mu       sync.Mutex
-	maxPages int64 // of Options.Limit; the writing connection's
-	closed   bool
-	active   sync.WaitGroup // calls under way
 
 	widened  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
 	silent   atomic.Int64 // the same, of records that came or went without a change
@@ -83,21 +66,17 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := makeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	db := &DB{o: o, path: path, packer: newPacker(), catalog: newCatalog(), writer: make(chan *conn, 1), readers: make(chan *conn, o.Readers)}
+	db := &DB{o: o, packer: newPacker(), catalog: newCatalog()}
+	db.pool = newPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.room.open()
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	db.writer <- c
-	for range o.Readers {
-		r, err := dial(ctx, path, readerCache)
-		if err != nil {
-			_ = db.Close()
-			return nil, openError(path, err)
-		}
-		db.readers <- r
+	if err := db.pool.start(ctx, c); err != nil {
+		_ = db.Close()
+		return nil, openError(path, err)
 	}
 	db.look(ctx)
 	return db, nil
@@ -206,37 +185,6 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-func (db *DB) dialWriter(ctx context.Context) (*conn, error) {
-	c, err := dial(ctx, db.path, writerCache)
-	if err != nil {
-		return nil, err
-	}
-	// Only a file that is still empty takes this size.
-	if err := c.run(fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
-		_ = c.close()
-		return nil, err
-	}
-	// Each checkpoint writes a page of the file once however often it changed,
-	// so a longer log saves writes of the indexes.
-	size, err := c.number("PRAGMA page_size")
-	if err != nil {
-		_ = c.close()
-		return nil, err
-	}
-	log := db.o.logShare()
-	for _, pragma := range []string{fmt.Sprintf("wal_autocheckpoint = %d", log/size), fmt.Sprintf("journal_size_limit = %d", log)} {
-		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
-			_ = c.close()
-			return nil, err
-		}
-	}
-	if err := db.limit(c, size); err != nil {
-		_ = c.close()
-		return nil, err
-	}
-	return c, nil
-}
-
 func (db *DB) prepareFile(ctx context.Context, c *conn) error {
 	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
@@ -295,30 +243,14 @@ func (db *DB) migrate(ctx context.Context) error {
 
 // Close waits for the calls under way, and closes the file. Calls after it are ErrClosed. It may be called twice.
 func (db *DB) Close() error {
-	db.mu.Lock()
-	again := db.closed
-	db.closed = true
-	db.mu.Unlock()
-	if again {
+	if db.end() {
 		return nil
 	}
 	db.room.stop()
 	db.active.Wait()
 	db.room.work.Wait()
 	db.keepReads()
-	var err error
-	for range len(db.readers) {
-		if c := <-db.readers; c != nil {
-			err = errors.Join(err, c.close())
-		}
-	}
-	select {
-	case c := <-db.writer:
-		if c != nil {
-			err = errors.Join(err, c.close())
-		}
-	default:
-	}
+	err := db.pool.close()
 	if err = errors.Join(err, db.remains.close()); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}

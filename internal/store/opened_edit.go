@@ -139,7 +139,7 @@ func (o *opened) raise(version, record int64) error {
 	if err != nil {
 		return err
 	}
-	kept, err := heldVersions(o.c, record*slots + b.slot)
+	kept, err := heldVersions(o.c, record*slots+b.slot)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package store
 import (
 	"database/sql/driver"
 	"slices"
+	"sync/atomic"
 )
 
 var (
@@ -183,6 +184,15 @@ func widened(position int64, n int, count func(low int64) int) (first, low, step
 			gap := int64(n) + 1 + (room-int64(n)-1-there)/2
 			step = max((room-gap)/(there+1), 1)
 			return position - gap, low, step
+		}
+	}
+}
+
+// afterWrite ends the odd counts of a write, whether it was committed or not.
+func (db *DB) afterWrite() {
+	for _, n := range []*atomic.Int64{&db.widened, &db.silent} {
+		if n.Load()%2 != 0 {
+			n.Add(1)
 		}
 	}
 }

@@ -40,7 +40,9 @@ type separator struct {
 
 // scrubWords replaces what words that are gone have left in the index.
 func (db *DB) scrubWords(ctx context.Context) error {
-	err := db.release(ctx, func(c *conn) (bool, error) { return c.transaction(ctx, beginWrite, func() error { return dropMerged(c) }) })
+	err := db.release(ctx, func(c *conn) (bool, error) {
+		return c.transaction(ctx, beginWrite, func() error { return dropMerged(c) })
+	})
 	if err != nil {
 		return err
 	}
