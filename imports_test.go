@@ -14,32 +14,32 @@ var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". follow internal/access internal/callers internal/config internal/diagnostics internal/diagnostics/profile internal/feed " +
 		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/viewer/page internal/walk " +
-		"kit/accesslog kit/dispatch kit/jsonspan kit/nearest kit/onlinestat kit/places kit/weigh mirror upstream",
+		"kit/accesslog kit/dispatch kit/jsonspan kit/suggest kit/onlinestat kit/limiter kit/semaphore mirror upstream",
 	"follow":                       "",
-	"internal/access":              ". kit/jsonspan kit/nearest kit/recent",
+	"internal/access":              ". kit/jsonspan kit/suggest kit/lru",
 	"internal/access/accesstest":   ". internal/access",
 	"internal/callers":             ". kit/accesslog",
-	"internal/config":              ". internal/access internal/callers internal/feed kit/nearest mirror upstream",
-	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/frame",
+	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror upstream",
+	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp",
 	"internal/diagnostics/profile": ".",
-	"internal/feed":                ". internal/access kit/accesslog kit/frame kit/jsonspan kit/nearest kit/places kit/seal",
-	"internal/jobs":                ". kit/accesslog kit/frame kit/weigh",
-	"internal/proxy":               ". internal/access kit/accesslog kit/charset kit/content kit/header kit/nearest kit/places kit/recent",
+	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token",
+	"internal/jobs":                ". kit/accesslog kit/jsonhttp kit/semaphore",
+	"internal/proxy":               ". internal/access kit/accesslog kit/charset kit/httprange kit/header kit/suggest kit/limiter kit/lru",
 	"internal/sample":              "",
-	"internal/search":              ". kit/accesslog kit/frame kit/jsonspan kit/nearest kit/places kit/seal kit/words kit/xmldoc",
+	"internal/search":              ". kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token kit/tokenizer kit/xmldoc",
 	"internal/slowapi":             "",
-	"internal/store":               ". kit/jsonspan kit/words",
-	"internal/store/storetest":     ". internal/store kit/words",
-	"internal/viewer": ". internal/access internal/viewer/page internal/viewer/plan kit/accesslog kit/content kit/cycle " +
-		"kit/jsonspan kit/places",
+	"internal/store":               ". kit/jsonspan kit/tokenizer",
+	"internal/store/storetest":     ". internal/store kit/tokenizer",
+	"internal/viewer": ". internal/access internal/viewer/page internal/viewer/plan kit/accesslog kit/httprange kit/cycle " +
+		"kit/jsonspan kit/limiter",
 	"internal/viewer/page": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
-		"kit/nearest kit/places kit/recent",
+		"kit/suggest kit/limiter kit/lru",
 	"internal/viewer/plan":       ".",
-	"internal/walk":              ". kit/accesslog kit/cycle kit/folder kit/frame kit/jsonspan kit/nearest",
-	"mirror":                     ". kit/jsonspan kit/nearest mirror/compose",
+	"internal/walk":              ". kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest",
+	"mirror":                     ". kit/jsonspan kit/suggest mirror/compose",
 	"mirror/compose":             ". kit/jsonspan",
 	"mirror/compose/composetest": ". kit/jsonspan",
-	"upstream":                   ". kit/charset kit/jsonspan kit/nearest kit/onlinestat kit/weigh",
+	"upstream":                   ". kit/charset kit/jsonspan kit/suggest kit/onlinestat kit/semaphore",
 }
 
 func TestTheTableOfImports(t *testing.T) {

@@ -16,7 +16,7 @@ func TestRoom(t *testing.T) {
 		{"internal/store", []string{"modernc.org/sqlite/lib.sqlite3_step", "database/sql.(*Tx).Exec", "understudy/internal/store.(*DB).Save", "understudy/mirror.(*Mirror).fill"}},
 		{"mirror", []string{"github.com/klauspost/compress/zstd.(*Encoder).EncodeAll", "understudy/mirror.(*hot).put"}},
 		{"kit/jsonspan", []string{"understudy/kit/jsonspan.Document", "understudy/upstream.(*Client).Fetch"}},
-		{"kit/recent", []string{"understudy/kit/recent.(*Cache[go.shape.string,go.shape.struct { understudy/internal/proxy.target *understudy.Target }]).Get"}},
+		{"kit/lru", []string{"understudy/kit/lru.(*Cache[go.shape.string,go.shape.struct { understudy/internal/proxy.target *understudy.Target }]).Get"}},
 		{"understudy", []string{"understudy.(*Spec).Match", "understudy/internal/proxy.(*Proxy).ServeHTTP"}},
 		{"garbage collector", []string{"runtime.scanobject", "runtime.gcBgMarkWorker"}},
 		{"net/http, serving", []string{"syscall.Syscall", "net/http.(*conn).serve"}},

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // Answers says what lists are answered from first.
@@ -112,7 +112,7 @@ func (a Answers) Check() error {
 	if a == "" || slices.Contains(known, string(a)) {
 		return nil
 	}
-	return fmt.Errorf("%q is no way to answer%s", string(a), nearest.Hint(string(a), known))
+	return fmt.Errorf("%q is no way to answer%s", string(a), suggest.Hint(string(a), known))
 }
 
 // defaultChecks is how many answers from records may be asked upstream, too, a

@@ -5,15 +5,15 @@ package upstream
 import (
 	"context"
 
-	"understudy/kit/weigh"
+	"understudy/kit/semaphore"
 )
 
 // room is what one body that nobody else weighs holds of what all such bodies may,
 // so that a few packed ones do not take all memory at once. Whose body does not fit
 // waits. It is for one goroutine.
 type room struct {
-	of   *weigh.Scale
-	load *weigh.Load
+	of   *semaphore.Weighted
+	load *semaphore.Load
 }
 
 // hold waits until the body may weigh so many bytes.

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 //go:embed specs/*.yaml
@@ -44,7 +44,7 @@ func Names() []string {
 func BuiltIn(name string) (*understudy.Spec, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("upstream: no built-in spec %q%s (built in: %s; or give a path to a .yaml file)",
-			name, nearest.Hint(clip(name), Names()), strings.Join(Names(), ", "))
+			name, suggest.Hint(clip(name), Names()), strings.Join(Names(), ", "))
 	}
 	file := path.Join("specs", name+".yaml")
 	data, err := builtIn.ReadFile(file)
@@ -121,7 +121,7 @@ func (r *specReader) fields(n *yaml.Node, v reflect.Value, where string) error {
 			for i, k := range known {
 				names[i] = k.name
 			}
-			return lineError(key, "unknown key %q in %s%s", clip(key.Value), orFile(where), nearest.Hint(clip(key.Value), names))
+			return lineError(key, "unknown key %q in %s%s", clip(key.Value), orFile(where), suggest.Hint(clip(key.Value), names))
 		}
 		return r.value(value, v.Field(known[i].index), join(where, key.Value))
 	})

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/weigh"
+	"understudy/kit/semaphore"
 )
 
 // Options are a client's settings; zero values are the defaults named.
@@ -44,7 +44,7 @@ type Options struct {
 	Stall     time.Duration // between two reads of a body, at most: 10 s
 	Total     time.Duration // for one try: 30 s
 
-	Bodies *weigh.Scale // what bodies that are being read weigh together; nil: one of MaxBody, for this client
+	Bodies *semaphore.Weighted // what bodies that are being read weigh together; nil: one of MaxBody, for this client
 
 	Transport http.RoundTripper // nil: our own, which uses no proxy
 	Now       func() time.Time  // nil: time.Now
@@ -73,7 +73,7 @@ func (o *Options) defaults() {
 	o.Connect, o.FirstByte = or(o.Connect, 5*time.Second), or(o.FirstByte, 25*time.Second)
 	o.Stall, o.Total = or(o.Stall, 10*time.Second), or(o.Total, 30*time.Second)
 	if o.Bodies == nil {
-		o.Bodies = weigh.New(weigh.Options{Limit: o.MaxBody})
+		o.Bodies = semaphore.New(semaphore.Options{Limit: o.MaxBody})
 	}
 	o.Base = strings.TrimSuffix(o.Base, "/")
 	if o.User == "" {

@@ -9,7 +9,7 @@ import (
 
 	"understudy"
 	"understudy/internal/search"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 )
 
 // exports are those of both faces that send them. They outlive the handlers,
@@ -19,7 +19,7 @@ import (
 //	reading of the settings --> judge --> over closed --> the export breaks off
 //	                               '----> standing as it was: it goes on
 type exports struct {
-	viewer, search *places.Places
+	viewer, search *limiter.Limiter
 
 	mu    sync.Mutex
 	now   policy // the one in force
@@ -39,14 +39,14 @@ type underWay struct {
 const usualExports = 4
 
 func newExports(cfg *config.Settings) *exports {
-	e := &exports{viewer: places.New(0, 0), search: places.New(0, 0), under: map[*underWay]bool{}}
+	e := &exports{viewer: limiter.New(0, 0), search: limiter.New(0, 0), under: map[*underWay]bool{}}
 	e.limit(cfg)
 	return e
 }
 
 // limit takes the limits of the settings over.
 func (e *exports) limit(cfg *config.Settings) {
-	set := func(p *places.Places, all, each int) {
+	set := func(p *limiter.Limiter, all, each int) {
 		all = cmp.Or(all, usualExports)
 		p.Limit(all, cmp.Or(each, (all+1)/2))
 	}

@@ -35,7 +35,7 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/internal/walk"
 	"understudy/kit/accesslog"
-	"understudy/kit/weigh"
+	"understudy/kit/semaphore"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -220,7 +220,7 @@ func (h *house) openMirror(ctx context.Context, b blueprint) error {
 	for _, s := range b.cfg.Sources {
 		bodies = max(bodies, int64(s.MaxBody))
 	}
-	together := weigh.New(weigh.Options{Limit: bodies})
+	together := semaphore.New(semaphore.Options{Limit: bodies})
 	for _, src := range h.sources {
 		s := b.cfg.Sources[src.Name]
 		var secret understudy.Secret

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/diagnostics"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 	"understudy/mirror"
 	"understudy/upstream"
 )
@@ -25,7 +25,7 @@ func (h *house) limits() map[string]diagnostics.Limit {
 		"feed_subscribers": h.feedLoad(),
 		"request_body":     {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
 	}
-	for name, p := range map[string]*places.Places{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
+	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
 		l := p.Load()
 		out[name] = diagnostics.Limit{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused}
 		out[name+"_each"] = diagnostics.Limit{Limit: int64(l.Each), Now: int64(l.Most), Refused: l.RefusedEach}

@@ -20,7 +20,7 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
 	"understudy/internal/walk"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 	"understudy/mirror"
 )
 
@@ -97,7 +97,7 @@ func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
 	src := byName[p.Source]
 	if src == nil {
 		names := slices.Sorted(maps.Keys(byName))
-		return aim{}, invalid("no source is called %q%s; there is %s", config.Clip(p.Source), nearest.Hint(config.Clip(p.Source), names), strings.Join(names, ", "))
+		return aim{}, invalid("no source is called %q%s; there is %s", config.Clip(p.Source), suggest.Hint(config.Clip(p.Source), names), strings.Join(names, ", "))
 	}
 	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
 		t, err := src.Spec.Follow(src.Name, p.What)
@@ -119,7 +119,7 @@ func aimAt(sources []*understudy.Source, p diagnostics.Purge) (aim, error) {
 		for _, k := range src.Spec.Kinds {
 			kinds = append(kinds, k.Name)
 		}
-		return aim{}, invalid("%s has no kind %q%s", src.Spec.Title, config.Clip(name), nearest.Hint(config.Clip(name), kinds))
+		return aim{}, invalid("%s has no kind %q%s", src.Spec.Title, config.Clip(name), suggest.Hint(config.Clip(name), kinds))
 	}
 	if len(kind.ID) == 0 {
 		return aim{}, invalid("%s have no ids; name a key, a path with its query", kind.Title)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/nearest"
-	"understudy/kit/recent"
+	"understudy/kit/lru"
+	"understudy/kit/suggest"
 )
 
 // Gate decides by one policy. It is never changed: another policy is another
@@ -25,13 +25,13 @@ type Gate struct {
 	policy string
 	stated Options // what the policy was made of: specs, roles and rows
 	errors map[*understudy.Spec]errorShape
-	views  *recent.Cache[viewKey, *kept]
+	views  *lru.Cache[viewKey, *kept]
 	users  map[string]string
 	own    func(source, number string) bool
 	newest func(source, kind, id string) *understudy.Record
 	last   func(source, kind, id string) *understudy.Record
-	asked  *recent.Cache[askedKey, *sought]
-	given  *recent.Cache[givenKey, time.Time] // when a caller was last given a token
+	asked  *lru.Cache[askedKey, *sought]
+	given  *lru.Cache[givenKey, time.Time] // when a caller was last given a token
 
 	seeking sync.Mutex // over asked: one request at a time is made for a key
 }
@@ -54,7 +54,7 @@ func (g *Gate) Known(role string) error {
 		return nil
 	}
 	known := append(slices.Sorted(maps.Keys(g.roles)), understudy.RoleAll)
-	return fmt.Errorf("access: no role %q%s", clip(role), nearest.Hint(clip(role), known))
+	return fmt.Errorf("access: no role %q%s", clip(role), suggest.Hint(clip(role), known))
 }
 
 // Narrowest is the role that is shown least of all that are shown something: by

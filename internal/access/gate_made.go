@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/nearest"
-	"understudy/kit/recent"
+	"understudy/kit/lru"
+	"understudy/kit/suggest"
 )
 
 // Options are what a Gate is made of.
@@ -60,9 +60,9 @@ func NewWith(o Options) (*Gate, error) {
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
 	}
-	g.asked = recent.New[askedKey, *sought](maxAsked)
-	g.given = recent.New[givenKey, time.Time](maxGiven)
-	g.views = recent.New[viewKey, *kept](max(o.Cache, 0))
+	g.asked = lru.New[askedKey, *sought](maxAsked)
+	g.given = lru.New[givenKey, time.Time](maxGiven)
+	g.views = lru.New[viewKey, *kept](max(o.Cache, 0))
 	for _, s := range g.specs {
 		g.errors[s] = newErrorShape(s)
 	}
@@ -94,7 +94,7 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
 		spec := g.specs[source]
 		if spec == nil {
-			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source), nearest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
+			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source), suggest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
 		}
 		r, err := readRules("roles."+role+"."+source, spec, sources[source])
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // Level is how much of a value is shown. A greater one shows more.
@@ -58,7 +58,7 @@ func readRules(where string, s *understudy.Spec, subjects map[string]string) (ru
 		case word == play:
 			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; want see, last4 or hide", where, clip(subject))
 		case i < 0:
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(word), nearest.Hint(clip(word), levelNames))
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, want see, last4 or hide%s", where, subject, clip(word), suggest.Hint(clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {
 			return nil, fmt.Errorf("access: %s: %w", where, err)
@@ -89,7 +89,7 @@ func checkSubject(s *understudy.Spec, subject string) error {
 		for _, k := range s.Kinds {
 			known = append(known, k.Name)
 		}
-		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", clip(subject), s.Name, nearest.Hint(clip(kind), known))
+		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", clip(subject), s.Name, suggest.Hint(clip(kind), known))
 	}
 	f := k.Field(field)
 	if f == nil {
@@ -97,7 +97,7 @@ func checkSubject(s *understudy.Spec, subject string) error {
 		for i, f := range k.Fields {
 			known[i] = kind + "." + f.Name
 		}
-		return fmt.Errorf("unknown field %q of %s%s", clip(field), kind, nearest.Hint(clip(subject), known))
+		return fmt.Errorf("unknown field %q of %s%s", clip(field), kind, suggest.Hint(clip(subject), known))
 	}
 	return nil
 }

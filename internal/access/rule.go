@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // RowRules are one role's row rules for one source, by kind; Everything stands
@@ -94,7 +94,7 @@ func (g *Gate) compileRows(at, source string, s *understudy.Spec, rules RowRules
 		}
 		k := s.Kind(subject)
 		if k == nil {
-			return nil, fmt.Errorf("access: %s.rows: %s has no kind %q%s", at, s.Name, clip(subject), nearest.Hint(clip(subject), kindNames(s)))
+			return nil, fmt.Errorf("access: %s.rows: %s has no kind %q%s", at, s.Name, clip(subject), suggest.Hint(clip(subject), kindNames(s)))
 		}
 		if err := checkRule(s, k, rules[subject]); err != nil {
 			return nil, fmt.Errorf("access: %s.rows.%s: %w", at, subject, err)
@@ -286,7 +286,7 @@ func checkCommon(s *understudy.Spec, r RowRule) error {
 			some = some || checkField(k, name) == nil
 		}
 		if !some {
-			return fmt.Errorf("where: no kind of %s has a field %q to look at%s", s.Name, clip(name), nearest.Hint(clip(name), known))
+			return fmt.Errorf("where: no kind of %s has a field %q to look at%s", s.Name, clip(name), suggest.Hint(clip(name), known))
 		}
 	}
 	return nil
@@ -301,7 +301,7 @@ func (r RowRule) check() error {
 	parts := r.Age != 0 || len(r.Numbers) > 0 || len(r.Where) > 0
 	switch {
 	case r.Word != "" && !slices.Contains(ruleWords, r.Word):
-		return fmt.Errorf("unknown word %q, want all, none, parent or a block%s", clip(r.Word), nearest.Hint(clip(r.Word), ruleWords))
+		return fmt.Errorf("unknown word %q, want all, none, parent or a block%s", clip(r.Word), suggest.Hint(clip(r.Word), ruleWords))
 	case r.Word != "" && parts:
 		return fmt.Errorf("%s is a whole rule; it takes no conditions", r.Word)
 	case r.Word == "" && !parts:
@@ -311,7 +311,7 @@ func (r RowRule) check() error {
 	}
 	for _, n := range r.Numbers {
 		if n != OwnNumbers && !strings.ContainsAny(n, "0123456789") {
-			return fmt.Errorf("number: %q is none, want own or a number like +15551234567%s", clip(n), nearest.Hint(clip(n), []string{OwnNumbers}))
+			return fmt.Errorf("number: %q is none, want own or a number like +15551234567%s", clip(n), suggest.Hint(clip(n), []string{OwnNumbers}))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
@@ -334,7 +334,7 @@ func checkField(k *understudy.Kind, name string) error {
 		for i, f := range k.Fields {
 			known[i] = f.Name
 		}
-		return fmt.Errorf("unknown field %q of %s%s", clip(name), k.Name, nearest.Hint(clip(name), known))
+		return fmt.Errorf("unknown field %q of %s%s", clip(name), k.Name, suggest.Hint(clip(name), known))
 	case f.Class == understudy.ClassSecret || f.Type == understudy.TypeMedia || f.Type == understudy.TypeMap:
 		return fmt.Errorf("%s of %s has no value that is kept", name, k.Name)
 	}

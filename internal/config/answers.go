@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 	"understudy/mirror"
 )
 
@@ -27,7 +27,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 		}
 		out[kind] = mirror.Answers(v.Value)
 		if err := out[kind].Check(); err != nil || v.Value == "" {
-			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, Clip(v.Value), nearest.Hint(Clip(v.Value), []string{"auto", "upstream", "records"}))
+			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, Clip(v.Value), suggest.Hint(Clip(v.Value), []string{"auto", "upstream", "records"}))
 		}
 		return nil
 	}
@@ -53,7 +53,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 func (a answersConfig) check(src *understudy.Source) error {
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
 		if kind != "" && src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), nearest.Hint(Clip(kind), kindNames(src.Spec)))
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), kindNames(src.Spec)))
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // check finds everything wrong with the settings that needs no file, network
@@ -128,7 +128,7 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 	}
 	names[cred.Name] = true
 	if _, ok := c.Sources[cred.Source]; !ok {
-		return fmt.Errorf("%s: source: %q is not configured%s", cred.Name, cred.Source, nearest.Hint(cred.Source, slices.Sorted(maps.Keys(c.Sources))))
+		return fmt.Errorf("%s: source: %q is not configured%s", cred.Name, cred.Source, suggest.Hint(cred.Source, slices.Sorted(maps.Keys(c.Sources))))
 	}
 	if err := c.checkRole(cred.Role); err != nil {
 		return fmt.Errorf("%s: role: %w", cred.Name, err)
@@ -147,7 +147,7 @@ func (c *Settings) checkRole(role string) error {
 	}
 	if _, ok := c.Roles[role]; !ok {
 		known := append(slices.Sorted(maps.Keys(c.Roles)), understudy.RoleAll)
-		return fmt.Errorf("%q is not a role%s", role, nearest.Hint(role, known))
+		return fmt.Errorf("%q is not a role%s", role, suggest.Hint(role, known))
 	}
 	return nil
 }

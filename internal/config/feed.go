@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/feed"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // feedConfig bounds the feed of changes.
@@ -83,7 +83,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 		w.Source = known[0]
 	}
 	if !slices.Contains(known, w.Source) {
-		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, Clip(w.Source), nearest.Hint(Clip(w.Source), known))
+		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, Clip(w.Source), suggest.Hint(Clip(w.Source), known))
 	}
 	if err := feed.CheckURL(w.URL, w.AllowPrivate); err != nil {
 		return fmt.Errorf("%s: %w", w.Name, err)

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // maxConfig bounds a settings file, in bytes.
@@ -121,7 +121,7 @@ func strictStruct(n *yaml.Node, t reflect.Type) error {
 	return eachPair(n, func(k, v *yaml.Node) error {
 		ft, ok := fields[k.Value]
 		if !ok {
-			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, Clip(k.Value), nearest.Hint(Clip(k.Value), known))
+			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, Clip(k.Value), suggest.Hint(Clip(k.Value), known))
 		}
 		return strict(v, ft)
 	})

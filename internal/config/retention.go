@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // leastKeep is the shortest retention: a shorter one would empty what was just read.
@@ -37,7 +37,7 @@ func (c *Settings) checkRetention(sources []*understudy.Source) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Retention)) {
 		spec := specs[name]
 		if spec == nil {
-			return fmt.Errorf("retention.%s: no source is called that%s", name, nearest.Hint(name, slices.Sorted(maps.Keys(specs))))
+			return fmt.Errorf("retention.%s: no source is called that%s", name, suggest.Hint(name, slices.Sorted(maps.Keys(specs))))
 		}
 		var known []string
 		for _, k := range spec.Kinds {
@@ -48,7 +48,7 @@ func (c *Settings) checkRetention(sources []*understudy.Source) error {
 		for _, kind := range slices.Sorted(maps.Keys(c.Retention[name])) {
 			switch keep := c.Retention[name][kind].Std(); {
 			case !slices.Contains(known, kind):
-				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, spec.Title, Clip(kind), nearest.Hint(Clip(kind), known))
+				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, spec.Title, Clip(kind), suggest.Hint(Clip(kind), known))
 			case keep != 0 && keep < leastKeep:
 				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
 			}

@@ -16,7 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/callers"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 	"understudy/upstream"
 )
 
@@ -25,7 +25,7 @@ func readSpec(setting, folder string) (*understudy.Spec, error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
 		spec, err := upstream.BuiltIn(setting)
 		if err != nil {
-			return nil, fmt.Errorf("spec: %w%s", err, nearest.Hint(setting, upstream.Names()))
+			return nil, fmt.Errorf("spec: %w%s", err, suggest.Hint(setting, upstream.Names()))
 		}
 		return spec, nil
 	}
@@ -101,7 +101,7 @@ func CheckPolls(src *understudy.Source, s *Source) error {
 		why := strings.TrimPrefix(err.Error(), understudy.ErrInvalid.Error()+": ")
 		if strings.HasPrefix(entry, "/") {
 			path, _, _ := strings.Cut(entry, "?")
-			return fmt.Errorf("%s%s", why, nearest.Hint(Clip(path), ends(src.PollPaths())))
+			return fmt.Errorf("%s%s", why, suggest.Hint(Clip(path), ends(src.PollPaths())))
 		}
 		var known []string
 		for _, k := range src.Spec.Kinds {
@@ -112,7 +112,7 @@ func CheckPolls(src *understudy.Source, s *Source) error {
 		if k := src.Spec.Kind(entry); k != nil && len(k.Lists) > 0 {
 			return fmt.Errorf("%s; name it in sync instead, to have it held whole", why)
 		}
-		return fmt.Errorf("%s%s", why, nearest.Hint(Clip(entry), known))
+		return fmt.Errorf("%s%s", why, suggest.Hint(Clip(entry), known))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 func checkSync(src *understudy.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), nearest.Hint(Clip(kind), kindNames(src.Spec)))
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), kindNames(src.Spec)))
 		}
 	}
 	return nil
@@ -179,7 +179,7 @@ func checkMedia(src *understudy.Source) error {
 	}
 	for _, kind := range src.Media {
 		if !slices.Contains(known, kind) {
-			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, Clip(kind), nearest.Hint(Clip(kind), known))
+			return fmt.Errorf("spec %s has no contents of %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), known))
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/callers"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // leastSecret is how many characters a secret of ours should have.
@@ -111,7 +111,7 @@ func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*understudy.
 				continue
 			case odd == meant:
 				return nil
-			case strings.EqualFold(odd, meant) || nearest.Word(odd, []string{meant}) != "":
+			case strings.EqualFold(odd, meant) || suggest.Word(odd, []string{meant}) != "":
 				near = path
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 	"understudy"
 	"understudy/kit/accesslog"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Erase is the body of POST /-/erase: whose records are to be erased.
@@ -71,8 +71,8 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var e Erase
-	if err := frame.Read(w, r, maxErase, &e); err != nil {
-		frame.Refuse(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
+	if err := jsonhttp.Read(w, r, maxErase, &e); err != nil {
+		jsonhttp.Error(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
@@ -80,15 +80,15 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	found, err := d.o.Erase(ctx, e)
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
-		frame.Refuse(w, http.StatusBadRequest, err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
 	case err != nil:
 		d.o.Logger.Error("erase", "source", e.Source, "err", err)
-		frame.Refuse(w, http.StatusServiceUnavailable, err.Error())
+		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())
 	case found.Receipt != nil:
 		d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
-		frame.JSON(w, http.StatusAccepted, found)
+		jsonhttp.Write(w, http.StatusAccepted, found)
 	default:
-		frame.JSON(w, http.StatusOK, found)
+		jsonhttp.Write(w, http.StatusOK, found)
 	}
 }
 
@@ -96,11 +96,11 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 // answered everybody else.
 func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
 	switch {
-	case !frame.Local(r):
-		frame.Refuse(w, http.StatusForbidden, "only from the machine the server runs on")
-	case !frame.Bears(r, d.o.Token):
+	case !jsonhttp.Local(r):
+		jsonhttp.Error(w, http.StatusForbidden, "only from the machine the server runs on")
+	case !jsonhttp.Bears(r, d.o.Token):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-		frame.Refuse(w, http.StatusUnauthorized, "the token of run.json is needed")
+		jsonhttp.Error(w, http.StatusUnauthorized, "the token of run.json is needed")
 	default:
 		accesslog.Of(r.Context()).Caller = "run.json"
 		return true
@@ -118,7 +118,7 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 	} else if caller, ok := d.known(w, r); !ok {
 		return
 	} else if !d.o.All(caller) {
-		frame.Refuse(w, http.StatusForbidden, "receipts are shown to the role "+understudy.RoleAll+" alone, as they count records")
+		jsonhttp.Error(w, http.StatusForbidden, "receipts are shown to the role "+understudy.RoleAll+" alone, as they count records")
 		return
 	}
 	before, limit := int64(0), 100
@@ -129,7 +129,7 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			frame.Refuse(w, http.StatusBadRequest, name+" is a number from 1")
+			jsonhttp.Error(w, http.StatusBadRequest, name+" is a number from 1")
 			return
 		}
 		to(n)
@@ -139,11 +139,11 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 	all, err := d.o.Receipts(ctx, before, limit)
 	if err != nil {
 		d.unread(ctx, err)
-		frame.Refuse(w, http.StatusServiceUnavailable, "the store cannot be read")
+		jsonhttp.Error(w, http.StatusServiceUnavailable, "the store cannot be read")
 		return
 	}
 	if all.Erasures == nil {
 		all.Erasures = []Receipt{}
 	}
-	frame.JSON(w, http.StatusOK, all)
+	jsonhttp.Write(w, http.StatusOK, all)
 }

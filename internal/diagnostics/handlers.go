@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // healthTime bounds one look at the store.
@@ -34,7 +34,7 @@ func (d *Diagnostics) Health() http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
 		defer cancel()
 		status, h := d.health(ctx)
-		frame.JSON(w, status, h)
+		jsonhttp.Write(w, status, h)
 	})
 }
 
@@ -89,13 +89,13 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 	s, err := d.o.Snapshot(r.Context())
 	if err != nil {
 		d.unread(r.Context(), err)
-		frame.Refuse(w, http.StatusServiceUnavailable, "the store cannot be read")
+		jsonhttp.Error(w, http.StatusServiceUnavailable, "the store cannot be read")
 		return
 	}
 	if !d.o.All(caller) {
 		d.cut(&s, caller)
 	}
-	frame.JSON(w, http.StatusOK, s)
+	jsonhttp.Write(w, http.StatusOK, s)
 }
 
 // cut takes out what counts records the caller may not see: kinds that are
@@ -176,11 +176,11 @@ func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller unde
 	}
 	switch {
 	case errors.Is(err, understudy.ErrForbidden):
-		frame.Refuse(w, http.StatusForbidden, err.Error())
+		jsonhttp.Error(w, http.StatusForbidden, err.Error())
 		return caller, false
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
-		frame.Refuse(w, http.StatusUnauthorized, err.Error())
+		jsonhttp.Error(w, http.StatusUnauthorized, err.Error())
 		return caller, false
 	}
 	return caller, true

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Indexed is how many of how many records the indexes have. When they are as
@@ -26,7 +26,7 @@ func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.o.Index == nil {
-		frame.Refuse(w, http.StatusNotFound, "there are no indexes")
+		jsonhttp.Error(w, http.StatusNotFound, "there are no indexes")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), indexTime)
@@ -35,11 +35,11 @@ func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
 	at, err := d.o.Index(ctx, anew)
 	if err != nil {
 		d.o.Logger.Error("index", "anew", anew, "err", err)
-		frame.Refuse(w, http.StatusServiceUnavailable, err.Error())
+		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	if anew {
 		d.o.Logger.Info("indexes are made anew", "records", at.Total)
 	}
-	frame.JSON(w, http.StatusOK, at)
+	jsonhttp.Write(w, http.StatusOK, at)
 }

@@ -17,7 +17,7 @@ import (
 
 	"understudy"
 	"understudy/internal/diagnostics/profile"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // usualLength is how long a profile takes when nobody says.
@@ -48,16 +48,16 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 			case !ok:
 				return
 			case !d.o.All(caller):
-				frame.Refuse(w, http.StatusForbidden, "profiles are shown to the role "+understudy.RoleAll+" alone, as they count the work of every record")
+				jsonhttp.Error(w, http.StatusForbidden, "profiles are shown to the role "+understudy.RoleAll+" alone, as they count the work of every record")
 				return
 			case foreign(r) || d.forms.Check(r) != nil:
-				frame.Refuse(w, http.StatusForbidden, "this request comes from another site")
+				jsonhttp.Error(w, http.StatusForbidden, "this request comes from another site")
 				return
 			}
 			by = caller.Name
 		}
 		if d.o.Profiles == nil {
-			frame.Refuse(w, http.StatusNotFound, "no profiles are taken here")
+			jsonhttp.Error(w, http.StatusNotFound, "no profiles are taken here")
 			return
 		}
 		if err := do(w, r, by); err != nil {
@@ -78,14 +78,14 @@ func (d *Diagnostics) refuseProfile(w http.ResponseWriter, r *http.Request, err 
 	case r.Context().Err() != nil: // who asked has left
 	case errors.As(err, &busy):
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1)))
-		frame.Refuse(w, http.StatusConflict, err.Error())
+		jsonhttp.Error(w, http.StatusConflict, err.Error())
 	case errors.Is(err, understudy.ErrInvalid):
-		frame.Refuse(w, http.StatusBadRequest, err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
 	case errors.Is(err, understudy.ErrNotFound):
-		frame.Refuse(w, http.StatusNotFound, err.Error())
+		jsonhttp.Error(w, http.StatusNotFound, err.Error())
 	default:
 		d.o.Logger.Error("profile", "err", err)
-		frame.Refuse(w, http.StatusServiceUnavailable, "the profile was not taken or read; the log tells why")
+		jsonhttp.Error(w, http.StatusServiceUnavailable, "the profile was not taken or read; the log tells why")
 	}
 }
 
@@ -95,7 +95,7 @@ func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request,
 	return func(w http.ResponseWriter, r *http.Request, by string) error {
 		if r.Method == http.MethodHead {
 			w.Header().Set("Allow", "GET")
-			frame.Refuse(w, http.StatusMethodNotAllowed, "a profile is taken by GET")
+			jsonhttp.Error(w, http.StatusMethodNotAllowed, "a profile is taken by GET")
 			return nil
 		}
 		a, err := askedOf(r.URL.Query())
@@ -117,7 +117,7 @@ func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request,
 		a.ID = kept.ID
 		report, err := d.o.Profiles.Report(a)
 		if err == nil {
-			frame.JSON(w, http.StatusOK, report)
+			jsonhttp.Write(w, http.StatusOK, report)
 		}
 		return err
 	}
@@ -180,7 +180,7 @@ func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by str
 		http.Redirect(w, r, "/-/profile", http.StatusSeeOther)
 		return nil
 	}
-	frame.JSON(w, http.StatusOK, struct {
+	jsonhttp.Write(w, http.StatusOK, struct {
 		Stopped bool `json:"stopped"`
 	}{stopped})
 	return nil
@@ -218,9 +218,9 @@ func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ stri
 	list := ProfileList{d.o.Profiles.Taking(), append([]profile.Kept{}, kept...)}
 	if r.URL.Query().Get("format") == "json" {
 		if report != nil {
-			frame.JSON(w, http.StatusOK, report)
+			jsonhttp.Write(w, http.StatusOK, report)
 		} else {
-			frame.JSON(w, http.StatusOK, list)
+			jsonhttp.Write(w, http.StatusOK, list)
 		}
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Purge is the body of POST /-/purge: what is to be forgotten.
@@ -37,8 +37,8 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var p Purge
-	if err := frame.Read(w, r, maxPurge, &p); err != nil {
-		frame.Refuse(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
+	if err := jsonhttp.Read(w, r, maxPurge, &p); err != nil {
+		jsonhttp.Error(w, http.StatusBadRequest, "the body is not what is expected: "+err.Error())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
@@ -46,12 +46,12 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 	done, err := d.o.Purge(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
-		frame.Refuse(w, http.StatusBadRequest, err.Error())
+		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
 	case err != nil:
 		d.o.Logger.Error("purge", "source", p.Source, "err", err)
-		frame.Refuse(w, http.StatusServiceUnavailable, err.Error())
+		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())
 	default:
 		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)
-		frame.JSON(w, http.StatusOK, done)
+		jsonhttp.Write(w, http.StatusOK, done)
 	}
 }

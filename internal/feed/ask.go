@@ -16,8 +16,8 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/accesslog"
-	"understudy/kit/frame"
-	"understudy/kit/nearest"
+	"understudy/kit/jsonhttp"
+	"understudy/kit/suggest"
 )
 
 const (
@@ -57,7 +57,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return q, invalid("unknown parameter %q%s", clip(name), nearest.Hint(clip(name), known))
+			return q, invalid("unknown parameter %q%s", clip(name), suggest.Hint(clip(name), known))
 		case name != "kind" && name != "field" && len(all) > 1:
 			return q, invalid("%s is there %d times", name, len(all))
 		case len(all) > maxNames:
@@ -130,7 +130,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 
 // who is the caller: a person, or who bears the token.
 func (f *Feed) who(r *http.Request, now *regime) (understudy.Caller, error) {
-	if frame.Local(r) && frame.Bears(r, f.o.Token) {
+	if jsonhttp.Local(r) && jsonhttp.Bears(r, f.o.Token) {
 		accesslog.Of(r.Context()).Caller = "run.json"
 		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 	}
@@ -153,7 +153,7 @@ func (f *Feed) sourceOf(s *subscription) error {
 		return invalid("which source? there is %s", strings.Join(f.names, ", "))
 	}
 	if s.reader = f.readers[s.source]; s.reader == nil {
-		return invalid("no source is called %q%s", clip(s.source), nearest.Hint(clip(s.source), f.names))
+		return invalid("no source is called %q%s", clip(s.source), suggest.Hint(clip(s.source), f.names))
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (q *query) allowed(gate *access.Gate, c understudy.Caller, spec *understudy
 	for _, kind := range q.kinds {
 		switch {
 		case spec.Kind(kind) == nil:
-			return invalid("%s has no kind %q%s", q.source, clip(kind), nearest.Hint(clip(kind), seen))
+			return invalid("%s has no kind %q%s", q.source, clip(kind), suggest.Hint(clip(kind), seen))
 		case !slices.Contains(seen, kind):
 			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), kind)
 		}

@@ -22,9 +22,9 @@ type audience struct {
 	gate   *access.Gate
 	caller understudy.Caller
 	source string
-	whole  bool  // sees every record: cursors are plain numbers
-	ruled  bool  // finds some records alone, which may be others from one moment to the next
-	seal   *seal // of the cursors otherwise; opened for who sees all, too
+	whole  bool     // sees every record: cursors are plain numbers
+	ruled  bool     // finds some records alone, which may be others from one moment to the next
+	seal   *cursors // of the cursors otherwise; opened for who sees all, too
 	slots  []atomic.Pointer[sight]
 }
 
@@ -58,7 +58,7 @@ func (f *Feed) audience(r *regime, source, role string) (*audience, error) {
 	if a := r.audiences[key]; a != nil {
 		return a, nil
 	}
-	s, err := newSeal(f.key, source, role)
+	s, err := newCursors(f.key, source, role)
 	if err != nil {
 		return nil, err
 	}

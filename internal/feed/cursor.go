@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"understudy"
-	sealing "understudy/kit/seal"
+	"understudy/kit/token"
 )
 
 // keyNote is the note that holds the key.
@@ -17,7 +17,7 @@ const keyNote = "feed/key"
 
 // sealingKey is the key kept in the store, made when there is none.
 func sealingKey(ctx context.Context, s Store) ([]byte, error) {
-	key, err := sealing.Key(func() ([]byte, error) {
+	key, err := token.Key(func() ([]byte, error) {
 		key, err := s.Note(ctx, keyNote)
 		if errors.Is(err, understudy.ErrNotFound) {
 			err = nil
@@ -30,21 +30,21 @@ func sealingKey(ctx context.Context, s Store) ([]byte, error) {
 	return key, nil
 }
 
-// seal turns numbers into cursors and back, for one source and role alone. The
+// cursors turns numbers into cursors and back, for one source and role alone. The
 // same place has a new cursor each time it is told: one that has not changed
 // would tell that nothing hidden happened.
-type seal struct{ *sealing.Seal }
+type cursors struct{ *token.Sealer }
 
-func newSeal(key []byte, source, role string) (*seal, error) {
-	s, err := sealing.New(key, "feed cursor\x00"+source+"\x00"+role)
+func newCursors(key []byte, source, role string) (*cursors, error) {
+	s, err := token.New(key, "feed cursor\x00"+source+"\x00"+role)
 	if err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
 	}
-	return &seal{s}, nil
+	return &cursors{s}, nil
 }
 
 // append writes the cursor of a number.
-func (s *seal) append(dst []byte, n int64) []byte {
+func (s *cursors) append(dst []byte, n int64) []byte {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(n))
 	return s.Append(dst, number[:])
@@ -54,7 +54,7 @@ func (s *seal) append(dst []byte, n int64) []byte {
 const maxCursor = 64
 
 // open is the number of a cursor.
-func (s *seal) open(cursor string) (int64, error) {
+func (s *cursors) open(cursor string) (int64, error) {
 	number, err := s.Open(cursor, 8)
 	if err != nil {
 		return 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0", understudy.ErrInvalid)

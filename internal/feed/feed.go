@@ -22,7 +22,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 )
 
 // Store keeps the changes, and small notes of this room's own.
@@ -104,10 +104,10 @@ type Options struct {
 type Feed struct {
 	o       Options
 	readers map[string]*reader
-	names   []string       // of the sources, in order
-	key     []byte         // cursors are sealed with keys made of it
-	places  *places.Places // by caller
-	slow    chan struct{}  // a place for each read of the store by a subscriber that is behind
+	names   []string         // of the sources, in order
+	key     []byte           // cursors are sealed with keys made of it
+	places  *limiter.Limiter // by caller
+	slow    chan struct{}    // a place for each read of the store by a subscriber that is behind
 	forms   *http.CrossOriginProtection
 	mux     *http.ServeMux
 
@@ -151,7 +151,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		o.Seen = func(string) {}
 	}
 	o.Limits = o.Limits.withDefaults()
-	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), places: places.New(o.Limits.Subscribers, o.Limits.Each)}
+	f := &Feed{o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(), places: limiter.New(o.Limits.Subscribers, o.Limits.Each)}
 	var err error
 	if f.key, err = sealingKey(ctx, o.Store); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"mime"
 	"net/http"
 
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // maxCommand bounds the body of a command, in bytes.
@@ -18,7 +18,7 @@ func (f *Feed) listHooks(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, err)
 		return
 	}
-	frame.JSON(w, http.StatusOK, struct {
+	jsonhttp.Write(w, http.StatusOK, struct {
 		Webhooks []HookStats `json:"webhooks"`
 	}{f.Webhooks()})
 }
@@ -38,7 +38,7 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 		f.refuse(w, r, invalid("the body must be application/json"))
 		return
 	}
-	if err := frame.Read(w, r, maxCommand, &command); err != nil {
+	if err := jsonhttp.Read(w, r, maxCommand, &command); err != nil {
 		f.refuse(w, r, invalid(`the body is not what is expected, {"after":N} or {}: %w`, err))
 		return
 	}
@@ -50,7 +50,7 @@ func (f *Feed) resumeHook(w http.ResponseWriter, r *http.Request) {
 	f.o.Logger.Info("webhook resumed", "webhook", name)
 	for _, s := range f.Webhooks() {
 		if s.Name == name {
-			frame.JSON(w, http.StatusOK, s)
+			jsonhttp.Write(w, http.StatusOK, s)
 			return
 		}
 	}

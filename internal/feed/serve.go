@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Routes are the methods and paths Handler serves.
@@ -131,7 +131,7 @@ func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		text = "feed: the changes cannot be read now"
 	}
-	frame.Refuse(w, code, text)
+	jsonhttp.Error(w, code, text)
 }
 
 // mayCommand lets in who bears the token, and people who see everything.

@@ -16,7 +16,7 @@ import (
 
 	"understudy"
 	"understudy/kit/accesslog"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Face is what the handler asks; Runner is one.
@@ -69,7 +69,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		}
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		frame.Refuse(w, http.StatusForbidden, "this form comes from another site")
+		jsonhttp.Error(w, http.StatusForbidden, "this form comes from another site")
 	}))
 	h := &handler{o}
 	mux := http.NewServeMux()
@@ -154,14 +154,14 @@ func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc
 			h.refuse(w, err)
 			return
 		}
-		frame.JSON(w, http.StatusOK, v)
+		jsonhttp.Write(w, http.StatusOK, v)
 	}
 }
 
 // may lets in the role `all`, and who bears the token on this machine.
 func (h *handler) may(r *http.Request) error {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
-		if frame.Local(r) && frame.Bears(r, h.o.Token) {
+		if jsonhttp.Local(r) && jsonhttp.Bears(r, h.o.Token) {
 			accesslog.Of(r.Context()).Caller = "run.json"
 			return nil
 		}
@@ -195,7 +195,7 @@ func (h *handler) refuse(w http.ResponseWriter, err error) {
 		h.o.Logger.Error("jobs: a request", "err", err)
 		text = "the store does not answer; the log tells why"
 	}
-	frame.Refuse(w, status, text)
+	jsonhttp.Error(w, status, text)
 }
 
 func (h *handler) list(r *http.Request) (any, error) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/weigh"
+	"understudy/kit/semaphore"
 )
 
 // Why a run's context ends before the run does; a lost lease is
@@ -49,11 +49,11 @@ type Run struct {
 	weighing sync.Mutex // one Weigh at a time
 
 	mu       sync.Mutex
-	job      understudy.Job // as claimed, and as it says of itself since
-	load     *weigh.Load    // what it was expected to weigh, or weighs itself; nil: next to nothing
-	itself   bool           // it has said what it weighs itself
-	parts    []*weigh.Load  // what its parts weigh
-	working  bool           // it has its weight and has begun
+	job      understudy.Job    // as claimed, and as it says of itself since
+	load     *semaphore.Load   // what it was expected to weigh, or weighs itself; nil: next to nothing
+	itself   bool              // it has said what it weighs itself
+	parts    []*semaphore.Load // what its parts weigh
+	working  bool              // it has its weight and has begun
 	first    understudy.Progress
 	firstAt  time.Time // of the first progress; zero: none yet
 	dirty    bool      // progress that is not written yet
@@ -147,7 +147,7 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	case load == nil && bytes == 0:
 		return nil
 	case load == nil:
-		load, err := u.wait(bytes, func() (*weigh.Load, error) { return u.r.scale.Acquire(ctx, bytes) })
+		load, err := u.wait(bytes, func() (*semaphore.Load, error) { return u.r.scale.Acquire(ctx, bytes) })
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (u *Run) Weigher() func(ctx context.Context, bytes int64) error {
 var errOver = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
 
 // wait waits for weight; who gives up is too heavy.
-func (u *Run) wait(bytes int64, get func() (*weigh.Load, error)) (*weigh.Load, error) {
+func (u *Run) wait(bytes int64, get func() (*semaphore.Load, error)) (*semaphore.Load, error) {
 	u.r.gathers(1)
 	defer u.r.gathers(-1)
 	load, err := get()
@@ -192,17 +192,17 @@ func (u *Run) wait(bytes int64, get func() (*weigh.Load, error)) (*weigh.Load, e
 }
 
 // grow makes a load weigh so much.
-func (u *Run) grow(ctx context.Context, load *weigh.Load, bytes int64, held []*weigh.Load) error {
+func (u *Run) grow(ctx context.Context, load *semaphore.Load, bytes int64, held []*semaphore.Load) error {
 	more := bytes - load.Weight()
 	if load.TryGrow(more) {
 		return nil
 	}
-	_, err := u.wait(bytes, func() (*weigh.Load, error) { return load, load.Grow(ctx, more, held...) })
+	_, err := u.wait(bytes, func() (*semaphore.Load, error) { return load, load.Grow(ctx, more, held...) })
 	return err
 }
 
 // keep holds a load until the run is over at the latest.
-func (u *Run) keep(load *weigh.Load, itself bool) error {
+func (u *Run) keep(load *semaphore.Load, itself bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -220,7 +220,7 @@ func (u *Run) keep(load *weigh.Load, itself bool) error {
 // part is something of a run that weighs.
 type part struct {
 	run  *Run
-	load *weigh.Load // nil: it weighs nothing
+	load *semaphore.Load // nil: it weighs nothing
 }
 
 func (p *part) weigh(ctx context.Context, bytes int64) error {
@@ -238,7 +238,7 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 	case p.load != nil:
 		return u.grow(ctx, p.load, bytes, held)
 	}
-	load, err := u.wait(bytes, func() (*weigh.Load, error) { return u.r.scale.Acquire(ctx, bytes, held...) })
+	load, err := u.wait(bytes, func() (*semaphore.Load, error) { return u.r.scale.Acquire(ctx, bytes, held...) })
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 // take takes over what the job was expected to weigh. A part that weighs more
 // than that waits for all of it with nothing held, so that nobody waits for it.
 // held is what the run weighs itself, which it holds until its parts are done.
-func (p *part) take(bytes int64) (held []*weigh.Load, err error) {
+func (p *part) take(bytes int64) (held []*semaphore.Load, err error) {
 	u := p.run
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -260,7 +260,7 @@ func (p *part) take(bytes int64) (held []*weigh.Load, err error) {
 	case u.over:
 		return nil, errOver
 	case u.load != nil && u.itself:
-		return []*weigh.Load{u.load}, nil
+		return []*semaphore.Load{u.load}, nil
 	case u.load == nil || p.load != nil || bytes == 0:
 		return nil, nil
 	}
@@ -301,7 +301,7 @@ func (p *part) less(bytes int64) {
 	u.r.collect(bytes)
 	if p.load.Shrink(bytes); p.load.Weight() == 0 {
 		u.mu.Lock()
-		u.parts = slices.DeleteFunc(u.parts, func(l *weigh.Load) bool { return l == p.load })
+		u.parts = slices.DeleteFunc(u.parts, func(l *semaphore.Load) bool { return l == p.load })
 		u.mu.Unlock()
 		p.load.Release()
 		p.load = nil

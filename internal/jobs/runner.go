@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/weigh"
+	"understudy/kit/semaphore"
 )
 
 // Runner does jobs. It is safe for concurrent use.
@@ -25,7 +25,7 @@ type Runner struct {
 	kinds   map[string]*Kind
 	claims  []understudy.ClaimKind
 	plans   []*plan // the loop's
-	scale   *weigh.Scale
+	scale   *semaphore.Weighted
 	bell    chan struct{}
 	want    atomic.Bool  // something may have become possible to claim
 	garbage atomic.Int64 // bytes given back by parts since the last collection

@@ -11,8 +11,8 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/content"
 	"understudy/kit/header"
+	"understudy/kit/httprange"
 )
 
 // mediaStall is how long a caller may take over 64 KiB of a content.
@@ -66,7 +66,7 @@ func (v *visit) mediaAsk() understudy.MediaAsk {
 		return a // a range is of a GET (RFC 9110, 14.2)
 	}
 	if condition := v.r.Header.Get("If-Range"); len(condition) <= maxValidator {
-		if a.Range = content.Range(v.r.Header); a.Range != "" {
+		if a.Range = httprange.Range(v.r.Header); a.Range != "" {
 			a.IfRange = condition
 		}
 	}
@@ -100,14 +100,14 @@ func (v *visit) sendMedium(m *understudy.Medium, err error) error {
 		v.refuse(access.Failure{Word: access.NotFound, Status: m.Status})
 		return nil
 	}
-	sent, err := content.Send(v.w, v.r, content.Content{
+	sent, err := httprange.Send(v.w, v.r, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: v.target.Media.Types,
 		Deadline: func() time.Time { return v.now().Add(mediaStall) },
 	})
 	v.sent, v.line.Status, v.line.Bytes = sent.Status != 0, sent.Status, sent.Bytes
 	switch {
-	case errors.Is(err, content.ErrRange):
+	case errors.Is(err, httprange.ErrRange):
 		v.noRange(h.Get("Content-Range"))
 	case err != nil:
 		if v.r.Context().Err() != nil {

@@ -25,8 +25,8 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/accesslog"
-	"understudy/kit/places"
-	"understudy/kit/recent"
+	"understudy/kit/limiter"
+	"understudy/kit/lru"
 )
 
 // Mirror answers for upstream.
@@ -104,11 +104,11 @@ type Proxy struct {
 	now     func() time.Time
 	ids     *accesslog.IDs
 
-	challenge []string                     // WWW-Authenticate
-	targets   *recent.Cache[string, aimed] // by request line
-	labels    *recent.Cache[labelKey, *label]
-	fresh     *limiter
-	writes    *places.Places                // by caller
+	challenge []string                  // WWW-Authenticate
+	targets   *lru.Cache[string, aimed] // by request line
+	labels    *lru.Cache[labelKey, *label]
+	fresh     *freshLimiter
+	writes    *limiter.Limiter              // by caller
 	zstd      func() (*zstd.Encoder, error) // made when first asked for
 }
 
@@ -154,10 +154,10 @@ func New(o Options) (*Proxy, error) {
 		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, last: o.LastChange, health: o.Health,
 		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
 		challenge: []string{challenge(o.Source.Spec)},
-		targets:   recent.New[string, aimed](maxTargets),
-		labels:    recent.New[labelKey, *label](max(o.Cache, 0)),
-		fresh:     newLimiter(),
-		writes:    places.New(o.MaxWrites, max(1, o.MaxWrites/2)),
+		targets:   lru.New[string, aimed](maxTargets),
+		labels:    lru.New[labelKey, *label](max(o.Cache, 0)),
+		fresh:     newFreshLimiter(),
+		writes:    limiter.New(o.MaxWrites, max(1, o.MaxWrites/2)),
 		zstd:      sync.OnceValues(newZstd),
 	}, nil
 }

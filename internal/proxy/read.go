@@ -11,7 +11,7 @@ import (
 
 	"understudy"
 	"understudy/kit/header"
-	"understudy/kit/recent"
+	"understudy/kit/lru"
 )
 
 // get asks the gate, then the mirror, and answers.
@@ -112,20 +112,22 @@ func oldest(ask *understudy.Ask) *time.Duration {
 // freshInterval is how often one credential may have one key asked upstream.
 const freshInterval = time.Second
 
-// limiter lets one credential insist on upstream once an interval for a key.
-type limiter struct {
+// freshLimiter lets one credential insist on upstream once an interval for a key.
+type freshLimiter struct {
 	mu   sync.Mutex
-	last *recent.Cache[limiterKey, time.Time]
+	last *lru.Cache[freshKey, time.Time]
 }
 
-type limiterKey struct{ caller, uri string }
+type freshKey struct{ caller, uri string }
 
-func newLimiter() *limiter { return &limiter{last: recent.New[limiterKey, time.Time](10_000)} }
+func newFreshLimiter() *freshLimiter {
+	return &freshLimiter{last: lru.New[freshKey, time.Time](10_000)}
+}
 
-func (l *limiter) allow(caller, uri string, now time.Time) bool {
+func (l *freshLimiter) allow(caller, uri string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := limiterKey{caller, uri}
+	key := freshKey{caller, uri}
 	if last, ok := l.last.Get(key); ok && now.Sub(last) < freshInterval {
 		return false
 	}

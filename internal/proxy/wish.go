@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // wish takes over our own parameters: order, since and q. They are for lists;
@@ -48,7 +48,7 @@ func (v *visit) wishFor(w *understudy.Wish, p understudy.Param) (wished bool, er
 	switch p.Name {
 	case understudy.OwnOrder:
 		if p.Value != "asc" && p.Value != "desc" {
-			return false, ownError(p.Name, "write asc or desc"+nearest.Hint(clip(p.Value), []string{"asc", "desc"}))
+			return false, ownError(p.Name, "write asc or desc"+suggest.Hint(clip(p.Value), []string{"asc", "desc"}))
 		}
 		w.Up = p.Value == "asc"
 		return w.Up, nil

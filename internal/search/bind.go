@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // binder resolves the names of one query.
@@ -57,7 +57,7 @@ func (b *binder) fail(e *understudy.SyntaxError) *cond {
 func (b *binder) node(n *node, scope []*sight) *cond {
 	switch n.op {
 	case opWords:
-		p := words.Phrase(n.prefix, n.text)
+		p := tokenizer.Phrase(n.prefix, n.text)
 		if p.Empty() {
 			return b.fail(wrong(b.text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", clip(n.text)))
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // Names that are no fields. A field of a spec by the same name goes before the
@@ -34,7 +34,7 @@ type leaf struct {
 	node *node
 	// words, when it is not empty, is looked for in every text, or in the field
 	// of in.
-	words words.Pattern
+	words tokenizer.Pattern
 	// in are the fields meant, by kind; a kind that is not there has none, and
 	// nothing of it fulfils the condition. nil: no field is meant.
 	in   map[*sight]string

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/kit/seal"
+	"understudy/kit/token"
 )
 
 // keyNote is the note that holds the key.
@@ -19,7 +19,7 @@ const keyNote = "search/key"
 
 // Key is the key kept in a store, made when there is none.
 func Key(ctx context.Context, n Notes) ([]byte, error) {
-	key, err := seal.Key(func() ([]byte, error) {
+	key, err := token.Key(func() ([]byte, error) {
 		key, err := n.Note(ctx, keyNote)
 		if errors.Is(err, understudy.ErrNotFound) {
 			err = nil
@@ -57,8 +57,8 @@ func sum(a *understudy.SearchAsk) (short [8]byte) {
 }
 
 // seal is that of a role's cursors.
-func (s *Searcher) seal(c understudy.Caller) (*seal.Seal, error) {
-	own, err := seal.New(s.o.Key, "search cursor\x00"+c.Source+"\x00"+c.Role())
+func (s *Searcher) seal(c understudy.Caller) (*token.Sealer, error) {
+	own, err := token.New(s.o.Key, "search cursor\x00"+c.Source+"\x00"+c.Role())
 	if err != nil {
 		return nil, fmt.Errorf("search: cursors: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 )
 
 // errStalled: the store came no further. errOver: what the caller may see is
@@ -32,7 +32,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy
 	}
 	leave, err := s.o.Exports.Take(c.Name)
 	switch {
-	case errors.Is(err, places.ErrEach):
+	case errors.Is(err, limiter.ErrEach):
 		return 0, errOwnExports
 	case err != nil:
 		return 0, errExports

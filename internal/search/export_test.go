@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 )
 
 func TestExport(t *testing.T) {
@@ -164,7 +164,7 @@ func TestExportsAtOnce(t *testing.T) {
 	r := newRig(t, true)
 	hold := make(chan struct{})
 	s := r.with(func(o *Options) {
-		o.Exports = places.New(3, 2)
+		o.Exports = limiter.New(3, 2)
 		o.Store = failing{o.Store, 3, func(context.Context) error { <-hold; return nil }}
 	})
 	url := r.serve(s).URL + "/-/search?q=kind:calls&format="

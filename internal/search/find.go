@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 )
 
 // busyError: too many search at once. It is ErrUnavailable, without its words:
@@ -39,7 +39,7 @@ func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
 	leave, err := s.running.Take(c.Name)
 	switch {
-	case errors.Is(err, places.ErrEach):
+	case errors.Is(err, limiter.ErrEach):
 		return nil, errOwnBusy
 	case err != nil:
 		return nil, errBusy

@@ -16,7 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // seen is a record as a role sees it: the fields that are seen in full.
@@ -94,7 +94,7 @@ func (s *seen) has(words []string, prefix bool, field string) bool {
 }
 
 func contains(text string, want []string, prefix bool) bool {
-	have := words.Fold(text)
+	have := tokenizer.Fold(text)
 	for i := range len(have) - len(want) + 1 {
 		same := slices.Equal(have[i:i+len(want)], want)
 		if prefix {
@@ -134,7 +134,7 @@ func guesses(rnd *rand.Rand, all []seen) guess {
 				continue
 			}
 			t := texts[rnd.IntN(len(texts))]
-			folded := words.Fold(t[1])
+			folded := tokenizer.Fold(t[1])
 			if len(folded) == 0 {
 				continue
 			}
@@ -148,7 +148,7 @@ func guesses(rnd *rand.Rand, all []seen) guess {
 				want[len(want)-1] = string(runes[:1+rnd.IntN(len(runes))])
 			}
 			text := `"` + strings.Join(want, " ") + `"` + star
-			if !slices.Equal(words.Fold(strings.Join(want, " ")), want) {
+			if !slices.Equal(tokenizer.Fold(strings.Join(want, " ")), want) {
 				continue // an emoji cut in parts
 			}
 			return guess{text, func(s *seen) bool { return s.has(want, prefix, "") }}
@@ -211,7 +211,7 @@ func guesses(rnd *rand.Rand, all []seen) guess {
 			}
 		case 10:
 			if v, ok := field("body"); ok {
-				if folded := words.Fold(v); len(folded) > 0 {
+				if folded := tokenizer.Fold(v); len(folded) > 0 {
 					want := folded[:1]
 					return guess{`body:"` + want[0] + `"`, func(s *seen) bool { return s.has(want, false, "body") }}
 				}

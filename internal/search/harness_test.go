@@ -15,7 +15,7 @@ import (
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
-	"understudy/kit/seal"
+	"understudy/kit/token"
 	"understudy/upstream"
 )
 
@@ -211,7 +211,7 @@ func fuzzRig(f *testing.F, spec *understudy.Spec) *Searcher {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, seal.KeySize)})
+	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, token.KeySize)})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // maxBranches bounds the questions one OR is divided into.
@@ -261,7 +261,7 @@ func (l *leaf) indexed(s *sight) bool {
 }
 
 // textOf is a pattern as a store is asked for it.
-func textOf(p words.Pattern, n *node) *understudy.Text {
+func textOf(p tokenizer.Pattern, n *node) *understudy.Text {
 	text := n.text
 	if n.op == opField {
 		text = n.values[0].text

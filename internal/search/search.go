@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/places"
-	"understudy/kit/seal"
+	"understudy/kit/limiter"
+	"understudy/kit/token"
 )
 
 // Store finds records. store.DB does.
@@ -82,7 +82,7 @@ type Options struct {
 	Limits  Limits
 	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
 	// caller. Searchers that follow one another share them.
-	Exports *places.Places
+	Exports *limiter.Limiter
 	// Until says when an export of a caller must end: over is closed when what the
 	// caller may see is another matter. done is called at its end. nil: never.
 	Until  func(c understudy.Caller) (over <-chan struct{}, done func())
@@ -94,15 +94,15 @@ type Options struct {
 type Searcher struct {
 	o       Options
 	texts   map[*understudy.Kind]textRule
-	running *places.Places // by the caller's name
-	saving  chan struct{}  // one saved search changes at a time
+	running *limiter.Limiter // by the caller's name
+	saving  chan struct{}    // one saved search changes at a time
 	counts  *counts
 }
 
 // New makes a Searcher; it begins nothing. Close ends what its searches leave
 // running.
 func New(o Options) (*Searcher, error) {
-	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != seal.KeySize {
+	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
 	}
 	if o.Now == nil {
@@ -115,11 +115,11 @@ func New(o Options) (*Searcher, error) {
 		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
 	}
 	if o.Exports == nil {
-		o.Exports = places.New(4, 2)
+		o.Exports = limiter.New(4, 2)
 	}
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
-		o: o, texts: map[*understudy.Kind]textRule{}, running: places.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
+		o: o, texts: map[*understudy.Kind]textRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
 		saving: make(chan struct{}, 1), counts: newCounts(),
 	}
 	for _, src := range o.Sources {

@@ -16,7 +16,7 @@ import (
 
 	"understudy"
 	"understudy/kit/accesslog"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Callers says who asks. callers.Book does.
@@ -63,7 +63,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		}
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		frame.Refuse(w, http.StatusForbidden, "search: a page of another site asks")
+		jsonhttp.Error(w, http.StatusForbidden, "search: a page of another site asks")
 	}))
 	h := &handler{o, o.Searcher}
 	mux := http.NewServeMux()
@@ -110,7 +110,7 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	frame.JSON(w, http.StatusOK, h.s.shownResult(result))
+	jsonhttp.Write(w, http.StatusOK, h.s.shownResult(result))
 }
 
 func prepare(w http.ResponseWriter) {
@@ -216,7 +216,7 @@ func weight(params string) float64 {
 
 // who is the caller: a person, or who bears the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
-	if frame.Local(r) && frame.Bears(r, h.Token) {
+	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.Token) {
 		accesslog.Of(r.Context()).Caller = Bearer
 		return understudy.Caller{Name: Bearer, Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 	}
@@ -247,7 +247,7 @@ func (h *handler) answer(do func(ctx context.Context, c understudy.Caller, r *ht
 			w.WriteHeader(code)
 			return
 		}
-		frame.JSON(w, code, v)
+		jsonhttp.Write(w, code, v)
 	}
 }
 
@@ -303,7 +303,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			p.Error = "search: the records cannot be read now"
 		}
 	}
-	frame.JSON(w, code, p)
+	jsonhttp.Write(w, code, p)
 }
 
 // unix is nil-safe time of Unix seconds; zero stays zero.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 type result struct {
@@ -157,7 +157,7 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 		Sort   string   `json:"sort"`
 		Shared bool     `json:"shared"`
 	}
-	if err := frame.Read(nil, r, maxBody, &in); err != nil {
+	if err := jsonhttp.Read(nil, r, maxBody, &in); err != nil {
 		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, err)
 	}
 	n := understudy.SavedSearch{Name: in.Name, Shared: in.Shared, Ask: understudy.SearchAsk{Text: in.Query, Source: in.Source, Kinds: in.Kinds, Sort: in.Sort}}

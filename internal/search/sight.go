@@ -10,7 +10,7 @@ import (
 
 	"understudy"
 	"understudy/kit/jsonspan"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // Gate says what a caller may see. access.Gate does, by cmd's hand.
@@ -138,7 +138,7 @@ type candidate struct {
 	place understudy.Place
 	doc   jsonspan.Value
 	read  bool
-	held  []words.Field // its texts, once they were asked for
+	held  []tokenizer.Field // its texts, once they were asked for
 }
 
 // see makes a candidate of a record; false when its body is no document or a

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 const (
@@ -25,7 +25,7 @@ func (q *query) snippets(c *candidate) []understudy.SearchSnippet {
 		return nil
 	}
 	texts := slices.Clone(c.text())
-	slices.SortStableFunc(texts, func(a, b words.Field) int { return cmp.Compare(telling(a.Class), telling(b.Class)) })
+	slices.SortStableFunc(texts, func(a, b tokenizer.Field) int { return cmp.Compare(telling(a.Class), telling(b.Class)) })
 	var all []understudy.SearchSnippet
 	for _, t := range texts {
 		var marks [][2]int

@@ -5,7 +5,7 @@ package search
 import (
 	"understudy"
 	"understudy/kit/jsonspan"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // noText is the class of what is no text.
@@ -27,7 +27,7 @@ func textRuleOf(k *understudy.Kind) textRule {
 }
 
 // text are the texts of a record the caller fully sees.
-func (c *candidate) text() []words.Field {
+func (c *candidate) text() []tokenizer.Field {
 	if !c.read {
 		c.read = true
 		cur := jsonspan.At(c.Body, c.doc)
@@ -82,5 +82,5 @@ func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
 	if v.Kind == jsonspan.String && class == "" && understudy.TellsTime(text) {
 		return
 	}
-	c.held = append(c.held, words.Field{Class: class, Name: string(name), Text: text})
+	c.held = append(c.held, tokenizer.Field{Class: class, Name: string(name), Text: text})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // sort of a field, as far as comparing goes.
@@ -135,9 +135,9 @@ func exactly(values []value) *understudy.Term {
 
 // textual wants words in the field.
 func (b *binder) textual(l *leaf) {
-	var any []words.Pattern
+	var any []tokenizer.Pattern
 	for _, v := range l.node.values {
-		p := words.Phrase(v.prefix, v.text)
+		p := tokenizer.Phrase(v.prefix, v.text)
 		if p.Empty() {
 			b.fail(wrong(b.text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", clip(v.text), l.node.name))
 			return
@@ -154,7 +154,7 @@ func (b *binder) textual(l *leaf) {
 	}
 	l.test = func(c *candidate, field string) bool {
 		text, ok := c.value(field)
-		return ok && slices.ContainsFunc(any, func(p words.Pattern) bool { return p.In(text) })
+		return ok && slices.ContainsFunc(any, func(p tokenizer.Pattern) bool { return p.In(text) })
 	}
 }
 

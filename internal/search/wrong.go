@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // wrong is a query nobody understands.
@@ -28,7 +28,7 @@ func refused(text string, at, end int, format string, args ...any) *understudy.S
 }
 
 // hint names the nearest known name.
-func hint(name string, known []string) string { return nearest.Hint(clip(name), known) }
+func hint(name string, known []string) string { return suggest.Hint(clip(name), known) }
 
 // clip bounds what an error says of somebody's text.
 func clip(s string) string {

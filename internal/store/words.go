@@ -12,7 +12,7 @@ import (
 
 	"understudy"
 	"understudy/kit/jsonspan"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // column is a column of the index of words: a class of fields, or a further
@@ -185,7 +185,7 @@ type wordRow [columns]string
 // cutting makes word rows. One goroutine at a time uses it.
 type cutting struct {
 	texts  texts
-	cutter words.Cutter
+	cutter tokenizer.Cutter
 	parts  [columns][]byte
 }
 

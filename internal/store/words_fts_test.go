@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // indexTable is a file with nothing but the FTS5 tables of the schema.
@@ -57,7 +57,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		want := words.Fold(text)
+		want := tokenizer.Fold(text)
 		for i := range want {
 			want[i] = "02o" + want[i]
 		}
@@ -84,7 +84,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%q: the index has %q, %v; cut were %q", text, got, err, want)
 		}
-		for _, p := range []words.Pattern{words.Phrase(false, text), words.Phrase(true, text)} {
+		for _, p := range []tokenizer.Pattern{tokenizer.Phrase(false, text), tokenizer.Phrase(true, text)} {
 			if p.Empty() {
 				continue
 			}
@@ -119,7 +119,7 @@ func tagged(number int64, classes ...column) *kindPlan {
 func TestHiddenClassesAreNotAskedFor(t *testing.T) {
 	none := func(prefix string) ([]string, error) { return []string{prefix, prefix + "er"}, nil }
 	has := func(text string, prefix bool) *textPlan {
-		return &textPlan{op: understudy.TextPhrase, pattern: words.Phrase(prefix, text)}
+		return &textPlan{op: understudy.TextPhrase, pattern: tokenizer.Phrase(prefix, text)}
 	}
 	both := &textPlan{op: understudy.TextOr, of: []*textPlan{has("a b", false), has("long", true)}}
 	calls, messages := tagged(1, columnPlain, columnPhone), tagged(38, columnPlain, columnBody)

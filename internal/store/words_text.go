@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // into columns. nil finds nothing.
 type textPlan struct {
 	op      understudy.TextOp // TextPhrase for all words
-	pattern words.Pattern
+	pattern tokenizer.Pattern
 	in      []column // nil: all
 	of      []*textPlan
 }
@@ -76,7 +76,7 @@ func (p *planning) joined(t *understudy.Text, not bool, depth int) *textPlan {
 		if p.parts++; p.parts > maxTextParts {
 			return p.fail("the text has more than %d words and phrases", maxTextParts)
 		}
-		pattern := words.Phrase(t.Op == understudy.TextPrefix || t.Op == understudy.TextPhrase && t.Prefix, t.Words...)
+		pattern := tokenizer.Phrase(t.Op == understudy.TextPrefix || t.Op == understudy.TextPhrase && t.Prefix, t.Words...)
 		if pattern.Empty() || not && pattern.Loose() {
 			return nil
 		}
@@ -183,7 +183,7 @@ func (w *matching) write(p *textPlan, in []column) {
 // phrase writes a phrase, once for each class of each kind that has words. FTS5
 // puts all records with a word that begins in some way in order before it gives
 // the first; phrases of the words that do are read no further than they are needed.
-func (w *matching) phrase(p words.Pattern, in []column) {
+func (w *matching) phrase(p tokenizer.Pattern, in []column) {
 	w.WriteByte('(')
 	begun := w.Len()
 	for _, k := range w.kinds {

@@ -19,7 +19,7 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/cycle"
-	"understudy/kit/places"
+	"understudy/kit/limiter"
 )
 
 // The pieces of an export.
@@ -83,7 +83,7 @@ func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder,
 func exportRows(q *page.Exchange, name string, w encoder, mime string, from supply) error {
 	leave, err := q.V.Exports.Take(q.Caller.Name)
 	switch {
-	case errors.Is(err, places.ErrEach):
+	case errors.Is(err, limiter.ErrEach):
 		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.", Kind: understudy.ErrUnavailable}
 	case err != nil:
 		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", Kind: understudy.ErrUnavailable}

@@ -14,7 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
-	"understudy/kit/content"
+	"understudy/kit/httprange"
 )
 
 // mediaStall is how long a browser may take over 64 KiB.
@@ -78,7 +78,7 @@ func (q mediaRequest) media() (err error) {
 // mediaAsk is what the browser's request asks the mirror.
 func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 	a := understudy.MediaAsk{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Turn: q.Caller.Turn}
-	if a.Range = content.Range(q.R.Header); a.Range != "" && !a.Head {
+	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
 	}
 	if q.Caller.Grant != nil {
@@ -102,13 +102,13 @@ func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.Medium, lef
 	if m.Detail != "" {
 		h.Set("Cache-Control", "private, no-cache") // perhaps somebody has deleted it meanwhile
 	}
-	_, err := content.Send(q.W, q.R, content.Content{
+	_, err := httprange.Send(q.W, q.R, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: t.Media.Types,
 		Deadline: func() time.Time { return q.V.Now().Add(mediaStall) },
 	})
 	switch {
-	case errors.Is(err, content.ErrRange):
+	case errors.Is(err, httprange.ErrRange):
 		return q.noRange(h.Get("Content-Range"))
 	case err != nil:
 		panic(http.ErrAbortHandler) // the rest will not come; a part must not look whole

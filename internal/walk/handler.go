@@ -10,7 +10,7 @@ import (
 
 	"understudy"
 	"understudy/kit/accesslog"
-	"understudy/kit/frame"
+	"understudy/kit/jsonhttp"
 )
 
 // Order is the body of POST /-/sync: a kind that is to be synced and kept up,
@@ -73,14 +73,14 @@ const maxOrder = 4 << 10 // bytes of a body
 func (w *Walker) Handler(token string) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
-		case !frame.Local(r):
-			frame.Refuse(rw, http.StatusForbidden, "only from the machine the server runs on")
-		case !frame.Bears(r, token):
+		case !jsonhttp.Local(r):
+			jsonhttp.Error(rw, http.StatusForbidden, "only from the machine the server runs on")
+		case !jsonhttp.Bears(r, token):
 			rw.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-			frame.Refuse(rw, http.StatusUnauthorized, "the token of run.json is needed")
+			jsonhttp.Error(rw, http.StatusUnauthorized, "the token of run.json is needed")
 		case r.Method != http.MethodPost && r.Method != http.MethodGet:
 			rw.Header().Set("Allow", "GET, POST")
-			frame.Refuse(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
+			jsonhttp.Error(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
 		default:
 			accesslog.Of(r.Context()).Caller = "run.json"
 			w.serve(rw, r)
@@ -92,7 +92,7 @@ func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
 	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
 	var err error
 	if r.Method == http.MethodPost {
-		if err = frame.Read(rw, r, maxOrder, &o); err != nil {
+		if err = jsonhttp.Read(rw, r, maxOrder, &o); err != nil {
 			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, err)
 		} else if o.End {
 			err = w.Drop(r.Context(), o.Source, o.Kind)
@@ -106,13 +106,13 @@ func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		frame.JSON(rw, http.StatusOK, s.Report())
+		jsonhttp.Write(rw, http.StatusOK, s.Report())
 	case Never(err):
-		frame.Refuse(rw, http.StatusConflict, err.Error())
+		jsonhttp.Error(rw, http.StatusConflict, err.Error())
 	case errors.Is(err, understudy.ErrInvalid):
-		frame.Refuse(rw, http.StatusBadRequest, err.Error())
+		jsonhttp.Error(rw, http.StatusBadRequest, err.Error())
 	default:
 		w.o.Logger.Error("walk: an order could not be taken", "error", err)
-		frame.Refuse(rw, http.StatusServiceUnavailable, err.Error())
+		jsonhttp.Error(rw, http.StatusServiceUnavailable, err.Error())
 	}
 }

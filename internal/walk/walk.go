@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // Mirror is what the walker needs of the mirror room.
@@ -211,7 +211,7 @@ func (w *Walker) find(source, kind string) (*walked, error) {
 			for _, k := range src.Spec.Kinds {
 				known = append(known, k.Name)
 			}
-			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind, nearest.Hint(kind, known))
+			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind, suggest.Hint(kind, known))
 		}
 		if _, err := planOf(src, k); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNever, err)

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
-	"understudy/kit/words"
+	"understudy/kit/tokenizer"
 )
 
 // RunText runs the rules of words; open is as that of RunSeek.
@@ -411,26 +411,26 @@ func (w *letters) text(depth int) *understudy.Text {
 }
 
 // condition is a text for what messages say.
-func condition(t *understudy.Text) *words.Condition {
-	var of []*words.Condition
+func condition(t *understudy.Text) *tokenizer.Condition {
+	var of []*tokenizer.Condition
 	for _, part := range t.Of {
 		of = append(of, condition(part))
 	}
-	var c *words.Condition
+	var c *tokenizer.Condition
 	switch t.Op {
 	case understudy.TextAnd:
-		c = words.All(of...)
+		c = tokenizer.All(of...)
 	case understudy.TextOr:
-		c = words.Any(of...)
+		c = tokenizer.Any(of...)
 	case understudy.TextNot:
-		c = words.But(of[0], of[1])
+		c = tokenizer.But(of[0], of[1])
 	default:
-		c = words.Has(words.Phrase(t.Op == understudy.TextPrefix || t.Prefix, t.Words...))
+		c = tokenizer.Has(tokenizer.Phrase(t.Op == understudy.TextPrefix || t.Prefix, t.Words...))
 	}
 	if t.In == nil {
 		return c
 	}
-	return c.Where(func(f words.Field) bool { return slices.Contains(t.In, f.Class) })
+	return c.Where(func(f tokenizer.Field) bool { return slices.Contains(t.In, f.Class) })
 }
 
 func (w *letters) compare() {
@@ -439,10 +439,10 @@ func (w *letters) compare() {
 	var want []int
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(w.said))) {
 		for _, l := range w.said[n] {
-			var fields []words.Field
+			var fields []tokenizer.Field
 			for name, value := range l {
 				if class := letterClasses[name]; class != "-" {
-					fields = append(fields, words.Field{Class: class, Name: name, Text: value.(string)})
+					fields = append(fields, tokenizer.Field{Class: class, Name: name, Text: value.(string)})
 				}
 			}
 			if holds.Match(slices.Values(fields)) {

@@ -18,7 +18,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/nearest"
+	"understudy/kit/suggest"
 )
 
 // problem is an error that knows what to tell a person.
@@ -59,7 +59,7 @@ func UnknownWord(what, word string, known []string, link func(string) string) er
 	if link == nil {
 		p.Kind = understudy.ErrInvalid
 	}
-	near := nearest.Word(Clip(word), known)
+	near := suggest.Word(Clip(word), known)
 	if near != "" {
 		p.Known = append(p.Known, near)
 		p.Hint = "Did you mean “" + near + "”?"

@@ -10,7 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/recent"
+	"understudy/kit/lru"
 )
 
 // mostOwn bounds the numbers of our own that are kept of each sort.
@@ -25,9 +25,9 @@ type numbers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*plan.Kind]*flight                 // one request about each at a time
-	last    *recent.Cache[string, map[string]bool] // what a role last saw, by source and role: for a page that cannot wait
-	seen    *recent.Cache[ownView, []string]       // what a view says
+	flights map[*plan.Kind]*flight              // one request about each at a time
+	last    *lru.Cache[string, map[string]bool] // what a role last saw, by source and role: for a page that cannot wait
+	seen    *lru.Cache[ownView, []string]       // what a view says
 	wg      sync.WaitGroup
 }
 
@@ -47,7 +47,7 @@ type flight struct {
 
 func newNumbers(v *Visitor) *numbers {
 	n := &numbers{v: v, flights: map[*plan.Kind]*flight{}}
-	n.last, n.seen = recent.New[string, map[string]bool](mostOwn), recent.New[ownView, []string](mostOwn)
+	n.last, n.seen = lru.New[string, map[string]bool](mostOwn), lru.New[ownView, []string](mostOwn)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }

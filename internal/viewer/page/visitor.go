@@ -16,8 +16,8 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
-	"understudy/kit/places"
-	"understudy/kit/recent"
+	"understudy/kit/limiter"
+	"understudy/kit/lru"
 )
 
 // Mirror answers for upstream; mirror.Mirror fills it.
@@ -68,7 +68,7 @@ type Options struct {
 	ExportTime time.Duration
 	// Exports are the places of exports, by the caller's name. nil: 4, 2 of one
 	// caller. Viewers that follow one another share them.
-	Exports *places.Places
+	Exports *limiter.Limiter
 	// Until says when an export of a caller must end: over is closed when what the
 	// caller may see is another matter. done is called at its end. nil: never.
 	Until func(c understudy.Caller) (over <-chan struct{}, done func())
@@ -96,8 +96,8 @@ type Visitor struct {
 	ByName    map[string]*plan.Source
 	Files     *files
 	pages     *pages
-	Kept      *recent.Cache[Identity, []*Fragment]
-	searched  *recent.Cache[Identity, *understudy.SearchResult]
+	Kept      *lru.Cache[Identity, []*Fragment]
+	searched  *lru.Cache[Identity, *understudy.SearchResult]
 	Seed      maphash.Seed // of what identities are made of
 	Zones     *zones
 	Numbers   *numbers
@@ -135,13 +135,13 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		o.Until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
 	}
 	if o.Exports == nil {
-		o.Exports = places.New(mostExporting, mostExporting/2)
+		o.Exports = limiter.New(mostExporting, mostExporting/2)
 	}
 	if o.Version == "" {
 		o.Version = "development"
 	}
 	v := &Visitor{
-		Options: o, ByName: map[string]*plan.Source{}, Kept: recent.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(), Zones: newZones(o.Zone), Glance: glance,
+		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(), Zones: newZones(o.Zone), Glance: glance,
 	}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)
@@ -154,7 +154,7 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		v.Planned = append(v.Planned, p)
 		v.ByName[p.Name] = p
 	}
-	v.searched = recent.New[Identity, *understudy.SearchResult](mostSearched)
+	v.searched = lru.New[Identity, *understudy.SearchResult](mostSearched)
 	var err error
 	if v.Files, err = readFiles(assets); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)

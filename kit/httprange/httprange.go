@@ -1,0 +1,156 @@
+// Content: the bytes of one thing on their way to an HTTP client.
+
+// Package httprange sends audio, images and the like to HTTP clients: whole or
+// one range of it, from a file or as it comes, never more or less than was
+// said.
+package httprange
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Content is one thing to send. Either File or Body is set.
+type Content struct {
+	// File is all of it: ranges and conditions of the request are met here.
+	File io.ReadSeeker
+
+	// Body is what somebody else has cut out of it: Status is 200 or 206, Size
+	// the number of bytes (-1: not known), Range its Content-Range.
+	Body   io.Reader
+	Status int
+	Size   int64
+	Range  string
+
+	Type     string // its media type; "" = application/octet-stream
+	ETag     string // quoted; "" = none
+	Modified time.Time
+	// Shown are the types that may be shown in place, whole ("image/png") or
+	// their first halves ("audio/"); any other is offered for download.
+	Shown []string
+	// Deadline is when the client must have taken the next piece; nil: never.
+	Deadline func() time.Time
+}
+
+// Sent is what went out: Status 0 when nothing did.
+type Sent struct {
+	Status int
+	Bytes  int64
+}
+
+var (
+	// ErrRange: the range asked for lies outside; nothing was sent, and
+	// Content-Range says how much there is.
+	ErrRange = errors.New("httprange: the range lies outside")
+	// ErrCut: the header went out and not all of what it promised. The
+	// connection must be cut, or the client takes a part for the whole.
+	ErrCut = errors.New("httprange: cut")
+)
+
+// Policies of what a browser may do with an answer it opens as a page: show
+// it, or, where nobody said that the type may be shown, nothing at all.
+const (
+	shownPolicy = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
+	savedPolicy = "default-src 'none'; sandbox"
+)
+
+// Send answers a GET or HEAD. Other headers must have been set. Of a Range
+// header only one well-formed range counts (see Range). Errors are ErrRange and
+// ErrCut, the cause beside it.
+func Send(w http.ResponseWriter, r *http.Request, c Content) (Sent, error) {
+	out := &sender{ResponseWriter: w, deadline: c.Deadline, control: http.NewResponseController(w)}
+	// A server's limit on reading a request also ends an answer that takes
+	// longer; not every writer has one to lift.
+	_ = out.control.SetReadDeadline(time.Time{})
+	head(w.Header(), c)
+	if c.File == nil {
+		err := out.stream(r, c)
+		return out.sent, err
+	}
+	if one := Range(r.Header); one != r.Header.Get("Range") || r.Method == http.MethodHead {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+		if one != "" && r.Method != http.MethodHead {
+			r.Header.Set("Range", one) // as it is read here, and no other way
+		}
+	}
+	http.ServeContent(out, r, "", c.Modified, c.File)
+	switch {
+	case out.outside:
+		return out.sent, ErrRange
+	case out.missing(r):
+		return out.sent, fmt.Errorf("%w: after %d bytes", ErrCut, out.sent.Bytes)
+	}
+	return out.sent, nil
+}
+
+// head sets the headers that do not depend on the request.
+func head(h http.Header, c Content) {
+	kind := mediaType(c.Type)
+	switch {
+	case kind == "":
+		h.Set("Content-Type", "application/octet-stream")
+	default:
+		h.Set("Content-Type", c.Type)
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", shownPolicy)
+	if !slices.ContainsFunc(c.Shown, func(s string) bool { return s == kind || strings.HasSuffix(s, "/") && strings.HasPrefix(kind, s) }) {
+		h.Set("Content-Security-Policy", savedPolicy)
+		h.Set("Content-Disposition", "attachment")
+	}
+	if c.ETag != "" {
+		h.Set("Etag", c.ETag)
+	}
+	if !c.Modified.IsZero() {
+		h.Set("Last-Modified", c.Modified.UTC().Format(http.TimeFormat))
+	}
+}
+
+// mediaType is a type less its parameters, "" when it is none.
+func mediaType(text string) string {
+	kind, _, err := mime.ParseMediaType(text)
+	if err != nil || strings.Count(kind, "/") != 1 || strings.HasPrefix(kind, "/") || strings.HasSuffix(kind, "/") {
+		return ""
+	}
+	return kind
+}
+
+// Range is the value of a Range header that asks for one range of bytes, ""
+// when there is none, it is malformed, its condition (If-Range) is there twice
+// or it asks for several: those may be answered with everything (RFC 9110,
+// 14.2), and several ranges of one file are a way to ask for it many times over.
+func Range(h http.Header) string {
+	lines := h["Range"]
+	if len(lines) != 1 || len(h["If-Range"]) > 1 {
+		return ""
+	}
+	rest, ok := strings.CutPrefix(lines[0], "bytes=")
+	first, last, dash := strings.Cut(strings.Trim(rest, " \t"), "-")
+	if !ok || !dash || !number(first) || !number(last) || first == "" && last == "" {
+		return ""
+	}
+	if first == "" && strings.Trim(last, "0") == "" {
+		return "" // the last none of it
+	}
+	if first != "" && last != "" {
+		from, err1 := strconv.ParseInt(first, 10, 64)
+		to, err2 := strconv.ParseInt(last, 10, 64)
+		if err1 != nil || err2 != nil || from > to {
+			return ""
+		}
+	}
+	return "bytes=" + first + "-" + last
+}
+
+// number reports digits that fit an int64, or nothing.
+func number(text string) bool {
+	return len(text) <= 18 && strings.Trim(text, "0123456789") == ""
+}

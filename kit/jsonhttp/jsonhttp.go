@@ -1,0 +1,87 @@
+// JSON over HTTP: JSON in, JSON out, and who asks from this machine.
+
+// Package jsonhttp is what handlers that speak JSON have around their work: reading
+// one body, writing one answer, and letting in who bears a token on the machine
+// the server runs on. It decides nothing else: methods are the mux's, statuses the
+// handler's.
+package jsonhttp
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Write answers with a value, which is known to marshal, and a line end. Letters
+// are written as they are: browsers are told not to take it for anything else.
+// It is not stored anywhere, unless a Cache-Control is set already.
+func Write(w http.ResponseWriter, status int, v any) {
+	var body bytes.Buffer
+	out := json.NewEncoder(&body)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(v); err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Content-Length", strconv.Itoa(body.Len()))
+	head.Set("X-Content-Type-Options", "nosniff")
+	if head.Get("Cache-Control") == "" {
+		head.Set("Cache-Control", "no-store")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // who asked has left
+}
+
+// Error answers {"error": why}.
+func Error(w http.ResponseWriter, status int, why string) {
+	Write(w, status, struct {
+		Error string `json:"error"`
+	}{why})
+}
+
+// Read reads a request's body, one JSON value of at most so many bytes, into a
+// pointer. A name the value does not have is an error, and so is anything behind
+// it. A body that is longer ends the connection.
+func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
+	in.DisallowUnknownFields()
+	if err := in.Decode(into); err != nil {
+		return fmt.Errorf("jsonhttp: body: %w", err)
+	}
+	switch _, err := in.Token(); {
+	case err == nil:
+		return errors.New("jsonhttp: body: there is more behind it")
+	case err != io.EOF:
+		return fmt.Errorf("jsonhttp: body: %w", err)
+	}
+	return nil
+}
+
+// Local reports whether a request came from the machine it came to: from a
+// loopback address, or from the very address it was sent to, by the server's
+// http.LocalAddrContextKey.
+func Local(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil {
+		return false
+	}
+	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ip.IsLoopback() || ok && own.IP.Equal(ip)
+}
+
+// Bears reports whether a request bears a token (RFC 6750), in a time that tells
+// nothing but its length. Nobody bears "".
+func Bears(r *http.Request, token string) bool {
+	got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(token)) == 1
+}

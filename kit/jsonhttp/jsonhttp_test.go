@@ -1,0 +1,103 @@
+// Tests: what comes in is one value and no more, what goes out is as it is, and
+// nobody from elsewhere is of this machine.
+
+package jsonhttp
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestJSON(t *testing.T) {
+	w := httptest.NewRecorder()
+	Write(w, 202, map[string]string{"a": "<b> & ü"})
+	if want := `{"a":"<b> & ü"}` + "\n"; w.Code != 202 || w.Body.String() != want {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	for name, want := range map[string]string{"Content-Type": "application/json", "Content-Length": "17", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	w = httptest.NewRecorder()
+	w.Header().Set("Cache-Control", "private")
+	Error(w, 400, `no "x"`)
+	if w.Code != 400 || w.Body.String() != `{"error":"no \"x\""}`+"\n" || w.Header().Get("Cache-Control") != "private" {
+		t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
+	}
+	w = httptest.NewRecorder()
+	Write(w, 200, func() {})
+	if w.Code != 500 || strings.Contains(w.Body.String(), "func") {
+		t.Errorf("what cannot be written: %d %q", w.Code, w.Body)
+	}
+}
+
+func TestRead(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"n":1}`: "", " {\"n\":1}\n ": "", `{}`: "", `{"n":1,"N":1}`: "",
+		`{"n":1,"m":2}`:                          `unknown field "m"`,
+		`{"n":1}{"n":2}`:                         "more behind",
+		`{"n":1} x`:                              "invalid character",
+		`{"n":"1"}`:                              "cannot unmarshal",
+		`{"n":1`:                                 "unexpected EOF",
+		``:                                       "EOF",
+		`{"n":` + strings.Repeat("1", 100) + `}`: "too large",
+		`{"n":1}` + strings.Repeat(" ", 100):     "too large",
+		`{"n":1}` + strings.Repeat(" ", 100) + `{"n":2}`: "too large",
+	} {
+		var v struct{ N int }
+		err := Read(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)), 50, &v)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.40s: %v, want %q", body, err, want)
+		}
+	}
+}
+
+func TestLocal(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"127.0.0.1:1", "", true}, {"127.9.9.9:1", "10.0.0.1", true}, {"[::1]:1", "", true}, {"[::ffff:127.0.0.1]:1", "", true},
+		{"10.0.0.1:1", "10.0.0.1", true}, {"[::ffff:10.0.0.1]:1", "10.0.0.1", true}, {"[2001:db8::1]:1", "2001:db8::1", true},
+		{"10.0.0.1:1", "", false}, {"10.0.0.1:1", "10.0.0.2", false}, {"[2001:db8::1]:1", "2001:db8::2", false},
+		{"", "", false}, {"127.0.0.1", "", false}, {"localhost:1", "", false}, {"@", "", false},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = c.from
+		if c.to != "" {
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.ParseIP(c.to), Port: 80})))
+		}
+		if got := Local(r); got != c.want {
+			t.Errorf("from %q to %q: %v", c.from, c.to, got)
+		}
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = "10.0.0.1:1"
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Name: "x"})))
+	if Local(r) {
+		t.Error("a socket that has no address")
+	}
+}
+
+func TestBears(t *testing.T) {
+	for _, c := range []struct {
+		header, token string
+		want          bool
+	}{
+		{"Bearer abc", "abc", true}, {"Bearer abd", "abc", false}, {"Bearer ab", "abc", false}, {"Bearer abcd", "abc", false},
+		{"Basic abc", "abc", false}, {"bearer abc", "abc", false}, {"abc", "abc", false}, {"", "abc", false}, {"Bearer ", "", false}, {"", "", false},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		if c.header != "" {
+			r.Header.Set("Authorization", c.header)
+		}
+		if got := Bears(r, c.token); got != c.want {
+			t.Errorf("%q, %q: %v", c.header, c.token, got)
+		}
+	}
+}

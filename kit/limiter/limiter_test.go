@@ -1,0 +1,86 @@
+// Tests: nobody takes every place, every place comes back, and all are counted.
+
+package limiter
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestPlaces(t *testing.T) {
+	p := New(3, 2)
+	take := func(name string, want error) func() {
+		t.Helper()
+		leave, err := p.Take(name)
+		if !errors.Is(err, want) || (leave == nil) != (want != nil) {
+			t.Fatalf("%s: %v, want %v", name, err, want)
+		}
+		return leave
+	}
+	first := take("ann", nil)
+	take("ann", nil)
+	take("ann", ErrEach)
+	bob := take("bob", nil)
+	take("bob", ErrFull)
+	take("ann", ErrEach)
+	if got, want := p.Load(), (Load{All: 3, Each: 2, Now: 3, Most: 2, Refused: 1, RefusedEach: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	first()
+	first() // a second time gives nothing back
+	take("cid", nil)
+	take("dan", ErrFull)
+	bob()
+	p.Limit(1, 1) // two are in, and stay
+	take("dan", ErrFull)
+	if now := p.Load().Now; now != 2 {
+		t.Errorf("%d are in", now)
+	}
+	p.Limit(3, 1)
+	take("ann", ErrEach)
+	take("dan", nil)
+}
+
+func TestNoPlaces(t *testing.T) {
+	for _, p := range []*Limiter{New(0, 1), New(1, 0), New(-1, -1)} {
+		if _, err := p.Take("ann"); err == nil {
+			t.Errorf("%+v lets in", p.Load())
+		}
+	}
+}
+
+// Many at once never are more than they may, and nothing is left of them.
+func TestPlacesUnderLoad(t *testing.T) {
+	const all, each, names = 7, 3, 5
+	p := New(all, each)
+	var in atomic.Int64
+	var of [names]atomic.Int64
+	var entered atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 2000 {
+				n := (g + i) % names
+				leave, err := p.Take(strconv.Itoa(n))
+				if err != nil {
+					continue
+				}
+				entered.Add(1)
+				if a, b := in.Add(1), of[n].Add(1); a > all || b > each {
+					t.Errorf("%d in, %d of one name", a, b)
+				}
+				in.Add(-1)
+				of[n].Add(-1)
+				leave()
+			}
+		})
+	}
+	wg.Wait()
+	l := p.Load()
+	if l.Now != 0 || l.Most != 0 || len(p.taken) != 0 || entered.Load()+l.Refused+l.RefusedEach != 16*2000 {
+		t.Errorf("%+v, %d names, %d entered", l, len(p.taken), entered.Load())
+	}
+}

@@ -1,0 +1,91 @@
+// Seals: what opens, and that nothing else does.
+
+package token
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func made(t testing.TB, key byte, purpose string) *Sealer {
+	t.Helper()
+	s, err := New(bytes.Repeat([]byte{key}, KeySize), purpose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSeal(t *testing.T) {
+	s := made(t, 1, "a")
+	data := []byte("place 42")
+	text, again := string(s.Append([]byte("x="), data)), string(s.Append(nil, data))
+	text = strings.TrimPrefix(text, "x=")
+	if text == again || len(text) != len(again) || strings.Contains(text, "42") {
+		t.Errorf("%s and %s", text, again)
+	}
+	if got, err := s.Open(text, len(data)); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := made(t, 1, "a").Open(text, len(data)); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("after a restart: %q, %v", got, err)
+	}
+	for name, open := range map[string]func() ([]byte, error){
+		"another purpose": func() ([]byte, error) { return made(t, 1, "b").Open(text, len(data)) },
+		"another key":     func() ([]byte, error) { return made(t, 2, "a").Open(text, len(data)) },
+		"another size":    func() ([]byte, error) { return s.Open(text, len(data)+1) },
+		"cut":             func() ([]byte, error) { return s.Open(text[1:], len(data)) },
+		"longer":          func() ([]byte, error) { return s.Open(text+"A", len(data)) },
+		"a line end":      func() ([]byte, error) { return s.Open(text[:9]+"\n"+text[10:], len(data)) },
+		"empty":           func() ([]byte, error) { return s.Open("", len(data)) },
+		"no size":         func() ([]byte, error) { return s.Open("", 0) },
+	} {
+		if got, err := open(); !errors.Is(err, errForeign) || got != nil {
+			t.Errorf("%s opens: %q, %v", name, got, err)
+		}
+	}
+	for i := range text {
+		other := []byte(text)
+		other[i] = "AB"[map[bool]int{true: 1}[other[i] == 'A']]
+		if got, err := s.Open(string(other), len(data)); err == nil {
+			t.Errorf("%s opens as %q", other, got)
+		}
+	}
+	if _, err := New(make([]byte, KeySize-1), ""); err == nil {
+		t.Error("a short key is taken")
+	}
+}
+
+func TestKey(t *testing.T) {
+	var kept []byte
+	get, put := func() ([]byte, error) { return kept, nil }, func(key []byte) error { kept = key; return nil }
+	first, err := Key(get, put)
+	if err != nil || len(first) != KeySize || !bytes.Equal(first, kept) {
+		t.Fatalf("%x, %v", first, err)
+	}
+	if again, err := Key(get, put); err != nil || !bytes.Equal(first, again) {
+		t.Errorf("another key, %v", err)
+	}
+	bad := errors.New("disk")
+	if _, err := Key(func() ([]byte, error) { return nil, bad }, put); !errors.Is(err, bad) {
+		t.Error(err)
+	}
+	if _, err := Key(func() ([]byte, error) { return nil, nil }, func([]byte) error { return bad }); !errors.Is(err, bad) {
+		t.Error(err)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	s := made(f, 1, "a")
+	const real = "pMIohBXqfrD4k9bZpEUupk10kqpjCJfcce8UV5-P0SSOxm9D" // of 12345678, some time ago
+	f.Add(real, 8)
+	f.Add(real[:len(real)-1]+"_", 8)
+	f.Add("\r\n", -30)
+	f.Fuzz(func(t *testing.T, text string, size int) {
+		if data, err := s.Open(text, size); err == nil && (text != real || string(data) != "12345678") {
+			t.Errorf("%q opens as %q", text, data)
+		}
+	})
+}

@@ -1,0 +1,54 @@
+// Conditions over fields, by a table.
+
+package tokenizer_test
+
+import (
+	"slices"
+	"testing"
+
+	"understudy/kit/tokenizer"
+)
+
+func TestCondition(t *testing.T) {
+	fields := []tokenizer.Field{{"body", "body", "The quick brown fox"}, {"", "status", "delivered"}, {"name", "caller_name", "Anna Brown"}}
+	word := func(texts ...string) *tokenizer.Condition { return tokenizer.Has(tokenizer.Phrase(false, texts...)) }
+	in := func(class string) func(tokenizer.Field) bool {
+		return func(f tokenizer.Field) bool { return f.Class == class && f.Text == "" }
+	}
+	for name, c := range map[string]struct {
+		c    *tokenizer.Condition
+		want bool
+		in   []string // what is found in the body
+	}{
+		"word":             {word("QUICK"), true, []string{"quick"}},
+		"absent":           {word("wolf"), false, nil},
+		"phrase":           {word("brown", "fox"), true, []string{"brown fox"}},
+		"not over fields":  {word("fox delivered"), false, nil},
+		"prefix":           {tokenizer.Has(tokenizer.Phrase(true, "quick br")), true, []string{"quick brown"}},
+		"all over fields":  {tokenizer.All(word("fox"), word("delivered")), true, []string{"fox"}},
+		"all of none":      {tokenizer.All(), true, nil},
+		"any of none":      {tokenizer.Any(), false, nil},
+		"any":              {tokenizer.Any(word("wolf"), word("anna")), true, nil},
+		"but":              {tokenizer.But(word("fox"), word("wolf")), true, []string{"fox"}},
+		"but not":          {tokenizer.But(word("fox"), word("anna")), false, []string{"fox"}},
+		"but but":          {tokenizer.But(word("fox"), tokenizer.But(word("anna"), word("brown"))), true, []string{"fox", "brown"}},
+		"where":            {word("brown").Where(in("name")), true, nil},
+		"where it is not":  {word("fox").Where(in("name")), false, nil},
+		"where all apply":  {tokenizer.All(word("brown").Where(in("name"))).Where(in("body")), false, nil},
+		"same in two ways": {tokenizer.But(word("anna"), word("anna").Where(in("body"))), true, nil},
+		"no words":         {word("!!!"), false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.c.Match(slices.Values(fields)); got != c.want {
+				t.Errorf("holds: %v", got)
+			}
+			var in []string
+			for start, end := range c.c.Find(fields[0]) {
+				in = append(in, fields[0].Text[start:end])
+			}
+			if !slices.Equal(in, c.in) {
+				t.Errorf("found %q, want %q", in, c.in)
+			}
+		})
+	}
+}
