@@ -13,7 +13,7 @@ import (
 var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". follow internal/access internal/callers internal/config internal/diagnostics internal/diagnostics/profile internal/feed " +
-		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/viewer/page internal/walk " +
+		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/viewer/page internal/crawl " +
 		"kit/accesslog kit/dispatch kit/jsonspan kit/suggest kit/onlinestat kit/limiter kit/semaphore mirror upstream",
 	"follow":                       "",
 	"internal/access":              ". kit/jsonspan kit/suggest kit/lru",
@@ -35,7 +35,7 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/suggest kit/limiter kit/lru",
 	"internal/viewer/plan":       ".",
-	"internal/walk":              ". kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest",
+	"internal/crawl":             ". kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest",
 	"mirror":                     ". kit/jsonspan kit/suggest mirror/compose",
 	"mirror/compose":             ". kit/jsonspan",
 	"mirror/compose/composetest": ". kit/jsonspan",

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/walk"
+	"understudy/internal/crawl"
 )
 
 // crowd is how many clients ask for one cold page at once.
@@ -85,10 +85,10 @@ func (h *house) whole(ctx context.Context, src *understudy.Source, p *process) e
 	before := asked()
 	fmt.Fprintf(p.stdout, "\nfetching every record, as `understudy sync` does (about half a minute) …\n")
 	for _, kind := range src.Polls {
-		o := walk.Order{Source: src.Name, Kind: kind}
-		if err := watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) {
+		o := crawl.Order{Source: src.Name, Kind: kind}
+		if err := watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {
 			if err := h.order(ctx, o, first); err != nil {
-				return walk.Report{}, err
+				return crawl.Report{}, err
 			}
 			s, err := h.walker.State(ctx, o.Source, o.Kind)
 			return s.Report(), err

@@ -27,13 +27,13 @@ import (
 
 	"understudy"
 	"understudy/internal/config"
+	"understudy/internal/crawl"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/internal/viewer/page"
-	"understudy/internal/walk"
 	"understudy/kit/accesslog"
 	"understudy/kit/semaphore"
 	"understudy/mirror"
@@ -68,7 +68,7 @@ type house struct {
 	seals     *page.Seals
 	mirror    *mirror.Mirror
 	landed    *landed
-	walker    *walk.Walker
+	walker    *crawl.Walker
 	jobs      *jobs.Runner
 	feed      *feed.Feed
 	searchKey []byte // seals the cursors of searches

@@ -17,9 +17,9 @@ import (
 	"understudy/internal/config"
 
 	"understudy"
+	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
-	"understudy/internal/walk"
 	"understudy/kit/suggest"
 	"understudy/mirror"
 )
@@ -194,7 +194,7 @@ func purgeFolder(ctx context.Context, cfg *config.Settings, dir *folder, a aim) 
 	if done.Files, err = purgeMedia(dir, a); err != nil {
 		return done, err
 	}
-	if err := walk.Forgot(ctx, db, a.source.Name, a.kind, time.Now()); err != nil {
+	if err := crawl.Forgot(ctx, db, a.source.Name, a.kind, time.Now()); err != nil {
 		return done, err
 	}
 	pages, versions, err := db.ForgetRecord(ctx, a.source.Name, a.kind, a.id)

@@ -18,7 +18,7 @@ import (
 	"understudy/internal/config"
 
 	"understudy"
-	"understudy/internal/walk"
+	"understudy/internal/crawl"
 )
 
 type syncCmd struct {
@@ -48,7 +48,7 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
 		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
-	o := walk.Order{Source: source, Kind: kind, End: c.End}
+	o := crawl.Order{Source: source, Kind: kind, End: c.End}
 	data, err := c.data(p)
 	if err != nil {
 		return err
@@ -61,13 +61,13 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	case err != nil:
 		return err
 	case server != nil:
-		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) { return server.sync(ctx, o, first) })
+		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) { return server.sync(ctx, o, first) })
 	}
 	return errors.Join(c.alone(ctx, p, dir, o), dir.close())
 }
 
 // alone walks in a folder no server uses.
-func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o walk.Order) error {
+func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o crawl.Order) error {
 	if _, err := os.Stat(filepath.Join(dir.path, demoFile)); err == nil {
 		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.path, dir.path)
 	}
@@ -87,9 +87,9 @@ func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o walk.Ord
 		defer stop() // nobody walks any more
 		ended <- h.serve(ctx, nil, nil)
 	}()
-	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (walk.Report, error) {
+	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {
 		if err := h.order(ctx, o, first); err != nil {
-			return walk.Report{}, err
+			return crawl.Report{}, err
 		}
 		s, err := h.walker.State(ctx, o.Source, o.Kind)
 		return s.Report(), err
@@ -99,7 +99,7 @@ func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o walk.Ord
 }
 
 // order gives the order, the first time.
-func (h *house) order(ctx context.Context, o walk.Order, first bool) error {
+func (h *house) order(ctx context.Context, o crawl.Order, first bool) error {
 	var err error
 	switch {
 	case !first:
@@ -115,7 +115,7 @@ func (h *house) order(ctx context.Context, o walk.Order, first bool) error {
 }
 
 // watchSync tells how far it is until the kind is complete or cannot be.
-func watchSync(ctx context.Context, p *process, o walk.Order, ask func(ctx context.Context, first bool) (walk.Report, error)) error {
+func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	show := newShow(p.stdout)
 	defer show.end()
 	tick := time.NewTicker(syncEvery)
@@ -171,7 +171,7 @@ func newShow(w io.Writer) *show {
 	return &show{w: w}
 }
 
-func (s *show) line(o walk.Order, r walk.Report) {
+func (s *show) line(o crawl.Order, r crawl.Report) {
 	if s.w == nil {
 		return
 	}
@@ -192,7 +192,7 @@ func (s *show) end() {
 }
 
 // lineOf says how far a sync is, in columns that stay where they are.
-func lineOf(o walk.Order, r walk.Report) string {
+func lineOf(o crawl.Order, r crawl.Report) string {
 	name := o.Source + "/" + o.Kind
 	switch p := r.Progress; {
 	case r.Down != "":
@@ -206,14 +206,14 @@ func lineOf(o walk.Order, r walk.Report) string {
 	}
 }
 
-func walkOf(p *walk.Progress) string {
+func walkOf(p *crawl.Progress) string {
 	if p.Walk == "" {
 		return ""
 	}
 	return ", walk " + p.Walk
 }
 
-func left(p *walk.Progress) string {
+func left(p *crawl.Progress) string {
 	if p.ETA == 0 {
 		return ""
 	}
@@ -221,7 +221,7 @@ func left(p *walk.Progress) string {
 }
 
 // sync asks the running server: to begin or end at first, then how far it is.
-func (r runInfo) sync(ctx context.Context, o walk.Order, first bool) (report walk.Report, err error) {
+func (r runInfo) sync(ctx context.Context, o crawl.Order, first bool) (report crawl.Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, syncAsk)
 	defer cancel()
 	method, target := http.MethodGet, r.Viewer+"/-/sync?"+url.Values{"source": {o.Source}, "kind": {o.Kind}}.Encode()
@@ -245,7 +245,7 @@ func (r runInfo) sync(ctx context.Context, o walk.Order, first bool) (report wal
 	}
 	defer resp.Body.Close()
 	var answer struct {
-		walk.Report
+		crawl.Report
 		Error string `json:"error"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {

@@ -11,42 +11,42 @@ import (
 	"testing/synctest"
 	"time"
 
-	"understudy/internal/walk"
+	"understudy/internal/crawl"
 )
 
 // The command ends with nothing but completeness, or with the reason; whatever
 // the server says, it does not wait for ever.
 func TestASyncEnds(t *testing.T) {
-	progress := &walk.Progress{Done: 7}
+	progress := &crawl.Progress{Done: 7}
 	for name, c := range map[string]struct {
-		says  func(began time.Time) walk.Report
+		says  func(began time.Time) crawl.Report
 		after time.Duration // at most
 		text  string        // of the error; "": it ends well
 	}{
-		"complete": {func(time.Time) walk.Report { return walk.Report{Kept: true, Complete: true, Progress: progress} }, 0, ""},
-		"failed":   {func(time.Time) walk.Report { return walk.Report{Kept: true, Failed: true, Why: "it is too heavy"} }, 0, "it is too heavy"},
-		"dropped": {func(began time.Time) walk.Report {
-			return walk.Report{Kept: time.Since(began) < time.Minute, Why: "not synced to its end"}
+		"complete": {func(time.Time) crawl.Report { return crawl.Report{Kept: true, Complete: true, Progress: progress} }, 0, ""},
+		"failed":   {func(time.Time) crawl.Report { return crawl.Report{Kept: true, Failed: true, Why: "it is too heavy"} }, 0, "it is too heavy"},
+		"dropped": {func(began time.Time) crawl.Report {
+			return crawl.Report{Kept: time.Since(began) < time.Minute, Why: "not synced to its end"}
 		}, 2 * time.Minute, "somebody ended the sync"},
-		"down": {func(time.Time) walk.Report {
-			return walk.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}
+		"down": {func(time.Time) crawl.Report {
+			return crawl.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}
 		}, syncPatience + time.Second, "upstream cannot be asked: the credential is refused"},
-		"stuck": {func(began time.Time) walk.Report {
-			return walk.Report{Kept: true, Why: "not synced: a page always fails", Stuck: &began}
+		"stuck": {func(began time.Time) crawl.Report {
+			return crawl.Report{Kept: true, Why: "not synced: a page always fails", Stuck: &began}
 		}, syncPatience + time.Second, "a page always fails"},
-		"stuck for a while, then not": {func(began time.Time) walk.Report {
+		"stuck for a while, then not": {func(began time.Time) crawl.Report {
 			now := time.Now()
 			if now.Sub(began) > time.Hour {
-				return walk.Report{Kept: true, Complete: true, Progress: progress}
+				return crawl.Report{Kept: true, Complete: true, Progress: progress}
 			}
-			return walk.Report{Kept: true, Why: "not synced", Stuck: &now}
+			return crawl.Report{Kept: true, Why: "not synced", Stuck: &now}
 		}, time.Hour + time.Minute, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var out bytes.Buffer
-				err := watchSync(t.Context(), &process{stdout: &out}, walk.Order{Source: "a", Kind: "b"}, func(context.Context, bool) (walk.Report, error) {
+				err := watchSync(t.Context(), &process{stdout: &out}, crawl.Order{Source: "a", Kind: "b"}, func(context.Context, bool) (crawl.Report, error) {
 					return c.says(began), nil
 				})
 				if took := time.Since(began); took > c.after {
@@ -62,8 +62,8 @@ func TestASyncEnds(t *testing.T) {
 		})
 	}
 	broken := errors.New("no answer")
-	if err := watchSync(t.Context(), &process{stdout: &bytes.Buffer{}}, walk.Order{}, func(context.Context, bool) (walk.Report, error) {
-		return walk.Report{}, broken
+	if err := watchSync(t.Context(), &process{stdout: &bytes.Buffer{}}, crawl.Order{}, func(context.Context, bool) (crawl.Report, error) {
+		return crawl.Report{}, broken
 	}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}

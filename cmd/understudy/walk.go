@@ -10,18 +10,18 @@ import (
 
 	"understudy"
 	"understudy/internal/config"
+	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
 	"understudy/internal/viewer/page"
-	"understudy/internal/walk"
 )
 
 // openWalker makes the walker, before the runner that runs its jobs.
 func (h *house) openWalker() (err error) {
 	c, begun := h.cfg.Sync, time.Now()
-	h.walker, err = walk.New(walk.Options{
+	h.walker, err = crawl.New(crawl.Options{
 		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Remover: h.mirror, Retention: h.cfg.Retained(),
-		Settings: walk.Settings{
+		Settings: crawl.Settings{
 			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),
 			Slices: c.Slices, Page: c.Page,
 		},
@@ -144,7 +144,7 @@ func (h *house) downWhy(source string) string {
 func (h *house) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
 	s, err := h.walker.State(ctx, source, kind)
 	if err != nil || !s.Kept {
-		if walk.Never(err) {
+		if crawl.Never(err) {
 			err = nil
 		}
 		return err

@@ -1,0 +1,242 @@
+// Check: records that are not final are looked at again, by themselves or by
+// the page, whichever costs fewer requests.
+
+package crawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+// How often a record that is not final is looked at: after a tenth of its age,
+// but no sooner than soonest and no later than latest. Most of what happens to
+// a record happens in its first minutes.
+const (
+	soonest = time.Minute
+	latest  = time.Hour
+	tenth   = 10
+)
+
+// lookAgain is how long a record of an age is left alone.
+func lookAgain(age time.Duration) time.Duration {
+	return min(max(age/tenth, soonest), latest)
+}
+
+// Bounds of one round.
+const (
+	maxOpen  = 10_000 // records not final that are looked through
+	maxDue   = 1000   // of them, looked at
+	maxCheck = 100    // requests
+)
+
+// due is a record to be looked at again.
+type due struct {
+	row  understudy.Row
+	rank int // its place among the held records of its shape, from the newest; -1: not known
+}
+
+// check is the job "check KIND".
+func (w *Walker) check(ctx context.Context, run Run) error {
+	t, x, _, err := w.begin(run)
+	if err != nil {
+		return err
+	}
+	for _, shape := range x.shapes() {
+		dues, err := w.dues(ctx, x, shape)
+		if err != nil {
+			return err
+		}
+		if err := t.again(ctx, x, shape, dues); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dues are the records of the window whose time has come, the newest first.
+func (w *Walker) dues(ctx context.Context, x *walked, shape string) ([]due, error) {
+	now := w.o.Now()
+	q := understudy.Window{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Open: true, Limit: maxOpen}
+	q.From = now.Add(-w.o.Window).Unix()
+	rows, err := w.o.Store.Rows(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("walk: check %s: %w", x.name(), err)
+	}
+	q.From, q.Unclocked = 0, true
+	null, err := w.o.Store.Rows(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("walk: check %s: %w", x.name(), err)
+	}
+	var out []due
+	for _, row := range slices.Concat(rows, null) {
+		rec, err := w.o.Store.Record(ctx, x.source.Name, x.kind.Name, shape, row.ID)
+		if errors.Is(err, understudy.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if x.another(rec.Body) {
+			continue
+		}
+		age := now.Sub(time.Unix(row.Clock, 0))
+		if row.Clock == 0 {
+			age = now.Sub(rec.Since)
+		}
+		if age > w.o.Window || now.Sub(rec.Seen) < lookAgain(age) {
+			continue
+		}
+		if out = append(out, due{row, -1}); len(out) == maxDue {
+			break
+		}
+	}
+	return out, w.ranks(ctx, x, shape, out)
+}
+
+// ranks finds the places of dues among the newest records that are held.
+func (w *Walker) ranks(ctx context.Context, x *walked, shape string, dues []due) error {
+	if len(dues) < 2 || x.plan.under != nil {
+		return nil // alone it costs one request either way
+	}
+	rows, err := w.o.Store.Rows(ctx, understudy.Window{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Limit: maxOpen})
+	if err != nil {
+		return err
+	}
+	place := make(map[string]int, len(dues))
+	for i := range dues {
+		place[dues[i].row.ID] = i
+	}
+	for rank, row := range rows {
+		if i, ok := place[row.ID]; ok {
+			dues[i].rank = rank
+		}
+	}
+	return nil
+}
+
+// group is some dues that are looked at together: by their pages, or one by one.
+type group struct {
+	dues  []due
+	pages bool
+	cost  int
+}
+
+// groups divides dues, by rank in order, so that few requests are needed. size
+// is the records of a page; whole: a page can only be reached from the newest.
+func groups(dues []due, size int, whole bool) []group {
+	if len(dues) == 0 {
+		return nil
+	}
+	alone := group{dues: dues, cost: len(dues)}
+	first, last := dues[0].rank, dues[len(dues)-1].rank
+	if whole {
+		first = 0
+	}
+	together := group{dues: dues, pages: true, cost: (last-first)/size + 1}
+	best := []group{alone}
+	if together.cost < alone.cost {
+		best = []group{together}
+	}
+	if len(dues) < 3 || together.cost == 1 {
+		return best
+	}
+	cut := 1 // at the widest gap
+	for i := 2; i < len(dues); i++ {
+		if dues[i].rank-dues[i-1].rank > dues[cut].rank-dues[cut-1].rank {
+			cut = i
+		}
+	}
+	apart := slices.Concat(groups(dues[:cut], size, whole), groups(dues[cut:], size, whole))
+	if cost(apart) < cost(best) {
+		return apart
+	}
+	return best
+}
+
+func cost(gs []group) int {
+	n := 0
+	for _, g := range gs {
+		n += g.cost
+	}
+	return n
+}
+
+// again looks at dues.
+func (t *trip) again(ctx context.Context, x *walked, shape string, dues []due) error {
+	var placed, alone []due
+	for _, d := range dues {
+		if d.rank >= 0 && x.lists[0].Shape == shape {
+			placed = append(placed, d)
+		} else {
+			alone = append(alone, d)
+		}
+	}
+	slices.SortFunc(placed, func(a, b due) int { return cmp.Compare(a.rank, b.rank) })
+	size := max(x.source.Spec.PagingOf(x.lists[0]).Max, 1)
+	if t.w.o.Page > 0 {
+		size = min(size, t.w.o.Page)
+	}
+	work := append(groups(placed, size, !x.sliced()), group{dues: alone, cost: len(alone)})
+	left := maxCheck
+	for _, g := range work {
+		for i := 0; i < len(g.dues) && left > 0; i++ {
+			if !g.pages {
+				target := x.instance(g.dues[i].row.ID, g.dues[i].row.Parent, shape)
+				if target == nil {
+					continue // the sweep finds it
+				}
+				left--
+				if _, err := t.fetch(ctx, target); err != nil {
+					return err
+				}
+				continue
+			}
+			n, err := t.leaf(ctx, x, g.dues, left)
+			if left -= n; err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// leaf walks the pages on which dues lie, at most so many.
+func (t *trip) leaf(ctx context.Context, x *walked, dues []due, most int) (int, error) {
+	s := span{early, late, 0}
+	if x.sliced() {
+		s = span{From: dues[len(dues)-1].row.Clock, To: dues[0].row.Clock + 1}
+		for _, d := range dues {
+			s.From, s.To = min(s.From, d.row.Clock), max(s.To, d.row.Clock+1)
+		}
+	}
+	first, err := x.page(0, "", s, t.w.o.Page)
+	if err != nil {
+		return 0, err
+	}
+	left := map[string]bool{}
+	for _, d := range dues {
+		left[d.row.ID] = true
+	}
+	n := 0
+	err = t.along(ctx, x.plan, first, place{}, func(page *understudy.Page, _ place) error {
+		n++
+		for _, row := range page.Rows {
+			delete(left, row.ID)
+		}
+		if len(left) == 0 || n >= most {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return n, err
+}

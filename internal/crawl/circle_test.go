@@ -1,0 +1,124 @@
+// Lists without an end: their links go in a circle, or the same page comes under
+// ever new ones (M6).
+
+package crawl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+func TestLinksInACircleAreTold(t *testing.T) {
+	for name, link := range map[string]func(n int) string{
+		"a circle":       func(n int) string { return fmt.Sprint("t", 10*(n%9)) },
+		"ever new links": func(n int) string { return fmt.Sprint("t0&new=", n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				for n := range 100 {
+					w.things["tags"] = append(w.things["tags"], thing{id: fmt.Sprint("t", n)})
+				}
+				pages := 0
+				w.turn = func(p *understudy.Page) {
+					pages++
+					p.Next.Source, p.Next.URI = "post", "/me/tags?size=10&after="+link(pages)
+				}
+				x := w.walker(Settings{})
+				keepKind(t, x, "tags")
+				err := w.work(t.Context(), x)
+				if err == nil || !strings.Contains(err.Error(), "go in a circle") {
+					t.Fatalf("error %v", err)
+				}
+				if pages > 40 {
+					t.Errorf("%d pages of a circle of 9", pages)
+				}
+				if s := state(t, x, "tags"); !s.Failed || s.Complete || !strings.Contains(s.Why, "go in a circle") {
+					t.Errorf("state %+v", s)
+				}
+				// It rests, and is complete once the list ends.
+				w.jobs, pages, w.turn = nil, 0, nil
+				if err := x.due(t.Context()); err != nil || w.jobNames() != "" {
+					t.Errorf("promised again at once: %s, %v", w.jobNames(), err)
+				}
+				time.Sleep(failedRest)
+				if err := x.due(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.work(t.Context(), x); err != nil {
+					t.Fatal(err)
+				}
+				complete(t, x, "tags")
+			})
+		})
+	}
+}
+
+// A walk that is killed after every page still finds out.
+func TestACircleOverManyRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for n := range 100 {
+			w.things["tags"] = append(w.things["tags"], thing{id: fmt.Sprint("t", n)})
+		}
+		pages, stop := 0, false
+		w.turn = func(p *understudy.Page) {
+			pages++
+			p.Next.Source, p.Next.URI = "post", fmt.Sprint("/me/tags?size=10&after=t", 10*(pages%9))
+		}
+		w.before = func(*understudy.Target) error {
+			if stop = !stop; stop {
+				return nil
+			}
+			return &understudy.UpstreamError{Why: understudy.FailDown}
+		}
+		x := w.walker(Settings{})
+		keepKind(t, x, "tags")
+		for range 100 {
+			err := w.work(t.Context(), x)
+			if err != nil && strings.Contains(err.Error(), "go in a circle") {
+				return
+			}
+			time.Sleep(5 * time.Second)
+		}
+		t.Errorf("%d pages, and nobody noticed", pages)
+	})
+}
+
+// TestAnEndNobodyKnowsIsNotComplete (invariant 15): where the spec does not say that
+// lists without filters show everything, a list may filter by itself or have more
+// than the page it shows. The walk ends, and says so to a person; what lies below
+// is walked all the same.
+func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.things["letters"] = letters(20, time.Hour, time.Now())
+		no := false
+		w.spec.Kind("letters").Lists[0].Whole = &no
+		x := w.walker(Settings{})
+		keepKind(t, x, "stamps")
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.due(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"letters", "stamps"} {
+			if s := state(t, x, kind); s.Complete || !s.Failed || s.Total >= 0 || !strings.Contains(s.Why, "whole_lists: true") {
+				t.Errorf("%s: %+v", kind, s)
+			}
+		}
+		yes := true
+		w.spec.Kind("letters").Lists[0].Whole = &yes
+		complete(t, x, "letters")
+		complete(t, x, "stamps")
+	})
+}

@@ -1,0 +1,275 @@
+// Cover: of which stretches of a list every record is held, and since when.
+
+package crawl
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// Covered says whether every record is held that upstream's lists have of a
+// kind, with a clock in [from, to) (Unix seconds, 0 = open), or under one
+// record of the kind above (parent "" = under any). A window open on both sides
+// includes the records without a clock, a bounded one does not.
+//
+// The answer rests on the walks that ended: At is when the oldest of them
+// began, and what a walk since has not reached does not count. A window that
+// reaches the newest records also needs that no gap is known behind the newest
+// page; At is then no later than that page, Newest says when it came and Tip what
+// it showed first: other pages may have brought single records that stand above
+// these, and what lies between is not covered. It is
+// not covered while a newest page has landed that nobody has looked at yet and
+// that leaves a gap, while what came or changed above has not been followed,
+// when the kind is not kept up, when records of it were forgotten since, or when
+// walks ended in what is now the future. Before the horizon nothing is covered: From says from where on a window is.
+//
+// It looks at memory alone, at what Load has read and what came since.
+func (w *Walker) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
+	x := w.walks[source+"/"+kind]
+	if x == nil {
+		return missing("they cannot be synced")
+	}
+	m := x.seen.Load()
+	switch {
+	case m == nil:
+		return missing("what is held is not known yet")
+	case !m.Keep:
+		return missing("they are not synced; add them to the source's sync")
+	case m.Rest == 0:
+		return missing("they are not synced to their end")
+	case x.plan.under != nil:
+		return w.coveredUnder(x, m, parent)
+	}
+	c := understudy.Coverage{Shapes: x.shown}
+	now := w.clock()
+	none, kept := w.edges(x, now)
+	low := max(unbound(from, early), none)
+	if c.From = 0; kept != early && low < kept {
+		c.From, low = kept, kept
+	}
+	at, why := x.walkedSince(m, low, unbound(to, late), from == 0 && to == 0)
+	if why == "" && x.reachesTip(m, to, w.o.Overlap) {
+		newest := int64(0)
+		c.Tip, newest = x.newestPage(m, now)
+		at, why = x.tipped(m, min(at, newest))
+		c.Newest = time.Unix(newest, 0)
+	}
+	switch {
+	case why == "" && m.ahead(now):
+		why = "the clock was set back since they were walked"
+	case why == "" && at <= m.Lost:
+		why = "some were forgotten since they were walked"
+	case why == "" && (from != 0 && from < m.ended() || to != 0 && to <= m.ended()):
+		why = m.Ended
+	}
+	if why != "" {
+		return missing(why)
+	}
+	c.At = time.Unix(at, 0)
+	if c.From != 0 {
+		c.Why = "they are kept from " + moment(c.From) + " on"
+	}
+	return c, c.From == 0
+}
+
+func missing(why string) (understudy.Coverage, bool) { return understudy.Coverage{Why: why}, false }
+
+// unbound is a clock of a question; 0 is open.
+func unbound(clock, open int64) int64 {
+	if clock == 0 {
+		return open
+	}
+	return clock
+}
+
+// edges are the clocks before which upstream has nothing any more, and before
+// which we keep nothing; early when there is no such clock.
+func (w *Walker) edges(x *walked, now int64) (none, kept int64) {
+	none, kept = early, early
+	if days := x.kind.Forgets.Days; days > 0 {
+		none = now - int64(days)*24*60*60
+	}
+	far := w.o.Horizon
+	if keep := w.o.Retention[x.source.Name][x.kind.Name]; keep > 0 && (far == 0 || keep < far) {
+		far = keep
+	}
+	if far > 0 {
+		kept = now - int64(far/time.Second)
+	}
+	return none, kept
+}
+
+// walkedSince is when the oldest of the walks began that saw a window. Lists
+// that do not take a stretch of time are walked as a whole; so is what has no
+// clock.
+func (x *walked) walkedSince(m *memo, from, to int64, all bool) (at int64, why string) {
+	if !x.sliced() {
+		return m.Rest, ""
+	}
+	at = late
+	if from < to {
+		at = m.Spans.oldest(from, to)
+	}
+	if all || at == late {
+		at = min(at, m.Rest)
+	}
+	if at == early {
+		return 0, "a part of them was never walked"
+	}
+	return at, ""
+}
+
+// reachesTip reports whether a window may hold records that came after the
+// newest page was last known to leave no gap.
+func (x *walked) reachesTip(m *memo, to int64, overlap time.Duration) bool {
+	return !x.sliced() || to == 0 || to > m.CaughtUp-int64(overlap/time.Second)
+}
+
+// tipped is when a window that reaches the newest records was known as a whole.
+func (x *walked) tipped(m *memo, at int64) (int64, string) {
+	switch {
+	case m.CaughtUp == 0:
+		return 0, "their newest page was never seen"
+	case m.Behind != 0:
+		return 0, "catching up since " + moment(m.Behind)
+	case x.gap.Load() != nil:
+		return 0, "more of them came than a page holds"
+	}
+	return at, ""
+}
+
+// newestPage are the newest records when the list was last known without a gap,
+// and when that was: as the memo says, or as a page does that has landed since
+// and joins it. The records are never nil.
+func (x *walked) newestPage(m *memo, now int64) ([]string, int64) {
+	h := x.joined.Load()
+	if h == nil || h.at < m.CaughtUp || h.at > now || !m.reaches(h) || h.at == m.CaughtUp && m.above(h) {
+		h = &head{ids: m.Top, at: m.CaughtUp}
+	}
+	if len(h.ids) == 0 {
+		return []string{}, h.at
+	}
+	n := min(len(h.ids), tips)
+	return h.ids[:n:n], h.at
+}
+
+// above reports whether the memo knows newer records than a page shows: of two
+// pages of one second the times do not tell.
+func (m *memo) above(h *head) bool {
+	return len(h.ids) == 0 || slices.Index(m.Top, h.ids[0]) > 0
+}
+
+// tips is how many of the newest records are told: the newest may have gone.
+const tips = 3
+
+// ended is the clock before which upstream refuses to be asked; 0: none is
+// known.
+func (m *memo) ended() int64 {
+	day := m.Ended[strings.LastIndexByte(m.Ended, ' ')+1:]
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return 0
+	}
+	return t.AddDate(0, 0, 1).Unix() // the day is the one it lies in
+}
+
+// coveredUnder is Covered of a kind that lies under another. What lies under
+// one record was walked after that record was first seen, unless the record is
+// so new or so lately changed that nobody has followed it yet. Of records above
+// that are older than the horizon nothing was walked: From is their clock.
+func (w *Walker) coveredUnder(x *walked, m *memo, parent string) (understudy.Coverage, bool) {
+	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
+	at := min(m.Rest, m.CaughtUp)
+	switch {
+	case m.CaughtUp == 0:
+		return missing("they are not synced to their end")
+	case m.ahead(w.clock()):
+		return missing("the clock was set back since they were walked")
+	case x.stirred.Load() > m.After:
+		return missing("what is new above them was not followed yet")
+	case at <= m.Lost:
+		return missing("some were forgotten since they were walked")
+	}
+	c := understudy.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shown, Above: x.plan.under.Name}
+	if _, kept := w.edges(above, w.clock()); kept != early {
+		c.From = kept
+	}
+	if parent != "" {
+		return c, true
+	}
+	over, ok := w.Covered(x.source.Name, above.kind.Name, "", 0, 0)
+	if !ok {
+		return missing(above.kind.Title + ": " + over.Why)
+	}
+	if over.At.Before(c.At) {
+		c.At = over.At
+	}
+	return c, true
+}
+
+// stirs notes changes of the kind above, before anybody has followed them.
+func (x *walked) stirs(changes []understudy.Change) {
+	last := int64(0)
+	for i := range changes {
+		if changes[i].What != understudy.Went {
+			last = max(last, changes[i].N)
+		}
+	}
+	for {
+		have := x.stirred.Load()
+		if last <= have || x.stirred.CompareAndSwap(have, last) {
+			return
+		}
+	}
+}
+
+// maxUnfollowed bounds the changes that are looked through at a start, in
+// batches; beyond them it is as if the kind above had changed.
+const maxUnfollowed = 20
+
+// recall finds out what landed before a start and was not looked at: changes
+// of a kind above, and a newest page.
+func (w *Walker) recall(ctx context.Context, x *walked) error {
+	m, err := w.read(ctx, x)
+	if err != nil || m.Rest == 0 {
+		return err
+	}
+	if x.plan.under != nil {
+		return w.recallStirs(ctx, x, m.After)
+	}
+	pages, ok := w.o.Store.(interface {
+		Page(context.Context, understudy.Key) (*understudy.Page, error)
+	})
+	if !ok || x.tip.Zero() {
+		return nil
+	}
+	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
+		w.Landed(understudy.Landed{Page: p})
+	}
+	return nil // what is not held left nothing behind
+}
+
+func (w *Walker) recallStirs(ctx context.Context, x *walked, after int64) error {
+	for range maxUnfollowed {
+		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
+		if err != nil {
+			return err
+		}
+		for i := range changes {
+			after = changes[i].N
+			if changes[i].Kind == x.plan.under.Name {
+				x.stirs(changes[i : i+1])
+			}
+		}
+		if len(changes) < batch {
+			return nil
+		}
+	}
+	x.stirred.Store(math.MaxInt64)
+	return nil
+}

@@ -1,0 +1,223 @@
+// Fetch: one page on a walk, its weight, and what becomes of it when upstream
+// does not answer.
+
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/kit/cycle"
+)
+
+const (
+	tries     = 3 // of one page, before the walk comes back later
+	firstWait = time.Second
+	factor    = 2 // what a body takes in memory besides itself
+)
+
+// trip is one run of a job.
+type trip struct {
+	w   *Walker
+	run Run
+
+	mu     sync.Mutex
+	weight int64 // of what it gathers, without its pages
+	pages  int64 // brought so far
+}
+
+// weigh adds to what the trip gathers.
+func (t *trip) weigh(ctx context.Context, by int64) error {
+	t.mu.Lock()
+	t.weight += by
+	sum := t.weight
+	t.mu.Unlock()
+	return heavy(t.run.Weigh(ctx, sum))
+}
+
+// heavyError is the end of a run that there is no room for now.
+type heavyError struct{ error }
+
+// Unwrap is what the runner said.
+func (e *heavyError) Unwrap() error { return e.error }
+
+func heavy(err error) error {
+	if err != nil {
+		return &heavyError{err}
+	}
+	return nil
+}
+
+// moved reports whether the trip has brought a page.
+func (t *trip) moved() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pages > 0
+}
+
+// fetch brings a page and saves its records. What it weighs is given back when
+// the page is done with, which is at the next fetch of the caller at the latest:
+// rows are all that walks look at.
+func (t *trip) fetch(ctx context.Context, target *understudy.Target) (*understudy.Page, error) {
+	var err error
+	for try := range tries {
+		if try > 0 {
+			if err := pauseFor(ctx, firstWait<<(try-1)); err != nil {
+				return nil, err
+			}
+		}
+		var landed understudy.Landed
+		if landed, err = t.once(ctx, target); err == nil {
+			t.mu.Lock()
+			t.pages++
+			t.mu.Unlock()
+			return landed.Page, nil
+		}
+		if !passing(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		var failed *understudy.UpstreamError
+		if errors.As(err, &failed) && (failed.RetryAfter > 0 || failed.Why == understudy.FailDown || failed.Why == understudy.FailCredential) {
+			return nil, &understudy.Later{Wait: max(failed.RetryAfter, 5*time.Second), Err: err}
+		}
+	}
+	return nil, &understudy.Later{Wait: 5 * time.Second, Err: err}
+}
+
+// once is one try. A page for which there is no room beside others waits for it.
+func (t *trip) once(ctx context.Context, target *understudy.Target) (understudy.Landed, error) {
+	weigh := t.run.Weigher()
+	landed, err := t.w.o.Mirror.Fill(ctx, understudy.Fill{
+		Target: target, Reason: understudy.Sync, RecordsOnly: target.List != nil,
+		Weigh: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
+	})
+	if p := landed.Page; p != nil && len(p.Rows) > 0 {
+		rows := *p
+		rows.Body = nil // rows are all that walks look at, and the weight is given back
+		landed.Page = &rows
+	}
+	return landed, errors.Join(err, heavy(weigh(ctx, 0)))
+}
+
+// passing reports whether an error goes away by itself.
+func passing(err error) bool {
+	return errors.Is(err, understudy.ErrUnavailable) || errors.Is(err, understudy.ErrNotStored) || errors.Is(err, understudy.ErrOutdated)
+}
+
+// pauseFor waits, or gives up with the context.
+func pauseFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// refusal is a list page upstream refused.
+type refusal struct {
+	page *understudy.Page
+	spec *understudy.Spec
+}
+
+// Error says what was refused.
+func (r *refusal) Error() string {
+	return fmt.Sprintf("walk: %s: upstream refuses the list: status %d", r.page.Key, r.page.Status)
+}
+
+// retention reports whether the refusal says that what was asked for is older
+// than what upstream keeps.
+func (r *refusal) retention() bool {
+	code := r.spec.Errors.Codes["retention"]
+	return code != 0 && r.page.Status == http.StatusBadRequest && strings.Contains(string(r.page.Body), strconv.Itoa(code))
+}
+
+// maxEmpty is how many pages without a record may follow each other.
+const maxEmpty = 100
+
+// place is where a walk over one list goes on.
+type place struct {
+	List int    `json:"list,omitempty"`
+	Next string `json:"next,omitempty"` // the link; "" = the first page
+
+	Pages cycle.Pages `json:"pages,omitzero"` // those before it
+}
+
+// along walks one list from a place to its end. see is called with each page
+// and the place after it, whose link is "" at the end.
+func (t *trip) along(ctx context.Context, p *plan, first *understudy.Target, at place, see func(*understudy.Page, place) error) error {
+	target, empty := first, 0
+	if at.Next != "" {
+		var err error
+		if target, err = p.source.Spec.Follow(p.source.Name, at.Next); err != nil {
+			return err
+		}
+	} else {
+		at.Pages = cycle.Pages{}
+	}
+	for {
+		page, err := t.fetch(ctx, target)
+		if err != nil {
+			return err
+		}
+		if page.Status != http.StatusOK {
+			return &refusal{page, p.source.Spec}
+		}
+		if empty++; len(page.Rows) > 0 {
+			empty = 0
+		}
+		if empty > maxEmpty || page.Next == page.Key {
+			return fmt.Errorf("walk: %s: upstream's next links lead nowhere", page.Key)
+		}
+		at.Next = page.Next.URI
+		if at.Pages.Circle(at.Next, slices.Values(every(page))) {
+			return fmt.Errorf("walk: %s: upstream's next links go in a circle: pages come again, and the list has no end", page.Key)
+		}
+		if err := see(page, at); err != nil || at.Next == "" {
+			return err
+		}
+		if target, err = p.source.Spec.Follow(p.source.Name, at.Next); err != nil {
+			return err
+		}
+	}
+}
+
+// each runs do for every item, some beside each other; the first error ends
+// them all.
+func each[T any](ctx context.Context, items []T, beside int, do func(context.Context, T) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	work := make(chan T)
+	for range min(beside, len(items)) {
+		wg.Go(func() {
+			for item := range work {
+				if err := do(ctx, item); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, item := range items {
+		if ctx.Err() != nil {
+			break
+		}
+		select {
+		case work <- item:
+		case <-ctx.Done():
+		}
+	}
+	close(work)
+	wg.Wait()
+	return context.Cause(ctx)
+}

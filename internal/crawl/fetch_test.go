@@ -1,0 +1,46 @@
+// Tests of what pages on their way weigh.
+
+package crawl
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"understudy"
+)
+
+// press is a mirror whose pages all weigh the same.
+type press struct {
+	Mirror
+	weight int64
+	fills  int
+}
+
+func (p *press) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+	p.fills++
+	if err := f.Weigh(ctx, p.weight); err != nil {
+		return understudy.Landed{}, err
+	}
+	return understudy.Landed{Page: &understudy.Page{Status: 200}}, nil
+}
+
+// A page weighs with what comes of it, and nothing once it is done with.
+func TestAPageGivesBackWhatItWeighed(t *testing.T) {
+	p, r := &press{weight: 30}, &run{}
+	x := &trip{w: &Walker{o: Options{Mirror: p}}, run: r}
+	if _, err := x.once(t.Context(), &understudy.Target{}); err != nil || r.most != 30*factor || r.pages != 0 {
+		t.Errorf("%v, at most %d bytes, %d left", err, r.most, r.pages)
+	}
+}
+
+// One that is too heavy by itself is not asked for again.
+func TestAPageTooHeavyByItself(t *testing.T) {
+	p, r := &press{weight: room}, &run{}
+	x := &trip{w: &Walker{o: Options{Mirror: p}}, run: r}
+	_, err := x.once(t.Context(), &understudy.Target{})
+	var heavy *heavyError
+	if !errors.As(err, &heavy) || comesBack(err) || p.fills != 1 || r.pages != 0 {
+		t.Errorf("%v after %d fetches, %d left", err, p.fills, r.pages)
+	}
+}

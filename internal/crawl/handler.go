@@ -1,0 +1,118 @@
+// Handler: /-/sync, for who may tell the server what to do.
+
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/kit/accesslog"
+	"understudy/kit/jsonhttp"
+)
+
+// Order is the body of POST /-/sync: a kind that is to be synced and kept up,
+// or no longer.
+type Order struct {
+	Source string `json:"source"`
+	Kind   string `json:"kind"`
+	End    bool   `json:"end,omitempty"`
+}
+
+// Report is the answer: how complete the kind is. Its names are only added to.
+type Report struct {
+	Kept     bool       `json:"kept"`
+	Complete bool       `json:"complete"`
+	Why      string     `json:"why,omitempty"`
+	Failed   bool       `json:"failed,omitempty"` // Why is an error a person has to see to
+	Down     string     `json:"down,omitempty"`   // why upstream cannot be asked now
+	Stuck    *time.Time `json:"stuck,omitempty"`  // since when it comes no further, though it tries
+	Ended    string     `json:"ended,omitempty"`
+	CaughtUp *time.Time `json:"caught_up_to,omitempty"`
+	Swept    *time.Time `json:"swept,omitempty"`
+	Progress *Progress  `json:"sync,omitempty"`
+}
+
+// Progress is how far a sync has come, in records.
+type Progress struct {
+	Done    int64  `json:"done"`
+	Total   *int64 `json:"total"`          // null: not known
+	ETA     int64  `json:"eta,omitempty"`  // seconds; 0: not known, or nothing is under way
+	Walk    string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
+	Running bool   `json:"running,omitempty"`
+}
+
+// Report is a state as JSON.
+func (s State) Report() Report {
+	r := Report{Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Stuck: known(s.Stuck), Ended: s.Ended, CaughtUp: known(s.CaughtUp), Swept: known(s.Swept)}
+	if s.Kept {
+		r.Progress = &Progress{Done: s.Done, ETA: int64(s.ETA / time.Second), Walk: s.Walk, Running: s.Running}
+		if s.Total >= 0 {
+			r.Progress.Total = &s.Total
+		}
+	}
+	return r
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+const maxOrder = 4 << 10 // bytes of a body
+
+// Handler answers /-/sync to who bears the token and asks from this machine:
+// POST with an Order begins or ends, GET with source and kind only looks. The
+// answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
+// that can never be complete.
+func (w *Walker) Handler(token string) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case !jsonhttp.Local(r):
+			jsonhttp.Error(rw, http.StatusForbidden, "only from the machine the server runs on")
+		case !jsonhttp.Bears(r, token):
+			rw.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
+			jsonhttp.Error(rw, http.StatusUnauthorized, "the token of run.json is needed")
+		case r.Method != http.MethodPost && r.Method != http.MethodGet:
+			rw.Header().Set("Allow", "GET, POST")
+			jsonhttp.Error(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
+		default:
+			accesslog.Of(r.Context()).Caller = "run.json"
+			w.serve(rw, r)
+		}
+	})
+}
+
+func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
+	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
+	var err error
+	if r.Method == http.MethodPost {
+		if err = jsonhttp.Read(rw, r, maxOrder, &o); err != nil {
+			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, err)
+		} else if o.End {
+			err = w.Drop(r.Context(), o.Source, o.Kind)
+		} else {
+			err = w.Keep(r.Context(), o.Source, o.Kind)
+		}
+	}
+	var s State
+	if err == nil {
+		s, err = w.State(r.Context(), o.Source, o.Kind)
+	}
+	switch {
+	case err == nil:
+		jsonhttp.Write(rw, http.StatusOK, s.Report())
+	case Never(err):
+		jsonhttp.Error(rw, http.StatusConflict, err.Error())
+	case errors.Is(err, understudy.ErrInvalid):
+		jsonhttp.Error(rw, http.StatusBadRequest, err.Error())
+	default:
+		w.o.Logger.Error("walk: an order could not be taken", "error", err)
+		jsonhttp.Error(rw, http.StatusServiceUnavailable, err.Error())
+	}
+}

@@ -1,0 +1,207 @@
+// Memo: what is known of a kind between its walks, kept as a note.
+
+package crawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// memoVersion is the form of a memo. One of another form is not read: the kind
+// is then walked anew.
+const memoVersion = 1
+
+// memo is what is known of a kind. Times are Unix seconds.
+type memo struct {
+	V    int  `json:"v"`
+	Keep bool `json:"keep"` // it is kept up
+
+	// Spans are the clocks walked, of a kind whose lists take a stretch of
+	// time; Rest is when the last walk over the whole lists began, which finds
+	// the records without a clock.
+	Spans spans `json:"spans,omitempty"`
+	Rest  int64 `json:"rest,omitempty"`
+	// Oldest is where the first stretch ends that has no beginning.
+	Oldest int64 `json:"oldest,omitempty"`
+	// Ended says that upstream keeps nothing that is older.
+	Ended string `json:"ended,omitempty"`
+
+	// Top are the newest records when the list was last known without a gap,
+	// at CaughtUp. Behind: a newer page is known, and not what lies between.
+	Top      []string `json:"top,omitempty"`
+	CaughtUp int64    `json:"caught_up,omitempty"`
+	Behind   int64    `json:"behind,omitempty"`
+	// Newest is when the newest page that left a gap came.
+	Newest int64 `json:"newest,omitempty"`
+	// After is the last change looked at, of a kind that lies under another.
+	After int64 `json:"after,omitempty"`
+
+	// Missed are records without a path of their own that the last sweep
+	// missed, by id.
+	Missed []string `json:"missed,omitempty"`
+	// Thinned counts the sweeps in a row in which too many of these were missing
+	// to believe it at once.
+	Thinned int `json:"thinned,omitempty"`
+	// Failures are why walks ended before their ends, one a part, the newest
+	// last.
+	Failures []failure `json:"failures,omitempty"`
+	// Lost is when records were last forgotten that upstream still has: what was
+	// walked before may lack them.
+	Lost int64 `json:"lost,omitempty"`
+	// Plan says how they are walked (plan.print). What was walked in another way,
+	// or of another user, counts for nothing.
+	Plan string `json:"plan,omitempty"`
+	// Of is the user whose records are known, of a kind that does not tell.
+	Of string `json:"of,omitempty"`
+	// Records is how many the last walk saw.
+	Records int64 `json:"records,omitempty"`
+}
+
+// failure is why a walk of one part ended before its end.
+type failure struct {
+	Part int64  `json:"part,omitempty"` // where its stretch ends; whole, tip
+	Why  string `json:"why"`
+	At   int64  `json:"at"`
+}
+
+// Parts that are no stretches.
+const (
+	whole = 0  // the whole lists
+	tip   = -1 // from the newest page to what is known
+)
+
+// Bounds of what is kept of failures.
+const (
+	maxFailures = 16
+	maxWhy      = 1024 // bytes
+)
+
+// fails notes why a part failed; it is so until its next walk ends well.
+func (m *memo) fails(part int64, why string, at int64) {
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part == part })
+	m.Failures = append(m.Failures, failure{part, strings.ToValidUTF8(why[:min(len(why), maxWhy)], ""), at})
+	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
+}
+
+// well notes that a part was walked to its end: c, when it is a stretch.
+func (m *memo) well(part int64, c span) {
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
+		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To // stretches have become longer
+	})
+}
+
+// failed is why a part failed last, "" when none has.
+func (m *memo) failed() string {
+	if n := len(m.Failures); n > 0 {
+		return m.Failures[n-1].Why
+	}
+	return ""
+}
+
+// rests reports whether a part failed so lately that it is not tried yet.
+func (m *memo) rests(part, now int64) bool {
+	return slices.ContainsFunc(m.Failures, func(f failure) bool {
+		return f.Part == part && now >= f.At && now-f.At < int64(failedRest/time.Second)
+	})
+}
+
+// forget drops what is known of what lies before a clock.
+func (m *memo) forget(before int64) {
+	m.Spans = m.Spans.without(earlier(before, edge))
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part > 0 && f.Part <= before })
+}
+
+// edge is by how much longer what was walked is remembered than it is walked,
+// in seconds: upstream still has what it is about to forget.
+const edge = 2 * 60 * 60
+
+// earlier is a clock less some seconds; early stays.
+func earlier(clock, by int64) int64 {
+	if clock == early {
+		return early
+	}
+	return clock - by
+}
+
+func noteName(name string) string { return "walk/" + name }
+
+// load reads a kind's memo once.
+func (w *Walker) load(ctx context.Context, x *walked) error {
+	if x.loaded {
+		return nil
+	}
+	raw, err := w.o.Notes.Note(ctx, noteName(x.name()))
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		return fmt.Errorf("walk: %s: %w", x.name(), err)
+	}
+	var m memo
+	if why := doubted(raw, &m, x.print()); why != "" {
+		w.o.Logger.Warn("walk: "+why+"; walked anew", "kind", x.name())
+		m = memo{Keep: m.Keep}
+	}
+	m.Plan = x.print()
+	if m.V = memoVersion; x.kind.Untold() != "" && m.Of != x.source.User {
+		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
+			m.Lost = w.clock()
+		}
+	}
+	x.memo, x.loaded = m, true
+	x.seen.Store(&m)
+	return nil
+}
+
+// doubted reads a memo, and is why it is not believed, "" when it is. One that
+// does not say how it was walked may have been walked in any way: to walk the kind
+// anew costs what its next sweep would, which is a day away at most.
+func doubted(raw []byte, m *memo, print string) (why string) {
+	switch {
+	case len(raw) == 0:
+		return ""
+	case json.Unmarshal(raw, m) != nil || m.V != memoVersion:
+		return "what was known is of another form"
+	case m.Plan == "":
+		return "what was known does not say by which spec"
+	case m.Plan != print:
+		return "the spec or the user is another one"
+	}
+	return ""
+}
+
+// read is a copy of a kind's memo.
+func (w *Walker) read(ctx context.Context, x *walked) (memo, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := w.load(ctx, x); err != nil {
+		return memo{}, err
+	}
+	return x.memo, nil
+}
+
+// change changes a kind's memo and keeps it. When it cannot be kept it is as
+// before.
+func (w *Walker) change(ctx context.Context, x *walked, how func(*memo)) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := w.load(ctx, x); err != nil {
+		return err
+	}
+	m := x.memo
+	how(&m)
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("walk: %s: %w", x.name(), err)
+	}
+	if err := w.o.Notes.SetNote(ctx, noteName(x.name()), raw); err != nil {
+		return fmt.Errorf("walk: %s: %w", x.name(), err)
+	}
+	x.memo = m
+	x.seen.Store(&m)
+	return nil
+}

@@ -1,0 +1,268 @@
+// Plan: what of a kind can be walked, and how its pages are asked for.
+
+package crawl
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// plan is how the records of one kind are found. It does not change.
+type plan struct {
+	source *understudy.Source
+	kind   *understudy.Kind
+	lists  []*understudy.List
+	// under is the kind its records lie under, when no list of its own can be
+	// asked for; by is the path variable that names one of them.
+	under *understudy.Kind
+	by    []string // of each list
+	// since and until are the filters on the kind's clock, of each list; nil
+	// when not every list has both.
+	since, until []*understudy.Filter
+}
+
+// planOf says how a kind is walked; the error says, to a person, why it cannot
+// be.
+func planOf(src *understudy.Source, k *understudy.Kind) (*plan, error) {
+	p := &plan{source: src, kind: k}
+	if len(k.ID) == 0 {
+		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
+	}
+	for _, l := range k.Lists {
+		if free := p.free(l.Path); len(free) == 0 {
+			p.lists = append(p.lists, l)
+		}
+	}
+	if len(p.lists) == 0 {
+		return p, p.nest()
+	}
+	for _, l := range p.lists {
+		s, u := filterOn(l, k.Clock, "since"), filterOn(l, k.Clock, "until")
+		if s == nil || u == nil {
+			p.since, p.until = nil, nil
+			break
+		}
+		p.since, p.until = append(p.since, s), append(p.until, u)
+	}
+	return p, nil
+}
+
+// nest finds the kind that the lists lie under.
+func (p *plan) nest() error {
+	k := p.kind
+	if f := k.Field(k.Parent); f != nil && f.Link != "" {
+		p.under = p.source.Spec.Kind(f.Link)
+	}
+	for _, l := range k.Lists {
+		if free := p.free(l.Path); p.under != nil && len(free) == 1 {
+			p.lists, p.by = append(p.lists, l), append(p.by, free[0])
+		}
+	}
+	if len(p.lists) == 0 {
+		return fmt.Errorf("no list of %s can be asked for: the spec does not say under which records they lie", k.Title)
+	}
+	if above, err := planOf(p.source, p.under); err != nil || above.under != nil {
+		return fmt.Errorf("%s lie under %s, which cannot be synced", k.Title, p.under.Title)
+	}
+	return nil
+}
+
+// free are the variables of a path that the source's settings do not fill.
+func (p *plan) free(path string) []string {
+	var names []string
+	for _, name := range variables(path) {
+		if p.source.Spec.Vars[name] != "user" || p.source.User == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// variables are the names of a path's variables, in order.
+func variables(path string) []string {
+	var names []string
+	for {
+		_, rest, found := strings.Cut(path, "{")
+		if !found {
+			return names
+		}
+		name, tail, _ := strings.Cut(rest, "}")
+		names = append(names, name)
+		path = tail
+	}
+}
+
+func filterOn(l *understudy.List, field, op string) *understudy.Filter {
+	for _, f := range l.Filters {
+		if field != "" && f.Field == field && f.Op == op {
+			return f
+		}
+	}
+	return nil
+}
+
+// name is the source and kind, as commands write them.
+func (p *plan) name() string { return p.source.Name + "/" + p.kind.Name }
+
+// sliced reports whether every list can be asked for a stretch of time.
+func (p *plan) sliced() bool { return p.since != nil }
+
+// fill puts values into a path's variables, the user where none is given.
+func (p *plan) fill(path string, values map[string]string) (string, bool) {
+	for {
+		head, rest, found := strings.Cut(path, "{")
+		if !found {
+			return path, true
+		}
+		name, tail, _ := strings.Cut(rest, "}")
+		value, given := values[name]
+		if !given && p.source.Spec.Vars[name] == "user" {
+			value = p.source.User
+		}
+		if value == "" || strings.ContainsAny(value, "{}/%?#") {
+			return "", false
+		}
+		path = head + value + tail
+	}
+}
+
+// page is the first page of a list: under a record when parent is not empty,
+// with pages of a size (0: the largest there is), of the clocks in s.
+func (p *plan) page(list int, parent string, s span, size int) (*understudy.Target, error) {
+	l := p.lists[list]
+	values := map[string]string{}
+	if p.by != nil {
+		values[p.by[list]] = parent
+	}
+	path, ok := p.fill(l.Path, values)
+	if !ok {
+		return nil, fmt.Errorf("walk: %s: %w: path %s of %q", p.name(), understudy.ErrInvalid, l.Path, parent)
+	}
+	paging := p.source.Spec.PagingOf(l)
+	var q understudy.Query
+	if s.From != early && p.since != nil {
+		q = append(q, understudy.Param{Name: p.since[list].Name, Value: bound(p.since[list], s.From, false)})
+	}
+	if s.To != late && p.until != nil {
+		q = append(q, understudy.Param{Name: p.until[list].Name, Value: bound(p.until[list], s.To, true)})
+	}
+	if size == 0 || paging.Max > 0 && size > paging.Max {
+		size = paging.Max
+	}
+	if paging.Size != "" && size > 0 {
+		q = append(q, understudy.Param{Name: paging.Size, Value: strconv.Itoa(size)})
+	}
+	return p.source.Spec.Target(p.source.Name, path, q.String())
+}
+
+// bound is a clock as a filter takes it. Of a filter that takes days the last
+// one is the day after: what "until" a day means differs between APIs.
+func bound(f *understudy.Filter, clock int64, last bool) string {
+	t := time.Unix(clock, 0).UTC()
+	switch f.Type {
+	case understudy.TypeDate:
+		if last {
+			t = t.AddDate(0, 0, 1)
+		}
+		return t.Format(time.DateOnly)
+	case understudy.TypeEpoch, understudy.TypeInt:
+		return strconv.FormatInt(clock, 10)
+	}
+	return t.Format("2006-01-02T15:04:05Z")
+}
+
+// newest is the newest page as the mirror polls it: of the first list, in the
+// usual size.
+func (p *plan) newest() (*understudy.Target, error) {
+	path, ok := p.fill(p.lists[0].Path, nil)
+	if !ok || p.under != nil {
+		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
+	}
+	return p.source.Spec.Target(p.source.Name, path, "")
+}
+
+// instance is the path that shows a record in one shape ("": in any); nil when
+// the spec has none.
+func (p *plan) instance(id, parent, shape string) *understudy.Target {
+	parts := strings.Split(id, understudy.IDSeparator)
+	for _, in := range p.kind.Instances {
+		if shape != "" && in.Shape != shape || len(in.ID) != len(parts) {
+			continue
+		}
+		values := map[string]string{}
+		for i, name := range in.ID {
+			values[name] = parts[i]
+		}
+		for _, name := range p.free(in.Path) {
+			if !slices.Contains(in.ID, name) {
+				values[name] = parent
+			}
+		}
+		if path, ok := p.fill(in.Path, values); ok {
+			if t, err := p.source.Spec.Target(p.source.Name, path, ""); err == nil && t.ID == id {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// another reports whether a record tells that it is another user's than the one
+// whose lists are walked: somebody read it under that one's path, and here it
+// is neither missing nor to be asked for.
+func (p *plan) another(body []byte) bool {
+	for name, from := range p.source.Spec.Vars {
+		field := p.source.Spec.Shown[name]
+		if from != "user" || p.kind.Field(field) == nil || !strings.Contains(p.lists[0].Path, "{"+name+"}") {
+			continue
+		}
+		v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
+		if ok && v.Kind == jsonspan.String && jsonspan.Text(body, v) != p.source.User {
+			return true
+		}
+	}
+	return false
+}
+
+// shapes are those the lists show, each once.
+func (p *plan) shapes() []string {
+	var out []string
+	for _, l := range p.lists {
+		if !slices.Contains(out, l.Shape) {
+			out = append(out, l.Shape)
+		}
+	}
+	return out
+}
+
+// print says in a few characters how a kind is walked: of whom, by which lists
+// and filters, from page to page, and by which clock.
+func (p *plan) print() string {
+	h := fnv.New64a()
+	k := p.kind
+	fmt.Fprintf(h, "%q %q %q", k.Clock, k.ID, k.Parent)
+	if p.under != nil {
+		fmt.Fprintf(h, " under %q by %q", p.under.Name, p.by)
+	}
+	for i, l := range p.lists {
+		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
+		way := p.source.Spec.PagingOf(l) // one that led nowhere ended every walk after a page
+		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
+		if slices.ContainsFunc(variables(l.Path), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
+			fmt.Fprintf(h, " of %q", p.source.User)
+		}
+		if p.sliced() {
+			for _, f := range []*understudy.Filter{p.since[i], p.until[i]} {
+				fmt.Fprintf(h, " %q %q %v %v", f.Name, f.Type, f.Whole, f.Open)
+			}
+		}
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
+}

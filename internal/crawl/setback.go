@@ -1,0 +1,124 @@
+// Set back: what was walked at times that lie in the future, since the clock was
+// set back.
+
+package crawl
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	ahead = 5 // seconds a time may lie in the future
+	// longAgo is when something was walked of which the time is not known: it
+	// counts for nothing but that it was.
+	longAgo = 1
+)
+
+// ahead reports whether anything is said to have happened in the future.
+func (m *memo) ahead(now int64) bool {
+	return m.latest() > now+ahead
+}
+
+// latest is the last time at which anything is said to have happened.
+func (m *memo) latest() int64 {
+	at := max(m.Rest, m.CaughtUp, m.Behind, m.Newest, m.Lost)
+	for _, s := range m.Spans {
+		at = max(at, s.At)
+	}
+	return at
+}
+
+// setBack is for a clock that was set back by nobody knows how much: by as much
+// at least as something lies in the future. What does happened at some time
+// before now, and all else as much longer ago.
+func (m *memo) setBack(now int64) {
+	by := m.latest() - now
+	earlier := func(at int64) int64 {
+		switch {
+		case at == 0:
+			return 0
+		case at > now:
+			return longAgo
+		}
+		return max(at-by, longAgo)
+	}
+	m.Rest, m.CaughtUp = earlier(m.Rest), earlier(m.CaughtUp)
+	m.Behind, m.Newest, m.Lost = min(m.Behind, now), min(m.Newest, now), min(m.Lost, now)
+	m.Spans = slices.Clone(m.Spans)
+	for i := range m.Spans {
+		m.Spans[i].At = earlier(m.Spans[i].At)
+	}
+}
+
+// shift makes all that is said to have happened have happened earlier.
+func (m *memo) shift(by int64) {
+	m.Spans = slices.Clone(m.Spans)
+	times := []*int64{&m.Rest, &m.CaughtUp, &m.Behind, &m.Newest, &m.Lost}
+	for i := range m.Spans {
+		times = append(times, &m.Spans[i].At)
+	}
+	for _, at := range times {
+		if *at != 0 {
+			*at = max(*at-by, longAgo)
+		}
+	}
+}
+
+// saying is what two clocks said at one moment.
+type saying struct {
+	now     time.Time
+	elapsed time.Duration
+}
+
+// heedSteps sees to it that what is known is no younger than it is after the
+// clock was set back while the process runs. The other clock tells by how much.
+func (w *Walker) heedSteps(ctx context.Context) error {
+	if w.o.Elapsed == nil {
+		return nil
+	}
+	now := saying{w.o.Now(), w.o.Elapsed()}
+	w.mu.Lock()
+	last := w.told
+	w.told = now
+	w.mu.Unlock()
+	if last.now.IsZero() {
+		return nil
+	}
+	back := now.elapsed - last.elapsed - time.Duration(now.now.UnixNano()-last.now.UnixNano())
+	if back < time.Second {
+		return nil
+	}
+	w.o.Logger.Warn("walk: the clock was set back", "by", back.Round(time.Second))
+	by := int64((back + time.Second - 1) / time.Second)
+	var errs []error
+	for _, name := range w.names {
+		m, err := w.read(ctx, w.walks[name])
+		if err == nil && m.latest() != 0 {
+			err = w.change(ctx, w.walks[name], func(m *memo) { m.shift(by) })
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		w.mu.Lock()
+		w.told = last // then once more: older than it is does no harm
+		w.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// heedClock sees to it that a kind is walked again, and its newest page looked
+// at, when the clock was set back: until it has come up to where it was nothing
+// would.
+func (w *Walker) heedClock(ctx context.Context, x *walked) error {
+	m, err := w.read(ctx, x)
+	now := w.clock()
+	if err != nil || !m.ahead(now) {
+		return err
+	}
+	w.o.Logger.Warn("walk: the clock was set back; all is walked again", "source", x.source.Name, "kind", x.kind.Name)
+	return w.change(ctx, x, func(m *memo) { m.setBack(now) })
+}

@@ -1,0 +1,127 @@
+// Spans: which stretches of a list were walked end to end, and when.
+
+package crawl
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Clocks without a bound.
+const (
+	early = math.MinInt64
+	late  = math.MaxInt64
+)
+
+// span is the clocks in [From, To), in Unix seconds, and when a walk over all
+// of them began.
+type span struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	At   int64 `json:"at"`
+}
+
+// spans are disjoint and in order. The zero value is empty; methods leave what
+// they are called on as it was.
+type spans []span
+
+// add notes that [from, to) was walked at a time. Where a later walk is known
+// that one stays.
+func (s spans) add(from, to, at int64) spans {
+	if from >= to {
+		return s
+	}
+	var out spans
+	for _, old := range s {
+		if old.To <= from || old.From >= to {
+			out = append(out, old)
+			continue
+		}
+		if old.From < from {
+			out = append(out, span{old.From, from, old.At})
+		}
+		out = append(out, span{max(old.From, from), min(old.To, to), max(old.At, at)})
+		if old.To > to {
+			out = append(out, span{to, old.To, old.At})
+		}
+	}
+	for _, gap := range s.gaps(from, to, early) {
+		out = append(out, span{gap.From, gap.To, at})
+	}
+	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.From, b.From) })
+	return out.joined()
+}
+
+// joined makes one of neighbours that were walked at the same time.
+func (s spans) joined() spans {
+	out := s[:0]
+	for _, next := range s {
+		if n := len(out); n > 0 && out[n-1].To == next.From && out[n-1].At == next.At {
+			out[n-1].To = next.To
+			continue
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+// gaps are the parts of [from, to) that were not walked since a time; their At
+// is the walk before, or early when there was none.
+func (s spans) gaps(from, to, since int64) spans {
+	var out spans
+	next := from
+	for _, old := range s {
+		if old.To <= from || old.From >= to || from >= to {
+			continue
+		}
+		if old.From > next {
+			out = append(out, span{next, old.From, early})
+		}
+		begin := max(old.From, from)
+		next = min(old.To, to)
+		if old.At < since {
+			out = append(out, span{begin, next, old.At})
+		}
+	}
+	if next < to {
+		out = append(out, span{next, to, early})
+	}
+	return out
+}
+
+// covers reports whether all of [from, to) was walked since a time.
+func (s spans) covers(from, to, since int64) bool { return len(s.gaps(from, to, since)) == 0 }
+
+// oldest is when the part of [from, to) was walked that was not for longest,
+// early when a part never was.
+func (s spans) oldest(from, to int64) int64 {
+	at, next := int64(late), from
+	for _, old := range s {
+		switch {
+		case old.To <= next:
+			continue
+		case next >= to:
+			return at
+		case old.From > next:
+			return early
+		}
+		at, next = min(at, old.At), old.To
+	}
+	if next < to {
+		return early
+	}
+	return at
+}
+
+// without is s less what lies before a clock.
+func (s spans) without(before int64) spans {
+	var out spans
+	for _, old := range s {
+		if old.To > before {
+			old.From = max(old.From, before)
+			out = append(out, old)
+		}
+	}
+	return out
+}

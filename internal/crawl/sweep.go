@@ -1,0 +1,236 @@
+// Sweep: a stretch is walked again from end to end; what is held of it and was
+// not seen is asked for by itself.
+
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"understudy"
+	"understudy/kit/folder"
+)
+
+// sweep is the job "sweep KIND": of a stretch of time when the payload names
+// one, else of the whole lists.
+func (w *Walker) sweep(ctx context.Context, run Run) error {
+	t, x, e, err := w.begin(run)
+	if err != nil {
+		return err
+	}
+	s := &sweeping{trip: t, x: x, began: w.clock()}
+	if e.From != 0 || e.To != 0 {
+		s.stretch = &span{From: e.From, To: e.To}
+	}
+	part := int64(whole)
+	if s.stretch != nil {
+		part = s.stretch.To
+	}
+	return w.ended(ctx, t, x, part, s.all(ctx))
+}
+
+// sweeping is one run of a sweep. One that broke off begins anew: what it saw
+// is in memory alone.
+type sweeping struct {
+	*trip
+	x       *walked
+	stretch *span // nil: the whole lists
+	began   int64
+	before  folder.Folder // what was held when it began: id and parent
+	seen    folder.Folder // ids
+	rows    int64
+	cut     bool     // a list was walked to the floor and not to its end
+	top     []string // the newest records when it began, of a walk over the whole lists
+}
+
+// entry is one id and the record it lies under.
+type entry struct{ id, parent string }
+
+// perEntry is what a folder takes for an entry besides its bytes.
+const perEntry = 16
+
+// add puts an entry into one of the two folders.
+func (s *sweeping) add(ctx context.Context, f *folder.Folder, ids ...entry) error {
+	weight := 0
+	for _, e := range ids {
+		if err := f.Add([]byte(e.id), []byte(e.parent)); err != nil {
+			return fmt.Errorf("walk: sweep %s: %w; make sync.slice shorter", s.x.name(), err)
+		}
+		weight += len(e.id) + len(e.parent) + perEntry
+	}
+	return s.weigh(ctx, int64(weight))
+}
+
+// missing is what was held and not seen.
+func (s *sweeping) missing() []entry {
+	var out []entry
+	folder.Merge(&s.before, &s.seen, func(what folder.What, key, parent, _ []byte) bool {
+		if what == folder.Removed {
+			out = append(out, entry{string(key), string(parent)})
+		}
+		return true
+	})
+	return out
+}
+
+func (s *sweeping) all(ctx context.Context) error {
+	if err := s.held(ctx); err != nil {
+		return err
+	}
+	if err := s.walk(ctx); err != nil {
+		return err
+	}
+	missing := s.missing()
+	if err := s.resolve(ctx, missing); err != nil {
+		return err
+	}
+	s.run.Progress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
+	return s.w.change(ctx, s.x, func(m *memo) {
+		m.forget(s.w.floor(s.x, s.began))
+		if s.stretch != nil {
+			m.Spans = m.Spans.add(s.stretch.From, s.stretch.To, s.began)
+			m.well(s.stretch.To, *s.stretch)
+			return
+		}
+		m.Rest, m.Records = max(m.Rest, s.began), s.rows
+		if s.x.plan.under == nil && s.began > m.CaughtUp {
+			m.reach(s.top, s.began) // it went down from the newest page as a catch-up does
+		}
+		m.well(whole, span{})
+	})
+}
+
+// windows are the held records the sweep can tell missing.
+func (s *sweeping) windows() []understudy.Window {
+	q := understudy.Window{Source: s.x.source.Name, Kind: s.x.kind.Name, Limit: 10 * batch}
+	floor := s.w.floor(s.x, s.began)
+	if floor != early {
+		q.From = floor
+	}
+	var out []understudy.Window
+	for _, shape := range s.x.shapes() {
+		q.Shape = shape
+		if s.stretch == nil {
+			null := q
+			null.From, null.Unclocked = 0, true
+			if out = append(out, null); !s.x.sliced() {
+				out = append(out, q)
+			}
+			continue
+		}
+		part := q
+		if s.stretch.From != early {
+			part.From = max(q.From, s.stretch.From)
+		}
+		if s.stretch.To != late {
+			part.To = s.stretch.To
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// held notes what is held of what is swept.
+func (s *sweeping) held(ctx context.Context) error {
+	for _, q := range s.windows() {
+		for {
+			rows, err := s.w.o.Store.Rows(ctx, q)
+			if err != nil {
+				return fmt.Errorf("walk: sweep %s: %w", s.x.name(), err)
+			}
+			ids := make([]entry, len(rows))
+			for i, row := range rows {
+				ids[i] = entry{row.ID, row.Parent}
+			}
+			if err := s.add(ctx, &s.before, ids...); err != nil {
+				return err
+			}
+			if len(rows) < q.Limit {
+				break
+			}
+			last := rows[len(rows)-1]
+			q.Below.Clock, q.Below.Record = last.Clock, last.Record
+		}
+	}
+	return nil
+}
+
+// walk walks what is swept and notes what it sees.
+func (s *sweeping) walk(ctx context.Context) error {
+	see := func(page *understudy.Page) error {
+		var ids []entry
+		for _, row := range page.Rows {
+			s.rows++
+			if s.stretch == nil && s.x.sliced() && row.Clock != 0 {
+				continue // a stretch looks after it
+			}
+			ids = append(ids, entry{id: row.ID})
+		}
+		s.run.Progress(s.rows, 0, "")
+		return s.add(ctx, &s.seen, ids...)
+	}
+	if s.x.plan.under != nil {
+		return s.beneathAll(ctx, see)
+	}
+	for i := range s.x.lists {
+		err := s.one(ctx, i, see)
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	return nil
+}
+
+// one walks one list.
+func (s *sweeping) one(ctx context.Context, list int, see func(*understudy.Page) error) error {
+	if s.stretch != nil {
+		return s.trip.stretch(ctx, s.x.plan, list, *s.stretch, place{List: list}, func(page *understudy.Page, _ place) error { return see(page) })
+	}
+	first, err := s.x.page(list, "", span{early, late, 0}, s.w.o.Page)
+	if err != nil {
+		return err
+	}
+	floor, begun := s.w.floor(s.x, s.began), false
+	return s.along(ctx, s.x.plan, first, place{List: list}, func(page *understudy.Page, _ place) error {
+		if !begun && list == 0 {
+			s.top = top(page)
+		}
+		begun = true
+		if err := see(page); err != nil {
+			return err
+		}
+		if s.w.past(page, floor) {
+			s.cut = true
+			return errEnough
+		}
+		return nil
+	})
+}
+
+// beneathAll walks under every record of the kind above.
+func (s *sweeping) beneathAll(ctx context.Context, see func(*understudy.Page) error) error {
+	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
+	for at := (below{}); !at.Ended; {
+		rows, next, err := s.w.parents(ctx, above, at)
+		if err != nil {
+			return err
+		}
+		var mu sync.Mutex
+		err = each(ctx, rows, beside, func(ctx context.Context, row understudy.Row) error {
+			var bad error
+			err := s.beneath(ctx, s.x.plan, above, row, func(page *understudy.Page) {
+				mu.Lock()
+				defer mu.Unlock()
+				bad = errors.Join(bad, see(page))
+			})
+			return errors.Join(err, bad)
+		})
+		if err != nil {
+			return err
+		}
+		at = next
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+// Sync: fills up a kind from the newest record to the oldest.
+//
+//	newest page -> where does it end? -> stretches beside each other -> the whole lists
+//
+// The stretches ask by time and so miss what has no clock; the walk over the
+// whole lists finds that, and until it has ended nothing is called complete.
+
+package crawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"understudy"
+)
+
+// maxTop is how many of the newest records are remembered.
+const maxTop = 100
+
+// mark is where a sync goes on. Times are Unix seconds.
+type mark struct {
+	Began  int64    `json:"began"`
+	Plan   string   `json:"plan,omitempty"` // how it walks (plan.print)
+	Top    []string `json:"top,omitempty"`
+	Headed bool     `json:"headed,omitempty"` // the newest page is done
+	Probed bool     `json:"probed,omitempty"` // where the oldest lies is known
+	Oldest int64    `json:"oldest,omitempty"`
+
+	Cells []openCell `json:"cells,omitempty"` // those under way
+	Rest  place      `json:"rest"`            // of the walk over the whole lists
+	Ended bool       `json:"ended,omitempty"` // that walk is done
+
+	Under below `json:"under"`           // of a kind that lies under another
+	Above int64 `json:"above,omitempty"` // records walked under
+	After int64 `json:"after,omitempty"`
+
+	Sliced int64 `json:"sliced,omitempty"` // rows seen by stretches
+	Whole  int64 `json:"whole,omitempty"`  // rows seen by the walk over the whole lists
+}
+
+// openCell is a stretch under way.
+type openCell struct {
+	From int64 `json:"from"`
+	Rows int64 `json:"rows,omitempty"` // seen of it
+	place
+}
+
+// syncing is one run of a sync.
+type syncing struct {
+	*trip
+	x *walked
+
+	mu      sync.Mutex
+	mark    mark
+	parents aboves // of a kind that lies under another
+}
+
+// errand is what the job's payload says.
+type errand struct {
+	Source string   `json:"source"`
+	Kind   string   `json:"kind"`
+	From   int64    `json:"from,omitempty"` // of a sweep: its stretch
+	To     int64    `json:"to,omitempty"`
+	Next   string   `json:"next,omitempty"` // of a catch-up: where it begins
+	Top    []string `json:"top,omitempty"`
+	At     int64    `json:"at,omitempty"`
+}
+
+// begin reads what a job is about.
+func (w *Walker) begin(run Run) (*trip, *walked, errand, error) {
+	var e errand
+	if err := json.Unmarshal(run.Job().Payload, &e); err != nil {
+		return nil, nil, e, fmt.Errorf("walk: %s: payload: %w", run.Job().Kind, err)
+	}
+	x, err := w.find(e.Source, e.Kind)
+	if err != nil {
+		return nil, nil, e, fmt.Errorf("walk: %s: %w", run.Job().Kind, err)
+	}
+	return &trip{w: w, run: run}, x, e, nil
+}
+
+// sync is the job "sync KIND".
+func (w *Walker) sync(ctx context.Context, run Run) error {
+	t, x, _, err := w.begin(run)
+	if err != nil {
+		return err
+	}
+	s := &syncing{trip: t, x: x}
+	if raw := run.Job().Mark; len(raw) > 0 {
+		if err := json.Unmarshal(raw, &s.mark); err != nil {
+			return fmt.Errorf("walk: sync %s: mark: %w", x.name(), err)
+		}
+	}
+	if s.mark.Plan != x.print() {
+		s.mark = mark{} // what it saw was, or may have been, of another spec
+	}
+	if s.mark.Plan = x.print(); s.mark.Began == 0 {
+		s.mark.Began = w.clock()
+	}
+	x.paced(w.o.Now(), "", s.mark.Whole)
+	err = s.all(ctx)
+	x.unpaced()
+	return w.ended(ctx, t, x, whole, err)
+}
+
+// ended notes why a walk of a part ended early, and hands the error on. One
+// that ended well has noted that itself.
+func (w *Walker) ended(ctx context.Context, t *trip, x *walked, part int64, err error) error {
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errAbove):
+		return err // somebody ended it, or it is not its turn
+	case err == nil:
+		x.goesOn()
+		return nil
+	case comesBack(err):
+		// A sweep begins anew: what it has brought is no progress.
+		x.stuck(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
+		return err
+	}
+	x.goesOn()
+	return errors.Join(err, w.change(ctx, x, func(m *memo) { m.fails(part, err.Error(), w.clock()) }))
+}
+
+// comesBack reports whether the job begins again where it was, by itself, until
+// what is in its way is over. What can never have the room it needs does not.
+func comesBack(err error) bool {
+	var later *understudy.Later
+	var heavy *heavyError
+	return errors.As(err, &later) || passing(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
+}
+
+func (s *syncing) all(ctx context.Context) error {
+	if s.x.under != nil {
+		return s.nested(ctx)
+	}
+	if !s.mark.Headed {
+		if err := s.head(ctx); err != nil {
+			return err
+		}
+	}
+	if s.x.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.lists) > 1) {
+		s.x.paced(s.w.o.Now(), byTime, s.mark.Sliced)
+		if err := s.slices(ctx); err != nil {
+			return err
+		}
+		s.x.paced(s.w.o.Now(), byList, s.mark.Whole)
+	}
+	if err := s.rest(ctx); err != nil {
+		return err
+	}
+	return s.finish(ctx)
+}
+
+// keep changes the mark and keeps it.
+func (s *syncing) keep(ctx context.Context, how func(*mark)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how(&s.mark)
+	raw, err := json.Marshal(s.mark)
+	if err != nil {
+		return err
+	}
+	s.progress(ctx)
+	return s.run.SetMark(ctx, raw)
+}
+
+// head brings the first page of the whole list: what is newer than that is for
+// the catch-up.
+func (s *syncing) head(ctx context.Context) error {
+	first, err := s.x.page(0, "", span{early, late, 0}, s.w.o.Page)
+	if err != nil {
+		return err
+	}
+	page, err := s.fetch(ctx, first)
+	if err != nil {
+		return err
+	}
+	if page.Status != http.StatusOK {
+		return &refusal{page, s.x.source.Spec}
+	}
+	return s.keep(ctx, func(m *mark) {
+		m.Headed, m.Top, m.Whole = true, top(page), int64(len(page.Rows))
+		m.Rest, m.Ended = s.x.following(place{Next: page.Next.URI})
+	})
+}
+
+// following is where a walk over all lists goes on, and whether that was all.
+func (p *plan) following(at place) (place, bool) {
+	if at.Next != "" {
+		return at, false
+	}
+	return place{List: at.List + 1}, at.List+1 == len(p.lists)
+}
+
+// top are the newest records of a page.
+func top(page *understudy.Page) []string {
+	var ids []string
+	for _, row := range page.Rows[:min(len(page.Rows), maxTop)] {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+// now is the newest page after a sync that took long: what came since it began
+// is known then, or that there is more of it than a page. nil: it took not long.
+func (s *syncing) now(ctx context.Context) (*head, error) {
+	if s.w.clock()-s.mark.Began < int64(soonest/time.Second) {
+		return nil, nil
+	}
+	first, err := s.x.page(0, "", span{early, late, 0}, s.w.o.Page)
+	if err != nil {
+		return nil, err
+	}
+	began := s.w.clock()
+	page, err := s.fetch(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	if page.Status != http.StatusOK {
+		return nil, &refusal{page, s.x.source.Spec}
+	}
+	return &head{ids: every(page), next: page.Next.URI, at: began}, nil
+}
+
+// finish makes what was walked count.
+func (s *syncing) finish(ctx context.Context) error {
+	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
+	floor := s.w.floor(s.x, s.mark.Began)
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.w.change(ctx, s.x, func(m *memo) {
+		m.forget(floor)
+		m.Failures = nil
+		m.Rest = max(m.Rest, s.mark.Began)
+		m.Records = s.mark.Whole
+		if s.x.sliced() {
+			// The walk over the whole lists saw every stretch, too, and a little
+			// of what lies before them.
+			m.Spans = m.Spans.add(earlier(floor, min(edge, int64(s.w.o.Overlap/time.Second))), late, s.mark.Began)
+			if m.Oldest = s.mark.Oldest; !s.mark.Probed {
+				m.Oldest = s.mark.Began
+			}
+		}
+		if s.mark.Began >= m.CaughtUp {
+			m.Top, m.CaughtUp, m.Behind, m.Newest = s.mark.Top, s.mark.Began, 0, 0
+		}
+		if now != nil && !m.reaches(now) {
+			m.behind(now.at) // before it is called complete
+		}
+	})
+	if err != nil || now == nil {
+		return err
+	}
+	return s.w.tick(ctx, s.x, now)
+}

@@ -1,0 +1,227 @@
+// Slices: the cells of a kind's time are walked from the newest to the oldest.
+
+package crawl
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+// slices walks the stretches that this sync has not walked yet.
+func (s *syncing) slices(ctx context.Context) error {
+	floor := s.w.floor(s.x, s.mark.Began)
+	if !s.mark.Probed {
+		if err := s.probe(ctx, floor); err != nil {
+			return err
+		}
+	}
+	m, err := s.w.read(ctx, s.x)
+	if err != nil {
+		return err
+	}
+	var cells []span
+	for _, c := range s.w.cells(floor, s.mark.Oldest, s.mark.Began) {
+		if !m.Spans.covers(c.From, c.To, s.mark.Began) {
+			cells = append(cells, c)
+		}
+	}
+	return each(ctx, cells, s.w.o.Slices, s.cell)
+}
+
+// probe finds out how far back records lie: each question goes twice as far,
+// and asks for one record.
+func (s *syncing) probe(ctx context.Context, floor int64) error {
+	size := int64(s.w.o.Slice / time.Second)
+	edge, oldest := s.mark.Began-mod(s.mark.Began, size), int64(0)
+	for step := size; floor == early; step *= 2 {
+		oldest = edge - step
+		if oldest <= 0 {
+			oldest = 0
+			break
+		}
+		found, err := s.before(ctx, oldest)
+		if err != nil {
+			return err
+		}
+		if !found {
+			break
+		}
+	}
+	return s.keep(ctx, func(m *mark) { m.Probed, m.Oldest = true, oldest })
+}
+
+// before reports whether a list has a record that is older than a clock.
+func (s *syncing) before(ctx context.Context, clock int64) (bool, error) {
+	for i := range s.x.lists {
+		target, err := s.x.page(i, "", span{early, clock, 0}, 1)
+		if err != nil {
+			return false, err
+		}
+		page, err := s.fetch(ctx, target)
+		if err != nil {
+			return false, err
+		}
+		r := &refusal{page, s.x.source.Spec}
+		switch {
+		case page.Status == http.StatusOK && len(page.Rows) > 0:
+			return true, nil
+		case page.Status == http.StatusOK:
+		case !r.retention():
+			return false, r
+		default:
+			return false, s.w.noteEnd(ctx, s.x, clock)
+		}
+	}
+	return false, nil
+}
+
+// cell walks one stretch in every list.
+func (s *syncing) cell(ctx context.Context, c span) error {
+	at := s.open(c.From)
+	for list := at.List; list < len(s.x.lists); list++ {
+		if at.List != list {
+			at = place{List: list}
+		}
+		err := s.stretch(ctx, s.x.plan, list, c, at, func(page *understudy.Page, next place) error {
+			return s.keep(ctx, func(m *mark) {
+				rows := rowsOf(list, within(page, c))
+				m.Sliced += rows
+				m.put(c.From, rows, next)
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := s.w.change(ctx, s.x, func(m *memo) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) })
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, func(m *mark) {
+		m.Cells = slices.DeleteFunc(m.Cells, func(o openCell) bool { return o.From == c.From })
+	})
+}
+
+// stretch walks a stretch of time in one list from a place to its end.
+func (t *trip) stretch(ctx context.Context, p *plan, list int, c span, at place, see func(*understudy.Page, place) error) error {
+	ask := c
+	if c.To != late {
+		ask.To += int64(t.w.o.Overlap / time.Second)
+	}
+	first, err := p.page(list, "", ask, t.w.o.Page)
+	if err != nil {
+		return err
+	}
+	err = t.along(ctx, p, first, at, see)
+	var r *refusal
+	if !errors.As(err, &r) || !r.retention() {
+		return err
+	}
+	// Part of the stretch is older than what upstream keeps: all it still has
+	// is asked for, and if that is refused, too, it has nothing.
+	if ask.From != early {
+		ask.From = early
+		if first, err = p.page(list, "", ask, t.w.o.Page); err != nil {
+			return err
+		}
+		if err = t.along(ctx, p, first, place{List: list}, see); !errors.As(err, &r) || !r.retention() {
+			return err
+		}
+	}
+	return t.w.noteEnd(ctx, t.w.walks[p.name()], c.To)
+}
+
+// noteEnd notes that upstream keeps nothing that is older.
+func (w *Walker) noteEnd(ctx context.Context, x *walked, clock int64) error {
+	return w.change(ctx, x, func(m *memo) {
+		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
+	})
+}
+
+// open is where a stretch goes on.
+func (s *syncing) open(from int64) place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.mark.Cells {
+		if o.From == from {
+			return o.place
+		}
+	}
+	return place{}
+}
+
+// put notes where a stretch goes on after a page.
+func (m *mark) put(from, rows int64, at place) {
+	if at.Next == "" {
+		at.List++
+	}
+	for i := range m.Cells {
+		if m.Cells[i].From == from {
+			m.Cells[i].place = at
+			m.Cells[i].Rows += rows
+			return
+		}
+	}
+	m.Cells = append(m.Cells, openCell{from, rows, at})
+}
+
+// within counts the rows of a page whose clocks lie in a stretch.
+func within(page *understudy.Page, c span) int64 {
+	n := int64(0)
+	for _, row := range page.Rows {
+		if row.Clock != 0 && row.Clock >= c.From && row.Clock < c.To {
+			n++
+		}
+	}
+	return n
+}
+
+// rest walks the whole lists from where the newest page ended.
+func (s *syncing) rest(ctx context.Context) error {
+	for !s.mark.Ended {
+		at := s.mark.Rest
+		first, err := s.x.page(at.List, "", span{early, late, 0}, s.w.o.Page)
+		if err != nil {
+			return err
+		}
+		floor := s.w.floor(s.x, s.mark.Began)
+		err = s.along(ctx, s.x.plan, first, at, func(page *understudy.Page, next place) error {
+			if s.w.past(page, floor) {
+				next.Next = ""
+			}
+			err := s.keep(ctx, func(m *mark) {
+				m.Whole += rowsOf(at.List, int64(len(page.Rows)))
+				m.Rest, m.Ended = s.x.following(next)
+			})
+			if err == nil && next.Next == "" {
+				return errEnough
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	return nil
+}
+
+// errEnough ends a walk along a list that goes on.
+var errEnough = errors.New("walk: enough")
+
+// past reports whether a page lies wholly before a clock, so that those after
+// it do, too. What has no clock is as old as what is around it.
+func (w *Walker) past(page *understudy.Page, floor int64) bool {
+	clocked := false
+	for _, row := range page.Rows {
+		clocked = clocked || row.Clock != 0
+		if row.Clock != 0 && row.Clock >= floor-int64(w.o.Overlap/time.Second) {
+			return false
+		}
+	}
+	return clocked && floor != early
+}

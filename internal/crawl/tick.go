@@ -1,0 +1,228 @@
+// Tick: a newest page has landed; does it reach down to what is known?
+
+package crawl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"understudy"
+)
+
+// head is a newest page that landed: its records, where it goes on, when.
+type head struct {
+	ids  []string
+	next string
+	at   int64
+}
+
+// Landed is told of every page that was saved. It returns at once; what it
+// leads to happens in Run. A page it is not told of, or that is lost with the
+// process, is made up for by the next.
+func (w *Walker) Landed(l understudy.Landed) {
+	if l.Page == nil {
+		return
+	}
+	name := l.Page.Key.Source + "/" + l.Page.Kind
+	x := w.walks[name]
+	if x == nil {
+		return
+	}
+	newest := l.Page.Key == x.tip && l.Page.List && l.Page.Status == 200
+	stirs := len(l.Changes) > 0
+	if !newest && !stirs {
+		return
+	}
+	for _, y := range x.below {
+		y.stirs(l.Changes)
+	}
+	w.mu.Lock()
+	if newest {
+		h := &head{ids: top(l.Page), next: l.Page.Next.URI, at: l.Page.At.Unix()}
+		if m := x.seen.Load(); x.gap.Load() != nil || m == nil || !m.reaches(h) {
+			x.gap.Store(h) // until it was looked at
+		} else {
+			x.joined.Store(h)
+		}
+		w.landed[name] = h
+	}
+	if stirs {
+		w.stirs[name] = true
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// look takes what landed and sees to it.
+func (w *Walker) look(ctx context.Context) error {
+	if err := w.heedSteps(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	heads, stirs := w.landed, w.stirs
+	w.landed, w.stirs = map[string]*head{}, map[string]bool{}
+	doubts := w.doubts
+	w.doubts = map[string]spans{}
+	w.mu.Unlock()
+	for name, all := range doubts {
+		if err := w.lookAgainAt(ctx, w.walks[name], all); err != nil {
+			return err
+		}
+	}
+	for name, h := range heads {
+		if err := w.tick(ctx, w.walks[name], h); err != nil {
+			return err
+		}
+	}
+	for _, name := range w.names {
+		x := w.walks[name]
+		if x.plan.under == nil || !stirs[x.source.Name+"/"+x.plan.under.Name] {
+			continue
+		}
+		if m, err := w.read(ctx, x); err != nil || !m.Keep || m.Rest == 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.promise(ctx, x, "catch up", understudy.Steady, errand{}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tick compares a newest page with what is known. The mark moves when they
+// overlap, else at the end of the walk that fills the gap, so that a kill in
+// between loses nothing: the next page finds the same gap.
+func (w *Walker) tick(ctx context.Context, x *walked, h *head) (err error) {
+	defer func() {
+		if err == nil {
+			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
+		}
+	}()
+	if err := w.heedClock(ctx, x); err != nil {
+		return err
+	}
+	m, err := w.read(ctx, x)
+	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
+		return err
+	}
+	if m.reaches(h) {
+		return w.change(ctx, x, func(m *memo) { m.reach(h.ids, h.at) })
+	}
+	if m.Behind == 0 || h.at > m.Newest {
+		if err := w.change(ctx, x, func(m *memo) { m.behind(h.at) }); err != nil {
+			return err
+		}
+	}
+	if m.rests(tip, w.clock()) {
+		return nil
+	}
+	return w.promise(ctx, x, "catch up", understudy.Steady, errand{Next: h.next, Top: h.ids, At: h.at}, "")
+}
+
+// reaches reports whether a newest page leaves no gap to what is known.
+func (m *memo) reaches(h *head) bool { return overlaps(h.ids, m.Top) || h.next == "" }
+
+// behind notes a newest page that leaves a gap.
+func (m *memo) behind(at int64) {
+	if m.Behind == 0 {
+		m.Behind = at
+	}
+	m.Newest = max(m.Newest, at)
+}
+
+// reach moves the mark up to a page that leaves no gap. One that came later may
+// leave a gap to this one; the next page tells.
+func (m *memo) reach(ids []string, at int64) {
+	if at < m.CaughtUp {
+		return
+	}
+	m.Top, m.CaughtUp = ids[:min(len(ids), maxTop)], at
+	if m.Behind = 0; m.Newest > at {
+		m.Behind = m.Newest
+	}
+	m.well(tip, span{})
+}
+
+// overlaps reports whether a page has a record of those known to be newest.
+// Lists go from the newest to the oldest, so all that is above it is in the
+// page. A list that was empty is known to its end by anything.
+func overlaps(ids, known []string) bool {
+	for _, id := range ids {
+		if slices.Contains(known, id) {
+			return true
+		}
+	}
+	return len(known) == 0 && len(ids) == 0
+}
+
+// catchUp is the job "catch up KIND": it walks on from a newest page until the
+// list overlaps what is known.
+func (w *Walker) catchUp(ctx context.Context, run Run) error {
+	t, x, e, err := w.begin(run)
+	if err != nil {
+		return err
+	}
+	if x.plan.under != nil {
+		return w.follow(ctx, t, x)
+	}
+	return w.ended(ctx, t, x, tip, w.fillGap(ctx, t, x, &e))
+}
+
+// fillGap walks from a newest page to what is known.
+func (w *Walker) fillGap(ctx context.Context, t *trip, x *walked, e *errand) error {
+	run := t.run
+	m, err := w.read(ctx, x)
+	if err != nil || m.Rest == 0 || e.At < m.CaughtUp {
+		return err
+	}
+	at := place{Next: e.Next}
+	if mark := run.Job().Mark; len(mark) > 0 {
+		at.Next = string(mark)
+	}
+	seen := int64(len(e.Top))
+	err = t.along(ctx, x.plan, nil, at, func(page *understudy.Page, next place) error {
+		seen += int64(len(page.Rows))
+		run.Progress(seen, 0, "")
+		if overlaps(every(page), m.Top) || w.past(page, m.CaughtUp-int64(w.o.Overlap/time.Second)) {
+			return errEnough
+		}
+		return run.SetMark(ctx, []byte(next.Next))
+	})
+	if err != nil && err != errEnough {
+		return err
+	}
+	run.Progress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
+	return w.change(ctx, x, func(m *memo) { m.reach(e.Top, e.At) })
+}
+
+// every are all records of a page.
+func every(page *understudy.Page) []string {
+	ids := make([]string, len(page.Rows))
+	for i, row := range page.Rows {
+		ids[i] = row.ID
+	}
+	return ids
+}
+
+// promise enqueues a job of a kind; at most one with the same key is live.
+func (w *Walker) promise(ctx context.Context, x *walked, verb string, lane understudy.Lane, e errand, part string) error {
+	e.Source, e.Kind = x.source.Name, x.kind.Name
+	payload, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
+	}
+	_, err = w.o.Jobs.Enqueue(ctx, understudy.Job{Kind: verb + " " + x.kind.Name, Key: x.name() + part, Lane: lane, Payload: payload})
+	if err != nil {
+		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+// What the newest page showed, and what came alone.
+
+package crawl
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// M3: of two newest pages of one second the later one counts.
+func TestTwoNewestPagesOfOneSecond(t *testing.T) {
+	m := memo{Keep: true, Top: []string{"2", "1"}, CaughtUp: 100}
+	for _, c := range []struct {
+		name, want string
+		ids        []string
+	}{{"later", "3", []string{"3", "2", "1"}}, {"earlier", "2", []string{"1"}}, {"the same", "2", []string{"2", "1"}}, {"empty", "2", nil}} {
+		x := &walked{}
+		x.joined.Store(&head{ids: c.ids, at: 100})
+		if tip, at := x.newestPage(&m, 100); tip[0] != c.want || at != 100 {
+			t.Errorf("%s: it ends at %v of %d", c.name, tip, at)
+		}
+	}
+}
+
+// A record that a small page brought stands above others nobody has seen: the
+// newest page is still the one before, until another joins it.
+func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 20, Settings{})
+		letters := x.walks["post/letters"]
+		land := func(target *understudy.Target, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			landed, err := w.Fill(t.Context(), understudy.Fill{Target: target})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Landed(landed)
+		}
+		ends := func(at time.Time, ids ...string) {
+			t.Helper()
+			if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Tip, ids) || !c.Newest.Equal(at) {
+				t.Errorf("%+v, %v; want it to end at %v of %v", c, ok, ids, at)
+			}
+		}
+		began := time.Now().Truncate(time.Second)
+		ends(began, "L000020", "L000019", "L000018")
+		time.Sleep(time.Minute)
+		w.arrive(3)
+		land(letters.page(0, "", span{early, late, 0}, 1))
+		if err := x.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ends(began, "L000020", "L000019", "L000018")
+		if c, ok := x.Covered("post", "letters", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Tip != nil {
+			t.Errorf("what does not reach the newest page ends at %v, %v", c.Tip, ok)
+		}
+		all := w.things["letters"]
+		land(letters.newest()) // and nobody has looked yet
+		ends(began.Add(time.Minute), all[0].id, all[1].id, all[2].id)
+		w.arrive(7)
+		land(letters.newest())
+		if c, ok := x.Covered("post", "letters", "", 0, 0); ok {
+			t.Errorf("it leaves a gap, and all is covered: %+v", c)
+		}
+		if err := errors.Join(x.look(t.Context()), w.work(t.Context(), x)); err != nil {
+			t.Fatal(err)
+		}
+		all = w.things["letters"]
+		ends(began.Add(time.Minute), all[0].id, all[1].id, all[2].id)
+
+		w.things["boxes"] = nil
+		if err := errors.Join(x.Keep(t.Context(), "post", "boxes"), w.work(t.Context(), x)); err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := x.Covered("post", "boxes", "", 0, 0); !ok || c.Tip == nil || len(c.Tip) > 0 {
+			t.Errorf("an empty list: %+v, %v", c, ok)
+		}
+	})
+}
+
+// What a walk over the whole lists has seen stands in the lists made from records,
+// whether or not a newest page has landed since: its saving may have been given up.
+func TestSweepIsCaughtUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 20, Settings{Sweep: time.Hour})
+		time.Sleep(time.Hour)
+		w.arrive(3)
+		began := time.Now().Truncate(time.Second)
+		if err := errors.Join(x.due(t.Context()), w.work(t.Context(), x)); err != nil {
+			t.Fatal(err)
+		}
+		all := w.things["letters"]
+		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Tip, []string{all[0].id, all[1].id, all[2].id}) || c.Newest.Before(began) || c.At.Before(began) {
+			t.Errorf("%+v, %v: it ends before %s, which the sweep has seen", c, ok, all[0].id)
+		}
+	})
+}

@@ -1,0 +1,316 @@
+// Under: kinds without a list of their own, walked record by record of the kind
+// they lie under.
+
+package crawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+)
+
+// below is where a walk over held records goes on.
+type below struct {
+	Clock     int64 `json:"clock,omitempty"`
+	Record    int64 `json:"record,omitempty"`
+	Unclocked bool  `json:"unclocked,omitempty"` // those with a clock are done
+	Ended     bool  `json:"ended,omitempty"`
+}
+
+// batch is how many held records are read at once.
+const batch = 1000
+
+// nested fills up a kind that lies under another.
+func (s *syncing) nested(ctx context.Context) error {
+	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
+	why, _, err := s.w.lacks(ctx, above)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return &understudy.Later{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s %w: %s", s.x.name(), above.kind.Title, errAbove, why)}
+	}
+	if s.mark.Top == nil {
+		after, err := s.w.lastChange(ctx, s.x.source.Name, 0)
+		if err != nil {
+			return err
+		}
+		if err := s.keep(ctx, func(m *mark) { m.After, m.Top = after, []string{} }); err != nil {
+			return err
+		}
+	}
+	s.parents = aboves{title: above.kind.Title, first: s.mark.Above, done: s.mark.Above}
+	if s.w.o.Count != nil {
+		if s.parents.all, err = s.w.o.Count(ctx, above.source.Name, above.kind.Name); err != nil {
+			return err
+		}
+	}
+	for !s.mark.Under.Ended {
+		if err := s.group(ctx, above); err != nil {
+			return err
+		}
+	}
+	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
+	return s.w.change(ctx, s.x, func(m *memo) {
+		m.Failures = nil
+		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
+		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
+	})
+}
+
+// errAbove: the kind above is not complete.
+var errAbove = errors.New("come first")
+
+// aboveWait is how soon a sync looks again whether the kind above is complete.
+const aboveWait = 5 * time.Second
+
+// beside is how many records are walked under at once: enough that at a second
+// an answer the source's budget is what limits.
+const beside = 16
+
+// group walks under the next records, some beside each other. The mark goes as
+// far as all of them are done.
+func (s *syncing) group(ctx context.Context, above *walked) error {
+	at := s.mark.Under
+	rows, next, err := s.w.parents(ctx, above, at)
+	if err != nil {
+		return err
+	}
+	g, marked := &prefix{rows: make([]int64, len(rows))}, 0
+	err = each(ctx, numbers(len(rows)), beside, func(ctx context.Context, i int) error {
+		pages, seen := 0, int64(0)
+		err := s.beneath(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) { pages, seen = pages+1, seen+int64(len(page.Rows)) })
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		due := g.ends(i, pages, seen)
+		s.mu.Unlock()
+		if !due {
+			return nil
+		}
+		return s.keep(ctx, func(m *mark) {
+			if m.Whole += g.take(); g.done > 0 {
+				m.Above += int64(g.done - marked)
+				s.parents.done, marked = m.Above, g.done
+				last := rows[g.done-1]
+				m.Under = below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, func(m *mark) {
+		m.Whole += g.take()
+		m.Above += int64(len(rows) - marked)
+		s.parents.done, m.Under = m.Above, next
+	})
+}
+
+// prefix is how far some walks beside each other have come, without a gap.
+type prefix struct {
+	rows  []int64 // seen by each, and one; 0: it has not ended
+	done  int     // all up to here have ended
+	seen  int64   // by those, and not taken yet
+	asked int     // pages that ended walks took, since take
+	free  int     // walks that ended without one, since take
+}
+
+// unmarked is how many walks that asked for nothing are done again after a kill.
+const unmarked = 64
+
+// ends notes that a walk has ended, and reports whether that is worth a mark.
+func (g *prefix) ends(i, pages int, rows int64) bool {
+	g.rows[i] = rows + 1
+	g.asked += pages
+	g.free++
+	before := g.done
+	for g.done < len(g.rows) && g.rows[g.done] > 0 {
+		g.seen += g.rows[g.done] - 1
+		g.done++
+	}
+	return g.done > before && (g.asked > 0 || g.free >= unmarked)
+}
+
+// take are the rows seen since the last time.
+func (g *prefix) take() int64 {
+	seen := g.seen
+	g.seen, g.asked, g.free = 0, 0, 0
+	return seen
+}
+
+// numbers are those from 0 to below n.
+func numbers(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// parents are the next records of the kind above, and where those after them
+// begin.
+func (w *Walker) parents(ctx context.Context, above *walked, at below) ([]understudy.Row, below, error) {
+	q := understudy.Window{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
+	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
+		q.From = floor
+	}
+	q.Below.Clock, q.Below.Record = at.Clock, at.Record
+	rows, err := w.o.Store.Rows(ctx, q)
+	switch {
+	case err != nil:
+		return nil, at, err
+	case len(rows) == batch:
+		last := rows[batch-1]
+		return rows, below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}, nil
+	case !at.Unclocked:
+		return rows, below{Unclocked: true}, nil
+	}
+	return rows, below{Ended: true}, nil
+}
+
+// beneath walks every list under one record. One that is gone has nothing
+// under it.
+func (t *trip) beneath(ctx context.Context, p *plan, above *walked, parent understudy.Row, see func(*understudy.Page)) error {
+	if p.kind.Forgets.WithParent && parent.Final {
+		return nil
+	}
+	for i, l := range p.lists {
+		none, err := t.w.none(ctx, above, l, parent.ID)
+		if err != nil || none {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		first, err := p.page(i, parent.ID, span{early, late, 0}, t.w.o.Page)
+		if err != nil {
+			return err
+		}
+		err = t.along(ctx, p, first, place{List: i}, func(page *understudy.Page, _ place) error {
+			see(page)
+			return nil
+		})
+		var r *refusal
+		if errors.As(err, &r) && (r.page.Status == http.StatusNotFound || r.page.Status == http.StatusGone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// none reports whether a record says of itself that a list under it is empty.
+func (w *Walker) none(ctx context.Context, above *walked, l *understudy.List, id string) (bool, error) {
+	if l.Count == "" {
+		return false, nil
+	}
+	rec, err := w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], id)
+	if errors.Is(err, understudy.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n, ok := count(rec.Body, l.Count)
+	return ok && n == 0, nil
+}
+
+// count is the number in a field of a body, which may be a string.
+func count(body []byte, field string) (int64, bool) {
+	for name := range strings.SplitSeq(field, ".") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(body, &object) != nil {
+			return 0, false
+		}
+		body = object[name]
+	}
+	n, err := strconv.ParseInt(strings.Trim(string(body), `"`), 10, 64)
+	return n, err == nil
+}
+
+// lastChange is the number of the newest change of a source, from one on.
+func (w *Walker) lastChange(ctx context.Context, source string, after int64) (int64, error) {
+	// Changes are numbered without a gap, so the last one is found by halving.
+	step := int64(1)
+	for {
+		some, err := w.o.Store.Changes(ctx, source, after+step-1, 1)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(some) > 0:
+			after, step = some[0].N, step*2
+		case step > 1:
+			step /= 2
+		default:
+			return after, nil
+		}
+	}
+}
+
+// follow is the job "catch up KIND" of a kind that lies under another: it walks
+// under every record that came or changed.
+func (w *Walker) follow(ctx context.Context, t *trip, x *walked) error {
+	m, err := w.read(ctx, x)
+	if err != nil || m.Rest == 0 {
+		return err
+	}
+	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
+	for after := m.After; ; {
+		began := w.clock()
+		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
+		if err != nil {
+			return err
+		}
+		ids, last := stirred(changes, above.kind.Name)
+		err = each(ctx, ids, beside, func(ctx context.Context, id string) error {
+			rec, err := w.o.Store.Record(ctx, x.source.Name, above.kind.Name, above.shapes()[0], id)
+			if errors.Is(err, understudy.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return t.beneath(ctx, x.plan, above, understudy.Row{ID: id, Final: rec.Final}, func(*understudy.Page) {})
+		})
+		if err != nil {
+			return err
+		}
+		after = max(after, last)
+		err = w.change(ctx, x, func(m *memo) {
+			m.After = max(m.After, after)
+			if len(changes) < batch {
+				m.CaughtUp, m.Behind = max(m.CaughtUp, began), 0
+			}
+		})
+		if err != nil || len(changes) < batch {
+			return err
+		}
+	}
+}
+
+// stirred are the records of a kind that came or changed, each once, and the
+// number of the last change looked at.
+func stirred(changes []understudy.Change, kind string) ([]string, int64) {
+	var ids []string
+	last := int64(0)
+	for _, c := range changes {
+		last = c.N
+		if c.Kind == kind && c.What != understudy.Went {
+			ids = append(ids, c.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), last
+}

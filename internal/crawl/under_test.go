@@ -1,0 +1,67 @@
+// Walks below records.
+
+package crawl
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+)
+
+// TestRecordsAreWalkedUnderBesideEachOther: of 2,000 letters every tenth has
+// stamps, and an answer takes a second. The fill, and the sweep later, have as
+// many answers under way as they may, not one of every few records.
+func TestRecordsAreWalkedUnderBesideEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.things["letters"] = letters(2000, time.Minute, time.Now())
+		for i := range w.things["letters"] {
+			l := &w.things["letters"][i]
+			if l.stamps = 0; i%10 == 0 {
+				l.stamps = 1
+				w.things["stamps"] = append(w.things["stamps"], thing{id: fmt.Sprint("s", i), parent: l.id, clock: l.clock})
+			}
+		}
+		x := w.walker(Settings{})
+		keepKind(t, x, "letters")
+		if err := w.work(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		w.delay = time.Second
+		for _, what := range []string{"sync", "sweep"} {
+			begin := time.Now()
+			if what == "sync" {
+				keepKind(t, x, "stamps")
+				if err := w.work(t.Context(), x); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := x.Work()["sweep stamps"](t.Context(), &run{job: understudy.Job{Kind: "sweep stamps", Payload: []byte(`{"source":"post","kind":"stamps"}`)}}); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begin); took > 200*time.Second/beside+5*time.Second {
+				t.Errorf("%s: 200 answers of a second took %v", what, took)
+			}
+			if n := len(w.has("stamps")); n != 200 {
+				t.Errorf("%s: %d stamps of 200", what, n)
+			}
+		}
+		complete(t, x, "stamps")
+	})
+}
+
+// The mark goes only as far as everything before it has been walked.
+func TestPrefix(t *testing.T) {
+	g := &prefix{rows: make([]int64, 4)}
+	if g.ends(2, 1, 5) || g.ends(1, 0, 0) || g.done != 0 {
+		t.Error("a mark with a gap before it")
+	}
+	if !g.ends(0, 1, 7) || g.done != 3 || g.take() != 12 {
+		t.Errorf("%+v", g)
+	}
+	if g.ends(3, 0, 0) || g.done != 4 {
+		t.Errorf("a mark for nothing: %+v", g)
+	}
+}
