@@ -146,13 +146,13 @@ func (q conversationView) conversationParams() (before time.Time, back []string,
 		switch p.Name {
 		case ownBefore:
 			before = t.UTC()
-		case ownBack:
+		case page.OwnBack:
 			back = append(back, p.Value)
 		default:
-			return before, nil, page.UnknownWord("parameter", p.Name, []string{ownBefore, ownBack}, nil)
+			return before, nil, page.UnknownWord("parameter", p.Name, []string{ownBefore, page.OwnBack}, nil)
 		}
 	}
-	return before, back[max(0, len(back)-maxBack):], nil
+	return before, back[max(0, len(back)-page.MaxBack):], nil
 }
 
 // directions are what the caller may ask: each kind with two ends, both ways, up
@@ -206,8 +206,8 @@ func conversationAddress(path string, before time.Time, back []string) string {
 	if !before.IsZero() {
 		query = append(query, understudy.Param{Name: ownBefore, Value: before.UTC().Format(time.RFC3339)})
 	}
-	for _, b := range back[max(0, len(back)-maxBack):] {
-		query = append(query, understudy.Param{Name: ownBack, Value: b})
+	for _, b := range back[max(0, len(back)-page.MaxBack):] {
+		query = append(query, understudy.Param{Name: page.OwnBack, Value: b})
 	}
 	return path + plan.WithQuery(query)
 }

@@ -153,7 +153,7 @@ func TestTurningPages(t *testing.T) {
 		}
 	}
 	strip := func(s string) string { return regexp.MustCompile(`&?understudy\.back=[^&]*`).ReplaceAllString(s, "") }
-	for i := len(trail) - 1; i > len(trail)-1-maxBack; i-- {
+	for i := len(trail) - 1; i > len(trail)-1-8; i-- {
 		at = href(h.page(trail[i], all), "Newer")
 		if strip(at) != strip(trail[i-1]) {
 			t.Fatalf("Newer of page %d leads to %s, want %s", i, at, trail[i-1])

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
 
@@ -13,8 +14,8 @@ import (
 // holds upstream's parameters, back the newer pages.
 func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
 	own := append(ask.arrangement.params(), ask.asOf.Param()...)
-	for _, b := range back[max(0, len(back)-maxBack):] {
-		own = append(own, understudy.Param{Name: ownBack, Value: b})
+	for _, b := range back[max(0, len(back)-page.MaxBack):] {
+		own = append(own, understudy.Param{Name: page.OwnBack, Value: b})
 	}
 	return ask.list.Address(suffix, slices.Concat(ask.vars, query), own)
 }

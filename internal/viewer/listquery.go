@@ -12,16 +12,6 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// The viewer's own parameters. A path variable the source fills is named
-// likewise when it has another value: understudy.AccountSid. One that names the
-// record a list lies under has its own name, as a filter would: CallSid.
-const (
-	ownBack = understudy.OwnPrefix + "back" // positions of the newer pages on the way here, oldest first
-)
-
-// maxBack bounds how many newer pages an address remembers.
-const maxBack = 8
-
 // listQuery is a list page's address, read.
 type listQuery struct {
 	list   *plan.List
@@ -117,7 +107,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 	switch {
 	case p.Name == plan.OwnList, p.Name == understudy.OwnAsOf:
 		return nil
-	case p.Name == ownBack:
+	case p.Name == page.OwnBack:
 		ask.back = append(ask.back, p.Value)
 		return q.checkBack(ask)
 	case ask.list.IsVar(p.Name):
@@ -154,10 +144,10 @@ func (q queryParser) checkBack(ask *listQuery) error {
 	}
 	for _, p := range params {
 		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
-			return page.BadRequest(ownBack+" holds "+page.Clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
+			return page.BadRequest(page.OwnBack+" holds "+page.Clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
 		}
 	}
-	if len(ask.back) > maxBack {
+	if len(ask.back) > page.MaxBack {
 		ask.back = ask.back[1:]
 	}
 	return nil

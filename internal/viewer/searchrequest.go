@@ -72,8 +72,8 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
 		return nil, page.BadRequest("That are too many conditions", "Take some of them away.", nil)
 	}
-	if len(s.back) > maxBack {
-		s.back = s.back[len(s.back)-maxBack:]
+	if len(s.back) > page.MaxBack {
+		s.back = s.back[len(s.back)-page.MaxBack:]
 	}
 	return s, nil
 }

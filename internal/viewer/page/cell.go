@@ -7,12 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 	"unicode"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/charset"
 )
 

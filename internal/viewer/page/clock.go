@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 	_ "time/tzdata" // hosts without zone files still know every zone
+
 	"understudy"
 	"understudy/internal/viewer/plan"
 )

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/access"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 )
 
 // parseDate reads a value of one of the date types. A plain date is that day's

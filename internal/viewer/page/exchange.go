@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/accesslog"
 	"understudy/kit/header"
 )

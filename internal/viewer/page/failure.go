@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/suggest"
 )
 

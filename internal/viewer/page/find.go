@@ -7,10 +7,10 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 )
 
 // Search finds records by words and conditions; search.Searcher fills it.

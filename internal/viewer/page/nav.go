@@ -6,10 +6,21 @@ package page
 import (
 	"net/http"
 	"strings"
+	"unicode"
+
 	"understudy"
 	"understudy/internal/viewer/plan"
-	"unicode"
 )
+
+// OwnBack names a position of the newer pages on the way here, oldest first, in an address.
+//
+// A path variable the source fills is named as the viewer's own when it has another
+// value: understudy.AccountSid. One that names the record a list lies under has its own
+// name, as a filter would: CallSid.
+const OwnBack = understudy.OwnPrefix + "back"
+
+// MaxBack bounds how many newer pages an address remembers.
+const MaxBack = 8
 
 // nav is the header's links.
 type nav struct {

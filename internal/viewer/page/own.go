@@ -6,10 +6,10 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/lru"
 )
 

@@ -17,10 +17,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 )
 
 const (

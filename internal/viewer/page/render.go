@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/internal/viewer/plan"
 
 	"github.com/klauspost/compress/gzip"
 
 	"understudy"
+	"understudy/internal/viewer/plan"
 )
 
 // pages are the templates, read once, and the buffers they are rendered into.

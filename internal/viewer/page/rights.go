@@ -4,10 +4,10 @@ package page
 
 import (
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 )
 
 // rights are what one caller may see.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"time"
+
 	"understudy"
 	"understudy/internal/viewer/plan"
 )

@@ -5,6 +5,7 @@ package page
 import (
 	"bytes"
 	"net/http"
+
 	"understudy/internal/viewer/plan"
 )
 

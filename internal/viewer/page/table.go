@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/internal/viewer/plan"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/plan"
 )
 
 // table is what the template "table" shows.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
