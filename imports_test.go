@@ -30,8 +30,8 @@ var imports = map[string]string{
 	"internal/slowapi":             "",
 	"internal/store":               ". kit/jsonspan kit/tokenizer",
 	"internal/store/storetest":     ". internal/store kit/tokenizer",
-	"internal/viewer": ". internal/access internal/viewer/page internal/viewer/plan kit/accesslog kit/httprange kit/cycle " +
-		"kit/jsonspan kit/limiter",
+	"internal/viewer":              ". internal/access internal/viewer/list internal/viewer/page internal/viewer/plan kit/accesslog kit/httprange",
+	"internal/viewer/list":         ". internal/access internal/viewer/page internal/viewer/plan kit/cycle kit/jsonspan kit/limiter",
 	"internal/viewer/page": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
 		"kit/suggest kit/limiter kit/lru",
 	"internal/viewer/plan":       ".",

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/viewer/list"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
@@ -17,10 +18,10 @@ func (v *Viewer) routes() []page.Route {
 	return slices.Concat([]page.Route{
 		{Pattern: "GET /{$}", Handler: serveHome, Forms: []string{"GET /"}},
 		{Pattern: "GET /index.json", Handler: serveHome, Forms: []string{"GET /index.json"}},
-	}, searchRoutes(), []page.Route{
+	}, list.SearchRoutes(), []page.Route{
 		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}", Handler: serveNumber, Forms: forms("GET /{source}/number/{number}", "", ".json")},
 		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}/{other}", Handler: serveConversation, Forms: forms("GET /{source}/number/{number}/{other}", "", ".json")},
-	}, listRoutes(serveRecord), []page.Route{
+	}, list.Routes(serveRecord), []page.Route{
 		{Pattern: "GET /{source}/{kind}/{id}", Handler: serveRecord, Forms: forms("GET /{source}/{kind}/{id}", "", ".json")},
 		{Pattern: "GET /" + plan.JobsWord, Handler: serveJobs, Forms: []string{"GET /jobs"}},
 		{Pattern: "POST /" + plan.JobsWord + "/{number}/cancel", Handler: cancelJob, Forms: []string{"POST /jobs/{number}/cancel"}},
@@ -47,7 +48,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"GET /-/timezone":      v.page(page.ServeZone),
 		"GET /-/keys":          v.page(page.ServeKeys),
 		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
-		"POST /-/columns":      v.Forms.Handler(setColumns(v.Visitor)),
+		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
 }
 
@@ -75,7 +76,7 @@ func (v *Viewer) route() {
 		}
 		v.mux.Handle(r.Pattern, h)
 	}
-	v.mux.Handle("GET /opensearch.xml", openSearch(v.Visitor))
+	v.mux.Handle("GET /opensearch.xml", list.OpenSearch(v.Visitor))
 	for pattern, h := range v.ownRoutes() {
 		v.own.Handle(pattern, h)
 	}

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"strings"
+
 	"understudy"
 )
 

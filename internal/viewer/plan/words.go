@@ -5,9 +5,10 @@ package plan
 import (
 	"slices"
 	"strings"
-	"understudy"
 	"unicode"
 	"unicode/utf8"
+
+	"understudy"
 )
 
 // titleOf is a field's title for people: of a field inside an object its own

@@ -1,6 +1,6 @@
 // Moment form: asks for an earlier moment beside a list.
 
-package viewer
+package list
 
 import (
 	"strings"

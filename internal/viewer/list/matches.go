@@ -1,6 +1,6 @@
 // Matches of what was typed: ids and phone numbers.
 
-package viewer
+package list
 
 import (
 	"slices"

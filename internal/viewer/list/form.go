@@ -1,6 +1,6 @@
 // Form: a list's filters as inputs, and the chips that say which are set.
 
-package viewer
+package list
 
 import (
 	"html/template"

@@ -1,7 +1,7 @@
 // Export: every record of a list or a search, as CSV, JSON or JSON lines, sent
 // while it is read: memory holds one page of it at a time.
 
-package viewer
+package list
 
 import (
 	"context"

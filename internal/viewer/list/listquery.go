@@ -1,6 +1,6 @@
 // List query: what the address of a list page asks, checked and made canonical.
 
-package viewer
+package list
 
 import (
 	"slices"

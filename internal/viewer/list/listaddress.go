@@ -1,6 +1,6 @@
 // The address of a list query: its canonical form.
 
-package viewer
+package list
 
 import (
 	"slices"

@@ -1,7 +1,7 @@
 // Arrange: how a list is shown beside what it asks upstream for: its columns,
 // its order, the words its records must have.
 
-package viewer
+package list
 
 import (
 	"slices"

@@ -1,7 +1,7 @@
 // Provenance: how a list's answer came about, and how well records tell what upstream
 // says of it.
 
-package viewer
+package list
 
 import (
 	"fmt"

@@ -2,7 +2,7 @@
 // address always wins, and always says what is shown: a list without columns in
 // its address is answered with one that has those remembered.
 
-package viewer
+package list
 
 import (
 	"net/http"
@@ -55,7 +55,7 @@ func (q listing) preferColumns() bool {
 // setColumns keeps the columns of the form in the cookie and goes back to the
 // list it came from, which then shows them. Its buttons move one column, or
 // forget them all.
-func setColumns(v *page.Visitor) http.Handler {
+func SetColumns(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		var k *plan.Kind

@@ -1,6 +1,7 @@
 // List: the page of a kind's records, newest first.
 
-package viewer
+// Package list shows lists and searches of records, and exports them.
+package list
 
 import (
 	"html/template"
@@ -80,8 +81,8 @@ func (q queryParser) listTarget() (*listQuery, error) {
 	return q.listQuery()
 }
 
-// listRoutes are the pages of lists; record shows a kind that is one thing.
-func listRoutes(record page.Handler) []page.Route {
+// Routes are the pages of lists; record shows a kind that is one thing.
+func Routes(record page.Handler) []page.Route {
 	serve := func(q *page.Exchange) error {
 		if q.Kind.Single() && (q.Data == "" || q.Data == page.DataSuffix) {
 			return record(q)

@@ -1,6 +1,6 @@
 // Saved: searches kept under names, by the forms of the page of searches.
 
-package viewer
+package list
 
 import (
 	"errors"

@@ -1,7 +1,7 @@
 // Found: what a search found: hits with their words marked, counts that narrow
 // it down, and the way on.
 
-package viewer
+package list
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // Rollup: how many records came of late, by level, counted in the newest page.
 
-package viewer
+package list
 
 import (
 	"slices"

@@ -1,6 +1,6 @@
 // Search: from an id or a phone number to its page.
 
-package viewer
+package list
 
 import (
 	"fmt"
@@ -154,7 +154,7 @@ func (q searchView) orderOptions() []page.Option {
 }
 
 // searchRoutes are the pages of searches.
-func searchRoutes() []page.Route {
+func SearchRoutes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET /search", Handler: serveSearch, Forms: []string{"GET /search?q="}},
 		{Pattern: "GET /search.json", Handler: serveSearch, Forms: []string{"GET /search.json?q="}},
@@ -167,7 +167,7 @@ func searchRoutes() []page.Route {
 
 // openSearch describes the search box to browsers (OpenSearch 1.1). It says
 // nothing of any record and is open to everyone.
-func openSearch(v *page.Visitor) http.Handler {
+func OpenSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := strings.TrimSuffix(v.PublicURL, "/")
 		if origin == "" {

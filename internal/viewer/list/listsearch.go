@@ -1,6 +1,6 @@
 // Searched: a list that upstream has no such form of, found in the records that are held.
 
-package viewer
+package list
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // Search request: what is asked, as it was typed, as it is asked and as an address.
 
-package viewer
+package list
 
 import (
 	"slices"

@@ -1,6 +1,6 @@
 // Facet: how many records there are of each value, and the way to those alone.
 
-package viewer
+package list
 
 import (
 	"context"

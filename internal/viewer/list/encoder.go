@@ -1,6 +1,6 @@
 // Encoder: records as CSV, JSON and JSON lines.
 
-package viewer
+package list
 
 import (
 	"slices"
