@@ -12,17 +12,23 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". follow internal/access internal/callers internal/config internal/diagnostics internal/diagnostics/profile internal/feed " +
-		"internal/jobs internal/proxy internal/search internal/slowapi internal/store internal/viewer internal/viewer/page internal/crawl " +
-		"kit/accesslog kit/dispatch kit/jsonspan kit/suggest kit/onlinestat kit/limiter kit/semaphore mirror upstream",
-	"follow":                       "",
-	"internal/access":              ". kit/jsonspan kit/suggest kit/lru",
-	"internal/access/accesstest":   ". internal/access",
+	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl " +
+		"internal/datadir internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend " +
+		"internal/slowapi internal/store",
+	"follow":                     "",
+	"internal/access":            ". kit/jsonspan kit/suggest kit/lru",
+	"internal/access/accesstest": ". internal/access",
+	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir " +
+		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/jobs " +
+		"internal/proxy internal/search internal/store internal/viewer internal/viewer/page kit/accesslog " +
+		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror upstream",
 	"internal/callers":             ". kit/accesslog",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror upstream",
+	"internal/datadir":             "",
 	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp",
 	"internal/diagnostics/profile": ".",
 	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token",
+	"internal/frontend":            "internal/config",
 	"internal/jobs":                ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy":               ". internal/access kit/accesslog kit/charset kit/httprange kit/header kit/suggest kit/limiter kit/lru",
 	"internal/sample":              "",

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"understudy/internal/config"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/config"
 	"understudy/internal/feed"
 )
 

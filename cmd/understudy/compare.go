@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"understudy"
+	"understudy/internal/app"
 	"understudy/internal/crawl"
 )
 
@@ -51,14 +51,14 @@ type outcome struct {
 
 // compare prints the table, has the polled kinds fetched whole and then waits
 // for the end.
-func (h *house) compare(ctx context.Context, slow string, p *process) error {
+func compare(ctx context.Context, a *app.App, slow string, p *process) error {
 	out := p.stdout
-	c, err := h.comparison(ctx, slow)
+	c, err := compared(ctx, a, slow)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nmeasuring, direct against through Understudy (about fifteen seconds) …\n")
-	if err := h.awaitPoll(ctx, c); err != nil {
+	if err := awaitPoll(ctx, a, c); err != nil {
 		return nil // it ended before the first poll came
 	}
 	lines, err := c.measure(ctx)
@@ -71,41 +71,37 @@ func (h *house) compare(ctx context.Context, slow string, p *process) error {
 	default:
 		printComparison(out, lines)
 	}
-	if err := h.whole(ctx, c.source, p); err != nil && ctx.Err() == nil {
+	if err := syncAll(ctx, a, c.source, p); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(out, "not every record could be fetched: %v\n", err)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// whole has every record of the polled kinds fetched, so that what a newcomer
+// syncAll has every record of the polled kinds fetched, so that what a newcomer
 // searches for is there, and says what can be tried then.
-func (h *house) whole(ctx context.Context, src *understudy.Source, p *process) error {
-	asked := func() int64 { return h.clients[src.Name].Stats().ByReason[understudy.Sync] }
+func syncAll(ctx context.Context, a *app.App, src *understudy.Source, p *process) error {
+	asked := func() int64 { return a.Asked(src.Name, understudy.Sync) }
 	before := asked()
 	fmt.Fprintf(p.stdout, "\nfetching every record, as `understudy sync` does (about half a minute) …\n")
 	for _, kind := range src.Polls {
 		o := crawl.Order{Source: src.Name, Kind: kind}
 		if err := watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {
-			if err := h.order(ctx, o, first); err != nil {
-				return crawl.Report{}, err
-			}
-			s, err := h.walker.State(ctx, o.Source, o.Kind)
-			return s.Report(), err
+			return a.Sync(ctx, o, first)
 		}); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search in %s, and any list of them while the API is down, is now answered from records:\n%s/search\n", asked()-before, strings.Join(src.Polls, " and "), h.faces[0].url())
+	fmt.Fprintf(p.stdout, "that took %d upstream requests; any search in %s, and any list of them while the API is down, is now answered from records:\n%s/search\n", asked()-before, strings.Join(src.Polls, " and "), a.Viewer())
 	return nil
 }
 
 // awaitPoll waits until the newest page is there: it is kept warm from the
 // start, and this is what is measured.
-func (h *house) awaitPoll(ctx context.Context, c *comparison) error {
+func awaitPoll(ctx context.Context, a *app.App, c *comparison) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for h.mirror.Stats(c.source.Name).CaughtUp[c.kind.Name].IsZero() {
+	for a.CaughtUp(c.source.Name, c.kind.Name).IsZero() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -115,10 +111,11 @@ func (h *house) awaitPoll(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-func (h *house) comparison(ctx context.Context, slow string) (*comparison, error) {
-	src := h.sources[0]
+func compared(ctx context.Context, a *app.App, slow string) (*comparison, error) {
+	src := a.Sources()[0]
 	kind := src.Spec.Kind(src.Polls[0])
-	cfg, cred := h.cfg.Sources[src.Name], h.cfg.Credentials[0]
+	settings := a.Settings()
+	cfg, cred := settings.Sources[src.Name], settings.Credentials[0]
 	ours, err := demoSecrets(ctx, cred.Secret)
 	if err != nil {
 		return nil, err
@@ -132,15 +129,9 @@ func (h *house) comparison(ctx context.Context, slow string) (*comparison, error
 	}
 	return &comparison{
 		direct:  way{slow, cfg.User, theirs.Reveal(), client()},
-		through: way{h.address(src.Name), cred.User, ours.Reveal(), client()},
+		through: way{a.Address(src.Name), cred.User, ours.Reveal(), client()},
 		source:  src, kind: kind, list: kind.Lists[0],
 	}, nil
-}
-
-// address is where a source's drop-in listens.
-func (h *house) address(source string) string {
-	i := slices.IndexFunc(h.faces, func(f *face) bool { return f.name == source })
-	return h.faces[i].url()
 }
 
 // measure runs the five lines, each on keys nobody asked for before except the

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/datadir"
 	"understudy/internal/slowapi"
 )
 
@@ -44,9 +45,6 @@ type worldFlags struct {
 	Arrivals float64       `default:"0" placeholder:"N" help:"New calls a minute; 0 = the world stands still."`
 	Quirks   []string      `placeholder:"NAME" help:"Switch behaviours the provider leaves unverified (docs/slowapi.md)."`
 }
-
-// demoFile is where a demo's data folder remembers its world.
-const demoFile = "demo.json"
 
 // world is what a demo's data folder remembers.
 type world struct {
@@ -83,7 +81,7 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	if err != nil {
 		return asked, err
 	}
-	path := filepath.Join(dir, demoFile)
+	path := filepath.Join(dir, datadir.DemoFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		w := asked
@@ -100,7 +98,7 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 		if err != nil {
 			return w, err
 		}
-		return w, writeFile(path, append(data, '\n'))
+		return w, datadir.WriteFile(path, append(data, '\n'))
 	}
 	if err != nil {
 		return asked, err

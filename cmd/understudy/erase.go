@@ -9,19 +9,16 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/config"
 
-	"understudy"
+	"understudy/internal/app"
+	"understudy/internal/config"
+	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
-	"understudy/internal/store"
-	"understudy/kit/suggest"
 )
 
 type eraseCmd struct {
@@ -47,8 +44,8 @@ func (c *eraseCmd) Help() string {
 
 // eraser is where the erasing is done: a server, or the folder itself.
 type eraser interface {
-	erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error)
-	receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error)
+	Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error)
+	Receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error)
 }
 
 // Run asks the server that holds the folder, or does it in the folder itself
@@ -57,14 +54,14 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
-	return c.work(p, func(server runInfo) error {
+	return c.work(p, func(server admin) error {
 		return c.with(ctx, p.stdout, server)
-	}, func(cfg *config.Settings, settings string, dir *folder) (err error) {
-		f, err := openErasing(ctx, cfg, settings, dir)
+	}, func(cfg *config.Settings, settings string, dir *datadir.Dir) (err error) {
+		f, err := app.OpenErasing(ctx, cfg, settings, dir)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, f.db.Close()) }()
+		defer func() { err = errors.Join(err, f.Close()) }()
 		return c.with(ctx, p.stdout, f)
 	})
 }
@@ -75,9 +72,9 @@ func (c *eraseCmd) with(ctx context.Context, w io.Writer, by eraser) error {
 	}
 	e := diagnostics.Erase{Source: c.Source, What: c.What, Dry: !c.Yes, Own: c.Own}
 	for round := range eraseRounds {
-		got, err := by.erase(ctx, e)
+		got, err := by.Erase(ctx, e)
 		if err != nil {
-			return err
+			return mistake(err)
 		}
 		switch {
 		case len(got.Found) == 0 && round > 0:
@@ -113,7 +110,7 @@ func awaitReceipt(ctx context.Context, by eraser, number int64) (diagnostics.Rec
 	look := time.NewTicker(eraseLook)
 	defer look.Stop()
 	for {
-		all, err := by.receipts(ctx, number+1, 1)
+		all, err := by.Receipts(ctx, number+1, 1)
 		if err != nil {
 			return diagnostics.Receipt{}, err
 		}
@@ -152,7 +149,7 @@ func receiptLine(r diagnostics.Receipt) string {
 
 func printReceipts(ctx context.Context, w io.Writer, by eraser) error {
 	const most = 1000
-	all, err := by.receipts(ctx, 0, most)
+	all, err := by.Receipts(ctx, 0, most)
 	if err != nil {
 		return err
 	}
@@ -167,113 +164,8 @@ func printReceipts(ctx context.Context, w io.Writer, by eraser) error {
 	return nil
 }
 
-// eraseFolder erases in a folder no server uses.
-type eraseFolder struct {
-	db      *store.DB
-	files   *store.Files
-	sources []*understudy.Source
-}
-
-func openErasing(ctx context.Context, cfg *config.Settings, settings string, dir *folder) (*eraseFolder, error) {
-	db, sources, err := dir.open(ctx, cfg, settings)
-	if err != nil {
-		return nil, err
-	}
-	f := &eraseFolder{db: db, sources: sources}
-	if f.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(dir.path, mediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
-		return nil, errors.Join(err, f.db.Close())
-	}
-	return f, nil
-}
-
-func (f *eraseFolder) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
-	got, err := eraseIn(ctx, f.db, f.sources, e)
-	if err == nil && got.Receipt != nil {
-		_, err = f.db.CarryOut(ctx, store.Eraser{Files: f.files})
-	}
-	if errors.Is(err, understudy.ErrInvalid) {
-		err = usageError{err}
-	}
-	return got, err
-}
-
-func (f *eraseFolder) receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error) {
-	return receiptsIn(ctx, f.db, before, limit)
-}
-
-// eraseIn lists what belongs to a number, or only looks.
-func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
-	var names []string
-	for _, src := range sources {
-		names = append(names, src.Name)
-	}
-	if !slices.Contains(names, e.Source) {
-		return got, invalid("no source is called %q%s; there is %s", config.Clip(e.Source), suggest.Hint(config.Clip(e.Source), names), strings.Join(names, ", "))
-	}
-	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
-		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
-			countOf(len(n.Digits), "digit"), understudy.NationalPhone)
-	}
-	kinds, err := db.Kinds(ctx, e.Source)
-	if err != nil || len(kinds) == 0 {
-		return got, err // nothing was ever held
-	}
-	var found store.Found
-	if e.Dry || !e.Own {
-		if found, err = db.Find(ctx, e.Source, e.What); err != nil {
-			return got, err
-		}
-		number := !strings.Contains(e.What, "/")
-		if got.Own = number && ours(sources, e.Source, found.Kinds); got.Own && !e.Dry {
-			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to erase it")
-		}
-	}
-	if !e.Dry {
-		var one store.Erasure
-		if one, found, err = db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
-			r := receiptOf(one)
-			got.Receipt = &r
-		}
-	}
-	got.Found = found.Kinds
-	return got, err
-}
-
-// ours reports whether records of own numbers are among what was found.
-func ours(sources []*understudy.Source, source string, found map[string]int) bool {
-	for _, src := range sources {
-		if src.Name != source {
-			continue
-		}
-		for _, k := range src.Spec.Kinds {
-			if k.Own != "" && found[k.Name] > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func receiptsIn(ctx context.Context, db *store.DB, before int64, limit int) (all diagnostics.Receipts, err error) {
-	w, err := db.Waiting(ctx)
-	if err != nil {
-		return all, err
-	}
-	all.Waiting = diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}
-	list, err := db.Erasures(ctx, before, limit)
-	for _, e := range list {
-		all.Erasures = append(all.Erasures, receiptOf(e))
-	}
-	return all, err
-}
-
-func receiptOf(e store.Erasure) diagnostics.Receipt {
-	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: known(e.Done),
-		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
-}
-
 // erase asks the running server.
-func (r runInfo) erase(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+func (r admin) Erase(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
 	body, err := json.Marshal(e)
 	if err != nil {
 		return got, err
@@ -281,7 +173,7 @@ func (r runInfo) erase(ctx context.Context, e diagnostics.Erase) (got diagnostic
 	return got, r.ask(ctx, http.MethodPost, "/-/erase", body, &got)
 }
 
-func (r runInfo) receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+func (r admin) Receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
 	path := "/-/erasures?limit=" + strconv.Itoa(limit)
 	if before > 0 {
 		path += "&before=" + strconv.FormatInt(before, 10)

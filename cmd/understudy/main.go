@@ -1,5 +1,4 @@
-// Command understudy is the front door: flags, settings files and wiring. It
-// is the only package that knows every room and touches the process.
+// Command understudy is the command line: one file a command.
 package main
 
 import (
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"understudy"
 )
 
 // Exit codes scripts depend on.
@@ -123,6 +124,14 @@ func signals() (context.Context, context.CancelFunc) {
 
 // usageError is the caller's mistake rather than ours: exit 2.
 type usageError struct{ error }
+
+// mistake makes what the application refuses the caller's mistake.
+func mistake(err error) error {
+	if errors.Is(err, understudy.ErrInvalid) {
+		return usageError{err}
+	}
+	return err
+}
 
 func exitCode(err error, stderr io.Writer) int {
 	var usage usageError

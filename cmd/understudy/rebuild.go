@@ -11,56 +11,12 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"understudy/internal/app"
 	"understudy/internal/config"
-
-	"understudy"
+	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
-	"understudy/internal/jobs"
 )
-
-// indexJob fills what an index lacks.
-const indexJob = "fill indexes"
-
-// indexKind is the job.
-func (h *house) indexKind() jobs.Kind {
-	return jobs.Kind{Name: indexJob, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Run: func(ctx context.Context, r *jobs.Run) error {
-		began, told := time.Now(), time.Now()
-		filled := false
-		err := h.db.Index(ctx, func(done, total int64) {
-			r.Progress(done, total, "")
-			if filled = done == total; time.Since(told) >= indexTell {
-				told = time.Now()
-				h.log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
-			}
-		})
-		if filled && err == nil {
-			h.log.Info("the indexes are filled", "took", time.Since(began).Round(time.Millisecond))
-		}
-		return err
-	}}
-}
-
-// indexTell is how often the log says how far the indexes are.
-const indexTell = 10 * time.Second
-
-// indexSoon plans the job when there is something to do.
-func (h *house) indexSoon(ctx context.Context) (at diagnostics.Indexed, err error) {
-	at.Done, at.Total, err = h.db.Indexed(ctx)
-	if err == nil && at.Done < at.Total {
-		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Lane: understudy.Steady})
-	}
-	return at, err
-}
-
-// index says how far the indexes are, with anew after they were emptied.
-func (h *house) index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
-	if anew {
-		if err := h.db.Empty(ctx); err != nil {
-			return diagnostics.Indexed{}, err
-		}
-	}
-	return h.indexSoon(ctx)
-}
 
 type storeRebuildCmd struct{ place }
 
@@ -76,10 +32,10 @@ func (c *storeRebuildCmd) Help() string {
 // when nobody does.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	bar := newBuildBar(p.stdout)
-	return c.work(p, func(server runInfo) error {
+	return c.work(p, func(server admin) error {
 		return server.rebuild(ctx, bar)
-	}, func(cfg *config.Settings, settings string, dir *folder) (err error) {
-		db, _, err := dir.open(ctx, cfg, settings)
+	}, func(cfg *config.Settings, settings string, dir *datadir.Dir) (err error) {
+		db, _, err := app.OpenStore(ctx, dir, cfg, settings)
 		if err != nil {
 			return err
 		}
@@ -94,7 +50,7 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 }
 
 // rebuild has the running server do it.
-func (r runInfo) rebuild(ctx context.Context, bar *buildBar) error {
+func (r admin) rebuild(ctx context.Context, bar *buildBar) error {
 	var at diagnostics.Indexed
 	err := r.ask(ctx, http.MethodPost, "/-/index", nil, &at)
 	tick := time.NewTicker(rebuildEvery)

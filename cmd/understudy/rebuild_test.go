@@ -6,18 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
-	"strings"
-	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"understudy"
-	"understudy/internal/jobs"
+	"understudy/internal/datadir"
 	"understudy/internal/store"
-	"understudy/upstream"
 )
 
 // brokenOff rebuilds the indexes until the first records are in them, and says
@@ -42,7 +37,7 @@ func cmdBreakOff(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: breakoff DIR")
 	}
-	db, err := store.Open(context.Background(), store.Options{Path: filepath.Join(ts.MkAbs(args[0]), storeFile)})
+	db, err := store.Open(context.Background(), store.Options{Path: filepath.Join(ts.MkAbs(args[0]), datadir.StoreFile)})
 	ts.Check(err)
 	defer func() { ts.Check(db.Close()) }()
 	done, total, err := brokenOff(context.Background(), db)
@@ -52,79 +47,4 @@ func cmdBreakOff(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d of %d\n", done, total)
 	err = db.Seek(context.Background(), anyMessage, func(understudy.Found) bool { return true })
 	fmt.Fprintln(ts.Stdout(), err)
-}
-
-func TestIndexesAreFilledByAJob(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), storeFile), Specs: map[string]*understudy.Spec{"twilio": spec}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	const n = 700
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/m"}, Kind: "messages", Shape: "messages", List: true, Status: 200, At: time.Unix(1_780_000_000, 0)}
-	for i := range n {
-		at := len(p.Body)
-		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"all is well"}`, i)
-		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), Start: at, End: len(p.Body)})
-	}
-	if _, err := db.Save(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	h := &house{db: db, log: slog.New(slog.DiscardHandler)}
-	if h.jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{h.indexKind()}, Alone: true}); err != nil {
-		t.Fatal(err)
-	}
-	waiting := func() int64 {
-		t.Helper()
-		c, err := h.jobs.Counts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.Waiting + c.Running
-	}
-	if at, err := h.indexSoon(t.Context()); err != nil || at.Done != at.Total || waiting() != 0 {
-		t.Fatalf("with whole indexes %+v, %v, %d jobs", at, err, waiting())
-	}
-	if done, total, err := brokenOff(t.Context(), db); !errors.Is(err, context.Canceled) || done == 0 || done >= total {
-		t.Fatalf("%d of %d, %v", done, total, err)
-	}
-	for range 2 { // asked again it is one job
-		if at, err := h.indexSoon(t.Context()); err != nil || at.Done == 0 || at.Done >= at.Total || at.Total != n || waiting() != 1 {
-			t.Fatalf("%+v, %v, %d jobs", at, err, waiting())
-		}
-	}
-	if at, err := h.index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
-		t.Fatalf("anew: %+v, %v, %d jobs", at, err, waiting())
-	}
-	err = db.Seek(t.Context(), anyMessage, func(understudy.Found) bool { return true })
-	if !errors.Is(err, understudy.ErrIndexing) || !strings.HasSuffix(err.Error(), "the index is being built: 0 of 700") {
-		t.Fatalf("while the indexes are empty: %v", err)
-	}
-	ctx, end := context.WithTimeout(t.Context(), patience)
-	defer end()
-	ended := make(chan error, 1)
-	go func() { ended <- h.jobs.Run(ctx) }()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for waiting() > 0 {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("not done")
-		}
-	}
-	end()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if at, err := h.index(t.Context(), false); err != nil || at.Done != n || at.Total != n {
-		t.Errorf("then %+v, %v", at, err)
-	}
-	if got, err := db.Count(t.Context(), anyMessage, 0, time.Time{}); err != nil || got.N != n {
-		t.Errorf("%d are found, %v", got.N, err)
-	}
 }

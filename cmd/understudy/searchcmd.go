@@ -17,8 +17,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/config"
 	"unicode/utf8"
+
+	"understudy/internal/config"
 )
 
 type searchCmd struct {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 	"time"
+
 	"understudy/internal/config"
 )
 

@@ -9,10 +9,16 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
+
+	"understudy/internal/app"
 	"understudy/internal/config"
+	"understudy/internal/datadir"
+	"understudy/internal/frontend"
 )
 
 type serveCmd struct {
@@ -41,18 +47,18 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 		cfg, _, _, err := c.settings(p)
 		return cfg, err
 	}
-	dir, err := openFolder(cfg.Data, false)
+	dir, err := datadir.Open(cfg.Data, false)
 	if err != nil {
 		return err
 	}
-	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: secrets, dir: dir, by: "config", stderr: p.stderr, again: again, hup: hup})
+	h, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, Dir: dir, By: "config", Version: version(), Stderr: p.stderr, Again: again, Hangup: hup})
 	if err != nil {
-		return errors.Join(err, dir.close())
+		return errors.Join(err, dir.Close())
 	}
 	printAnswering(p, time.Now())
-	h.printAddresses(p.stdout)
+	h.PrintAddresses(p.stdout)
 	printReady(p.stdout)
-	return errors.Join(h.serve(ctx, nil, []task{pace(p.env, cfg.MemoryLimit(os.ReadFile))}), dir.close())
+	return errors.Join(h.Serve(ctx, nil, []frontend.Task{app.TuneGC(p.env, cfg.MemoryLimit(os.ReadFile))}), dir.Close())
 }
 
 // settings are those of the file, or the demo's own, with the flags over them.
@@ -120,15 +126,15 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	}
 	if c.Compare && cfg.Log.Access == "" {
 		// A hundred lines of requests would bury the table.
-		cfg.Log.Access = filepath.Join(dir.path, "access.log")
+		cfg.Log.Access = filepath.Join(dir.Path, "access.log")
 	}
-	defer func() { err = errors.Join(err, dir.close()) }()
-	w, err := c.settle(dir.path, time.Now())
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	w, err := c.settle(dir.Path, time.Now())
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	api, err := c.open(w, filepath.Join(dir.path, "slowapi.journal"), time.Now, log)
+	api, err := c.open(w, filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
 	if err != nil {
 		return err
 	}
@@ -140,29 +146,29 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	if err := config.CheckAddress(addr); err != nil {
 		return usageError{fmt.Errorf("--slowapi: %w", err)}
 	}
-	l, err := listen(ctx, addr, "--slowapi")
+	l, err := frontend.Listen(ctx, addr, "--slowapi")
 	if err != nil {
 		return err
 	}
-	slow := newFace("slowapi", l, api, &cfg.Limits, plainRefusal(), log)
+	slow := frontend.NewServer("slowapi", l, api, &cfg.Limits, frontend.PlainRefusal(), log)
 	for _, src := range cfg.Sources {
-		src.Upstream = slow.url()
+		src.Upstream = slow.URL()
 	}
-	h, err := build(ctx, blueprint{cfg: cfg, secrets: demoSecrets, dir: dir, by: "demo", world: w.String(), stderr: p.stderr})
+	h, err := app.Build(ctx, app.Options{Settings: cfg, Secrets: demoSecrets, Dir: dir, By: "demo", World: w.String(), Version: version(), Stderr: p.stderr})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	printAnswering(p, time.Now())
-	h.printAddresses(p.stdout)
-	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.name, slow.url(), c.Latency)
+	h.PrintAddresses(p.stdout)
+	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.Name, slow.URL(), c.Latency)
 	cred := cfg.Credentials[0]
-	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n", h.faces[1].url(), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
+	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n", h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(cred.Secret, demoScheme))
 	printReady(p.stdout)
-	tasks := []task{pace(p.env, cfg.MemoryLimit(os.ReadFile))}
+	tasks := []frontend.Task{app.TuneGC(p.env, cfg.MemoryLimit(os.ReadFile))}
 	if c.Compare {
-		tasks = append(tasks, func(ctx context.Context) error { return h.compare(ctx, slow.url(), p) })
+		tasks = append(tasks, func(ctx context.Context) error { return compare(ctx, h, slow.URL(), p) })
 	}
-	return h.serve(ctx, slow, tasks)
+	return h.Serve(ctx, slow, tasks)
 }
 
 // printAnswering is the first line: how long after its start the process answers.
@@ -175,13 +181,21 @@ func printAnswering(p *process, now time.Time) {
 func printReady(w io.Writer) { fmt.Fprintln(w, "Ctrl-C ends it") }
 
 // demoFolder is a fresh folder removed at exit, unless one was given.
-func (c *serveCmd) demoFolder() (*folder, error) {
+func (c *serveCmd) demoFolder() (*datadir.Dir, error) {
 	if c.Data != "" {
-		return openFolder(c.Data, false)
+		return datadir.Open(c.Data, false)
 	}
 	path, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return nil, err
 	}
-	return openFolder(path, true)
+	return datadir.Open(path, true)
+}
+
+// hangups are the signals that ask for another reading of the settings, until
+// the function is called.
+func hangups() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 1) // one that waits stands for all
+	signal.Notify(ch, syscall.SIGHUP)
+	return ch, func() { signal.Stop(ch) }
 }

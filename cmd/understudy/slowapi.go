@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
 	"understudy/internal/config"
+	"understudy/internal/frontend"
 )
 
 const defaultSlowapi = "127.0.0.1:4116"
@@ -34,14 +36,14 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, api.Close()) }()
-	l, err := listen(ctx, c.Listen, "--listen")
+	l, err := frontend.Listen(ctx, c.Listen, "--listen")
 	if err != nil {
 		return err
 	}
 	var limits config.Limits
 	limits.Defaults()
-	f := newFace("slowapi", l, api, &limits, plainRefusal(), log)
-	fmt.Fprintf(p.stdout, "%-9s %s\n", f.name, f.url())
+	f := frontend.NewServer("slowapi", l, api, &limits, frontend.PlainRefusal(), log)
+	fmt.Fprintf(p.stdout, "%-9s %s\n", f.Name, f.URL())
 	printReady(p.stdout)
-	return serveFaces(ctx, []*face{f}, nil)
+	return frontend.Run(ctx, []*frontend.Server{f}, nil)
 }

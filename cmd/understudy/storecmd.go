@@ -14,11 +14,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"understudy/internal/datadir"
 	"understudy/internal/store"
 )
-
-// storeFile is the database's name in the data folder.
-const storeFile = "understudy.db"
 
 type storeCmd struct {
 	Stats   storeStatsCmd   `cmd:"" help:"Print sizes and counts, bytes per record included."`
@@ -32,7 +30,7 @@ type dataFlag struct {
 
 // open opens the folder's database, which must be there.
 func (d dataFlag) open(ctx context.Context) (*store.DB, error) {
-	path := filepath.Join(d.Data, storeFile)
+	path := filepath.Join(d.Data, datadir.StoreFile)
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("%w; name a data folder with --data", err)
 	}

@@ -15,10 +15,11 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"understudy/internal/config"
 
-	"understudy"
+	"understudy/internal/app"
+	"understudy/internal/config"
 	"understudy/internal/crawl"
+	"understudy/internal/datadir"
 )
 
 type syncCmd struct {
@@ -56,27 +57,27 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	if _, err := os.Stat(data); err != nil && c.Data != "" && c.Config == "" {
 		return fmt.Errorf("data folder: %w; name it with --data", err)
 	}
-	server, dir, err := hold(data) // a folder that is not there yet is made
+	server, dir, err := datadir.Hold(data) // a folder that is not there yet is made
 	switch {
 	case err != nil:
 		return err
 	case server != nil:
-		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) { return server.sync(ctx, o, first) })
+		return watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) { return admin{*server}.sync(ctx, o, first) })
 	}
-	return errors.Join(c.alone(ctx, p, dir, o), dir.close())
+	return errors.Join(c.alone(ctx, p, dir, o), dir.Close())
 }
 
 // alone walks in a folder no server uses.
-func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o crawl.Order) error {
-	if _, err := os.Stat(filepath.Join(dir.path, demoFile)); err == nil {
-		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.path, dir.path)
+func (c *syncCmd) alone(ctx context.Context, p *process, dir *datadir.Dir, o crawl.Order) error {
+	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil {
+		return fmt.Errorf("%s is a demo's folder, whose API runs with it; try: understudy serve --demo --data %s", dir.Path, dir.Path)
 	}
 	cfg, folderPath, err := c.settings(p)
 	if err != nil {
 		return err
 	}
 	cfg.Log.Access = "off"
-	h, err := build(ctx, blueprint{cfg: cfg, settings: folderPath, secrets: config.FileSecrets(folderPath), dir: dir, by: "config", stderr: p.stderr, alone: true})
+	a, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: config.FileSecrets(folderPath), Dir: dir, By: "config", Version: version(), Stderr: p.stderr, Headless: true})
 	if err != nil {
 		return err
 	}
@@ -85,33 +86,14 @@ func (c *syncCmd) alone(ctx context.Context, p *process, dir *folder, o crawl.Or
 	ended := make(chan error, 1)
 	go func() {
 		defer stop() // nobody walks any more
-		ended <- h.serve(ctx, nil, nil)
+		ended <- a.Serve(ctx, nil, nil)
 	}()
 	err = watchSync(ctx, p, o, func(ctx context.Context, first bool) (crawl.Report, error) {
-		if err := h.order(ctx, o, first); err != nil {
-			return crawl.Report{}, err
-		}
-		s, err := h.walker.State(ctx, o.Source, o.Kind)
-		return s.Report(), err
+		r, err := a.Sync(ctx, o, first)
+		return r, mistake(err)
 	})
 	stop()
 	return errors.Join(err, <-ended)
-}
-
-// order gives the order, the first time.
-func (h *house) order(ctx context.Context, o crawl.Order, first bool) error {
-	var err error
-	switch {
-	case !first:
-	case o.End:
-		err = h.walker.Drop(ctx, o.Source, o.Kind)
-	default:
-		err = h.walker.Keep(ctx, o.Source, o.Kind)
-	}
-	if errors.Is(err, understudy.ErrInvalid) {
-		return usageError{err}
-	}
-	return err
 }
 
 // watchSync tells how far it is until the kind is complete or cannot be.
@@ -221,7 +203,7 @@ func left(p *crawl.Progress) string {
 }
 
 // sync asks the running server: to begin or end at first, then how far it is.
-func (r runInfo) sync(ctx context.Context, o crawl.Order, first bool) (report crawl.Report, err error) {
+func (r admin) sync(ctx context.Context, o crawl.Order, first bool) (report crawl.Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, syncAsk)
 	defer cancel()
 	method, target := http.MethodGet, r.Viewer+"/-/sync?"+url.Values{"source": {o.Source}, "kind": {o.Kind}}.Encode()

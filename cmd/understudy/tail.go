@@ -13,10 +13,11 @@ import (
 	"os"
 	"strings"
 	"time"
-	"understudy/internal/config"
 	"unicode"
 
 	"understudy/follow"
+	"understudy/internal/config"
+	"understudy/internal/datadir"
 )
 
 type tailCmd struct {
@@ -103,21 +104,23 @@ func (c *tailCmd) options(ctx context.Context, p *process) (follow.Options, erro
 	return o, nil
 }
 
-func (c *tailCmd) running(p *process) (runInfo, error) { return runningServer(p, c.Config, c.Data) }
+func (c *tailCmd) running(p *process) (datadir.Running, error) {
+	return runningServer(p, c.Config, c.Data)
+}
 
 // runningServer is the server that holds a data folder.
-func runningServer(p *process, file, data string) (runInfo, error) {
+func runningServer(p *process, file, data string) (datadir.Running, error) {
 	if data == "" {
 		if file == "" {
 			file = "understudy.yml"
 		}
 		cfg, err := config.Read(file, p.env)
 		if err != nil {
-			return runInfo{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
+			return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 		}
 		data = cfg.Data
 	}
-	run, err := readRun(data)
+	run, err := datadir.ReadRunning(data)
 	if errors.Is(err, os.ErrNotExist) {
 		return run, fmt.Errorf("no server runs in the data folder %s; start one with understudy serve, or name another with --data", data)
 	}

@@ -44,7 +44,7 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 		if err != nil {
 			return err
 		}
-		if err := run.ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
+		if err := (admin{run}).ask(ctx, http.MethodPost, "/-/webhooks/"+c.Name, body, &one); err != nil {
 			return err
 		}
 		return printHooks(p.stdout, []feed.HookStats{one})
@@ -52,7 +52,7 @@ func (c *hooksCmd) Run(ctx context.Context, p *process) error {
 	var all struct {
 		Webhooks []feed.HookStats `json:"webhooks"`
 	}
-	if err := run.ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
+	if err := (admin{run}).ask(ctx, http.MethodGet, "/-/webhooks", nil, &all); err != nil {
 		return err
 	}
 	if len(all.Webhooks) == 0 {

@@ -1,0 +1,65 @@
+// Log file: where the access log is written; nothing there holds anybody up.
+
+package app
+
+import (
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"understudy"
+)
+
+// logWrite is how long one write to a pipe may take.
+const logWrite = time.Second
+
+// openLogFile opens the file of the access log, making it when it is missing. A
+// named pipe is opened for reading as well, so that this waits for no reader and
+// none that leaves ends the log; a device is opened without waiting for its line.
+// A socket is an error of the system.
+func openLogFile(path string) (io.WriteCloser, error) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	}
+	mode := os.O_WRONLY
+	if info.Mode()&os.ModeNamedPipe != 0 {
+		mode = os.O_RDWR
+	}
+	f, err := os.OpenFile(path, mode|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &pipeFile{File: f}, nil
+}
+
+// pipeFile is a file that may take nothing for a while: a write ends after
+// logWrite with os.ErrDeadlineExceeded. A line of which only a part was taken is
+// ended before the next.
+type pipeFile struct {
+	*os.File
+	part bool
+}
+
+// Write writes lines.
+func (f *pipeFile) Write(p []byte) (int, error) {
+	_ = f.SetWriteDeadline(time.Now().Add(logWrite)) // a device may know none
+	if f.part {
+		if _, err := f.File.Write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+		f.part = false
+	}
+	n, err := f.File.Write(p)
+	f.part = n > 0 && p[n-1] != '\n'
+	return n, err
+}
+
+// knownID reports texts that are ids of any source's records.
+func knownID(sources []*understudy.Source) func(text string) bool {
+	return func(text string) bool {
+		return slices.ContainsFunc(sources, func(s *understudy.Source) bool { return s.Spec.HasID(text) })
+	}
+}

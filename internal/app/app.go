@@ -1,0 +1,244 @@
+// Package app builds every package from the settings, joins them and serves them.
+//
+//	 programs      people
+//	    |             |
+//	[proxy]  ...  [viewer] + /-/ [diagnostics]
+//	    '------+------'
+//	   callers | access (the gate)
+//	        [mirror]
+//	       |        |
+//	 [upstream]  [store]
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/config"
+	"understudy/internal/crawl"
+	"understudy/internal/datadir"
+	"understudy/internal/diagnostics/profile"
+	"understudy/internal/feed"
+	"understudy/internal/frontend"
+	"understudy/internal/jobs"
+	"understudy/internal/proxy"
+	"understudy/internal/store"
+	"understudy/internal/viewer/page"
+	"understudy/kit/accesslog"
+	"understudy/mirror"
+	"understudy/upstream"
+)
+
+// Options is what an application is built from.
+type Options struct {
+	Settings *config.Settings
+	Folder   string // of the settings file
+	Secrets  config.Secrets
+	Dir      *datadir.Dir
+	By       string // who gives the grants: "config" or "demo"
+	World    string // of the demo; "" = the upstream's address and account
+	Stderr   io.Writer
+	// Again reads the settings once more; nil: they are not read again.
+	Again    func() (*config.Settings, error)
+	Hangup   <-chan os.Signal // asks for that
+	Version  string           // of the product, as others are told
+	Headless bool             // without ports: a command that does its work in the folder
+}
+
+// App is a built application. Close gives back everything that was opened.
+type App struct {
+	cfg  *config.Settings                // as it was started with
+	live atomic.Pointer[config.Settings] // as last loaded
+	opts Options
+	log  *slog.Logger
+	opened
+	frontends
+	counts
+	polls
+	lookups *lookups
+	exports *exports
+	erasing erasing
+	closers []func() error
+}
+
+// opened are the packages below the frontends.
+type opened struct {
+	sources   []*understudy.Source
+	clients   map[string]*upstream.Client
+	db        *store.DB
+	files     *store.Files
+	seals     *page.Seals
+	mirror    *mirror.Mirror
+	saved     *savedBus
+	walker    *crawl.Walker
+	jobs      *jobs.Runner
+	feed      *feed.Feed
+	searchKey []byte // seals the cursors of searches
+}
+
+// frontends are the ports and what answers on them.
+type frontends struct {
+	servers    []*frontend.Server // the viewer's first
+	installed  *handlerSet
+	proxies    atomic.Pointer[map[string]*proxy.Proxy] // those in use
+	access     *accesslog.Log
+	profiles   *profile.Recorder
+	signatures hookKeys
+	salt       []byte // of the credentials we issued
+	ending     atomic.Bool
+}
+
+// counts are figures that no package keeps itself.
+type counts struct {
+	reads  reloadStatus
+	recent map[string]*recent // by source
+	// uncounted: the home page could not count what is held; it is logged once.
+	uncounted atomic.Bool
+	// tooLarge counts bodies of writes beyond the limit, noPlace writes that
+	// found no place, by source.
+	tooLarge atomic.Int64
+	noPlace  map[string]*atomic.Int64
+}
+
+// polls are the kinds that are polled because they are kept up, by source.
+type polls struct {
+	polling sync.Mutex
+	kept    map[string][]string
+}
+
+// Build opens everything, in the order the rooms need each other. On an error
+// what was opened is closed again.
+func Build(ctx context.Context, b Options) (h *App, err error) {
+	h = &App{cfg: b.Settings, opts: b, erasing: newErasing(), exports: newExports(b.Settings)}
+	h.log = slog.New(slog.NewTextHandler(b.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}
+	h.live.Store(b.Settings)
+	h.salt = []byte(rand.Text())
+	h.profiles = profile.New(profile.Options{Dir: filepath.Join(b.Dir.Path, "profiles"), Version: b.Version, Now: time.Now, Logger: h.log})
+	h.reads.done(time.Now(), nil, nil)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if h.sources, err = b.Settings.ReadSources(b.Folder); err != nil {
+		return h, err
+	}
+	specs := map[string]*understudy.Spec{}
+	for _, src := range h.sources {
+		specs[src.Name] = src.Spec
+		h.recent[src.Name], h.noPlace[src.Name] = newRecent(), &atomic.Int64{}
+	}
+	h.lookups = newLookups(h.sources, h.log)
+	p, err := h.policyOf(ctx, b.Settings, b)
+	if err != nil {
+		return h, err
+	}
+	if err := h.openAccessLog(b.Stderr); err != nil {
+		return h, err
+	}
+	if err := h.openStore(ctx, b, specs); err != nil {
+		return h, err
+	}
+	if err := h.openMedia(b); err != nil {
+		return h, err
+	}
+	if err := h.openMirror(ctx, b); err != nil {
+		return h, err
+	}
+	h.saved.Subscribe(func(_ context.Context, s understudy.Landed) error { h.lookups.saved(s.Page); return nil })
+	if err := h.lookups.open(ctx, h.db); err != nil {
+		return h, err
+	}
+	if err := h.openWalker(); err != nil {
+		return h, err
+	}
+	if err := h.openJobs(); err != nil {
+		return h, err
+	}
+	if b.Headless {
+		h.setPublicURLs()
+		return h, h.loadWalks(ctx)
+	}
+	if err := h.openFaces(ctx, p, b); err != nil {
+		return h, err
+	}
+	return h, h.loadWalks(ctx)
+}
+
+// close gives back what build opened, last first.
+func (h *App) close() error {
+	var errs []error
+	for i := len(h.closers) - 1; i >= 0; i-- {
+		errs = append(errs, h.closers[i]())
+	}
+	h.closers = nil
+	return errors.Join(errs...)
+}
+
+// Serve runs the servers, the mirror's and the clients' background work and the
+// given tasks until ctx ends. first, when not nil, is served before and ended
+// with the others.
+func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
+	faces := h.servers
+	if first != nil {
+		faces = append([]*frontend.Server{first}, faces...)
+	}
+	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.keepOwn, h.loadMedia, h.profiles.Run}, more...)
+	if h.feed != nil {
+		tasks = append(tasks, h.feed.Run)
+	}
+	if h.opts.Again != nil {
+		tasks = append(tasks, reloader{h}.reloads)
+	}
+	if h.access != nil {
+		tasks = append(tasks, h.access.Run)
+	}
+	for _, c := range h.clients {
+		tasks = append(tasks, c.Run)
+	}
+	ending := context.AfterFunc(ctx, func() { h.ending.Store(true); h.profiles.Stop() })
+	defer ending()
+	return errors.Join(frontend.Run(ctx, faces, tasks), h.close())
+}
+
+// PrintAddresses says where everything is; scripts read the first two columns.
+func (h *App) PrintAddresses(w io.Writer) {
+	for _, f := range h.servers {
+		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.URL())
+	}
+}
+
+// Settings are those the application was started with.
+func (h *App) Settings() *config.Settings { return h.cfg }
+
+// Sources are the configured ones, in the order of their names.
+func (h *App) Sources() []*understudy.Source { return h.sources }
+
+// Viewer is where people browse.
+func (h *App) Viewer() string { return h.servers[0].URL() }
+
+// Address is where a source's drop-in listens.
+func (h *App) Address(source string) string {
+	i := slices.IndexFunc(h.servers, func(f *frontend.Server) bool { return f.Name == source })
+	return h.servers[i].URL()
+}
+
+// Asked is how many requests upstream had for a reason.
+func (h *App) Asked(source string, reason understudy.Reason) int64 {
+	return h.clients[source].Stats().ByReason[reason]
+}
+
+// CaughtUp is when the newest page of a kind was last read; zero: not yet.
+func (h *App) CaughtUp(source, kind string) time.Time { return h.mirror.Stats(source).CaughtUp[kind] }

@@ -1,0 +1,169 @@
+// Walk: the walker in the house: its settings, its jobs, what it is told.
+
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/config"
+	"understudy/internal/crawl"
+	"understudy/internal/jobs"
+)
+
+// openWalker makes the walker, before the runner that runs its jobs.
+func (h *App) openWalker() (err error) {
+	c, begun := h.cfg.Sync, time.Now()
+	h.walker, err = crawl.New(crawl.Options{
+		Sources: h.sources, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Polls: h.walkPolls, Down: h.downWhy, Count: h.heldOf, Remover: h.mirror, Retention: h.cfg.Retained(),
+		Settings: crawl.Settings{
+			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),
+			Slices: c.Slices, Page: c.Page,
+		},
+		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
+	})
+	if err == nil {
+		h.saved.Subscribe(func(_ context.Context, l understudy.Landed) error { h.walker.Landed(l); return nil })
+	}
+	return err
+}
+
+// setPublicURLs does for sources what their faces would: what is rewritten to the
+// public address has to read the same.
+func (h *App) setPublicURLs() {
+	for _, src := range h.sources {
+		if src.PublicURL == "" {
+			src.PublicURL = "http://" + h.cfg.Sources[src.Name].Listen
+		}
+	}
+}
+
+// loadWalks has kept up what the settings name and what was kept up before.
+func (h *App) loadWalks(ctx context.Context) error {
+	given := map[string][]string{}
+	for _, src := range h.sources {
+		given[src.Name] = h.cfg.Sources[src.Name].Sync
+	}
+	return h.walker.Load(ctx, given)
+}
+
+// enqueuer is the runner, which is made after the walker.
+type enqueuer struct{ h *App }
+
+// Enqueue promises work.
+func (e enqueuer) Enqueue(ctx context.Context, js ...understudy.Job) ([]int64, error) {
+	return e.h.jobs.Enqueue(ctx, js...)
+}
+
+// walkAttempts is how many runs of a walk may begin: upstream's failures do not
+// count, kills do, and no number of them is a reason to give up.
+const walkAttempts = 1000
+
+// walkKinds are the walker's jobs.
+func (h *App) walkKinds() []jobs.Kind {
+	var out []jobs.Kind
+	for name, do := range h.walker.Work() {
+		wait := time.Minute
+		if strings.HasPrefix(name, "sweep ") {
+			wait = time.Hour // one that ends with an error has cost a whole walk
+		}
+		out = append(out, jobs.Kind{
+			Name: name, Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) },
+			Concurrency: 1, Attempts: walkAttempts, Weight: 8 << 20, Backoff: 5 * time.Second, MaxBackoff: wait,
+		})
+	}
+	return out
+}
+
+// walkPolls has kinds polled that are kept up, besides those of the settings.
+func (h *App) walkPolls(source string, kinds []string) error {
+	h.polling.Lock()
+	defer h.polling.Unlock()
+	if h.kept == nil {
+		h.kept = map[string][]string{}
+	}
+	h.kept[source] = slices.Clone(kinds)
+	for _, src := range h.sources {
+		if src.Name == source {
+			s := h.live.Load().Sources[source]
+			now := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
+			if err := config.CheckPolls(now, s); err != nil {
+				return err
+			}
+			return h.mirror.SetPolls(source, union(now.Polls, kinds))
+		}
+	}
+	return nil
+}
+
+// keptToo are the kinds of a source that are polled because they are kept up.
+func (h *App) keptToo(source string) []string {
+	h.polling.Lock()
+	defer h.polling.Unlock()
+	return slices.Clone(h.kept[source])
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// heldOf is how many records are held of a kind.
+func (h *App) heldOf(ctx context.Context, source, kind string) (int64, error) {
+	kinds, err := h.db.Kinds(ctx, source)
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range kinds {
+		if k.Kind == kind {
+			return k.Records, nil
+		}
+	}
+	return 0, nil
+}
+
+// downWhy says why a source cannot be asked, "" when it can.
+func (h *App) downWhy(source string) string {
+	health := h.clients[source].Health()
+	switch {
+	case health.State == "ok" || health.State == "":
+		return ""
+	case health.Why != "":
+		return health.Why
+	}
+	return health.State
+}
+
+// Sync gives an order when it is the first time, and says how far the walk is.
+func (a *App) Sync(ctx context.Context, o crawl.Order, first bool) (crawl.Report, error) {
+	var err error
+	switch {
+	case !first:
+	case o.End:
+		err = a.walker.Drop(ctx, o.Source, o.Kind)
+	default:
+		err = a.walker.Keep(ctx, o.Source, o.Kind)
+	}
+	if err != nil {
+		return crawl.Report{}, err
+	}
+	s, err := a.walker.State(ctx, o.Source, o.Kind)
+	return s.Report(), err
+}
+
+// coverage is the walker, which is made after the mirror.
+type coverage struct{ h *App }
+
+// Covered says what is held of a list.
+func (w coverage) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
+	return w.h.walker.Covered(source, kind, parent, from, to)
+}
+
+// Doubt has a stretch walked again.
+func (w coverage) Doubt(source, kind string, from, to int64) {
+	w.h.walker.Doubt(source, kind, from, to)
+}

@@ -1,0 +1,269 @@
+// Erase: takes what belongs to a number or a record out of the data folder.
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/config"
+	"understudy/internal/datadir"
+	"understudy/internal/diagnostics"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/kit/suggest"
+)
+
+// FolderErasing erases in a folder no server uses.
+type FolderErasing struct {
+	db      *store.DB
+	files   *store.Files
+	sources []*understudy.Source
+}
+
+// OpenErasing opens the database and the contents of the folder.
+func OpenErasing(ctx context.Context, cfg *config.Settings, settings string, dir *datadir.Dir) (*FolderErasing, error) {
+	db, sources, err := OpenStore(ctx, dir, cfg, settings)
+	if err != nil {
+		return nil, err
+	}
+	f := &FolderErasing{db: db, sources: sources}
+	if f.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(dir.Path, datadir.MediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
+		return nil, errors.Join(err, f.db.Close())
+	}
+	return f, nil
+}
+
+// Erase lists what belongs to a number and erases it.
+func (f *FolderErasing) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
+	got, err := eraseIn(ctx, f.db, f.sources, e)
+	if err == nil && got.Receipt != nil {
+		_, err = f.db.CarryOut(ctx, store.Eraser{Files: f.files})
+	}
+	return got, err
+}
+
+// Close closes the database.
+func (f *FolderErasing) Close() error { return f.db.Close() }
+
+// Receipts are the newest erasures before a number.
+func (f *FolderErasing) Receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error) {
+	return receiptsIn(ctx, f.db, before, limit)
+}
+
+// eraseIn lists what belongs to a number, or only looks.
+func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+	var names []string
+	for _, src := range sources {
+		names = append(names, src.Name)
+	}
+	if !slices.Contains(names, e.Source) {
+		return got, invalid("no source is called %q%s; there is %s", config.Clip(e.Source), suggest.Hint(config.Clip(e.Source), names), strings.Join(names, ", "))
+	}
+	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
+		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
+			digits(len(n.Digits)), understudy.NationalPhone)
+	}
+	kinds, err := db.Kinds(ctx, e.Source)
+	if err != nil || len(kinds) == 0 {
+		return got, err // nothing was ever held
+	}
+	var found store.Found
+	if e.Dry || !e.Own {
+		if found, err = db.Find(ctx, e.Source, e.What); err != nil {
+			return got, err
+		}
+		number := !strings.Contains(e.What, "/")
+		if got.Own = number && ours(sources, e.Source, found.Kinds); got.Own && !e.Dry {
+			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to erase it")
+		}
+	}
+	if !e.Dry {
+		var one store.Erasure
+		if one, found, err = db.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
+			r := receiptOf(one)
+			got.Receipt = &r
+		}
+	}
+	got.Found = found.Kinds
+	return got, err
+}
+
+func digits(n int) string {
+	if n == 1 {
+		return "1 digit"
+	}
+	return strconv.Itoa(n) + " digits"
+}
+
+// ours reports whether records of own numbers are among what was found.
+func ours(sources []*understudy.Source, source string, found map[string]int) bool {
+	for _, src := range sources {
+		if src.Name != source {
+			continue
+		}
+		for _, k := range src.Spec.Kinds {
+			if k.Own != "" && found[k.Name] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func receiptsIn(ctx context.Context, db *store.DB, before int64, limit int) (all diagnostics.Receipts, err error) {
+	w, err := db.Waiting(ctx)
+	if err != nil {
+		return all, err
+	}
+	all.Waiting = diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}
+	list, err := db.Erasures(ctx, before, limit)
+	for _, e := range list {
+		all.Erasures = append(all.Erasures, receiptOf(e))
+	}
+	return all, err
+}
+
+func receiptOf(e store.Erasure) diagnostics.Receipt {
+	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: known(e.Done),
+		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
+}
+
+const (
+	eraseJob  = "erase records"
+	expireJob = "expire records"
+
+	defaultErase = 10 * time.Second // what is listed is gathered for
+	eraseEvery   = time.Hour        // a look, should a bell have been lost
+	expireEvery  = 24 * time.Hour
+)
+
+// erasing rings for the job that erases.
+type erasing struct {
+	bell chan struct{}
+	runs *atomic.Int64 // begun; in the job's key, so that a bell during a run adds another
+}
+
+func newErasing() erasing { return erasing{bell: make(chan struct{}, 1), runs: new(atomic.Int64)} }
+
+// key is that of the job which will see what is listed by now.
+func (e erasing) key() string { return fmt.Sprint("listed ", e.runs.Load()) }
+
+// ring never waits: who rings may hold what the job needs.
+func (e erasing) ring() {
+	select {
+	case e.bell <- struct{}{}:
+	default:
+	}
+}
+
+// erasures lists what is to be erased, and erases it in jobs.
+type erasures struct{ *App }
+
+// eraseKinds are the jobs.
+func (h erasures) eraseKinds() []jobs.Kind {
+	kinds := []jobs.Kind{{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute, Every: eraseEvery}}
+	if len(h.cfg.Retention) > 0 {
+		kinds = append(kinds, jobs.Kind{Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Every: expireEvery})
+	}
+	return kinds
+}
+
+// eraseListed is the job that carries out what is listed.
+func (h erasures) eraseListed(ctx context.Context, r *jobs.Run) error {
+	h.erasing.runs.Add(1) // what is listed from here on may escape it
+	done, err := h.db.CarryOut(ctx, store.Eraser{
+		Files: h.files, Gone: h.mirror.Erased,
+		Progress: func(done, total int64) { r.Progress(done, total, "") },
+	})
+	for _, e := range done {
+		if h.feed != nil {
+			h.feed.Forget(e.Source)
+		}
+		h.log.Info("erased", "receipt", e.Number, "source", e.Source, "cause", e.Cause.String(), "records", e.Records, "versions", e.Versions, "pages", e.Pages, "files", e.Files)
+	}
+	return err
+}
+
+// expire is the job that lists what is past its retention.
+func (h erasures) expire(ctx context.Context, r *jobs.Run) error {
+	var done, total int64
+	for _, kinds := range h.cfg.Retention {
+		total += int64(len(kinds))
+	}
+	listed := 0
+	for _, source := range slices.Sorted(maps.Keys(h.cfg.Retention)) {
+		for _, kind := range slices.Sorted(maps.Keys(h.cfg.Retention[source])) {
+			n, err := h.db.Expire(ctx, source, kind)
+			if listed += n; err != nil {
+				return err
+			}
+			done++
+			r.Progress(done, total, fmt.Sprintf("%d records are too old", listed))
+		}
+	}
+	if listed > 0 {
+		h.erasing.ring()
+	}
+	return nil
+}
+
+// eraseSoon adds the job when something was listed, gathering what comes with
+// it: each run reads the whole file once.
+func (h erasures) eraseSoon(ctx context.Context) error {
+	delay := h.cfg.Store.EraseAfter.Std()
+	if delay == 0 {
+		delay = defaultErase
+	}
+	if w, err := h.db.Waiting(ctx); err != nil || w.Records > 0 {
+		h.erasing.ring() // the last process ended before it was done
+	}
+	if _, err := (indexes{h.App}).indexSoon(ctx); err != nil {
+		h.log.Error("searches wait for the indexes", "err", err)
+	}
+	if len(h.cfg.Retention) > 0 { // it may be shorter than it was
+		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
+			h.log.Error("retention waits for its hour", "err", err)
+		}
+	}
+	for {
+		select {
+		case <-h.erasing.bell:
+		case <-ctx.Done():
+			return nil
+		}
+		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Lane: understudy.Steady, RunAfter: time.Now().Add(delay)}); err != nil {
+			h.log.Error("erasing waits for its hour", "err", err)
+		}
+		t := time.NewTimer(delay / 2) // a busy sweep rings often
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		}
+	}
+}
+
+// erase lists for the running house; who asked waits for the receipt.
+func (h erasures) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
+	got, err := eraseIn(ctx, h.db, h.sources, e)
+	if err == nil && got.Receipt != nil {
+		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Lane: understudy.Soon})
+	}
+	return got, err
+}
+
+func (h erasures) receipts(ctx context.Context, before int64, limit int) (diagnostics.Receipts, error) {
+	return receiptsIn(ctx, h.db, before, limit)
+}

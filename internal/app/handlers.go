@@ -1,0 +1,184 @@
+// Faces: the servers programs and people reach, and what they are told of the house.
+
+package app
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/config"
+	"understudy/internal/diagnostics"
+	"understudy/internal/frontend"
+	"understudy/internal/proxy"
+	"understudy/internal/search"
+	"understudy/internal/viewer"
+	"understudy/internal/viewer/page"
+)
+
+// openFaces binds every port first, so that nothing is announced that cannot
+// be served.
+func (h *App) openFaces(ctx context.Context, p policy, b Options) error {
+	if err := h.openFace(ctx, "viewer", h.cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
+		return err
+	}
+	for _, src := range h.sources {
+		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503, Message: "too many connections; try again in a moment"})
+		if err := h.openFace(ctx, src.Name, b.Settings.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT", frontend.Refusal(body, contentType)); err != nil {
+			return err
+		}
+		if src.PublicURL == "" {
+			src.PublicURL = publicURL(h.servers[len(h.servers)-1].Addr())
+		}
+	}
+	if err := h.openFeed(ctx, p); err != nil {
+		return err
+	}
+	if err := h.openSearch(ctx); err != nil {
+		return err
+	}
+	d, err := h.handlerSet(h.cfg, p)
+	if err != nil {
+		return err
+	}
+	h.install(d)
+	h.closers = append(h.closers, func() error { return h.installed.Close() })
+	return b.Dir.Announce(h.servers[0].URL())
+}
+
+func (h *App) openFace(ctx context.Context, name, addr, flag string, refusal []byte) error {
+	l, err := frontend.Listen(ctx, addr, flag)
+	if err != nil {
+		return err
+	}
+	h.closers = append(h.closers, frontend.CloseListener(l))
+	h.servers = append(h.servers, frontend.NewServer(name, l, nil, &h.cfg.Limits, refusal, h.log))
+	return nil
+}
+
+// dress is what the faces do under one policy: a handler for each, in order.
+// Gate, callers and every view in memory go when it is replaced.
+type handlerSet struct {
+	handlers []http.Handler
+	policy   policy
+	viewer   *viewer.Viewer
+	search   *search.Searcher
+	proxies  map[string]*proxy.Proxy // by source
+}
+
+// Close ends what the viewer and the search do by themselves.
+func (d *handlerSet) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
+
+// dress makes the handlers of a policy; it begins nothing.
+func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
+	diag := diagnostics.New(diagnostics.Options{
+		Snapshot: figures{h}.snapshot, Readable: figures{h}.readable, Ending: h.ending.Load, Loads: h.reads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
+		Bound: func(c understudy.Caller) bool {
+			return slices.ContainsFunc(h.sources, func(s *understudy.Source) bool { return p.gate.Ruled(c, s.Name) })
+		},
+		Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index, Token: h.opts.Dir.Token, Profiles: h.profiles, PublicURL: cfg.Viewer.PublicURL,
+	})
+	found, err := h.searcher(cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	control, err := h.control(cfg, p, found, diag.Handler())
+	if err != nil {
+		return nil, err
+	}
+	v, err := viewer.New(page.Options{
+		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Gate: p.gate, Callers: p.book, PublicURL: cfg.Viewer.PublicURL,
+		ExportRows: cfg.Viewer.ExportRows, ExportTime: cfg.Viewer.ExportTime.Std(), Exports: h.exports.viewer, Until: h.exports.until(p),
+		Snapshot: figures{h}.viewerSnapshot, Control: control, History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Shelf: found, Version: h.opts.Version, Logger: h.log, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, handlers: []http.Handler{h.profiles.Handler(h.access.Handler(v, time.Now))}}
+	for _, src := range h.sources {
+		px, err := proxy.New(proxy.Options{
+			Source: src, Mirror: h.mirror, Media: h.mirror, Gate: p.gate, Callers: p.book, Text: queryText(found), LastChange: h.db.LastChange, Health: diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
+			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
+			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Logger: h.log, Now: time.Now,
+		})
+		if err != nil {
+			return nil, errors.Join(err, v.Close())
+		}
+		d.handlers = append(d.handlers, h.profiles.Handler(px))
+		d.proxies[src.Name] = px
+	}
+	return d, nil
+}
+
+// wear puts handlers on the faces. Requests under way end with the former
+// ones, but for exports, which may take long: those of whose callers the policy
+// decides otherwise by now are broken off, and say so. The former viewer is
+// closed after its last.
+func (h *App) install(d *handlerSet) {
+	h.exports.replace(d.policy)
+	h.installed = d
+	h.proxies.Store(&d.proxies)
+	for i, f := range h.servers {
+		var end func()
+		if i == 0 {
+			end = func() {
+				if err := d.Close(); err != nil {
+					h.log.Error("close the former viewer", "err", err)
+				}
+			}
+		}
+		f.SetHandler(d.handlers[i], end)
+	}
+}
+
+// publicURL is what absolute URLs are rewritten to when nobody configured it:
+// where a drop-in listens. One that listens everywhere is named by this machine.
+func publicURL(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + at.String()
+}
+
+// hookKeys are the secrets callbacks are signed with, by source. They follow the
+// settings.
+type hookKeys struct {
+	sync.RWMutex
+	of map[string]understudy.Secret
+}
+
+func (k *hookKeys) set(source string, secret understudy.Secret) {
+	k.Lock()
+	defer k.Unlock()
+	if k.of == nil {
+		k.of = map[string]understudy.Secret{}
+	}
+	k.of[source] = secret
+}
+
+func (k *hookKeys) get(source string) understudy.Secret {
+	k.RLock()
+	defer k.RUnlock()
+	return k.of[source]
+}
+
+// controlHook puts callbacks beside the others under /-/.
+func (h *App) controlHook(cfg *config.Settings, mux *http.ServeMux) error {
+	public := cfg.Viewer.PublicURL
+	if public == "" {
+		public = h.servers[0].URL()
+	}
+	hook, err := proxy.NewHook(proxy.HookOptions{Sources: h.sources, PublicURL: public, Secret: h.signatures.get, Hint: h.mirror.Hint})
+	if err != nil {
+		return err
+	}
+	mux.Handle("/-/hook/", hook)
+	return nil
+}

@@ -1,0 +1,51 @@
+// Jobs: the runner of promised work, the kinds the rooms bring, and /-/jobs.
+
+package app
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"understudy/internal/config"
+	"understudy/internal/jobs"
+	"understudy/internal/search"
+)
+
+// kinds are all sorts of jobs, each from its room.
+func (h *App) kinds() []jobs.Kind {
+	kinds := append(append(h.walkKinds(), erasures{h}.eraseKinds()...), indexes{h}.indexKind())
+	if h.opts.Headless {
+		return kinds // receivers hear of it from the server
+	}
+	return append(kinds, h.deliverKind())
+}
+
+// openJobs makes the runner. The folder's lock makes sure that no other
+// process runs jobs of this store.
+func (h *App) openJobs() (err error) {
+	c := h.cfg.Jobs
+	h.jobs, err = jobs.New(jobs.Options{
+		Store: h.db, Kinds: h.kinds(), Workers: c.Workers, Memory: h.cfg.JobsMemory(h.cfg.MemoryLimit(os.ReadFile)), Lease: c.Lease.Std(), Keep: c.Keep, KeepFor: c.KeepFor.Std(),
+		Alone: h.cfg.Store.DSN == "", Now: time.Now, Logger: h.log,
+	})
+	return err
+}
+
+// control is everything under /-/ that the viewer does not answer itself.
+func (h *App) control(cfg *config.Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.Handle("/", rest)
+	j, err := jobs.NewHandler(jobs.HandlerOptions{Jobs: h.jobs, Person: p.book.Person, All: h.seesAll, Token: h.opts.Dir.Token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/-/jobs", j)
+	mux.Handle("/-/jobs/", j)
+	h.controlFeed(mux)
+	if err := h.controlSearch(cfg, p, s, mux); err != nil {
+		return nil, err
+	}
+	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token))
+	return mux, h.controlHook(cfg, mux)
+}

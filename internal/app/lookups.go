@@ -1,0 +1,202 @@
+// Lookups: what the gate looks up for row rules: the account's own numbers, and
+// the newest version of a record.
+
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/store"
+	"understudy/kit/jsonspan"
+)
+
+// lookups answers the questions of row rules. The own numbers of every source are
+// in memory.
+type lookups struct {
+	sources []*understudy.Source
+	db      *store.DB
+	log     *slog.Logger
+	numbers map[string]*atomic.Pointer[map[string]bool] // by source
+	stale   chan struct{}                               // told when they may have changed
+}
+
+// ownEvery is how often own numbers are read without being told to.
+const ownEvery = time.Minute
+
+// lookTime bounds one look into the store for a row rule.
+const lookTime = 5 * time.Second
+
+func newLookups(sources []*understudy.Source, log *slog.Logger) *lookups {
+	l := &lookups{sources: sources, log: log, numbers: map[string]*atomic.Pointer[map[string]bool]{}, stale: make(chan struct{}, 1)}
+	for _, src := range sources {
+		l.numbers[src.Name] = &atomic.Pointer[map[string]bool]{}
+	}
+	return l
+}
+
+// isOwn reports whether a number, as access.Number writes it, is one of the
+// account's own.
+func (l *lookups) isOwn(source, number string) bool {
+	if set := l.numbers[source]; set != nil {
+		if all := set.Load(); all != nil {
+			return (*all)[number]
+		}
+	}
+	return false
+}
+
+// open reads the numbers from the store.
+func (l *lookups) open(ctx context.Context, db *store.DB) error {
+	l.db = db
+	return l.readOwn(ctx)
+}
+
+// saved notes a page that shows own numbers.
+func (l *lookups) saved(page *understudy.Page) {
+	if k := l.kindOf(page.Key.Source, page.Kind); k != nil && k.Own != "" {
+		select {
+		case l.stale <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keepOwn reads them again when they may have changed, until ctx ends.
+func (l *lookups) keepOwn(ctx context.Context) error {
+	every := time.NewTicker(ownEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-l.stale:
+		case <-every.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := l.readOwn(ctx); err != nil && ctx.Err() == nil {
+			l.log.Error("own numbers cannot be read; row rules go by the former ones", "err", err)
+		}
+	}
+}
+
+// readOwn reads the numbers of every source.
+func (l *lookups) readOwn(ctx context.Context) error {
+	for _, src := range l.sources {
+		all := map[string]bool{}
+		for _, k := range src.Spec.Kinds {
+			if k.Own == "" {
+				continue
+			}
+			for _, shape := range shapesOf(k) {
+				w := understudy.Window{Source: src.Name, Kind: k.Name, Shape: shape}
+				for _, w.Unclocked = range []bool{false, true} {
+					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
+						if n := fieldOf(rec.Body, k.Own); n != "" {
+							all[access.Number(n)] = true
+						}
+						return true
+					})
+					if err != nil {
+						return err
+					}
+				}
+			}
+		}
+		l.numbers[src.Name].Store(&all)
+	}
+	return nil
+}
+
+// fieldOf is the text of a field of a record, "" when it has none.
+func fieldOf(body []byte, name string) string {
+	doc, err := jsonspan.Document(body)
+	if err != nil {
+		return ""
+	}
+	v, ok := jsonspan.Find(body, doc, name)
+	if !ok || v.Kind != jsonspan.String {
+		return ""
+	}
+	return jsonspan.Text(body, v)
+}
+
+// kindOf is a kind of a source, nil when there is none of the name.
+func (l *lookups) kindOf(source, kind string) *understudy.Kind {
+	for _, src := range l.sources {
+		if src.Name == source {
+			return src.Spec.Kind(kind)
+		}
+	}
+	return nil
+}
+
+// shapesOf are the shapes of a kind, those of lists first.
+func shapesOf(k *understudy.Kind) (all []string) {
+	seen := map[string]bool{}
+	add := func(shape string) {
+		if !seen[shape] {
+			seen[shape] = true
+			all = append(all, shape)
+		}
+	}
+	for _, l := range k.Lists {
+		add(l.Shape)
+	}
+	for _, in := range k.Instances {
+		add(in.Shape)
+	}
+	return all
+}
+
+// newest is the version of a record that upstream showed last, in whichever
+// shape; nil when none is held, it is gone, or the store cannot be read: what
+// cannot be looked up nobody finds.
+func (l *lookups) newest(source, kind, id string) *understudy.Record {
+	k := l.kindOf(source, kind)
+	if k == nil || l.db == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	var best *understudy.Record
+	for _, shape := range shapesOf(k) {
+		rec, err := l.db.Record(ctx, source, kind, shape, id)
+		switch {
+		case errors.Is(err, understudy.ErrNotFound):
+		case err != nil:
+			l.log.Error("a record could not be looked up for a row rule", "kind", kind, "err", err)
+			return nil
+		case best == nil || rec.Seen.After(best.Seen):
+			best = rec
+		}
+	}
+	return best
+}
+
+// pastOf is how many versions are looked through for the last one of a record
+// that is gone.
+const pastOf = 8
+
+// last is newest, or the last version of a record that is gone.
+func (l *lookups) last(source, kind, id string) *understudy.Record {
+	if rec := l.newest(source, kind, id); rec != nil || l.db == nil {
+		return rec
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	versions, err := l.db.History(ctx, source, kind, id, pastOf)
+	if err != nil {
+		return nil
+	}
+	for _, v := range versions {
+		if !v.Gone && v.Body != nil {
+			return &understudy.Record{Source: source, Kind: kind, Shape: v.Shape, ID: id, Version: v.Number, Body: v.Body}
+		}
+	}
+	return nil
+}

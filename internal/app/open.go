@@ -1,0 +1,198 @@
+// Open: the database, the mirror with its clients, and the files they need.
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"understudy"
+	"understudy/internal/config"
+	"understudy/internal/datadir"
+	"understudy/internal/store"
+	"understudy/internal/viewer/page"
+	"understudy/kit/accesslog"
+	"understudy/kit/dispatch"
+	"understudy/kit/semaphore"
+	"understudy/mirror"
+	"understudy/upstream"
+)
+
+// openAccessLog opens the file of the access log, or takes standard error.
+func (h *App) openAccessLog(stderr io.Writer) error {
+	switch path := h.cfg.Log.Access; path {
+	case "off":
+	case "":
+		h.access = accesslog.New(stderr)
+	default:
+		f, err := openLogFile(path)
+		if err != nil {
+			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
+		}
+		if _, ok := f.(*pipeFile); ok {
+			h.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", path)
+		}
+		h.closers = append(h.closers, f.Close)
+		h.access = accesslog.New(f)
+	}
+	if h.access != nil {
+		h.access.Known = knownID(h.sources)
+	}
+	return nil
+}
+
+// openStore opens the database and lets every source claim its world: a folder
+// filled from one upstream must not answer for another.
+func (h *App) openStore(ctx context.Context, b Options, specs map[string]*understudy.Spec) error {
+	db, err := store.Open(ctx, store.Options{Path: b.Dir.Database(b.Settings.Store.DSN), Specs: specs, Limit: int64(b.Settings.Store.Limit), Retention: b.Settings.Retained(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
+	if err != nil {
+		return err
+	}
+	h.db = db
+	h.closers = append(h.closers, db.Close)
+	for _, src := range h.sources {
+		world := b.World
+		if world == "" {
+			s := b.Settings.Sources[src.Name]
+			base := s.Upstream
+			if base == "" {
+				base = src.Spec.Hosts[0].URL
+			}
+			world = src.Spec.Name + " at " + base + " as " + src.User
+		}
+		if err := db.World(ctx, src.Name, world); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openMirror makes the clients and the mirror over all of them.
+func (h *App) openMirror(ctx context.Context, b Options) error {
+	m := b.Settings.Mirror
+	h.openBus()
+	o := mirror.Options{
+		Landed: h.tell,
+		Store:  h.db, Files: h.files, Hot: int64(m.Hot), Now: time.Now, Logger: h.log,
+		Ages: config.Ages(&m), Limits: config.MirrorLimits(&b.Settings.Limits), Coverage: coverage{h}, Notes: h.db,
+	}
+	intents, err := store.OpenIntents(filepath.Join(b.Dir.Path, "intents"))
+	if err != nil {
+		return err
+	}
+	h.closers = append(h.closers, intents.Close)
+	o.Intents = intents
+	bodies := int64(defaultMaxBody)
+	for _, s := range b.Settings.Sources {
+		bodies = max(bodies, int64(s.MaxBody))
+	}
+	together := semaphore.New(semaphore.Options{Limit: bodies})
+	for _, src := range h.sources {
+		s := b.Settings.Sources[src.Name]
+		var secret understudy.Secret
+		if src.Spec.Auth.Style != "none" {
+			var err error
+			if secret, err = b.Secrets(ctx, s.Secret); err != nil {
+				return fmt.Errorf("sources.%s.secret: %w", src.Name, err)
+			}
+		}
+		h.signatures.set(src.Name, secret)
+		client, err := upstream.New(upstream.Options{
+			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secret,
+			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxBody: int64(s.MaxBody), MaxMedia: int64(s.MaxMedia), Now: time.Now,
+			Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
+			Bodies: together, Logger: h.log, UserAgent: "understudy/" + b.Version,
+		})
+		if err != nil {
+			return fmt.Errorf("sources.%s: %w", src.Name, err)
+		}
+		h.clients[src.Name] = client
+		h.closers = append(h.closers, client.Close)
+		kinds, err := h.db.Kinds(ctx, src.Name)
+		if err != nil {
+			return err
+		}
+		generations := map[string]int64{}
+		for _, k := range kinds {
+			generations[k.Kind] = k.Generation
+		}
+		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers, Checks: s.Checks})
+	}
+	m2, err := mirror.New(o)
+	h.mirror = m2
+	return err
+}
+
+// landed is told of every page that was saved. Who listens does so at once and
+// waits for nothing: feed and walks ring their own bells. What it misses the
+// rows in the store tell.
+type savedBus = dispatch.Bus[understudy.Landed]
+
+// openBus makes the bus. It is closed after everything that dispatches.
+func (h *App) openBus() {
+	h.saved = dispatch.New[understudy.Landed](dispatch.Options{Logger: h.log})
+	h.closers = append(h.closers, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), busTime)
+		defer cancel()
+		return h.saved.Close(ctx)
+	})
+}
+
+// busTime bounds the wait for what is on its way to listeners.
+const busTime = time.Second
+
+// tell dispatches a page that has landed. A listener's fault is its own: it is
+// logged, and neither the others nor the save hear of it.
+func (h *App) tell(l understudy.Landed) {
+	err := h.saved.Dispatch(context.Background(), l)
+	var panicked *dispatch.PanicError
+	switch {
+	case errors.As(err, &panicked):
+		h.log.Error("a listener panicked", "panic", panicked.Value, "stack", string(panicked.Stack))
+	case err != nil:
+		h.log.Error("a listener failed", "err", err)
+	}
+}
+
+// openMedia opens the folder of contents, and makes the seals of their
+// addresses in the viewer, which outlive any policy.
+func (h *App) openMedia(b Options) (err error) {
+	h.files, err = store.OpenFiles(store.FilesOptions{
+		Dir: filepath.Join(b.Dir.Path, datadir.MediaFolder), Limit: int64(b.Settings.Store.Media), Most: int64(b.Settings.Store.MediaFile), Erased: h.db.Erased, Later: !b.Headless, Now: time.Now, Logger: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.seals, err = page.NewSeals()
+	return err
+}
+
+// loadMedia reads the index of contents beside the first requests. It ends with
+// ctx: a task that ends earlier ends the server.
+func (h *App) loadMedia(ctx context.Context) error {
+	if err := h.files.Load(ctx); err != nil && ctx.Err() == nil {
+		h.log.Error("the index of contents cannot be read; what is held is played, and none of it makes room", "err", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// OpenStore opens the database of a folder no server uses, for the sources of the
+// settings.
+func OpenStore(ctx context.Context, dir *datadir.Dir, cfg *config.Settings, settings string) (*store.DB, []*understudy.Source, error) {
+	sources, err := cfg.ReadSources(settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	specs := map[string]*understudy.Spec{}
+	for _, src := range sources {
+		specs[src.Name] = src.Spec
+	}
+	db, err := store.Open(ctx, store.Options{Path: dir.Database(cfg.Store.DSN), Specs: specs, Retention: cfg.Retained(), Now: time.Now})
+	return db, sources, err
+}

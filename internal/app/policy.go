@@ -1,0 +1,64 @@
+// Policy: who may do what, as the settings say.
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/callers"
+	"understudy/internal/config"
+	"understudy/internal/feed"
+)
+
+// policy is who may do what, as the settings say. It is replaced whole.
+type policy struct {
+	gate  *access.Gate
+	book  *callers.Book
+	hooks []feed.Hook
+}
+
+// policyOf reads a policy, with the secrets of its credentials.
+func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (policy, error) {
+	specs, users := map[string]*understudy.Spec{}, map[string]string{}
+	for _, src := range h.sources {
+		specs[src.Name], users[src.Name] = src.Spec, src.User
+	}
+	roles, rows := cfg.Policy()
+	gate, err := access.NewWith(access.Options{
+		Specs: specs, Roles: roles, Rows: rows, Users: users, Own: h.lookups.isOwn, Newest: h.lookups.newest, Last: h.lookups.last, Now: time.Now,
+	})
+	if err != nil {
+		return policy{}, fmt.Errorf("roles: %w", err)
+	}
+	creds, err := cfg.ReadCredentials(ctx, b.Secrets, b.By)
+	if err != nil {
+		return policy{}, err
+	}
+	book, err := callers.New(callers.Options{
+		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
+		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Now: time.Now, Known: h.profiles.Known,
+	})
+	if err != nil {
+		return policy{}, err
+	}
+	if b.By == "config" {
+		for _, w := range append(cfg.Warnings(b.Folder, h.sources), config.WeakSecrets(creds)...) {
+			h.log.Warn("settings", "warning", w)
+		}
+	}
+	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
+	return policy{gate, book, hooks}, err
+}
+
+// seesAll reports whether a caller sees every record of every source.
+func (h *App) seesAll(c understudy.Caller) bool {
+	return c.Role() == understudy.RoleAll && (c.Source == "" || len(h.sources) == 1)
+}
+
+func (p policy) feed() feed.Policy {
+	return feed.Policy{Gate: p.gate, Callers: p.book, Hooks: p.hooks}
+}

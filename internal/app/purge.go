@@ -1,0 +1,173 @@
+// Purge: forgets a page or a record, in the running application or in a folder.
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/config"
+	"understudy/internal/crawl"
+	"understudy/internal/datadir"
+	"understudy/internal/diagnostics"
+	"understudy/internal/store"
+	"understudy/kit/suggest"
+	"understudy/mirror"
+)
+
+// purge forgets in the running house.
+func (h *App) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purged, error) {
+	a, err := targetOf(h.sources, p)
+	if err != nil {
+		return diagnostics.Purged{}, err
+	}
+	var found mirror.Forgotten
+	files := 0
+	if a.isRecord() {
+		if files, err = h.files.Forget(a.source.Name, a.kind, a.id); err != nil {
+			return diagnostics.Purged{}, err
+		}
+		if err := h.walker.Forgot(ctx, a.source.Name, a.kind); err != nil {
+			return diagnostics.Purged{}, err
+		}
+	}
+	if a.target != nil {
+		found, err = h.mirror.Forget(ctx, a.target)
+	} else {
+		found, err = h.mirror.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
+	}
+	return diagnostics.Purged{Pages: found.Pages, Versions: found.Versions, Files: files}, err
+}
+
+// target is what a purge names, understood.
+type target struct {
+	source   *understudy.Source
+	target   *understudy.Target // a key; nil: a record
+	kind, id string             // the record; of a key too, when it names one
+}
+
+// targetOf understands a purge. Errors wrap ErrInvalid and say what is near.
+func targetOf(sources []*understudy.Source, p diagnostics.Purge) (target, error) {
+	byName := map[string]*understudy.Source{}
+	for _, src := range sources {
+		byName[src.Name] = src
+	}
+	src := byName[p.Source]
+	if src == nil {
+		names := slices.Sorted(maps.Keys(byName))
+		return target{}, invalid("no source is called %q%s; there is %s", config.Clip(p.Source), suggest.Hint(config.Clip(p.Source), names), strings.Join(names, ", "))
+	}
+	if strings.HasPrefix(p.What, "/") || strings.Contains(p.What, "://") {
+		t, err := src.Spec.Follow(src.Name, p.What)
+		switch {
+		case err != nil:
+			return target{}, err
+		case t.Kind == nil:
+			return target{}, invalid("%s is no path of %s; nothing is ever held of it", config.Clip(p.What), src.Spec.Title)
+		}
+		return target{source: src, target: t, kind: t.Kind.Name, id: t.ID}, nil
+	}
+	name, id, ok := strings.Cut(p.What, "/")
+	if !ok || name == "" || id == "" {
+		return target{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", config.Clip(p.What), somePath(src.Spec))
+	}
+	kind := src.Spec.Kind(name)
+	if kind == nil {
+		var kinds []string
+		for _, k := range src.Spec.Kinds {
+			kinds = append(kinds, k.Name)
+		}
+		return target{}, invalid("%s has no kind %q%s", src.Spec.Title, config.Clip(name), suggest.Hint(config.Clip(name), kinds))
+	}
+	if len(kind.ID) == 0 {
+		return target{}, invalid("%s have no ids; name a key, a path with its query", kind.Title)
+	}
+	return target{source: src, kind: name, id: id}, nil
+}
+
+// isRecord reports whether a record is to be forgotten, by its id, its path or
+// the path of its content.
+func (a *target) isRecord() bool {
+	return a.id != "" && (a.target == nil || a.target.Instance != nil || a.target.Media != nil)
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{understudy.ErrInvalid}, args...)...)
+}
+
+// somePath is a list's path, to show what a key looks like.
+func somePath(spec *understudy.Spec) string {
+	for _, k := range spec.Kinds {
+		for _, l := range k.Lists {
+			return l.Path
+		}
+	}
+	return "/"
+}
+
+// PurgeFolder forgets in a folder no server uses.
+func PurgeFolder(ctx context.Context, cfg *config.Settings, settings string, dir *datadir.Dir, p diagnostics.Purge) (diagnostics.Purged, error) {
+	sources, err := cfg.ReadSources(settings)
+	if err != nil {
+		return diagnostics.Purged{}, err
+	}
+	t, err := targetOf(sources, p)
+	if err != nil {
+		return diagnostics.Purged{}, err
+	}
+	return purgeFolder(ctx, cfg, dir, t)
+}
+
+// purgeFolder forgets in a folder no server uses.
+func purgeFolder(ctx context.Context, cfg *config.Settings, dir *datadir.Dir, a target) (done diagnostics.Purged, err error) {
+	path := dir.Database(cfg.Store.DSN)
+	if _, err := os.Stat(path); err != nil {
+		return done, nil // nothing was ever held
+	}
+	db, err := store.Open(ctx, store.Options{Path: path, Specs: map[string]*understudy.Spec{a.source.Name: a.source.Spec}, Now: time.Now})
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if a.target != nil {
+		held, err := db.ForgetPage(ctx, a.target.Key)
+		if held {
+			done.Pages = 1
+		}
+		if err != nil || !a.isRecord() {
+			return done, err
+		}
+	}
+	if done.Files, err = purgeMedia(dir, a); err != nil {
+		return done, err
+	}
+	if err := crawl.Forgot(ctx, db, a.source.Name, a.kind, time.Now()); err != nil {
+		return done, err
+	}
+	pages, versions, err := db.ForgetRecord(ctx, a.source.Name, a.kind, a.id)
+	done.Pages += pages
+	done.Versions = versions
+	return done, err
+}
+
+// purgeMedia forgets the contents of a record in a folder no server uses.
+func purgeMedia(dir *datadir.Dir, a target) (gone int, err error) {
+	path := filepath.Join(dir.Path, datadir.MediaFolder)
+	if _, err := os.Stat(path); err != nil {
+		return 0, nil // none was ever held
+	}
+	files, err := store.OpenFiles(store.FilesOptions{Dir: path, Limit: math.MaxInt64, Now: time.Now})
+	if err != nil {
+		return 0, err
+	}
+	return files.Forget(a.source.Name, a.kind, a.id)
+}

@@ -1,0 +1,71 @@
+// Search: its settings, and how it is joined to the house.
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/config"
+	"understudy/internal/search"
+)
+
+// searchKey reads the key of cursors, before any policy is put in force.
+func (h *App) openSearch(ctx context.Context) (err error) {
+	h.searchKey, err = search.Key(ctx, h.db)
+	return err
+}
+
+// searcher is the search under one policy.
+func (h *App) searcher(cfg *config.Settings, p policy) (*search.Searcher, error) {
+	c := cfg.Search
+	return search.New(search.Options{
+		Sources: h.sources, Store: h.db, Gate: searchGate{p.gate}, Notes: h.db, Key: h.searchKey, Exports: h.exports.search, Until: h.exports.until(p), Now: time.Now, Logger: h.log,
+		Limits: search.Limits{
+			Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(),
+			AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,
+		},
+	})
+}
+
+// controlSearch puts the search's routes beside the others under /-/.
+func (h *App) controlSearch(cfg *config.Settings, p policy, s *search.Searcher, mux *http.ServeMux) error {
+	handler, err := search.NewHandler(search.HandlerOptions{Searcher: s, Callers: p.book, Token: h.opts.Dir.Token, PublicURL: cfg.Viewer.PublicURL, Logger: h.log})
+	if err != nil {
+		return err
+	}
+	mux.Handle("/-/search", handler)
+	mux.Handle("/-/search/", handler)
+	return nil
+}
+
+// searchGate is the gate as the search asks it.
+type searchGate struct{ *access.Gate }
+
+// Fully reports whether a caller sees a field as it is.
+func (g searchGate) Fully(c understudy.Caller, source, kind, field string) bool {
+	return g.Level(c, source, kind, field) == access.See
+}
+
+// View is a record's body as a caller sees it.
+func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
+	if err != nil {
+		return nil, err
+	}
+	return v.Body, nil
+}
+
+// queryText reads understudy.q of a list on a drop-in port.
+func queryText(s *search.Searcher) func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
+	return func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
+		if t.Kind == nil {
+			return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)
+		}
+		return s.Text(c, t.Key.Source, t.Kind.Name, text)
+	}
+}

@@ -1,0 +1,286 @@
+// Snapshot: what the packages count, joined for /-/stats and metrics.
+
+package app
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/crawl"
+	"understudy/internal/diagnostics"
+	"understudy/kit/limiter"
+	"understudy/kit/onlinestat"
+	"understudy/mirror"
+	"understudy/upstream"
+)
+
+// figures reads what the packages count.
+type figures struct{ *App }
+
+// readable fails when the store cannot be read.
+func (h figures) readable(ctx context.Context) error {
+	_, err := h.db.Kinds(ctx, h.sources[0].Name)
+	return err
+}
+
+// snapshot joins what the rooms count.
+func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
+	s := diagnostics.Snapshot{
+		Traffic:  diagnostics.Traffic{Upstream: diagnostics.NewUpstream()},
+		Sources:  map[string]diagnostics.Source{},
+		Limits:   h.limits(),
+		Faces:    h.faceLoads(),
+		Process:  processNow(),
+		Settings: h.reads.now(),
+	}
+	space, err := h.db.Space(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Store = diagnostics.Store{
+		File: space.File, Log: space.WAL, Free: space.Free, Limit: space.Limit,
+		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: known(space.EvictedAt),
+		Trouble: h.mirror.Stats(h.sources[0].Name).Trouble,
+	}
+	for _, src := range h.sources {
+		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
+		traffic := diagnostics.Traffic{
+			Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, NotStored: m.NotStored,
+			Upstream: diagnostics.NewUpstream(),
+		}
+		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: int64(h.cfg.Mirror.Hot), Pages: m.HotEntries}
+		traffic.Upstream.Requests, traffic.Upstream.Errors = c.Requests, c.Errors
+		for i, n := range c.ByReason {
+			reason := understudy.Reason(i).String()
+			traffic.Upstream.ByReason[reason] = n
+			traffic.Upstream.Retries[reason] = c.Retries[i]
+			traffic.Upstream.Hedges[reason] = c.Hedges[i]
+		}
+		s.Add(&traffic)
+		kinds, err := h.db.Kinds(ctx, src.Name)
+		if err != nil {
+			return s, err
+		}
+		held := map[string]diagnostics.Kind{}
+		for _, k := range src.Spec.Kinds {
+			held[k.Name] = diagnostics.Kind{CaughtUpTo: known(m.CaughtUp[k.Name])}
+		}
+		for _, k := range kinds {
+			kind := held[k.Kind]
+			kind.Records = k.Records
+			held[k.Kind] = kind
+		}
+		lists := h.mirror.Fidelity(src.Name)
+		for name, kind := range held {
+			kind.Lists = listFigures(lists, name)
+			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
+				return s, err
+			}
+			held[name] = kind
+		}
+		s.Sources[src.Name] = diagnostics.Source{
+			State: health.State, Why: health.Why, Since: known(health.Since), NextProbe: known(health.NextProbe), Kinds: held,
+			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Traffic: traffic,
+		}
+	}
+	s.Media = h.mediaStats()
+	if s.Erasing, err = h.erasingStats(ctx); err != nil {
+		return s, err
+	}
+	if s.Jobs, err = h.jobStats(ctx); err != nil {
+		return s, err
+	}
+	s.Webhooks = h.webhookStats()
+	return s, nil
+}
+
+// known is nil for the zero time, so that JSON leaves it out.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// limits are the limits of the whole house.
+func (h figures) limits() map[string]diagnostics.Limit {
+	l := h.mirror.Loads()
+	out := map[string]diagnostics.Limit{
+		"waiters": limitOf(l.Waiters), "waiters_each": limitOf(l.Each),
+		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind), "hints": limitOf(l.Hints), "lists": limitOf(l.Lists),
+		"feed_subscribers": h.feedLoad(),
+		"request_body":     {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
+	}
+	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
+		l := p.Load()
+		out[name] = diagnostics.Limit{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused}
+		out[name+"_each"] = diagnostics.Limit{Limit: int64(l.Each), Now: int64(l.Most), Refused: l.RefusedEach}
+	}
+	return out
+}
+
+func limitOf(l mirror.Load) diagnostics.Limit {
+	return diagnostics.Limit{Limit: int64(l.Limit), Now: int64(l.Now), Refused: l.Refused}
+}
+
+// sourceLimits are those of one source.
+func (h figures) sourceLimits(name string, c upstream.Stats) map[string]diagnostics.Limit {
+	q, writes := h.clients[name].Queue(), 0
+	if p := h.proxies.Load(); p != nil {
+		writes = (*p)[name].Writes()
+	}
+	return map[string]diagnostics.Limit{
+		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
+			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds()},
+		"max_body": {Limit: h.maxBody(name), Refused: c.TooLarge},
+		"writes":   {Limit: int64(h.live.Load().Limits.Writes), Now: int64(writes), Refused: h.noPlace[name].Load()},
+	}
+}
+
+// maxBody is a source's limit on upstream's bodies, which its room knows the
+// default of.
+func (h figures) maxBody(name string) int64 {
+	if n := h.cfg.Sources[name].MaxBody; n > 0 {
+		return int64(n)
+	}
+	return defaultMaxBody
+}
+
+const defaultMaxBody = 64 << 20
+
+// faceLoads are the limits of each port.
+func (h figures) faceLoads() map[string]diagnostics.Face {
+	out := map[string]diagnostics.Face{}
+	for _, f := range h.servers {
+		l := f.Load()
+		out[f.Name] = diagnostics.Face{Limits: map[string]diagnostics.Limit{
+			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
+			"headers":     {Limit: int64(h.cfg.Limits.Headers), Refused: l.LargeHeads},
+			"head_time":   {Limit: int64(h.cfg.Limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
+		}}
+	}
+	return out
+}
+
+// processNow is what the process holds; what cannot be read is 0.
+func processNow() diagnostics.Process {
+	p := diagnostics.Process{Goroutines: runtime.NumGoroutine()}
+	if dir, err := os.Open("/proc/self/fd"); err == nil {
+		if names, err := dir.Readdirnames(-1); err == nil {
+			p.Descriptors = len(names) - 1 // less the one that reads
+		}
+		_ = dir.Close()
+	}
+	data, err := os.ReadFile("/proc/self/statm")
+	if fields := strings.Fields(string(data)); err == nil && len(fields) > 1 {
+		pages, _ := strconv.ParseInt(fields[1], 10, 64)
+		p.Resident = pages * int64(os.Getpagesize())
+	}
+	return p
+}
+
+// listFigures are the lists of a kind of which something is known, or that are
+// not answered as usual.
+func listFigures(all []mirror.Fidelity, kind string) (out []diagnostics.List) {
+	for _, f := range all {
+		if f.Kind != kind || f.All == 0 && f.First == mirror.AnswersUpstream && f.Set == mirror.AnswersAuto {
+			continue
+		}
+		out = append(out, diagnostics.List{
+			Path: f.Path, Answers: string(f.Set), First: string(f.First), Equal: f.Equal, Enough: mirror.Enough,
+			Samples: f.All, Differing: f.Differing, Field: f.Field, Where: f.Where, DifferedAt: known(f.At),
+		})
+	}
+	return out
+}
+
+// jobStats is how it is going with jobs.
+func (h figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
+	s := h.jobs.Stats()
+	n, err := h.jobs.Counts(ctx)
+	return diagnostics.Jobs{
+		Waiting: n.Waiting, Running: n.Running, Archived: n.Archived, Gathering: int64(s.Gathering), Weight: s.Weight, Memory: s.Memory, Begun: s.Begun,
+		Done: s.Done, Failed: s.Failed, Cancelled: s.Cancelled, Expired: s.Expired, Again: s.Again, Lost: s.Lost, Trouble: s.Trouble,
+	}, err
+}
+
+func (h figures) feedLoad() diagnostics.Limit {
+	s := h.feed.Stats()
+	return diagnostics.Limit{Limit: int64(s.Limit), Now: int64(s.Subscribers), Refused: s.Refused, Dropped: s.Stalled}
+}
+
+func (h figures) webhookStats() (all []diagnostics.Webhook) {
+	for _, s := range h.feed.Webhooks() {
+		all = append(all, diagnostics.Webhook(s))
+	}
+	return all
+}
+
+// erasingStats is what waits to be erased.
+func (h figures) erasingStats(ctx context.Context) (diagnostics.Waiting, error) {
+	w, err := h.db.Waiting(ctx)
+	return diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}, err
+}
+
+// walkStats adds what is known of a kind's walks to its figures.
+func (h figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
+	s, err := h.walker.State(ctx, source, kind)
+	if err != nil || !s.Kept {
+		if crawl.Never(err) {
+			err = nil
+		}
+		return err
+	}
+	r := s.Report()
+	k.Complete, k.Why, k.Swept = r.Complete, r.Why, r.Swept
+	if r.CaughtUp != nil {
+		k.CaughtUpTo = r.CaughtUp
+	}
+	k.Sync = &diagnostics.Sync{Done: r.Progress.Done, Total: r.Progress.Total, ETA: r.Progress.ETA, Walk: r.Progress.Walk}
+	return nil
+}
+
+// mediaStats joins what the mirror counts of contents and what is held.
+func (h figures) mediaStats() diagnostics.Media {
+	files := h.files.Stats()
+	all := diagnostics.Media{
+		Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.Most, Evicted: files.Evicted, Forgotten: files.Forgotten,
+	}
+	for _, src := range h.sources {
+		m := h.mirror.Stats(src.Name).Media
+		all.Requests += m.Requests
+		all.Warm += m.Warm
+		all.Stale += m.Stale
+		all.Cold += m.Cold
+		all.Failed += m.Failed
+		all.Kept += m.Kept
+		all.NotKept += m.NotKept
+	}
+	return all
+}
+
+// times are those of a source's upstream, by kind and reason.
+func (h figures) times(source string) []diagnostics.Times {
+	each, _ := h.clients[source].Times()
+	out := make([]diagnostics.Times, 0, len(each))
+	for _, t := range each {
+		out = append(out, diagnostics.Times{
+			Kind: t.Kind, Reason: t.Reason.String(), Answers: t.Whole.Count, Lost: t.Lost, First: spread(t.First), Whole: spread(t.Whole),
+		})
+	}
+	return out
+}
+
+// spread is a summary of seconds in milliseconds, to the microsecond.
+func spread(s onlinestat.Summary) diagnostics.Spread {
+	ms := func(seconds float64) float64 { return float64(int64(seconds*1e6+0.5)) / 1e3 }
+	return diagnostics.Spread{
+		Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min), P50: ms(s.P50), P99: ms(s.P99),
+	}
+}

@@ -1,0 +1,215 @@
+// Limit: a listener that holds no more connections than it may.
+
+package frontend
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// limitListener is a listener with a limit on its connections. Beyond it the one that
+// has been idle longest makes room; when all are at work a new one is answered
+// 503 and closed. Connections whose first request has not come whole count as
+// idle, so that those who send nothing, or a byte now and then, go first.
+type limitListener struct {
+	net.Listener
+	limit   atomic.Int64
+	now     func() time.Time
+	refusal []byte // what one that is refused is sent, whole
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+
+	parting  sync.WaitGroup // refused ones that still read
+	partings chan struct{}  // a place for each
+
+	refused, dropped atomic.Int64
+	slow             atomic.Int64 // requests that did not come in time
+	heads            atomic.Int64 // requests whose head was too large
+}
+
+// Refused connections are given so long to read their answer, so many at once;
+// more are closed at once.
+const (
+	partingTime = 500 * time.Millisecond
+	maxPartings = 64
+	maxParting  = 64 << 10 // bytes of a request nobody reads
+)
+
+func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
+	b := &limitListener{Listener: l, now: time.Now, refusal: refusal, conns: map[*conn]struct{}{}, partings: make(chan struct{}, maxPartings)}
+	b.limit.Store(int64(limit))
+	return b
+}
+
+// Accept waits for a connection there is room for.
+func (b *limitListener) Accept() (net.Conn, error) {
+	for {
+		nc, err := b.Listener.Accept()
+		if err != nil {
+			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.dropIdle() {
+				continue
+			}
+			return nil, err
+		}
+		tcp, ok := nc.(*net.TCPConn)
+		if !ok {
+			return nc, nil
+		}
+		if c := b.admit(tcp); c != nil {
+			return c, nil
+		}
+		b.refuse(tcp)
+	}
+}
+
+// Close stops accepting and waits for those who still read their refusal.
+func (b *limitListener) Close() error {
+	err := b.Listener.Close()
+	b.parting.Wait()
+	return err
+}
+
+// admit counts a connection in; nil when there is no room.
+func (b *limitListener) admit(tcp *net.TCPConn) *conn {
+	for {
+		b.mu.Lock()
+		if int64(len(b.conns)) < b.limit.Load() {
+			c := &conn{TCPConn: tcp, b: b}
+			c.idle.Store(b.now().UnixNano())
+			b.conns[c] = struct{}{}
+			b.mu.Unlock()
+			return c
+		}
+		b.mu.Unlock()
+		if !b.dropIdle() {
+			return nil
+		}
+	}
+}
+
+// dropIdle closes the connection that has been idle longest; false when none
+// is idle.
+func (b *limitListener) dropIdle() bool {
+	var oldest *conn
+	var since int64
+	b.mu.Lock()
+	for c := range b.conns {
+		if at := c.idle.Load(); at != 0 && (oldest == nil || at < since) {
+			oldest, since = c, at
+		}
+	}
+	b.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	b.dropped.Add(1)
+	_ = oldest.Close() // its server notices
+	return true
+}
+
+// refuse answers a connection there is no room for.
+func (b *limitListener) refuse(tcp *net.TCPConn) {
+	b.refused.Add(1)
+	_ = tcp.SetDeadline(b.now().Add(partingTime))
+	_, err := tcp.Write(b.refusal)
+	select {
+	case b.partings <- struct{}{}:
+	default:
+		err = syscall.EAGAIN
+	}
+	if err != nil {
+		_ = tcp.Close()
+		return
+	}
+	// Closed with its request unread, it would be reset, and the answer lost.
+	_ = tcp.CloseWrite()
+	b.parting.Go(func() {
+		_, _ = io.Copy(io.Discard, io.LimitReader(tcp, maxParting))
+		_ = tcp.Close()
+		<-b.partings
+	})
+}
+
+func (b *limitListener) count() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.conns))
+}
+
+// state follows what net/http does with a connection.
+func (b *limitListener) state(nc net.Conn, s http.ConnState) {
+	c, ok := nc.(*conn)
+	if !ok {
+		return
+	}
+	switch s {
+	case http.StateActive:
+		c.idle.Store(0)
+	case http.StateIdle:
+		c.begun.Store(false)
+		c.idle.Store(b.now().UnixNano())
+	}
+}
+
+// conn is one connection of a bound listener. The TCP connection is embedded,
+// so that files still go out by sendfile.
+type conn struct {
+	*net.TCPConn
+	b        *limitListener
+	idle     atomic.Int64 // since when, in nanoseconds; 0: at work
+	begun    atomic.Bool  // part of a request has come
+	deadline atomic.Int64 // of reading
+	closed   atomic.Bool
+}
+
+// Read notes when a request did not come in time.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if n > 0 && !c.begun.Load() {
+		c.begun.Store(true)
+	}
+	// net/http ends its own reading ahead by a deadline long ago.
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && c.deadline.Load() > int64(time.Hour) {
+		c.b.slow.Add(1)
+	}
+	return n, err
+}
+
+// SetReadDeadline remembers what it sets.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.deadline.Store(t.UnixNano())
+	return c.TCPConn.SetReadDeadline(t)
+}
+
+// SetDeadline remembers what it sets.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.deadline.Store(t.UnixNano())
+	return c.TCPConn.SetDeadline(t)
+}
+
+// Write notes the answer net/http gives to a head that is too large; no
+// handler is asked then.
+func (c *conn) Write(p []byte) (int, error) {
+	if len(p) > 12 && string(p[:12]) == "HTTP/1.1 431" {
+		c.b.heads.Add(1)
+	}
+	return c.TCPConn.Write(p)
+}
+
+// Close closes it and gives its place back.
+func (c *conn) Close() error {
+	if !c.closed.Swap(true) {
+		c.b.mu.Lock()
+		delete(c.b.conns, c)
+		c.b.mu.Unlock()
+	}
+	return c.TCPConn.Close()
+}
