@@ -134,7 +134,7 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 		}
 		held = append(held, rec)
 	}
-	w := &looking{Store: limited{held}, plan: &plan{target: s.newest(t)}, ends: true, top: 5, came: now.Add(-time.Minute)}
+	w := &filteredStore{Store: limited{held}, plan: &composePlan{target: s.newest(t)}, ends: true, top: 5, came: now.Add(-time.Minute)}
 	for below, want := range map[understudy.Place][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
 		var got []string
 		err := w.Seek(t.Context(), understudy.Seek{Up: true, Below: below, Limit: 2}, func(f understudy.Found) bool {
@@ -164,7 +164,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		key := s.newest(t).Key
 		c.tips(time.Now(), sid(7))
 		newest.Store(&key)
-		time.Sleep(5 * time.Second) // the poll has landed
+		time.Sleep(5 * time.Second) // the poll has completed
 		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=3"), Wish: &understudy.Wish{Only: func(*understudy.Record) bool { return true }}}
 		list := func(ids ...string) {
 			t.Helper()

@@ -154,14 +154,14 @@ func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 	return min(age, a.Hard), true
 }
 
-// verdict is what may be done with what is held.
-type verdict uint8
+// decision is what may be done with what is held.
+type decision uint8
 
 const (
-	fresh verdict = iota // answer it
-	stale                // answer it and refill behind
-	wait                 // ask upstream first; hold it in case that fails
-	spent                // too old for anything
+	fresh decision = iota // answer it
+	stale                 // answer it and refill behind
+	wait                  // ask upstream first; hold it in case that fails
+	spent                 // too old for anything
 )
 
 // bounds are the limits on one answer's age.
@@ -197,7 +197,7 @@ func (a *Ages) bounds(ask *understudy.Ask) bounds {
 const asNew = time.Second
 
 // judge decides what a reader may get.
-func (a *Ages) judge(h *held, b bounds, now time.Time) (v verdict, age time.Duration) {
+func (a *Ages) decide(h *held, b bounds, now time.Time) (v decision, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
 	switch {
 	case sane && age >= a.Hard:

@@ -78,7 +78,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 7, hard(twoDays))
 			s.get(t, s.newest(t))
-			time.Sleep(2 * time.Second) // the next page comes in hope
+			time.Sleep(2 * time.Second) // the next page comes in candidate
 			s.get(t, s.newest(t))
 			zero, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true})
 			if err != nil || zero.Age != 0 {
@@ -265,7 +265,7 @@ func TestFinalIsNotTold(t *testing.T) {
 				time.Sleep(age)
 			}
 		}
-		// A poll that lands between the two answers makes one of them newer; what
+		// A poll that completes between the two answers makes one of them newer; what
 		// tells, tells every time.
 		if told > 2 {
 			t.Errorf("%d of 10 pairs differ", told)

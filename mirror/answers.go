@@ -31,24 +31,24 @@ const (
 // answered from records first.
 const Enough = 500
 
-// listing is one list of one source: how it is answered, and how well records
+// listMode is one list of one source: how it is answered, and how well records
 // tell what upstream says.
-type listing struct {
+type listMode struct {
 	kind *kind
 	list *understudy.List
 
 	set    atomic.Value // Answers
-	proven atomic.Bool  // Enough samples in a row were equal
+	agreed atomic.Bool  // Enough samples in a row were equal
 
 	composed, checked atomic.Int64 // answers from records before upstream was asked; of these, asked upstream too
 
-	mu    sync.Mutex
-	score score
-	dirty bool // the notes do not say it yet
+	mu        sync.Mutex
+	agreement agreement
+	dirty     bool // the notes do not say it yet
 }
 
-// listing is the list a target asks for; nil when it is none of records.
-func (s *source) listing(t *understudy.Target) *listing {
+// listMode is the list a target asks for; nil when it is none of records.
+func (s *source) listMode(t *understudy.Target) *listMode {
 	if t.List == nil {
 		return nil
 	}
@@ -56,21 +56,21 @@ func (s *source) listing(t *understudy.Target) *listing {
 }
 
 // first reports whether records are asked before upstream is.
-func (l *listing) first() bool {
+func (l *listMode) recordsFirst() bool {
 	switch set, _ := l.set.Load().(Answers); set {
 	case AnswersRecords:
 		return true
 	case AnswersUpstream:
 		return false
 	}
-	return l.proven.Load()
+	return l.agreed.Load()
 }
 
 // compared reports whether the last sample of the list was as upstream said.
-func (l *listing) compared() bool {
+func (l *listMode) compared() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.score.Equal > 0
+	return l.agreement.Equal > 0
 }
 
 // SetAnswers says what the lists of a source are answered from first, by kind;
@@ -143,8 +143,8 @@ func (c *checks) set(perMinute float64) {
 	c.every.Store(int64(float64(time.Minute) / perMinute))
 }
 
-// wrote is what writes may have changed of a kind since the newest page came.
-type wrote struct {
+// recentWrites is what writes may have changed of a kind since the newest page came.
+type recentWrites struct {
 	mu   sync.Mutex
 	at   time.Time       // the last
 	ids  map[string]bool // records they touched, not seen since
@@ -155,13 +155,13 @@ type wrote struct {
 const maxWrote = 64
 
 // last is when the last write was; zero: there was none.
-func (w *wrote) last() time.Time {
+func (w *recentWrites) last() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at
 }
 
-func (w *wrote) note(now time.Time, id string) {
+func (w *recentWrites) note(now time.Time, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.at = now
@@ -178,9 +178,9 @@ func (w *wrote) note(now time.Time, id string) {
 	}
 }
 
-// recallWrite finds out, once for a kind, whether something was written before the
+// recallWrites finds out, once for a kind, whether something was written before the
 // start that no newest page has shown: then it is as if it were written now.
-func (m *Mirror) recallWrite(ctx context.Context, k *kind) error {
+func (m *Mirror) recallWrites(ctx context.Context, k *kind) error {
 	if k.written == 0 || k.recalled.Load() {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (m *Mirror) recallWrite(ctx context.Context, k *kind) error {
 		shown = shown || err == nil && page.Generation >= k.written
 	}
 	if !shown {
-		k.wrote.note(m.now(), "")
+		k.recentWrites.note(m.now(), "")
 	}
 	k.recalled.Store(true)
 	return nil

@@ -1,5 +1,5 @@
 // Bench pages: lists of fifty calls, about 100 KB each, from the slow API at
-// no latency through the real upstream room.
+// no latency through the real upstream package.
 
 package mirror
 

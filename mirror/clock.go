@@ -24,8 +24,8 @@ func remaining(now, until time.Time, pause time.Duration) time.Duration {
 // turn reports whether the time in next has come, and sets it on by pause. Of
 // many who ask at once, one is told that it has. longest is how far off next
 // may be.
-func (m *Mirror) turn(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {
-	word, until := m.word(now), next.Load()
+func (m *Mirror) throttle(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {
+	word, until := m.monotonic(now), next.Load()
 	if word < until && word >= until-int64(longest) {
 		return false
 	}
@@ -43,7 +43,7 @@ func (m *Mirror) reads(key string, err error) {
 		if m.unread.Load() && m.unread.CompareAndSwap(true, false) {
 			m.log.Info("mirror: store can be read again")
 		}
-	case m.turn(&m.said, m.now(), sayAgain, sayAgain):
+	case m.throttle(&m.said, m.now(), sayAgain, sayAgain):
 		m.unread.Store(true)
 		m.log.Warn("mirror: store cannot be read", "key", key, "error", err)
 	}

@@ -36,8 +36,8 @@ func (e *uncoveredError) Error() string { return understudy.ErrNotMirrored.Error
 // Unwrap makes it ErrNotMirrored.
 func (e *uncoveredError) Unwrap() error { return understudy.ErrNotMirrored }
 
-// plan is one page of a list that can be made from records. It is made once.
-type plan struct {
+// composePlan is one page of a list that can be made from records. It is made once.
+type composePlan struct {
 	source   *source
 	kind     *kind
 	target   *understudy.Target
@@ -49,18 +49,18 @@ type plan struct {
 	above    bool          // what stands above the newest page's records belongs to it, too
 }
 
-// made is the page of a plan.
-type made struct {
+// composedList is the page of a plan.
+type composedList struct {
 	page     *understudy.Page
 	coverage understudy.Coverage
 	outdated bool
 	took     time.Duration
 }
 
-// plan finds out whether a list can be made from records. Errors: a
+// planCompose finds out whether a list can be made from records. Errors: a
 // *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
 // records are known to be held; ErrInvalid: it is never made from records.
-func (m *Mirror) plan(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *understudy.Wish) (*plan, error) {
+func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *understudy.Wish) (*composePlan, error) {
 	switch {
 	case m.coverage == nil || m.records == nil:
 		return nil, &uncoveredError{"nothing is walked here"}
@@ -77,7 +77,7 @@ func (m *Mirror) plan(ctx context.Context, s *source, k *kind, t *understudy.Tar
 		bare.Own = nil
 		t = &bare
 	}
-	p := &plan{source: s, kind: k, target: t, wish: wish}
+	p := &composePlan{source: s, kind: k, target: t, wish: wish}
 	var above *understudy.Record
 	list, err := compose.New(s.Source.Source, t, compose.Options{Now: m.now, Wish: wish, Own: m.own(s, t), Held: func(kind, id string) *understudy.Record {
 		of := s.Spec.Kind(kind)
@@ -125,7 +125,7 @@ func (m *Mirror) own(s *source, t *understudy.Target) func(*understudy.Record) *
 func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
 
 // covers asks whether the records of a plan are held.
-func (m *Mirror) covers(p *plan) (understudy.Coverage, error) {
+func (m *Mirror) covers(p *composePlan) (understudy.Coverage, error) {
 	q := p.list.Seek()
 	from, to := clocks(&q, p.target.Kind.Clock)
 	c, ok := m.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
@@ -173,7 +173,7 @@ func clocks(q *understudy.Seek, clock string) (from, to int64) {
 
 // make reads the records and makes the page. It ends by itself in good time,
 // whoever waits for it.
-func (m *Mirror) make(p *plan) (*made, error) {
+func (m *Mirror) composeList(p *composePlan) (*composedList, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, cmp.Or(p.most, m.ages().Wait))
 	defer cancel()
 	select {
@@ -183,7 +183,7 @@ func (m *Mirror) make(p *plan) (*made, error) {
 		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
 	}
 	begin := m.now()
-	w := &looking{Store: m.records, plan: p}
+	w := &filteredStore{Store: m.records, plan: p}
 	if days := p.target.Kind.Forgets.Days; p.target.Kind.Forgets.Unlisted {
 		w.none = begin.Unix() - int64(days)*24*60*60
 	}
@@ -213,13 +213,13 @@ func (m *Mirror) make(p *plan) (*made, error) {
 	if w.from != 0 && (w.short || page.Next.Zero()) {
 		return nil, &uncoveredError{p.kind.name + " are kept from " + day(w.from) + " on"}
 	}
-	return &made{page: page, coverage: p.coverage, outdated: p.outdated || w.invalid, took: m.now().Sub(begin)}, nil
+	return &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.invalid, took: m.now().Sub(begin)}, nil
 }
 
 // settled looks once more whether all is covered, after whatever was being
 // saved while the records were read has been told to whoever walks: a newest
 // page may have left a gap.
-func (m *Mirror) settled(ctx context.Context, p *plan) error {
+func (m *Mirror) settled(ctx context.Context, p *composePlan) error {
 	for _, k := range []*kind{p.kind, p.source.kinds[p.coverage.Above]} {
 		if k == nil || len(k.keeping) == 0 {
 			continue
@@ -238,7 +238,7 @@ func (m *Mirror) settled(ctx context.Context, p *plan) error {
 
 // held is the page as something that is held, to be judged by its age: that of
 // the oldest walk it rests on.
-func (x *made) held(a *Ages) held {
+func (x *composedList) held(a *Ages) held {
 	h := held{page: x.page, fresh: a.Records, composed: true, stored: true, took: x.took}
 	if x.outdated {
 		h.state = outdated
@@ -248,7 +248,7 @@ func (x *made) held(a *Ages) held {
 
 // composedAnswer is the answer made from records: as old as the oldest walk it
 // rests on, for what may be missing, and as the newest page, for what is new.
-func (m *Mirror) composedAnswer(s *source, x *made, detail string) *understudy.Answer {
+func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *understudy.Answer {
 	s.counts.composed.Add(1)
 	age, _ := m.ages().age(m.now(), x.coverage.At)
 	a := &understudy.Answer{Page: x.page, How: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}

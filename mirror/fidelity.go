@@ -25,8 +25,8 @@ type Notes interface {
 	SetNote(ctx context.Context, name string, value []byte) error
 }
 
-// score is what the samples of one list said.
-type score struct {
+// agreement is what the samples of one list said.
+type agreement struct {
 	Equal     int64      `json:"equal"` // in a row, up to now
 	All       int64      `json:"all"`
 	Differing int64      `json:"differing,omitempty"`
@@ -84,16 +84,16 @@ func (m *Mirror) Fidelity(source string) []Fidelity {
 	return out
 }
 
-func (l *listing) fidelity() Fidelity {
+func (l *listMode) fidelity() Fidelity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := Fidelity{
 		Kind: l.kind.name, Path: l.list.Path, Title: l.list.Title, First: AnswersUpstream,
-		Equal: l.score.Equal, All: l.score.All, Differing: l.score.Differing,
-		Field: l.score.Last.Field, Where: l.score.Last.Where, At: l.score.Last.At,
+		Equal: l.agreement.Equal, All: l.agreement.All, Differing: l.agreement.Differing,
+		Field: l.agreement.Last.Field, Where: l.agreement.Last.Where, At: l.agreement.Last.At,
 	}
 	f.Set, _ = l.set.Load().(Answers)
-	if l.first() {
+	if l.recordsFirst() {
 		f.First = AnswersRecords
 	}
 	return f
@@ -102,21 +102,21 @@ func (l *listing) fidelity() Fidelity {
 // count takes a sample in; a zero difference is none. That a refusal is the same
 // says nothing of records (shows): it does not count among those in a row. It
 // reports whether the list turned.
-func (l *listing) count(d difference, shows bool) (turned bool) {
+func (l *listMode) count(d difference, shows bool) (turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dirty = true
-	l.score.All++
+	l.agreement.All++
 	if d.Field == "" && !shows {
 		return false
 	}
 	if d.Field == "" {
-		l.score.Equal++
-		return l.score.Equal >= Enough && !l.proven.Swap(true)
+		l.agreement.Equal++
+		return l.agreement.Equal >= Enough && !l.agreed.Swap(true)
 	}
-	l.score.Equal, l.score.Last = 0, d
-	l.score.Differing++
-	return l.proven.Swap(false)
+	l.agreement.Equal, l.agreement.Last = 0, d
+	l.agreement.Differing++
+	return l.agreed.Swap(false)
 }
 
 // compare finds what differs between what upstream said and what records tell;
@@ -195,14 +195,14 @@ func changed(a, b []byte, but string) string {
 // noteOf is the name of a source's note.
 func (s *source) noteOf() string { return "fidelity/" + s.Name }
 
-// recallScores reads what earlier runs have found out.
-func (m *Mirror) recallScores(ctx context.Context) {
+// recallAgreement reads what earlier runs have found out.
+func (m *Mirror) recallAgreement(ctx context.Context) {
 	if m.notes == nil {
 		return
 	}
 	for _, s := range m.sources {
 		raw, err := m.notes.Note(ctx, s.noteOf())
-		scores := map[string]score{}
+		scores := map[string]agreement{}
 		if err == nil {
 			err = json.Unmarshal(raw, &scores)
 		}
@@ -215,25 +215,25 @@ func (m *Mirror) recallScores(ctx context.Context) {
 		for list, l := range s.lists {
 			if known, ok := scores[list.Path]; ok && known.Spec == printOf(s.Spec, l.list, s.Spec.Kind(l.kind.name)) {
 				l.mu.Lock()
-				l.score = known
-				l.proven.Store(known.Equal >= Enough)
+				l.agreement = known
+				l.agreed.Store(known.Equal >= Enough)
 				l.mu.Unlock()
 			}
 		}
 	}
 }
 
-// keepScores writes what is new down.
-func (m *Mirror) keepScores(ctx context.Context) {
+// keepAgreement writes what is new down.
+func (m *Mirror) keepAgreement(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(m.sources)) {
 		s := m.sources[name]
-		scores, dirty := map[string]score{}, false
+		scores, dirty := map[string]agreement{}, false
 		for list, l := range s.lists {
 			l.mu.Lock()
 			dirty = dirty || l.dirty
-			if l.dirty = false; l.score.All > 0 {
-				l.score.Spec = printOf(s.Spec, l.list, s.Spec.Kind(l.kind.name))
-				scores[list.Path] = l.score
+			if l.dirty = false; l.agreement.All > 0 {
+				l.agreement.Spec = printOf(s.Spec, l.list, s.Spec.Kind(l.kind.name))
+				scores[list.Path] = l.agreement
 			}
 			l.mu.Unlock()
 		}
@@ -248,7 +248,7 @@ func (m *Mirror) keepScores(ctx context.Context) {
 			m.log.Warn("mirror: what is known of lists made from records cannot be kept", "source", s.Name, "error", err)
 			for _, l := range s.lists {
 				l.mu.Lock()
-				l.dirty = l.score.All > 0
+				l.dirty = l.agreement.All > 0
 				l.mu.Unlock()
 			}
 		}

@@ -59,28 +59,28 @@ func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source,
 	if err := m.saving.may(m.now()); err != nil {
 		return landed, false, err
 	}
-	w := newWeigher(ctx, fill.Weigh)
+	w := newReservation(ctx, fill.Weigh)
 	defer w.end()
 	f, joined, err := m.joinFill(fill, s, k, w)
 	if err != nil {
 		return landed, false, err
 	}
-	defer m.leave(f, false)
+	defer m.release(f, false)
 	select {
 	case <-f.done:
 	case <-ctx.Done():
 		return landed, joined, ctx.Err()
 	}
 	if f.err != nil {
-		var heavy *heavyError
+		var heavy *overQuotaError
 		if errors.As(f.err, &heavy) && !joined {
 			return landed, false, heavy.error
 		}
 		return landed, joined, f.err
 	}
 	landed = understudy.Landed{Page: f.page, Changes: f.changes, Reason: fill.Reason}
-	if f.lost != nil {
-		err = unkept(f.lost)
+	if f.saveErr != nil {
+		err = unkept(f.saveErr)
 	}
 	return landed, joined, err
 }
@@ -94,10 +94,10 @@ func unkept(err error) error {
 }
 
 // joinFill joins the flight that brings what a fill wants, begun now unless one
-// is under way. Of one that has landed nothing is taken: a walk wants what
+// is under way. Of one that has completed nothing is taken: a walk wants what
 // upstream says now.
-func (m *Mirror) joinFill(fill *understudy.Fill, s *source, k *kind, w *weigher) (f *flight, joined bool, err error) {
-	want := errand{reason: fill.Reason, direct: true, fill: true, weight: w}
+func (m *Mirror) joinFill(fill *understudy.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
+	want := fetchOptions{reason: fill.Reason, direct: true, fill: true, reservation: w}
 	if !fill.RecordsOnly {
 		return m.join(fill.Target, s, k, want)
 	}
@@ -106,8 +106,8 @@ func (m *Mirror) joinFill(fill *understudy.Fill, s *source, k *kind, w *weigher)
 	if m.closed.Load() {
 		return nil, false, understudy.ErrClosed
 	}
-	if f = m.flights.running[fill.Target.Key]; f == nil || f.overtaken() || f.landed() {
-		want.apart = true
+	if f = m.flights.running[fill.Target.Key]; f == nil || f.invalidated() || f.completed() {
+		want.recordsOnly = true
 		f = m.begin(fill.Target, s, k, want)
 	} else {
 		joined = true
@@ -124,7 +124,7 @@ func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page
 	if f.target.Instance != nil {
 		records.Generation = generation
 	}
-	if !f.apart {
+	if !f.recordsOnly {
 		return &records
 	}
 	records.Key, records.Of, records.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
@@ -133,39 +133,39 @@ func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page
 
 // fromStore is the page as saved, under its own key again.
 func (f *flight) fromStore(saved, p *understudy.Page) *understudy.Page {
-	if f.apart {
+	if f.recordsOnly {
 		saved.Key, saved.Of, saved.Next = p.Key, p.Of, p.Next
 	}
 	return saved
 }
 
-// weigher tells whoever fills what his fetch weighs, until he has left or a
+// reservation tells whoever fills what his fetch weighs, until he has left or a
 // reader has come, who is nobody's to refuse. A nil weigher tells nobody.
-type weigher struct {
+type reservation struct {
 	tell   func(context.Context, int64) error
 	ctx    context.Context
 	cancel context.CancelFunc
 	busy   chan struct{} // full while tell runs
 }
 
-// heavyError is the end of a fetch that was too heavy for whoever filled.
-type heavyError struct{ error }
+// overQuotaError is the end of a fetch that was too heavy for whoever filled.
+type overQuotaError struct{ error }
 
 // Unwrap is what he said.
-func (e *heavyError) Unwrap() error { return e.error }
+func (e *overQuotaError) Unwrap() error { return e.error }
 
-func newWeigher(ctx context.Context, tell func(context.Context, int64) error) *weigher {
+func newReservation(ctx context.Context, tell func(context.Context, int64) error) *reservation {
 	if tell == nil {
 		return nil
 	}
-	w := &weigher{tell: tell, busy: make(chan struct{}, 1)}
+	w := &reservation{tell: tell, busy: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
 }
 
 // weigh is the Weigh of the fetch. It waits no longer than the fetch, nor than
 // somebody is told.
-func (w *weigher) weigh(ctx context.Context, bytes int64) error {
+func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()
 	if w.ctx.Err() != nil {
@@ -175,19 +175,19 @@ func (w *weigher) weigh(ctx context.Context, bytes int64) error {
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()
 	if err := w.tell(ctx, bytes); err != nil && w.ctx.Err() == nil {
-		return &heavyError{err}
+		return &overQuotaError{err}
 	}
 	return nil
 }
 
 // stop makes nothing count any more; end also waits for tell to be over.
-func (w *weigher) stop() {
+func (w *reservation) stop() {
 	if w != nil {
 		w.cancel()
 	}
 }
 
-func (w *weigher) end() {
+func (w *reservation) end() {
 	if w != nil {
 		w.cancel()
 		w.busy <- struct{}{}

@@ -23,7 +23,7 @@ func (s *stage) fill(t testing.TB, f understudy.Fill) understudy.Landed {
 	return landed
 }
 
-// told collects what lands.
+// told collects what completes.
 func told(into *[]understudy.Landed) setting {
 	var mu sync.Mutex
 	return func(o *Options) {

@@ -24,12 +24,12 @@ import (
 // flights are the fetches under way.
 type flights struct {
 	sync.Mutex
-	running map[understudy.Key]*flight
-	behind  int            // how many go on though nobody need wait
-	waiters int            // readers that wait
-	turns   map[uint64]int // the same, by turn
-	refused refused
-	polling bool // the polls have begun
+	running    map[understudy.Key]*flight
+	background int            // how many go on though nobody need wait
+	waiters    int            // readers that wait
+	flows      map[uint64]int // the same, by turn
+	refused    refused
+	polling    bool // the polls have begun
 	// cooling are keys whose last fetch for nobody failed, until when the
 	// next may begin.
 	cooling map[understudy.Key]time.Time
@@ -43,17 +43,17 @@ const (
 // flight is one fetch. The fields of the last group are written before done
 // closes and read after.
 type flight struct {
-	target     *understudy.Target
-	source     *source
-	kind       *kind
-	reason     understudy.Reason
-	generation int64 // of the kind when it began
-	counter    int64 // the kind's counter of changes when it began
-	forgets    int64 // likewise
-	patient    bool
-	filled     bool     // begun by Fill
-	apart      bool     // for its records only: it is on no list and nobody joins it
-	weight     *weigher // nil: nobody weighs what it brings
+	target      *understudy.Target
+	source      *source
+	kind        *kind
+	reason      understudy.Reason
+	generation  int64 // of the kind when it began
+	counter     int64 // the kind's counter of changes when it began
+	forgets     int64 // likewise
+	patient     bool
+	filled      bool         // begun by Fill
+	recordsOnly bool         // for its records only: it is on no list and nobody joins it
+	reservation *reservation // nil: nobody weighs what it brings
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -72,29 +72,29 @@ type flight struct {
 	readers  int  // that ever joined
 	kept     bool // goes on without waiters
 	promoted bool
-	turn     uint64
-	by       time.Time
+	flow     uint64
+	deadline time.Time
 
 	// What upstream gave, for readers who do not wait until it is saved.
-	brought chan struct{}
+	offered chan struct{}
 	unsaved *understudy.Page // written before brought closes
 
-	page    *understudy.Page
-	err     error
-	stored  bool
-	rest    bool  // an overtaken list's records that were not written meanwhile are saved
-	lost    error // why a page that brought something is not stored
-	changes []understudy.Change
-	detail  string
-	saving  time.Duration // what the store took
-	saved   int64         // the kind's counter of changes right after it was saved; 0: something else changed meanwhile, or it was not
+	page      *understudy.Page
+	err       error
+	stored    bool
+	restSaved bool  // an invalidated list's records that were not written meanwhile are saved
+	saveErr   error // why a page that brought something is not stored
+	changes   []understudy.Change
+	detail    string
+	saving    time.Duration // what the store took
+	saved     int64         // the kind's counter of changes right after it was saved; 0: something else changed meanwhile, or it was not
 }
 
 // join makes the caller a waiter of the key's flight, which begins now unless
-// it is under way. A flight that was overtaken is not joined. The caller must
-// leave, a reader by part. Errors: ErrClosed, errLanded, and an
+// it is under way. A flight that was invalidated is not joined. The caller must
+// leave, a reader by part. Errors: ErrClosed, errCompleted, and an
 // *understudy.UpstreamError when too many wait already.
-func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f *flight, joined bool, err error) {
+func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	if m.closed.Load() {
@@ -102,13 +102,13 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	}
 	f = m.flights.running[t.Key]
 	if f == nil && want.reason == understudy.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
-		return nil, false, errLanded
+		return nil, false, errCompleted
 	}
-	// Of one that has landed only its page is for others: not its error, and
+	// Of one that has completed only its page is for others: not its error, and
 	// nothing for who wants it as fresh as upstream.
-	start := f == nil || f.overtaken() || f.landed() && (want.direct || f.err != nil)
+	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil)
 	if want.reason == understudy.Waiting {
-		if err := m.flights.admit(m.limits.Load(), want.turn, start); err != nil {
+		if err := m.flights.admit(m.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
 		}
 	}
@@ -124,20 +124,20 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want errand) (f 
 	if want.reason == understudy.Waiting && f.reason != understudy.Waiting && !f.promoted {
 		f.promoted = true
 		close(f.promote)
-		f.weight.stop()
+		f.reservation.stop()
 		f.ends.Reset(m.ages().Wait + m.ages().Try)
 	}
 	return f, joined, nil
 }
 
 // begin starts a flight; the lock is held and the mirror open.
-func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *flight {
+func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want fetchOptions) *flight {
 	f := &flight{
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
-		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), brought: make(chan struct{}),
-		kept: want.reason != understudy.Waiting && !want.fill, turn: want.turn, by: want.by,
-		filled: want.fill, apart: want.apart, weight: want.weight,
+		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
+		kept: want.reason != understudy.Waiting && !want.fill, flow: want.flow, deadline: want.deadline,
+		filled: want.fill, recordsOnly: want.recordsOnly, reservation: want.reservation,
 	}
 	f.ctx, f.cancel = context.WithCancel(m.ctx)
 	lasts := m.ages().Wait + m.ages().Try
@@ -146,40 +146,40 @@ func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want errand) *f
 	}
 	f.ends = time.AfterFunc(lasts, f.cancel)
 	if f.kept {
-		m.flights.behind++
+		m.flights.background++
 	}
-	if !f.apart {
+	if !f.recordsOnly {
 		m.flights.running[t.Key] = f
 	}
-	m.work.Go(func() { m.fly(f) })
+	m.work.Go(func() { m.runFlight(f) })
 	return f
 }
 
 // part ends a reader's part in a flight.
-func (m *Mirror) part(f *flight, turn uint64, keep bool) {
+func (m *Mirror) releaseReader(f *flight, turn uint64, keep bool) {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	m.flights.dismiss(turn)
-	m.depart(f, keep)
+	m.dropWaiter(f, keep)
 }
 
 // leave ends the part of anybody else.
-func (m *Mirror) leave(f *flight, keep bool) {
+func (m *Mirror) release(f *flight, keep bool) {
 	m.flights.Lock()
 	defer m.flights.Unlock()
-	m.depart(f, keep)
+	m.dropWaiter(f, keep)
 }
 
 // depart is both. keep lets the flight go on though nobody waits: somebody was
 // answered with something older meanwhile.
-func (m *Mirror) depart(f *flight, keep bool) {
+func (m *Mirror) dropWaiter(f *flight, keep bool) {
 	f.waiters--
-	if keep && !f.kept && m.flights.behind < m.limits.Load().Behind && !f.landed() {
+	if keep && !f.kept && m.flights.background < m.limits.Load().Behind && !f.completed() {
 		f.kept = true
-		m.flights.behind++
+		m.flights.background++
 	}
-	// What has landed stays on the list until its page is in the hot tier.
-	if f.waiters > 0 || f.kept || f.landed() {
+	// What has completed stays on the list until its page is in the hot tier.
+	if f.waiters > 0 || f.kept || f.completed() {
 		return
 	}
 	f.cancel()
@@ -193,7 +193,7 @@ func (fs *flights) forget(f *flight) {
 	}
 }
 
-func (f *flight) landed() bool {
+func (f *flight) completed() bool {
 	select {
 	case <-f.done:
 		return true
@@ -204,24 +204,24 @@ func (f *flight) landed() bool {
 
 // behind begins a flight nobody waits for, unless one is under way, too many
 // are, or the key has just failed.
-func (m *Mirror) behind(t *understudy.Target, s *source, k *kind, why understudy.Reason) *flight {
+func (m *Mirror) startBackground(t *understudy.Target, s *source, k *kind, why understudy.Reason) *flight {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	f := m.flights.running[t.Key]
 	switch {
 	case m.closed.Load():
 		return nil
-	case m.flights.behind >= m.limits.Load().Behind:
-		m.flights.refused.behind++
+	case m.flights.background >= m.limits.Load().Behind:
+		m.flights.refused.background++
 		return nil
-	case f != nil && !f.overtaken():
+	case f != nil && !f.invalidated():
 		return nil
 	case remaining(m.now(), m.flights.cooling[t.Key], coolTime) > 0:
 		return nil
 	case why == understudy.Prefetch && m.freshSince(t.Key, k, time.Time{}):
-		return nil // it landed a moment ago
+		return nil // it completed a moment ago
 	}
-	return m.begin(t, s, k, errand{reason: why})
+	return m.begin(t, s, k, fetchOptions{reason: why})
 }
 
 // freshSince reports whether a fresh page newer than since is in the hot tier.

@@ -287,13 +287,13 @@ func TestWorkBehindIsBounded(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		s.flights.Lock()
 		defer s.flights.Unlock()
-		if s.flights.behind != 0 || len(s.flights.running) != 0 {
-			t.Errorf("left over: %d behind, %d running", s.flights.behind, len(s.flights.running))
+		if s.flights.background != 0 || len(s.flights.running) != 0 {
+			t.Errorf("left over: %d behind, %d running", s.flights.background, len(s.flights.running))
 		}
 	})
 }
 
-// A page that landed between a reader's look and its joining is answered, not
+// A page that completed between a reader's look and its joining is answered, not
 // fetched again.
 func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -312,13 +312,13 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		if after, _ := s.fetches(""); after != n {
 			t.Errorf("upstream was asked %d times more", after-n)
 		}
-		if f := s.behind(target, src, r.kind, understudy.Prefetch); f != nil {
+		if f := s.startBackground(target, src, r.kind, understudy.Prefetch); f != nil {
 			t.Error("it was prefetched again")
 		}
 	})
 }
 
-// The last waiter of a flight that has landed leaves it on the list: its page
+// The last waiter of a flight that has completed leaves it on the list: its page
 // may not be in the hot tier yet, and whoever found neither would fetch again.
 func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -326,7 +326,7 @@ func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 		f := &flight{target: s.newest(t), done: make(chan struct{}), waiters: 1, cancel: func() {}}
 		s.flights.running[f.target.Key] = f
 		close(f.done)
-		s.leave(f, false)
+		s.release(f, false)
 		if s.flights.running[f.target.Key] != f {
 			t.Error("it was taken off the list")
 		}

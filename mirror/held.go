@@ -66,7 +66,7 @@ func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, b
 // context's, or ErrClosed.
 func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now time.Time) (h held, ok bool, err error) {
 	if h, ok = m.unpacked(t.Key, k, now); ok {
-		v, _ := m.ages().judge(&h, m.ages().usual(), now)
+		v, _ := m.ages().decide(&h, m.ages().usual(), now)
 		// A list may have shown an instance's record since: the store knows.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil
@@ -108,13 +108,13 @@ func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, boo
 	return e.held(p, nil, m.state(e, k, now), m.ages()), true
 }
 
-// landing is the page of a flight that has landed and is on its way into the
+// completion is the page of a flight that has completed and is on its way into the
 // hot tier.
 func (m *Mirror) landing(t *understudy.Target) (held, bool) {
 	m.flights.Lock()
 	f := m.flights.running[t.Key]
 	m.flights.Unlock()
-	if f == nil || !f.landed() || f.err != nil || f.page.Superseded || f.overtaken() {
+	if f == nil || !f.completed() || f.err != nil || f.page.Superseded || f.invalidated() {
 		return held{}, false
 	}
 	return held{page: f.page, fresh: m.ages().fresh(t, f.page), stored: f.stored}, true
@@ -136,7 +136,7 @@ func (m *Mirror) state(e *entry, k *kind, now time.Time) state {
 }
 
 func (m *Mirror) inGrace(since int64, now time.Time) bool {
-	d := time.Duration(m.word(now) - since)
+	d := time.Duration(m.monotonic(now) - since)
 	return d >= 0 && d < grace
 }
 
@@ -148,7 +148,7 @@ func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h hel
 	switch {
 	case err == nil:
 		h, ok = held{page: p, fresh: m.ages().fresh(t, p), stored: true}, true
-		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && k.untold(p.ID) {
+		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && k.unflushed(p.ID) {
 			h.state = outdated
 		}
 		m.reads("", nil)
@@ -178,7 +178,7 @@ func (m *Mirror) compose(ctx context.Context, t *understudy.Target, k *kind, h h
 	if err != nil {
 		return h, ok
 	}
-	invalid := rec.Invalid || k.untold(t.ID)
+	invalid := rec.Invalid || k.unflushed(t.ID)
 	if ok && invalid {
 		h.state = outdated
 	}
@@ -252,11 +252,11 @@ func (m *Mirror) entryOf(k *kind, t *understudy.Target, h *held) *entry {
 	}
 	e.term, e.composed, e.stored, e.polled, e.list = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
 	if h.state != current || h.page.Superseded {
-		e.superseded.Store(m.word(m.now()))
+		e.superseded.Store(m.monotonic(m.now()))
 		e.note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {
-		p.landed(h.page, h.state == current)
+		p.completed(h.page, h.state == current)
 	}
 	return e
 }

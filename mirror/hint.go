@@ -48,7 +48,7 @@ type hint struct {
 // the lane nobody waits in, whether or not it was ever seen, and when it turns
 // out to be new the newest page of its polled list is too. Of many hints for one
 // record at most one a second causes a fetch; one that comes while it is fetched
-// causes another after it. Hints are hopes: while Limits.Hints records are
+// causes another after it. Hints are candidates: while Limits.Hints records are
 // waiting others are forgotten, and a fetch that fails is not tried again.
 // Hint returns at once. An unknown source, kind or id that cannot be one is
 // nothing to look at.
@@ -65,7 +65,7 @@ func (m *Mirror) Hint(source, kind, id string) {
 // Then, or when it cannot be, end is called.
 func (m *Mirror) confirm(k *kind, id string, end func()) { m.hint(k, id, end) }
 
-// hint has a record fetched. end is nil for a hope.
+// hint has a record fetched. end is nil for a candidate.
 func (m *Mirror) hint(k *kind, id string, end func()) {
 	spec, owed := k.source.Spec.Kind(k.name), end != nil
 	target, ok := k.source.instanceOf(spec, id)

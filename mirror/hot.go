@@ -68,7 +68,7 @@ type entry struct {
 	changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
 	followed   atomic.Int64                     // until when its next page needs no thought
 	uses       atomic.Int32
-	ready      atomic.Pointer[readied]
+	ready      atomic.Pointer[encodedEntry]
 
 	queue      *queue
 	prev, next *entry
@@ -121,7 +121,7 @@ func (e *entry) cost() int64 {
 // put adds an entry, in the place of the one it follows if there is one, and
 // makes room. r, when not nil, makes it ready at once. It reports false for a
 // page too large to hold.
-func (h *hot) put(e *entry, r *readied) bool {
+func (h *hot) put(e *entry, r *encodedEntry) bool {
 	if e.cost() > h.limit/8 {
 		h.forget(e.hash)
 		return false

@@ -37,7 +37,7 @@ func (m *Mirror) SetLimits(l Limits) {
 }
 
 // refused counts who was turned away, by limit.
-type refused struct{ waiters, each, flights, behind int64 }
+type refused struct{ waiters, each, flights, background int64 }
 
 // busyRetry is when somebody turned away may come again.
 const busyRetry = 2 * time.Second
@@ -48,13 +48,13 @@ func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	switch {
 	case fs.waiters >= l.Waiters:
 		fs.refused.waiters++
-	case fs.turns[turn] >= l.Each:
+	case fs.flows[turn] >= l.Each:
 		fs.refused.each++
 	case start && len(fs.running) >= l.Flights:
 		fs.refused.flights++
 	default:
 		fs.waiters++
-		fs.turns[turn]++
+		fs.flows[turn]++
 		return nil
 	}
 	return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry}
@@ -63,8 +63,8 @@ func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 // dismiss takes a reader off the books; the lock is held.
 func (fs *flights) dismiss(turn uint64) {
 	fs.waiters--
-	if fs.turns[turn]--; fs.turns[turn] == 0 {
-		delete(fs.turns, turn)
+	if fs.flows[turn]--; fs.flows[turn] == 0 {
+		delete(fs.flows, turn)
 	}
 }
 
@@ -88,7 +88,7 @@ func (m *Mirror) Loads() Loads {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	most := 0
-	for _, n := range m.flights.turns {
+	for _, n := range m.flights.flows {
 		most = max(most, n)
 	}
 	r := &m.flights.refused
@@ -96,7 +96,7 @@ func (m *Mirror) Loads() Loads {
 		Waiters: Load{l.Waiters, m.flights.waiters, r.waiters},
 		Each:    Load{l.Each, most, r.each},
 		Flights: Load{l.Flights, len(m.flights.running), r.flights},
-		Behind:  Load{l.Behind, m.flights.behind, r.behind},
+		Behind:  Load{l.Behind, m.flights.background, r.background},
 		Hints:   hints,
 		Lists:   Load{Limit: cap(m.composing), Now: len(m.composing)},
 	}

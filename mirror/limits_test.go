@@ -90,7 +90,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 				wg.Wait()
 				synctest.Wait()
 				l := s.Loads()
-				if l.Waiters.Now != 0 || l.Each.Now != 0 || l.Flights.Now != 0 || len(s.flights.turns) != 0 {
+				if l.Waiters.Now != 0 || l.Each.Now != 0 || l.Flights.Now != 0 || len(s.flights.flows) != 0 {
 					t.Errorf("left over: %+v", l)
 				}
 				if st := s.Stats("twilio"); st.Failed != 15 {

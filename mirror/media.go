@@ -2,7 +2,7 @@
 //
 //	reader --> held, fresh -----------------> its file
 //	       --> held, older -----------------> its file, asked about behind
-//	       --> not held, of a kept kind ----> one errand brings all of it,
+//	       --> not held, of a kept kind ----> one download brings all of it,
 //	                                          whoever waits gets the file
 //	       --> large, a HEAD, not kept -----> a request of his own, passed on
 //
@@ -26,7 +26,7 @@ import (
 	"understudy"
 )
 
-// Media is what the mirror needs of the upstream room for contents. An Upstream
+// Media is what the mirror needs of the upstream package for contents. An Upstream
 // that is none has no contents.
 type Media interface {
 	// Open asks for a content and returns at its first byte. Errors:
@@ -34,7 +34,7 @@ type Media interface {
 	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
 }
 
-// Files is what the mirror needs of the store room for contents. All methods
+// Files is what the mirror needs of the store for contents. All methods
 // are called from many goroutines.
 type Files interface {
 	// Get opens what is held under a key; ErrNotFound.
@@ -73,7 +73,7 @@ func (m *Mirror) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.M
 	if p.kind = p.source.of(a.Target); p.kind == nil || p.source.media == nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", a.Target.Key, understudy.ErrNotFound)
 	}
-	wasRead(&p.source.lastRead, m.word(m.now()))
+	wasRead(&p.source.lastRead, m.monotonic(m.now()))
 	medium, err := m.play(ctx, p)
 	p.source.counts.media.add(medium, err)
 	return medium, err
@@ -95,7 +95,7 @@ func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.Medium, erro
 	case p.Head || p.HeldOnly:
 		return m.relay(ctx, p)
 	}
-	medium, err := m.bring(ctx, p, understudy.Content{})
+	medium, err := m.download(ctx, p, understudy.Content{})
 	if medium == nil && err == nil {
 		return m.relay(ctx, p)
 	}
@@ -119,15 +119,15 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 		return held, nil
 	case age < within && age < ages.Hard:
 		if !p.HeldOnly {
-			m.bringBehind(p, c)
+			m.downloadInBackground(p, c)
 		}
-		held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.why(p.Target.Key, now)
+		held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, now)
 		return held, nil
 	case p.HeldOnly:
 		_ = file.Close() // it was only read
 		return m.relay(ctx, p)
 	}
-	fresh, err := m.bring(ctx, p, c)
+	fresh, err := m.download(ctx, p, c)
 	if age >= ages.Hard || errors.Is(err, understudy.ErrClosed) || ctx.Err() != nil {
 		_ = file.Close() // it was only read
 		if fresh == nil && err == nil {
@@ -140,7 +140,7 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 		return fresh, nil
 	}
 	// Nothing newer came: what is held is the second choice.
-	held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.why(p.Target.Key, m.now())
+	held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, m.now())
 	if held.Detail == "" {
 		held.Detail = "stale: upstream slow"
 	}

@@ -158,7 +158,7 @@ func TestContentIsBroughtOnce(t *testing.T) {
 		if n := len(x.asks()); n != 1 || joined != 19 {
 			t.Errorf("upstream was asked %d times, %d joined", n, joined)
 		}
-		m, text := s.hear(t, understudy.MediaAsk{Range: "bytes=2-3"}) // the face cuts
+		m, text := s.hear(t, understudy.MediaAsk{Range: "bytes=2-3"}) // the frontend cuts
 		if wantMedium(t, m, understudy.Warm, ""); text != sound || m.Size != int64(len(sound)) || m.ETag == "" || m.ETag == `"one"` {
 			t.Errorf("%q, %+v", text, m)
 		}
@@ -282,7 +282,7 @@ func TestContentInAnOutage(t *testing.T) {
 		if wantMedium(t, m, understudy.Stale, "stale: upstream 503"); text != sound {
 			t.Errorf("%q", text)
 		}
-		// A reader that insists waits for one errand, then has the file.
+		// A reader that insists waits for one download, then has the file.
 		zero := time.Duration(0)
 		for _, a := range []understudy.MediaAsk{{NoCache: true}, {MaxStale: &zero}} {
 			time.Sleep(5 * time.Second)

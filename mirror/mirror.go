@@ -21,7 +21,7 @@ import (
 	"understudy/mirror/compose"
 )
 
-// Store is what the mirror needs of the store room. All methods are called
+// Store is what the mirror needs of the store. All methods are called
 // from many goroutines; Save and Touch of one kind one at a time.
 type Store interface {
 	// Page is the page of that key, Superseded derived. ErrNotFound.
@@ -34,7 +34,7 @@ type Store interface {
 	Touch(context.Context, understudy.Touch) (generation int64, err error)
 }
 
-// Upstream is what the mirror needs of the upstream room.
+// Upstream is what the mirror needs of the upstream package.
 type Upstream interface {
 	// Fetch brings one page. Errors: *understudy.UpstreamError, the context's.
 	Fetch(context.Context, understudy.Fetch) (*understudy.Page, error)
@@ -105,20 +105,20 @@ type Mirror struct {
 	hot     *hot
 	start   time.Time // the clock's zero for what is kept in one word
 
-	flights   flights
-	hints     hints
-	media     media
-	coverage  Coverage      // nil: nothing is covered
-	records   compose.Store // nil: the store has no order of records
-	makings   makings
-	composing chan struct{} // a place for each list being made
-	samples   chan sample
-	notes     Notes
-	saving    saving
-	intents   Intents // nil: nobody remembers what a crash leaves
-	left      []left
-	owing     chan struct{} // something is owed to the store
-	prefetch  chan hope
+	flights      flights
+	hints        hints
+	media        media
+	coverage     Coverage      // nil: nothing is covered
+	records      compose.Store // nil: the store has no order of records
+	composeGroup composeGroup
+	composing    chan struct{} // a place for each list being made
+	samples      chan sample
+	notes        Notes
+	saving       saving
+	intents      Intents // nil: nobody remembers what a crash leaves
+	leftovers    []leftover
+	owing        chan struct{} // something is owed to the store
+	prefetch     chan candidate
 
 	unread  atomic.Bool  // the store could not be read, and the log knows
 	said    atomic.Int64 // until when it is not told again
@@ -157,18 +157,18 @@ func New(o Options) (*Mirror, error) {
 		tell:     o.Landed,
 		hot:      newHot(o.Hot),
 		start:    o.Now(),
-		prefetch: make(chan hope, maxHopes),
+		prefetch: make(chan candidate, maxHopes),
 		owing:    make(chan struct{}, 1),
 	}
 	m.SetAges(o.Ages)
 	m.SetLimits(o.Limits)
 	m.coverage, m.notes = o.Coverage, o.Notes
 	m.records, _ = o.Store.(compose.Store)
-	m.makings.running, m.composing, m.samples = map[shared]*makingOf{}, make(chan struct{}, m.limits.Load().Lists), make(chan sample, maxSamples)
-	m.media.files, m.media.errands, m.media.whys = o.Files, map[understudy.Key]*bringing{}, map[understudy.Key]why{}
+	m.composeGroup.running, m.composing, m.samples = map[composeKey]*composeCall{}, make(chan struct{}, m.limits.Load().Lists), make(chan sample, maxSamples)
+	m.media.files, m.media.downloads, m.media.negatives = o.Files, map[understudy.Key]*download{}, map[understudy.Key]negative{}
 	m.flights.running = map[understudy.Key]*flight{}
 	m.hints.known, m.hints.running = map[hinted]*hint{}, make(chan struct{}, hinters)
-	m.flights.turns = map[uint64]int{}
+	m.flights.flows = map[uint64]int{}
 	m.flights.cooling = map[understudy.Key]time.Time{}
 	m.ctx, m.close = context.WithCancel(context.Background())
 	for _, s := range o.Sources {
@@ -189,9 +189,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 		return errors.New("mirror: already running")
 	}
 	for _, s := range m.sources {
-		s.lastRead.Store(m.word(m.now()))
+		s.lastRead.Store(m.monotonic(m.now()))
 	}
-	m.recallScores(ctx)
+	m.recallAgreement(ctx)
 	m.confirmLeft()
 	m.startPolls()
 	m.work.Go(m.sampler)
@@ -199,11 +199,11 @@ func (m *Mirror) Run(ctx context.Context) error {
 		m.work.Go(m.prefetcher)
 	}
 	m.work.Go(m.promoter)
-	m.work.Go(m.repayer)
+	m.work.Go(m.flusher)
 	<-ctx.Done()
 	m.shut()
 	m.work.Wait()
-	m.repayLast()
+	m.flushLast()
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (m *Mirror) shut() {
 }
 
 // word is a time as one word: nanoseconds since the mirror was made, never 0.
-func (m *Mirror) word(t time.Time) int64 {
+func (m *Mirror) monotonic(t time.Time) int64 {
 	if n := int64(t.Sub(m.start)); n != 0 {
 		return n
 	}

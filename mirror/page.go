@@ -54,10 +54,10 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 		return nil, fmt.Errorf("mirror: %w: no such source", understudy.ErrInvalid)
 	}
 	s, now := m.sources[a.Target.Key.Source], m.now()
-	wasRead(&s.lastRead, m.word(now))
+	wasRead(&s.lastRead, m.monotonic(now))
 	k := s.of(a.Target)
 	if k != nil {
-		wasRead(&k.lastRead, m.word(now))
+		wasRead(&k.lastRead, m.monotonic(now))
 	}
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
@@ -66,7 +66,7 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 		return m.asOf(ctx, s, k, &a)
 	}
 	if a.Wish != nil {
-		return m.wished(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+		return m.recordsOnly(ctx, &reading{Ask: a, source: s, kind: k, now: now})
 	}
 	if k.name == "" {
 		return m.ahead(ctx, &reading{Ask: a, source: s, kind: k, now: now})
@@ -76,7 +76,7 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	}
 	if h, ok := m.remembered(a.Target.Key, k, now); ok {
 		m.ages().asFor(&a, k, &h)
-		if v, age := m.ages().judge(&h, m.ages().bounds(&a), now); v == fresh {
+		if v, age := m.ages().decide(&h, m.ages().bounds(&a), now); v == fresh {
 			return m.hit(&h, &a, s, age, now), nil
 		}
 	}
@@ -95,8 +95,8 @@ type reading struct {
 
 	// What to answer besides: the list made from records, or upstream's own
 	// refusal.
-	spare   *plan
-	refusal *understudy.Page
+	composedFallback *composePlan
+	refusal          *understudy.Page
 }
 
 // search looks through everything held, then decides.
@@ -108,13 +108,13 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 	v, age := spent, time.Duration(0)
 	if ok {
 		m.ages().asFor(&r.Ask, r.kind, &h)
-		v, age = m.ages().judge(&h, m.ages().bounds(&r.Ask), r.now)
+		v, age = m.ages().decide(&h, m.ages().bounds(&r.Ask), r.now)
 	}
 	if v == fresh {
 		return m.hit(&h, &r.Ask, r.source, age, r.now), nil
 	}
-	if l := r.source.listing(r.Target); l != nil && (l.first() || r.HeldOnly && v != stale) {
-		if a := m.before(ctx, r); a != nil {
+	if l := r.source.listMode(r.Target); l != nil && (l.recordsFirst() || r.HeldOnly && v != stale) {
+		if a := m.recordsFirst(ctx, r); a != nil {
 			m.check(l, r)
 			return a, nil
 		}
@@ -122,12 +122,12 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 	switch v {
 	case stale:
 		if !r.HeldOnly {
-			m.behind(r.Target, r.source, r.kind, understudy.Refresh)
+			m.startBackground(r.Target, r.source, r.kind, understudy.Refresh)
 		}
 		return m.pastFresh(r, &h, age, ""), nil
 	case wait:
 		r.held = h
-		usual, _ := m.ages().judge(&h, m.ages().usual(), r.now)
+		usual, _ := m.ages().decide(&h, m.ages().usual(), r.now)
 		r.forced = usual == fresh
 	}
 	return m.ahead(ctx, r)
@@ -147,7 +147,7 @@ func (m *Mirror) flies(key understudy.Key) bool {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	f := m.flights.running[key]
-	return f != nil && !f.landed() && !f.overtaken()
+	return f != nil && !f.completed() && !f.invalidated()
 }
 
 // hit answers with something fresh. It is the warm path: no locks, no
@@ -162,7 +162,7 @@ func (m *Mirror) hit(h *held, ask *understudy.Ask, s *source, age time.Duration,
 		a.Detail = notStored(h.page)
 		s.counts.warm.Add(1)
 	}
-	if l := s.listing(ask.Target); ask.HeldOnly || l != nil && l.first() {
+	if l := s.listMode(ask.Target); ask.HeldOnly || l != nil && l.recordsFirst() {
 		return a // upstream is not asked, or only now and then
 	}
 	if h.entry != nil {
@@ -204,8 +204,8 @@ func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Durati
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled {
 		return
 	}
-	if m.turn(&h.entry.renewed, now, renewAgain, renewAgain) {
-		m.behind(t, s, h.entry.form.kind, understudy.Refresh)
+	if m.throttle(&h.entry.renewed, now, renewAgain, renewAgain) {
+		m.startBackground(t, s, h.entry.form.kind, understudy.Refresh)
 	}
 }
 

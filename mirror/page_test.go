@@ -265,7 +265,7 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			if c.within == 0 && a.Fwd != "request" {
 				t.Errorf("fwd %q, want request", a.Fwd)
 			}
-			time.Sleep(2 * time.Second) // what goes on behind lands
+			time.Sleep(2 * time.Second) // what goes on behind completes
 			s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
 			zero := time.Duration(0)
 			a, err = s.Page(t.Context(), understudy.Ask{Target: s.newest(t), MaxStale: &zero})
@@ -318,7 +318,7 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 		if n, _ := s.fetches("Odd"); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
 		}
-		// Nor by whoever comes while a landed flight is still on the list.
+		// Nor by whoever comes while a completed flight is still on the list.
 		f := &flight{target: odd, kind: s.sources["twilio"].kinds[""], done: make(chan struct{})}
 		close(f.done)
 		s.flights.Lock()

@@ -38,8 +38,8 @@ type poll struct {
 	newest atomic.Pointer[time.Time] // when upstream gave what is held
 }
 
-// rhythm is what the goroutine of a poll knows.
-type rhythm struct {
+// pollInterval is what the goroutine of a poll knows.
+type pollInterval struct {
 	fails  int
 	tried  time.Time
 	jitter float64
@@ -52,7 +52,7 @@ type rhythm struct {
 // brought notes a page. One that differs from the last makes the next come
 // sooner than usual; when several in a row do not, it comes later again, and of a
 // list nobody reads later than usual. The first tells nothing.
-func (r *rhythm) brought(sum [16]byte) {
+func (r *pollInterval) observe(sum [16]byte) {
 	before := r.sum
 	switch r.sum = sum; {
 	case before == [16]byte{}:
@@ -65,8 +65,8 @@ func (r *rhythm) brought(sum [16]byte) {
 	}
 }
 
-// landed notes that a newest page is held; who brought it does not matter.
-func (p *poll) landed(page *understudy.Page, current bool) {
+// completed notes that a newest page is held; who brought it does not matter.
+func (p *poll) completed(page *understudy.Page, current bool) {
 	if current && page.Status < 400 {
 		p.newest.Store(&page.At)
 	}
@@ -93,7 +93,7 @@ func (p *poll) caughtUp() time.Time {
 // While much happens it comes due sooner.
 func (m *Mirror) keepWarm(p *poll) {
 	m.recall(p)
-	r := rhythm{pace: 1}
+	r := pollInterval{pace: 1}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -108,8 +108,8 @@ func (m *Mirror) keepWarm(p *poll) {
 		case <-p.wake:
 			r.urgent = p.hinted.Swap(false) || r.urgent || m.isSuperseded(p)
 		}
-		if m.pollIn(p, &r) <= 0 && p.source.share.take(m.now(), len(p.source.polls())) {
-			m.land(p, &r)
+		if m.pollIn(p, &r) <= 0 && p.source.pollBudget.take(m.now(), len(p.source.polls())) {
+			m.pageSaved(p, &r)
 		}
 	}
 }
@@ -174,12 +174,12 @@ func (m *Mirror) recall(p *poll) {
 	now := m.now()
 	h, ok, err := m.find(m.ctx, p.target, p.kind, now)
 	if err == nil && ok && h.state == current {
-		p.landed(h.page, true)
+		p.completed(h.page, true)
 	}
 }
 
 // land refills once and counts failures.
-func (m *Mirror) land(p *poll, r *rhythm) {
+func (m *Mirror) pageSaved(p *poll, r *pollInterval) {
 	r.tried, r.urgent = m.now(), false
 	sum, err := m.refill(p)
 	if err != nil {
@@ -188,7 +188,7 @@ func (m *Mirror) land(p *poll, r *rhythm) {
 	}
 	r.fails = 0
 	if sum != [16]byte{} {
-		r.brought(sum)
+		r.observe(sum)
 	}
 }
 
@@ -197,11 +197,11 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 // refill waits for a flight to the polled page, whoever began it. The sum is that
 // of the page, zero when it counts for nothing.
 func (m *Mirror) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := m.join(p.target, p.source, p.kind, errand{reason: understudy.Poll, direct: true})
+	f, _, err := m.join(p.target, p.source, p.kind, fetchOptions{reason: understudy.Poll, direct: true})
 	if err != nil {
 		return sum, err
 	}
-	defer m.leave(f, true)
+	defer m.release(f, true)
 	select {
 	case <-f.done:
 	case <-m.ctx.Done():
@@ -212,25 +212,25 @@ func (m *Mirror) refill(p *poll) (sum [16]byte, err error) {
 		return sum, f.err
 	case f.page.Status >= 400:
 		return sum, errRefused
-	case f.overtaken():
+	case f.invalidated():
 		return sum, nil // a write or a purge came meanwhile, and a nudge with it
 	}
-	p.landed(f.page, true)
+	p.completed(f.page, true)
 	return f.page.Sum, nil
 }
 
 // pollIn is how long until the page is due and may be asked for.
-func (m *Mirror) pollIn(p *poll, r *rhythm) time.Duration {
+func (m *Mirror) pollIn(p *poll, r *pollInterval) time.Duration {
 	now := m.now()
 	due := m.dueIn(p, r, now)
 	if due > 0 {
 		return due
 	}
-	return p.source.share.wait(now, len(p.source.polls()))
+	return p.source.pollBudget.wait(now, len(p.source.polls()))
 }
 
 // dueIn is how long until the page is due.
-func (m *Mirror) dueIn(p *poll, r *rhythm, now time.Time) time.Duration {
+func (m *Mirror) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	if m.saving.trouble() != "" && !r.tried.IsZero() {
 		return remaining(now, r.tried.Add(pause), pause)
 	}
@@ -264,11 +264,11 @@ func (m *Mirror) dueIn(p *poll, r *rhythm, now time.Time) time.Duration {
 // again before they are over. It is cheap.
 func (m *Mirror) Reading(source string) {
 	if s := m.sources[source]; s != nil {
-		wasRead(&s.lastRead, m.word(m.now()))
+		wasRead(&s.lastRead, m.monotonic(m.now()))
 	}
 }
 
 // idle reports whether the last read, of a source or of a kind, is a while ago.
 func (m *Mirror) idle(last *atomic.Int64, now time.Time) bool {
-	return time.Duration(m.word(now)-last.Load()) >= idleAfter
+	return time.Duration(m.monotonic(now)-last.Load()) >= idleAfter
 }

@@ -14,51 +14,51 @@ const (
 	hopeAgain   = 10 * time.Second // before a page's next one is thought of again
 )
 
-// hope is a next page that may be asked for. It is a hope and no promise: it
+// candidate is a next page that may be asked for. It is no promise: it
 // lives in memory, knows no caller, and is forgotten when there are many.
-type hope struct {
+type candidate struct {
 	next   understudy.Key
 	source *source
 	from   *entry // the page that was read; may be nil
 }
 
-// follow hopes for the next page of one that is read from what is held. It
+// follow candidates for the next page of one that is read from what is held. It
 // costs a comparison unless it is time to think of it.
 func (m *Mirror) follow(h *held, s *source, now time.Time) {
 	if h.entry == nil {
-		m.hope(h.page, s, nil)
+		m.addCandidate(h.page, s, nil)
 		return
 	}
-	if h.page.Next.URI != "" && m.turn(&h.entry.followed, now, hopeAgain, max(hopeAgain, m.ages().Older, m.ages().Newest)) {
-		m.hope(h.page, s, h.entry)
+	if h.page.Next.URI != "" && m.throttle(&h.entry.followed, now, hopeAgain, max(hopeAgain, m.ages().Older, m.ages().Newest)) {
+		m.addCandidate(h.page, s, h.entry)
 	}
 }
 
-// hope asks for the next page of one that was read. Nothing waits for it.
-func (m *Mirror) hope(p *understudy.Page, s *source, from *entry) {
+// addCandidate asks for the next page of one that was read. Nothing waits for it.
+func (m *Mirror) addCandidate(p *understudy.Page, s *source, from *entry) {
 	if p.Next.URI == "" || !p.List || m.saving.trouble() != "" {
 		return
 	}
 	select {
-	case m.prefetch <- hope{next: p.Next, source: s, from: from}:
+	case m.prefetch <- candidate{next: p.Next, source: s, from: from}:
 	default:
 	}
 }
 
-// prefetcher fetches hopes, one after the other. A page it fetched is not
-// itself followed: only a reader begins the next hope.
+// prefetcher fetches candidates, one after the other. A page it fetched is not
+// itself followed: only a reader begins the next candidate.
 func (m *Mirror) prefetcher() {
 	for {
 		select {
 		case <-m.ctx.Done():
 			return
 		case h := <-m.prefetch:
-			m.fulfil(h)
+			m.prefetchOne(h)
 		}
 	}
 }
 
-func (m *Mirror) fulfil(h hope) {
+func (m *Mirror) prefetchOne(h candidate) {
 	t, err := h.source.Spec.Target(h.source.Name, h.next.Path(), h.next.Query())
 	if err != nil {
 		return // upstream's next page is no page of ours
@@ -71,7 +71,7 @@ func (m *Mirror) fulfil(h hope) {
 		h.until(m, left)
 		return
 	}
-	f := m.behind(t, h.source, k, understudy.Prefetch)
+	f := m.startBackground(t, h.source, k, understudy.Prefetch)
 	if f == nil {
 		return
 	}
@@ -83,9 +83,9 @@ func (m *Mirror) fulfil(h hope) {
 }
 
 // until notes on the page read that its next one is fresh for so long.
-func (h hope) until(m *Mirror, left time.Duration) {
+func (h candidate) until(m *Mirror, left time.Duration) {
 	if h.from != nil {
-		h.from.followed.Store(m.word(m.now()) + int64(left))
+		h.from.followed.Store(m.monotonic(m.now()) + int64(left))
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *Mirror) freshFor(t *understudy.Target, k *kind) time.Duration {
 	if err != nil || !ok {
 		return 0
 	}
-	if v, age := m.ages().judge(&h, m.ages().usual(), now); v == fresh {
+	if v, age := m.ages().decide(&h, m.ages().usual(), now); v == fresh {
 		return h.fresh - age
 	}
 	return 0

@@ -39,11 +39,11 @@ func (q *queue) take(e *entry) {
 
 // ring is a FIFO of ready pages; the newest is first.
 type ring struct {
-	first, last *readied
+	first, last *encodedEntry
 	count       int
 }
 
-func (l *ring) push(r *readied) {
+func (l *ring) push(r *encodedEntry) {
 	r.prev, r.next = nil, l.first
 	if l.first != nil {
 		l.first.prev = r
@@ -54,7 +54,7 @@ func (l *ring) push(r *readied) {
 	l.count++
 }
 
-func (l *ring) take(r *readied) {
+func (l *ring) take(r *encodedEntry) {
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {

@@ -11,7 +11,7 @@ import (
 )
 
 // Remove takes a record away as a 410 of its instance would: it went, which is
-// numbered as a change and told as landed. It is for kinds whose spec has no
+// numbered as a change and told as completed. It is for kinds whose spec has no
 // path of a single record; who calls it has seen that no list shows it. A
 // record that is not held is no error. Errors: ErrInvalid for a kind the mirror
 // does not have; ErrNotStored; the context's.

@@ -40,7 +40,7 @@ type sample struct {
 // sampled has a flight's page compared, if a reader caused it. A refusal is not
 // saved, and rests on no record.
 func (m *Mirror) sampled(f *flight) {
-	if f.err != nil || m.coverage == nil || f.apart || f.filled || f.source.listing(f.target) == nil || f.page.NotStored != "" {
+	if f.err != nil || m.coverage == nil || f.recordsOnly || f.filled || f.source.listMode(f.target) == nil || f.page.NotStored != "" {
 		return
 	}
 	m.flights.Lock()
@@ -68,12 +68,12 @@ func (m *Mirror) sampler() {
 		case <-m.ctx.Done():
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), saveTime)
 			defer cancel()
-			m.keepScores(ctx)
+			m.keepAgreement(ctx)
 			return
 		case s := <-m.samples:
 			m.measure(s)
 		case <-ticker.C:
-			m.keepScores(m.ctx)
+			m.keepAgreement(m.ctx)
 		}
 	}
 }
@@ -86,34 +86,34 @@ func (m *Mirror) measure(s sample) {
 			m.log.Error("mirror: panic", "key", s.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	l := s.source.listing(s.target)
-	told := m.told(s)
+	l := s.source.listMode(s.target)
+	told := m.recordAgreement(s)
 	if told == nil {
 		return
 	}
 	d, gone := compare(s.page, told, s.target.List.Key)
 	if d.Field != "" {
 		d.At = m.now()
-		m.doubt(s, told, gone)
+		m.recheck(s, told, gone)
 	}
 	if !l.count(d, s.page.Status == 200) {
 		return
 	}
-	if l.first() {
+	if l.recordsFirst() {
 		m.log.Info("mirror: a list is answered from records first from now on", "kind", l.kind.name, "list", l.list.Path, "samples", Enough)
 	} else {
 		m.log.Warn("mirror: a list made from records differs; it is answered from upstream first again", "kind", l.kind.name, "list", l.list.Path, "field", d.Field, "where", d.Where)
 	}
-	m.keepScores(m.ctx)
+	m.keepAgreement(m.ctx)
 }
 
 // told is what records say to a sample's request; nil when nobody knows: it is
 // not covered, or something was saved since.
-func (m *Mirror) told(s sample) *understudy.Page {
+func (m *Mirror) recordAgreement(s sample) *understudy.Page {
 	if s.kind.changes.Load() != s.saved {
 		return nil
 	}
-	p, err := m.plan(m.ctx, s.source, s.kind, s.target, nil)
+	p, err := m.planCompose(m.ctx, s.source, s.kind, s.target, nil)
 	if refusal := refusalOf(s.target, err, s.page.At); refusal != nil {
 		return refusal
 	}
@@ -124,15 +124,15 @@ func (m *Mirror) told(s sample) *understudy.Page {
 		return nil // a page by its number alone moves with everything that comes
 	}
 	p.above = true // all that the page shows is held now
-	x, err := m.make(p)
+	x, err := m.composeList(p)
 	if err != nil || x.outdated || s.kind.changes.Load() != s.saved {
 		return nil
 	}
 	return x.page
 }
 
-// Doubter is what a Coverage can do besides: look again at once.
-type Doubter interface {
+// Rechecker is what a Coverage can do besides: look again at once.
+type Rechecker interface {
 	// Doubt says that records with a clock in [from, to), 0 = open, may not be
 	// what was walked. It returns at once.
 	Doubt(source, kind string, from, to int64)
@@ -140,11 +140,11 @@ type Doubter interface {
 
 // doubt has records looked at again that upstream does not show, and the stretch
 // they lie in walked.
-func (m *Mirror) doubt(s sample, told *understudy.Page, gone []string) {
+func (m *Mirror) recheck(s sample, told *understudy.Page, gone []string) {
 	for _, id := range gone[:min(len(gone), maxDoubted)] {
 		m.Hint(s.source.Name, s.kind.name, id)
 	}
-	d, ok := m.coverage.(Doubter)
+	d, ok := m.coverage.(Rechecker)
 	if !ok || len(gone) == 0 {
 		return
 	}
@@ -163,24 +163,24 @@ func (m *Mirror) doubt(s sample, told *understudy.Page, gone []string) {
 // check now and then asks upstream, too, what was just answered from records:
 // of a hundred answers of a list one at most, and of a source so many a minute
 // as the settings say.
-func (m *Mirror) check(l *listing, r *reading) {
+func (m *Mirror) check(l *listMode, r *reading) {
 	n := l.composed.Add(1)
-	if r.HeldOnly || !l.first() || l.checked.Load() >= n/checkShare || rand.IntN(checkShare/10) != 0 {
+	if r.HeldOnly || !l.recordsFirst() || l.checked.Load() >= n/checkShare || rand.IntN(checkShare/10) != 0 {
 		return
 	}
 	every := time.Duration(r.source.checks.every.Load())
-	if !m.turn(&r.source.checks.next, r.now, every, every) {
+	if !m.throttle(&r.source.checks.next, r.now, every, every) {
 		return
 	}
 	l.checked.Add(1)
-	m.behind(r.Target, r.source, r.kind, understudy.Check)
+	m.startBackground(r.Target, r.source, r.kind, understudy.Check)
 }
 
 // wroteSince reports whether a write touched a kind and what it changed has not
 // been seen yet: the newest page is older, or a record it named.
 func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *understudy.Coverage) bool {
-	w := &k.wrote
-	if m.recallWrite(ctx, k) != nil {
+	w := &k.recentWrites
+	if m.recallWrites(ctx, k) != nil {
 		return true // nobody knows
 	}
 	w.mu.Lock()
@@ -202,7 +202,7 @@ func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *understudy.Coverage
 	}
 	for _, id := range ids {
 		rec, err := m.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
-		if err != nil || rec != nil && (rec.Invalid || k.untold(id)) {
+		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
 			return true // or nobody knows: who asked is gone, or it cannot be read
 		}
 		w.mu.Lock()

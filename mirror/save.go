@@ -13,15 +13,15 @@ import (
 	"understudy"
 )
 
-// fill keeps a flight's page as far as it may be kept, and lands the flight.
+// fill keeps a flight's page as far as it may be kept, and completes the flight.
 func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	switch {
 	case f.kind.name == "":
-		f.land(p, nil) // for its waiters only
+		f.complete(p, nil) // for its waiters only
 		return
 	case f.purged():
-		f.lost = errOvertaken
-		f.land(p, nil) // likewise
+		f.saveErr = errOvertaken
+		f.complete(p, nil) // likewise
 		return
 	case p.NotStored == "" && m.saving.pauses(p.Asked(), m.now()):
 		paused := *p
@@ -33,13 +33,13 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), saveTime)
 	defer cancel()
-	defer f.bring(p)()
+	defer f.offerUnsaved(p)()
 	if !m.storable(ctx, f, p) {
 		if p.NotStored != "" && p.Status < 400 {
-			f.lost = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
+			f.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
 		before := f.kind.changes.Load()
-		f.land(p, nil)
+		f.complete(p, nil)
 		m.hold(f, p, before)
 		return
 	}
@@ -50,28 +50,28 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 	if err := f.kind.lock(ctx); err != nil {
 		f.saving = m.now().Sub(begin)
 		m.unsaved(f, err)
-		f.land(p, nil)
+		f.complete(p, nil)
 		return
 	}
 	defer f.kind.unlock()
 	generation := f.kind.generation.Load() // before the look: what is written after it is refused by the store
-	if f.overtaken() {
-		f.lost = errOvertaken
+	if f.invalidated() {
+		f.saveErr = errOvertaken
 		m.saveRest(ctx, f, p, generation)
-		f.land(p, nil)
+		f.complete(p, nil)
 		return
 	}
 	before := f.kind.changes.Load()
 	saved, err := m.save(ctx, f.kind, f.forStore(p, generation))
-	f.saving, f.lost = m.now().Sub(begin), err
+	f.saving, f.saveErr = m.now().Sub(begin), err
 	switch {
 	case err == nil:
 		p, f.stored, f.changes = m.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
-		if !f.apart {
+		if !f.recordsOnly {
 			p = m.checked(ctx, f, p, before)
 		}
 		except := p.Key
-		if f.apart {
+		if f.recordsOnly {
 			except = understudy.Key{} // no entry is made of this page
 		}
 		if m.supersede(f.kind, p.Shape, saved.Changes, except) {
@@ -81,17 +81,17 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 		if before == f.counter || len(saved.Changes) > 0 && before == f.counter+1 {
 			f.saved = f.kind.changes.Load() + 1
 		}
-	case errors.Is(err, understudy.ErrOutdated) && f.overtaken():
-		f.land(p, nil)
+	case errors.Is(err, understudy.ErrOutdated) && f.invalidated():
+		f.complete(p, nil)
 		return
 	case !errors.Is(err, understudy.ErrOutdated):
 		m.unsaved(f, err)
 	}
-	f.land(p, nil)
+	f.complete(p, nil)
 	m.hold(f, p, before)
 }
 
-// landed tells whoever was named in the options of a save. The caller has the
+// completed tells whoever was named in the options of a save. The caller has the
 // kind's lock, so that the changes of a kind are told in the order of their
 // numbers.
 func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why understudy.Reason) {
@@ -100,7 +100,7 @@ func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why und
 	}
 }
 
-// saveRest saves the records of an overtaken list that were not written since
+// saveRest saves the records of an invalidated list that were not written since
 // its fetch began, or nothing would be saved while writes keep coming. The list
 // itself is not kept.
 func (m *Mirror) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
@@ -122,7 +122,7 @@ func (m *Mirror) saveRest(ctx context.Context, f *flight, p *understudy.Page, ge
 	told := *saved.Page
 	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
 	m.landed(&told, saved.Changes, f.reason)
-	f.rest = true
+	f.restSaved = true
 }
 
 // errOvertaken is a page that a write or a purge made old before it was saved.
@@ -168,7 +168,7 @@ func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bo
 // save saves; the caller has the kind's lock. What the store has not been told
 // of earlier writes is told first.
 func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (understudy.Saved, error) {
-	if err := m.repay(ctx, k); err != nil {
+	if err := m.flush(ctx, k); err != nil {
 		return understudy.Saved{}, m.saving.failed(m, err)
 	}
 	saved, err := m.store.Save(ctx, p)
@@ -189,7 +189,7 @@ func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
 	m.flights.Lock()
 	readers := f.readers
 	m.flights.Unlock()
-	if f.apart || f.filled && readers == 0 && !m.wanted(p.Key, f.source) {
+	if f.recordsOnly || f.filled && readers == 0 && !m.wanted(p.Key, f.source) {
 		return
 	}
 	h := held{page: p, fresh: m.ages().fresh(f.target, p), stored: f.stored}
@@ -198,11 +198,11 @@ func (m *Mirror) hold(f *flight, p *understudy.Page, before int64) {
 		m.hot.forget(m.hot.hash(p.Key))
 		return
 	}
-	var r *readied
+	var r *encodedEntry
 	if e.polled || readers > 1 || m.hot.isReady(e.hash) {
 		r = m.hot.readyPage(p)
 	}
-	if m.hot.put(e, r) && (f.kind.changes.Load() != before || f.overtaken()) {
+	if m.hot.put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
 		m.hot.drop(e)
 	}
 }
@@ -215,7 +215,7 @@ func (m *Mirror) wanted(key understudy.Key, s *source) bool {
 // unsaved notes that a flight's page could not be saved.
 func (m *Mirror) unsaved(f *flight, err error) {
 	f.source.counts.notStored.Add(1)
-	f.lost, f.detail = err, "not stored: "+lastWords(err)
+	f.saveErr, f.detail = err, "not stored: "+lastWords(err)
 }
 
 // lastWords is what happened, less who says so: the store's own short reason,

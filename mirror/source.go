@@ -14,16 +14,16 @@ import (
 // source is one configured upstream with its counters.
 type source struct {
 	Source
-	media    Media            // nil: it has no contents
-	keeps    map[string]bool  // kinds whose contents are kept
-	kinds    map[string]*kind // "" is the kind of paths the spec does not name
-	polling  atomic.Pointer[map[understudy.Key]*poll]
-	lastRead atomic.Int64 // a word of time
-	share    share
-	outage   outage
-	counts   counts
-	lists    map[*understudy.List]*listing
-	checks   checks
+	media      Media            // nil: it has no contents
+	keeps      map[string]bool  // kinds whose contents are kept
+	kinds      map[string]*kind // "" is the kind of paths the spec does not name
+	polling    atomic.Pointer[map[understudy.Key]*poll]
+	lastRead   atomic.Int64 // a word of time
+	pollBudget pollBudget
+	outage     outage
+	counts     counts
+	lists      map[*understudy.List]*listMode
+	checks     checks
 }
 
 // kind is one kind of one source.
@@ -47,14 +47,14 @@ type kind struct {
 	// keeping is the right to save or touch; one goroutine has it at a time.
 	keeping chan struct{}
 
-	wrote wrote
+	recentWrites recentWrites
 	// written is the generation at the start; recalled: it is known whether the
 	// newest page showed what was written before.
 	written  int64
 	recalled atomic.Bool
 
-	touches touches
-	owed    owed
+	invalidations invalidations
+	pending       pendingSet
 
 	lastRead atomic.Int64 // a word of time: of any page of it
 
@@ -69,17 +69,17 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}, lists: map[*understudy.List]*listing{}}
+	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}, lists: map[*understudy.List]*listMode{}}
 	s.checks.set(given.Checks)
 	s.media, _ = given.Upstream.(Media)
-	s.share.set(given.Rate)
+	s.pollBudget.set(given.Rate)
 	for _, name := range given.Media {
 		if k := given.Spec.Kind(name); k == nil || len(k.Media) == 0 {
 			return fmt.Errorf("mirror: source %s: media: %q has no contents", given.Name, name)
 		}
 		s.keeps[name] = true
 	}
-	s.lastRead.Store(m.word(m.start))
+	s.lastRead.Store(m.monotonic(m.start))
 	s.addKind("")
 	for _, k := range given.Spec.Kinds {
 		added := s.addKind(k.Name)
@@ -88,7 +88,7 @@ func (m *Mirror) addSource(given Source) error {
 		added.known.Store(given.Generations[k.Name])
 		for _, l := range k.Lists {
 			if len(k.ID) > 0 {
-				s.lists[l] = &listing{kind: added, list: l}
+				s.lists[l] = &listMode{kind: added, list: l}
 			}
 		}
 	}

@@ -27,7 +27,7 @@ type Stats struct {
 
 	Coalesced  int64 // of Cold: brought by a fetch that was under way
 	NotStored  int64 // pages and writes that could not be stored
-	Prefetched int64 // pages fetched in hope
+	Prefetched int64 // pages fetched in candidate
 	Writes     int64 // passed on
 
 	HotBytes, HotEntries     int64 // the hot tier, bookkeeping counted

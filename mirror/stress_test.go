@@ -65,8 +65,8 @@ func TestStress(t *testing.T) {
 	s.stop()
 	s.flights.Lock()
 	defer s.flights.Unlock()
-	if len(s.flights.running) != 0 || s.flights.behind != 0 {
-		t.Errorf("left over: %d flights, %d behind", len(s.flights.running), s.flights.behind)
+	if len(s.flights.running) != 0 || s.flights.background != 0 {
+		t.Errorf("left over: %d flights, %d behind", len(s.flights.running), s.flights.background)
 	}
 }
 

@@ -88,7 +88,7 @@ func (n *news) makeOld(m *Mirror, e *entry) {
 	}
 	p, err := m.hot.unpack(e)
 	if err != nil {
-		e.superseded.CompareAndSwap(0, m.word(m.now()))
+		e.superseded.CompareAndSwap(0, m.monotonic(m.now()))
 		return
 	}
 	var fields []string
@@ -103,7 +103,7 @@ func (n *news) makeOld(m *Mirror, e *entry) {
 	}
 	if older {
 		e.note(fields)
-		e.superseded.CompareAndSwap(0, m.word(m.now()))
+		e.superseded.CompareAndSwap(0, m.monotonic(m.now()))
 	}
 }
 

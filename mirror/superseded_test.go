@@ -78,7 +78,7 @@ func TestPolledPageHasItsGrace(t *testing.T) {
 			s.script(func() {
 				s.delay = func(f understudy.Fetch) time.Duration {
 					if f.Target.Key == s.newest(t).Key {
-						return time.Hour // its refill never lands
+						return time.Hour // its refill never completes
 					}
 					return time.Second
 				}

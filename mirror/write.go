@@ -38,11 +38,11 @@ func (m *Mirror) Write(ctx context.Context, w understudy.Write) (*understudy.Ans
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.Name)
 	}
-	if k.owed.full() {
+	if k.pending.full() {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
 	s.counts.writes.Add(1)
-	alone, ended := k.touches.begin(w.Target.ID), m.intend(k, w.Target.ID)
+	alone, ended := k.invalidations.begin(w.Target.ID), m.intend(k, w.Target.ID)
 	p, err := s.Upstream.Write(ctx, w)
 	overlapped := alone()
 	if untouched(p, err) {
@@ -58,15 +58,15 @@ func (m *Mirror) Write(ctx context.Context, w understudy.Write) (*understudy.Ans
 	if id == "" && v != nil {
 		id = v.Rows[0].ID
 	}
-	k.wrote.note(m.now(), w.Target.ID)
-	generation := k.touches.touch(&k.generation, id) // first: from here on no fetch begun before may fill
+	k.recentWrites.note(m.now(), w.Target.ID)
+	generation := k.invalidations.touch(&k.generation, id) // first: from here on no fetch begun before may fill
 	if k.name != "" {
 		doubt := id != "" && (v == nil || overlapped)
 		told := ended
 		if doubt {
 			told = func() {}
 		}
-		kept := k.owed.owes(id, generation, v, told)
+		kept := k.pending.add(id, generation, v, told)
 		if doubt || !kept {
 			m.confirm(k, id, ended)
 		}
@@ -162,16 +162,16 @@ func (m *Mirror) touched(k *kind, id string) {
 // invalid.
 func (m *Mirror) touch(ctx context.Context, k *kind, id string) error {
 	if why := m.saving.trouble(); why != "" && m.running.Load() { // who wrote does not wait for a locked database
-		m.oweSoon()
+		m.flushSoon()
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
 	if err := k.lock(ctx); err != nil {
-		m.oweSoon()
+		m.flushSoon()
 		return err
 	}
 	defer k.unlock()
-	if err := m.repay(ctx, k); err != nil {
-		m.oweSoon()
+	if err := m.flush(ctx, k); err != nil {
+		m.flushSoon()
 		return m.saving.failed(m, err)
 	}
 	m.touched(k, id) // whoever read the version meanwhile

@@ -1,4 +1,4 @@
-// Flying: one fetch, from its errand to what it brought.
+// A flight's fetch: from its options to the page it saved.
 
 package mirror
 
@@ -11,58 +11,58 @@ import (
 	"understudy"
 )
 
-// errand is what somebody wants of a flight.
-type errand struct {
+// fetchOptions is what somebody wants of a flight.
+type fetchOptions struct {
 	reason  understudy.Reason
 	patient bool // nothing is held
-	direct  bool // what has landed already will not do
-	// since is when upstream gave what the reader found; what landed after it
-	// looked is told by errLanded instead of being fetched again.
-	since time.Time
-	blind bool      // it does not want to be told
-	turn  uint64    // of the reader
-	by    time.Time // when the reader leaves; zero: nobody knows
+	direct  bool // what has completed already will not do
+	// since is when upstream gave what the reader found; what completed after it
+	// looked is told by errCompleted instead of being fetched again.
+	since    time.Time
+	blind    bool      // it does not want to be told
+	flow     uint64    // of the reader
+	deadline time.Time // when the reader leaves; zero: nobody knows
 
 	// Of Fill: begun for a walk, for its records only, weighed.
-	fill, apart bool
-	weight      *weigher
+	fill, recordsOnly bool
+	reservation       *reservation
 }
 
-// errLanded: the page came between the reader's look and its joining.
-var errLanded = errors.New("mirror: landed meanwhile")
+// errCompleted: the page came between the reader's look and its joining.
+var errCompleted = errors.New("mirror: landed meanwhile")
 
 // fly is a flight's own goroutine: fetch, save, hold. Whatever panics in
 // upstream or store is contained, and the key is never stuck.
-func (m *Mirror) fly(f *flight) {
+func (m *Mirror) runFlight(f *flight) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.log.Error("mirror: panic", "key", f.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			f.land(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.target.Key, p))
+			f.complete(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.target.Key, p))
 		}
-		m.arrive(f)
+		m.removeFlight(f)
 	}()
-	p, err := f.source.Upstream.Fetch(f.ctx, m.errandOf(f))
+	p, err := f.source.Upstream.Fetch(f.ctx, m.fetchFor(f))
 	if err == nil && p == nil {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
 	f.source.outage.heard(err)
 	if err != nil {
-		f.land(nil, m.failedFor(f, err))
+		f.complete(nil, m.failedFor(f, err))
 		return
 	}
 	m.fill(f, p)
 	m.sampled(f)
 }
 
-func (m *Mirror) errandOf(f *flight) understudy.Fetch {
+func (m *Mirror) fetchFor(f *flight) understudy.Fetch {
 	e := understudy.Fetch{
 		Target: f.target, Reason: f.reason, Generation: f.generation,
 		Promote: f.promote, Patient: f.patient,
-		Turn: f.turn, Queue: m.ages().Wait, By: f.by,
+		Turn: f.flow, Queue: m.ages().Wait, By: f.deadline,
 		Tried: f.failed,
 	}
-	if f.weight != nil {
-		e.Weigh = f.weight.weigh
+	if f.reservation != nil {
+		e.Weigh = f.reservation.reserve
 	}
 	if f.reason == understudy.Waiting {
 		e.Retry = m.ages().Wait
@@ -90,9 +90,9 @@ func (m *Mirror) failedFor(f *flight, err error) error {
 	return fmt.Errorf("mirror: fetch %s: %w", f.target.Key, err)
 }
 
-// land tells the waiters. Only the first landing counts.
-func (f *flight) land(p *understudy.Page, err error) {
-	if f.landed() {
+// land tells the waiters. Only the first completion counts.
+func (f *flight) complete(p *understudy.Page, err error) {
+	if f.completed() {
 		return
 	}
 	f.page, f.err = p, err
@@ -101,24 +101,24 @@ func (f *flight) land(p *understudy.Page, err error) {
 
 // bring lets the flight's readers have a page that takes longer than readerTime
 // to save, as one that is not stored. What it returns says that the save is over.
-func (f *flight) bring(p *understudy.Page) (over func()) {
+func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	early := time.AfterFunc(readerTime, func() {
 		f.unsaved = p
-		close(f.brought)
+		close(f.offered)
 	})
 	return func() { early.Stop() }
 }
 
 // arrive ends a flight. It is taken off the list last, so that whoever asks
-// between its landing and its place in the hot tier still finds it.
-func (m *Mirror) arrive(f *flight) {
+// between its completion and its place in the hot tier still finds it.
+func (m *Mirror) removeFlight(f *flight) {
 	f.ends.Stop()
 	f.cancel()
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	m.flights.forget(f)
 	if f.kept {
-		m.flights.behind--
+		m.flights.background--
 	}
 	if f.err != nil {
 		m.flights.cool(f.target.Key, m.now())

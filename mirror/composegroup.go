@@ -1,4 +1,4 @@
-// Make: records on their way into a list, and one making for all who ask for it.
+// Compose group: one composing for all who ask for the same list at the same time.
 
 package mirror
 
@@ -13,10 +13,10 @@ import (
 	"understudy/mirror/compose"
 )
 
-// looking hands on records and looks at them.
-type looking struct {
+// filteredStore hands on records and looks at them.
+type filteredStore struct {
 	compose.Store
-	plan    *plan
+	plan    *composePlan
 	from    int64 // what is older is not covered; 0 = all is
 	none    int64 // what is older upstream has forgotten; 0 = never
 	short   bool  // something older was reached
@@ -28,7 +28,7 @@ type looking struct {
 }
 
 // Seek is the store's less what upstream no longer has.
-func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (w *filteredStore) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
 	if w.none != 0 || w.ends && (q.Below == 0 || q.Below > w.top) {
 		q.Limit = 0 // some do not count
 	}
@@ -54,7 +54,7 @@ func (w *looking) Seek(ctx context.Context, q understudy.Seek, yield func(unders
 }
 
 // hand hands on a record that is of the list's time.
-func (w *looking) hand(f understudy.Found, yield func(understudy.Found) bool) bool {
+func (w *filteredStore) hand(f understudy.Found, yield func(understudy.Found) bool) bool {
 	k := w.plan.target.Kind
 	if w.none != 0 || w.from != 0 {
 		at := f.Clock
@@ -86,7 +86,7 @@ const slowest = time.Minute
 // what came between: a client that reads down to the first record it knows would
 // never see that. What upstream's page of that time should have shown and did not
 // (its list shows other records than this one) ends nothing.
-func (w *looking) bind(ctx context.Context) error {
+func (w *filteredStore) bind(ctx context.Context) error {
 	p := w.plan
 	if p.above || p.coverage.Tip == nil || p.wish != nil && p.wish.Since != 0 {
 		return nil
@@ -107,13 +107,13 @@ func (w *looking) bind(ctx context.Context) error {
 
 // early reports whether a record stands above what the newest page showed, and
 // was found since.
-func (w *looking) early(f understudy.Found) bool {
+func (w *filteredStore) early(f understudy.Found) bool {
 	return w.ends && f.Place > w.top && !f.Since.Before(w.came)
 }
 
 // PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest
 // page showed goes on there, past what nobody has seen yet.
-func (w *looking) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
+func (w *filteredStore) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
 	place, err := w.Store.PlaceOf(ctx, source, kind, id)
 	if err != nil || !w.ends || place <= w.top {
 		return place, err
@@ -130,54 +130,54 @@ func (w *looking) PlaceOf(ctx context.Context, source, kind, id string) (underst
 	return place, err
 }
 
-// makings are the lists being made that others may share.
-type makings struct {
+// composeGroup are the lists being made that others may share.
+type composeGroup struct {
 	sync.Mutex
-	running map[shared]*makingOf
+	running map[composeKey]*composeCall
 }
 
-// shared names a list that is the same for everybody who asks for it now.
-type shared struct {
+// composeKey names a list that is the same for everybody who asks for it now.
+type composeKey struct {
 	key        understudy.Key
 	generation int64
 	changes    int64
 	most       time.Duration // it may take: who has more patience has one of its own
 }
 
-type makingOf struct {
+type composeCall struct {
 	done chan struct{}
-	made *made
+	list *composedList
 	err  error
 }
 
-// makeOnce is make, shared with whoever asks for the same at the same time.
-func (m *Mirror) makeOnce(ctx context.Context, p *plan) (*made, error) {
+// composeOnce is make, shared with whoever asks for the same at the same time.
+func (m *Mirror) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
 	if p.wish != nil {
-		return m.make(p)
+		return m.composeList(p)
 	}
-	name := shared{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most}
-	m.makings.Lock()
-	one, joined := m.makings.running[name]
+	name := composeKey{p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most}
+	m.composeGroup.Lock()
+	one, joined := m.composeGroup.running[name]
 	if !joined {
-		one = &makingOf{done: make(chan struct{})}
-		m.makings.running[name] = one
+		one = &composeCall{done: make(chan struct{})}
+		m.composeGroup.running[name] = one
 	}
-	m.makings.Unlock()
+	m.composeGroup.Unlock()
 	if joined {
 		select {
 		case <-one.done:
-			return one.made, one.err
+			return one.list, one.err
 		case <-ctx.Done():
 			return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, ctx.Err())
 		}
 	}
 	one.err = errors.New("mirror: compose: panic")
 	defer func() {
-		m.makings.Lock()
-		delete(m.makings.running, name)
-		m.makings.Unlock()
+		m.composeGroup.Lock()
+		delete(m.composeGroup.running, name)
+		m.composeGroup.Unlock()
 		close(one.done)
 	}()
-	one.made, one.err = m.make(p)
-	return one.made, one.err
+	one.list, one.err = m.composeList(p)
+	return one.list, one.err
 }

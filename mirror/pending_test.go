@@ -119,7 +119,7 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: refuse} }))
 		k := s.Mirror.sources["twilio"].kinds["calls"]
 		for i := range maxOwed {
-			k.owed.owes(sid(i), 1, nil, func() {})
+			k.pending.add(sid(i), 1, nil, func() {})
 		}
 		var busy *understudy.UpstreamError
 		_, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))

@@ -13,16 +13,16 @@ const (
 	defaultRate = 10.0 // requests a second, as in upstream
 )
 
-// share is a bucket of polls that may be sent. It holds one for each polled
+// pollBudget is a bucket of polls that may be sent. It holds one for each polled
 // kind, two at least, so that all may begin at once.
-type share struct {
+type pollBudget struct {
 	mu    sync.Mutex
 	rate  float64 // polls a second
 	spent float64 // polls sent and not made up for
 	at    time.Time
 }
 
-func (s *share) set(rate float64) {
+func (s *pollBudget) set(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rate <= 0 {
@@ -32,14 +32,14 @@ func (s *share) set(rate float64) {
 }
 
 // wait is how long until one more of so many kinds' polls may be sent; 0: now.
-func (s *share) wait(now time.Time, polls int) time.Duration {
+func (s *pollBudget) wait(now time.Time, polls int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lacking(now, polls)
 }
 
 // take sends one, unless it would be too many.
-func (s *share) take(now time.Time, polls int) bool {
+func (s *pollBudget) take(now time.Time, polls int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lacking(now, polls) > 0 {
@@ -50,7 +50,7 @@ func (s *share) take(now time.Time, polls int) bool {
 }
 
 // lacking is wait; the lock is held.
-func (s *share) lacking(now time.Time, polls int) time.Duration {
+func (s *pollBudget) lacking(now time.Time, polls int) time.Duration {
 	if d := now.Sub(s.at); d > 0 && !s.at.IsZero() {
 		s.spent = max(0, s.spent-d.Seconds()*s.rate)
 	}
@@ -69,6 +69,6 @@ func (m *Mirror) SetRate(source string, rate float64) error {
 	if s == nil {
 		return fmt.Errorf("mirror: rate: no source %q", source)
 	}
-	s.share.set(rate)
+	s.pollBudget.set(rate)
 	return nil
 }

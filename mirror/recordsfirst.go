@@ -1,4 +1,4 @@
-// First: which lists are made from records before upstream is asked, after it
+// Records first: which lists are made from records before upstream is asked, after it
 // failed, or only.
 
 package mirror
@@ -15,7 +15,7 @@ import (
 )
 
 // wished answers what upstream cannot be asked: from records, or not at all.
-func (m *Mirror) wished(ctx context.Context, r *reading) (*understudy.Answer, error) {
+func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*understudy.Answer, error) {
 	a, err := m.fromRecords(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
@@ -25,24 +25,24 @@ func (m *Mirror) wished(ctx context.Context, r *reading) (*understudy.Answer, er
 }
 
 func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Answer, error) {
-	p, err := m.plan(ctx, r.source, r.kind, r.Target, r.Wish)
+	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, r.Wish)
 	if a := m.refused(r.source, r.Target, err); a != nil {
 		return a, nil
 	}
 	if err == nil && p.outdated && !r.HeldOnly && m.showWritten(ctx, r) {
-		p, err = m.plan(ctx, r.source, r.kind, r.Target, r.Wish)
+		p, err = m.planCompose(ctx, r.source, r.kind, r.Target, r.Wish)
 	}
 	if err != nil {
 		return nil, err
 	}
-	x, err := m.makeOnce(ctx, p)
+	x, err := m.composeOnce(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	ask := r.Ask
 	ask.MaxStale = nil // nobody can have a newer one
 	h := x.held(m.ages())
-	switch v, _ := m.ages().judge(&h, m.ages().bounds(&ask), r.now); {
+	switch v, _ := m.ages().decide(&h, m.ages().bounds(&ask), r.now); {
 	case v == spent:
 		return nil, &uncoveredError{r.kind.name + ": they were walked too long ago"}
 	case v == wait && r.HeldOnly && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
@@ -60,7 +60,7 @@ func (m *Mirror) showWritten(ctx context.Context, r *reading) (came bool) {
 	ctx, cancel := context.WithTimeout(ctx, m.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
-		if p.kind == r.kind && p.whole && !p.caughtUp().After(r.kind.wrote.last()) {
+		if p.kind == r.kind && p.whole && !p.caughtUp().After(r.kind.recentWrites.last()) {
 			came = m.waitFor(ctx, r, p) || came
 		}
 	}
@@ -77,12 +77,12 @@ func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
 		switch {
 		case err != nil || f.err != nil || f.page.Status >= 400:
 			return false
-		case f.lost == nil:
-			p.landed(f.page, !f.overtaken())
+		case f.saveErr == nil:
+			p.completed(f.page, !f.invalidated())
 			return true
-		case f.rest:
+		case f.restSaved:
 			return true
-		case !errors.Is(f.lost, understudy.ErrOutdated):
+		case !errors.Is(f.saveErr, understudy.ErrOutdated):
 			return false
 		}
 	}
@@ -92,13 +92,13 @@ func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
 // waitOnce waits for one flight to a polled page. A flight that a write has made
 // old is not joined.
 func (m *Mirror) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
-	want := errand{reason: understudy.Waiting, direct: true, turn: r.Turn}
-	want.by, _ = ctx.Deadline()
+	want := fetchOptions{reason: understudy.Waiting, direct: true, flow: r.Turn}
+	want.deadline, _ = ctx.Deadline()
 	f, _, err := m.join(p.target, r.source, r.kind, want)
 	if err != nil {
 		return nil, err
 	}
-	defer m.part(f, r.Turn, true)
+	defer m.releaseReader(f, r.Turn, true)
 	select {
 	case <-f.done:
 		return f, nil
@@ -115,11 +115,11 @@ func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 
 // before answers from records before upstream is asked, nil when it has to be
 // asked: what is held is not known to be all, or is too old for who asks.
-func (m *Mirror) before(ctx context.Context, r *reading) *understudy.Answer {
+func (m *Mirror) recordsFirst(ctx context.Context, r *reading) *understudy.Answer {
 	if !r.trusted() {
 		return nil
 	}
-	p, err := m.plan(ctx, r.source, r.kind, r.Target, nil)
+	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, nil)
 	if a := m.refused(r.source, r.Target, err); a != nil {
 		return a
 	}
@@ -127,7 +127,7 @@ func (m *Mirror) before(ctx context.Context, r *reading) *understudy.Answer {
 		return nil
 	}
 	p.most = m.ages().Wait / 8 // then upstream is asked: it may know a shorter way
-	x, err := m.makeOnce(ctx, p)
+	x, err := m.composeOnce(ctx, p)
 	if err != nil {
 		m.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
 		return nil
@@ -155,12 +155,12 @@ func (m *Mirror) good(r *reading, h *held, c *understudy.Coverage) bool {
 			return false
 		}
 	}
-	v, _ := ages.judge(h, ages.bounds(&r.Ask), r.now)
+	v, _ := ages.decide(h, ages.bounds(&r.Ask), r.now)
 	return v == fresh || v == stale
 }
 
-// spareFor finds out whether records can answer if upstream does not.
-func (m *Mirror) spareFor(ctx context.Context, r *reading) {
+// prepareFallback finds out whether records can answer if upstream does not.
+func (m *Mirror) prepareFallback(ctx context.Context, r *reading) {
 	if m.coverage == nil || r.kind.name == "" {
 		return
 	}
@@ -168,20 +168,20 @@ func (m *Mirror) spareFor(ctx context.Context, r *reading) {
 		r.refusal = m.absent(ctx, r)
 		return
 	}
-	p, err := m.plan(ctx, r.source, r.kind, r.Target, nil)
+	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, nil)
 	if r.refusal = refusalOf(r.Target, err, r.now); err != nil || !r.trusted() {
 		return
 	}
 	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
-		if _, err = m.makeOnce(ctx, p); err == nil {
-			p, err = m.plan(ctx, r.source, r.kind, r.Target, nil)
+		if _, err = m.composeOnce(ctx, p); err == nil {
+			p, err = m.planCompose(ctx, r.source, r.kind, r.Target, nil)
 		}
 		if err != nil {
 			return
 		}
 	}
 	if age, sane := m.ages().age(r.now, p.coverage.At); sane && age < m.ages().Hard {
-		r.spare = p
+		r.composedFallback = p
 	}
 }
 
@@ -217,32 +217,34 @@ func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
 // itself, samples have to: without filters one, under filters as many as make it
 // answered from records first.
 func (r *reading) trusted() bool {
-	l := r.source.listing(r.Target)
-	if l == nil || r.Target.List.Shows() || l.first() {
+	l := r.source.listMode(r.Target)
+	if l == nil || r.Target.List.Shows() || l.recordsFirst() {
 		return true
 	}
 	return r.Target.Whole() && l.compared()
 }
 
 // seconds reports whether there is an answer if upstream gives none.
-func (r *reading) seconds() bool { return r.held.page != nil || r.spare != nil || r.refusal != nil }
+func (r *reading) hasFallback() bool {
+	return r.held.page != nil || r.composedFallback != nil || r.refusal != nil
+}
 
 // second is the answer when upstream failed, or was too slow when why is nil:
 // what is held or what records tell, whichever is younger. err is what whoever
 // asks is told when there is neither.
-func (m *Mirror) second(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*understudy.Answer, error) {
+func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*understudy.Answer, error) {
 	detail := "upstream slow"
 	if why != nil {
 		detail = why.Short()
 	}
-	switch p := r.spare; {
+	switch p := r.composedFallback; {
 	case r.refusal != nil && r.held.page == nil:
 		r.source.counts.composed.Add(1)
 		age, _ := m.ages().age(m.now(), r.refusal.At)
 		return &understudy.Answer{Page: r.refusal, How: understudy.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
-		r.spare = nil // a plan is made once
-		x, bad := m.makeOnce(context.WithoutCancel(ctx), p)
+		r.composedFallback = nil // a plan is made once
+		x, bad := m.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {
 			return m.composedAnswer(r.source, x, "composed: "+detail), nil
 		}
@@ -253,5 +255,5 @@ func (m *Mirror) second(ctx context.Context, r *reading, why *understudy.Upstrea
 	if r.held.page == nil {
 		return nil, err
 	}
-	return m.secondChoice(r, why), nil
+	return m.fallbackHeld(r, why), nil
 }

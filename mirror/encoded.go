@@ -11,18 +11,18 @@ import (
 	"understudy"
 )
 
-// readied is a page as it goes out.
-type readied struct {
+// encodedEntry is a page as it goes out.
+type encodedEntry struct {
 	page *understudy.Page
 	gzip []byte
 	used atomic.Bool
 
 	entry      *entry
 	cost       int64
-	prev, next *readied
+	prev, next *encodedEntry
 }
 
-func (r *readied) use() {
+func (r *encodedEntry) use() {
 	if !r.used.Load() {
 		r.used.Store(true)
 	}
@@ -81,7 +81,7 @@ func (h *hot) makeReady(ctx context.Context, e *entry) {
 }
 
 // addReady and dropReady keep entry, list and bytes in step; h.mu is held.
-func (h *hot) addReady(e *entry, r *readied) {
+func (h *hot) addReady(e *entry, r *encodedEntry) {
 	if r.cost > h.limit/8 {
 		return
 	}
@@ -91,7 +91,7 @@ func (h *hot) addReady(e *entry, r *readied) {
 	e.ready.Store(r)
 }
 
-func (h *hot) dropReady(r *readied) {
+func (h *hot) dropReady(r *encodedEntry) {
 	r.entry.ready.Store(nil)
 	h.ready.take(r)
 	h.readyBytes -= r.cost
@@ -101,8 +101,8 @@ func (h *hot) dropReady(r *readied) {
 }
 
 // readyPage compresses a page for the wire and weighs it.
-func (h *hot) readyPage(p *understudy.Page) *readied {
-	r := &readied{page: p, gzip: h.codecs.gzipped(p.Body)}
+func (h *hot) readyPage(p *understudy.Page) *encodedEntry {
+	r := &encodedEntry{page: p, gzip: h.codecs.gzipped(p.Body)}
 	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.gzip)) +
 		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID))
 	for i := range p.Rows {

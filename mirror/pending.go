@@ -1,4 +1,4 @@
-// Owed: what the store has to be told of writes, until it has been.
+// Pending invalidations: what the store has to be told of writes, until it has been.
 //
 //	write's answer --> owed --> saved --> touched --> forgotten
 //	                    ^         |          |
@@ -26,33 +26,33 @@ const (
 	maxRepay     = 15 * time.Second
 )
 
-// debt is what the store has to be told of the writes to one record.
-type debt struct {
+// pendingInvalidation is what the store has to be told of the writes to one record.
+type pendingInvalidation struct {
 	id         string             // "": only lists are old
 	generation int64              // of the last of them
 	shows      []*understudy.Page // what their answers show, the oldest first
 	ends       []func()           // of their intents
 }
 
-// owed are the debts of a kind.
-type owed struct {
+// pendingSet are the pending invalidations of a kind.
+type pendingSet struct {
 	sync.Mutex
-	of    map[string]*debt
+	of    map[string]*pendingInvalidation
 	bytes int
 }
 
 // owes remembers that the store has to be told of a write and of what its answer
 // shows; nil: nothing. It reports whether that is remembered, too. end is called
 // when the store has been told.
-func (o *owed) owes(id string, generation int64, shows *understudy.Page, end func()) bool {
+func (o *pendingSet) add(id string, generation int64, shows *understudy.Page, end func()) bool {
 	o.Lock()
 	defer o.Unlock()
 	if o.of == nil {
-		o.of = map[string]*debt{}
+		o.of = map[string]*pendingInvalidation{}
 	}
 	d := o.of[id]
 	if d == nil {
-		d = &debt{id: id}
+		d = &pendingInvalidation{id: id}
 		o.of[id] = d
 	}
 	d.generation = max(d.generation, generation)
@@ -69,26 +69,26 @@ func (o *owed) owes(id string, generation int64, shows *understudy.Page, end fun
 }
 
 // full reports whether no more can be remembered.
-func (o *owed) full() bool {
+func (o *pendingSet) full() bool {
 	o.Lock()
 	defer o.Unlock()
 	return len(o.of) >= maxOwed
 }
 
-// all are the debts, the oldest write first.
-func (o *owed) all() []debt {
+// all are the pending invalidations, the oldest write first.
+func (o *pendingSet) all() []pendingInvalidation {
 	o.Lock()
 	defer o.Unlock()
-	all := make([]debt, 0, len(o.of))
+	all := make([]pendingInvalidation, 0, len(o.of))
 	for d := range maps.Values(o.of) {
-		all = append(all, debt{id: d.id, generation: d.generation, shows: slices.Clone(d.shows)})
+		all = append(all, pendingInvalidation{id: d.id, generation: d.generation, shows: slices.Clone(d.shows)})
 	}
-	slices.SortFunc(all, func(a, b debt) int { return cmp.Compare(a.generation, b.generation) })
+	slices.SortFunc(all, func(a, b pendingInvalidation) int { return cmp.Compare(a.generation, b.generation) })
 	return all
 }
 
-// shown forgets the oldest page of a debt: the store has it.
-func (o *owed) shown(id string) {
+// shown forgets the oldest page of a pending invalidation: the store has it.
+func (o *pendingSet) shown(id string) {
 	o.Lock()
 	defer o.Unlock()
 	d := o.of[id]
@@ -96,8 +96,8 @@ func (o *owed) shown(id string) {
 	d.shows = d.shows[1:]
 }
 
-// told forgets a debt, unless a later write touched the same record meanwhile.
-func (o *owed) told(id string, generation int64) {
+// told forgets a pending invalidation, unless a later write touched the same record meanwhile.
+func (o *pendingSet) flushed(id string, generation int64) {
 	o.Lock()
 	defer o.Unlock()
 	if d := o.of[id]; d != nil && d.generation == generation && len(d.shows) == 0 {
@@ -110,31 +110,31 @@ func (o *owed) told(id string, generation int64) {
 
 // untold reports whether the store has not yet been told that the record is
 // invalid.
-func (k *kind) untold(id string) bool {
-	k.owed.Lock()
-	defer k.owed.Unlock()
-	return k.owed.of[id] != nil
+func (k *kind) unflushed(id string) bool {
+	k.pending.Lock()
+	defer k.pending.Unlock()
+	return k.pending.of[id] != nil
 }
 
 // repay tells the store of every write it has not been told of; the caller has
 // the kind's lock. Afterwards the store's generation is not below the mirror's,
 // or a page kept under the mirror's would look too new after a restart.
-func (m *Mirror) repay(ctx context.Context, k *kind) error {
+func (m *Mirror) flush(ctx context.Context, k *kind) error {
 	generation := k.generation.Load()
-	all := k.owed.all()
+	all := k.pending.all()
 	for _, d := range all {
 		for _, p := range d.shows {
 			if err := m.show(ctx, k, d.id, p); err != nil {
 				return err
 			}
-			k.owed.shown(d.id)
+			k.pending.shown(d.id)
 		}
 		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name, ID: d.id})
 		if err != nil {
 			return err
 		}
 		k.reached(n)
-		k.owed.told(d.id, d.generation)
+		k.pending.flushed(d.id, d.generation)
 	}
 	for len(all) > 0 && k.known.Load() < generation {
 		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name})
@@ -147,7 +147,7 @@ func (m *Mirror) repay(ctx context.Context, k *kind) error {
 }
 
 // show saves what a write's own answer shows, whatever else was written
-// meanwhile. A page the store can never keep is no debt: its record is fetched
+// meanwhile. A page the store can never keep is no pending invalidation: its record is fetched
 // instead.
 func (m *Mirror) show(ctx context.Context, k *kind, id string, p *understudy.Page) error {
 	saved, err := m.store.Save(ctx, p)
@@ -174,7 +174,7 @@ func (m *Mirror) news(k *kind, saved understudy.Saved) {
 // reached notes the store's generation.
 func (k *kind) reached(generation int64) {
 	k.known.Store(generation)
-	k.touches.raise(&k.generation, generation)
+	k.invalidations.raise(&k.generation, generation)
 }
 
 // Intents remember the writes under way where a crash does not take them.
@@ -187,8 +187,8 @@ type Intents interface {
 	Left() (numbers []int64, touched []understudy.Touch)
 }
 
-// left is a record that a write of a process that was killed may have changed.
-type left struct {
+// leftover is a record that a write of a process that was killed may have changed.
+type leftover struct {
 	kind *kind
 	id   string
 	end  func()
@@ -208,28 +208,28 @@ func (m *Mirror) recallIntents(intents Intents) {
 			continue
 		}
 		k := s.kinds[t.Kind]
-		generation := k.touches.touch(&k.generation, t.ID)
-		k.wrote.note(m.now(), t.ID)
+		generation := k.invalidations.touch(&k.generation, t.ID)
+		k.recentWrites.note(m.now(), t.ID)
 		if t.ID == "" {
-			k.owed.owes("", generation, nil, end)
+			k.pending.add("", generation, nil, end)
 			continue
 		}
-		k.owed.owes(t.ID, generation, nil, func() {})
-		m.left = append(m.left, left{k, t.ID, end})
+		k.pending.add(t.ID, generation, nil, func() {})
+		m.leftovers = append(m.leftovers, leftover{k, t.ID, end})
 	}
 }
 
 // confirmLeft has upstream asked for what they may have changed.
 func (m *Mirror) confirmLeft() {
-	for _, l := range m.left {
+	for _, l := range m.leftovers {
 		m.confirm(l.kind, l.id, l.end)
 	}
-	m.left = nil
-	m.oweSoon()
+	m.leftovers = nil
+	m.flushSoon()
 }
 
-// oweSoon has the debts repaid by themselves.
-func (m *Mirror) oweSoon() {
+// flushSoon has the pending invalidations written by themselves.
+func (m *Mirror) flushSoon() {
 	select {
 	case m.owing <- struct{}{}:
 	default:
@@ -237,14 +237,14 @@ func (m *Mirror) oweSoon() {
 }
 
 // repayer repays what the store refused, until it takes it.
-func (m *Mirror) repayer() {
+func (m *Mirror) flusher() {
 	for {
 		select {
 		case <-m.ctx.Done():
 			return
 		case <-m.owing:
 		}
-		for wait := time.Second; m.repayAll(m.ctx) > 0; wait = min(2*wait, maxRepay) {
+		for wait := time.Second; m.flushAll(m.ctx) > 0; wait = min(2*wait, maxRepay) {
 			if m.sleep(wait) != nil {
 				return
 			}
@@ -252,34 +252,34 @@ func (m *Mirror) repayer() {
 	}
 }
 
-// repayAll tries to repay every kind's debts once and counts what is left.
-func (m *Mirror) repayAll(ctx context.Context) (left int) {
+// flushAll tries to repay every kind's pending invalidations once and counts what is left.
+func (m *Mirror) flushAll(ctx context.Context) (left int) {
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
 	for _, s := range m.sources {
 		for _, k := range s.kinds {
-			if len(k.owed.all()) == 0 {
+			if len(k.pending.all()) == 0 {
 				continue
 			}
 			err := k.lock(ctx)
 			if err == nil {
-				err = m.repay(ctx, k)
+				err = m.flush(ctx, k)
 				k.unlock()
 			}
 			if err == nil {
 				m.saving.works(m)
 			}
-			left += len(k.owed.all())
+			left += len(k.pending.all())
 		}
 	}
 	return left
 }
 
-// repayLast tries once more when the mirror has ended, and says what is lost.
-func (m *Mirror) repayLast() {
+// flushLast tries once more when the mirror has ended, and says what is lost.
+func (m *Mirror) flushLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()
-	if left := m.repayAll(ctx); left > 0 {
+	if left := m.flushAll(ctx); left > 0 {
 		m.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
 	}
 }

@@ -1,4 +1,4 @@
-// Touches: which records writes touched, so that a fetch is old only for what
+// Invalidations: which records writes changed, so that a fetch is old only for what
 // was written after it began.
 
 package mirror
@@ -14,8 +14,8 @@ import (
 // counts as touched.
 const maxTouches = 4096
 
-// touches are the generations of the last writes to records of a kind.
-type touches struct {
+// invalidations are the generations of the last writes to records of a kind.
+type invalidations struct {
 	mu    sync.Mutex
 	of    map[string]int64
 	floor int64 // a write of this generation may have touched any record
@@ -31,7 +31,7 @@ type writing struct {
 
 // begin notes that a write to a record is passed on. What it returns ends it, and
 // reports whether others were under way meanwhile.
-func (t *touches) begin(id string) (end func() (overlapped bool)) {
+func (t *invalidations) begin(id string) (end func() (overlapped bool)) {
 	if id == "" {
 		return func() bool { return false }
 	}
@@ -59,7 +59,7 @@ func (t *touches) begin(id string) (end func() (overlapped bool)) {
 
 // touch raises a kind's generation for a write to a record; "": nobody knows
 // which.
-func (t *touches) touch(generation *atomic.Int64, id string) int64 {
+func (t *invalidations) touch(generation *atomic.Int64, id string) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := generation.Add(1)
@@ -77,7 +77,7 @@ func (t *touches) touch(generation *atomic.Int64, id string) int64 {
 
 // raise lifts a kind's generation to at least n: others wrote, and nobody knows
 // what.
-func (t *touches) raise(generation *atomic.Int64, n int64) {
+func (t *invalidations) raise(generation *atomic.Int64, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if generation.Load() < n {
@@ -87,23 +87,23 @@ func (t *touches) raise(generation *atomic.Int64, n int64) {
 }
 
 // last is the generation of the last write that may have touched a record.
-func (t *touches) last(id string) int64 {
+func (t *invalidations) last(id string) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return max(t.floor, t.of[id])
 }
 
-// overtaken reports that a write or a purge came after the flight began: what
+// invalidated reports that a write or a purge came after the flight began: what
 // it brings is for its waiters and is not kept. A record's own page is old by
 // writes to that record alone.
-func (f *flight) overtaken() bool {
+func (f *flight) invalidated() bool {
 	if f.purged() {
 		return true
 	}
 	if f.generation == f.kind.generation.Load() {
 		return false
 	}
-	return f.target.Instance == nil || f.target.ID == "" || f.generation < f.kind.touches.last(f.target.ID)
+	return f.target.Instance == nil || f.target.ID == "" || f.generation < f.kind.invalidations.last(f.target.ID)
 }
 
 // purged reports that a purge came after the flight began.
@@ -113,7 +113,7 @@ func (f *flight) purged() bool { return f.forgets < f.kind.forgets.Load() }
 // began.
 func (f *flight) untouched(rows []understudy.Row) (kept []understudy.Row) {
 	for _, r := range rows {
-		if r.ID != "" && f.kind.touches.last(r.ID) <= f.generation {
+		if r.ID != "" && f.kind.invalidations.last(r.ID) <= f.generation {
 			kept = append(kept, r)
 		}
 	}

@@ -1,4 +1,4 @@
-// Bringing: contents that cannot be kept, errands, and an end in the middle.
+// Bringing: contents that cannot be kept, downloads, and an end in the middle.
 
 package mirror
 
@@ -98,7 +98,7 @@ func TestContentErrands(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		s.media.Lock()
-		n := len(s.media.errands)
+		n := len(s.media.downloads)
 		s.media.Unlock()
 		if n != maxErrands || len(x.asks()) != 3*maxErrands {
 			t.Errorf("%d errands, %d asks", n, len(x.asks()))

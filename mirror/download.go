@@ -1,4 +1,4 @@
-// Bring: one errand brings a whole content for everybody who wants it.
+// Downloads: one download brings a whole content for everybody who wants it.
 
 package mirror
 
@@ -20,7 +20,7 @@ import (
 const (
 	maxErrands  = 8                // at once; beyond them each reader has a request of his own
 	smallMedium = 4 << 20          // bytes up to which readers wait for the file
-	bringTime   = 10 * time.Minute // the longest one errand may take
+	bringTime   = 10 * time.Minute // the longest one download may take
 	notAgain    = 10 * time.Minute // after a content could not be kept
 	whyKept     = 5 * time.Minute  // how long it is remembered that upstream failed
 	diskPause   = 10 * time.Second // after the disk was full
@@ -32,20 +32,20 @@ type media struct {
 	files Files
 
 	sync.Mutex
-	errands map[understudy.Key]*bringing
-	whys    map[understudy.Key]why // the last that went wrong
-	paused  time.Time              // nothing new is kept before
+	downloads map[understudy.Key]*download
+	negatives map[understudy.Key]negative // the last that went wrong
+	paused    time.Time                   // nothing new is kept before
 }
 
-// why is what went wrong with a content, and until when nobody tries again.
-type why struct {
+// negative is what went wrong with a content, and until when nobody tries again.
+type negative struct {
 	text        string
 	again, ends time.Time
 }
 
-// bringing is an errand under way. The fields after head are written before it
+// download is a download under way. The fields after head are written before it
 // is closed, those after done before that is.
-type bringing struct {
+type download struct {
 	target *understudy.Target
 	source *source
 	kind   *kind
@@ -65,11 +65,11 @@ type bringing struct {
 	err    error // upstream's
 }
 
-// bring waits for an errand, begun now unless it is under way. Without a
+// bring waits for a download, begun now unless it is under way. Without a
 // Medium and an error there is no file after all and the reader may ask for
 // himself: the content is large, or could not be kept.
-func (m *Mirror) bring(ctx context.Context, p *playing, held understudy.Content) (*understudy.Medium, error) {
-	b, joined, err := m.errand(p, held, understudy.Waiting)
+func (m *Mirror) download(ctx context.Context, p *playing, held understudy.Content) (*understudy.Medium, error) {
+	b, joined, err := m.mediaRequest(p, held, understudy.Waiting)
 	if b == nil || err != nil {
 		return nil, err
 	}
@@ -96,11 +96,11 @@ func (m *Mirror) bring(ctx context.Context, p *playing, held understudy.Content)
 			return nil, nil
 		}
 	}
-	return m.brought(ctx, b, joined)
+	return m.downloaded(ctx, b, joined)
 }
 
-// brought is what an errand that has ended is to its readers.
-func (m *Mirror) brought(ctx context.Context, b *bringing, joined bool) (*understudy.Medium, error) {
+// brought is what a download that has ended is to its readers.
+func (m *Mirror) downloaded(ctx context.Context, b *download, joined bool) (*understudy.Medium, error) {
 	switch {
 	case b.err != nil:
 		return nil, fmt.Errorf("mirror: open %s: %w", b.target.Key, b.err)
@@ -120,24 +120,24 @@ func (m *Mirror) brought(ctx context.Context, b *bringing, joined bool) (*unders
 	return out, nil
 }
 
-// bringBehind asks about a content nobody waits for.
-func (m *Mirror) bringBehind(p *playing, held understudy.Content) {
-	_, _, _ = m.errand(p, held, understudy.Refresh) // a reader has been answered; who is next tries again
+// downloadInBackground asks about a content nobody waits for.
+func (m *Mirror) downloadInBackground(p *playing, held understudy.Content) {
+	_, _, _ = m.mediaRequest(p, held, understudy.Refresh) // a reader has been answered; who is next tries again
 }
 
-// errand finds the key's errand or begins it. It is nil when none may begin:
+// mediaRequest finds the key's download or begins it. It is nil when none may begin:
 // too many are under way, or the content could not be kept a while ago.
-func (m *Mirror) errand(p *playing, held understudy.Content, reason understudy.Reason) (b *bringing, joined bool, err error) {
+func (m *Mirror) mediaRequest(p *playing, held understudy.Content, reason understudy.Reason) (b *download, joined bool, err error) {
 	m.media.Lock()
 	defer m.media.Unlock()
 	key, now := p.Target.Key, m.now()
-	if b = m.media.errands[key]; b != nil {
+	if b = m.media.downloads[key]; b != nil {
 		return b, true, nil
 	}
-	if len(m.media.errands) >= maxErrands || now.Before(m.media.whys[key].again) || now.Before(m.media.paused) && held.Key.Zero() {
+	if len(m.media.downloads) >= maxErrands || now.Before(m.media.negatives[key].again) || now.Before(m.media.paused) && held.Key.Zero() {
 		return nil, false, nil
 	}
-	b = &bringing{
+	b = &download{
 		target: p.Target, source: p.source, kind: p.kind, reason: reason, held: held,
 		head: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -148,13 +148,13 @@ func (m *Mirror) errand(p *playing, held understudy.Content, reason understudy.R
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	b.ctx, b.cancel = context.WithTimeout(m.ctx, bringTime)
-	m.media.errands[key] = b
-	m.work.Go(func() { m.run(b) })
+	m.media.downloads[key] = b
+	m.work.Go(func() { m.runDownload(b) })
 	return b, false, nil
 }
 
-// run is an errand's own goroutine.
-func (m *Mirror) run(b *bringing) {
+// run is a download's own goroutine.
+func (m *Mirror) runDownload(b *download) {
 	defer b.cancel()
 	var notKept error
 	began := sync.OnceFunc(func() { close(b.head) })
@@ -184,8 +184,8 @@ func (m *Mirror) run(b *bringing) {
 	b.kept = notKept == nil && (b.status == http.StatusOK || b.status == http.StatusNotModified)
 }
 
-// file keeps what an errand brought.
-func (m *Mirror) file(b *bringing, medium *understudy.Medium) error {
+// file keeps what a download brought.
+func (m *Mirror) file(b *download, medium *understudy.Medium) error {
 	switch b.status {
 	case http.StatusOK:
 		_, err := m.media.files.Put(b.ctx, understudy.Content{
@@ -229,13 +229,13 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ended takes an errand off the list and remembers what went wrong.
-func (m *Mirror) ended(b *bringing, notKept error) {
+// ended takes a download off the list and remembers what went wrong.
+func (m *Mirror) ended(b *download, notKept error) {
 	m.media.Lock()
 	defer m.media.Unlock()
 	key, now := b.target.Key, m.now()
-	if m.media.errands[key] == b {
-		delete(m.media.errands, key)
+	if m.media.downloads[key] == b {
+		delete(m.media.downloads, key)
 	}
 	switch {
 	case b.err == nil:
@@ -248,9 +248,9 @@ func (m *Mirror) ended(b *bringing, notKept error) {
 	var short interface{ Short() string }
 	switch {
 	case errors.As(b.err, &failed):
-		m.media.remember(key, why{"stale: " + failed.Short(), now.Add(coolTime), now.Add(whyKept)}, now)
+		m.media.rememberFailure(key, negative{"stale: " + failed.Short(), now.Add(coolTime), now.Add(whyKept)}, now)
 	case b.cut != nil && b.ctx.Err() == nil:
-		m.media.remember(key, why{"stale: upstream unreachable", now.Add(coolTime), now.Add(whyKept)}, now)
+		m.media.rememberFailure(key, negative{"stale: upstream unreachable", now.Add(coolTime), now.Add(whyKept)}, now)
 	case notKept != nil && b.ctx.Err() == nil:
 		b.source.counts.media.notKept.Add(1)
 		m.log.Warn("mirror: a content is not kept", "key", key.String(), "error", notKept)
@@ -258,35 +258,35 @@ func (m *Mirror) ended(b *bringing, notKept error) {
 			m.media.paused = now.Add(diskPause)
 			break
 		}
-		m.media.remember(key, why{again: now.Add(notAgain), ends: now.Add(notAgain)}, now)
+		m.media.rememberFailure(key, negative{again: now.Add(notAgain), ends: now.Add(notAgain)}, now)
 	default:
 		if b.status == http.StatusOK && b.kept {
 			b.source.counts.media.kept.Add(1)
 		}
-		delete(m.media.whys, key)
+		delete(m.media.negatives, key)
 	}
 }
 
 // remember notes what went wrong; the lock is held.
-func (x *media) remember(key understudy.Key, w why, now time.Time) {
-	if len(x.whys) >= maxWhys {
-		for k, old := range x.whys {
+func (x *media) rememberFailure(key understudy.Key, w negative, now time.Time) {
+	if len(x.negatives) >= maxWhys {
+		for k, old := range x.negatives {
 			if !now.Before(old.ends) {
-				delete(x.whys, k)
+				delete(x.negatives, k)
 			}
 		}
 	}
-	if len(x.whys) < maxWhys {
-		x.whys[key] = w
+	if len(x.negatives) < maxWhys {
+		x.negatives[key] = w
 	}
 }
 
-// why is what last went wrong when a content was asked about, as a detail for
+// negative is what last went wrong when a content was asked about, as a detail for
 // its readers; "" when nothing did, or nobody has asked since it was right.
-func (x *media) why(key understudy.Key, now time.Time) string {
+func (x *media) negative(key understudy.Key, now time.Time) string {
 	x.Lock()
 	defer x.Unlock()
-	if w := x.whys[key]; now.Before(w.ends) {
+	if w := x.negatives[key]; now.Before(w.ends) {
 		return w.text
 	}
 	return ""
@@ -299,10 +299,10 @@ func (m *Mirror) forgetMedia(k *kind, id string) {
 		return
 	}
 	m.media.Lock()
-	for key, b := range m.media.errands {
+	for key, b := range m.media.downloads {
 		if b.source == k.source && (b.kind == k && b.target.ID == id || slices.Contains(b.target.Within(), id)) {
 			b.cancel()
-			delete(m.media.errands, key)
+			delete(m.media.downloads, key)
 		}
 	}
 	m.media.Unlock()
