@@ -1,7 +1,9 @@
-// Audio: what recordings sound like, a melody from the seed.
+// Audio: what recordings sound like, one second of a melody over and over.
 package slowapi
 
 import (
+	"embed"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,27 +11,52 @@ import (
 	"time"
 )
 
+// maxAudio is how many seconds are to hear of a recording, however long it
+// says it is.
+const maxAudio = 30
+
+// samples hold one second of the melody in each form, with one channel and with
+// two: a RIFF file of 16-bit PCM at 8 kHz, and 28 frames of MPEG-1 Layer III of
+// 32 kbit/s at 32 kHz. No frame refers to the one before, so they can be
+// repeated. A picture of each type stands beside them.
+//
+//go:embed samples
+var samples embed.FS
+
+// Sizes of the samples, in bytes.
 const (
-	// maxAudio is how many seconds are to hear of a recording, however long it
-	// says it is.
-	maxAudio = 30
-	// notesPerSecond is how fast the melody goes.
-	notesPerSecond = 4
+	wavHead  = 44    // before the first moment
+	wavBytes = 16000 // of a second of one channel
+	mp3Frame = 144   // of 1152 moments
 )
 
-// melody is a sequence of notes, each a multiple of one frequency.
-type melody struct{ d draw }
+// sampleNamed reads a sample.
+func sampleNamed(name string) []byte {
+	raw, err := samples.ReadFile("samples/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return raw
+}
 
-// scale are notes that sound well in any order, as spectral lines of toneStep.
-var scale = [...]int{12, 14, 16, 18, 21, 24, 28, 32}
+// wavOf plays so many seconds, from a quarter of the sample that chance decides.
+func wavOf(chance uint64, seconds, channels int64) *loop {
+	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
+	data := seconds * wavBytes * channels
+	head := raw[:wavHead]
+	binary.LittleEndian.PutUint32(head[4:], uint32(wavHead-8+data))
+	binary.LittleEndian.PutUint32(head[40:], uint32(data))
+	shift := int64(chance%4) * wavBytes * channels / 4
+	return &loop{head: head, sample: raw[wavHead:], shift: shift, size: wavHead + data}
+}
 
-// toneStep is the distance of two spectral lines of an MP3 of 32 kHz, in Hz.
-const toneStep = 32000.0 / 2 / 576
-
-// note is the spectral line that sounds then.
-func (m melody) note(n int64) int {
-	d := drawFor(uint64(m.d), 0, n)
-	return scale[d.below(len(scale))]
+// mp3Of plays so many seconds, from a pair of frames that chance decides: over
+// two frames the signs of a steady tone repeat.
+func mp3Of(chance uint64, seconds, channels int64) *loop {
+	const rate, moments = 32000, 1152
+	raw := sampleNamed(fmt.Sprintf("channels%d.mp3", channels))
+	frames := (seconds*rate + moments - 1) / moments
+	return &loop{sample: raw, shift: int64(chance%14) * 2 * mp3Frame, size: frames * mp3Frame}
 }
 
 // serveAudio answers the path of a recording without .json: WAV, unless it ends
@@ -55,13 +82,13 @@ func (r *recording) sound(mp3 bool, asked string) content {
 		channels = int64(asked[0] - '0')
 	}
 	seconds := min(max(r.seconds(), 1), maxAudio)
-	tune := melody{drawFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i)}
+	tune := uint64(drawFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
 	c := content{
 		ReadSeeker: wavOf(tune, seconds, channels), sort: "audio/x-wav", modified: time.Unix(r.updated(), 0),
 	}
 	if mp3 {
 		c.ReadSeeker, c.sort = mp3Of(tune, seconds, channels), "audio/mpeg"
 	}
-	c.tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, uint64(tune.d), seconds, channels, c.sort[len("audio/"):])
+	c.tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.sort[len("audio/"):])
 	return c
 }

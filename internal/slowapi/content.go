@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// content is something to hear or see. What it holds is computed as it is read.
+// content is something to hear or see.
 type content struct {
 	io.ReadSeeker
 	sort     string // Content-Type
@@ -63,25 +63,32 @@ func (h *heldAnswer) Write(p []byte) (int, error) {
 	return h.body.Write(p)
 }
 
-// computed is a content of which any part can be computed by itself.
-type computed struct {
-	size, at int64
-	fill     func(p []byte, from int64)
+// loop is a head and then a sample over and over, to a size.
+type loop struct {
+	head, sample []byte
+	shift        int64 // where in the sample it begins
+	size, at     int64
 }
 
-// Read computes the next bytes.
-func (c *computed) Read(p []byte) (int, error) {
-	if c.at >= c.size {
+// Read copies the next bytes.
+func (c *loop) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) && c.at < c.size {
+		next := c.head[min(c.at, int64(len(c.head))):]
+		if len(next) == 0 {
+			next = c.sample[(c.at-int64(len(c.head))+c.shift)%int64(len(c.sample)):]
+		}
+		step := copy(p[n:], next[:min(int64(len(next)), c.size-c.at)])
+		n, c.at = n+step, c.at+int64(step)
+	}
+	if n == 0 && len(p) > 0 {
 		return 0, io.EOF
 	}
-	n := min(int64(len(p)), c.size-c.at)
-	c.fill(p[:n], c.at)
-	c.at += n
-	return int(n), nil
+	return n, nil
 }
 
 // Seek goes to another place.
-func (c *computed) Seek(offset int64, whence int) (int64, error) {
+func (c *loop) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
 		offset += c.at
