@@ -1,10 +1,12 @@
-// The few kinds of error; only a face turns one into a status.
+// The few kinds of error, and the HTTP status of each.
 
 package understudy
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -48,6 +50,56 @@ var (
 	// ErrClosed: the room has been shut down.
 	ErrClosed = errors.New("closed")
 )
+
+// statuses is the map of error kinds to statuses. An error of several kinds has
+// the status of the first in this order.
+var statuses = []struct {
+	kind   error
+	status int
+}{
+	{ErrUnknownOutcome, http.StatusGatewayTimeout},
+	{ErrNotMirrored, http.StatusServiceUnavailable},
+	{ErrIndexing, http.StatusServiceUnavailable},
+	{ErrNotHeld, http.StatusGatewayTimeout},
+	{ErrTooMany, http.StatusTooManyRequests},
+	{ErrUnauthorized, http.StatusUnauthorized},
+	{ErrForbidden, http.StatusForbidden},
+	{ErrMethod, http.StatusMethodNotAllowed},
+	{ErrNotFound, http.StatusNotFound},
+	{ErrUnavailable, http.StatusServiceUnavailable},
+	{ErrInvalid, http.StatusBadRequest},
+	{ErrClosed, http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable},
+	{context.Canceled, http.StatusServiceUnavailable},
+}
+
+// Status is the HTTP status of an error: 200 of nil, 500 of an error that is of no
+// kind. It is the one place where a kind becomes a status.
+func Status(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	for _, s := range statuses {
+		if errors.Is(err, s.kind) {
+			return s.status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// OwnStatus is the status of an error at the paths of our own, under /-/. They
+// answer 401 to wrong credentials however many there were, and 503 to every error
+// that is no mistake of the caller.
+func OwnStatus(err error) int {
+	switch s := Status(err); {
+	case s == http.StatusTooManyRequests:
+		return http.StatusUnauthorized
+	case s >= http.StatusInternalServerError:
+		return http.StatusServiceUnavailable
+	default:
+		return s
+	}
+}
 
 // Failure says how upstream failed.
 type Failure uint8

@@ -3,7 +3,6 @@
 package crawl
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -109,10 +108,11 @@ func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
 		jsonhttp.Write(rw, http.StatusOK, s.Report())
 	case Never(err):
 		jsonhttp.Error(rw, http.StatusConflict, err.Error())
-	case errors.Is(err, understudy.ErrInvalid):
-		jsonhttp.Error(rw, http.StatusBadRequest, err.Error())
 	default:
-		w.o.Logger.Error("walk: an order could not be taken", "error", err)
-		jsonhttp.Error(rw, http.StatusServiceUnavailable, err.Error())
+		status := understudy.OwnStatus(err)
+		if status == http.StatusServiceUnavailable {
+			w.o.Logger.Error("walk: an order could not be taken", "error", err)
+		}
+		jsonhttp.Error(rw, status, err.Error())
 	}
 }

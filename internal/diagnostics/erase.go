@@ -4,7 +4,6 @@ package diagnostics
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -78,12 +77,12 @@ func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
 	defer cancel()
 	found, err := d.o.Erase(ctx, e)
-	switch {
-	case errors.Is(err, understudy.ErrInvalid):
-		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
-	case err != nil:
+	switch status := understudy.OwnStatus(err); {
+	case status == http.StatusServiceUnavailable:
 		d.o.Logger.Error("erase", "source", e.Source, "err", err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())
+		fallthrough
+	case err != nil:
+		jsonhttp.Error(w, status, err.Error())
 	case found.Receipt != nil:
 		d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
 		jsonhttp.Write(w, http.StatusAccepted, found)

@@ -174,9 +174,9 @@ func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller unde
 	if err == nil && caller.Role() == "" {
 		err = understudy.ErrForbidden
 	}
-	switch {
-	case errors.Is(err, understudy.ErrForbidden):
-		jsonhttp.Error(w, http.StatusForbidden, err.Error())
+	switch status := understudy.OwnStatus(err); {
+	case status == http.StatusForbidden:
+		jsonhttp.Error(w, status, err.Error())
 		return caller, false
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)

@@ -74,15 +74,13 @@ func foreign(r *http.Request) bool {
 
 func (d *Diagnostics) refuseProfile(w http.ResponseWriter, r *http.Request, err error) {
 	var busy *profile.BusyError
-	switch {
+	switch status := understudy.OwnStatus(err); {
 	case r.Context().Err() != nil: // who asked has left
 	case errors.As(err, &busy):
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1)))
 		jsonhttp.Error(w, http.StatusConflict, err.Error())
-	case errors.Is(err, understudy.ErrInvalid):
-		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
-	case errors.Is(err, understudy.ErrNotFound):
-		jsonhttp.Error(w, http.StatusNotFound, err.Error())
+	case status != http.StatusServiceUnavailable:
+		jsonhttp.Error(w, status, err.Error())
 	default:
 		d.o.Logger.Error("profile", "err", err)
 		jsonhttp.Error(w, http.StatusServiceUnavailable, "the profile was not taken or read; the log tells why")

@@ -4,7 +4,6 @@ package diagnostics
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -44,14 +43,14 @@ func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
 	defer cancel()
 	done, err := d.o.Purge(ctx, p)
-	switch {
-	case errors.Is(err, understudy.ErrInvalid):
-		jsonhttp.Error(w, http.StatusBadRequest, err.Error())
-	case err != nil:
-		d.o.Logger.Error("purge", "source", p.Source, "err", err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, err.Error())
-	default:
+	switch status := understudy.OwnStatus(err); {
+	case err == nil:
 		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)
 		jsonhttp.Write(w, http.StatusOK, done)
+	case status == http.StatusServiceUnavailable:
+		d.o.Logger.Error("purge", "source", p.Source, "err", err)
+		fallthrough
+	default:
+		jsonhttp.Error(w, status, err.Error())
 	}
 }

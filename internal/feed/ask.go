@@ -4,7 +4,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -265,19 +264,4 @@ func (q *query) wants(seen *understudy.Change) bool {
 // inside reports whether a dotted name lies in an object.
 func inside(name, object string) bool {
 	return len(name) > len(object) && name[len(object)] == '.' && name[:len(object)] == object
-}
-
-// status is the HTTP status of an error.
-func status(err error) int {
-	switch {
-	case errors.Is(err, understudy.ErrInvalid):
-		return http.StatusBadRequest
-	case errors.Is(err, understudy.ErrUnauthorized):
-		return http.StatusUnauthorized
-	case errors.Is(err, understudy.ErrForbidden):
-		return http.StatusForbidden
-	case errors.Is(err, understudy.ErrNotFound):
-		return http.StatusNotFound
-	}
-	return http.StatusServiceUnavailable
 }

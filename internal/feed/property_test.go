@@ -293,7 +293,7 @@ func FuzzQuery(f *testing.F) {
 		defer cancel()
 		if s, err := feed.subscribe(ctx, r, true); err == nil && (s.start < 0 || s.start > 8) {
 			t.Fatalf("%q begins at %d", raw, s.start)
-		} else if err != nil && status(err) == http.StatusServiceUnavailable {
+		} else if err != nil && understudy.OwnStatus(err) == http.StatusServiceUnavailable {
 			t.Fatalf("%q: %v", raw, err)
 		}
 	})

@@ -118,7 +118,7 @@ const fullWait = "5"
 
 // refuse answers an error.
 func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code, text := status(err), err.Error()
+	code, text := understudy.OwnStatus(err), err.Error()
 	switch {
 	case errors.Is(err, errFull):
 		w.Header().Set("Retry-After", fullWait)

@@ -178,20 +178,13 @@ func (h *handler) may(r *http.Request) error {
 var errState = errors.New("the job's state does not allow it")
 
 func (h *handler) refuse(w http.ResponseWriter, err error) {
-	status, text := http.StatusServiceUnavailable, err.Error()
+	status, text := understudy.OwnStatus(err), err.Error()
 	switch {
-	case errors.Is(err, understudy.ErrUnauthorized):
-		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
-		status = http.StatusUnauthorized
-	case errors.Is(err, understudy.ErrForbidden):
-		status = http.StatusForbidden
-	case errors.Is(err, understudy.ErrNotFound):
-		status = http.StatusNotFound
 	case errors.Is(err, errState):
 		status = http.StatusConflict
-	case errors.Is(err, understudy.ErrInvalid):
-		status = http.StatusBadRequest
-	default:
+	case status == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Understudy"`)
+	case status == http.StatusServiceUnavailable:
 		h.o.Logger.Error("jobs: a request", "err", err)
 		text = "the store does not answer; the log tells why"
 	}

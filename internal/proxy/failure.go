@@ -80,17 +80,37 @@ func (v *visit) verbatim(e *understudy.UpstreamError) bool {
 	return true
 }
 
-// failure is the one place where a kind of error becomes a status.
+// words are what codes and messages of errors are found by, for each status.
+var words = map[int]string{
+	http.StatusBadRequest:          access.Invalid,
+	http.StatusUnauthorized:        access.Unauthorized,
+	http.StatusForbidden:           access.Forbidden,
+	http.StatusNotFound:            access.NotFound,
+	http.StatusMethodNotAllowed:    access.Method,
+	http.StatusTooManyRequests:     access.Limited,
+	http.StatusInternalServerError: access.Server,
+	http.StatusServiceUnavailable:  access.Server,
+	http.StatusGatewayTimeout:      access.Server,
+}
+
+// failure is what an error is answered with.
 func (v *visit) failure(err error) access.Failure {
-	path, _, _ := strings.Cut(v.r.RequestURI, "?")
-	f := access.Failure{Path: path}
-	var upstream *understudy.UpstreamError
+	f, own := v.ownFailure(err)
+	if !own {
+		f.Status = understudy.Status(err)
+		f.Word, f.Message = words[f.Status], message(err)
+	}
+	f.Path, _, _ = strings.Cut(v.r.RequestURI, "?")
+	return f
+}
+
+// ownFailure is the answer to what the proxy itself refuses.
+func (v *visit) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
 	switch {
-	case errors.Is(err, understudy.ErrUnknownOutcome):
-		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
-		f.Message = "outcome unknown: the write was sent and its answer never came; look before sending it again"
+	case errors.Is(err, understudy.ErrUnknownOutcome): // its cause does not count
+		return f, false
 	case errors.As(err, &tooLarge):
 		v.large()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
@@ -106,39 +126,44 @@ func (v *visit) failure(err error) access.Failure {
 	case errors.As(err, &expectationError{}):
 		f.Word, f.Status = access.Invalid, http.StatusExpectationFailed
 		f.Message = "the only expectation known is 100-continue"
-	case errors.Is(err, understudy.ErrNotMirrored):
-		f.Word, f.Status = access.Server, http.StatusServiceUnavailable
-		f.Message = understudy.ErrNotMirrored.Error()
-		if why := after(err, understudy.ErrNotMirrored); why != f.Message {
-			f.Message += ": " + why
-		}
-	case errors.Is(err, understudy.ErrIndexing):
-		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, indexing(err)
-	case errors.Is(err, understudy.ErrNotHeld):
-		f.Word, f.Status = access.Server, http.StatusGatewayTimeout
-		f.Message = "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
-	case errors.Is(err, understudy.ErrTooMany):
-		f.Word, f.Status, f.Message = access.Limited, http.StatusTooManyRequests, "too many wrong credentials; wait a second"
-	case errors.Is(err, understudy.ErrUnauthorized):
-		f.Word, f.Status = access.Unauthorized, http.StatusUnauthorized
-	case errors.Is(err, understudy.ErrForbidden):
-		f.Word, f.Status, f.Message = access.Forbidden, http.StatusForbidden, after(err, understudy.ErrForbidden)
-	case errors.Is(err, understudy.ErrMethod):
-		f.Word, f.Status = access.Method, http.StatusMethodNotAllowed
-	case errors.Is(err, understudy.ErrNotFound):
-		f.Word, f.Status = access.NotFound, http.StatusNotFound
-	case errors.As(err, &upstream):
-		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, upstream.Short()+"; nothing is held for this request"
-	case errors.Is(err, understudy.ErrInvalid):
-		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, after(err, understudy.ErrInvalid)
-	case errors.Is(err, context.DeadlineExceeded):
-		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, "no answer of upstream in time; nothing is held for this request"
-	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrClosed), errors.Is(err, context.Canceled):
-		f.Word, f.Status, f.Message = access.Server, http.StatusServiceUnavailable, "upstream unavailable; nothing is held for this request"
 	default:
-		f.Word, f.Status = access.Server, http.StatusInternalServerError
+		return f, false
 	}
-	return f
+	return f, true
+}
+
+// message is what the caller is told of an error, "" for the usual words of its
+// status. The order of kinds is that of understudy.Status.
+func message(err error) string {
+	var upstream *understudy.UpstreamError
+	switch {
+	case errors.Is(err, understudy.ErrUnknownOutcome):
+		return "outcome unknown: the write was sent and its answer never came; look before sending it again"
+	case errors.Is(err, understudy.ErrNotMirrored):
+		return withReason(err, understudy.ErrNotMirrored)
+	case errors.Is(err, understudy.ErrIndexing):
+		return withReason(err, understudy.ErrIndexing)
+	case errors.Is(err, understudy.ErrNotHeld):
+		return "only-if-cached: nothing is held that is as the request wants it; upstream was not asked"
+	case errors.Is(err, understudy.ErrTooMany):
+		return "too many wrong credentials; wait a second"
+	}
+	switch understudy.Status(err) {
+	case http.StatusForbidden:
+		return after(err, understudy.ErrForbidden)
+	case http.StatusBadRequest:
+		return after(err, understudy.ErrInvalid)
+	case http.StatusServiceUnavailable:
+	default:
+		return ""
+	}
+	switch {
+	case errors.As(err, &upstream):
+		return upstream.Short() + "; nothing is held for this request"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer of upstream in time; nothing is held for this request"
+	}
+	return "upstream unavailable; nothing is held for this request"
 }
 
 // after is what an error says behind its kind, for the caller: what came
@@ -151,11 +176,11 @@ func after(err, kind error) string {
 	return text
 }
 
-// indexing is how far an index is that is being built.
-func indexing(err error) string {
-	text := understudy.ErrIndexing.Error()
-	if how := after(err, understudy.ErrIndexing); how != text {
-		text += ": " + how
+// withReason is a kind, and what the error says behind it.
+func withReason(err, kind error) string {
+	text := kind.Error()
+	if why := after(err, kind); why != text {
+		text += ": " + why
 	}
 	return text
 }

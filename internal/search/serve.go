@@ -266,22 +266,8 @@ const (
 	exportWait = "5"
 )
 
-func status(err error) int {
-	switch {
-	case errors.Is(err, understudy.ErrInvalid):
-		return http.StatusBadRequest
-	case errors.Is(err, understudy.ErrUnauthorized):
-		return http.StatusUnauthorized
-	case errors.Is(err, understudy.ErrForbidden):
-		return http.StatusForbidden
-	case errors.Is(err, understudy.ErrNotFound):
-		return http.StatusNotFound
-	}
-	return http.StatusServiceUnavailable
-}
-
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code, p := status(err), problem{Error: err.Error()}
+	code, p := understudy.OwnStatus(err), problem{Error: err.Error()}
 	var wrong *understudy.SyntaxError
 	switch {
 	case errors.As(err, &wrong):

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"understudy"
 
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
@@ -84,7 +85,7 @@ func serveSearch(q *page.Exchange) error {
 		}
 	}
 	if p.Wrong != nil {
-		status = page.StatusOf(p.Wrong.Kind)
+		status = understudy.Status(p.Wrong.Kind)
 	}
 	return q.Render(status, "search", title, p)
 }

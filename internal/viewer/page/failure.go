@@ -4,7 +4,6 @@
 package page
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -78,28 +77,6 @@ func UnknownWord(what, word string, known []string, link func(string) string) er
 	return p
 }
 
-// statusOf turns an error kind into a status.
-func StatusOf(err error) int {
-	switch {
-	case errors.Is(err, understudy.ErrInvalid):
-		return http.StatusBadRequest
-	case errors.Is(err, understudy.ErrTooMany):
-		return http.StatusTooManyRequests
-	case errors.Is(err, understudy.ErrUnauthorized):
-		return http.StatusUnauthorized
-	case errors.Is(err, understudy.ErrForbidden):
-		return http.StatusForbidden
-	case errors.Is(err, understudy.ErrNotFound):
-		return http.StatusNotFound
-	case errors.Is(err, understudy.ErrMethod):
-		return http.StatusMethodNotAllowed
-	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrNotMirrored), errors.Is(err, understudy.ErrIndexing),
-		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
 // failure is what the error page shows.
 type failure struct {
 	Status int
@@ -117,7 +94,7 @@ type outage struct {
 
 // fail answers with an error page, or the same as data.
 func (q *Exchange) Fail(err error) {
-	status := StatusOf(err)
+	status := understudy.Status(err)
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
 	h := q.W.Header()
 	switch status {
