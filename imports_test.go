@@ -31,6 +31,7 @@ var imports = map[string]string{
 	"internal/frontend":            "internal/config",
 	"internal/jobs":                ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy":               ". internal/access kit/accesslog kit/charset kit/httprange kit/header kit/suggest kit/limiter kit/lru",
+	"internal/query":               ". kit/jsonspan",
 	"internal/sample":              "",
 	"internal/search":              ". kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token kit/tokenizer kit/xmldoc",
 	"internal/slowapi":             "",

@@ -1,0 +1,132 @@
+// Test: conditions on one value.
+
+package query
+
+import (
+	"math"
+	"strings"
+
+	"understudy"
+)
+
+// Test is a condition on a value. It is safe for concurrent use. No value
+// fulfils none, but for Contains and Digits.
+type Test interface {
+	Holds(v Value) bool
+}
+
+// Present wants a value that is not the empty text.
+type Present struct{}
+
+// Holds reports whether there is a value.
+func (Present) Holds(v Value) bool { return !v.Null() && string(v.raw) != `""` }
+
+// OneOf wants one of some texts, or one that begins with one of others. None of
+// them is empty.
+type OneOf struct{ Texts, Prefixes []string }
+
+// Holds compares the text as it is.
+func (t OneOf) Holds(v Value) bool {
+	if v.Null() {
+		return false
+	}
+	for _, want := range t.Texts {
+		if v.Is(want) {
+			return true
+		}
+	}
+	for _, want := range t.Prefixes {
+		if v.begins(want) {
+			return true
+		}
+	}
+	return false
+}
+
+// Contains wants a text that holds another. Null counts as the empty text, as in
+// the filters of the providers whose lists are made.
+type Contains string
+
+// Holds looks for the text.
+func (t Contains) Holds(v Value) bool { return strings.Contains(v.Text(), string(t)) }
+
+// Digits is Contains where a star stands for any digit.
+type Digits string
+
+// Holds looks for the pattern.
+func (t Digits) Holds(v Value) bool {
+	text := v.Text()
+	for at := 0; at+len(t) <= len(text); at++ {
+		if t.at(text[at:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t Digits) at(text string) bool {
+	for i := range len(t) {
+		if c := text[i]; t[i] != c && (t[i] != '*' || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// Number wants a phone number in any form, with or without the code of a
+// country. What is no number ("client:anna") is compared without case.
+type Number struct {
+	text  string
+	phone understudy.Phone
+}
+
+// NewNumber is the test for a number in any form.
+func NewNumber(text string) Number { return Number{text, understudy.ReadPhone(text)} }
+
+// Holds compares the numbers.
+func (t Number) Holds(v Value) bool {
+	if !(Present{}).Holds(v) {
+		return false
+	}
+	if t.phone.Digits != "" {
+		return t.phone.Same(understudy.ReadPhone(v.Text()))
+	}
+	return strings.EqualFold(v.Text(), t.text)
+}
+
+// Span is the time [From, To) in Unix seconds. math.MinInt64 and math.MaxInt64
+// are open ends.
+type Span struct{ From, To int64 }
+
+// Has reports whether a time is in the span. 0 is no time.
+func (s Span) Has(at int64) bool {
+	return at != 0 && at >= s.From && (s.To == math.MaxInt64 || at < s.To)
+}
+
+// Times wants a time in one of some spans. The field's type says how it is read.
+type Times []Span
+
+// Holds reads the time.
+func (t Times) Holds(v Value) bool { return t.has(v.Unix()) }
+
+func (t Times) has(at int64) bool {
+	for _, s := range t {
+		if s.Has(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// Any wants one of some tests to hold.
+type Any []Test
+
+// Holds asks each test.
+func (t Any) Holds(v Value) bool {
+	for _, one := range t {
+		if one.Holds(v) {
+			return true
+		}
+	}
+	return false
+}

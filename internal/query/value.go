@@ -1,0 +1,133 @@
+// Package query tells whether the fields of a JSON record fulfil conditions.
+package query
+
+import (
+	"bytes"
+	"strings"
+
+	"understudy"
+	"understudy/kit/jsonspan"
+)
+
+// Field is a field of a record.
+type Field struct {
+	Name string // dotted
+	Type string // one of understudy's types; it says how a time is read
+}
+
+// Value is the value of a field in one body. The zero value is null or absent.
+type Value struct {
+	raw  []byte
+	kind jsonspan.Kind
+	typ  string
+}
+
+// Of is the value v of a body, for a field of type typ.
+func Of(body []byte, v jsonspan.Value, typ string) Value {
+	if v.Kind == jsonspan.None || v.Kind == jsonspan.Null {
+		return Value{}
+	}
+	return Value{raw: v.Of(body), kind: v.Kind, typ: typ}
+}
+
+// Null reports whether there is no value.
+func (v Value) Null() bool { return v.kind == jsonspan.None }
+
+// Nested reports whether the value is an object or an array.
+func (v Value) Nested() bool { return v.kind == jsonspan.Object || v.kind == jsonspan.Array }
+
+// Text is the value as text: a string decoded, an object or array as JSON, and
+// no value as the empty text.
+func (v Value) Text() string {
+	return jsonspan.Text(v.raw, jsonspan.Value{Kind: v.kind, End: len(v.raw)})
+}
+
+// Is reports whether the value's text is want, which is not empty.
+func (v Value) Is(want string) bool {
+	raw, plain := v.plain()
+	if !plain {
+		return v.Text() == want
+	}
+	return string(raw) == want
+}
+
+// begins reports whether the value's text begins with one that is not empty.
+func (v Value) begins(with string) bool {
+	raw, plain := v.plain()
+	if !plain {
+		return strings.HasPrefix(v.Text(), with)
+	}
+	return len(raw) >= len(with) && string(raw[:len(with)]) == with
+}
+
+// Unix is the time the value tells, 0 when it tells none.
+func (v Value) Unix() int64 {
+	if v.kind != jsonspan.String && v.kind != jsonspan.Number {
+		return 0
+	}
+	raw, plain := v.plain()
+	if !plain {
+		raw = []byte(v.Text())
+	}
+	return understudy.Unix(v.typ, raw)
+}
+
+// plain is the text's bytes where no escape has to be decoded.
+func (v Value) plain() (raw []byte, ok bool) {
+	if v.kind != jsonspan.String {
+		return v.raw, true
+	}
+	raw = v.raw[1 : len(v.raw)-1]
+	return raw, bytes.IndexByte(raw, '\\') < 0
+}
+
+// Find is one field of an object in a body. Of a name there twice the last
+// counts.
+func Find(body []byte, object jsonspan.Value, f Field) Value {
+	v, _ := jsonspan.Find(body, object, f.Name)
+	return Of(body, v, f.Type)
+}
+
+// Fields are the fields some conditions look at.
+type Fields []Field
+
+// Add is the number of a field, which is added when it is not there.
+func (fs *Fields) Add(f Field) int {
+	for i, have := range *fs {
+		if have == f {
+			return i
+		}
+	}
+	*fs = append(*fs, f)
+	return len(*fs) - 1
+}
+
+// Read appends the values of the fields to values, after one walk over the
+// object. Dotted names are found by a walk of their own.
+func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Value {
+	first := len(values)
+	for range fs {
+		values = append(values, Value{})
+	}
+	here := values[first:]
+	if len(fs) == 0 || object.Kind != jsonspan.Object {
+		return values
+	}
+	c := jsonspan.At(body, object)
+	c.Enter()
+	for c.More() {
+		name := c.Name()
+		v := c.Skip()
+		for i := range fs {
+			if jsonspan.NameIs(name, fs[i].Name) {
+				here[i] = Of(body, v, fs[i].Type)
+			}
+		}
+	}
+	for i := range fs {
+		if strings.Contains(fs[i].Name, ".") {
+			here[i] = Find(body, object, fs[i])
+		}
+	}
+	return values
+}
