@@ -131,12 +131,12 @@ func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kin
 // many, questions of every sort are answered.
 func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
 	at := db.built.load().least()
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		_, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		return err
 	})

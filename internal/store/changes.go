@@ -61,7 +61,7 @@ func fieldsNumber(c *conn, names understudy.Names) (number int64, err error) {
 // most limit (and at most MaxChanges) of them. A source nothing is known of
 // has none.
 func (db *DB) Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 		return nil, checkContext(ctx)
 	}
 	var changes []understudy.Change
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		err := c.query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
 			n, count := r[0].(int64), r[1].(int64)
 			fields, _ := r[7].(string)

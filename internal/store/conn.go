@@ -24,6 +24,13 @@ type statement struct{ head, tuple, tail string }
 // also bounds how many forms of a statement a connection keeps.
 const most = 64
 
+const (
+	// busy is how long a lock of another process is waited for.
+	busy = 2 * time.Second
+	// busyAgain is how long it is waited for once that was in vain.
+	busyAgain = 50 * time.Millisecond
+)
+
 // conn is one connection. It is used by one goroutine at a time; whoever wants
 // it takes it from the DB. database/sql is passed by because its pooling,
 // argument checks and per-call context watchers cost as much as the statement.
@@ -280,4 +287,12 @@ func (c *conn) close() error {
 	}
 	clear(c.prepared)
 	return c.raw.Close()
+}
+
+// checkContext is ctx's error, if it is over.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return nil
+	}
+	return ctx.Err()
 }

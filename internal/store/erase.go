@@ -171,12 +171,12 @@ func says(body []byte, fields []string) bool {
 
 // Waiting says how much was listed and is not erased yet.
 func (db *DB) Waiting(ctx context.Context) (w Waiting, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return w, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		_, err := c.one(selectWaiting, nil, func(r []driver.Value) {
 			w.Records = r[0].(int64)
 			if at := r[1].(int64); at != 0 {
@@ -191,7 +191,7 @@ func (db *DB) Waiting(ctx context.Context) (w Waiting, err error) {
 // Erasures returns receipts, the newest first, those with numbers below before
 // (0: all), at most limit (and at most MaxErasures) of them.
 func (db *DB) Erasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (db *DB) Erasures(ctx context.Context, before int64, limit int) (all []Eras
 	if before <= 0 {
 		before = 1 << 62
 	}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		all, err = erasuresBetween(c, 0, before-1, min(limit, MaxErasures))
 		return err
 	})

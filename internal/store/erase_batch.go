@@ -46,7 +46,7 @@ var selectErasing = &statement{head: `SELECT g.number, g.erasure, g.source, g.ki
 // next is the next batch, nil when nothing is left.
 func (r *carrying) next(ctx context.Context) (*batch, error) {
 	b := &batch{carrying: r, traces: newTraces(), wanted: map[int64]bool{}, ids: map[string]bool{}}
-	err := r.db.read(ctx, func(c *conn) error {
+	err := r.db.pool.read(ctx, func(c *conn) error {
 		err := c.query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
 			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64), kindName: row[9].(string)}
@@ -191,7 +191,7 @@ func (b *batch) files(part []erasing) error {
 
 // transaction runs work in one, after the pages saved meanwhile have gone.
 func (b *batch) transaction(ctx context.Context, work func(c *conn) error) error {
-	return b.db.release(ctx, func(c *conn) (bool, error) {
+	return b.db.pool.release(ctx, func(c *conn) (bool, error) {
 		late := b.late
 		broken, err := c.transaction(ctx, beginWrite, func() error {
 			for part := range slices.Chunk(late, most) {

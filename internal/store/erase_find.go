@@ -56,7 +56,7 @@ type lookout struct {
 // when something lies deep. ErrInvalid: the source is unknown, or a number
 // without a country's code is several.
 func (db *DB) Find(ctx context.Context, source, what string) (Found, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return Found{}, err
 	}
@@ -115,7 +115,7 @@ func (f *finding) found() (Found, error) {
 // record begins with one record.
 func (f *finding) record(ctx context.Context, kind, id string) error {
 	k := f.db.kind(f.source, kind)
-	return f.db.read(ctx, func(c *conn) error {
+	return f.db.pool.read(ctx, func(c *conn) error {
 		record, err := recordNumber(c, k.number, appendID(nil, k.prefix, id))
 		if err == nil && record != 0 {
 			f.add(k, kind, &entry{record: record, id: id})
@@ -207,7 +207,7 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 	last, more := int64(-1), true
 	for more {
 		n := 0
-		err := db.read(ctx, func(c *conn) error {
+		err := db.pool.read(ctx, func(c *conn) error {
 			type place struct{ block, kind int64 }
 			var places []place
 			err := c.query(selectSourceBlocks, 0, []driver.Value{last, source, int64(scanPages)}, func(r []driver.Value) error {

@@ -15,12 +15,12 @@ import (
 // where each was found ("block 7", "table note"), at most MaxProblems places.
 // It reads the whole database; free places of the file are not its business.
 func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.blocks(c)}
 		if err := h.tables(); err != nil {
 			return err
@@ -29,7 +29,7 @@ func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err 
 		places = h.places
 		return err
 	})
-	return places, failed(false, err, "look for texts in %s", db.path)
+	return places, failed(false, err, "look for texts in %s", db.pool.path)
 }
 
 // holding is one search.

@@ -28,7 +28,7 @@ var (
 // receipt calls it until nothing more is found. An error that comes with a
 // receipt's number came after it was listed: it will be erased.
 func (db *DB) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return Erasure{}, Found{}, err
 	}
@@ -54,7 +54,7 @@ func (db *DB) list(ctx context.Context, source, what string, all []found) (e Era
 		}
 		return int(a.record - b.record)
 	})
-	err = db.release(ctx, func(c *conn) (bool, error) {
+	err = db.pool.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error {
 			seal, err := sealKey(c)
 			if err != nil {
@@ -94,7 +94,7 @@ const (
 // markListed marks what is listed of an errand, and makes it go.
 func (db *DB) markListed(ctx context.Context, erasure int64) error {
 	for n := markBatch; n == markBatch; {
-		err := db.release(ctx, func(c *conn) (bool, error) {
+		err := db.pool.release(ctx, func(c *conn) (bool, error) {
 			var marked int64
 			broken, err := c.transaction(ctx, beginWrite, func() (err error) {
 				n, marked, err = db.markSome(c, erasure)

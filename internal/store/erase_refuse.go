@@ -186,7 +186,7 @@ func (m *marking) finish() error {
 
 // mark lists and marks records of one kind in one transaction.
 func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, cause Cause, all []found) error {
-	return db.release(ctx, func(c *conn) (bool, error) {
+	return db.pool.release(ctx, func(c *conn) (bool, error) {
 		var marked int64
 		broken, err := c.transaction(ctx, beginWrite, func() error {
 			m, err := db.newMarking(c, source, kind, erasure, cause)
@@ -223,7 +223,7 @@ func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool,
 	if db.erased.Load() == 0 {
 		return false, nil
 	}
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return false, err
 	}
@@ -236,7 +236,7 @@ func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool,
 		}
 	}
 	db.catalog.mu.RUnlock()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		for _, k := range kinds {
 			found, err := c.one(selectErasedOne, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {

@@ -17,7 +17,7 @@ func (r *carrying) tellTaken(ctx context.Context) error {
 		return nil
 	}
 	var sources []string
-	err := r.db.read(ctx, func(c *conn) error {
+	err := r.db.pool.read(ctx, func(c *conn) error {
 		return c.query(selectTakenFrom, 0, nil, func(row []driver.Value) error {
 			sources = append(sources, row[0].(string))
 			return nil

@@ -38,7 +38,7 @@ func (db *DB) toErase(s *saving) {
 // may be broken off at any point and is finished by the next call; nothing is
 // done twice. One call runs at a time, others wait.
 func (db *DB) CarryOut(ctx context.Context, o Eraser) (done []Erasure, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 // adopt gives what was listed by causes an errand, one a source and cause, and
 // learns which errands are open.
 func (r *carrying) adopt(ctx context.Context) error {
-	return r.db.release(ctx, func(c *conn) (bool, error) {
+	return r.db.pool.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error {
 			type errand struct{ source, cause int64 }
 			var all []errand
@@ -153,7 +153,7 @@ var (
 
 // finish writes the receipts: nothing of what they name is left.
 func (r *carrying) finish(ctx context.Context) (done []Erasure, err error) {
-	err = r.db.release(ctx, func(c *conn) (bool, error) {
+	err = r.db.pool.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error {
 			done = nil
 			if err := c.exec(deleteErasing, 0); err != nil {

@@ -101,16 +101,16 @@ func usedPages(c *conn) (used int64, err error) {
 
 // beyond reports whether more than per cent of the limit is in use.
 func (db *DB) beyond(c *conn, percent int64) (bool, error) {
-	if db.most == 0 {
+	if db.pool.pages == 0 {
 		return false, nil
 	}
 	used, err := usedPages(c)
-	return used*100 > db.most*percent, err
+	return used*100 > db.pool.pages*percent, err
 }
 
 // look begins to make room when that is due.
 func (db *DB) look(ctx context.Context) {
-	_ = db.write(ctx, func(c *conn) (bool, error) { db.tidy(c); return false, nil })
+	_ = db.pool.write(ctx, func(c *conn) (bool, error) { db.tidy(c); return false, nil })
 }
 
 // tidy begins to make room, behind, when that is due. It is told of every save
@@ -130,7 +130,7 @@ func (db *DB) tidy(c *conn) {
 // Evict makes room now, if the limit is near; what is under way is waited for.
 // The store does it by itself behind its saves; Evict is for who cannot wait.
 func (db *DB) Evict(ctx context.Context) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -142,13 +142,13 @@ func (db *DB) Evict(ctx context.Context) error {
 	}
 	err = db.during(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
-		err = db.write(ctx, func(c *conn) (bool, error) { near, err = db.beyond(c, evictAt); return false, err })
+		err = db.pool.write(ctx, func(c *conn) (bool, error) { near, err = db.beyond(c, evictAt); return false, err })
 		if err != nil || !near {
 			return true, err
 		}
 		return db.makeRoom(ctx)
 	})
-	return failed(false, err, "make room in %s", db.path)
+	return failed(false, err, "make room in %s", db.pool.path)
 }
 
 // during does the work of a turn and gives it back.
@@ -184,7 +184,7 @@ func (db *DB) enough(ctx context.Context, err error) (enough bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.write(ctx, func(c *conn) (bool, error) {
 		beyond, err := db.beyond(c, evictTo)
 		enough = !beyond
 		return false, err
@@ -235,7 +235,7 @@ func (db *DB) oldest(ctx context.Context, before int64, n int) (oldest []pageAge
 	last, rows := int64(-1), chunk
 	for rows == chunk {
 		rows = 0
-		err := db.read(ctx, func(c *conn) error {
+		err := db.pool.read(ctx, func(c *conn) error {
 			return c.query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
 				last = r[0].(int64)
 				rows++
@@ -262,7 +262,7 @@ func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough
 	for _, p := range part {
 		args = append(args, p.number)
 	}
-	err = db.release(ctx, func(c *conn) (bool, error) {
+	err = db.pool.release(ctx, func(c *conn) (bool, error) {
 		broken, err := c.transaction(ctx, beginWrite, func() error {
 			err := c.query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
 			if err != nil || gone == 0 {

@@ -20,7 +20,7 @@ const expireBatch = 512 // records listed in one transaction
 // the rest. It looks at what is too old, at what has no clock, and at nothing
 // else.
 func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 	}
 	for n := expireBatch; n == expireBatch; {
 		var all []found
-		err := a.db.read(ctx, func(c *conn) error {
+		err := a.db.pool.read(ctx, func(c *conn) error {
 			var spots []spot
 			args := []driver.Value{a.shape, int64(0), int64(0), below.clock, below.record, a.from, a.to, flag, int64(expireBatch)}
 			err := c.query(selectSpots, 0, args, func(r []driver.Value) error {
@@ -179,7 +179,7 @@ var selectCame = &statement{head: "SELECT record, count FROM change WHERE source
 // firstSeen moves those of the records without a clock that came before a time
 // to old.
 func (db *DB) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
-	return db.read(ctx, func(c *conn) error {
+	return db.pool.read(ctx, func(c *conn) error {
 		return c.query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i

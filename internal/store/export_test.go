@@ -15,15 +15,15 @@ const Patience = time.Minute
 
 // LimitPages lets the file grow to n pages, as a full disk would.
 func LimitPages(db *DB, n int) error {
-	return db.write(context.Background(), func(c *conn) (bool, error) {
+	return db.pool.write(context.Background(), func(c *conn) (bool, error) {
 		return false, c.ask("PRAGMA max_page_count = "+strconv.Itoa(n), func([]driver.Value) error { return nil })
 	})
 }
 
 // HoldWriter takes the writing connection until release is called.
 func HoldWriter(db *DB) (release func()) {
-	c := <-db.writer
-	return func() { db.writer <- c }
+	c := <-db.pool.writer
+	return func() { db.pool.writer <- c }
 }
 
 // Clean overwrites remains, and says how many bytes.

@@ -20,7 +20,7 @@ var (
 // ForgetPage forgets the page of a key and says whether one was held. The
 // records it shows stay.
 func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return false, err
 	}
@@ -29,7 +29,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	if !ok {
 		return false, checkContext(ctx)
 	}
-	err = db.release(ctx, func(c *conn) (bool, error) {
+	err = db.pool.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error {
 			row, _, err := db.findPage(c, source, key)
 			if err != nil {
@@ -51,7 +51,7 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 // pages and bodies there were. No save of its kind should be under way: one
 // that began before may bring it back.
 func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -87,7 +87,7 @@ func (f *forgetting) run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	if err := f.db.read(ctx, f.look); err != nil {
+	if err := f.db.pool.read(ctx, f.look); err != nil {
 		return err
 	}
 	var pages []int64
@@ -121,7 +121,7 @@ func (f *forgetting) run(ctx context.Context) error {
 // transaction runs work in one, after the pages saved meanwhile have gone.
 func (f *forgetting) transaction(ctx context.Context, work func(c *conn) error) error {
 	before := f.found
-	err := f.db.release(ctx, func(c *conn) (bool, error) {
+	err := f.db.pool.release(ctx, func(c *conn) (bool, error) {
 		late := f.late
 		broken, err := c.transaction(ctx, beginWrite, func() error {
 			for part := range slices.Chunk(late, most) {

@@ -36,7 +36,7 @@ func shapeNumber(c *conn, kind, slot int64) (number int64, err error) {
 // one that stood in a page above another of the same record, are not history.
 // ErrNotFound: the record was never seen, or was forgotten.
 func (db *DB) History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 	}
 	var versions []understudy.Version
 	if k := db.kind(source, kind); k != nil {
-		err = db.read(ctx, func(c *conn) error {
+		err = db.pool.read(ctx, func(c *conn) error {
 			versions, err = db.history(c, k, id, limit)
 			return err
 		})
@@ -131,7 +131,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 	if at.IsZero() {
 		return db.Record(ctx, source, kind, shape, id)
 	}
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 		return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		number, err := recordNumber(c, s.kind.number, appendID(nil, s.kind.prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound

@@ -130,7 +130,7 @@ func checkAdded(jobs []understudy.Job) error {
 // job only what it asks for counts (Kind to ExpiresAt, Mark); Attempts must be
 // set. Errors: ErrInvalid, ErrNotStored.
 func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +158,14 @@ func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job
 
 // change runs work in a writing transaction.
 func (db *DB) change(ctx context.Context, work func(c *conn) error) error {
-	return db.write(ctx, func(c *conn) (bool, error) {
+	return db.pool.write(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error { return work(c) })
 	})
 }
 
 // settle is change for what ends something: it may use the reserve.
 func (db *DB) settle(ctx context.Context, work func(c *conn) error) error {
-	return db.release(ctx, func(c *conn) (bool, error) {
+	return db.pool.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error { return work(c) })
 	})
 }
@@ -189,7 +189,7 @@ func addJob(c *conn, now time.Time, j *understudy.Job) (number int64, err error)
 // are taken back and what has expired is archived. All in one transaction, each
 // job by one statement. Errors: ErrInvalid, ErrNotStored.
 func (db *DB) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return understudy.Claimed{}, err
 	}

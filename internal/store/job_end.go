@@ -45,7 +45,7 @@ func clipped(s string, most int) string {
 // BeatJobs writes signs of life and returns what each found, in order. A lease
 // whose end has passed is renewed as long as nobody has taken it back.
 func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]underst
 // MarkJob notes where the next run of a job goes on. Errors: ErrLost,
 // ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
 func (db *DB) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func checkMark(mark []byte) error {
 // JobCancelled when it was to run again and somebody has cancelled it. Errors:
 // ErrLost, ErrInvalid, ErrNotStored.
 func (db *DB) EndJob(ctx context.Context, e understudy.JobEnd) (state understudy.JobState, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, err
 	}
@@ -134,7 +134,7 @@ func checkEnd(e *understudy.JobEnd) error {
 // returns the job as it is then. Errors: ErrNotFound; ErrInvalid for one that
 // is archived.
 func (db *DB) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return j, err
 	}
@@ -165,7 +165,7 @@ func ended(j *understudy.Job) error {
 // last is what is since for the next call: the slot planned last; the zero
 // time: none ever was. A zero slot plans nothing and only asks.
 func (db *DB) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, time.Time{}, err
 	}

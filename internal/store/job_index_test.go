@@ -31,7 +31,7 @@ func TestOneStatementClaims(t *testing.T) {
 			args[i] = int64(1)
 		}
 		var plan []string
-		err := db.read(t.Context(), func(c *conn) error {
+		err := db.pool.read(t.Context(), func(c *conn) error {
 			stmt, err := c.raw.Prepare("EXPLAIN QUERY PLAN " + text)
 			if err != nil {
 				return err

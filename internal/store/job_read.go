@@ -48,14 +48,14 @@ func filterLimit(f *understudy.JobFilter) int {
 
 // Jobs returns the jobs a filter chooses, the newest first.
 func (db *DB) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	text, args := selectJobs(&f)
 	var all []understudy.Job
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		stmt, err := c.raw.Prepare(text)
 		if err != nil {
 			return err
@@ -98,12 +98,12 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 
 // JobCounts counts jobs by where they stand.
 func (db *DB) JobCounts(ctx context.Context) (n understudy.JobCounts, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		_, err := c.one(countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
 		})
@@ -116,7 +116,7 @@ func (db *DB) JobCounts(ctx context.Context) (n understudy.JobCounts, err error)
 // all that ended before a time. At most a few thousand go at once; the rest
 // goes the next time. It returns how many went.
 func (db *DB) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, err
 	}

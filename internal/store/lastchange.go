@@ -11,7 +11,7 @@ var selectLastChange = &statement{head: "SELECT change FROM source WHERE number 
 
 // LastChange is the number of the source's last change; 0 when there is none.
 func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, err
 	}
@@ -20,7 +20,7 @@ func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error
 	if !ok {
 		return 0, checkContext(ctx)
 	}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		_, err := c.one(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
 		return err
 	})
@@ -38,7 +38,7 @@ func (db *DB) Edition(ctx context.Context, source string) (change, silent int64,
 }
 
 // changeSilently is called in a transaction that makes a record come or go without
-// a change; db.write settles it.
+// a change; db.pool.write settles it.
 func (db *DB) changeSilently() {
 	if db.silent.Load()%2 == 0 {
 		db.silent.Add(1)

@@ -14,9 +14,9 @@ func (p *pool) bound(c *conn, size int64) error {
 	}
 	all := max((p.limit-p.log)/size, 2)
 	p.reserve = min(maxReserve, all/16+1)
-	p.most = all - p.reserve
+	p.pages = all - p.reserve
 	var err error
-	p.maxPages, err = c.grow(p.most)
+	p.maxPages, err = c.grow(p.pages)
 	return err
 }
 

@@ -84,7 +84,7 @@ func (p *pageRow) scan(r []driver.Value) {
 // what was saved, or an error that names the page. Superseded is found out
 // anew each time. ErrNotFound: nothing is held. Took is 0.
 func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 		return nil, failed(false, understudy.ErrNotFound, "page %s", key)
 	}
 	var p *understudy.Page
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		row, sk, err := db.findPage(c, source, key)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ var selectRecordHeld = &statement{head: `SELECT h.number, h.version, h.seen, h.s
 // belongs to the caller alone. ErrNotFound: it was never seen in that shape,
 // or it is gone.
 func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 		return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		state, since := int64(stateGone), int64(0)
 		_, err := c.one(selectRecordHeld, []driver.Value{s.slot, s.kind.number, appendID(nil, s.kind.prefix, id)}, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()

@@ -27,12 +27,12 @@ var (
 
 // Note returns the value under a name; ErrNotFound when there is none.
 func (db *DB) Note(ctx context.Context, name string) (value []byte, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		found, err := c.one(selectNote, []driver.Value{name}, func(r []driver.Value) { value = noteOf(r[0]) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
@@ -51,7 +51,7 @@ func noteOf(v driver.Value) []byte {
 // Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
 // above 64 KiB, ErrNotStored.
 func (db *DB) SetNote(ctx context.Context, name string, value []byte) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -80,13 +80,13 @@ func checkNote(name string, value []byte) error {
 // Notes returns the notes whose names begin with prefix, at most 10,000 of
 // them, the first by name.
 func (db *DB) Notes(ctx context.Context, prefix string) (map[string][]byte, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	all := map[string][]byte{}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		return c.query(selectNotes, 0, []driver.Value{prefix, int64(maxNotes)}, func(r []driver.Value) error {
 			all[r[0].(string)] = noteOf(r[1])
 			return nil

@@ -4,7 +4,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"embed"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
-	"modernc.org/sqlite"
 )
 
 //go:embed migrations/*.sql
@@ -32,8 +30,8 @@ const applicationID = 0x556e7374
 // DB is a store in one SQLite file. Many goroutines may use it at once: one
 // writes, a few read, each for well under the time of one upstream request.
 type DB struct {
-	o Options
-	*pool
+	o       Options
+	pool    *pool
 	packer  packer
 	catalog catalog
 
@@ -152,7 +150,7 @@ func openError(path string, err error) error {
 // begin dials the writing connection, checks the file, migrates it and reads
 // what is held in memory.
 func (db *DB) begin(ctx context.Context) (*conn, error) {
-	c, err := db.dialWriter(ctx)
+	c, err := db.pool.dialWriter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -224,14 +222,12 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	connector, err := sqlite.NewConnector(dsn(db.path))
+	file, err := db.pool.sql()
 	if err != nil {
 		return err
 	}
-	pool := sql.OpenDB(connector)
-	pool.SetMaxOpenConns(1)
-	defer pool.Close()
-	provider, err := goose.NewProvider(goose.DialectSQLite3, pool, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	defer file.Close()
+	provider, err := goose.NewProvider(goose.DialectSQLite3, file, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err
 	}
@@ -243,11 +239,11 @@ func (db *DB) migrate(ctx context.Context) error {
 
 // Close waits for the calls under way, and closes the file. Calls after it are ErrClosed. It may be called twice.
 func (db *DB) Close() error {
-	if db.end() {
+	if db.pool.end() {
 		return nil
 	}
 	db.room.stop()
-	db.active.Wait()
+	db.pool.active.Wait()
 	db.room.work.Wait()
 	db.keepReads()
 	err := db.pool.close()

@@ -5,10 +5,13 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
+
+	"modernc.org/sqlite"
 
 	"understudy"
 )
@@ -35,7 +38,7 @@ type pool struct {
 
 	// The writing connection's: pages the file may have by saves, 0 for any
 	// number; how many more what makes room may use; and what SQLite was told.
-	most, reserve, maxPages int64
+	pages, reserve, maxPages int64
 
 	mu     sync.Mutex
 	closed bool
@@ -89,17 +92,28 @@ func (p *pool) dialWriter(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
+// sql opens the file through database/sql, which migrations ask for.
+func (p *pool) sql() (*sql.DB, error) {
+	connector, err := sqlite.NewConnector(dsn(p.path))
+	if err != nil {
+		return nil, err
+	}
+	file := sql.OpenDB(connector)
+	file.SetMaxOpenConns(1)
+	return file, nil
+}
+
 // release is write for what takes things out: it may use the reserve.
 func (p *pool) release(ctx context.Context, work func(c *conn) (broken bool, err error)) error {
 	return p.write(ctx, func(c *conn) (broken bool, err error) {
-		if p.most == 0 {
+		if p.pages == 0 {
 			return work(c)
 		}
-		if _, err := c.grow(p.most + p.reserve); err != nil {
+		if _, err := c.grow(p.pages + p.reserve); err != nil {
 			return false, err
 		}
 		broken, err = work(c)
-		_, gerr := c.grow(p.most)
+		_, gerr := c.grow(p.pages)
 		return broken || gerr != nil, err
 	})
 }

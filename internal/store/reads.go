@@ -94,7 +94,7 @@ func (db *DB) keepReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	for db.reads.waiting() {
-		err := db.release(ctx, func(c *conn) (bool, error) {
+		err := db.pool.release(ctx, func(c *conn) (bool, error) {
 			return c.transaction(ctx, beginWrite, func() error {
 				_, err := db.putReads(c)
 				return err

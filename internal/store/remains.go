@@ -53,7 +53,7 @@ var selectTaken = &statement{head: "SELECT count(*) FROM erasing g JOIN erasure 
 // cleanIfNeeded cleans the file if anything was taken out of its rows.
 func (db *DB) cleanIfNeeded(ctx context.Context) error {
 	var taken int64
-	err := db.read(ctx, func(c *conn) error {
+	err := db.pool.read(ctx, func(c *conn) error {
 		_, err := c.one(selectTaken, nil, func(r []driver.Value) { taken = r[0].(int64) })
 		return err
 	})
@@ -70,7 +70,7 @@ func (db *DB) cleanIfNeeded(ctx context.Context) error {
 // clean overwrites all remains and says how many bytes those were.
 func (db *DB) clean(ctx context.Context) (overwritten int64, err error) {
 	if db.remains.file == nil {
-		if db.remains.file, err = os.OpenFile(db.path, os.O_RDWR, 0); err != nil {
+		if db.remains.file, err = os.OpenFile(db.pool.path, os.O_RDWR, 0); err != nil {
 			return 0, err
 		}
 	}
@@ -97,18 +97,18 @@ var errLogHeld = errors.New("the log cannot be cut while a reader holds it")
 func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 	var reader *conn
 	select {
-	case reader = <-db.readers:
+	case reader = <-db.pool.readers:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	defer func() { db.readers <- reader }()
+	defer func() { db.pool.readers <- reader }()
 	if reader == nil {
-		if reader, err = dial(ctx, db.path, readerCache); err != nil {
+		if reader, err = dial(ctx, db.pool.path, readerCache); err != nil {
 			return 0, err
 		}
 	}
 	var roots []uint32
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.write(ctx, func(c *conn) (bool, error) {
 		if err := cutLog(c); err != nil {
 			return false, err
 		}
@@ -125,8 +125,8 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 		_ = reader.exec(rollback, 0) // there may be none to roll back
 		return overwritten, err
 	}
-	err = db.write(ctx, func(c *conn) (bool, error) {
-		changed, err := pagesInLog(db.path + "-wal")
+	err = db.pool.write(ctx, func(c *conn) (bool, error) {
+		changed, err := pagesInLog(db.pool.path + "-wal")
 		if rerr := reader.exec(rollback, 0); err == nil {
 			err = rerr
 		}

@@ -109,7 +109,7 @@ func (x *scratch) trim() {
 // Options.SaveTime, and was given up so that others can be. Either way the caller
 // may still answer with the page.
 func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return understudy.Saved{}, err
 	}
@@ -118,7 +118,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		return understudy.Saved{}, failed(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(db, p)
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.write(ctx, func(c *conn) (bool, error) {
 		if err := db.number(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
 			return false, err
 		}

@@ -27,7 +27,7 @@ const (
 // told twice; one that a page moves may be. Terms are compared with the bodies,
 // so what comes fulfils them. Errors: ErrInvalid.
 func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 			size = min(size, q.Limit-given)
 		}
 		var found []understudy.Found
-		err := db.read(ctx, func(c *conn) (err error) {
+		err := db.pool.read(ctx, func(c *conn) (err error) {
 			found, err = s.part(ctx, c, size)
 			return err
 		})
@@ -204,7 +204,7 @@ func (s *seeking) record(c *conn, h *heldAt, e *entry) (f understudy.Found, ok b
 // as it comes by a time (zero: none) or until ctx is over. It reads no body
 // unless the question needs one.
 func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (n understudy.Count, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return n, err
 	}
@@ -222,7 +222,7 @@ func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.
 			n.AtLeast = true
 			return n, nil
 		}
-		err := db.read(ctx, func(c *conn) error {
+		err := db.pool.read(ctx, func(c *conn) error {
 			if err := s.prepare(ctx, c); err != nil {
 				return err
 			}

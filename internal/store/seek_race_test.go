@@ -34,7 +34,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		sql  string
 		want error
 	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing}, {fmt.Sprint("UPDATE built SET words = ", int64(builtAll), ", terms = ", int64(builtAll)), nil}} {
-		err := db.write(t.Context(), func(c *conn) (bool, error) { return false, c.run(step.sql) })
+		err := db.pool.write(t.Context(), func(c *conn) (bool, error) { return false, c.run(step.sql) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	}
 	prepare := func(when string, want understudy.Place) {
 		t.Helper()
-		if err := db.read(ctx, func(c *conn) error { return s.prepare(ctx, c) }); err != nil {
+		if err := db.pool.read(ctx, func(c *conn) error { return s.prepare(ctx, c) }); err != nil {
 			t.Fatal(err)
 		}
 		if s.below != want {
@@ -104,7 +104,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	s.last, s.below = heldAt{kind: kind, record: 8}, was
 	widen := func() error {
 		g := &placer{db: db, c: nil, kind: kind.number}
-		return db.write(ctx, func(c *conn) (bool, error) {
+		return db.pool.write(ctx, func(c *conn) (bool, error) {
 			broken, err := c.transaction(ctx, beginWrite, func() error {
 				g.c = c
 				if err := g.widen(int64(was)>>shapeBits+1, 1, func(map[int64]int64) {}); err != nil {

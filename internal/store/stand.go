@@ -168,7 +168,7 @@ func (s *saving) nextRow() (*placing, error) {
 // PlaceOf is where a record stands, also when it is gone, or erased. Errors:
 // ErrNotFound, it was never seen.
 func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, err
 	}
@@ -178,7 +178,7 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.
 		return 0, failed(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
 	}
 	at := stand{at: noPosition}
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		_, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
 		return err
 	})

@@ -23,13 +23,13 @@ var (
 // reads no body, so it takes about a second per gigabyte. PerRecord is File
 // and WAL over Records, 0 when there are none.
 func (db *DB) Stats(ctx context.Context) (Stats, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return Stats{}, err
 	}
 	defer leave()
 	var st Stats
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		if _, err := c.one(selectTotals, nil, func(r []driver.Value) {
 			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
@@ -51,7 +51,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		return err
 	})
 	if err != nil {
-		return Stats{}, failed(false, err, "measure %s", db.path)
+		return Stats{}, failed(false, err, "measure %s", db.pool.path)
 	}
 	if st.Records > 0 {
 		st.PerRecord = float64(st.File+st.WAL) / float64(st.Records)
@@ -64,17 +64,17 @@ var selectEvicted = &statement{head: "SELECT evicted_pages, evicted_versions, ev
 // Space is what the store takes on disk and what had to go for it; it takes
 // well under a millisecond.
 func (db *DB) Space(ctx context.Context) (s Space, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return s, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error { s, err = db.space(c); return err })
-	return s, failed(false, err, "measure %s", db.path)
+	err = db.pool.read(ctx, func(c *conn) error { s, err = db.space(c); return err })
+	return s, failed(false, err, "measure %s", db.pool.path)
 }
 
 func (db *DB) space(c *conn) (Space, error) {
-	s := Space{File: fileSize(db.path), WAL: fileSize(db.path + "-wal"), Limit: db.o.Limit}
+	s := Space{File: fileSize(db.pool.path), WAL: fileSize(db.pool.path + "-wal"), Limit: db.o.Limit}
 	_, err := c.one(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
 		if at := r[2].(int64); at != 0 {

@@ -5,7 +5,6 @@
 package store
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"time"
@@ -156,16 +155,4 @@ const (
 	// readEvery is how old the noted time of a read may get before another is
 	// worth a write.
 	readEvery = time.Hour
-	// busy is how long a lock of another process is waited for.
-	busy = 2 * time.Second
-	// busyAgain is how long it is waited for once that was in vain.
-	busyAgain = 50 * time.Millisecond
 )
-
-// checkContext is ctx's error, if it is over.
-func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Err()
-}

@@ -75,7 +75,7 @@ func (db *DB) old(ctx context.Context, above int64) (s *candidates, err error) {
 	held, number, n := int64(-1), int64(0), chunk
 	for n == chunk {
 		n = 0
-		err := db.read(ctx, func(c *conn) error {
+		err := db.pool.read(ctx, func(c *conn) error {
 			return c.query(selectOld, 0, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) error {
 				held, number = r[0].(int64), r[1].(int64)
 				n++
@@ -133,7 +133,7 @@ func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, enou
 		return 0, false, err
 	}
 	for len(s.versions) > 0 && !enough {
-		err := db.release(ctx, func(c *conn) (bool, error) {
+		err := db.pool.release(ctx, func(c *conn) (bool, error) {
 			// Taken with the writing connection held: no save is under way.
 			places := s.free(sweepBlocks)
 			n := int64(0)
@@ -169,7 +169,7 @@ func (db *DB) scan(ctx context.Context, st *statement, more []driver.Value, each
 	for n == scanPages {
 		n = 0
 		args := append(append([]driver.Value{last}, more...), int64(scanPages))
-		err := db.read(ctx, func(c *conn) error {
+		err := db.pool.read(ctx, func(c *conn) error {
 			return c.query(st, 0, args, func(r []driver.Value) error {
 				n++
 				last = r[0].(int64)

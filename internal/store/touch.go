@@ -24,7 +24,7 @@ var (
 // it is saved again in that shape. It returns the new generation. Errors wrap
 // ErrNotStored: the caller has to keep the touch in mind by itself.
 func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, err error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return 0, err
 	}
@@ -32,7 +32,7 @@ func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, 
 	if t.Source == "" || t.Kind == "" {
 		return 0, failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
 	}
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.write(ctx, func(c *conn) (bool, error) {
 		if err := db.number(ctx, c, t.Source, t.Kind, ""); err != nil {
 			return false, err
 		}
@@ -58,7 +58,7 @@ func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, 
 // Kinds returns what is known of each kind of a source, by name, without
 // counting. A source nothing is known of has none.
 func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
 		return nil, checkContext(ctx)
 	}
 	var states []KindState
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		return c.query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
 			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64)})
 			return nil
@@ -81,13 +81,13 @@ func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
 // records comparable). The first world of a source is kept; another one is an
 // error wrapping ErrInvalid that says what to do.
 func (db *DB) World(ctx context.Context, source, world string) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	held := ""
-	err = db.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.write(ctx, func(c *conn) (bool, error) {
 		if err := db.number(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}

@@ -38,12 +38,12 @@ func (v *verifying) enough() bool {
 // in the report.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
 	var report Report
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return report, err
 	}
 	defer leave()
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
 		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages, v.counts, v.changes, v.words} {
 			if v.enough() {
@@ -63,7 +63,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		(&verifying{report: &report}).problem("%v", err)
 		err = nil
 	}
-	return report, failed(false, err, "verify %s", db.path)
+	return report, failed(false, err, "verify %s", db.pool.path)
 }
 
 // indexes learns how far the indexes are in what is verified: they may be filled

@@ -20,7 +20,7 @@ type watchers struct {
 func (db *DB) watch(ctx context.Context, f func(*saving)) (end func(), err error) {
 	w := &db.watchers
 	var number int
-	err = db.write(ctx, func(*conn) (bool, error) {
+	err = db.pool.write(ctx, func(*conn) (bool, error) {
 		w.Lock()
 		defer w.Unlock()
 		if w.by == nil {

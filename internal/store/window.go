@@ -81,13 +81,13 @@ var (
 // record whose clock changes meanwhile may be missed or come twice. A kind,
 // shape or parent nothing is known of has none.
 func (db *DB) Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error) {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var rows []understudy.Row
-	err = db.read(ctx, func(c *conn) error {
+	err = db.pool.read(ctx, func(c *conn) error {
 		v, ok, err := db.window(c, w)
 		if err != nil || !ok {
 			return err
@@ -139,7 +139,7 @@ func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []unde
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
 func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, 
 	below, given := begins(w), 0
 	for more := true; more && err == nil; {
 		var found []recordThen
-		err = db.read(ctx, func(c *conn) error {
+		err = db.pool.read(ctx, func(c *conn) error {
 			v, ok, err := db.window(c, w)
 			if err != nil || !ok {
 				more = false

@@ -48,7 +48,7 @@ func errIndexing(c *conn, at int64) error {
 // questions that need them are ErrIndexing. Broken off, it is finished by
 // Index. progress may be nil.
 func (db *DB) Rebuild(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (db *DB) Rebuild(ctx context.Context, progress func(done, total int64)) err
 
 // Empty is the first half of Rebuild, Index the other.
 func (db *DB) Empty(ctx context.Context) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (db *DB) Empty(ctx context.Context) error {
 }
 
 func (db *DB) empty(ctx context.Context) error {
-	return db.release(ctx, func(c *conn) (bool, error) {
+	return db.pool.release(ctx, func(c *conn) (bool, error) {
 		return false, db.setBuilt(ctx, c, upto{}, nil, nil)
 	})
 }
@@ -79,7 +79,7 @@ func (db *DB) empty(ctx context.Context) error {
 // be asked for, or when a Rebuild was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
 func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := db.enter()
+	leave, err := db.pool.enter()
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error
 func (db *DB) build(ctx context.Context, progress func(done, total int64)) error {
 	for db.built.load().least() != builtAll {
 		var total int64
-		err := db.write(ctx, func(c *conn) (bool, error) {
+		err := db.pool.write(ctx, func(c *conn) (bool, error) {
 			if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 				return false, err
 			}

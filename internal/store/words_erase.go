@@ -40,7 +40,7 @@ type separator struct {
 
 // scrubWords replaces what words that are gone have left in the index.
 func (db *DB) scrubWords(ctx context.Context) error {
-	err := db.release(ctx, func(c *conn) (bool, error) {
+	err := db.pool.release(ctx, func(c *conn) (bool, error) {
 		return c.transaction(ctx, beginWrite, func() error { return dropMerged(c) })
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func (db *DB) scrubWords(ctx context.Context) error {
 	}
 	for {
 		var stale []separator
-		err := db.read(ctx, func(c *conn) (err error) {
+		err := db.pool.read(ctx, func(c *conn) (err error) {
 			stale, err = staleSeparators(c)
 			return err
 		})
@@ -56,7 +56,7 @@ func (db *DB) scrubWords(ctx context.Context) error {
 			return err
 		}
 		slices.Reverse(stale)
-		err = db.release(ctx, func(c *conn) (bool, error) {
+		err = db.pool.release(ctx, func(c *conn) (bool, error) {
 			return c.transaction(ctx, beginWrite, func() error {
 				for i := range stale {
 					if err := replaceSeparator(c, &stale[i]); err != nil {

@@ -158,7 +158,7 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.read(t.Context(), func(c *conn) error {
+		if err := db.pool.read(t.Context(), func(c *conn) error {
 			spots, err := s.p.stream(c)
 			at, ok := beginning(false), err == nil
 			for ; ok; n++ {

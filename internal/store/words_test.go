@@ -74,7 +74,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	}
 	var before int64
 	piece := []byte("001bzanzibar")
-	if err := db.read(t.Context(), func(c *conn) (err error) {
+	if err := db.pool.read(t.Context(), func(c *conn) (err error) {
 		all, err := staleSeparators(c)
 		if err != nil || len(all) > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", len(all), err)
@@ -103,7 +103,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
 	wholeWords(t, db)
-	if err := db.write(t.Context(), func(c *conn) (bool, error) {
+	if err := db.pool.write(t.Context(), func(c *conn) (bool, error) {
 		return false, c.run("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
 	}); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 			return err
 		})
 	}
-	if err := db.write(t.Context(), damage); err != nil {
+	if err := db.pool.write(t.Context(), damage); err != nil {
 		t.Fatal(err)
 	}
 	r, err := db.Verify(t.Context())
