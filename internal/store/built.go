@@ -7,6 +7,8 @@ import (
 	"database/sql/driver"
 	"math"
 	"sync/atomic"
+
+	"understudy/internal/store/sqlite"
 )
 
 // built is up to which record each of the indexes has what it is to have:
@@ -33,18 +35,18 @@ const builtAll = math.MaxInt64
 const buildSome = 512
 
 var (
-	selectBuilt   = &statement{head: "SELECT words, terms FROM built"}
-	updateBuilt   = &statement{head: "UPDATE built SET words = ?, terms = ?"}
-	updateWords   = &statement{head: "UPDATE kind SET words = ? WHERE number = ?"}
-	updateTermsOf = &statement{head: "UPDATE kind SET terms = ? WHERE number = ?"}
-	emptyWords    = &statement{head: "INSERT INTO words (words) VALUES ('delete-all')"}
-	emptyTerms    = &statement{head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
+	selectBuilt   = &sqlite.Statement{Head: "SELECT words, terms FROM built"}
+	updateBuilt   = &sqlite.Statement{Head: "UPDATE built SET words = ?, terms = ?"}
+	updateWords   = &sqlite.Statement{Head: "UPDATE kind SET words = ? WHERE number = ?"}
+	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
+	emptyWords    = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
+	emptyTerms    = &sqlite.Statement{Head: "INSERT INTO terms (terms) VALUES ('delete-all')"}
 )
 
 // checkIndexes is part of opening: it empties the index of words when a spec has
 // changed which fields are text, and that of terms when it has changed which
 // fields can be asked for. Index fills them.
-func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
+func (db *DB) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var words, terms []*kindRow
 	u := db.built.load()
 	for _, k := range db.catalog.kinds {
@@ -53,7 +55,7 @@ func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
 			continue
 		}
 		records := int64(0)
-		if _, err := c.one(selectKindRecords, []driver.Value{k.number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
+		if _, err := c.One(selectKindRecords, []driver.Value{k.number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
 			return err
 		}
 		if otherWords {
@@ -73,16 +75,16 @@ func (db *DB) checkIndexes(ctx context.Context, c *conn) error {
 	return db.setBuilt(ctx, c, u, words, terms)
 }
 
-var selectKindRecords = &statement{head: "SELECT records FROM kind WHERE number = ?"}
+var selectKindRecords = &sqlite.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
 
 // builtNow is how far the indexes are by what the file says.
-func builtNow(c *conn) (u upto, err error) {
-	_, err = c.one(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64)} })
+func builtNow(c *sqlite.Conn) (u upto, err error) {
+	_, err = c.One(selectBuilt, nil, func(r []driver.Value) { u = upto{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
 // learnBuilt reads how far the indexes are.
-func (db *DB) learnBuilt(c *conn) error {
+func (db *DB) learnBuilt(c *sqlite.Conn) error {
 	u, err := builtNow(c)
 	db.built.store(u)
 	return err
@@ -91,29 +93,29 @@ func (db *DB) learnBuilt(c *conn) error {
 // setBuilt says up to which record the indexes are right from now on; one that
 // begins anew is emptied. The kinds given are those whose words, and whose terms,
 // are found in a new way.
-func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kindRow) error {
-	_, err := c.transaction(ctx, beginWrite, func() error {
+func (db *DB) setBuilt(ctx context.Context, c *sqlite.Conn, u upto, words, terms []*kindRow) error {
+	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range words {
-			if err := c.exec(updateWords, 0, k.text.form(), k.number); err != nil {
+			if err := c.Exec(updateWords, 0, k.text.form(), k.number); err != nil {
 				return err
 			}
 		}
 		for _, k := range terms {
-			if err := c.exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
+			if err := c.Exec(updateTermsOf, 0, fingerprint(k.terms), k.number); err != nil {
 				return err
 			}
 		}
 		if u.words == 0 {
-			if err := c.exec(emptyWords, 0); err != nil {
+			if err := c.Exec(emptyWords, 0); err != nil {
 				return err
 			}
 		}
 		if u.terms == 0 {
-			if err := c.exec(emptyTerms, 0); err != nil {
+			if err := c.Exec(emptyTerms, 0); err != nil {
 				return err
 			}
 		}
-		return c.exec(updateBuilt, 0, u.words, u.terms)
+		return c.Exec(updateBuilt, 0, u.words, u.terms)
 	})
 	if err == nil {
 		for _, k := range words {
@@ -131,14 +133,14 @@ func (db *DB) setBuilt(ctx context.Context, c *conn, u upto, words, terms []*kin
 // many, questions of every sort are answered.
 func (db *DB) Indexed(ctx context.Context) (done, total int64, err error) {
 	at := db.built.load().least()
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error {
-		_, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		return err
 	})
-	return min(at, total), total, failed(false, err, "see what is indexed")
+	return min(at, total), total, sqlite.Failed(false, err, "see what is indexed")
 }

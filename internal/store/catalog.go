@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // kindRow is a kind as the database numbers it.
@@ -48,30 +49,36 @@ func newCatalog() catalog {
 }
 
 var (
-	selectSources = &statement{head: "SELECT number, name FROM source"}
-	selectKinds   = &statement{head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') FROM kind k JOIN source s ON s.number = k.source"}
-	selectShapes  = &statement{head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
-	insertSource  = &statement{head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
-	insertKind    = &statement{head: "INSERT INTO kind (source, name, prefix, parent, terms, words) SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
-	insertShape   = &statement{head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? AND k.name = ? ON CONFLICT DO NOTHING"}
+	selectSources = &sqlite.Statement{Head: "SELECT number, name FROM source"}
+	selectKinds   = &sqlite.Statement{Head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') " +
+		"FROM kind k JOIN source s ON s.number = k.source"}
+	selectShapes = &sqlite.Statement{Head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h " +
+		"JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
+	insertSource = &sqlite.Statement{Head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
+	insertKind   = &sqlite.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
+		"SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	insertShape = &sqlite.Statement{Head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) " +
+		"FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? " +
+		"AND k.name = ? ON CONFLICT DO NOTHING"}
 )
 
 // readCatalog fills the catalog from the database.
-func (db *DB) readCatalog(c *conn) error {
+func (db *DB) readCatalog(c *sqlite.Conn) error {
 	cat := &db.catalog
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
-	err := c.query(selectSources, 0, nil, func(r []driver.Value) error {
+	err := c.Query(selectSources, 0, nil, func(r []driver.Value) error {
 		cat.sources[r[1].(string)] = r[0].(int64)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	err = c.query(selectKinds, 0, nil, func(r []driver.Value) error {
+	err = c.Query(selectKinds, 0, nil, func(r []driver.Value) error {
 		name := kindName{r[4].(string), r[2].(string)}
 		if cat.kinds[name] == nil {
-			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), name: name.kind, form: r[6].(string)}
+			k := &kindRow{number: r[0].(int64), source: r[1].(int64), prefix: r[3].(string), spec: db.kindSpec(name), name: name.kind,
+				form: r[6].(string)}
 			k.print, _ = r[5].(string)
 			k.text = textRuleOf(k.spec)
 			if k.terms = termFields(db.o.Specs[name.source], k.spec); k.spec == nil {
@@ -85,10 +92,11 @@ func (db *DB) readCatalog(c *conn) error {
 	if err != nil {
 		return err
 	}
-	return c.query(selectShapes, 0, nil, func(r []driver.Value) error {
+	return c.Query(selectShapes, 0, nil, func(r []driver.Value) error {
 		name := shapeName{r[4].(string), r[3].(string), r[2].(string)}
 		if cat.shapes[name] == nil {
-			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source, name.kind}]}
+			cat.shapes[name] = &shapeRow{number: r[0].(int64), slot: r[1].(int64), name: name.shape, kind: cat.kinds[kindName{name.source,
+				name.kind}]}
 			cat.parents[r[0].(int64)] = cat.shapes[name].kind.parentField()
 		}
 		return nil
@@ -141,19 +149,21 @@ func (db *DB) parentField(shape int64) string {
 // number makes sure that source, kind and shape have numbers (kind and shape
 // may be empty). It is called with the writing connection, outside a
 // transaction: a number given in vain does no harm.
-func (db *DB) number(ctx context.Context, c *conn, source, kind, shape string) error {
-	if _, ok := db.source(source); ok && (kind == "" || db.kind(source, kind) != nil && (shape == "" || db.shape(source, kind, shape) != nil)) {
+func (db *DB) number(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
+	if _, ok := db.source(source); ok && (kind == "" || db.kind(source, kind) != nil && (shape == "" || db.shape(source, kind,
+		shape) != nil)) {
 		return nil
 	}
 	spec := db.kindSpec(kindName{source, kind})
-	_, err := c.transaction(ctx, beginWrite, func() error {
-		err := c.exec(insertSource, 0, source)
+	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		err := c.Exec(insertSource, 0, source)
 		if err == nil && kind != "" {
-			err = c.exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(), fingerprint(termFields(db.o.Specs[source], spec)), textRuleOf(spec).form(), source)
+			err = c.Exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(),
+				fingerprint(termFields(db.o.Specs[source], spec)), textRuleOf(spec).form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = db.checkShapes(); err == nil {
-				err = c.exec(insertShape, 0, shape, source, kind)
+				err = c.Exec(insertShape, 0, shape, source, kind)
 			}
 			if err != nil {
 				err = fmt.Errorf("shape %s of kind %s: %w", shape, kind, err)

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertChanges = &statement{head: "INSERT INTO change (source, n, count, kind, what, record, version, at, fields) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?)"}
-	selectChanges = &statement{head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name, f.names FROM change c JOIN kind k ON k.number = c.kind LEFT JOIN fields f ON f.number = c.fields
+	insertChanges = &sqlite.Statement{Head: "INSERT INTO change (source, n, count, kind, what, record, version, at, fields) " +
+		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	selectChanges = &sqlite.Statement{Head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name, f.names
+		FROM change c JOIN kind k ON k.number = c.kind LEFT JOIN fields f ON f.number = c.fields
 		WHERE c.source = ?1 AND c.n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), ?2) ORDER BY c.n LIMIT ?3`}
-	selectFields = &statement{head: "SELECT number FROM fields WHERE names = ?"}
-	insertFields = &statement{head: "INSERT INTO fields (names) VALUES (?) RETURNING number"}
+	selectFields = &sqlite.Statement{Head: "SELECT number FROM fields WHERE names = ?"}
+	insertFields = &sqlite.Statement{Head: "INSERT INTO fields (names) VALUES (?) RETURNING number"}
 )
 
 // putChanges writes the changes of a save. The new records of a page have
@@ -29,7 +32,8 @@ func (s *saving) putChanges() error {
 		first, n := &s.changes[i], 1
 		for i+n < len(s.changes) {
 			next := &s.changes[i+n]
-			if next.What != first.What || next.Fields != first.Fields || next.Record != first.Record+int64(n) || next.Version != first.Version+int64(n) {
+			if next.What != first.What || next.Fields != first.Fields || next.Record != first.Record+int64(n) ||
+				next.Version != first.Version+int64(n) {
 				break
 			}
 			n++
@@ -45,14 +49,14 @@ func (s *saving) putChanges() error {
 }
 
 // fieldsNumber is the number of a set of field names, 0 for none.
-func fieldsNumber(c *conn, names understudy.Names) (number int64, err error) {
+func fieldsNumber(c *sqlite.Conn, names understudy.Names) (number int64, err error) {
 	if names == "" {
 		return 0, nil
 	}
 	take := func(r []driver.Value) { number = r[0].(int64) }
-	found, err := c.one(selectFields, []driver.Value{string(names)}, take)
+	found, err := c.One(selectFields, []driver.Value{string(names)}, take)
 	if err == nil && !found {
-		_, err = c.one(insertFields, []driver.Value{string(names)}, take)
+		_, err = c.One(insertFields, []driver.Value{string(names)}, take)
 	}
 	return number, err
 }
@@ -61,7 +65,7 @@ func fieldsNumber(c *conn, names understudy.Names) (number int64, err error) {
 // most limit (and at most MaxChanges) of them. A source nothing is known of
 // has none.
 func (db *DB) Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +73,11 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 	number, ok := db.source(source)
 	limit = min(limit, MaxChanges)
 	if !ok || limit <= 0 {
-		return nil, checkContext(ctx)
+		return nil, sqlite.CheckContext(ctx)
 	}
 	var changes []understudy.Change
-	err = db.pool.read(ctx, func(c *conn) error {
-		err := c.query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := c.Query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
 			n, count := r[0].(int64), r[1].(int64)
 			fields, _ := r[7].(string)
 			for i := range count {
@@ -97,5 +101,5 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 		}
 		return nil
 	})
-	return changes, failed(false, err, "read changes of %s after %d", source, after)
+	return changes, sqlite.Failed(false, err, "read changes of %s after %d", source, after)
 }

@@ -8,33 +8,34 @@ import (
 	"database/sql/driver"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 )
 
 var (
-	insertParent = &statement{head: "INSERT INTO parent (id) VALUES (?) ON CONFLICT DO NOTHING"}
-	selectParent = &statement{head: "SELECT number FROM parent WHERE id = ?"}
-	insertClock  = &statement{head: "INSERT OR IGNORE INTO clock (shape, parent, old, clock, record) VALUES ", tuple: "(?, ?, ?, ?, ?)"}
-	deleteClock  = &statement{head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
+	insertParent = &sqlite.Statement{Head: "INSERT INTO parent (id) VALUES (?) ON CONFLICT DO NOTHING"}
+	selectParent = &sqlite.Statement{Head: "SELECT number FROM parent WHERE id = ?"}
+	insertClock  = &sqlite.Statement{Head: "INSERT OR IGNORE INTO clock (shape, parent, old, clock, record) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
+	deleteClock  = &sqlite.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
 )
 
 // parentNumber is the number of a parent's id: 0 for none, -1 when it was
 // never seen.
-func parentNumber(c *conn, id string) (number int64, err error) {
+func parentNumber(c *sqlite.Conn, id string) (number int64, err error) {
 	if id == "" {
 		return 0, nil
 	}
 	number = -1
-	_, err = c.one(selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
+	_, err = c.One(selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }
 
 // putParent is parentNumber for an id that is to get a number.
-func putParent(c *conn, id string) (number int64, err error) {
+func putParent(c *sqlite.Conn, id string) (number int64, err error) {
 	if number, err = parentNumber(c, id); err != nil || number >= 0 {
 		return number, err
 	}
-	if err := c.exec(insertParent, 0, id); err != nil {
+	if err := c.Exec(insertParent, 0, id); err != nil {
 		return 0, err
 	}
 	return parentNumber(c, id)
@@ -61,17 +62,17 @@ func (s *saving) reclock(record int64, before *entry, r *understudy.Row) error {
 }
 
 // retireClock makes a record found by the clock it had, not by the one it has.
-func retireClock(c *conn, shape, record int64, e *entry) error {
+func retireClock(c *sqlite.Conn, shape, record int64, e *entry) error {
 	return eachClock(c, e.parent, func(parent int64) error {
-		if err := c.exec(deleteClock, 0, shape, parent, int64(0), e.clock, record); err != nil {
+		if err := c.Exec(deleteClock, 0, shape, parent, int64(0), e.clock, record); err != nil {
 			return err
 		}
-		return c.exec(insertClock, 1, shape, parent, int64(1), e.clock, record)
+		return c.Exec(insertClock, 1, shape, parent, int64(1), e.clock, record)
 	})
 }
 
 // eachClock calls do for the parents under which a version is found.
-func eachClock(c *conn, id string, do func(parent int64) error) error {
+func eachClock(c *sqlite.Conn, id string, do func(parent int64) error) error {
 	if err := do(0); err != nil || id == "" {
 		return err
 	}
@@ -109,10 +110,10 @@ func parentOf(field string, body []byte) string {
 }
 
 var (
-	selectFilled = &statement{head: "SELECT parent FROM kind WHERE number = ?"}
-	updateFilled = &statement{head: "UPDATE kind SET parent = ? WHERE number = ?"}
-	clearClock   = &statement{head: "DELETE FROM clock WHERE shape IN (SELECT number FROM shape WHERE kind = ?)"}
-	selectFill   = &statement{head: `SELECT number, version, state FROM held WHERE number > ? ORDER BY number LIMIT ?`}
+	selectFilled = &sqlite.Statement{Head: "SELECT parent FROM kind WHERE number = ?"}
+	updateFilled = &sqlite.Statement{Head: "UPDATE kind SET parent = ? WHERE number = ?"}
+	clearClock   = &sqlite.Statement{Head: "DELETE FROM clock WHERE shape IN (SELECT number FROM shape WHERE kind = ?)"}
+	selectFill   = &sqlite.Statement{Head: `SELECT number, version, state FROM held WHERE number > ? ORDER BY number LIMIT ?`}
 )
 
 // fillSome is how many held rows are looked at in one transaction.
@@ -121,11 +122,11 @@ const fillSome = 4096
 // fill fills the index for kinds whose field of parents the spec has changed, and
 // for those whose filling was broken off. It is part of opening, since what is
 // asked of a half-filled index would be answered wrongly.
-func (db *DB) fill(ctx context.Context, c *conn) error {
+func (db *DB) fill(ctx context.Context, c *sqlite.Conn) error {
 	kinds := map[int64]string{}
 	for _, k := range db.catalog.kinds {
 		var filled *string
-		_, err := c.one(selectFilled, []driver.Value{k.number}, func(r []driver.Value) {
+		_, err := c.One(selectFilled, []driver.Value{k.number}, func(r []driver.Value) {
 			if text, ok := r[0].(string); ok {
 				filled = &text
 			}
@@ -141,11 +142,11 @@ func (db *DB) fill(ctx context.Context, c *conn) error {
 		return nil
 	}
 	for number := range kinds {
-		_, err := c.transaction(ctx, beginWrite, func() error {
-			if err := c.exec(updateFilled, 0, nil, number); err != nil {
+		_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			if err := c.Exec(updateFilled, 0, nil, number); err != nil {
 				return err // it is empty now, whatever it was filled with
 			}
-			return c.exec(clearClock, 0, number)
+			return c.Exec(clearClock, 0, number)
 		})
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func (db *DB) fill(ctx context.Context, c *conn) error {
 	}
 	last := int64(-1)
 	for n := fillSome; n == fillSome; {
-		_, err := c.transaction(ctx, beginWrite, func() (err error) {
+		_, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
 			n, last, err = f.some(last)
 			return err
 		})
@@ -168,7 +169,7 @@ func (db *DB) fill(ctx context.Context, c *conn) error {
 		}
 	}
 	for number, field := range kinds {
-		if err := c.exec(updateFilled, 0, field, number); err != nil {
+		if err := c.Exec(updateFilled, 0, field, number); err != nil {
 			return err
 		}
 	}
@@ -178,7 +179,7 @@ func (db *DB) fill(ctx context.Context, c *conn) error {
 // filling is the index being filled.
 type filling struct {
 	db     *DB
-	c      *conn
+	c      *sqlite.Conn
 	shapes map[int64]bool
 	args   []driver.Value
 }
@@ -188,7 +189,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 	f.args = f.args[:0]
 	last = after
 	blocks := f.db.blocks(f.c)
-	err = f.c.query(selectFill, 0, []driver.Value{after, int64(fillSome)}, func(r []driver.Value) error {
+	err = f.c.Query(selectFill, 0, []driver.Value{after, int64(fillSome)}, func(r []driver.Value) error {
 		n++
 		last = r[0].(int64)
 		version, state := r[1].(int64), r[2].(int64)
@@ -234,7 +235,7 @@ func (f *filling) add(blocks *opened, shape, version, old int64) error {
 
 // skipDamaged passes over what cannot be read: it cannot be answered either.
 func skipDamaged(err error) error {
-	if isDamaged(err) {
+	if sqlite.IsDamaged(err) {
 		return nil
 	}
 	return err

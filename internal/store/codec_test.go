@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 func FuzzID(f *testing.F) {
@@ -22,11 +23,11 @@ func FuzzID(f *testing.F) {
 		f.Add("", id)
 	}
 	f.Fuzz(func(t *testing.T, prefix, id string) {
-		stored := appendID([]byte("before"), prefix, id)[6:]
-		if got, err := textID(prefix, stored); err != nil || got != id {
+		stored := sqlite.AppendID([]byte("before"), prefix, id)[6:]
+		if got, err := sqlite.TextID(prefix, stored); err != nil || got != id {
 			t.Fatalf("%q came back as %q, %v", id, got, err)
 		}
-		_, _ = textID(prefix, []byte(id))
+		_, _ = sqlite.TextID(prefix, []byte(id))
 	})
 }
 
@@ -182,7 +183,7 @@ func (c coded) Code() int     { return int(c) }
 
 func TestReasons(t *testing.T) {
 	for code, want := range map[int]string{13: "disk full", 10: "disk I/O error", 10 | 3<<8: "disk I/O error", 5: "locked", 6: "locked", 8: "read-only", 14: "cannot open", 7: "memory", 11: "damaged", 26: "not a database", 1: "database error"} {
-		err := failed(true, coded(code), "save page %s", "x")
+		err := sqlite.Failed(true, coded(code), "save page %s", "x")
 		if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "store: save page x: not stored: ") {
 			t.Errorf("code %d: %v, want %q", code, err, want)
 		}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 )
 
@@ -70,16 +71,17 @@ type Waiting struct {
 const MaxErasures = 1000
 
 var (
-	insertErasing = &statement{head: "INSERT INTO erasing (erasure, source, kind, record, cause, bound, fields, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"}
-	selectWaiting = &statement{head: "SELECT count(*), coalesce(min(at), 0) FROM erasing"}
-	selectErasure = &statement{head: `SELECT e.number, s.name, e.cause, e.hash, e.begun, e.done, e.records, e.versions, e.pages, e.files
+	insertErasing = &sqlite.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, bound, fields, at) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?)"}
+	selectWaiting = &sqlite.Statement{Head: "SELECT count(*), coalesce(min(at), 0) FROM erasing"}
+	selectErasure = &sqlite.Statement{Head: `SELECT e.number, s.name, e.cause, e.hash, e.begun, e.done, e.records, e.versions, e.pages, e.files
 		FROM erasure e JOIN source s ON s.number = e.source WHERE e.number > ? AND e.number <= ? ORDER BY e.number DESC LIMIT ?`}
 )
 
 // listGone lists a record that went for erasing, in the save's transaction.
 func (s *saving) listGone(record int64) error {
 	s.erasing = true
-	return s.c.exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(CauseDeleted), int64(0), "", s.at)
+	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(CauseDeleted), int64(0), "", s.at)
 }
 
 // listLate lists what a sight that lost its race has brought back: of a record
@@ -111,7 +113,8 @@ func (s *saving) listRedacted(record int64, body []byte) error {
 	}
 	s.erasing = true
 	bound := (s.counters.block + 1) * perBlock
-	return s.c.exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(CauseRedacted), bound, strings.Join(fields, "\n"), s.at)
+	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.number, record, int64(CauseRedacted), bound,
+		strings.Join(fields, "\n"), s.at)
 }
 
 // redactable reports whether upstream takes anything back by emptying a field.
@@ -171,13 +174,13 @@ func says(body []byte, fields []string) bool {
 
 // Waiting says how much was listed and is not erased yet.
 func (db *DB) Waiting(ctx context.Context) (w Waiting, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return w, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error {
-		_, err := c.one(selectWaiting, nil, func(r []driver.Value) {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectWaiting, nil, func(r []driver.Value) {
 			w.Records = r[0].(int64)
 			if at := r[1].(int64); at != 0 {
 				w.Since = time.Unix(0, at).UTC()
@@ -185,13 +188,13 @@ func (db *DB) Waiting(ctx context.Context) (w Waiting, err error) {
 		})
 		return err
 	})
-	return w, failed(false, err, "count what is to be erased")
+	return w, sqlite.Failed(false, err, "count what is to be erased")
 }
 
 // Erasures returns receipts, the newest first, those with numbers below before
 // (0: all), at most limit (and at most MaxErasures) of them.
 func (db *DB) Erasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
@@ -199,19 +202,19 @@ func (db *DB) Erasures(ctx context.Context, before int64, limit int) (all []Eras
 	if before <= 0 {
 		before = 1 << 62
 	}
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		all, err = erasuresBetween(c, 0, before-1, min(limit, MaxErasures))
 		return err
 	})
-	return all, failed(false, err, "read the receipts")
+	return all, sqlite.Failed(false, err, "read the receipts")
 }
 
 // erasuresBetween reads those with numbers above after and up to last.
-func erasuresBetween(c *conn, after, last int64, limit int) (all []Erasure, err error) {
+func erasuresBetween(c *sqlite.Conn, after, last int64, limit int) (all []Erasure, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	err = c.query(selectErasure, 0, []driver.Value{after, last, int64(limit)}, func(r []driver.Value) error {
+	err = c.Query(selectErasure, 0, []driver.Value{after, last, int64(limit)}, func(r []driver.Value) error {
 		e := Erasure{Number: r[0].(int64), Source: r[1].(string), Cause: Cause(r[2].(int64)), Hash: hex.EncodeToString(r[3].([]byte)),
 			Begun: time.Unix(0, r[4].(int64)).UTC(), Records: r[6].(int64), Versions: r[7].(int64), Pages: r[8].(int64), Files: r[9].(int64)}
 		if done := r[5].(int64); done != 0 {

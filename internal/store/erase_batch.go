@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // batch is some records of one errand that are erased together.
@@ -39,17 +40,19 @@ type erasing struct {
 	files          int
 }
 
-var selectErasing = &statement{head: `SELECT g.number, g.erasure, g.source, g.kind, g.record, g.cause, g.bound, g.fields, s.name, k.name
+var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.source, g.kind, g.record, g.cause, g.bound, g.fields,
+	s.name, k.name
 	FROM erasing g JOIN source s ON s.number = g.source JOIN kind k ON k.number = g.kind
 	WHERE g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0) ORDER BY g.number LIMIT ?`}
 
 // next is the next batch, nil when nothing is left.
 func (r *carrying) next(ctx context.Context) (*batch, error) {
 	b := &batch{carrying: r, traces: newTraces(), wanted: map[int64]bool{}, ids: map[string]bool{}}
-	err := r.db.pool.read(ctx, func(c *conn) error {
-		err := c.query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
+	err := r.db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := c.Query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
-			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64), kindName: row[9].(string)}
+			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64),
+				kindName: row[9].(string)}
 			e.kind = r.db.kind(b.name, e.kindName)
 			if fields := row[7].(string); fields != "" {
 				e.fields = strings.Split(fields, "\n")
@@ -74,7 +77,7 @@ func (r *carrying) next(ctx context.Context) (*batch, error) {
 }
 
 // look finds a record's id, the versions of it that go, and what they say.
-func (b *batch) look(c *conn, e *erasing) error {
+func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 	keep, all, err := versionsOf(c, e)
 	if err != nil {
 		return err
@@ -86,7 +89,7 @@ func (b *batch) look(c *conn, e *erasing) error {
 			return err
 		}
 		if entry.record != e.record {
-			return damaged("version %d is not of record %d", v, e.record)
+			return sqlite.Damaged("version %d is not of record %d", v, e.record)
 		}
 		if entry.id != "" {
 			e.id = entry.id
@@ -109,11 +112,11 @@ func (b *batch) look(c *conn, e *erasing) error {
 
 // versionsOf are the versions of a record, and those of them that stay because
 // it is there again.
-func versionsOf(c *conn, e *erasing) (keep map[int64]bool, all []int64, err error) {
+func versionsOf(c *sqlite.Conn, e *erasing) (keep map[int64]bool, all []int64, err error) {
 	keep = map[int64]bool{}
 	rows := []driver.Value{e.record * slots, e.record*slots + slots - 1}
 	if e.cause == CauseDeleted {
-		err = c.query(selectShapesHeld, 0, rows, func(r []driver.Value) error {
+		err = c.Query(selectShapesHeld, 0, rows, func(r []driver.Value) error {
 			if r[4].(int64)&stateGone == 0 {
 				keep[r[1].(int64)] = true
 			}
@@ -123,7 +126,7 @@ func versionsOf(c *conn, e *erasing) (keep map[int64]bool, all []int64, err erro
 			return nil, nil, err
 		}
 	}
-	err = c.query(selectRecordVersions, 0, rows, func(r []driver.Value) error {
+	err = c.Query(selectRecordVersions, 0, rows, func(r []driver.Value) error {
 		all = append(all, r[0].(int64))
 		return nil
 	})
@@ -149,8 +152,8 @@ func (b *batch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(b.pages, most) {
-		if err := b.transaction(ctx, func(c *conn) error { return b.deletePages(c, part) }); err != nil {
+	for part := range slices.Chunk(b.pages, sqlite.MaxTuples) {
+		if err := b.transaction(ctx, func(c *sqlite.Conn) error { return b.deletePages(c, part) }); err != nil {
 			return err
 		}
 	}
@@ -158,7 +161,7 @@ func (b *batch) run(ctx context.Context) error {
 		if err := b.files(part); err != nil {
 			return err
 		}
-		if err := b.transaction(ctx, func(c *conn) error { return b.take(c, part) }); err != nil {
+		if err := b.transaction(ctx, func(c *sqlite.Conn) error { return b.take(c, part) }); err != nil {
 			return err
 		}
 		b.searched = true
@@ -190,11 +193,11 @@ func (b *batch) files(part []erasing) error {
 }
 
 // transaction runs work in one, after the pages saved meanwhile have gone.
-func (b *batch) transaction(ctx context.Context, work func(c *conn) error) error {
-	return b.db.pool.release(ctx, func(c *conn) (bool, error) {
+func (b *batch) transaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
+	return b.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		late := b.late
-		broken, err := c.transaction(ctx, beginWrite, func() error {
-			for part := range slices.Chunk(late, most) {
+		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			for part := range slices.Chunk(late, sqlite.MaxTuples) {
 				if err := b.deletePages(c, part); err != nil {
 					return err
 				}
@@ -208,20 +211,20 @@ func (b *batch) transaction(ctx context.Context, work func(c *conn) error) error
 	})
 }
 
-func (b *batch) deletePages(c *conn, numbers []int64) error {
+func (b *batch) deletePages(c *sqlite.Conn, numbers []int64) error {
 	args := make([]driver.Value, len(numbers))
 	for i, n := range numbers {
 		args[i] = n
 	}
 	var gone int64
-	if err := c.query(deleteNumber, len(args), args, func([]driver.Value) error { gone++; return nil }); err != nil {
+	if err := c.Query(deleteNumber, len(args), args, func([]driver.Value) error { gone++; return nil }); err != nil {
 		return err
 	}
-	return c.exec(countErasure, 0, int64(0), int64(0), gone, int64(0), b.erasure)
+	return c.Exec(countErasure, 0, int64(0), int64(0), gone, int64(0), b.erasure)
 }
 
 // take takes the bodies of some records out, in a transaction.
-func (b *batch) take(c *conn, part []erasing) error {
+func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 	if !b.searched {
 		if err := b.beside(c); err != nil {
 			return err
@@ -240,23 +243,23 @@ func (b *batch) take(c *conn, part []erasing) error {
 		if gone > 0 || e.cause != CauseRedacted {
 			records++
 		}
-		if err := c.exec(updateErasing, 0, e.number); err != nil {
+		if err := c.Exec(updateErasing, 0, e.number); err != nil {
 			return err
 		}
 	}
 	if err := blocks.write(); err != nil {
 		return err
 	}
-	return c.exec(countErasure, 0, records, versions, int64(0), files, b.erasure)
+	return c.Exec(countErasure, 0, records, versions, int64(0), files, b.erasure)
 }
 
-func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err error) {
+func (b *batch) takeOne(c *sqlite.Conn, blocks *opened, e *erasing) (gone int64, err error) {
 	rows := []driver.Value{e.record * slots, e.record*slots + slots - 1}
 	slices.SortFunc(e.versions, func(a, b int64) int { return cmp.Compare(a, b) })
 	for _, v := range e.versions {
 		var current []int64
 		again := false
-		err := c.query(selectCurrentOf, 0, append(slices.Clone(rows), v), func(r []driver.Value) error {
+		err := c.Query(selectCurrentOf, 0, append(slices.Clone(rows), v), func(r []driver.Value) error {
 			current = append(current, r[0].(int64))
 			again = again || e.cause == CauseDeleted && r[1].(int64)&stateGone == 0
 			return nil
@@ -271,7 +274,7 @@ func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err er
 			return gone, err
 		}
 		for _, held := range current {
-			if err := c.exec(updateErasedHeld, 0, held); err != nil {
+			if err := c.Exec(updateErasedHeld, 0, held); err != nil {
 				return gone, err
 			}
 		}
@@ -289,16 +292,16 @@ func (b *batch) takeOne(c *conn, blocks *opened, e *erasing) (gone int64, err er
 	if e.cause != CauseAsked && e.cause != CauseAged {
 		return gone, nil
 	}
-	if err := c.exec(updateForgotten, 0, rows...); err != nil {
+	if err := c.Exec(updateForgotten, 0, rows...); err != nil {
 		return gone, err
 	}
-	return gone, c.exec(deleteRecord, 0, rows...)
+	return gone, c.Exec(deleteRecord, 0, rows...)
 }
 
 // wentMeanwhile is nil when a version whose block is missing is not its record's
 // any more: a row of the same record in an earlier transaction took it out, or
 // somebody forgot the record, since the batch was read. Else err: it is damage.
-func wentMeanwhile(c *conn, e *erasing, version int64, err error) error {
+func wentMeanwhile(c *sqlite.Conn, e *erasing, version int64, err error) error {
 	_, all, rerr := versionsOf(c, e)
 	if rerr != nil || slices.Contains(all, version) {
 		return cmp.Or(rerr, err)

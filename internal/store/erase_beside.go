@@ -2,31 +2,35 @@
 
 package store
 
-import "database/sql/driver"
+import (
+	"database/sql/driver"
+
+	"understudy/internal/store/sqlite"
+)
 
 // longTrace is how long a text must be to be looked for in jobs and notes,
 // where a word like "messages" is no person's.
 const longTrace = 16
 
 var (
-	selectJobTexts  = &statement{head: "SELECT number, key, payload, mark, error, note FROM job"}
-	deleteJobText   = &statement{head: "DELETE FROM job WHERE number = ?"}
-	clearJobText    = &statement{head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
-	selectAllFields = &statement{head: "SELECT number, names FROM fields"}
-	unsetFields     = &statement{head: "UPDATE change SET fields = 0 WHERE fields = ?"}
-	deleteFields    = &statement{head: "DELETE FROM fields WHERE number = ?"}
-	selectAllNotes  = &statement{head: "SELECT name, value FROM note"}
+	selectJobTexts  = &sqlite.Statement{Head: "SELECT number, key, payload, mark, error, note FROM job"}
+	deleteJobText   = &sqlite.Statement{Head: "DELETE FROM job WHERE number = ?"}
+	clearJobText    = &sqlite.Statement{Head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
+	selectAllFields = &sqlite.Statement{Head: "SELECT number, names FROM fields"}
+	unsetFields     = &sqlite.Statement{Head: "UPDATE change SET fields = 0 WHERE fields = ?"}
+	deleteFields    = &sqlite.Statement{Head: "DELETE FROM fields WHERE number = ?"}
+	selectAllNotes  = &sqlite.Statement{Head: "SELECT name, value FROM note"}
 )
 
 // beside takes the batch's texts out of jobs and notes, in a transaction. A job
 // or a note that is about them goes whole; of one that only mentions them the
 // mention goes.
-func (b *batch) beside(c *conn) error {
+func (b *batch) beside(c *sqlite.Conn) error {
 	if !b.traces.worth() {
 		return nil
 	}
 	var gone, mention []int64
-	err := c.query(selectJobTexts, 0, nil, func(r []driver.Value) error {
+	err := c.Query(selectJobTexts, 0, nil, func(r []driver.Value) error {
 		switch {
 		case b.traces.inValue(r[1]) || b.traces.inValue(r[2]) || b.traces.inValue(r[3]):
 			gone = append(gone, r[0].(int64))
@@ -37,7 +41,7 @@ func (b *batch) beside(c *conn) error {
 	})
 	var notes []string
 	if err == nil {
-		err = c.query(selectAllNotes, 0, nil, func(r []driver.Value) error {
+		err = c.Query(selectAllNotes, 0, nil, func(r []driver.Value) error {
 			if b.traces.inValue(r[0]) || b.traces.inValue(r[1]) {
 				notes = append(notes, r[0].(string))
 			}
@@ -49,17 +53,17 @@ func (b *batch) beside(c *conn) error {
 	}
 	for _, n := range gone {
 		if err == nil {
-			err = c.exec(deleteJobText, 0, n)
+			err = c.Exec(deleteJobText, 0, n)
 		}
 	}
 	for _, n := range mention {
 		if err == nil {
-			err = c.exec(clearJobText, 0, n)
+			err = c.Exec(clearJobText, 0, n)
 		}
 	}
 	for _, name := range notes {
 		if err == nil {
-			_, err = c.one(deleteNote, []driver.Value{name}, func([]driver.Value) {})
+			_, err = c.One(deleteNote, []driver.Value{name}, func([]driver.Value) {})
 		}
 	}
 	return err
@@ -79,9 +83,9 @@ func (t *traces) inValue(v driver.Value) bool {
 
 // names takes sets of field names out of changes that hold a number or a long
 // text: an API that names fields by people would do that.
-func (b *batch) names(c *conn) error {
+func (b *batch) names(c *sqlite.Conn) error {
 	var sets []int64
-	err := c.query(selectAllFields, 0, nil, func(r []driver.Value) error {
+	err := c.Query(selectAllFields, 0, nil, func(r []driver.Value) error {
 		if b.traces.inValue(r[1]) {
 			sets = append(sets, r[0].(int64))
 		}
@@ -89,10 +93,10 @@ func (b *batch) names(c *conn) error {
 	})
 	for _, n := range sets {
 		if err == nil {
-			err = c.exec(unsetFields, 0, n)
+			err = c.Exec(unsetFields, 0, n)
 		}
 		if err == nil {
-			err = c.exec(deleteFields, 0, n)
+			err = c.Exec(deleteFields, 0, n)
 		}
 	}
 	return err

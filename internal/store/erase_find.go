@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 )
 
@@ -56,13 +57,13 @@ type lookout struct {
 // when something lies deep. ErrInvalid: the source is unknown, or a number
 // without a country's code is several.
 func (db *DB) Find(ctx context.Context, source, what string) (Found, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return Found{}, err
 	}
 	defer leave()
 	f, err := db.find(ctx, source, what)
-	return f, failed(false, err, "find records in %s", source)
+	return f, sqlite.Failed(false, err, "find records in %s", source)
 }
 
 func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
@@ -70,7 +71,8 @@ func (db *DB) find(ctx context.Context, source, what string) (Found, error) {
 	if !ok {
 		return Found{}, errNoSource(source)
 	}
-	f := &finding{lookout: &lookout{db: db, text: what, n: understudy.ReadPhone(what)}, source: source, known: map[string]bool{}, roots: map[string]string{}, numbers: map[string]bool{}}
+	f := &finding{lookout: &lookout{db: db, text: what, n: understudy.ReadPhone(what)}, source: source, known: map[string]bool{},
+		roots: map[string]string{}, numbers: map[string]bool{}}
 	named := false
 	if name, id, ok := strings.Cut(what, "/"); ok && db.kind(source, name) != nil {
 		named = true
@@ -115,8 +117,8 @@ func (f *finding) found() (Found, error) {
 // record begins with one record.
 func (f *finding) record(ctx context.Context, kind, id string) error {
 	k := f.db.kind(f.source, kind)
-	return f.db.pool.read(ctx, func(c *conn) error {
-		record, err := recordNumber(c, k.number, appendID(nil, k.prefix, id))
+	return f.db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		record, err := recordNumber(c, k.number, sqlite.AppendID(nil, k.prefix, id))
 		if err == nil && record != 0 {
 			f.add(k, kind, &entry{record: record, id: id})
 		}
@@ -192,7 +194,8 @@ func (f *finding) under(k *understudy.Kind, body []byte) bool {
 	return false
 }
 
-var selectSourceBlocks = &statement{head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape JOIN kind k ON k.number = h.kind
+var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape
+	JOIN kind k ON k.number = h.kind
 	WHERE b.number > ? AND k.source = ? ORDER BY b.number LIMIT ?`}
 
 // eachBody calls each for every body that is held of a source, a few blocks in
@@ -207,10 +210,10 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 	last, more := int64(-1), true
 	for more {
 		n := 0
-		err := db.pool.read(ctx, func(c *conn) error {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			type place struct{ block, kind int64 }
 			var places []place
-			err := c.query(selectSourceBlocks, 0, []driver.Value{last, source, int64(scanPages)}, func(r []driver.Value) error {
+			err := c.Query(selectSourceBlocks, 0, []driver.Value{last, source, int64(scanPages)}, func(r []driver.Value) error {
 				places = append(places, place{r[0].(int64), r[1].(int64)})
 				return nil
 			})
@@ -246,17 +249,17 @@ func (db *DB) eachBody(ctx context.Context, source int64, each func(k *kindRow, 
 }
 
 var (
-	selectSeal = &statement{head: "SELECT seal FROM counter"}
-	updateSeal = &statement{head: "UPDATE counter SET seal = ?"}
+	selectSeal = &sqlite.Statement{Head: "SELECT seal FROM counter"}
+	updateSeal = &sqlite.Statement{Head: "UPDATE counter SET seal = ?"}
 )
 
 // sealKey is the key of the hashes in receipts, made when it is first needed.
-func sealKey(c *conn) (key []byte, err error) {
-	if _, err = c.one(selectSeal, nil, func(r []driver.Value) { key = r[0].([]byte) }); err != nil || len(key) > 0 {
+func sealKey(c *sqlite.Conn) (key []byte, err error) {
+	if _, err = c.One(selectSeal, nil, func(r []driver.Value) { key = r[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
 	}
 	key = newSeal()
-	return key, c.exec(updateSeal, 0, key)
+	return key, c.Exec(updateSeal, 0, key)
 }
 
 func newSeal() []byte {

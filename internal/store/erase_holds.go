@@ -8,6 +8,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
+
+	"understudy/internal/store/sqlite"
 )
 
 // Holds looks for texts in everything the database holds: every column of every
@@ -15,12 +17,12 @@ import (
 // where each was found ("block 7", "table note"), at most MaxProblems places.
 // It reads the whole database; free places of the file are not its business.
 func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.blocks(c)}
 		if err := h.tables(); err != nil {
 			return err
@@ -29,13 +31,13 @@ func (db *DB) Holds(ctx context.Context, texts ...string) (places []string, err 
 		places = h.places
 		return err
 	})
-	return places, failed(false, err, "look for texts in %s", db.pool.path)
+	return places, sqlite.Failed(false, err, "look for texts in %s", db.pool.Path)
 }
 
 // holding is one search.
 type holding struct {
 	db     *DB
-	c      *conn
+	c      *sqlite.Conn
 	ctx    context.Context
 	texts  []string
 	places []string
@@ -53,13 +55,13 @@ func (h *holding) look(data []byte, where string, args ...any) {
 // tables looks at columns as they are.
 func (h *holding) tables() error {
 	var names []string
-	err := h.c.ask("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
+	err := h.c.Ask("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
 		names = append(names, r[0].(string))
 		return nil
 	})
 	for _, name := range names {
 		if err == nil {
-			err = h.c.ask(`SELECT * FROM "`+name+`"`, func(r []driver.Value) error {
+			err = h.c.Ask(`SELECT * FROM "`+name+`"`, func(r []driver.Value) error {
 				for _, v := range r {
 					switch v := v.(type) {
 					case string:
@@ -68,7 +70,7 @@ func (h *holding) tables() error {
 						h.look(v, "table %s", name)
 					}
 				}
-				return checkContext(h.ctx)
+				return sqlite.CheckContext(h.ctx)
 			})
 		}
 	}
@@ -79,7 +81,7 @@ func (h *holding) tables() error {
 func (h *holding) packed() error {
 	type block struct{ number, count int64 }
 	var all []block
-	err := h.c.ask("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
+	err := h.c.Ask("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
 		all = append(all, block{r[0].(int64), r[1].(int64)})
 		return nil
 	})
@@ -91,14 +93,14 @@ func (h *holding) packed() error {
 			var e *entry
 			if e, err = h.blocks.entry(b.number*perBlock + place); err == nil {
 				h.look(slices.Concat(e.body, []byte("\n"+e.id+"\n"+e.parent)), "block %d", b.number)
-				err = checkContext(h.ctx)
+				err = sqlite.CheckContext(h.ctx)
 			}
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return h.c.query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
+	return h.c.Query(selectSkeletons, 0, []driver.Value{int64(-1), int64(1) << 62}, func(r []driver.Value) error {
 		sk, err := h.db.skeleton(r[2].([]byte), r[1].(int64))
 		if err == nil {
 			h.look(slices.Concat([]byte(sk.uri+"\n"+sk.id+"\n"+sk.next+"\n"), sk.outside), "page %d", r[0])

@@ -8,15 +8,19 @@ import (
 	"database/sql/driver"
 	"slices"
 	"strings"
+
+	"understudy/internal/store/sqlite"
 )
 
 // markBatch is how many records are marked in one transaction.
 const markBatch = 256
 
 var (
-	insertListed   = &statement{head: "INSERT INTO erasing (erasure, source, kind, record, cause, at, state) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?)"}
-	selectUnmarked = &statement{head: "SELECT g.number, g.record, k.name, s.name FROM erasing g JOIN kind k ON k.number = g.kind JOIN source s ON s.number = g.source WHERE g.state = 2 AND g.erasure = ? ORDER BY g.number LIMIT ?"}
-	updateMarked   = &statement{head: "UPDATE erasing SET state = 0 WHERE number = ?"}
+	insertListed = &sqlite.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, at, state) " +
+		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?)"}
+	selectUnmarked = &sqlite.Statement{Head: "SELECT g.number, g.record, k.name, s.name FROM erasing g " +
+		"JOIN kind k ON k.number = g.kind JOIN source s ON s.number = g.source WHERE g.state = 2 AND g.erasure = ? ORDER BY g.number LIMIT ?"}
+	updateMarked = &sqlite.Statement{Head: "UPDATE erasing SET state = 0 WHERE number = ?"}
 )
 
 // EraseNumber finds what belongs to a number (see Find) and lists it for
@@ -28,20 +32,20 @@ var (
 // receipt calls it until nothing more is found. An error that comes with a
 // receipt's number came after it was listed: it will be erased.
 func (db *DB) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return Erasure{}, Found{}, err
 	}
 	defer leave()
 	f, err := db.find(ctx, source, what)
 	if err != nil || len(f.all) == 0 {
-		return Erasure{}, f, failed(false, err, "erase in %s", source)
+		return Erasure{}, f, sqlite.Failed(false, err, "erase in %s", source)
 	}
 	e, err := db.list(ctx, source, what, f.all)
 	if err == nil {
 		err = db.markListed(ctx, e.Number)
 	}
-	return e, f, failed(false, err, "erase in %s", source)
+	return e, f, sqlite.Failed(false, err, "erase in %s", source)
 }
 
 // list lists all of an errand. Rows are all it writes: a million of them take
@@ -54,18 +58,19 @@ func (db *DB) list(ctx context.Context, source, what string, all []found) (e Era
 		}
 		return int(a.record - b.record)
 	})
-	err = db.pool.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error {
+	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			seal, err := sealKey(c)
 			if err != nil {
 				return err
 			}
 			now := db.o.Now().UnixNano()
-			if _, err := c.one(insertErasure, []driver.Value{number, int64(CauseAsked), sealed(seal, source, what), now}, func(r []driver.Value) { e.Number = r[0].(int64) }); err != nil {
+			if _, err := c.One(insertErasure, []driver.Value{number, int64(CauseAsked), sealed(seal, source, what), now},
+				func(r []driver.Value) { e.Number = r[0].(int64) }); err != nil {
 				return err
 			}
 			var args []driver.Value
-			for part := range slices.Chunk(all, most) {
+			for part := range slices.Chunk(all, sqlite.MaxTuples) {
 				args = args[:0]
 				for _, one := range part {
 					args = append(args, e.Number, number, db.kind(source, one.kind).number, one.record, int64(CauseAsked), now, int64(stateListed))
@@ -94,9 +99,9 @@ const (
 // markListed marks what is listed of an errand, and makes it go.
 func (db *DB) markListed(ctx context.Context, erasure int64) error {
 	for n := markBatch; n == markBatch; {
-		err := db.pool.release(ctx, func(c *conn) (bool, error) {
+		err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 			var marked int64
-			broken, err := c.transaction(ctx, beginWrite, func() (err error) {
+			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
 				n, marked, err = db.markSome(c, erasure)
 				return err
 			})
@@ -114,13 +119,13 @@ func (db *DB) markListed(ctx context.Context, erasure int64) error {
 
 // markSome marks a few records and says how many those were, and how many of
 // them had not been marked before.
-func (db *DB) markSome(c *conn, erasure int64) (n int, marked int64, err error) {
+func (db *DB) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, err error) {
 	type row struct {
 		number, record int64
 		kind, source   string
 	}
 	var rows []row
-	err = c.query(selectUnmarked, 0, []driver.Value{erasure, int64(markBatch)}, func(r []driver.Value) error {
+	err = c.Query(selectUnmarked, 0, []driver.Value{erasure, int64(markBatch)}, func(r []driver.Value) error {
 		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(string), r[3].(string)})
 		return nil
 	})
@@ -145,7 +150,7 @@ func (db *DB) markSome(c *conn, erasure int64) (n int, marked int64, err error) 
 			err = m.one(id, one.record)
 		}
 		if err == nil {
-			err = c.exec(updateMarked, 0, one.number)
+			err = c.Exec(updateMarked, 0, one.number)
 		}
 		if err != nil {
 			return 0, 0, err

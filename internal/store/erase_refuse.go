@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // Why a page is passed on and not kept, as its answer says.
@@ -41,7 +42,7 @@ func aged(clock, horizon int64, erased int64) bool {
 	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
 }
 
-var selectErased = &statement{head: "SELECT id, erased FROM name WHERE kind = ? AND erased > 0 AND id IN (", tuple: "?", tail: ")"}
+var selectErased = &sqlite.Statement{Head: "SELECT id, erased FROM name WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
 
 // refuse takes the records out of the save that may not be kept. A page that
 // shows one is not kept either, its other records are.
@@ -64,7 +65,7 @@ func (s *saving) refuse() error {
 	for i, r := range s.rows {
 		mark := int64(0)
 		if len(marks) > 0 {
-			mark = marks[string(appendID(nil, s.kind.prefix, r.ID))]
+			mark = marks[string(sqlite.AppendID(nil, s.kind.prefix, r.ID))]
 		}
 		switch {
 		case mark == nameErased:
@@ -84,13 +85,13 @@ func (s *saving) refuse() error {
 // marks are the marked ids among those of the save.
 func (s *saving) marks() (map[string]int64, error) {
 	marks := map[string]int64{}
-	for from := 0; from < len(s.rows); from += most {
-		part := s.rows[from:min(from+most, len(s.rows))]
+	for from := 0; from < len(s.rows); from += sqlite.MaxTuples {
+		part := s.rows[from:min(from+sqlite.MaxTuples, len(s.rows))]
 		args := []driver.Value{s.kind.number}
 		for i := range part {
-			args = append(args, appendID(nil, s.kind.prefix, part[i].ID))
+			args = append(args, sqlite.AppendID(nil, s.kind.prefix, part[i].ID))
 		}
-		err := s.c.query(selectErased, len(part), args, func(r []driver.Value) error {
+		err := s.c.Query(selectErased, len(part), args, func(r []driver.Value) error {
 			marks[string(r[0].([]byte))] = r[1].(int64)
 			return nil
 		})
@@ -104,18 +105,18 @@ func (s *saving) marks() (map[string]int64, error) {
 // keepsPage reports whether the page itself is kept.
 func (s *saving) keepsPage() bool { return s.refused == "" && keepsPage(s.p) }
 
-var selectErasedCount = &statement{head: "SELECT erased FROM counter"}
+var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
 
 // readErased learns whether anything was ever erased, so that saves need not
 // ask.
-func (db *DB) readErased(c *conn) error {
-	_, err := c.one(selectErasedCount, nil, func(r []driver.Value) { db.erased.Store(r[0].(int64)) })
+func (db *DB) readErased(c *sqlite.Conn) error {
+	_, err := c.One(selectErasedCount, nil, func(r []driver.Value) { db.erased.Store(r[0].(int64)) })
 	return err
 }
 
 var (
-	updateName   = &statement{head: "UPDATE name SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"}
-	updateErased = &statement{head: "UPDATE counter SET erased = erased + ?"}
+	updateName   = &sqlite.Statement{Head: "UPDATE name SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"}
+	updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased + ?"}
 )
 
 // marking is a transaction that marks records that are to be erased.
@@ -128,7 +129,7 @@ type marking struct {
 
 // newMarking begins one for a kind; the caller holds the writing connection, is
 // in a transaction and ends with finish.
-func (db *DB) newMarking(c *conn, source string, kind string, erasure int64, cause Cause) (*marking, error) {
+func (db *DB) newMarking(c *sqlite.Conn, source string, kind string, erasure int64, cause Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
 	m := &marking{saving: &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.kind(source, kind)}, erasure: erasure, cause: cause}
 	return m, m.readCounters()
@@ -141,12 +142,13 @@ func (m *marking) one(id string, record int64) error {
 	if m.cause == CauseAged {
 		mark = nameAged
 	}
-	_, err := m.c.one(updateName, []driver.Value{mark, m.kind.number, appendID(nil, m.kind.prefix, id), mark}, func([]driver.Value) { m.marked++ })
+	_, err := m.c.One(updateName, []driver.Value{mark, m.kind.number, sqlite.AppendID(nil, m.kind.prefix, id), mark},
+		func([]driver.Value) { m.marked++ })
 	if err != nil {
 		return err
 	}
 	version, present := int64(0), []prior(nil)
-	err = m.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		if r[4].(int64)&stateGone == 0 {
 			version = max(version, r[1].(int64))
 			present = append(present, priorOf(r))
@@ -178,7 +180,7 @@ func (m *marking) finish() error {
 	if err := m.putChanges(); err != nil {
 		return err
 	}
-	if err := m.c.exec(updateErased, 0, m.marked); err != nil {
+	if err := m.c.Exec(updateErased, 0, m.marked); err != nil {
 		return err
 	}
 	return m.writeCounters()
@@ -186,9 +188,9 @@ func (m *marking) finish() error {
 
 // mark lists and marks records of one kind in one transaction.
 func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, cause Cause, all []found) error {
-	return db.pool.release(ctx, func(c *conn) (bool, error) {
+	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		var marked int64
-		broken, err := c.transaction(ctx, beginWrite, func() error {
+		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			m, err := db.newMarking(c, source, kind, erasure, cause)
 			if err != nil {
 				return err
@@ -197,7 +199,7 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 				if err := m.one(f.id, f.record); err != nil {
 					return err
 				}
-				if err := c.exec(insertErasing, 0, erasure, m.counters.source, m.kind.number, f.record, int64(cause), int64(0), "", m.at); err != nil {
+				if err := c.Exec(insertErasing, 0, erasure, m.counters.source, m.kind.number, f.record, int64(cause), int64(0), "", m.at); err != nil {
 					return err
 				}
 			}
@@ -223,7 +225,7 @@ func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool,
 	if db.erased.Load() == 0 {
 		return false, nil
 	}
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return false, err
 	}
@@ -236,16 +238,16 @@ func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool,
 		}
 	}
 	db.catalog.mu.RUnlock()
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		for _, k := range kinds {
-			found, err := c.one(selectErasedOne, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func([]driver.Value) {})
+			found, err := c.One(selectErasedOne, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {
 				return err
 			}
 		}
 		return nil
 	})
-	return erased, failed(false, err, "record %s %s %s", source, kind, id)
+	return erased, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
 }
 
-var selectErasedOne = &statement{head: "SELECT 1 FROM name WHERE kind = ? AND id = ? AND erased > 0"}
+var selectErasedOne = &sqlite.Statement{Head: "SELECT 1 FROM name WHERE kind = ? AND id = ? AND erased > 0"}

@@ -6,9 +6,12 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+
+	"understudy/internal/store/sqlite"
 )
 
-var selectTakenFrom = &statement{head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source WHERE g.state = 1 ORDER BY 1"}
+var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
+	"WHERE g.state = 1 ORDER BY 1"}
 
 // tellTaken tells memory of what a call that broke off has taken: whether it
 // came to telling is not known.
@@ -17,8 +20,8 @@ func (r *carrying) tellTaken(ctx context.Context) error {
 		return nil
 	}
 	var sources []string
-	err := r.db.pool.read(ctx, func(c *conn) error {
-		return c.query(selectTakenFrom, 0, nil, func(row []driver.Value) error {
+	err := r.db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Query(selectTakenFrom, 0, nil, func(row []driver.Value) error {
 			sources = append(sources, row[0].(string))
 			return nil
 		})

@@ -6,6 +6,8 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -38,7 +40,7 @@ func (db *DB) toErase(s *saving) {
 // may be broken off at any point and is finished by the next call; nothing is
 // done twice. One call runs at a time, others wait.
 func (db *DB) CarryOut(ctx context.Context, o Eraser) (done []Erasure, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (db *DB) CarryOut(ctx context.Context, o Eraser) (done []Erasure, err error
 		return nil, ctx.Err()
 	}
 	done, err = (&carrying{db: db, o: o}).run(ctx)
-	return done, failed(false, err, "erase what is listed")
+	return done, sqlite.Failed(false, err, "erase what is listed")
 }
 
 // carrying is one call of CarryOut.
@@ -62,11 +64,11 @@ type carrying struct {
 }
 
 var (
-	selectUnadopted = &statement{head: "SELECT DISTINCT source, cause FROM erasing WHERE erasure = 0 ORDER BY source, cause"}
-	insertErasure   = &statement{head: "INSERT INTO erasure (source, cause, hash, begun) VALUES (?, ?, ?, ?) RETURNING number"}
-	adoptErasing    = &statement{head: "UPDATE erasing SET erasure = ? WHERE erasure = 0 AND source = ? AND cause = ?"}
-	selectOpen      = &statement{head: "SELECT number FROM erasure WHERE done = 0 ORDER BY number"}
-	countErasing    = &statement{head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
+	selectUnadopted = &sqlite.Statement{Head: "SELECT DISTINCT source, cause FROM erasing WHERE erasure = 0 ORDER BY source, cause"}
+	insertErasure   = &sqlite.Statement{Head: "INSERT INTO erasure (source, cause, hash, begun) VALUES (?, ?, ?, ?) RETURNING number"}
+	adoptErasing    = &sqlite.Statement{Head: "UPDATE erasing SET erasure = ? WHERE erasure = 0 AND source = ? AND cause = ?"}
+	selectOpen      = &sqlite.Statement{Head: "SELECT number FROM erasure WHERE done = 0 ORDER BY number"}
+	countErasing    = &sqlite.Statement{Head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
 )
 
 func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
@@ -105,11 +107,11 @@ func (r *carrying) run(ctx context.Context) ([]Erasure, error) {
 // adopt gives what was listed by causes an errand, one a source and cause, and
 // learns which errands are open.
 func (r *carrying) adopt(ctx context.Context) error {
-	return r.db.pool.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error {
+	return r.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			type errand struct{ source, cause int64 }
 			var all []errand
-			err := c.query(selectUnadopted, 0, nil, func(row []driver.Value) error {
+			err := c.Query(selectUnadopted, 0, nil, func(row []driver.Value) error {
 				all = append(all, errand{row[0].(int64), row[1].(int64)})
 				return nil
 			})
@@ -118,51 +120,55 @@ func (r *carrying) adopt(ctx context.Context) error {
 			}
 			for _, e := range all {
 				var number int64
-				if _, err := c.one(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.db.o.Now().UnixNano()}, func(row []driver.Value) { number = row[0].(int64) }); err != nil {
+				if _, err := c.One(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.db.o.Now().UnixNano()},
+					func(row []driver.Value) { number = row[0].(int64) }); err != nil {
 					return err
 				}
-				if err := c.exec(adoptErasing, 0, number, e.source, e.cause); err != nil {
+				if err := c.Exec(adoptErasing, 0, number, e.source, e.cause); err != nil {
 					return err
 				}
 			}
-			if err := c.query(selectOpen, 0, nil, func(row []driver.Value) error {
+			if err := c.Query(selectOpen, 0, nil, func(row []driver.Value) error {
 				r.open = append(r.open, Erasure{Number: row[0].(int64)})
 				return nil
 			}); err != nil {
 				return err
 			}
-			_, err = c.one(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
+			_, err = c.One(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
 			return err
 		})
 	})
 }
 
 var (
-	selectSourceSkeletons = &statement{head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? ORDER BY number LIMIT ?"}
-	countErasure          = &statement{head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = pages + ?, files = files + ? WHERE number = ?"}
-	selectCurrentOf       = &statement{head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
-	updateErasedHeld      = &statement{head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
-	updateErasing         = &statement{head: "UPDATE erasing SET state = 1 WHERE number = ?"}
+	selectSourceSkeletons = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? " +
+		"ORDER BY number LIMIT ?"}
+	countErasure = &sqlite.Statement{Head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = " +
+		"pages + ?, files = files + ? WHERE number = ?"}
+	selectCurrentOf  = &sqlite.Statement{Head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
+	updateErasedHeld = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
+	updateErasing    = &sqlite.Statement{Head: "UPDATE erasing SET state = 1 WHERE number = ?"}
 )
 
 var (
-	deleteErasing = &statement{head: "DELETE FROM erasing WHERE erasure > 0 AND state = 1"}
-	closeErasures = &statement{head: "UPDATE erasure SET done = ? WHERE done = 0 AND NOT EXISTS (SELECT 1 FROM erasing WHERE erasing.erasure = erasure.number)"}
-	deleteIdle    = &statement{head: "DELETE FROM erasure WHERE done > 0 AND cause = ? AND records = 0 AND pages = 0"}
+	deleteErasing = &sqlite.Statement{Head: "DELETE FROM erasing WHERE erasure > 0 AND state = 1"}
+	closeErasures = &sqlite.Statement{Head: "UPDATE erasure SET done = ? WHERE done = 0 AND NOT EXISTS (SELECT 1 " +
+		"FROM erasing WHERE erasing.erasure = erasure.number)"}
+	deleteIdle = &sqlite.Statement{Head: "DELETE FROM erasure WHERE done > 0 AND cause = ? AND records = 0 AND pages = 0"}
 )
 
 // finish writes the receipts: nothing of what they name is left.
 func (r *carrying) finish(ctx context.Context) (done []Erasure, err error) {
-	err = r.db.pool.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error {
+	err = r.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			done = nil
-			if err := c.exec(deleteErasing, 0); err != nil {
+			if err := c.Exec(deleteErasing, 0); err != nil {
 				return err
 			}
-			if err := c.exec(closeErasures, 0, r.db.o.Now().UnixNano()); err != nil {
+			if err := c.Exec(closeErasures, 0, r.db.o.Now().UnixNano()); err != nil {
 				return err
 			}
-			if err := c.exec(deleteIdle, 0, int64(CauseRedacted)); err != nil {
+			if err := c.Exec(deleteIdle, 0, int64(CauseRedacted)); err != nil {
 				return err
 			}
 			for i := len(r.open) - 1; i >= 0; i-- {

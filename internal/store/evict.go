@@ -21,6 +21,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -85,37 +87,37 @@ func (r *room) done(now time.Time, tried bool) {
 }
 
 var (
-	pragmaPages = &statement{head: "PRAGMA page_count"}
-	pragmaFree  = &statement{head: "PRAGMA freelist_count"}
+	pragmaPages = &sqlite.Statement{Head: "PRAGMA page_count"}
+	pragmaFree  = &sqlite.Statement{Head: "PRAGMA freelist_count"}
 )
 
 // usedPages is how many pages of the file are in use, those in the log included.
-func usedPages(c *conn) (used int64, err error) {
-	_, err = c.one(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
+func usedPages(c *sqlite.Conn) (used int64, err error) {
+	_, err = c.One(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.one(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
+	_, err = c.One(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
 	return used, err
 }
 
 // beyond reports whether more than per cent of the limit is in use.
-func (db *DB) beyond(c *conn, percent int64) (bool, error) {
-	if db.pool.pages == 0 {
+func (db *DB) beyond(c *sqlite.Conn, percent int64) (bool, error) {
+	if db.pool.Pages == 0 {
 		return false, nil
 	}
 	used, err := usedPages(c)
-	return used*100 > db.pool.pages*percent, err
+	return used*100 > db.pool.Pages*percent, err
 }
 
 // look begins to make room when that is due.
 func (db *DB) look(ctx context.Context) {
-	_ = db.pool.write(ctx, func(c *conn) (bool, error) { db.tidy(c); return false, nil })
+	_ = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { db.tidy(c); return false, nil })
 }
 
 // tidy begins to make room, behind, when that is due. It is told of every save
 // with the writing connection held.
-func (db *DB) tidy(c *conn) {
+func (db *DB) tidy(c *sqlite.Conn) {
 	near, err := db.beyond(c, evictAt)
 	if err != nil || !near || !db.room.due(db.o.Now()) {
 		return
@@ -130,7 +132,7 @@ func (db *DB) tidy(c *conn) {
 // Evict makes room now, if the limit is near; what is under way is waited for.
 // The store does it by itself behind its saves; Evict is for who cannot wait.
 func (db *DB) Evict(ctx context.Context) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
@@ -142,13 +144,13 @@ func (db *DB) Evict(ctx context.Context) error {
 	}
 	err = db.during(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
-		err = db.pool.write(ctx, func(c *conn) (bool, error) { near, err = db.beyond(c, evictAt); return false, err })
+		err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = db.beyond(c, evictAt); return false, err })
 		if err != nil || !near {
 			return true, err
 		}
 		return db.makeRoom(ctx)
 	})
-	return failed(false, err, "make room in %s", db.pool.path)
+	return sqlite.Failed(false, err, "make room in %s", db.pool.Path)
 }
 
 // during does the work of a turn and gives it back.
@@ -184,7 +186,7 @@ func (db *DB) enough(ctx context.Context, err error) (enough bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.pool.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 		beyond, err := db.beyond(c, evictTo)
 		enough = !beyond
 		return false, err
@@ -218,10 +220,12 @@ func (db *DB) evictPages(ctx context.Context, before, n int64) (left int64, err 
 }
 
 var (
-	selectAges = &statement{head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	selectAges = &sqlite.Statement{Head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
 	// deletePages spares what was read or saved since it was chosen.
-	deletePages  = &statement{head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? AND number IN (", tuple: "?", tail: ") RETURNING 1"}
-	countEvicted = &statement{head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = evicted_versions + ?, evicted_at = ?"}
+	deletePages = &sqlite.Statement{Head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? " +
+		"AND number IN (", Tuple: "?", Tail: ") RETURNING 1"}
+	countEvicted = &sqlite.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
+		"evicted_versions + ?, evicted_at = ?"}
 )
 
 // oldest chooses the n pages unread for longest of those read at before or
@@ -235,8 +239,8 @@ func (db *DB) oldest(ctx context.Context, before int64, n int) (oldest []pageAge
 	last, rows := int64(-1), chunk
 	for rows == chunk {
 		rows = 0
-		err := db.pool.read(ctx, func(c *conn) error {
-			return c.query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+			return c.Query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
 				last = r[0].(int64)
 				rows++
 				if read := r[1].(int64); read <= before {
@@ -262,9 +266,9 @@ func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough
 	for _, p := range part {
 		args = append(args, p.number)
 	}
-	err = db.pool.release(ctx, func(c *conn) (bool, error) {
-		broken, err := c.transaction(ctx, beginWrite, func() error {
-			err := c.query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
+	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			err := c.Query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
 			if err != nil || gone == 0 {
 				return err
 			}
@@ -281,6 +285,6 @@ func (db *DB) evictSome(ctx context.Context, part []pageAge) (gone int64, enough
 }
 
 // evicted counts what the limit has made go.
-func (db *DB) evicted(c *conn, pages, versions int64) error {
-	return c.exec(countEvicted, 0, pages, versions, db.o.Now().UnixNano())
+func (db *DB) evicted(c *sqlite.Conn, pages, versions int64) error {
+	return c.Exec(countEvicted, 0, pages, versions, db.o.Now().UnixNano())
 }

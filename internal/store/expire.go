@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"understudy/internal/store/sqlite"
 )
 
 const expireBatch = 512 // records listed in one transaction
@@ -20,13 +22,13 @@ const expireBatch = 512 // records listed in one transaction
 // the rest. It looks at what is too old, at what has no clock, and at nothing
 // else.
 func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	listed, err = db.expire(ctx, source, kind)
-	return listed, failed(false, err, "look for %s of %s past their retention", kind, source)
+	return listed, sqlite.Failed(false, err, "look for %s of %s past their retention", kind, source)
 }
 
 func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
@@ -110,10 +112,10 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 	}
 	for n := expireBatch; n == expireBatch; {
 		var all []found
-		err := a.db.pool.read(ctx, func(c *conn) error {
+		err := a.db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			var spots []spot
 			args := []driver.Value{a.shape, int64(0), int64(0), below.clock, below.record, a.from, a.to, flag, int64(expireBatch)}
-			err := c.query(selectSpots, 0, args, func(r []driver.Value) error {
+			err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
 				spots = append(spots, spot{r[0].(int64), r[1].(int64)})
 				return nil
 			})
@@ -147,7 +149,7 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 // that is not forgotten.
 func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	version, forgotten := int64(0), int64(0)
-	err = s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		if r[4].(int64)&stateForgotten != 0 {
 			forgotten = r[1].(int64)
 			return nil
@@ -162,7 +164,7 @@ func (s *saving) newest(record int64) (id string, clock int64, err error) {
 		version = forgotten
 	}
 	if version == 0 {
-		return "", 0, damaged("record %d is not held", record)
+		return "", 0, sqlite.Damaged("record %d is not held", record)
 	}
 	if s.blocks == nil {
 		s.blocks = s.db.blocks(s.c)
@@ -174,13 +176,13 @@ func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	return e.id, e.clock, nil
 }
 
-var selectCame = &statement{head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
+var selectCame = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
 
 // firstSeen moves those of the records without a clock that came before a time
 // to old.
 func (db *DB) firstSeen(ctx context.Context, k *kindRow, before time.Time, unclocked, old map[int64]string) error {
-	return db.pool.read(ctx, func(c *conn) error {
-		return c.query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
+	return db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Query(selectCame, 0, []driver.Value{k.source, k.number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i
 				if id, ok := unclocked[record]; ok {

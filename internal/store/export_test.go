@@ -7,6 +7,8 @@ import (
 	"database/sql/driver"
 	"strconv"
 	"time"
+
+	"understudy/internal/store/sqlite"
 )
 
 // Patience is how long a save may take on a busy machine, in tests that are not
@@ -15,15 +17,15 @@ const Patience = time.Minute
 
 // LimitPages lets the file grow to n pages, as a full disk would.
 func LimitPages(db *DB, n int) error {
-	return db.pool.write(context.Background(), func(c *conn) (bool, error) {
-		return false, c.ask("PRAGMA max_page_count = "+strconv.Itoa(n), func([]driver.Value) error { return nil })
+	return db.pool.Write(context.Background(), func(c *sqlite.Conn) (bool, error) {
+		return false, c.Ask("PRAGMA max_page_count = "+strconv.Itoa(n), func([]driver.Value) error { return nil })
 	})
 }
 
 // HoldWriter takes the writing connection until release is called.
 func HoldWriter(db *DB) (release func()) {
-	c := <-db.pool.writer
-	return func() { db.pool.writer <- c }
+	c := <-db.pool.Writer
+	return func() { db.pool.Writer <- c }
 }
 
 // Clean overwrites remains, and says how many bytes.

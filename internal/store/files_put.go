@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // Put keeps a content, all of which from must bring: c.Size bytes, or what
@@ -50,7 +51,7 @@ func newFile(c understudy.Content) file {
 // notKept words why a content was not kept.
 func notKept(err error) error {
 	reason := ""
-	var known *fault
+	var known *sqlite.Fault
 	switch {
 	case errors.As(err, &known):
 		return err
@@ -65,13 +66,13 @@ func notKept(err error) error {
 	default:
 		reason = "the content did not come whole"
 	}
-	return &fault{reason: reason, saving: true, err: err}
+	return &sqlite.Fault{Reason: reason, Saving: true, Err: err}
 }
 
 var (
-	errLarge     = &fault{reason: "larger than one content may be", saving: true}
-	errErased    = &fault{reason: notErased, saving: true}
-	errForgotten = &fault{reason: "its record was forgotten meanwhile", saving: true}
+	errLarge     = &sqlite.Fault{Reason: "larger than one content may be", Saving: true}
+	errErased    = &sqlite.Fault{Reason: notErased, Saving: true}
+	errForgotten = &sqlite.Fault{Reason: "its record was forgotten meanwhile", Saving: true}
 )
 
 func (f *Files) put(ctx context.Context, p *putting, c understudy.Content, from io.Reader) (understudy.Content, error) {

@@ -10,39 +10,40 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	deletePage   = &statement{head: "DELETE FROM page WHERE number = ? RETURNING 1"}
-	deleteNumber = &statement{head: "DELETE FROM page WHERE number IN (", tuple: "?", tail: ") RETURNING 1"}
+	deletePage   = &sqlite.Statement{Head: "DELETE FROM page WHERE number = ? RETURNING 1"}
+	deleteNumber = &sqlite.Statement{Head: "DELETE FROM page WHERE number IN (", Tuple: "?", Tail: ") RETURNING 1"}
 )
 
 // ForgetPage forgets the page of a key and says whether one was held. The
 // records it shows stay.
 func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return false, err
 	}
 	defer leave()
 	source, ok := db.source(key.Source)
 	if !ok {
-		return false, checkContext(ctx)
+		return false, sqlite.CheckContext(ctx)
 	}
-	err = db.pool.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error {
+	err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			row, _, err := db.findPage(c, source, key)
 			if err != nil {
 				return err
 			}
-			held, err = c.one(deletePage, []driver.Value{row.number}, func([]driver.Value) {})
+			held, err = c.One(deletePage, []driver.Value{row.number}, func([]driver.Value) {})
 			return err
 		})
 	})
 	if errors.Is(err, understudy.ErrNotFound) {
 		return false, nil
 	}
-	return held, failed(true, err, "forget page %s", key)
+	return held, sqlite.Failed(true, err, "forget page %s", key)
 }
 
 // ForgetRecord forgets a record: its bodies in every shape and the pages that
@@ -51,17 +52,17 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 // pages and bodies there were. No save of its kind should be under way: one
 // that began before may bring it back.
 func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
 	f := &forgetting{db: db, kind: db.kind(source, kind), id: id}
 	if f.kind == nil {
-		return 0, 0, checkContext(ctx)
+		return 0, 0, sqlite.CheckContext(ctx)
 	}
 	err = f.run(ctx)
-	return f.found.pages, f.found.versions, failed(true, err, "forget record %s %s %s", source, kind, id)
+	return f.found.pages, f.found.versions, sqlite.Failed(true, err, "forget record %s %s %s", source, kind, id)
 }
 
 // forgetting is a record on its way out.
@@ -87,7 +88,7 @@ func (f *forgetting) run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	if err := f.db.pool.read(ctx, f.look); err != nil {
+	if err := f.db.pool.Read(ctx, f.look); err != nil {
 		return err
 	}
 	var pages []int64
@@ -99,13 +100,13 @@ func (f *forgetting) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(pages, most) {
-		if err := f.transaction(ctx, func(c *conn) error { return f.deletePages(c, part) }); err != nil {
+	for part := range slices.Chunk(pages, sqlite.MaxTuples) {
+		if err := f.transaction(ctx, func(c *sqlite.Conn) error { return f.deletePages(c, part) }); err != nil {
 			return err
 		}
 	}
 	for done := false; !done; {
-		err := f.transaction(ctx, func(c *conn) (err error) {
+		err := f.transaction(ctx, func(c *sqlite.Conn) (err error) {
 			if done, err = f.deleteVersions(c); err == nil && done {
 				err = f.deleteNewest(c)
 			}
@@ -119,12 +120,12 @@ func (f *forgetting) run(ctx context.Context) error {
 }
 
 // transaction runs work in one, after the pages saved meanwhile have gone.
-func (f *forgetting) transaction(ctx context.Context, work func(c *conn) error) error {
+func (f *forgetting) transaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
 	before := f.found
-	err := f.db.pool.release(ctx, func(c *conn) (bool, error) {
+	err := f.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		late := f.late
-		broken, err := c.transaction(ctx, beginWrite, func() error {
-			for part := range slices.Chunk(late, most) {
+		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			for part := range slices.Chunk(late, sqlite.MaxTuples) {
 				if err := f.deletePages(c, part); err != nil {
 					return err
 				}
@@ -142,24 +143,24 @@ func (f *forgetting) transaction(ctx context.Context, work func(c *conn) error) 
 	return err
 }
 
-func (f *forgetting) deletePages(c *conn, numbers []int64) error {
+func (f *forgetting) deletePages(c *sqlite.Conn, numbers []int64) error {
 	args := make([]driver.Value, len(numbers))
 	for i, n := range numbers {
 		args[i] = n
 	}
-	return c.query(deleteNumber, len(args), args, func([]driver.Value) error { f.found.pages++; return nil })
+	return c.Query(deleteNumber, len(args), args, func([]driver.Value) error { f.found.pages++; return nil })
 }
 
-var selectRecordVersions = &statement{head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
+var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
 	UNION SELECT coalesce(version, number) FROM past WHERE held BETWEEN ?1 AND ?2 AND tag IS NOT NULL`}
 
 // look finds the record's number and its versions.
-func (f *forgetting) look(c *conn) (err error) {
+func (f *forgetting) look(c *sqlite.Conn) (err error) {
 	f.versions = map[int64]bool{}
-	if f.record, err = recordNumber(c, f.kind.number, appendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = recordNumber(c, f.kind.number, sqlite.AppendID(nil, f.kind.prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
-	return c.query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {
+	return c.Query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {
 		f.versions[r[0].(int64)] = true
 		return nil
 	})
@@ -171,19 +172,19 @@ func (f *forgetting) rows() []driver.Value {
 }
 
 var (
-	selectSomeOld = &statement{head: `SELECT DISTINCT coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
+	selectSomeOld = &sqlite.Statement{Head: `SELECT DISTINCT coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
 		WHERE p.held BETWEEN ? AND ? AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number) LIMIT ?`}
-	deleteVersion   = &statement{head: "DELETE FROM past WHERE held BETWEEN ? AND ? AND coalesce(version, number) = ?"}
-	deleteRecord    = &statement{head: "DELETE FROM past WHERE held BETWEEN ? AND ?"}
-	selectNewest    = &statement{head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}
-	updateForgotten = &statement{head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
+	deleteVersion   = &sqlite.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ? AND coalesce(version, number) = ?"}
+	deleteRecord    = &sqlite.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ?"}
+	selectNewest    = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}
+	updateForgotten = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
 )
 
 // deleteVersions removes a few versions that are not the newest; done: there
 // are no more. No page shows them any more.
-func (f *forgetting) deleteVersions(c *conn) (done bool, err error) {
+func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	var old []int64
-	err = c.query(selectSomeOld, 0, append(f.rows(), int64(sweepBlocks)), func(r []driver.Value) error {
+	err = c.Query(selectSomeOld, 0, append(f.rows(), int64(sweepBlocks)), func(r []driver.Value) error {
 		old = append(old, r[0].(int64))
 		return nil
 	})
@@ -195,7 +196,7 @@ func (f *forgetting) deleteVersions(c *conn) (done bool, err error) {
 		if err := f.empty(blocks, v, false); err != nil {
 			return false, err
 		}
-		if err := c.exec(deleteVersion, 0, append(f.rows(), v)...); err != nil {
+		if err := c.Exec(deleteVersion, 0, append(f.rows(), v)...); err != nil {
 			return false, err
 		}
 	}
@@ -203,9 +204,9 @@ func (f *forgetting) deleteVersions(c *conn) (done bool, err error) {
 }
 
 // deleteNewest takes out the newest versions, whose places keep the id.
-func (f *forgetting) deleteNewest(c *conn) error {
+func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	var newest []int64
-	err := c.query(selectNewest, 0, f.rows(), func(r []driver.Value) error {
+	err := c.Query(selectNewest, 0, f.rows(), func(r []driver.Value) error {
 		newest = append(newest, r[0].(int64))
 		return nil
 	})
@@ -216,7 +217,7 @@ func (f *forgetting) deleteNewest(c *conn) error {
 	if err := f.db.hide(c, blocks, f.kind, f.record, func(int64) bool { return true }); err != nil {
 		return err
 	}
-	if err := c.exec(updateForgotten, 0, f.rows()...); err != nil {
+	if err := c.Exec(updateForgotten, 0, f.rows()...); err != nil {
 		return err
 	}
 	for _, v := range newest {
@@ -224,7 +225,7 @@ func (f *forgetting) deleteNewest(c *conn) error {
 			return err
 		}
 	}
-	if err := c.exec(deleteRecord, 0, f.rows()...); err != nil {
+	if err := c.Exec(deleteRecord, 0, f.rows()...); err != nil {
 		return err
 	}
 	return blocks.write()

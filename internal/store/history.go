@@ -10,21 +10,22 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // MaxHistory is the most versions one call of History returns.
 const MaxHistory = 1000
 
 var (
-	selectKindShapes = &statement{head: "SELECT slot, name FROM shape WHERE kind = ?"}
-	selectShapeAt    = &statement{head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
+	selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
+	selectShapeAt    = &sqlite.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
 )
 
 // shapeNumber is the number of a kind's shape in a slot.
-func shapeNumber(c *conn, kind, slot int64) (number int64, err error) {
-	found, err := c.one(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
+func shapeNumber(c *sqlite.Conn, kind, slot int64) (number int64, err error) {
+	found, err := c.One(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
 	if err == nil && !found {
-		err = damaged("kind %d has no shape in slot %d", kind, slot)
+		err = sqlite.Damaged("kind %d has no shape in slot %d", kind, slot)
 	}
 	return number, err
 }
@@ -36,7 +37,7 @@ func shapeNumber(c *conn, kind, slot int64) (number int64, err error) {
 // one that stood in a page above another of the same record, are not history.
 // ErrNotFound: the record was never seen, or was forgotten.
 func (db *DB) History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
@@ -46,24 +47,24 @@ func (db *DB) History(ctx context.Context, source, kind, id string, limit int) (
 	}
 	var versions []understudy.Version
 	if k := db.kind(source, kind); k != nil {
-		err = db.pool.read(ctx, func(c *conn) error {
+		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			versions, err = db.history(c, k, id, limit)
 			return err
 		})
 	} else {
-		err = checkContext(ctx)
+		err = sqlite.CheckContext(ctx)
 	}
 	if err == nil && len(versions) == 0 {
 		err = understudy.ErrNotFound
 	}
 	if err != nil {
-		return nil, failed(false, err, "history of %s %s %s", source, kind, id)
+		return nil, sqlite.Failed(false, err, "history of %s %s %s", source, kind, id)
 	}
 	return versions, nil
 }
 
-func (db *DB) history(c *conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := recordNumber(c, k.number, appendID(nil, k.prefix, id))
+func (db *DB) history(c *sqlite.Conn, k *kindRow, id string, limit int) (versions []understudy.Version, err error) {
+	record, err := recordNumber(c, k.number, sqlite.AppendID(nil, k.prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (db *DB) history(c *conn, k *kindRow, id string, limit int) (versions []und
 		return nil, err
 	}
 	names := map[int64]string{}
-	err = c.query(selectKindShapes, 0, []driver.Value{k.number}, func(r []driver.Value) error {
+	err = c.Query(selectKindShapes, 0, []driver.Value{k.number}, func(r []driver.Value) error {
 		names[r[0].(int64)] = r[1].(string)
 		return nil
 	})
@@ -131,18 +132,18 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 	if at.IsZero() {
 		return db.Record(ctx, source, kind, shape, id)
 	}
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	s := db.shape(source, kind, shape)
 	if s == nil {
-		return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = db.pool.read(ctx, func(c *conn) error {
-		number, err := recordNumber(c, s.kind.number, appendID(nil, s.kind.prefix, id))
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		number, err := recordNumber(c, s.kind.number, sqlite.AppendID(nil, s.kind.prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}
@@ -153,13 +154,13 @@ func (db *DB) RecordAt(ctx context.Context, source, kind, shape, id string, at t
 		return err
 	})
 	if err != nil {
-		return nil, failed(false, err, "record %s %s %s at %s", source, kind, id, at.Format(time.RFC3339))
+		return nil, sqlite.Failed(false, err, "record %s %s %s at %s", source, kind, id, at.Format(time.RFC3339))
 	}
 	return rec, nil
 }
 
 // recordAt completes rec as a held row's record looked at a time.
-func (db *DB) recordAt(c *conn, blocks *opened, rec *understudy.Record, held, at int64) (*entry, error) {
+func (db *DB) recordAt(c *sqlite.Conn, blocks *opened, rec *understudy.Record, held, at int64) (*entry, error) {
 	all, err := stretchesOf(c, held, held)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // Bounds of what a job may bring.
@@ -23,21 +24,22 @@ const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, ru
 	created, started, ended, lease_end, stop, again, done, total, note, mark`
 
 var (
-	insertJob = &statement{head: `INSERT INTO job (kind, key, payload, lane, once, attempts, weight, run_after, expires_at, created, mark, state)
+	insertJob = &sqlite.Statement{Head: `INSERT INTO job (kind, key, payload, lane, once, attempts, weight, run_after, expires_at,
+		created, mark, state)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (kind, key) WHERE state <= 2 AND key <> '' DO NOTHING RETURNING number`}
-	selectLiveJob = &statement{head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
+	selectLiveJob = &sqlite.Statement{Head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
 
 	// loseLeases archives or returns what nothing was heard of. A run that
 	// broke off counts as an attempt, so that a job that takes its process
 	// along does not do so for ever.
-	loseLeases = &statement{head: `UPDATE job SET
+	loseLeases = &sqlite.Statement{Head: `UPDATE job SET
 		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
 		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN ?1 ELSE 0 END,
 		error = CASE WHEN stop = 1 THEN 'cancelled' WHEN once = 1 THEN 'broke off: its process ended or was not heard of; it runs at most once'
 			ELSE 'broke off: its process ended or was not heard of' END,
 		run_after = ?1, lease_end = 0
 		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 AND worker <> ?3)) LIMIT ?4) RETURNING state`}
-	expireJobs = &statement{head: `UPDATE job SET state = 6, ended = ?1
+	expireJobs = &sqlite.Statement{Head: `UPDATE job SET state = 6, ended = ?1
 		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
 
 	// claimJob takes the one job whose turn it is. room are the kinds and lanes
@@ -46,10 +48,11 @@ var (
 	// number of jobs that wait. In a database with row locks the select of the
 	// outer WHERE is where FOR UPDATE SKIP LOCKED belongs, with a lock per kind
 	// around the count; here the writer is alone.
-	claimJob = &statement{head: "WITH want (kind, most, lease) AS (VALUES ", tuple: "(?, ?, ?)", tail: `),
+	claimJob = &sqlite.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, ?, ?)", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
 			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
-		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane AND j.run_after <= ? AND j.weight <= ?
+		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
+		AND j.run_after <= ? AND j.weight <= ?
 			ORDER BY j.run_after, j.number LIMIT 1) AS number FROM room)
 		UPDATE job SET state = 2, attempt = attempt + 1, fence = fence + 1, worker = ?, started = ?, stop = 0, done = 0, total = 0, note = '',
 			lease_end = ? + (SELECT lease FROM want WHERE want.kind = job.kind)
@@ -57,10 +60,11 @@ var (
 		RETURNING ` + jobColumns}
 	// nextJob is when something of these kinds is planned, and whether
 	// something is due already.
-	nextJob = &statement{head: "WITH want (kind) AS (VALUES ", tuple: "(?)", tail: `),
+	nextJob = &sqlite.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `),
 		seat AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l)
 		SELECT (SELECT min(t) FROM (
-				SELECT (SELECT min(j.run_after) FROM job j WHERE j.state = 1 AND j.kind = seat.kind AND j.lane = seat.lane AND j.run_after > ?) AS t FROM seat
+				SELECT (SELECT min(j.run_after) FROM job j WHERE j.state = 1 AND j.kind = seat.kind AND j.lane = seat.lane
+				AND j.run_after > ?) AS t FROM seat
 				UNION ALL SELECT min(lease_end) FROM job WHERE state = 2
 				UNION ALL SELECT min(expires_at) FROM job WHERE state = 1 AND expires_at > 0)),
 			EXISTS (SELECT 1 FROM seat JOIN job j ON j.kind = seat.kind AND j.lane = seat.lane WHERE j.state = 1 AND j.run_after <= ?)`}
@@ -130,16 +134,16 @@ func checkAdded(jobs []understudy.Job) error {
 // job only what it asks for counts (Kind to ExpiresAt, Mark); Attempts must be
 // set. Errors: ErrInvalid, ErrNotStored.
 func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	if err := checkAdded(jobs); err != nil {
-		return nil, failed(true, err, "add jobs")
+		return nil, sqlite.Failed(true, err, "add jobs")
 	}
 	var numbers []int64
-	err = db.change(ctx, func(c *conn) error {
+	err = db.change(ctx, func(c *sqlite.Conn) error {
 		numbers = make([]int64, 0, len(jobs))
 		for i := range jobs {
 			n, err := addJob(c, now, &jobs[i])
@@ -151,35 +155,36 @@ func (db *DB) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job
 		return nil
 	})
 	if err != nil {
-		return nil, failed(true, err, "add jobs")
+		return nil, sqlite.Failed(true, err, "add jobs")
 	}
 	return numbers, nil
 }
 
 // change runs work in a writing transaction.
-func (db *DB) change(ctx context.Context, work func(c *conn) error) error {
-	return db.pool.write(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error { return work(c) })
+func (db *DB) change(ctx context.Context, work func(c *sqlite.Conn) error) error {
+	return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return work(c) })
 	})
 }
 
 // settle is change for what ends something: it may use the reserve.
-func (db *DB) settle(ctx context.Context, work func(c *conn) error) error {
-	return db.pool.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error { return work(c) })
+func (db *DB) settle(ctx context.Context, work func(c *sqlite.Conn) error) error {
+	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return work(c) })
 	})
 }
 
-func addJob(c *conn, now time.Time, j *understudy.Job) (number int64, err error) {
+func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
 	after := j.RunAfter
 	if after.Before(now) {
 		after = now // so that jobs begin in the order they were added
 	}
-	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Lane), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after), nanos(j.ExpiresAt), nanos(now), blob(j.Mark)}
+	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Lane), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after),
+		nanos(j.ExpiresAt), nanos(now), blob(j.Mark)}
 	keep := func(r []driver.Value) { number = r[0].(int64) }
-	added, err := c.one(insertJob, args, keep)
+	added, err := c.One(insertJob, args, keep)
 	if err == nil && !added {
-		_, err = c.one(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
+		_, err = c.One(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
 	}
 	return number, err
 }
@@ -189,16 +194,16 @@ func addJob(c *conn, now time.Time, j *understudy.Job) (number int64, err error)
 // are taken back and what has expired is archived. All in one transaction, each
 // job by one statement. Errors: ErrInvalid, ErrNotStored.
 func (db *DB) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return understudy.Claimed{}, err
 	}
 	defer leave()
 	if err := checkClaim(&want); err != nil {
-		return understudy.Claimed{}, failed(true, err, "claim jobs")
+		return understudy.Claimed{}, sqlite.Failed(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
-	err = db.settle(ctx, func(c *conn) error {
+	err = db.settle(ctx, func(c *sqlite.Conn) error {
 		got = understudy.Claimed{}
 		if err := sweepJobs(c, &want, &got); err != nil {
 			return err
@@ -209,7 +214,7 @@ func (db *DB) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.
 		return planned(c, &want, &got)
 	})
 	if err != nil {
-		return understudy.Claimed{}, failed(true, err, "claim jobs")
+		return understudy.Claimed{}, sqlite.Failed(true, err, "claim jobs")
 	}
 	return got, nil
 }
@@ -224,22 +229,22 @@ func checkClaim(want *understudy.Claim) error {
 	return nil
 }
 
-func sweepJobs(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
+func sweepJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
-	err := c.query(loseLeases, 0, []driver.Value{now, flag(want.Alone), want.Worker, int64(sweptAtOnce)}, func(r []driver.Value) error {
+	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.Alone), want.Worker, int64(sweptAtOnce)}, func(r []driver.Value) error {
 		got.Count(understudy.JobState(r[0].(int64)))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.query(expireJobs, 0, []driver.Value{now, int64(sweptAtOnce)}, func([]driver.Value) error {
+	return c.Query(expireJobs, 0, []driver.Value{now, int64(sweptAtOnce)}, func([]driver.Value) error {
 		got.Expired++
 		return nil
 	})
 }
 
-func claimJobs(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
+func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	var args []driver.Value
 	for _, k := range want.Kinds {
@@ -248,7 +253,7 @@ func claimJobs(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
 	args = append(args, int64(want.Lane), now, want.Weight, want.Worker, now, now)
 	for len(got.Jobs) < want.Limit {
 		before := len(got.Jobs)
-		err := c.query(claimJob, len(want.Kinds), args, func(r []driver.Value) error {
+		err := c.Query(claimJob, len(want.Kinds), args, func(r []driver.Value) error {
 			got.Jobs = append(got.Jobs, jobOf(r))
 			return nil
 		})
@@ -260,13 +265,13 @@ func claimJobs(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
 }
 
 // planned fills in what is known of what comes next.
-func planned(c *conn, want *understudy.Claim, got *understudy.Claimed) error {
+func planned(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	var args []driver.Value
 	for _, k := range want.Kinds {
 		args = append(args, k.Name)
 	}
-	return c.query(nextJob, len(want.Kinds), append(args, now, now), func(r []driver.Value) error {
+	return c.Query(nextJob, len(want.Kinds), append(args, now, now), func(r []driver.Value) error {
 		if next, ok := r[0].(int64); ok {
 			got.Next = instant(next)
 		}

@@ -12,21 +12,26 @@ import (
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	beatJob = &statement{head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING stop`}
-	markJob = &statement{head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
+	beatJob = &sqlite.Statement{Head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ?
+		AND fence = ? AND state = 2 RETURNING stop`}
+	markJob = &sqlite.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
 	// endJob: a job that was to run again is cancelled when somebody asked for
 	// that in between.
-	endJob = &statement{head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END, ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
+	endJob = &sqlite.Statement{Head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END,
+		ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
 		error = ?3, run_after = CASE WHEN ?1 = 1 THEN ?4 ELSE run_after END, attempt = attempt - ?5, again = again + ?5,
 		weight = CASE WHEN ?6 > 0 THEN ?6 ELSE weight END, lease_end = 0, done = ?7, total = ?8, note = ?9
 		WHERE number = ?10 AND fence = ?11 AND state = 2 RETURNING state`}
-	cancelJob = &statement{head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN ?1 ELSE 0 END, error = CASE state WHEN 1 THEN 'cancelled' ELSE error END,
+	cancelJob = &sqlite.Statement{Head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN ?1 ELSE 0 END,
+		error = CASE state WHEN 1 THEN 'cancelled' ELSE error END,
 		state = CASE state WHEN 1 THEN 5 ELSE 2 END WHERE number = ?2 AND state <= 2 RETURNING ` + jobColumns}
-	selectPlan = &statement{head: "SELECT last FROM job_plan WHERE kind = ?"}
-	putPlan    = &statement{head: `INSERT INTO job_plan (kind, last) VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
+	selectPlan = &sqlite.Statement{Head: "SELECT last FROM job_plan WHERE kind = ?"}
+	putPlan    = &sqlite.Statement{Head: `INSERT INTO job_plan (kind, last) VALUES (?, ?)
+		ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
 )
 
 // clipped is text that fits its column, whole characters only.
@@ -45,16 +50,17 @@ func clipped(s string, most int) string {
 // BeatJobs writes signs of life and returns what each found, in order. A lease
 // whose end has passed is renewed as long as nobody has taken it back.
 func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var all []understudy.Beaten
-	err = db.settle(ctx, func(c *conn) error {
+	err = db.settle(ctx, func(c *sqlite.Conn) error {
 		all = make([]understudy.Beaten, len(beats))
 		for i, b := range beats {
-			found, err := c.one(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clipped(b.Progress.Note, maxJobError), b.Number, b.Fence},
+			found, err := c.One(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clipped(b.Progress.Note,
+				maxJobError), b.Number, b.Fence},
 				func(r []driver.Value) { all[i].Stop = r[0].(int64) != 0 })
 			if err != nil {
 				return err
@@ -64,7 +70,7 @@ func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]underst
 		return nil
 	})
 	if err != nil {
-		return nil, failed(true, err, "keep leases")
+		return nil, sqlite.Failed(true, err, "keep leases")
 	}
 	return all, nil
 }
@@ -72,23 +78,23 @@ func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]underst
 // MarkJob notes where the next run of a job goes on. Errors: ErrLost,
 // ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
 func (db *DB) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if err := checkMark(mark); err != nil {
-		return failed(true, err, "mark job %d", number)
+		return sqlite.Failed(true, err, "mark job %d", number)
 	}
 	found := false
-	err = db.change(ctx, func(c *conn) (err error) {
-		found, err = c.one(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
+	err = db.change(ctx, func(c *sqlite.Conn) (err error) {
+		found, err = c.One(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return err
 	})
 	if err == nil && !found {
 		err = understudy.ErrLost
 	}
-	return failed(true, err, "mark job %d", number)
+	return sqlite.Failed(true, err, "mark job %d", number)
 }
 
 func checkMark(mark []byte) error {
@@ -102,25 +108,25 @@ func checkMark(mark []byte) error {
 // JobCancelled when it was to run again and somebody has cancelled it. Errors:
 // ErrLost, ErrInvalid, ErrNotStored.
 func (db *DB) EndJob(ctx context.Context, e understudy.JobEnd) (state understudy.JobState, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	if err := checkEnd(&e); err != nil {
-		return 0, failed(true, err, "end job %d", e.Number)
+		return 0, sqlite.Failed(true, err, "end job %d", e.Number)
 	}
 	found := false
-	err = db.settle(ctx, func(c *conn) (err error) {
+	err = db.settle(ctx, func(c *sqlite.Conn) (err error) {
 		args := []driver.Value{int64(e.State), nanos(e.At), clipped(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
 			e.Progress.Done, e.Progress.Total, clipped(e.Progress.Note, maxJobError), e.Number, e.Fence}
-		found, err = c.one(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
+		found, err = c.One(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
 		return err
 	})
 	if err == nil && !found {
 		err = understudy.ErrLost
 	}
-	return state, failed(true, err, "end job %d", e.Number)
+	return state, sqlite.Failed(true, err, "end job %d", e.Number)
 }
 
 func checkEnd(e *understudy.JobEnd) error {
@@ -134,17 +140,17 @@ func checkEnd(e *understudy.JobEnd) error {
 // returns the job as it is then. Errors: ErrNotFound; ErrInvalid for one that
 // is archived.
 func (db *DB) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return j, err
 	}
 	defer leave()
-	err = db.settle(ctx, func(c *conn) error {
-		found, err := c.one(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
+	err = db.settle(ctx, func(c *sqlite.Conn) error {
+		found, err := c.One(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
 			return err
 		}
-		found, err = c.one(selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
+		found, err = c.One(selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		} else if err == nil {
@@ -152,7 +158,7 @@ func (db *DB) CancelJob(ctx context.Context, number int64, now time.Time) (j und
 		}
 		return err
 	})
-	return j, failed(true, err, "cancel job %d", number)
+	return j, sqlite.Failed(true, err, "cancel job %d", number)
 }
 
 func ended(j *understudy.Job) error {
@@ -165,23 +171,23 @@ func ended(j *understudy.Job) error {
 // last is what is since for the next call: the slot planned last; the zero
 // time: none ever was. A zero slot plans nothing and only asks.
 func (db *DB) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, time.Time{}, err
 	}
 	defer leave()
 	if err := checkJob(&job); err != nil {
-		return 0, time.Time{}, failed(true, err, "plan job")
+		return 0, time.Time{}, sqlite.Failed(true, err, "plan job")
 	}
-	err = db.change(ctx, func(c *conn) error {
+	err = db.change(ctx, func(c *sqlite.Conn) error {
 		number, last = 0, time.Time{}
-		if _, err := c.one(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
+		if _, err := c.One(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
 			return err
 		}
 		next, add := plan(last, now, since, slot)
 		if !next.Equal(last) {
 			last = next
-			if err := c.exec(putPlan, 0, job.Kind, nanos(next)); err != nil {
+			if err := c.Exec(putPlan, 0, job.Kind, nanos(next)); err != nil {
 				return err
 			}
 		}
@@ -191,7 +197,7 @@ func (db *DB) PlanJob(ctx context.Context, now, since, slot time.Time, job under
 		return err
 	})
 	if err != nil {
-		return 0, time.Time{}, failed(true, err, "plan job")
+		return 0, time.Time{}, sqlite.Failed(true, err, "plan job")
 	}
 	return number, last, nil
 }

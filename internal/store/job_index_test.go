@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // One statement claims, and none of those a runner repeats walks the table.
 func TestOneStatementClaims(t *testing.T) {
-	if text := claimJob.head + claimJob.tail; strings.Count(text, "UPDATE job") != 1 || !strings.Contains(text, "RETURNING") || !strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
+	if text := claimJob.Head + claimJob.Tail; strings.Count(text, "UPDATE job") != 1 || !strings.Contains(text, "RETURNING") || !strings.Contains(text, "WHERE number = (SELECT j.number FROM first JOIN job j") {
 		t.Error("a claim is no longer one UPDATE over a sub-select of candidates")
 	}
 	db, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "understudy.db")})
@@ -23,21 +24,21 @@ func TestOneStatementClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for name, st := range map[string]*statement{"claim": claimJob, "next": nextJob, "lose": loseLeases, "expire": expireJobs, "beat": beatJob, "mark": markJob,
+	for name, st := range map[string]*sqlite.Statement{"claim": claimJob, "next": nextJob, "lose": loseLeases, "expire": expireJobs, "beat": beatJob, "mark": markJob,
 		"end": endJob, "live": selectLiveJob, "cancel": cancelJob, "job": selectJob} {
-		text := st.head + st.tuple + st.tail
+		text := st.Head + st.Tuple + st.Tail
 		args := make([]driver.Value, 24)
 		for i := range args {
 			args[i] = int64(1)
 		}
 		var plan []string
-		err := db.pool.read(t.Context(), func(c *conn) error {
-			stmt, err := c.raw.Prepare("EXPLAIN QUERY PLAN " + text)
+		err := db.pool.Read(t.Context(), func(c *sqlite.Conn) error {
+			stmt, err := c.Raw.Prepare("EXPLAIN QUERY PLAN " + text)
 			if err != nil {
 				return err
 			}
 			defer stmt.Close()
-			return c.rows(stmt, args[:placeholders(text)], func(r []driver.Value) error {
+			return c.Rows(stmt, args[:placeholders(text)], func(r []driver.Value) error {
 				plan = append(plan, r[3].(string))
 				return nil
 			})

@@ -10,13 +10,17 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectJob     = &statement{head: "SELECT " + jobColumns + " FROM job WHERE number = ?"}
-	countJobs     = &statement{head: "SELECT (SELECT count(*) FROM job WHERE state = 1), (SELECT count(*) FROM job WHERE state = 2), (SELECT count(*) FROM job WHERE state >= 3)"}
-	trimJobsCount = &statement{head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 AND state >= 3 ORDER BY ended DESC, number DESC LIMIT 1000 OFFSET ?2) RETURNING number"}
-	trimJobsAge   = &statement{head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 AND state >= 3 AND ended < ?2 LIMIT 1000) RETURNING number"}
+	selectJob = &sqlite.Statement{Head: "SELECT " + jobColumns + " FROM job WHERE number = ?"}
+	countJobs = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM job WHERE state = 1), (SELECT count(*) FROM job " +
+		"WHERE state = 2), (SELECT count(*) FROM job WHERE state >= 3)"}
+	trimJobsCount = &sqlite.Statement{Head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 " +
+		"AND state >= 3 ORDER BY ended DESC, number DESC LIMIT 1000 OFFSET ?2) RETURNING number"}
+	trimJobsAge = &sqlite.Statement{Head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 " +
+		"AND state >= 3 AND ended < ?2 LIMIT 1000) RETURNING number"}
 )
 
 // jobOf reads the columns of jobColumns.
@@ -31,8 +35,10 @@ func jobOf(r []driver.Value) understudy.Job {
 		return slices.Clone(b)
 	}
 	return understudy.Job{
-		Number: n(0), Kind: text(1), Key: text(2), Payload: data(3), Lane: understudy.Lane(n(4)), Once: n(5) != 0, Attempts: int(n(6)), Weight: n(7),
-		RunAfter: instant(n(8)), ExpiresAt: instant(n(9)), State: understudy.JobState(n(10)), Attempt: int(n(11)), Fence: n(12), Worker: text(13), Error: text(14),
+		Number: n(0), Kind: text(1), Key: text(2), Payload: data(3), Lane: understudy.Lane(n(4)), Once: n(5) != 0, Attempts: int(n(6)),
+		Weight:   n(7),
+		RunAfter: instant(n(8)), ExpiresAt: instant(n(9)), State: understudy.JobState(n(10)), Attempt: int(n(11)), Fence: n(12),
+		Worker: text(13), Error: text(14),
 		Created: instant(n(15)), Started: instant(n(16)), Ended: instant(n(17)), LeaseEnd: instant(n(18)), Stop: n(19) != 0, Again: int(n(20)),
 		Progress: understudy.Progress{Done: n(21), Total: n(22), Note: text(23)}, Mark: data(24),
 	}
@@ -48,25 +54,25 @@ func filterLimit(f *understudy.JobFilter) int {
 
 // Jobs returns the jobs a filter chooses, the newest first.
 func (db *DB) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	text, args := selectJobs(&f)
 	var all []understudy.Job
-	err = db.pool.read(ctx, func(c *conn) error {
-		stmt, err := c.raw.Prepare(text)
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		stmt, err := c.Raw.Prepare(text)
 		if err != nil {
 			return err
 		}
 		defer stmt.Close()
-		return c.rows(stmt, args, func(r []driver.Value) error {
+		return c.Rows(stmt, args, func(r []driver.Value) error {
 			all = append(all, jobOf(r))
 			return nil
 		})
 	})
-	return all, failed(false, err, "read jobs")
+	return all, sqlite.Failed(false, err, "read jobs")
 }
 
 // selectJobs words a filter. Its forms are many and rarely asked for, so it is
@@ -93,46 +99,47 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 		}
 		add("state IN ("+strings.Repeat("?, ", len(in)-1)+"?)", in...)
 	}
-	return "SELECT " + jobColumns + " FROM job WHERE " + strings.Join(where, " AND ") + " ORDER BY number DESC LIMIT ?", append(args, int64(filterLimit(f)))
+	return "SELECT " + jobColumns + " FROM job WHERE " + strings.Join(where, " AND ") + " ORDER BY number DESC LIMIT ?", append(args,
+		int64(filterLimit(f)))
 }
 
 // JobCounts counts jobs by where they stand.
 func (db *DB) JobCounts(ctx context.Context) (n understudy.JobCounts, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error {
-		_, err := c.one(countJobs, nil, func(r []driver.Value) {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
 		})
 		return err
 	})
-	return n, failed(false, err, "count jobs")
+	return n, sqlite.Failed(false, err, "count jobs")
 }
 
 // TrimJobs removes archived jobs: of each state all but the keep newest, and
 // all that ended before a time. At most a few thousand go at once; the rest
 // goes the next time. It returns how many went.
 func (db *DB) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	err = db.settle(ctx, func(c *conn) error {
+	err = db.settle(ctx, func(c *sqlite.Conn) error {
 		removed = 0
 		count := func([]driver.Value) error { removed++; return nil }
 		for state := understudy.JobDone; state <= understudy.JobExpired; state++ {
-			if err := c.query(trimJobsCount, 0, []driver.Value{int64(state), int64(max(keep, 0))}, count); err != nil {
+			if err := c.Query(trimJobsCount, 0, []driver.Value{int64(state), int64(max(keep, 0))}, count); err != nil {
 				return err
 			}
-			if err := c.query(trimJobsAge, 0, []driver.Value{int64(state), nanos(before)}, count); err != nil {
+			if err := c.Query(trimJobsAge, 0, []driver.Value{int64(state), nanos(before)}, count); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return removed, failed(true, err, "trim jobs")
+	return removed, sqlite.Failed(true, err, "trim jobs")
 }

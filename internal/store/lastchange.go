@@ -5,26 +5,28 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+
+	"understudy/internal/store/sqlite"
 )
 
-var selectLastChange = &statement{head: "SELECT change FROM source WHERE number = ?"}
+var selectLastChange = &sqlite.Statement{Head: "SELECT change FROM source WHERE number = ?"}
 
 // LastChange is the number of the source's last change; 0 when there is none.
 func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	number, ok := db.source(source)
 	if !ok {
-		return 0, checkContext(ctx)
+		return 0, sqlite.CheckContext(ctx)
 	}
-	err = db.pool.read(ctx, func(c *conn) error {
-		_, err := c.one(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
 		return err
 	})
-	return n, failed(false, err, "read the last change of %s", source)
+	return n, sqlite.Failed(false, err, "read the last change of %s", source)
 }
 
 // Edition says which records there are: change is the number of the source's last

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // packed is a block as it lies in the file.
@@ -20,7 +21,7 @@ type packed struct {
 }
 
 // packed reads blocks, no two the same.
-func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
+func (o *opened) packed(st *sqlite.Statement, numbers ...int64) ([]packed, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
@@ -29,7 +30,7 @@ func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
 		args[i] = n
 	}
 	all := make([]packed, 0, len(numbers))
-	err := o.c.query(st, len(args), args, func(r []driver.Value) error {
+	err := o.c.Query(st, len(args), args, func(r []driver.Value) error {
 		p := packed{count: int(r[0].(int64)), size: int(r[1].(int64)), body: r[2].([]byte)}
 		p.shape, p.number = r[4].(int64), r[5].(int64)
 		p.slot, _ = r[3].(int64)
@@ -40,13 +41,13 @@ func (o *opened) packed(st *statement, numbers ...int64) ([]packed, error) {
 	for _, n := range numbers {
 		i := slices.IndexFunc(all, func(p packed) bool { return p.number == n })
 		if err == nil && i < 0 {
-			err = damaged("block %d %w", n, errMissing)
+			err = sqlite.Damaged("block %d %w", n, errMissing)
 		}
 	}
 	return all, err
 }
 
-var selectPage = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
+var selectPage = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
 	WHERE p.key = ? AND p.source = ?`}
@@ -84,17 +85,17 @@ func (p *pageRow) scan(r []driver.Value) {
 // what was saved, or an error that names the page. Superseded is found out
 // anew each time. ErrNotFound: nothing is held. Took is 0.
 func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	source, ok := db.source(key.Source)
 	if !ok {
-		return nil, failed(false, understudy.ErrNotFound, "page %s", key)
+		return nil, sqlite.Failed(false, understudy.ErrNotFound, "page %s", key)
 	}
 	var p *understudy.Page
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		row, sk, err := db.findPage(c, source, key)
 		if err != nil {
 			return err
@@ -111,7 +112,7 @@ func (db *DB) Page(ctx context.Context, key understudy.Key) (*understudy.Page, e
 		return err
 	})
 	if err != nil {
-		return nil, failed(false, err, "page %s", key)
+		return nil, sqlite.Failed(false, err, "page %s", key)
 	}
 	return p, nil
 }
@@ -126,8 +127,8 @@ func sourceOf(source, uri string) string {
 
 // findPage finds a page's row by the hash of its key, and makes sure that it
 // is this key's.
-func (db *DB) findPage(c *conn, source int64, key understudy.Key) (row *pageRow, sk *skeleton, err error) {
-	err = c.query(selectPage, 0, []driver.Value{keyHash(key), source}, func(r []driver.Value) error {
+func (db *DB) findPage(c *sqlite.Conn, source int64, key understudy.Key) (row *pageRow, sk *skeleton, err error) {
+	err = c.Query(selectPage, 0, []driver.Value{keyHash(key), source}, func(r []driver.Value) error {
 		var one pageRow
 		one.scan(r)
 		s, err := db.skeleton(one.body, one.size)
@@ -146,11 +147,11 @@ func (db *DB) findPage(c *conn, source int64, key understudy.Key) (row *pageRow,
 func (db *DB) skeleton(packed []byte, size int64) (*skeleton, error) {
 	raw, err := db.packer.unpack(nil, packed, int(size))
 	if err != nil {
-		return nil, damaged("its skeleton: %w", err)
+		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
 	sk, err := parseSkeleton(raw)
 	if err != nil {
-		return nil, damaged("its skeleton: %w", err)
+		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
 	return sk, nil
 }
@@ -167,38 +168,40 @@ func (db *DB) assemble(row *pageRow, sk *skeleton, blocks *opened) (*understudy.
 	}
 	body, rows, err := sk.assemble(entries)
 	if err != nil {
-		return nil, damaged("its skeleton: %w", err)
+		return nil, sqlite.Damaged("its skeleton: %w", err)
 	}
 	if sumOf(body) != row.sum {
-		return nil, damaged("it does not come out as it was saved")
+		return nil, sqlite.Damaged("it does not come out as it was saved")
 	}
-	return &understudy.Page{Key: understudy.Key{URI: sk.uri}, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id, Status: row.status,
+	return &understudy.Page{Key: understudy.Key{URI: sk.uri}, Kind: row.kindName, Shape: row.shape, List: row.list, ID: sk.id,
+		Status:      row.status,
 		ContentType: sk.contentType, Charset: sk.charset, Body: body, Rows: rows, Next: understudy.Key{URI: sk.next},
 		At: time.Unix(0, row.at).UTC(), InitialAge: sk.initialAge, Generation: row.generation, Version: row.version, Sum: row.sum}, nil
 }
 
-var selectPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
+var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
 
-var selectRecordHeld = &statement{head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM name n JOIN held h ON h.number = n.record * 64 + ?
+var selectRecordHeld = &sqlite.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM name n
+	JOIN held h ON h.number = n.record * 64 + ?
 	WHERE n.kind = ? AND n.id = ?`}
 
 // Record returns the newest held version of a record in one shape. Its body
 // belongs to the caller alone. ErrNotFound: it was never seen in that shape,
 // or it is gone.
 func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	s := db.shape(source, kind, shape)
 	if s == nil {
-		return nil, failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		state, since := int64(stateGone), int64(0)
-		_, err := c.one(selectRecordHeld, []driver.Value{s.slot, s.kind.number, appendID(nil, s.kind.prefix, id)}, func(r []driver.Value) {
+		_, err := c.One(selectRecordHeld, []driver.Value{s.slot, s.kind.number, sqlite.AppendID(nil, s.kind.prefix, id)}, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
 			since, _ = r[4].(int64)
@@ -225,7 +228,7 @@ func (db *DB) Record(ctx context.Context, source, kind, shape, id string) (*unde
 		return nil
 	})
 	if err != nil {
-		return nil, failed(false, err, "record %s %s %s", source, kind, id)
+		return nil, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
 	}
 	return rec, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // Bounds of a note, in bytes, and how many Notes returns.
@@ -19,27 +20,29 @@ const (
 )
 
 var (
-	selectNote  = &statement{head: "SELECT value FROM note WHERE name = ?"}
-	selectNotes = &statement{head: "SELECT name, value FROM note WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 ORDER BY name LIMIT ?2"}
-	putNote     = &statement{head: "INSERT INTO note (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"}
-	deleteNote  = &statement{head: "DELETE FROM note WHERE name = ? RETURNING name"}
+	selectNote  = &sqlite.Statement{Head: "SELECT value FROM note WHERE name = ?"}
+	selectNotes = &sqlite.Statement{Head: "SELECT name, value FROM note WHERE name >= ?1 " +
+		"AND substr(name, 1, length(?1)) = ?1 ORDER BY name LIMIT ?2"}
+	putNote = &sqlite.Statement{Head: "INSERT INTO note (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE " +
+		"SET value = excluded.value"}
+	deleteNote = &sqlite.Statement{Head: "DELETE FROM note WHERE name = ? RETURNING name"}
 )
 
 // Note returns the value under a name; ErrNotFound when there is none.
 func (db *DB) Note(ctx context.Context, name string) (value []byte, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error {
-		found, err := c.one(selectNote, []driver.Value{name}, func(r []driver.Value) { value = noteOf(r[0]) })
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		found, err := c.One(selectNote, []driver.Value{name}, func(r []driver.Value) { value = noteOf(r[0]) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		}
 		return err
 	})
-	return value, failed(false, err, "note %s", clipped(name, maxNoteName))
+	return value, sqlite.Failed(false, err, "note %s", clipped(name, maxNoteName))
 }
 
 func noteOf(v driver.Value) []byte {
@@ -51,23 +54,23 @@ func noteOf(v driver.Value) []byte {
 // Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
 // above 64 KiB, ErrNotStored.
 func (db *DB) SetNote(ctx context.Context, name string, value []byte) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if err := checkNote(name, value); err != nil {
-		return failed(true, err, "note %s", clipped(name, maxNoteName))
+		return sqlite.Failed(true, err, "note %s", clipped(name, maxNoteName))
 	}
 	if value == nil {
-		err = db.settle(ctx, func(c *conn) error {
-			_, err := c.one(deleteNote, []driver.Value{name}, func([]driver.Value) {})
+		err = db.settle(ctx, func(c *sqlite.Conn) error {
+			_, err := c.One(deleteNote, []driver.Value{name}, func([]driver.Value) {})
 			return err
 		})
 	} else {
-		err = db.change(ctx, func(c *conn) error { return c.exec(putNote, 0, name, value) })
+		err = db.change(ctx, func(c *sqlite.Conn) error { return c.Exec(putNote, 0, name, value) })
 	}
-	return failed(true, err, "note %s", name)
+	return sqlite.Failed(true, err, "note %s", name)
 }
 
 func checkNote(name string, value []byte) error {
@@ -80,17 +83,17 @@ func checkNote(name string, value []byte) error {
 // Notes returns the notes whose names begin with prefix, at most 10,000 of
 // them, the first by name.
 func (db *DB) Notes(ctx context.Context, prefix string) (map[string][]byte, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	all := map[string][]byte{}
-	err = db.pool.read(ctx, func(c *conn) error {
-		return c.query(selectNotes, 0, []driver.Value{prefix, int64(maxNotes)}, func(r []driver.Value) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Query(selectNotes, 0, []driver.Value{prefix, int64(maxNotes)}, func(r []driver.Value) error {
 			all[r[0].(string)] = noteOf(r[1])
 			return nil
 		})
 	})
-	return all, failed(false, err, "notes %s", clipped(prefix, maxNoteName))
+	return all, sqlite.Failed(false, err, "notes %s", clipped(prefix, maxNoteName))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // sighting is one record of the page being saved.
@@ -21,14 +22,18 @@ type sighting struct {
 }
 
 var (
-	selectHeld = &statement{head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, h.version), coalesce(h.since, 0), h.place FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
-		tuple: "?", tail: ")"}
-	selectShapesHeld = &statement{head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), coalesce(since, 0), place FROM held WHERE number BETWEEN ? AND ?"}
-	insertNames      = &statement{head: "INSERT INTO name (kind, id, record) VALUES ", tuple: "(?, ?, ?)"}
-	insertHeld       = &statement{head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
-	updateHeld       = &statement{head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? WHERE number = ?"}
-	updateSeen       = &statement{head: "UPDATE held SET seen = ? WHERE number IN (", tuple: "?", tail: ")"}
-	insertBlock      = &statement{head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
+	selectHeld = &sqlite.Statement{Head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, " +
+		"h.version), coalesce(h.since, 0), h.place FROM name n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
+		Tuple: "?", Tail: ")"}
+	selectShapesHeld = &sqlite.Statement{Head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), " +
+		"coalesce(since, 0), place FROM held WHERE number BETWEEN ? AND ?"}
+	insertNames = &sqlite.Statement{Head: "INSERT INTO name (kind, id, record) VALUES ", Tuple: "(?, ?, ?)"}
+	insertHeld  = &sqlite.Statement{Head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) " +
+		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
+	updateHeld = &sqlite.Statement{Head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? " +
+		"WHERE number = ?"}
+	updateSeen  = &sqlite.Statement{Head: "UPDATE held SET seen = ? WHERE number IN (", Tuple: "?", Tail: ")"}
+	insertBlock = &sqlite.Statement{Head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
 )
 
 // observe saves the records of the page.
@@ -65,14 +70,14 @@ func (s *saving) observe() error {
 func (s *saving) lookUp() ([]sighting, error) {
 	x := &s.db.scratch
 	x.group(s.kind.prefix, s.rows)
-	for from := 0; from < len(x.sights); from += most {
-		part := x.sights[from:min(from+most, len(x.sights))]
+	for from := 0; from < len(x.sights); from += sqlite.MaxTuples {
+		part := x.sights[from:min(from+sqlite.MaxTuples, len(x.sights))]
 		args := append(x.args[:0], s.shape.slot, s.kind.number)
 		for i := range part {
 			args = append(args, part[i].id)
 		}
 		x.args = args
-		err := s.c.query(selectHeld, len(part), args, func(r []driver.Value) error {
+		err := s.c.Query(selectHeld, len(part), args, func(r []driver.Value) error {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
 			g.number = r[1].(int64)
 			if r[2] != nil {
@@ -118,7 +123,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 	x.ids, x.sights, x.of = x.ids[:0], x.sights[:0], x.of[:0]
 	for i := range rows {
 		start := len(x.ids)
-		x.ids = appendID(x.ids, prefix, rows[i].ID)
+		x.ids = sqlite.AppendID(x.ids, prefix, rows[i].ID)
 		id := x.ids[start:]
 		n, ok := x.byID[string(id)]
 		if !ok {
@@ -134,7 +139,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 
 // elsewhere looks at the record's other shapes.
 func (s *saving) elsewhere(p *prior) error {
-	return s.c.query(selectShapesHeld, 0, []driver.Value{p.number * slots, p.number*slots + slots - 1}, func(r []driver.Value) error {
+	return s.c.Query(selectShapesHeld, 0, []driver.Value{p.number * slots, p.number*slots + slots - 1}, func(r []driver.Value) error {
 		switch {
 		case r[0].(int64) == p.number*slots+s.shape.slot:
 			return nil
@@ -187,7 +192,7 @@ func (s *saving) settle(sights []sighting) error {
 			}
 			if !g.held {
 				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, g.to.value())
-			} else if err := s.c.exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
+			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
 				return err
 			}
 			if err := s.edit(g, r); err != nil {
@@ -215,8 +220,8 @@ func (s *saving) settle(sights []sighting) error {
 		return err
 	}
 	for len(touched) > 0 {
-		n := min(most, len(touched))
-		if err := s.c.exec(updateSeen, n, append([]driver.Value{s.at}, touched[:n]...)...); err != nil {
+		n := min(sqlite.MaxTuples, len(touched))
+		if err := s.c.Exec(updateSeen, n, append([]driver.Value{s.at}, touched[:n]...)...); err != nil {
 			return err
 		}
 		touched = touched[n:]
@@ -242,19 +247,20 @@ func (s *saving) change(what understudy.What, id string, record, version int64, 
 
 // priorOf is a row of selectShapesHeld; its number is the held row's.
 func priorOf(r []driver.Value) prior {
-	return prior{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), stretch: r[5].(int64), since: r[6].(int64), stand: standOf(r[7])}
+	return prior{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), stretch: r[5].(int64),
+		since: r[6].(int64), stand: standOf(r[7])}
 }
 
 // remove notes that the record the page names is no more.
 func (s *saving) remove() error {
-	id := appendID(nil, s.kind.prefix, s.p.ID)
+	id := sqlite.AppendID(nil, s.kind.prefix, s.p.ID)
 	record, err := recordNumber(s.c, s.kind.number, id)
 	if err != nil || record == 0 {
 		return err
 	}
 	var version, last int64
 	var present []prior
-	err = s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		last = max(last, r[3].(int64))
 		if r[4].(int64)&stateGone != 0 {
 			return nil
@@ -276,14 +282,15 @@ func (s *saving) remove() error {
 }
 
 var (
-	selectRecord = &statement{head: "SELECT record FROM name WHERE kind = ? AND id = ?"}
-	updateGone   = &statement{head: `UPDATE held SET seen = ?1, state = state | 4, stretch = CASE WHEN state & 4 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 THEN since ELSE ?3 END
+	selectRecord = &sqlite.Statement{Head: "SELECT record FROM name WHERE kind = ? AND id = ?"}
+	updateGone   = &sqlite.Statement{Head: `UPDATE held SET seen = ?1, state = state | 4,
+		stretch = CASE WHEN state & 4 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 THEN since ELSE ?3 END
 		WHERE number BETWEEN ?4 AND ?5`}
 )
 
 // recordNumber is the number of the record of that id, 0 when it was never
 // seen.
-func recordNumber(c *conn, kind int64, id []byte) (number int64, err error) {
-	_, err = c.one(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
+func recordNumber(c *sqlite.Conn, kind int64, id []byte) (number int64, err error) {
+	_, err = c.One(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }

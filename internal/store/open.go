@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
+
+	"understudy/internal/store/sqlite"
 )
 
 //go:embed migrations/*.sql
@@ -31,7 +33,7 @@ const applicationID = 0x556e7374
 // writes, a few read, each for well under the time of one upstream request.
 type DB struct {
 	o       Options
-	pool    *pool
+	pool    *sqlite.Pool
 	packer  packer
 	catalog catalog
 
@@ -65,14 +67,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
 	db := &DB{o: o, packer: newPacker(), catalog: newCatalog()}
-	db.pool = newPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
+	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
 	db.room.open()
 	db.eraser.turn = make(chan struct{}, 1)
 	c, err := db.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if err := db.pool.start(ctx, c); err != nil {
+	if err := db.pool.Start(ctx, c); err != nil {
 		_ = db.Close()
 		return nil, openError(path, err)
 	}
@@ -135,12 +137,13 @@ func plain(err error) error {
 }
 
 func openError(path string, err error) error {
-	switch reason, code := reasonOf(err); code {
+	switch reason, code := sqlite.ReasonOf(err); code {
 	case 0:
 		return fmt.Errorf("store: open %s: %w", path, err)
-	case sqliteNotADB:
-		return fmt.Errorf("store: open %s: this is not a database; it was left as it is, move it away or use another --data folder (%w)", path, err)
-	case sqliteCorrupt:
+	case sqlite.CodeNotADB:
+		return fmt.Errorf("store: open %s: this is not a database; it was left as it is, move it away or use another --data folder "+
+			"(%w)", path, err)
+	case sqlite.CodeCorrupt:
 		return fmt.Errorf("store: open %s: the database is damaged; it was left as it is, restore a copy or move it away (%w)", path, err)
 	default:
 		return fmt.Errorf("store: open %s: %s (%w)", path, reason, err)
@@ -149,8 +152,8 @@ func openError(path string, err error) error {
 
 // begin dials the writing connection, checks the file, migrates it and reads
 // what is held in memory.
-func (db *DB) begin(ctx context.Context) (*conn, error) {
-	c, err := db.pool.dialWriter(ctx)
+func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
+	c, err := db.pool.DialWriter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -177,25 +180,25 @@ func (db *DB) begin(ctx context.Context) (*conn, error) {
 		err = db.readErased(c)
 	}
 	if err != nil {
-		_ = c.close()
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (db *DB) prepareFile(ctx context.Context, c *conn) error {
-	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
+func (db *DB) prepareFile(ctx context.Context, c *sqlite.Conn) error {
+	tables, err := c.Integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
 	}
-	id, err := c.number("PRAGMA application_id")
+	id, err := c.Integer("PRAGMA application_id")
 	if err != nil {
 		return err
 	}
 	has := int64(0)
 	switch {
 	case id == applicationID && tables > 0:
-		if has, err = c.number("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
+		if has, err = c.Integer("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
 			return err
 		}
 	case id == applicationID: // its making was interrupted
@@ -204,12 +207,13 @@ func (db *DB) prepareFile(ctx context.Context, c *conn) error {
 	}
 	switch {
 	case has > newest:
-		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left as it is, use the newer program or another --data folder", has, newest)
+		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left "+
+			"as it is, use the newer program or another --data folder", has, newest)
 	case has == newest:
 		return nil
 	}
 	for _, pragma := range []string{"journal_mode = WAL", fmt.Sprintf("application_id = %d", applicationID)} {
-		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+		if err := c.Ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -222,12 +226,13 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := db.pool.sql()
+	file, err := db.pool.SQL()
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	provider, err := goose.NewProvider(goose.DialectSQLite3, file, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, file, files, goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err
 	}
@@ -239,14 +244,14 @@ func (db *DB) migrate(ctx context.Context) error {
 
 // Close waits for the calls under way, and closes the file. Calls after it are ErrClosed. It may be called twice.
 func (db *DB) Close() error {
-	if db.pool.end() {
+	if db.pool.Shut() {
 		return nil
 	}
 	db.room.stop()
-	db.pool.active.Wait()
+	db.pool.Active.Wait()
 	db.room.work.Wait()
 	db.keepReads()
-	err := db.pool.close()
+	err := db.pool.Close()
 	if err = errors.Join(err, db.remains.close()); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}

@@ -6,12 +6,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+
+	"understudy/internal/store/sqlite"
 )
 
 // opened is the blocks one call has unpacked, and may change.
 type opened struct {
 	db     *DB
-	c      *conn
+	c      *sqlite.Conn
 	blocks map[int64]*block
 }
 
@@ -23,7 +25,7 @@ type block struct {
 	changed       bool
 }
 
-func (db *DB) blocks(c *conn) *opened {
+func (db *DB) blocks(c *sqlite.Conn) *opened {
 	return &opened{db: db, c: c, blocks: map[int64]*block{}}
 }
 
@@ -32,8 +34,11 @@ func (db *DB) blocks(c *conn) *opened {
 const maxOpened = 64
 
 var (
-	selectBlock     = &statement{head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
-	selectBlockMade = &statement{head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", tuple: "?", tail: ")"}
+	selectBlock = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL " +
+		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")"}
+	selectBlockMade = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
+		"FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape " +
+		"WHERE b.number IN (", Tuple: "?", Tail: ")"}
 )
 
 // block is one block; what is done to it write writes.
@@ -70,21 +75,21 @@ func (o *opened) rested(version int64, depth int) (*entry, error) {
 		return nil, err
 	}
 	if place >= len(b.entries) {
-		return nil, damaged("version %d: block %d has %d bodies", version, number, len(b.entries))
+		return nil, sqlite.Damaged("version %d: block %d has %d bodies", version, number, len(b.entries))
 	}
 	e := &b.entries[place]
 	if e.rest == nil || e.rest.made {
 		return e, nil
 	}
 	if e.rest.on <= version || depth == maxDepth {
-		return nil, damaged("version %d rests on version %d", version, e.rest.on)
+		return nil, sqlite.Damaged("version %d rests on version %d", version, e.rest.on)
 	}
 	base, err := o.rested(e.rest.on, depth+1)
 	if err == nil {
 		err = e.complete(base)
 	}
 	if err != nil {
-		return nil, damaged("version %d, which rests on version %d: %w", version, e.rest.on, err)
+		return nil, sqlite.Damaged("version %d, which rests on version %d: %w", version, e.rest.on, err)
 	}
 	return e, nil
 }
@@ -113,10 +118,10 @@ func (o *opened) open(number int64) (*block, error) {
 	p := &all[0]
 	raw, err := o.db.packer.unpack(nil, p.body, p.size)
 	if err != nil {
-		return nil, damaged("block %d: %w", number, err)
+		return nil, sqlite.Damaged("block %d: %w", number, err)
 	}
 	if err := p.take(raw, p.count, o.db.parentField(p.shape)); err != nil {
-		return nil, damaged("block %d: %w", number, err)
+		return nil, sqlite.Damaged("block %d: %w", number, err)
 	}
 	b := p.block
 	return &b, nil
@@ -146,7 +151,7 @@ func isMissing(err error) bool { return errors.Is(err, errMissing) }
 // errMissing: there is no such block.
 var errMissing = errors.New("is missing")
 
-var selectAnyVersion = &statement{head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
+var selectAnyVersion = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
 
 // id is the id of a record, by one of its versions: that, or, when nobody
 // needed it any more, the newest.
@@ -158,7 +163,8 @@ func (o *opened) id(record, version int64) (string, error) {
 	if err != nil && !errors.Is(err, errMissing) {
 		return "", err
 	}
-	_, err = o.c.one(selectAnyVersion, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { version = r[0].(int64) })
+	_, err = o.c.One(selectAnyVersion, []driver.Value{record * slots, record*slots + slots - 1},
+		func(r []driver.Value) { version = r[0].(int64) })
 	if err == nil {
 		e, err = o.entry(version)
 	}

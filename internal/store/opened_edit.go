@@ -5,6 +5,8 @@ package store
 import (
 	"database/sql/driver"
 	"slices"
+
+	"understudy/internal/store/sqlite"
 )
 
 // takeOut takes an older version's body out, of which the past will know no
@@ -19,17 +21,17 @@ func (o *opened) takeOut(version int64) (taken bool, err error) {
 		return false, err
 	}
 	was, held := *e, e.record*slots+b.slot
-	newest, err := o.c.one(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
+	newest, err := o.c.One(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
 	if err != nil || newest {
 		return false, err
 	}
 	if err := o.empty(version, false); err != nil {
 		return false, err
 	}
-	if err := o.c.exec(deleteLate, 0, held, version); err != nil {
+	if err := o.c.Exec(deleteLate, 0, held, version); err != nil {
 		return false, err
 	}
-	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
+	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
 	return true, o.unclockOld(b.shape, held, &was)
@@ -54,7 +56,7 @@ func (o *opened) erase(version int64, named bool) (taken bool, err error) {
 	if err := o.empty(version, true); err != nil {
 		return false, err
 	}
-	if err := o.c.exec(updateTaken, 0, held, version); err != nil {
+	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
 	if err := retireClock(o.c, b.shape, was.record, &was); err != nil {
@@ -66,7 +68,7 @@ func (o *opened) erase(version int64, named bool) (taken bool, err error) {
 // unclockOld makes a record not be found by the clock of a version that was
 // taken out, unless another one had it too.
 func (o *opened) unclockOld(shape, held int64, was *entry) error {
-	found, err := o.c.one(selectIsOld, []driver.Value{shape, int64(0), was.clock, was.record}, func([]driver.Value) {})
+	found, err := o.c.One(selectIsOld, []driver.Value{shape, int64(0), was.clock, was.record}, func([]driver.Value) {})
 	if err != nil || !found {
 		return err
 	}
@@ -84,13 +86,13 @@ func (o *opened) unclockOld(shape, held int64, was *entry) error {
 		}
 	}
 	return eachClock(o.c, was.parent, func(parent int64) error {
-		return o.c.exec(deleteClock, 0, shape, parent, int64(1), was.clock, was.record)
+		return o.c.Exec(deleteClock, 0, shape, parent, int64(1), was.clock, was.record)
 	})
 }
 
 // heldVersions are the versions of a held row whose bodies are there.
-func heldVersions(c *conn, held int64) (versions []int64, err error) {
-	err = c.query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
+func heldVersions(c *sqlite.Conn, held int64) (versions []int64, err error) {
+	err = c.Query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
 		versions = append(versions, r[0].(int64))
 		return nil
 	})
@@ -182,9 +184,9 @@ func (o *opened) write() error {
 }
 
 // putBlock writes a block back, or deletes it when nothing is left in it.
-func (db *DB) putBlock(c *conn, b *block) error {
+func (db *DB) putBlock(c *sqlite.Conn, b *block) error {
 	if !slices.ContainsFunc(b.entries, func(e entry) bool { return !e.hollow() || e.id != "" }) {
-		return c.exec(deleteBlock, 0, b.number)
+		return c.Exec(deleteBlock, 0, b.number)
 	}
 	x := &db.scratch
 	x.raw = appendBlock(x.raw[:0], b.entries)
@@ -192,12 +194,12 @@ func (db *DB) putBlock(c *conn, b *block) error {
 	// Most blocks shrink when they are written back. An update would leave each
 	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
 	var shape, count int64
-	found, err := c.one(takeBlock, []driver.Value{b.number}, func(r []driver.Value) { shape, count = r[0].(int64), r[1].(int64) })
+	found, err := c.One(takeBlock, []driver.Value{b.number}, func(r []driver.Value) { shape, count = r[0].(int64), r[1].(int64) })
 	if err == nil && !found {
-		err = damaged("block %d is missing", b.number)
+		err = sqlite.Damaged("block %d is missing", b.number)
 	}
 	if err != nil {
 		return err
 	}
-	return c.exec(insertBlock, 0, b.number, shape, count, int64(len(x.raw)), x.packed)
+	return c.Exec(insertBlock, 0, b.number, shape, count, int64(len(x.raw)), x.packed)
 }

@@ -25,13 +25,15 @@ type packer struct {
 
 func newPacker() packer {
 	// One goroutine at a time writes, so one set of tables is enough.
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(maxWindow))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(maxWindow))
 	if err != nil {
 		panic("store: zstd encoder: " + err.Error()) // its options are constants
 	}
 	// As many at once as unpack for one Seek, and two in any case.
 	at := max(2, min(maxHelpers+1, runtime.GOMAXPROCS(0)))
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic("store: zstd decoder: " + err.Error())
 	}

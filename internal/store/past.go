@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertPast = &statement{head: "INSERT OR IGNORE INTO past (held, number, version, since, tag) VALUES ", tuple: "(?, ?, ?, ?, ?)"}
-	insertMade = &statement{head: "INSERT INTO made (block, at) VALUES (?, ?)"}
-	selectMade = &statement{head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
-	selectTag  = &statement{head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past WHERE held = ? ORDER BY number DESC LIMIT 256)
+	insertPast = &sqlite.Statement{Head: "INSERT OR IGNORE INTO past (held, number, version, since, tag) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
+	insertMade = &sqlite.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
+	selectMade = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
+	selectTag  = &sqlite.Statement{Head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past
+		WHERE held = ? ORDER BY number DESC LIMIT 256)
 		WHERE tag = ? ORDER BY number DESC`}
 )
 
@@ -26,10 +28,10 @@ func shortHash(hash int64) int64 { return hash & (1<<15 - 1) }
 const never = -1
 
 // madeAt is when a version was saved first, in Unix nanoseconds.
-func madeAt(c *conn, version int64) (at int64, err error) {
-	found, err := c.one(selectMade, []driver.Value{version / perBlock}, func(r []driver.Value) { at = r[0].(int64) })
+func madeAt(c *sqlite.Conn, version int64) (at int64, err error) {
+	found, err := c.One(selectMade, []driver.Value{version / perBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
-		err = damaged("nothing says when version %d was made", version)
+		err = sqlite.Damaged("nothing says when version %d was made", version)
 	}
 	return at, err
 }
@@ -38,7 +40,7 @@ func madeAt(c *conn, version int64) (at int64, err error) {
 // i, 0 when there is none.
 func (s *saving) returned(g *sighting, i int) (version int64, err error) {
 	var same []int64
-	err = s.c.query(selectTag, 0, []driver.Value{g.number*slots + s.shape.slot, shortHash(s.hashes[i])}, func(r []driver.Value) error {
+	err = s.c.Query(selectTag, 0, []driver.Value{g.number*slots + s.shape.slot, shortHash(s.hashes[i])}, func(r []driver.Value) error {
 		same = append(same, r[0].(int64))
 		return nil
 	})
@@ -49,7 +51,7 @@ func (s *saving) returned(g *sighting, i int) (version int64, err error) {
 	for _, v := range same {
 		e, err := s.blocks.entry(v)
 		switch {
-		case err != nil && !isDamaged(err):
+		case err != nil && !sqlite.IsDamaged(err):
 			return 0, err
 		case err == nil && bytes.Equal(e.body, body):
 			return v, nil
@@ -106,7 +108,7 @@ func (s *saving) before(version int64) (*entry, error) {
 	if err == nil && !e.hollow() {
 		return e, nil
 	}
-	if isDamaged(err) {
+	if sqlite.IsDamaged(err) {
 		err = nil // what is saved now does not suffer for it
 	}
 	return nil, err
@@ -179,7 +181,7 @@ func (s *saving) went(record int64, present []prior) error {
 	if err := leavePlace(s.c, s.kind.number, present[0].stand); err != nil {
 		return err
 	}
-	return s.c.exec(updateGone, 0, s.at, s.newMark(), s.at, record*slots, record*slots+slots-1)
+	return s.c.Exec(updateGone, 0, s.at, s.newMark(), s.at, record*slots, record*slots+slots-1)
 }
 
 // fields names what differs between a record's version before and row r.
@@ -204,7 +206,8 @@ type stretch struct {
 }
 
 var (
-	selectPast = &statement{head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past WHERE held BETWEEN ?1 AND ?2 AND since IS NOT -1
+	selectPast = &sqlite.Statement{Head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past
+		WHERE held BETWEEN ?1 AND ?2 AND since IS NOT -1
 		UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 THEN 0 ELSE version END, since, seen, state FROM held
 		WHERE number BETWEEN ?1 AND ?2 AND since IS NOT -1 ORDER BY 1, 2 DESC`}
 )
@@ -212,8 +215,8 @@ var (
 // stretchesOf are those of held rows from first to last: row by row, the newest
 // first. One that began while the clock was ahead is taken to have begun when
 // a later one did.
-func stretchesOf(c *conn, first, last int64) (all []stretch, err error) {
-	err = c.query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
+func stretchesOf(c *sqlite.Conn, first, last int64) (all []stretch, err error) {
+	err = c.Query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
 		one := stretch{held: r[0].(int64), number: r[1].(int64), version: r[2].(int64), seen: r[4].(int64), state: r[5].(int64)}
 		if r[3] != nil {
 			one.since = r[3].(int64)

@@ -6,24 +6,26 @@ import (
 	"database/sql/driver"
 	"slices"
 	"sync/atomic"
+
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectBelow    = &statement{head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
-	selectAbove    = &statement{head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
-	selectStanding = &statement{head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
-	selectLeft     = &statement{head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
-	countPlaces    = &statement{head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
-	selectPlaces   = &statement{head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
-	insertPlace    = &statement{head: "INSERT INTO place (kind, at, record) VALUES ", tuple: "(?, ?, ?)"}
-	deletePlace    = &statement{head: "DELETE FROM place WHERE kind = ? AND at = ?"}
-	updateStand    = &statement{head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
+	selectBelow    = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
+	selectAbove    = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
+	selectStanding = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
+	selectLeft     = &sqlite.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
+	countPlaces    = &sqlite.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
+	selectPlaces   = &sqlite.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
+	insertPlace    = &sqlite.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
+	deletePlace    = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
+	updateStand    = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
 // placer is the places of one kind in one transaction.
 type placer struct {
 	db   *DB
-	c    *conn
+	c    *sqlite.Conn
 	kind int64
 	left int8 // whether records of the kind are gone: 0 not known, 1 yes, -1 no
 
@@ -41,7 +43,7 @@ type placer struct {
 func (g *placer) signs() ([]int64, error) {
 	if g.left == 0 {
 		g.left = -1
-		if _, err := g.c.one(selectLeft, []driver.Value{-g.kind}, func([]driver.Value) { g.left = 1 }); err != nil {
+		if _, err := g.c.One(selectLeft, []driver.Value{-g.kind}, func([]driver.Value) { g.left = 1 }); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +64,7 @@ func (g *placer) read(least, most int64) error {
 	}
 	g.taken = g.taken[:0]
 	for _, kind := range signs {
-		err := g.c.query(selectStanding, 0, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) error {
+		err := g.c.Query(selectStanding, 0, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) error {
 			g.taken = append(g.taken, r[0].(int64))
 			return nil
 		})
@@ -102,14 +104,14 @@ func (g *placer) above(position, most int64) (int64, error) {
 	return g.nearest(selectAbove, position, most, func(a, b int64) bool { return a < b })
 }
 
-func (g *placer) nearest(st *statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
+func (g *placer) nearest(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
 	found := int64(noPosition)
 	signs, err := g.signs()
 	for _, kind := range signs {
 		if err != nil {
 			break
 		}
-		_, err = g.c.one(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
+		_, err = g.c.One(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
 			if at := r[0].(int64); found == noPosition || nearer(at, found) {
 				found = at
 			}
@@ -122,7 +124,7 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 	g.known = false
 	var cerr error
 	first, low, step := widened(position, n, func(low int64) (n int) {
-		_, err := g.c.one(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
+		_, err := g.c.One(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
 		if err != nil {
 			cerr = err
 		}
@@ -133,7 +135,7 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 	}
 	type row struct{ kind, at, record int64 }
 	var rows []row
-	err := g.c.query(selectPlaces, 0, []driver.Value{g.kind, low, position}, func(r []driver.Value) error {
+	err := g.c.Query(selectPlaces, 0, []driver.Value{g.kind, low, position}, func(r []driver.Value) error {
 		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(int64)})
 		return nil
 	})
@@ -141,7 +143,7 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 		return err
 	}
 	for _, r := range rows {
-		if err := g.c.exec(deletePlace, 0, r.kind, r.at); err != nil {
+		if err := g.c.Exec(deletePlace, 0, r.kind, r.at); err != nil {
 			return err
 		}
 	}
@@ -151,10 +153,10 @@ func (g *placer) widen(position int64, n int, moved func(to map[int64]int64)) er
 	tos := make([]int64, len(rows))
 	for i, r := range rows {
 		tos[i] = first - int64(len(rows)-1-i)*step
-		if err := g.c.exec(insertPlace, 1, r.kind, tos[i], r.record); err != nil {
+		if err := g.c.Exec(insertPlace, 1, r.kind, tos[i], r.record); err != nil {
 			return err
 		}
-		if err := g.c.exec(updateStand, 0, tos[i], r.record*slots, r.record*slots+slots-1); err != nil {
+		if err := g.c.Exec(updateStand, 0, tos[i], r.record*slots, r.record*slots+slots-1); err != nil {
 			return err
 		}
 		if _, again := g.shifted[r.record]; !again {

@@ -5,6 +5,8 @@ package store
 import (
 	"math"
 	"slices"
+
+	"understudy/internal/store/sqlite"
 )
 
 // fill places the rows that do not stay, run by run between those that do.
@@ -186,7 +188,7 @@ func (g *placedPage) under(rows []*placing, above, below *placing, second int64)
 			return nil
 		}
 		if again {
-			return damaged("there is no place below %d", above.at)
+			return sqlite.Damaged("there is no place below %d", above.at)
 		}
 		if err := g.widen(above.at, len(rows), g.moved); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"database/sql/driver"
 	"sync"
 	"time"
+
+	"understudy/internal/store/sqlite"
 )
 
 // maxReads bounds how many reads wait to be written; what comes while so many
@@ -74,15 +76,15 @@ func (r *reads) give(back map[int64]int64) {
 // lastRead is when the page was last read or saved, in Unix seconds.
 func (p *pageRow) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
 
-var updateRead = &statement{head: "UPDATE page SET read = ? WHERE number = ?"}
+var updateRead = &sqlite.Statement{Head: "UPDATE page SET read = ? WHERE number = ?"}
 
 // putReads writes some reads, inside a transaction. undo puts them back when
 // the transaction fails.
-func (db *DB) putReads(c *conn) (undo func(), err error) {
-	some := db.reads.take(most)
+func (db *DB) putReads(c *sqlite.Conn) (undo func(), err error) {
+	some := db.reads.take(sqlite.MaxTuples)
 	undo = func() { db.reads.give(some) }
 	for number, at := range some {
-		if err := c.exec(updateRead, 0, driver.Value(at), driver.Value(number)); err != nil {
+		if err := c.Exec(updateRead, 0, driver.Value(at), driver.Value(number)); err != nil {
 			return undo, err
 		}
 	}
@@ -94,8 +96,8 @@ func (db *DB) keepReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	for db.reads.waiting() {
-		err := db.pool.release(ctx, func(c *conn) (bool, error) {
-			return c.transaction(ctx, beginWrite, func() error {
+		err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+			return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 				_, err := db.putReads(c)
 				return err
 			})

@@ -30,6 +30,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -48,13 +50,14 @@ func (r *remains) close() error {
 	return r.file.Close()
 }
 
-var selectTaken = &statement{head: "SELECT count(*) FROM erasing g JOIN erasure e ON e.number = g.erasure WHERE g.state = 1 AND (e.records > 0 OR e.pages > 0)"}
+var selectTaken = &sqlite.Statement{Head: "SELECT count(*) FROM erasing g JOIN erasure e ON e.number = g.erasure " +
+	"WHERE g.state = 1 AND (e.records > 0 OR e.pages > 0)"}
 
 // cleanIfNeeded cleans the file if anything was taken out of its rows.
 func (db *DB) cleanIfNeeded(ctx context.Context) error {
 	var taken int64
-	err := db.pool.read(ctx, func(c *conn) error {
-		_, err := c.one(selectTaken, nil, func(r []driver.Value) { taken = r[0].(int64) })
+	err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectTaken, nil, func(r []driver.Value) { taken = r[0].(int64) })
 		return err
 	})
 	if err != nil || taken == 0 {
@@ -70,7 +73,7 @@ func (db *DB) cleanIfNeeded(ctx context.Context) error {
 // clean overwrites all remains and says how many bytes those were.
 func (db *DB) clean(ctx context.Context) (overwritten int64, err error) {
 	if db.remains.file == nil {
-		if db.remains.file, err = os.OpenFile(db.pool.path, os.O_RDWR, 0); err != nil {
+		if db.remains.file, err = os.OpenFile(db.pool.Path, os.O_RDWR, 0); err != nil {
 			return 0, err
 		}
 	}
@@ -95,24 +98,24 @@ func (db *DB) clean(ctx context.Context) (overwritten int64, err error) {
 var errLogHeld = errors.New("the log cannot be cut while a reader holds it")
 
 func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
-	var reader *conn
+	var reader *sqlite.Conn
 	select {
-	case reader = <-db.pool.readers:
+	case reader = <-db.pool.Readers:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	defer func() { db.pool.readers <- reader }()
+	defer func() { db.pool.Readers <- reader }()
 	if reader == nil {
-		if reader, err = dial(ctx, db.pool.path, readerCache); err != nil {
+		if reader, err = sqlite.Dial(ctx, db.pool.Path, sqlite.ReaderCache); err != nil {
 			return 0, err
 		}
 	}
 	var roots []uint32
-	err = db.pool.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 		if err := cutLog(c); err != nil {
 			return false, err
 		}
-		if err := reader.exec(beginRead, 0); err != nil {
+		if err := reader.Exec(sqlite.BeginRead, 0); err != nil {
 			return false, err
 		}
 		roots, err = rootPages(reader)
@@ -122,12 +125,12 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 		overwritten, err = db.sweepFile(ctx, roots, nil)
 	}
 	if err != nil {
-		_ = reader.exec(rollback, 0) // there may be none to roll back
+		_ = reader.Exec(sqlite.Rollback, 0) // there may be none to roll back
 		return overwritten, err
 	}
-	err = db.pool.write(ctx, func(c *conn) (bool, error) {
-		changed, err := pagesInLog(db.pool.path + "-wal")
-		if rerr := reader.exec(rollback, 0); err == nil {
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+		changed, err := pagesInLog(db.pool.Path + "-wal")
+		if rerr := reader.Exec(sqlite.Rollback, 0); err == nil {
 			err = rerr
 		}
 		if err == nil {
@@ -150,29 +153,29 @@ func (db *DB) cleanOnce(ctx context.Context) (overwritten int64, err error) {
 }
 
 // cutLog writes all of the log back and cuts it to nothing.
-func cutLog(c *conn) error {
+func cutLog(c *sqlite.Conn) error {
 	if err := setBusyTimeout(c, cleanBusy); err != nil {
 		return err
 	}
 	held := false
-	err := c.ask("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
-	if perr := setBusyTimeout(c, busy); err == nil {
+	err := c.Ask("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
+	if perr := setBusyTimeout(c, sqlite.Busy); err == nil {
 		err = perr
 	}
-	if _, code := reasonOf(err); held || code == sqliteBusy || code == sqliteLocked {
+	if _, code := sqlite.ReasonOf(err); held || code == sqlite.CodeBusy || code == sqlite.CodeLocked {
 		return errLogHeld
 	}
 	return err
 }
 
-func setBusyTimeout(c *conn, wait time.Duration) error {
-	return c.ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
+func setBusyTimeout(c *sqlite.Conn, wait time.Duration) error {
+	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
 // rootPages are the first pages of all trees.
-func rootPages(c *conn) (roots []uint32, err error) {
+func rootPages(c *sqlite.Conn) (roots []uint32, err error) {
 	roots = []uint32{1}
-	err = c.ask("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
+	err = c.Ask("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
 		roots = append(roots, uint32(r[0].(int64)))
 		return nil
 	})

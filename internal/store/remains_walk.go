@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"understudy/internal/store/sqlite"
 )
 
 // cleaning is one walk over the file.
@@ -41,11 +43,11 @@ func (db *DB) sweepFile(ctx context.Context, roots []uint32, only map[uint32]boo
 			err = w.tree(root, depth)
 		}
 		if err != nil {
-			return w.overwritten, damaged("the file cannot be cleaned: %w", err)
+			return w.overwritten, sqlite.Damaged("the file cannot be cleaned: %w", err)
 		}
 	}
 	if err := w.free(binary.BigEndian.Uint32(header[32:])); err != nil {
-		return w.overwritten, damaged("the file cannot be cleaned: %w", err)
+		return w.overwritten, sqlite.Damaged("the file cannot be cleaned: %w", err)
 	}
 	return w.overwritten, nil
 }
@@ -55,7 +57,7 @@ func (w *cleaning) wanted(number uint32) bool { return w.only == nil || w.only[n
 
 // read reads a page into the one buffer there is.
 func (w *cleaning) read(number uint32) ([]byte, error) {
-	if err := checkContext(w.ctx); err != nil {
+	if err := sqlite.CheckContext(w.ctx); err != nil {
 		return nil, err
 	}
 	if number < 1 || number > w.pages {

@@ -37,7 +37,8 @@ func (s *saving) rest(g *sighting, i int, e *entry) error {
 	}
 	s.patches = patch
 	e.height = old.height + 1
-	s.resting = append(s.resting, resting{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)], clock: e.clock, parent: e.parent})
+	s.resting = append(s.resting, resting{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
+		clock: e.clock, parent: e.parent})
 	return nil
 }
 

@@ -131,7 +131,8 @@ func check(p *understudy.Page) error {
 	end := 0
 	for i, r := range p.Rows {
 		if r.Start < end || r.End <= r.Start || r.End > len(p.Body) {
-			return fmt.Errorf("%w: record %d lies at %d to %d of a body of %d bytes, after %d", understudy.ErrNotStored, i, r.Start, r.End, len(p.Body), end)
+			return fmt.Errorf("%w: record %d lies at %d to %d of a body of %d bytes, after "+
+				"%d", understudy.ErrNotStored, i, r.Start, r.End, len(p.Body), end)
 		}
 		end = r.End
 	}

@@ -9,12 +9,13 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // saving is one page on its way into the database.
 type saving struct {
 	db    *DB
-	c     *conn
+	c     *sqlite.Conn
 	p     *understudy.Page
 	at    int64 // Unix nanoseconds
 	sum   [16]byte
@@ -109,16 +110,16 @@ func (x *scratch) trim() {
 // Options.SaveTime, and was given up so that others can be. Either way the caller
 // may still answer with the page.
 func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return understudy.Saved{}, err
 	}
 	defer leave()
 	if err := check(p); err != nil {
-		return understudy.Saved{}, failed(true, err, "save page %s", p.Key)
+		return understudy.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(db, p)
-	err = db.pool.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 		if err := db.number(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
 			return false, err
 		}
@@ -127,7 +128,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 			s.kind = db.kind(p.Key.Source, p.Kind)
 			s.shape = db.shape(p.Key.Source, p.Kind, p.Shape)
 		}
-		broken, err := c.transaction(ctx, beginWrite, func() error { return c.limited(ctx, db.o.SaveTime, s.run) })
+		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error { return c.Within(ctx, db.o.SaveTime, s.run) })
 		if err == nil {
 			db.watchers.tell(s)
 			db.toErase(s)
@@ -141,7 +142,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		return broken, err
 	})
 	if err != nil {
-		return understudy.Saved{}, failed(true, err, "save page %s", p.Key)
+		return understudy.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
 	}
 	return s.saved(), nil
 }
@@ -215,11 +216,11 @@ func (s *saving) run() error {
 }
 
 var (
-	selectCounters = &statement{head: `SELECT s.number, s.change, s.page, c.record, c.block, k.records, k.changes, k.generation
+	selectCounters = &sqlite.Statement{Head: `SELECT s.number, s.change, s.page, c.record, c.block, k.records, k.changes, k.generation
 		FROM source s CROSS JOIN counter c LEFT JOIN kind k ON k.number = ? WHERE s.number = ?`}
-	updateSource  = &statement{head: "UPDATE source SET change = ?, page = ? WHERE number = ?"}
-	updateCounter = &statement{head: "UPDATE counter SET record = ?, block = ?"}
-	updateKind    = &statement{head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
+	updateSource  = &sqlite.Statement{Head: "UPDATE source SET change = ?, page = ? WHERE number = ?"}
+	updateCounter = &sqlite.Statement{Head: "UPDATE counter SET record = ?, block = ?"}
+	updateKind    = &sqlite.Statement{Head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
 )
 
 func (s *saving) readCounters() error {
@@ -229,7 +230,7 @@ func (s *saving) readCounters() error {
 		kind = s.kind.number
 	}
 	n := &s.counters
-	found, err := s.c.one(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
+	found, err := s.c.One(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
 		n.source, n.change, n.page = r[0].(int64), r[1].(int64), r[2].(int64)
 		n.record, n.block = r[3].(int64), r[4].(int64)
 		if r[5] != nil {
@@ -237,7 +238,7 @@ func (s *saving) readCounters() error {
 		}
 	})
 	if err == nil && !found {
-		err = damaged("source %s has no row", s.p.Key.Source)
+		err = sqlite.Damaged("source %s has no row", s.p.Key.Source)
 	}
 	return err
 }
@@ -247,17 +248,17 @@ func (s *saving) readCounters() error {
 func (s *saving) writeCounters() error {
 	n := &s.counters
 	if n.given.store {
-		if err := s.c.exec(updateCounter, 0, n.record, n.block); err != nil {
+		if err := s.c.Exec(updateCounter, 0, n.record, n.block); err != nil {
 			return err
 		}
 	}
 	if n.given.kind {
-		if err := s.c.exec(updateKind, 0, n.records, n.kinds, s.kind.number); err != nil {
+		if err := s.c.Exec(updateKind, 0, n.records, n.kinds, s.kind.number); err != nil {
 			return err
 		}
 	}
 	if n.given.source {
-		return s.c.exec(updateSource, 0, n.change, n.page, n.source)
+		return s.c.Exec(updateSource, 0, n.change, n.page, n.source)
 	}
 	return nil
 }
@@ -280,13 +281,15 @@ type oldPage struct {
 }
 
 var (
-	selectOldPage = &statement{head: "SELECT number, at, version, sum, size, body FROM page WHERE key = ? AND source = ?"}
-	insertPage    = &statement{head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, sum, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"}
-	updatePage    = &statement{head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, version = ?, sum = ?, size = ?, body = ? WHERE number = ?"}
+	selectOldPage = &sqlite.Statement{Head: "SELECT number, at, version, sum, size, body FROM page WHERE key = ? AND source = ?"}
+	insertPage    = &sqlite.Statement{Head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, " +
+		"sum, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"}
+	updatePage = &sqlite.Statement{Head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, " +
+		"version = ?, sum = ?, size = ?, body = ? WHERE number = ?"}
 )
 
 func (s *saving) oldPage() (old oldPage, err error) {
-	err = s.c.query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
+	err = s.c.Query(selectOldPage, 0, []driver.Value{keyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
 		sk, err := s.db.skeleton(r[5].([]byte), r[4].(int64))
 		if err != nil || sk.uri != s.p.Key.URI {
 			return err
@@ -301,7 +304,8 @@ func (s *saving) oldPage() (old oldPage, err error) {
 // skeleton is what is packed of the page.
 func (s *saving) skeleton() skeleton {
 	sk := skeleton{
-		uri: s.p.Key.URI, contentType: s.p.ContentType, charset: s.p.Charset, initialAge: s.p.InitialAge, id: s.p.ID, next: nextOf(s.p), gaps: s.gaps, outside: s.outside,
+		uri: s.p.Key.URI, contentType: s.p.ContentType, charset: s.p.Charset, initialAge: s.p.InitialAge, id: s.p.ID, next: nextOf(s.p),
+		gaps: s.gaps, outside: s.outside,
 	}
 	sk.versions = make([]int64, len(s.rows))
 	for i := range s.rows {
@@ -335,9 +339,11 @@ func (s *saving) putPage(old oldPage) error {
 		list = 1
 	}
 	if s.number = old.number; old.number != 0 {
-		return s.c.exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)), x.packed, old.number)
+		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)),
+			x.packed, old.number)
 	}
-	args := []driver.Value{keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)), x.packed}
-	_, err := s.c.one(insertPage, args, func(r []driver.Value) { s.number = r[0].(int64) })
+	args := []driver.Value{keyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version,
+		s.sum[:], int64(len(x.raw)), x.packed}
+	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.number = r[0].(int64) })
 	return err
 }

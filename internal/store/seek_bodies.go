@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -146,7 +148,7 @@ func (b *bodies) unpack(u *unpacking) {
 		err = u.take(raw, u.count, "")
 	}
 	if err != nil {
-		u.err = damaged("block %d: %w", u.number, err)
+		u.err = sqlite.Damaged("block %d: %w", u.number, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -27,14 +28,14 @@ const (
 // told twice; one that a page moves may be. Terms are compared with the bodies,
 // so what comes fulfils them. Errors: ErrInvalid.
 func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	s, err := db.seek(&q)
 	if err != nil {
-		return failed(false, err, "seek in %s", q.Source)
+		return sqlite.Failed(false, err, "seek in %s", q.Source)
 	}
 	given, doubled := 0, seekFirst
 	for !s.ended {
@@ -46,12 +47,12 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 			size = min(size, q.Limit-given)
 		}
 		var found []understudy.Found
-		err := db.pool.read(ctx, func(c *conn) (err error) {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			found, err = s.part(ctx, c, size)
 			return err
 		})
 		if err != nil {
-			return failed(false, err, "seek in %s", q.Source)
+			return sqlite.Failed(false, err, "seek in %s", q.Source)
 		}
 		for i := range found {
 			if !yield(found[i]) {
@@ -98,7 +99,7 @@ type heldAt struct {
 }
 
 // part is the next records, at most size.
-func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understudy.Found, err error) {
+func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []understudy.Found, err error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (s *seeking) part(ctx context.Context, c *conn, size int) (found []understu
 
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
-func (s *seeking) prepare(ctx context.Context, c *conn) error {
+func (s *seeking) prepare(ctx context.Context, c *sqlite.Conn) error {
 	before := s.db.widened.Load()
 	if err := s.db.searchable(c, s.p.q); err != nil {
 		return err
@@ -144,24 +145,25 @@ func (s *seeking) prepare(ctx context.Context, c *conn) error {
 	}
 	s.p.since = make(recordSet, 1)
 	source, _ := s.db.source(s.p.q.Source)
-	return c.query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
+	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
 			s.p.since.set(r[2].(int64)+i, understudy.What(r[3].(int64)) != understudy.Went)
 		}
-		return checkContext(ctx)
+		return sqlite.CheckContext(ctx)
 	})
 }
 
 // follow goes on from where the record looked at last stands now, if any made
 // room for others since then. before is what DB.widened was before this read
 // transaction began.
-func (s *seeking) follow(c *conn, before int64) error {
+func (s *seeking) follow(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
 		var at stand
 		// The first look into the file: what is committed from here on is not seen.
-		_, err := c.one(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1}, func(r []driver.Value) { at = standOf(r[0]) })
+		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * slots, s.last.record*slots + slots - 1},
+			func(r []driver.Value) { at = standOf(r[0]) })
 		if now = s.db.widened.Load(); err != nil || now == s.widened {
 			return err
 		}
@@ -179,13 +181,15 @@ func (s *seeking) follow(c *conn, before int64) error {
 }
 
 var (
-	selectPlaceOf = &statement{head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
-	selectSince   = &statement{head: "SELECT n, count, record, what FROM change WHERE source = ?1 AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
-	selectShown   = &statement{head: "SELECT at, number, version, seen, state, coalesce(since, 0) FROM place CROSS JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN (", tuple: "?", tail: ")"}
+	selectPlaceOf = &sqlite.Statement{Head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
+	selectSince   = &sqlite.Statement{Head: "SELECT n, count, record, what FROM change WHERE source = ?1 " +
+		"AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
+	selectShown = &sqlite.Statement{Head: "SELECT at, number, version, seen, state, coalesce(since, 0) FROM place CROSS " +
+		"JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN (", Tuple: "?", Tail: ")"}
 )
 
 // record is what is told of a record; ok is false when it is not meant.
-func (s *seeking) record(c *conn, h *heldAt, e *entry) (f understudy.Found, ok bool, err error) {
+func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Found, ok bool, err error) {
 	if !fulfils(s.p.q, h.kind.spec, e.id, e.parent, e.body) {
 		return f, false, nil
 	}
@@ -204,14 +208,14 @@ func (s *seeking) record(c *conn, h *heldAt, e *entry) (f understudy.Found, ok b
 // as it comes by a time (zero: none) or until ctx is over. It reads no body
 // unless the question needs one.
 func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (n understudy.Count, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
 	s, err := db.seek(&q)
 	if err != nil {
-		return n, failed(false, err, "count in %s", q.Source)
+		return n, sqlite.Failed(false, err, "count in %s", q.Source)
 	}
 	end := most
 	if limit := int64(q.Limit); limit > 0 && (end <= 0 || limit <= end) {
@@ -222,7 +226,7 @@ func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.
 			n.AtLeast = true
 			return n, nil
 		}
-		err := db.pool.read(ctx, func(c *conn) error {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			if err := s.prepare(ctx, c); err != nil {
 				return err
 			}
@@ -244,7 +248,7 @@ func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.
 			})
 		})
 		if err != nil {
-			return n, failed(false, err, "count in %s", q.Source)
+			return n, sqlite.Failed(false, err, "count in %s", q.Source)
 		}
 		if end > 0 && n.N > end {
 			n.N, n.AtLeast = end, int64(q.Limit) != end

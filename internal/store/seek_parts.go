@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // shapePlan is what terms say of records in a shape: every part holds.
@@ -255,7 +256,7 @@ func (s *shapePlan) alone() (match string, alone bool) {
 
 // shapeSpots are the spots of what may fulfil the terms in a shape. Joined with
 // a stream of records of that kind alone, windows need not name their records.
-func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) stream {
+func (p *seekPlan) shapeSpots(c *sqlite.Conn, k *kindPlan, s *shapePlan, joined bool) stream {
 	up := p.q.Up
 	var streams []stream
 	if match := s.match(); match != "" {
@@ -285,16 +286,16 @@ func (p *seekPlan) shapeSpots(c *conn, k *kindPlan, s *shapePlan, joined bool) s
 }
 
 var (
-	matchDown = &statement{head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid >= ? ORDER BY rowid ASC LIMIT ?"}
-	matchUp   = &statement{head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
-	placeDown = &statement{head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4"}
-	placeUp   = &statement{head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
+	matchDown = &sqlite.Statement{Head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid >= ? ORDER BY rowid ASC LIMIT ?"}
+	matchUp   = &sqlite.Statement{Head: "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
+	placeDown = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4"}
+	placeUp   = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4"}
 )
 
 // matchSpots are the spots of what FTS5 finds in the index of terms. The first
 // reading is of as many as are wanted: each looks for every word anew in every
 // part of the index.
-func matchSpots(c *conn, match string, q *understudy.Seek) stream {
+func matchSpots(c *sqlite.Conn, match string, q *understudy.Seek) stream {
 	st := matchDown
 	if q.Up {
 		st = matchUp
@@ -303,7 +304,7 @@ func matchSpots(c *conn, match string, q *understudy.Seek) stream {
 }
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
-func placeSpots(c *conn, kind, shape int64, q *understudy.Seek) stream {
+func placeSpots(c *sqlite.Conn, kind, shape int64, q *understudy.Seek) stream {
 	st := placeDown
 	if q.Up {
 		st = placeUp

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // seekPlan is a question with its numbers.
@@ -72,7 +73,7 @@ func (db *DB) plan(q *understudy.Seek) *seekPlan {
 }
 
 // stream is every spot at which something that is meant may stand.
-func (p *seekPlan) stream(c *conn) (stream, error) {
+func (p *seekPlan) stream(c *sqlite.Conn) (stream, error) {
 	if len(p.q.IDs) == 0 {
 		return p.asked(c)
 	}
@@ -85,12 +86,13 @@ func (p *seekPlan) stream(c *conn) (stream, error) {
 }
 
 // namedSpots are the spots of the records whose ids are asked for.
-func (p *seekPlan) namedSpots(c *conn) (*listed, error) {
+func (p *seekPlan) namedSpots(c *sqlite.Conn) (*listed, error) {
 	named := &listed{up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
 			at := stand{at: noPosition}
-			_, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
+			_, err := c.One(selectNamedPlace, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)},
+				func(r []driver.Value) { at = standOf(r[1]) })
 			if err != nil {
 				return nil, err
 			}
@@ -107,7 +109,7 @@ func (p *seekPlan) namedSpots(c *conn) (*listed, error) {
 
 // asked is every spot at which something may stand that is asked for by parent,
 // terms and text.
-func (p *seekPlan) asked(c *conn) (stream, error) {
+func (p *seekPlan) asked(c *sqlite.Conn) (stream, error) {
 	up := p.q.Up
 	if !p.said {
 		return p.termSpots(c, false), nil
@@ -121,7 +123,7 @@ func (p *seekPlan) asked(c *conn) (stream, error) {
 
 // termSpots are the spots of what may fulfil the terms; joined says that they are
 // joined with a stream of records of the one kind that is asked for.
-func (p *seekPlan) termSpots(c *conn, joined bool) stream {
+func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) stream {
 	var matches []string
 	var streams []stream
 	for _, k := range p.kinds {

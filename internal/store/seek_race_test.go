@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 // What the file says of its indexes counts, not what memory still says: an index
@@ -34,7 +35,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		sql  string
 		want error
 	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing}, {fmt.Sprint("UPDATE built SET words = ", int64(builtAll), ", terms = ", int64(builtAll)), nil}} {
-		err := db.pool.write(t.Context(), func(c *conn) (bool, error) { return false, c.run(step.sql) })
+		err := db.pool.Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.Run(step.sql) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	}
 	prepare := func(when string, want understudy.Place) {
 		t.Helper()
-		if err := db.pool.read(ctx, func(c *conn) error { return s.prepare(ctx, c) }); err != nil {
+		if err := db.pool.Read(ctx, func(c *sqlite.Conn) error { return s.prepare(ctx, c) }); err != nil {
 			t.Fatal(err)
 		}
 		if s.below != want {
@@ -104,8 +105,8 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	s.last, s.below = heldAt{kind: kind, record: 8}, was
 	widen := func() error {
 		g := &placer{db: db, c: nil, kind: kind.number}
-		return db.pool.write(ctx, func(c *conn) (bool, error) {
-			broken, err := c.transaction(ctx, beginWrite, func() error {
+		return db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 				g.c = c
 				if err := g.widen(int64(was)>>shapeBits+1, 1, func(map[int64]int64) {}); err != nil {
 					return err

@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+
+	"understudy/internal/store/sqlite"
 )
 
 // unsettled is no number of DB.widened.
@@ -14,7 +16,7 @@ const unsettled = -1
 // each hands out the records of the stream that are held, in order and some at a
 // time, until do returns false or so many were looked at. want is how many may be
 // handed out at once.
-func (s *seeking) each(ctx context.Context, c *conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
+func (s *seeking) each(ctx context.Context, c *sqlite.Conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.stream(c)
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ type walking struct {
 // kinds nobody asked for came first that the next part goes on after them.
 func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 	for passed := 0; len(w.over) < n && !w.ended; passed++ {
-		if err := checkContext(ctx); err != nil {
+		if err := sqlite.CheckContext(ctx); err != nil {
 			return nil, err
 		}
 		at, err := w.position()
@@ -118,7 +120,7 @@ func (w *walking) position() (at int64, err error) {
 
 // held are the records at some places, each in the shape it is told in; where
 // none is there is none.
-func (s *seeking) held(c *conn, places []*heldAt) (some []*heldAt, err error) {
+func (s *seeking) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
 		args := []driver.Value{k.number, int64(slots)}
 		for _, h := range places {
@@ -129,7 +131,7 @@ func (s *seeking) held(c *conn, places []*heldAt) (some []*heldAt, err error) {
 		if len(args) == 2 {
 			continue
 		}
-		err := c.query(selectShown, len(args)-2, args, func(r []driver.Value) error {
+		err := c.Query(selectShown, len(args)-2, args, func(r []driver.Value) error {
 			place := placeOf(r[0].(int64), k.number)
 			h := places[slices.IndexFunc(places, func(h *heldAt) bool { return h.place == place })]
 			slot := r[1].(int64) % slots

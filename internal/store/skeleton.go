@@ -188,7 +188,8 @@ func (s *skeleton) assemble(entries []*entry) ([]byte, []understudy.Row, error) 
 		body = append(body, r.take(s.gaps[i])...)
 		start := len(body)
 		body = append(body, e.body...)
-		rows[i] = understudy.Row{ID: e.id, Start: start, End: len(body), Clock: e.clock, Parent: e.parent, Final: e.final, Record: e.record, Version: s.versions[i]}
+		rows[i] = understudy.Row{ID: e.id, Start: start, End: len(body), Clock: e.clock, Parent: e.parent, Final: e.final, Record: e.record,
+			Version: s.versions[i]}
 	}
 	if r.err != nil {
 		return nil, nil, r.err

@@ -9,11 +9,13 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	updatePlace      = &statement{head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
-	selectNamedPlace = &statement{head: "SELECT n.record, (SELECT place FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM name n WHERE n.kind = ? AND n.id = ?"}
+	updatePlace      = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
+	selectNamedPlace = &sqlite.Statement{Head: "SELECT n.record, (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
+		"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM name n WHERE n.kind = ? AND n.id = ?"}
 )
 
 // stand is where a record stands and whether a page has shown it there.
@@ -140,12 +142,12 @@ func (s *saving) placedPage(g *placer, rows []*placing) (*placedPage, error) {
 // placingOf is where a record stands that is not in the page, nil when it does
 // not stand.
 func (s *saving) placingOf(id string) (*placing, error) {
-	stored := appendID(nil, s.kind.prefix, id)
+	stored := sqlite.AppendID(nil, s.kind.prefix, id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
 	}
 	at := stand{at: noPosition}
-	_, err := s.c.one(selectNamedPlace, []driver.Value{s.kind.number, stored}, func(r []driver.Value) { at = standOf(r[1]) })
+	_, err := s.c.One(selectNamedPlace, []driver.Value{s.kind.number, stored}, func(r []driver.Value) { at = standOf(r[1]) })
 	if err != nil || at.at == noPosition {
 		return nil, err
 	}
@@ -168,25 +170,26 @@ func (s *saving) nextRow() (*placing, error) {
 // PlaceOf is where a record stands, also when it is gone, or erased. Errors:
 // ErrNotFound, it was never seen.
 func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	k := db.kind(source, kind)
 	if k == nil {
-		return 0, failed(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
+		return 0, sqlite.Failed(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
 	}
 	at := stand{at: noPosition}
-	err = db.pool.read(ctx, func(c *conn) error {
-		_, err := c.one(selectNamedPlace, []driver.Value{k.number, appendID(nil, k.prefix, id)}, func(r []driver.Value) { at = standOf(r[1]) })
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		_, err := c.One(selectNamedPlace, []driver.Value{k.number, sqlite.AppendID(nil, k.prefix, id)},
+			func(r []driver.Value) { at = standOf(r[1]) })
 		return err
 	})
 	if err == nil && at.at == noPosition {
 		err = understudy.ErrNotFound
 	}
 	if err != nil {
-		return 0, failed(false, err, "place of %s %s %s", source, kind, id)
+		return 0, sqlite.Failed(false, err, "place of %s %s %s", source, kind, id)
 	}
 	return placeOf(at.at, k.number), nil
 }
@@ -223,7 +226,7 @@ func (s *saving) putPlaces(sights []sighting) error {
 			continue
 		}
 		if g.to != g.stand || was != g.to.at {
-			if err := s.c.exec(updatePlace, 0, g.to.value(), g.number*slots, g.number*slots+slots-1); err != nil {
+			if err := s.c.Exec(updatePlace, 0, g.to.value(), g.number*slots, g.number*slots+slots-1); err != nil {
 				return err
 			}
 		}
@@ -266,7 +269,7 @@ func (s *saving) firstPlace(g *sighting) (sign int64, err error) {
 		return s.kind.number, nil
 	}
 	first, last := g.number*slots, g.number*slots+slots-1
-	if err := s.c.exec(updatePlace, 0, g.to.value(), first, last); err != nil {
+	if err := s.c.Exec(updatePlace, 0, g.to.value(), first, last); err != nil {
 		return 0, err
 	}
 	return signOf(s.c, s.kind.number, g.number)

@@ -9,33 +9,34 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
-var countPresent = &statement{head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+var countPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
 
 // signOf is the kind under which a record stands: negative when it is held in
 // no shape.
-func signOf(c *conn, kind, record int64) (int64, error) {
+func signOf(c *sqlite.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
-	_, err := c.one(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
+	_, err := c.One(countPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) })
 	if present == 0 {
 		return -kind, err
 	}
 	return kind, err
 }
 
-var takePlace = &statement{head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
+var takePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
 
 // takePlace takes a record from where it stands, and says under which kind that
 // was.
 func (s *saving) takePlace(record, at int64) (sign int64, err error) {
 	for _, kind := range []int64{s.kind.number, -s.kind.number} {
-		found, err := s.c.one(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
+		found, err := s.c.One(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
 			return kind, err
 		}
 	}
-	return 0, damaged("record %d does not stand at %d", record, at)
+	return 0, sqlite.Damaged("record %d does not stand at %d", record, at)
 }
 
 // edit tells the indexes what becomes of a sight whose row is r.
@@ -67,7 +68,7 @@ func (s *saving) edit(g *sighting, r *understudy.Row) error {
 // editOthers tells the indexes that a record has moved in the shapes that the
 // page does not show.
 func (s *saving) editOthers(record, was, is int64) error {
-	return s.c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	return s.c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		p := priorOf(r)
 		if s.shape != nil && p.number == record*slots+s.shape.slot && s.touched(record) || p.state&(stateGone|stateForgotten) != 0 {
 			return nil
@@ -128,14 +129,14 @@ func (s *saving) leave(p *prior, e *entry) error {
 	return nil
 }
 
-var movePlace = &statement{head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
+var movePlace = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
 // leavePlace puts a record that is held in no shape now among those that are gone.
-func leavePlace(c *conn, kind int64, at stand) error {
+func leavePlace(c *sqlite.Conn, kind int64, at stand) error {
 	if at.at == noPosition {
 		return nil
 	}
-	return c.exec(movePlace, 0, kind, at.at)
+	return c.Exec(movePlace, 0, kind, at.at)
 }
 
 // skipNotFound passes over what is not held.
@@ -148,10 +149,10 @@ func skipNotFound(err error) error {
 
 // hide tells the indexes that a record is about to be no more in those of its
 // shapes that are meant; in a transaction, while its bodies are there.
-func (db *DB) hide(c *conn, blocks *opened, kind *kindRow, record int64, meant func(held int64) bool) error {
+func (db *DB) hide(c *sqlite.Conn, blocks *opened, kind *kindRow, record int64, meant func(held int64) bool) error {
 	s := &saving{db: db, c: c, kind: kind, blocks: blocks}
 	at, stays := stand{at: noPosition}, false
-	err := c.query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
+	err := c.Query(selectShapesHeld, 0, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) error {
 		p := priorOf(r)
 		if p.state&(stateGone|stateForgotten) != 0 {
 			return nil

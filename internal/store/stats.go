@@ -7,15 +7,18 @@ import (
 	"database/sql/driver"
 	"os"
 	"time"
+
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectTotals = &statement{head: `SELECT (SELECT count(*) FROM page), (SELECT coalesce(sum(change), 0) FROM source),
+	selectTotals = &sqlite.Statement{Head: `SELECT (SELECT count(*) FROM page), (SELECT coalesce(sum(change), 0) FROM source),
 		(SELECT coalesce(sum(records), 0) FROM kind)`}
-	selectKindTotals = &statement{head: `SELECT s.name, k.name, k.records, k.changes, k.generation,
+	selectKindTotals = &sqlite.Statement{Head: `SELECT s.name, k.name, k.records, k.changes, k.generation,
 		coalesce(sum(b.blocks), 0), coalesce(sum(b.versions), 0), coalesce(sum(b.packed), 0), coalesce(sum(b.unpacked), 0)
 		FROM kind k JOIN source s ON s.number = k.source LEFT JOIN shape h ON h.kind = k.number
-		LEFT JOIN (SELECT shape, count(*) AS blocks, sum(count) AS versions, sum(length(body)) AS packed, sum(size) AS unpacked FROM block GROUP BY shape) b ON b.shape = h.number
+		LEFT JOIN (SELECT shape, count(*) AS blocks, sum(count) AS versions, sum(length(body)) AS packed, sum(size) AS unpacked
+		FROM block GROUP BY shape) b ON b.shape = h.number
 		GROUP BY k.number ORDER BY s.name, k.name`}
 )
 
@@ -23,20 +26,21 @@ var (
 // reads no body, so it takes about a second per gigabyte. PerRecord is File
 // and WAL over Records, 0 when there are none.
 func (db *DB) Stats(ctx context.Context) (Stats, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return Stats{}, err
 	}
 	defer leave()
 	var st Stats
-	err = db.pool.read(ctx, func(c *conn) error {
-		if _, err := c.one(selectTotals, nil, func(r []driver.Value) {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		if _, err := c.One(selectTotals, nil, func(r []driver.Value) {
 			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
 			return err
 		}
-		if err := c.query(selectKindTotals, 0, nil, func(r []driver.Value) error {
-			k := KindStats{Source: r[0].(string), KindState: KindState{Kind: r[1].(string), Records: r[2].(int64), Changes: r[3].(int64), Generation: r[4].(int64)},
+		if err := c.Query(selectKindTotals, 0, nil, func(r []driver.Value) error {
+			k := KindStats{Source: r[0].(string), KindState: KindState{Kind: r[1].(string), Records: r[2].(int64), Changes: r[3].(int64),
+				Generation: r[4].(int64)},
 				Versions: r[6].(int64), Packed: r[7].(int64), Unpacked: r[8].(int64)}
 			st.Blocks += r[5].(int64)
 			st.Versions += k.Versions
@@ -51,7 +55,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		return err
 	})
 	if err != nil {
-		return Stats{}, failed(false, err, "measure %s", db.pool.path)
+		return Stats{}, sqlite.Failed(false, err, "measure %s", db.pool.Path)
 	}
 	if st.Records > 0 {
 		st.PerRecord = float64(st.File+st.WAL) / float64(st.Records)
@@ -59,23 +63,23 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	return st, nil
 }
 
-var selectEvicted = &statement{head: "SELECT evicted_pages, evicted_versions, evicted_at FROM counter"}
+var selectEvicted = &sqlite.Statement{Head: "SELECT evicted_pages, evicted_versions, evicted_at FROM counter"}
 
 // Space is what the store takes on disk and what had to go for it; it takes
 // well under a millisecond.
 func (db *DB) Space(ctx context.Context) (s Space, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return s, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error { s, err = db.space(c); return err })
-	return s, failed(false, err, "measure %s", db.pool.path)
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = db.space(c); return err })
+	return s, sqlite.Failed(false, err, "measure %s", db.pool.Path)
 }
 
-func (db *DB) space(c *conn) (Space, error) {
-	s := Space{File: fileSize(db.pool.path), WAL: fileSize(db.pool.path + "-wal"), Limit: db.o.Limit}
-	_, err := c.one(selectEvicted, nil, func(r []driver.Value) {
+func (db *DB) space(c *sqlite.Conn) (Space, error) {
+	s := Space{File: fileSize(db.pool.Path), WAL: fileSize(db.pool.Path + "-wal"), Limit: db.o.Limit}
+	_, err := c.One(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
 		if at := r[2].(int64); at != 0 {
 			s.EvictedAt = time.Unix(0, at).UTC()
@@ -84,11 +88,11 @@ func (db *DB) space(c *conn) (Space, error) {
 	if err != nil {
 		return s, err
 	}
-	size, err := c.number("PRAGMA page_size")
+	size, err := c.Integer("PRAGMA page_size")
 	if err != nil {
 		return s, err
 	}
-	free, err := c.number("PRAGMA freelist_count")
+	free, err := c.Integer("PRAGMA freelist_count")
 	s.Free = free * size
 	return s, err
 }

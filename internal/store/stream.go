@@ -13,6 +13,8 @@ import (
 	"database/sql/driver"
 	"math"
 	"sort"
+
+	"understudy/internal/store/sqlite"
 )
 
 // shapeBits is how many bits of a spot are its shape's number.
@@ -115,8 +117,8 @@ const (
 // reading is a stream of what a statement finds. The statement takes args, and
 // then the spot to begin at and how many to read; it gives spots in order.
 type reading struct {
-	c    *conn
-	st   *statement
+	c    *sqlite.Conn
+	st   *sqlite.Statement
 	args []driver.Value
 	up   bool
 	row  func(int64) int64 // a spot's number there, and the spot of a number; nil: the same
@@ -148,7 +150,7 @@ func (r *reading) read(from int64) error {
 	if row == nil {
 		row = func(n int64) int64 { return n }
 	}
-	err := r.c.query(r.st, 0, append(append([]driver.Value(nil), r.args...), row(from), int64(r.size)), func(v []driver.Value) error {
+	err := r.c.Query(r.st, 0, append(append([]driver.Value(nil), r.args...), row(from), int64(r.size)), func(v []driver.Value) error {
 		buf = append(buf, row(v[0].(int64)))
 		return nil
 	})

@@ -8,9 +8,10 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
-var selectCurrent = &statement{head: "SELECT number, version, state FROM held WHERE number IN (", tuple: "?", tail: ")"}
+var selectCurrent = &sqlite.Statement{Head: "SELECT number, version, state FROM held WHERE number IN (", Tuple: "?", Tail: ")"}
 
 // current is what is held of a record in the shape of a page.
 type current struct{ version, state int64 }
@@ -23,15 +24,16 @@ func (h current) is(version int64) bool {
 // supersede finds out whether a page may no longer be answered as fresh: its
 // kind was touched since it was fetched (lists), or a record in it has another
 // current version, is gone, or was touched.
-func (db *DB) supersede(c *conn, p *understudy.Page, row *pageRow, blocks *opened) error {
+func (db *DB) supersede(c *sqlite.Conn, p *understudy.Page, row *pageRow, blocks *opened) error {
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := recordNumber(c, row.kind, appendID(nil, row.prefix, p.ID))
+		record, err := recordNumber(c, row.kind, sqlite.AppendID(nil, row.prefix, p.ID))
 		if err != nil {
 			return err
 		}
 		if record != 0 {
-			_, err = c.one(selectPresent, []driver.Value{record * slots, record*slots + slots - 1}, func(r []driver.Value) { present = r[0].(int64) > 0 })
+			_, err = c.One(selectPresent, []driver.Value{record * slots, record*slots + slots - 1},
+				func(r []driver.Value) { present = r[0].(int64) > 0 })
 			if err != nil {
 				return err
 			}
@@ -56,7 +58,7 @@ func (db *DB) supersede(c *conn, p *understudy.Page, row *pageRow, blocks *opene
 
 // currently is what is held of the records of a page, by their numbers; one that
 // is not there is left out.
-func currently(c *conn, p *understudy.Page, row *pageRow) (map[int64]current, error) {
+func currently(c *sqlite.Conn, p *understudy.Page, row *pageRow) (map[int64]current, error) {
 	held := make(map[int64]current, len(p.Rows))
 	var args []driver.Value
 	for i := range p.Rows {
@@ -66,8 +68,8 @@ func currently(c *conn, p *understudy.Page, row *pageRow) (map[int64]current, er
 		}
 	}
 	for len(args) > 0 {
-		n := min(most, len(args))
-		err := c.query(selectCurrent, n, args[:n], func(r []driver.Value) error {
+		n := min(sqlite.MaxTuples, len(args))
+		err := c.Query(selectCurrent, n, args[:n], func(r []driver.Value) error {
 			held[r[0].(int64)/slots] = current{r[1].(int64), r[2].(int64)}
 			return nil
 		})
@@ -83,7 +85,8 @@ func currently(c *conn, p *understudy.Page, row *pageRow) (map[int64]current, er
 // gone, or was touched; of a list also which fields tell so, of one that is gone
 // those of its id. now is what is held of a row's record, body what it says now.
 // Of a record that stands twice, the last row counts.
-func supersede(p *understudy.Page, kind *understudy.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte, error)) error {
+func supersede(p *understudy.Page, kind *understudy.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte,
+	error)) error {
 	var names []string
 	done := make(map[int64]bool, len(p.Rows))
 	for i := len(p.Rows) - 1; i >= 0; i-- {

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -58,7 +60,8 @@ func (s *candidates) free(blocks int) map[int64]uint64 {
 	return places
 }
 
-var selectOld = &statement{head: `SELECT p.held, p.number, coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
+var selectOld = &sqlite.Statement{Head: `SELECT p.held, p.number, coalesce(p.version, p.number) FROM past p LEFT
+	JOIN held h ON h.number = p.held
 	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number)
 	ORDER BY p.held, p.number LIMIT ?`}
 
@@ -75,8 +78,8 @@ func (db *DB) old(ctx context.Context, above int64) (s *candidates, err error) {
 	held, number, n := int64(-1), int64(0), chunk
 	for n == chunk {
 		n = 0
-		err := db.pool.read(ctx, func(c *conn) error {
-			return c.query(selectOld, 0, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) error {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+			return c.Query(selectOld, 0, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) error {
 				held, number = r[0].(int64), r[1].(int64)
 				n++
 				if v := r[2].(int64); v > above {
@@ -133,11 +136,11 @@ func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, enou
 		return 0, false, err
 	}
 	for len(s.versions) > 0 && !enough {
-		err := db.pool.release(ctx, func(c *conn) (bool, error) {
+		err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 			// Taken with the writing connection held: no save is under way.
 			places := s.free(sweepBlocks)
 			n := int64(0)
-			broken, err := c.transaction(ctx, beginWrite, func() (err error) {
+			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
 				if n, err = db.sweepBlocks(c, places); err != nil || n == 0 {
 					return err
 				}
@@ -159,18 +162,18 @@ func (db *DB) sweepSome(ctx context.Context, s *candidates) (removed int64, enou
 }
 
 var (
-	selectSkeletons     = &statement{head: "SELECT number, size, body FROM page WHERE number > ? ORDER BY number LIMIT ?"}
-	selectKindSkeletons = &statement{head: "SELECT number, size, body FROM page WHERE number > ? AND kind = ? ORDER BY number LIMIT ?"}
+	selectSkeletons     = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	selectKindSkeletons = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND kind = ? ORDER BY number LIMIT ?"}
 )
 
 // scan calls each for every page, a few in one read transaction.
-func (db *DB) scan(ctx context.Context, st *statement, more []driver.Value, each func(number int64, sk *skeleton)) error {
+func (db *DB) scan(ctx context.Context, st *sqlite.Statement, more []driver.Value, each func(number int64, sk *skeleton)) error {
 	last, n := int64(-1), scanPages
 	for n == scanPages {
 		n = 0
 		args := append(append([]driver.Value{last}, more...), int64(scanPages))
-		err := db.pool.read(ctx, func(c *conn) error {
-			return c.query(st, 0, args, func(r []driver.Value) error {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) error {
+			return c.Query(st, 0, args, func(r []driver.Value) error {
 				n++
 				last = r[0].(int64)
 				sk, err := db.skeleton(r[2].([]byte), r[1].(int64))
@@ -190,19 +193,19 @@ func (db *DB) scan(ctx context.Context, st *statement, more []driver.Value, each
 
 var (
 	// selectNewer answers when a version is its record's newest.
-	selectNewer = &statement{head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
-	deleteLate  = &statement{head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
-	updateTaken = &statement{head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
-	selectKept  = &statement{head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
+	selectNewer = &sqlite.Statement{Head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
+	deleteLate  = &sqlite.Statement{Head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
+	updateTaken = &sqlite.Statement{Head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
+	selectKept  = &sqlite.Statement{Head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
 		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
-	selectIsOld = &statement{head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
-	takeBlock   = &statement{head: "DELETE FROM block WHERE number = ? RETURNING shape, count"}
-	deleteBlock = &statement{head: "DELETE FROM block WHERE number = ?"}
+	selectIsOld = &sqlite.Statement{Head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
+	takeBlock   = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape, count"}
+	deleteBlock = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ?"}
 )
 
 // sweepBlocks removes versions at places of blocks, unless they are their
 // record's newest.
-func (db *DB) sweepBlocks(c *conn, places map[int64]uint64) (removed int64, err error) {
+func (db *DB) sweepBlocks(c *sqlite.Conn, places map[int64]uint64) (removed int64, err error) {
 	blocks := db.blocks(c)
 	for number, wanted := range places {
 		for i := range int64(perBlock) {

@@ -8,19 +8,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertTerms = &statement{head: "INSERT INTO terms (rowid, term) VALUES (?, ?)"}
-	deleteTerms = &statement{head: "INSERT INTO terms (terms, rowid, term) VALUES ('delete', ?, ?)"}
-	upsertSpan  = &statement{head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
+	insertTerms = &sqlite.Statement{Head: "INSERT INTO terms (rowid, term) VALUES (?, ?)"}
+	deleteTerms = &sqlite.Statement{Head: "INSERT INTO terms (terms, rowid, term) VALUES ('delete', ?, ?)"}
+	upsertSpan  = &sqlite.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
-	selectSpan  = &statement{head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
-	selectSpans = &statement{head: "SELECT shape, field, least, most FROM span"}
+	selectSpan  = &sqlite.Statement{Head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
+	selectSpans = &sqlite.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )
 
 // index brings the indexes up to date with some edits, in a transaction.
-func (db *DB) index(c *conn, edits []edit) error {
+func (db *DB) index(c *sqlite.Conn, edits []edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
@@ -30,7 +32,7 @@ func (db *DB) index(c *conn, edits []edit) error {
 	return putWords(c, &db.cutting, indexed(edits, db.built.words.Load()))
 }
 
-func (db *DB) indexTerms(c *conn, edits []edit) error {
+func (db *DB) indexTerms(c *sqlite.Conn, edits []edit) error {
 	var writes []write
 	grown := growing{c: c, of: map[spanName]timeSpan{}, news: map[spanName]bool{}}
 	var was, is []byte
@@ -73,7 +75,7 @@ func (db *DB) indexTerms(c *conn, edits []edit) error {
 // putTerms writes what becomes of one spot. A word that is taken out and put in
 // at once must be told as neither: FTS5 loses what follows it then (detail=none
 // with secure-delete).
-func putTerms(c *conn, writes []write) error {
+func putTerms(c *sqlite.Conn, writes []write) error {
 	row := termRow(writes[0].spot)
 	var out, in []string
 	for _, w := range writes {
@@ -89,17 +91,17 @@ func putTerms(c *conn, writes []write) error {
 			return nil
 		}
 		if len(out) > 0 {
-			if err := c.exec(deleteTerms, 0, row, strings.Join(out, " ")); err != nil {
+			if err := c.Exec(deleteTerms, 0, row, strings.Join(out, " ")); err != nil {
 				return err
 			}
 		}
 		// FTS5 counts rows in and out, whatever is in them.
-		return c.exec(insertTerms, 0, row, strings.Join(in, " "))
+		return c.Exec(insertTerms, 0, row, strings.Join(in, " "))
 	}
 	if len(out) > 0 {
-		return c.exec(deleteTerms, 0, row, strings.Join(out, " "))
+		return c.Exec(deleteTerms, 0, row, strings.Join(out, " "))
 	}
-	return c.exec(insertTerms, 0, row, strings.Join(in, " "))
+	return c.Exec(insertTerms, 0, row, strings.Join(in, " "))
 }
 
 // termRow is the number of a spot's row, and the spot of a row's number: they
@@ -141,7 +143,7 @@ func (s timeSpan) with(unix int64) timeSpan {
 // with what is seen. The file is asked, since what is in memory may be from a
 // transaction that failed.
 type growing struct {
-	c    *conn
+	c    *sqlite.Conn
 	of   map[spanName]timeSpan
 	news map[spanName]bool // which the file has not
 	err  error
@@ -151,7 +153,7 @@ type growing struct {
 func (g *growing) see(name spanName, unix int64) {
 	one, ok := g.of[name]
 	if !ok && g.err == nil {
-		ok, g.err = g.c.one(selectSpan, []driver.Value{name.shape, name.field}, func(r []driver.Value) {
+		ok, g.err = g.c.One(selectSpan, []driver.Value{name.shape, name.field}, func(r []driver.Value) {
 			one = timeSpan{r[0].(int64), r[1].(int64)}
 		})
 	}
@@ -171,7 +173,7 @@ func (g *growing) put() error {
 			break
 		}
 		s := g.of[name]
-		g.err = g.c.exec(upsertSpan, 0, name.shape, name.field, s.least, s.most)
+		g.err = g.c.Exec(upsertSpan, 0, name.shape, name.field, s.least, s.most)
 	}
 	return g.err
 }
@@ -200,7 +202,7 @@ func (s *spans) get(name spanName) (timeSpan, bool) {
 }
 
 // readSpans learns them from the database.
-func (db *DB) readSpans(c *conn) error {
+func (db *DB) readSpans(c *sqlite.Conn) error {
 	all, err := readSpanTable(c)
 	if err == nil {
 		db.spans.add(all)
@@ -209,9 +211,9 @@ func (db *DB) readSpans(c *conn) error {
 }
 
 // readSpanTable are those in the file.
-func readSpanTable(c *conn) (map[spanName]timeSpan, error) {
+func readSpanTable(c *sqlite.Conn) (map[spanName]timeSpan, error) {
 	all := map[spanName]timeSpan{}
-	err := c.query(selectSpans, 0, nil, func(r []driver.Value) error {
+	err := c.Query(selectSpans, 0, nil, func(r []driver.Value) error {
 		all[spanName{r[0].(int64), r[1].(string)}] = timeSpan{r[2].(int64), r[3].(int64)}
 		return nil
 	})

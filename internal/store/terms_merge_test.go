@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	cases "understudy/internal/sample"
+	"understudy/internal/store/sqlite"
 )
 
 // TestMergesOfTerms saves, changes, takes out and merges at random, and compares
@@ -34,10 +35,10 @@ func mergeTerms(t *testing.T, seed uint64) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
-	must(c.run("CREATE VIRTUAL TABLE term USING fts5vocab(terms, instance)"))
+	must(c.Run("CREATE VIRTUAL TABLE term USING fts5vocab(terms, instance)"))
 	tell := func(name string, n int) {
 		t.Helper()
-		must(c.run(fmt.Sprintf("INSERT INTO terms (terms, rank) VALUES ('%s', %d)", name, n)))
+		must(c.Run(fmt.Sprintf("INSERT INTO terms (terms, rank) VALUES ('%s', %d)", name, n)))
 	}
 	tell("pgsz", []int{40, 64, 150, 1000}[rng.IntN(4)])
 	tell("automerge", []int{0, 2, 4, 16}[rng.IntN(4)])
@@ -66,7 +67,7 @@ func mergeTerms(t *testing.T, seed uint64) {
 			}
 		}
 		inFalling(writes)
-		must(c.run("BEGIN"))
+		must(c.Run("BEGIN"))
 		for len(writes) > 0 {
 			n := 1
 			for n < len(writes) && writes[n].spot == writes[0].spot {
@@ -75,14 +76,14 @@ func mergeTerms(t *testing.T, seed uint64) {
 			must(putTerms(c, writes[:n]))
 			writes = writes[n:]
 		}
-		must(c.run("COMMIT"))
+		must(c.Run("COMMIT"))
 		switch rng.IntN(8) {
 		case 0:
 			tell("merge", rng.IntN(40)-20)
 		case 1:
-			must(c.run("INSERT INTO terms (terms) VALUES ('optimize')"))
+			must(c.Run("INSERT INTO terms (terms) VALUES ('optimize')"))
 		}
-		must(c.run("INSERT INTO terms (terms) VALUES ('integrity-check')"))
+		must(c.Run("INSERT INTO terms (terms) VALUES ('integrity-check')"))
 		if step%6 == 5 {
 			must(sameTerms(c, held))
 		}
@@ -90,7 +91,7 @@ func mergeTerms(t *testing.T, seed uint64) {
 }
 
 // sameTerms compares all of the index, and then what is found of each term.
-func sameTerms(c *conn, held map[int64][]string) error {
+func sameTerms(c *sqlite.Conn, held map[int64][]string) error {
 	docs := map[string][]driver.Value{}
 	n := 0
 	for _, row := range slices.Sorted(maps.Keys(held)) {
@@ -99,7 +100,7 @@ func sameTerms(c *conn, held map[int64][]string) error {
 			n++
 		}
 	}
-	err := c.ask("SELECT term, doc FROM term", func(r []driver.Value) error {
+	err := c.Ask("SELECT term, doc FROM term", func(r []driver.Value) error {
 		if n--; !slices.Contains(docs[r[0].(string)], driver.Value(-r[1].(int64))) {
 			return fmt.Errorf("the index has %v at %v, where it is not", r[0], r[1])
 		}
@@ -110,7 +111,7 @@ func sameTerms(c *conn, held map[int64][]string) error {
 	}
 	for word, want := range docs {
 		var got []driver.Value
-		if err := c.ask(`SELECT -rowid FROM terms WHERE terms MATCH '"`+word+`"' ORDER BY rowid DESC`, func(r []driver.Value) error {
+		if err := c.Ask(`SELECT -rowid FROM terms WHERE terms MATCH '"`+word+`"' ORDER BY rowid DESC`, func(r []driver.Value) error {
 			got = append(got, r[0])
 			return nil
 		}); err != nil || !slices.Equal(got, want) {

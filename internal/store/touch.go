@@ -8,14 +8,15 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	updateGeneration = &statement{head: "UPDATE kind SET generation = generation + 1 WHERE number = ? RETURNING generation"}
-	updateInvalid    = &statement{head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
-	selectStates     = &statement{head: "SELECT name, records, changes, generation FROM kind WHERE source = ? ORDER BY name"}
-	selectWorld      = &statement{head: "SELECT world FROM source WHERE name = ?"}
-	updateWorld      = &statement{head: "UPDATE source SET world = ? WHERE name = ?"}
+	updateGeneration = &sqlite.Statement{Head: "UPDATE kind SET generation = generation + 1 WHERE number = ? RETURNING generation"}
+	updateInvalid    = &sqlite.Statement{Head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
+	selectStates     = &sqlite.Statement{Head: "SELECT name, records, changes, generation FROM kind WHERE source = ? ORDER BY name"}
+	selectWorld      = &sqlite.Statement{Head: "SELECT world FROM source WHERE name = ?"}
+	updateWorld      = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
 )
 
 // Touch notes a write: the kind's generation rises, so that lists of the kind
@@ -24,33 +25,33 @@ var (
 // it is saved again in that shape. It returns the new generation. Errors wrap
 // ErrNotStored: the caller has to keep the touch in mind by itself.
 func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, err error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	if t.Source == "" || t.Kind == "" {
-		return 0, failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
+		return 0, sqlite.Failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
 	}
-	err = db.pool.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 		if err := db.number(ctx, c, t.Source, t.Kind, ""); err != nil {
 			return false, err
 		}
 		kind := db.kind(t.Source, t.Kind)
-		return c.transaction(ctx, beginWrite, func() error {
-			_, err := c.one(updateGeneration, []driver.Value{kind.number}, func(r []driver.Value) { generation = r[0].(int64) })
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			_, err := c.One(updateGeneration, []driver.Value{kind.number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := recordNumber(c, kind.number, appendID(nil, kind.prefix, t.ID))
+			record, err := recordNumber(c, kind.number, sqlite.AppendID(nil, kind.prefix, t.ID))
 			if err != nil || record == 0 {
 				return err
 			}
-			return c.exec(updateInvalid, 0, record*slots, record*slots+slots-1)
+			return c.Exec(updateInvalid, 0, record*slots, record*slots+slots-1)
 		})
 	})
 	if err != nil {
-		return 0, failed(true, err, "touch %s %s", t.Source, t.Kind)
+		return 0, sqlite.Failed(true, err, "touch %s %s", t.Source, t.Kind)
 	}
 	return generation, nil
 }
@@ -58,49 +59,49 @@ func (db *DB) Touch(ctx context.Context, t understudy.Touch) (generation int64, 
 // Kinds returns what is known of each kind of a source, by name, without
 // counting. A source nothing is known of has none.
 func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	number, ok := db.source(source)
 	if !ok {
-		return nil, checkContext(ctx)
+		return nil, sqlite.CheckContext(ctx)
 	}
 	var states []KindState
-	err = db.pool.read(ctx, func(c *conn) error {
-		return c.query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
 			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64)})
 			return nil
 		})
 	})
-	return states, failed(false, err, "read kinds of %s", source)
+	return states, sqlite.Failed(false, err, "read kinds of %s", source)
 }
 
 // World remembers what a source mirrors (its upstream, and whatever else makes
 // records comparable). The first world of a source is kept; another one is an
 // error wrapping ErrInvalid that says what to do.
 func (db *DB) World(ctx context.Context, source, world string) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	held := ""
-	err = db.pool.write(ctx, func(c *conn) (bool, error) {
+	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 		if err := db.number(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}
-		return c.transaction(ctx, beginWrite, func() error {
-			_, err := c.one(selectWorld, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			_, err := c.One(selectWorld, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
 			if err != nil || held != "" {
 				return err
 			}
-			return c.exec(updateWorld, 0, world, source)
+			return c.Exec(updateWorld, 0, world, source)
 		})
 	})
 	if err != nil {
-		return failed(true, err, "remember the world of %s", source)
+		return sqlite.Failed(true, err, "remember the world of %s", source)
 	}
 	return otherWorld(source, held, world)
 }
@@ -109,5 +110,6 @@ func otherWorld(source, held, world string) error {
 	if held == "" || held == world {
 		return nil
 	}
-	return fmt.Errorf("store: %w: this folder holds %s from %s, not from %s; use another --data folder", understudy.ErrInvalid, source, held, world)
+	return fmt.Errorf("store: %w: this folder holds %s from %s, not from %s; use another --data "+
+		"folder", understudy.ErrInvalid, source, held, world)
 }

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"understudy/internal/store/sqlite"
 )
 
 // verifying is one run of Verify.
 type verifying struct {
 	db     *DB
-	c      *conn
+	c      *sqlite.Conn
 	ctx    context.Context
 	report *Report
 	built  upto
@@ -38,19 +40,20 @@ func (v *verifying) enough() bool {
 // in the report.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
 	var report Report
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return report, err
 	}
 	defer leave()
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages, v.counts, v.changes, v.words} {
+		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.places, v.terms, v.pages,
+			v.counts, v.changes, v.words} {
 			if v.enough() {
 				break
 			}
 			if err := step(); err != nil && !errors.Is(err, errStop) {
-				if _, code := reasonOf(err); code != sqliteCorrupt {
+				if _, code := sqlite.ReasonOf(err); code != sqlite.CodeCorrupt {
 					return err
 				}
 				v.problem("%v", err)
@@ -58,12 +61,12 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		}
 		return ctx.Err()
 	})
-	if _, code := reasonOf(err); code == sqliteCorrupt {
+	if _, code := sqlite.ReasonOf(err); code == sqlite.CodeCorrupt {
 		// Of a damaged file even the end of the transaction may be refused.
 		(&verifying{report: &report}).problem("%v", err)
 		err = nil
 	}
-	return report, failed(false, err, "verify %s", db.pool.path)
+	return report, sqlite.Failed(false, err, "verify %s", db.pool.Path)
 }
 
 // indexes learns how far the indexes are in what is verified: they may be filled
@@ -81,9 +84,9 @@ func (v *verifying) file() error {
 	var errs []error
 	for _, table := range []string{"words", "terms"} {
 		ask := "SELECT rowid FROM " + table + " WHERE " + table + ` MATCH '"0"' LIMIT 1`
-		errs = append(errs, v.c.ask(ask, func([]driver.Value) error { return nil }))
+		errs = append(errs, v.c.Ask(ask, func([]driver.Value) error { return nil }))
 	}
-	errs = append(errs, v.c.ask("PRAGMA integrity_check(20)", func(r []driver.Value) error {
+	errs = append(errs, v.c.Ask("PRAGMA integrity_check(20)", func(r []driver.Value) error {
 		text, _ := r[0].(string)
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "ok" {
@@ -96,14 +99,17 @@ func (v *verifying) file() error {
 }
 
 var (
-	selectCounts = &statement{head: `SELECT k.name, k.records, count(DISTINCT h.number / 64), k.changes, (SELECT coalesce(sum(count), 0) FROM change WHERE kind = k.number)
-		FROM kind k LEFT JOIN name n ON n.kind = k.number LEFT JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 AND h.state & 4 = 0 GROUP BY k.number`}
-	selectRuns = &statement{head: "SELECT c.n, c.count, s.name, s.change FROM change c JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
+	selectCounts = &sqlite.Statement{Head: `SELECT k.name, k.records, count(DISTINCT h.number / 64), k.changes,
+		(SELECT coalesce(sum(count), 0) FROM change WHERE kind = k.number)
+		FROM kind k LEFT JOIN name n ON n.kind = k.number LEFT JOIN held h ON h.number BETWEEN n.record * 64
+		AND n.record * 64 + 63 AND h.state & 4 = 0 GROUP BY k.number`}
+	selectRuns = &sqlite.Statement{Head: "SELECT c.n, c.count, s.name, s.change FROM change c " +
+		"JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
 )
 
 // counts compares what is kept of each kind with what is there.
 func (v *verifying) counts() error {
-	return v.c.query(selectCounts, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectCounts, 0, nil, func(r []driver.Value) error {
 		v.report.Records += r[2].(int64)
 		v.report.Gone -= r[2].(int64)
 		if r[1] != r[2] {
@@ -124,7 +130,7 @@ func (v *verifying) changes() error {
 			v.problem("source %s: its last change is %d, its counter %d", source, next-1, last)
 		}
 	}
-	err := v.c.query(selectRuns, 0, nil, func(r []driver.Value) error {
+	err := v.c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
 		if name := r[2].(string); name != source {
 			done()
 			source, next, last = name, 1, r[3].(int64)

@@ -10,19 +10,22 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectAllStands = &statement{head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM name n JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place"}
-	selectStandsAt  = &statement{head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
-	countStands     = &statement{head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM name)"}
+	selectAllStands = &sqlite.Statement{Head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM name n " +
+		"JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place"}
+	selectStandsAt = &sqlite.Statement{Head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
+	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM name)"}
 )
 
 // places makes sure that every record stands where its rows say, and nowhere
 // else.
 func (v *verifying) places() error {
 	last := int64(-1)
-	err := v.c.query(selectAllStands, 0, nil, func(r []driver.Value) error {
+	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
 		record, at, kind := r[0].(int64)/slots, standOf(r[1]), r[2].(int64)
 		switch {
 		case record == last:
@@ -35,7 +38,7 @@ func (v *verifying) places() error {
 		last = record
 		stands := int64(0)
 		for i, sign := range []int64{kind, -kind} {
-			_, err := v.c.one(selectStandsAt, []driver.Value{sign, at.at}, func(r []driver.Value) {
+			_, err := v.c.One(selectStandsAt, []driver.Value{sign, at.at}, func(r []driver.Value) {
 				if r[0].(int64) == record {
 					stands = int64(i + 1)
 				}
@@ -62,7 +65,7 @@ func (v *verifying) places() error {
 	if err != nil {
 		return err
 	}
-	_, err = v.c.one(countStands, nil, func(r []driver.Value) {
+	_, err = v.c.One(countStands, nil, func(r []driver.Value) {
 		if r[0] != r[1] {
 			v.problem("%d places are taken, %d records are there", r[0], r[1])
 		}
@@ -72,8 +75,8 @@ func (v *verifying) places() error {
 
 var (
 	makeVocabulary   = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.term_rows USING fts5vocab('main', 'terms', 'instance')"
-	selectVocabulary = &statement{head: "SELECT doc, term FROM temp.term_rows"}
-	selectPresentRow = &statement{head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
+	selectVocabulary = &sqlite.Statement{Head: "SELECT doc, term FROM temp.term_rows"}
+	selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 )
 
 // termCount is how many terms are kept of a spot, and how many its record has.
@@ -81,7 +84,7 @@ type termCount struct{ kept, has int }
 
 // terms compares the index of terms with what its records say.
 func (v *verifying) terms() error {
-	if err := v.c.run(makeVocabulary); err != nil {
+	if err := v.c.Run(makeVocabulary); err != nil {
 		return err
 	}
 	sums := &wordSums{seed: maphash.MakeSeed()}
@@ -117,9 +120,9 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + 1 - kept}
 		}
 	}
-	err := v.c.query(selectVocabulary, 0, nil, func(r []driver.Value) error {
+	err := v.c.Query(selectVocabulary, 0, nil, func(r []driver.Value) error {
 		add(termRow(r[0].(int64)), r[1].(string), 1)
-		return checkContext(v.ctx)
+		return sqlite.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 		return nil, err
 	}
 	blocks, kinds := v.db.blocks(v.c), v.db.kindsOfShapes()
-	return counts, v.c.query(selectPresentRow, 0, nil, func(r []driver.Value) error {
+	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
 		b, err := blocks.block(r[1].(int64) / perBlock)
 		if err != nil {
 			return skipDamaged(err) // told already
@@ -145,7 +148,8 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 		}
 		for _, token := range tokens(k.terms, spot, e, func(field string, unix int64) {
 			if s, ok := spans[spanName{b.shape, field}]; sums.only == nil && (!ok || s.with(unix) != s) {
-				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), strings.TrimPrefix(field, nearName("")))
+				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store "+
+					"rebuild", name(), strings.TrimPrefix(field, nearName("")))
 			}
 		}) {
 			add(spot, token, 0)
@@ -153,6 +157,6 @@ func (v *verifying) sumTerms(sums *wordSums) (map[int64]termCount, error) {
 		if v.enough() {
 			return errStop
 		}
-		return checkContext(v.ctx)
+		return sqlite.CheckContext(v.ctx)
 	})
 }

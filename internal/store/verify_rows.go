@@ -8,19 +8,21 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectAllBlocks = &statement{head: "SELECT b.number, b.shape, b.count, b.size, b.body, h.slot FROM block b LEFT JOIN shape h ON h.number = b.shape ORDER BY b.number"}
-	selectHeldRow   = &statement{head: "SELECT version, hash FROM held WHERE number = ?"}
-	selectPastTag   = &statement{head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
+	selectAllBlocks = &sqlite.Statement{Head: "SELECT b.number, b.shape, b.count, b.size, b.body, h.slot FROM block b LEFT " +
+		"JOIN shape h ON h.number = b.shape ORDER BY b.number"}
+	selectHeldRow = &sqlite.Statement{Head: "SELECT version, hash FROM held WHERE number = ?"}
+	selectPastTag = &sqlite.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
 
 // blocks unpacks every block. Each version must be its record's current one or
 // be known to its past, under its hash.
 func (v *verifying) blocks() error {
 	all := v.db.blocks(v.c)
-	return v.c.query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
 		number, count := r[0].(int64), r[2].(int64)
 		v.report.Blocks++
 		b := &block{number: number, shape: r[1].(int64)}
@@ -64,7 +66,7 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 	v.report.Versions++
 	held, hash := e.record*slots+slot, bodyHash(e.body)
 	current, same := int64(0), false
-	_, err := v.c.one(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
+	_, err := v.c.One(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
 		current, same = r[0].(int64), r[1].(int64) == hash
 	})
 	if err != nil {
@@ -77,7 +79,7 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 		return nil
 	}
 	var tag driver.Value
-	found, err := v.c.one(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
+	found, err := v.c.One(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
 	switch {
 	case err != nil:
 		return err
@@ -90,10 +92,13 @@ func (v *verifying) version(e *entry, number, slot int64) error {
 }
 
 var (
-	selectAllHeld  = &statement{head: "SELECT number, version, state, hash FROM held ORDER BY version"}
-	selectAllPast  = &statement{head: "SELECT held, coalesce(version, number), tag, since FROM past WHERE tag IS NOT NULL OR version IS NOT 0 ORDER BY 2"}
-	selectClocked  = &statement{head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? AND record = ? AND old IN (0, 1)"}
-	selectAllClock = &statement{head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '') FROM clock c JOIN shape s ON s.number = c.shape
+	selectAllHeld = &sqlite.Statement{Head: "SELECT number, version, state, hash FROM held ORDER BY version"}
+	selectAllPast = &sqlite.Statement{Head: "SELECT held, coalesce(version, number), tag, since FROM past " +
+		"WHERE tag IS NOT NULL OR version IS NOT 0 ORDER BY 2"}
+	selectClocked = &sqlite.Statement{Head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? " +
+		"AND record = ? AND old IN (0, 1)"}
+	selectAllClock = &sqlite.Statement{Head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '')
+		FROM clock c JOIN shape s ON s.number = c.shape
 		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
 )
 
@@ -106,7 +111,7 @@ func (v *verifying) clocked(blocks *opened, e *entry, version int64, newest bool
 	}
 	return eachClock(v.c, e.parent, func(parent int64) error {
 		var now driver.Value
-		_, err := v.c.one(selectClocked, []driver.Value{b.shape, parent, e.clock, e.record}, func(r []driver.Value) { now = r[0] })
+		_, err := v.c.One(selectClocked, []driver.Value{b.shape, parent, e.clock, e.record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
 			v.problem("record %d (%s): it is not found by the clock %d", e.record, e.id, e.clock)
 		}
@@ -117,7 +122,7 @@ func (v *verifying) clocked(blocks *opened, e *entry, version int64, newest bool
 // past looks up the other versions of records.
 func (v *verifying) past() error {
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllPast, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllPast, 0, nil, func(r []driver.Value) error {
 		record, version := r[0].(int64)/slots, r[1].(int64)
 		if r[2] == nil {
 			return nil // its body was taken
@@ -147,7 +152,7 @@ func (v *verifying) past() error {
 // clocks makes sure that what is found by its clock is there and has it.
 func (v *verifying) clocks() error {
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllClock, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllClock, 0, nil, func(r []driver.Value) error {
 		record := r[0].(int64)
 		if r[3] == nil || r[4].(int64)&(stateGone|stateForgotten) != 0 {
 			v.problem("record %d: it is found by a clock, but not held", record)
@@ -169,7 +174,7 @@ func (v *verifying) clocks() error {
 // held looks up the current version of every record.
 func (v *verifying) held() error {
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllHeld, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllHeld, 0, nil, func(r []driver.Value) error {
 		e, err := blocks.entry(r[1].(int64))
 		switch record := r[0].(int64) / slots; {
 		case err != nil:
@@ -190,15 +195,16 @@ func (v *verifying) held() error {
 	})
 }
 
-var selectAllNames = &statement{head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
+var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held
+	WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
 	FROM name n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
 
 // names compares every id with the one in a version of its record.
 func (v *verifying) names() error {
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllNames, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
 		v.report.Gone++ // until it is counted among those that are there
-		id, err := textID(r[2].(string), r[1].([]byte))
+		id, err := sqlite.TextID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
 			v.problem("record %d: no version, or a broken id (%v)", r[0], err)
 		} else if e, err := blocks.entry(r[3].(int64)); err != nil {
@@ -213,14 +219,15 @@ func (v *verifying) names() error {
 	})
 }
 
-var selectAllPages = &statement{head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
+var selectAllPages = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read, p.key, s.name
-	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT JOIN source s ON s.number = p.source ORDER BY p.number`}
+	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT
+	JOIN source s ON s.number = p.source ORDER BY p.number`}
 
 // pages puts every page together.
 func (v *verifying) pages() error {
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllPages, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllPages, 0, nil, func(r []driver.Value) error {
 		v.report.Pages++
 		var row pageRow
 		row.scan(r)

@@ -4,6 +4,8 @@ package store
 
 import (
 	"database/sql/driver"
+
+	"understudy/internal/store/sqlite"
 )
 
 // rowBody is a body of a record that stands in the page more than once.
@@ -75,7 +77,7 @@ func (s *saving) known(g *sighting, i int) (int64, error) {
 // putBlocks packs bodies into blocks and returns their versions' numbers.
 func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 	x := &s.db.scratch
-	if err := s.c.exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
+	if err := s.c.Exec(insertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
 	s.firstNew = (s.counters.block + 1) * perBlock
@@ -90,7 +92,7 @@ func (s *saving) putBlocks(entries []entry) ([]int64, error) {
 		s.counters.given.store = true
 		x.raw = appendBlock(x.raw[:0], entries[:n])
 		x.packed = s.db.packer.pack(x.packed[:0], x.raw)
-		err := s.c.exec(insertBlock, 0, s.counters.block, s.shape.number, int64(n), int64(len(x.raw)), x.packed)
+		err := s.c.Exec(insertBlock, 0, s.counters.block, s.shape.number, int64(n), int64(len(x.raw)), x.packed)
 		if err != nil {
 			return nil, err
 		}
@@ -116,10 +118,10 @@ func fitting(entries []entry, all int) (n, size int) {
 
 // execMany runs a statement for rows of width arguments each, as many at once as
 // one statement carries.
-func execMany(c *conn, st *statement, width int, args []driver.Value) error {
+func execMany(c *sqlite.Conn, st *sqlite.Statement, width int, args []driver.Value) error {
 	for len(args) > 0 {
-		n := min(most, len(args)/width)
-		if err := c.exec(st, n, args[:n*width]...); err != nil {
+		n := min(sqlite.MaxTuples, len(args)/width)
+		if err := c.Exec(st, n, args[:n*width]...); err != nil {
 			return err
 		}
 		args = args[n*width:]

@@ -5,6 +5,8 @@ package store
 import (
 	"context"
 	"sync"
+
+	"understudy/internal/store/sqlite"
 )
 
 // watchers are told of each save, by whoever has the writing connection.
@@ -20,7 +22,7 @@ type watchers struct {
 func (db *DB) watch(ctx context.Context, f func(*saving)) (end func(), err error) {
 	w := &db.watchers
 	var number int
-	err = db.pool.write(ctx, func(*conn) (bool, error) {
+	err = db.pool.Write(ctx, func(*sqlite.Conn) (bool, error) {
 		w.Lock()
 		defer w.Unlock()
 		if w.by == nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -57,7 +58,7 @@ func begins(w understudy.Window) spot {
 }
 
 // window gives w its numbers; ok is false when nothing can be in it.
-func (db *DB) window(c *conn, w understudy.Window) (*window, bool, error) {
+func (db *DB) window(c *sqlite.Conn, w understudy.Window) (*window, bool, error) {
 	s := db.shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
@@ -69,10 +70,13 @@ func (db *DB) window(c *conn, w understudy.Window) (*window, bool, error) {
 }
 
 var (
-	selectRows = &statement{head: `SELECT c.clock, c.record, h.version, h.state FROM clock c JOIN held h ON h.number = c.record * 64 + ?1
-		WHERE c.shape = ?2 AND c.parent = ?3 AND c.old = 0 AND (c.clock, c.record) < (?4, ?5) AND c.clock >= ?6 AND c.clock < ?7 AND (c.clock <> 0 OR ?8)
+	selectRows = &sqlite.Statement{Head: `SELECT c.clock, c.record, h.version, h.state FROM clock c
+		JOIN held h ON h.number = c.record * 64 + ?1
+		WHERE c.shape = ?2 AND c.parent = ?3 AND c.old = 0 AND (c.clock, c.record) < (?4, ?5) AND c.clock >= ?6 AND c.clock < ?7
+		AND (c.clock <> 0 OR ?8)
 		AND h.state & ?9 = 0 ORDER BY c.clock DESC, c.record DESC LIMIT ?10`}
-	selectSpots = &statement{head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ? AND (clock, record) < (?, ?)
+	selectSpots = &sqlite.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
+		AND (clock, record) < (?, ?)
 		AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
 )
 
@@ -81,13 +85,13 @@ var (
 // record whose clock changes meanwhile may be missed or come twice. A kind,
 // shape or parent nothing is known of has none.
 func (db *DB) Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error) {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var rows []understudy.Row
-	err = db.pool.read(ctx, func(c *conn) error {
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		v, ok, err := db.window(c, w)
 		if err != nil || !ok {
 			return err
@@ -95,7 +99,7 @@ func (db *DB) Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, 
 		rows, err = v.rows(ctx, c, db.blocks(c))
 		return err
 	})
-	return rows, failed(false, err, "rows of %s %s", w.Source, w.Kind)
+	return rows, sqlite.Failed(false, err, "rows of %s %s", w.Source, w.Kind)
 }
 
 // limitOf is how many rows a window gives at once.
@@ -106,7 +110,7 @@ func limitOf(w understudy.Window) int {
 	return min(w.Limit, rowsMost)
 }
 
-func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []understudy.Row, err error) {
+func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *opened) (rows []understudy.Row, err error) {
 	not := int64(stateGone | stateForgotten)
 	if v.Open {
 		not |= stateFinal
@@ -117,7 +121,7 @@ func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []unde
 		unclocked = 1
 	}
 	args := []driver.Value{v.shape.slot, v.shape.number, v.parent, v.below.clock, v.below.record, v.from, v.to, unclocked, not, int64(limit)}
-	err = c.query(selectRows, 0, args, func(r []driver.Value) error {
+	err = c.Query(selectRows, 0, args, func(r []driver.Value) error {
 		version := r[2].(int64)
 		e, err := blocks.entry(version)
 		if err != nil {
@@ -126,7 +130,7 @@ func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []unde
 		if e.clock == r[0].(int64) {
 			rows = append(rows, understudy.Row{ID: e.id, Clock: e.clock, Parent: e.parent, Final: e.final, Record: e.record, Version: version})
 		}
-		return checkContext(ctx)
+		return sqlite.CheckContext(ctx)
 	})
 	return rows, err
 }
@@ -138,8 +142,9 @@ func (v *window) rows(ctx context.Context, c *conn, blocks *opened) (rows []unde
 // what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
-func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error {
-	leave, err := db.pool.enter()
+func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record,
+	clock int64) bool) error {
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
@@ -151,7 +156,7 @@ func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, 
 	below, given := begins(w), 0
 	for more := true; more && err == nil; {
 		var found []recordThen
-		err = db.pool.read(ctx, func(c *conn) error {
+		err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			v, ok, err := db.window(c, w)
 			if err != nil || !ok {
 				more = false
@@ -170,7 +175,7 @@ func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, 
 			given++
 		}
 	}
-	return failed(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
+	return sqlite.Failed(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
 }
 
 // recordThen is a record as it was, and its clock then.
@@ -180,7 +185,7 @@ type recordThen struct {
 }
 
 // recordsAt is the next few of RecordsAt; it moves v.below on.
-func (db *DB) recordsAt(c *conn, v *window, at int64) (found []recordThen, more bool, err error) {
+func (db *DB) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
 	spots, more, err := v.spots(c)
 	if err != nil {
 		return nil, false, err
@@ -206,7 +211,7 @@ func (db *DB) recordsAt(c *conn, v *window, at int64) (found []recordThen, more 
 }
 
 // spots are the next places where records of the window stand or stood.
-func (v *window) spots(c *conn) (spots []spot, more bool, err error) {
+func (v *window) spots(c *sqlite.Conn) (spots []spot, more bool, err error) {
 	unclocked := int64(0)
 	if v.Unclocked {
 		unclocked = 1
@@ -214,7 +219,7 @@ func (v *window) spots(c *conn) (spots []spot, more bool, err error) {
 	for old := range int64(2) {
 		n := 0
 		args := []driver.Value{v.shape.number, v.parent, old, v.below.clock, v.below.record, v.from, v.to, unclocked, int64(rowsAtOnce)}
-		err := c.query(selectSpots, 0, args, func(r []driver.Value) error {
+		err := c.Query(selectSpots, 0, args, func(r []driver.Value) error {
 			spots = append(spots, spot{r[0].(int64), r[1].(int64)})
 			n++
 			return nil

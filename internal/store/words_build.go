@@ -10,13 +10,14 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 )
 
-var selectRecords = &statement{head: "SELECT record FROM counter"}
+var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 
 // searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
-func (db *DB) searchable(c *conn, q *understudy.Seek) error {
+func (db *DB) searchable(c *sqlite.Conn, q *understudy.Seek) error {
 	terms := len(q.Terms) > 0 || q.Parent != ""
 	if q.Text == nil && !terms {
 		return nil
@@ -35,9 +36,9 @@ func (db *DB) searchable(c *conn, q *understudy.Seek) error {
 }
 
 // errIndexing is the error of what waits for an index that is built up to a record.
-func errIndexing(c *conn, at int64) error {
+func errIndexing(c *sqlite.Conn, at int64) error {
 	total := int64(0)
-	if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+	if _, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(at, total), total)
@@ -48,7 +49,7 @@ func errIndexing(c *conn, at int64) error {
 // questions that need them are ErrIndexing. Broken off, it is finished by
 // Index. progress may be nil.
 func (db *DB) Rebuild(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
@@ -56,21 +57,21 @@ func (db *DB) Rebuild(ctx context.Context, progress func(done, total int64)) err
 	if err = db.empty(ctx); err == nil {
 		err = db.build(ctx, progress)
 	}
-	return failed(true, err, "rebuild the indexes")
+	return sqlite.Failed(true, err, "rebuild the indexes")
 }
 
 // Empty is the first half of Rebuild, Index the other.
 func (db *DB) Empty(ctx context.Context) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return failed(true, db.empty(ctx), "empty the indexes")
+	return sqlite.Failed(true, db.empty(ctx), "empty the indexes")
 }
 
 func (db *DB) empty(ctx context.Context) error {
-	return db.pool.release(ctx, func(c *conn) (bool, error) {
+	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return false, db.setBuilt(ctx, c, upto{}, nil, nil)
 	})
 }
@@ -79,19 +80,19 @@ func (db *DB) empty(ctx context.Context) error {
 // be asked for, or when a Rebuild was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
 func (db *DB) Index(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := db.pool.enter()
+	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return failed(true, db.build(ctx, progress), "fill the indexes")
+	return sqlite.Failed(true, db.build(ctx, progress), "fill the indexes")
 }
 
 func (db *DB) build(ctx context.Context, progress func(done, total int64)) error {
 	for db.built.load().least() != builtAll {
 		var total int64
-		err := db.pool.write(ctx, func(c *conn) (bool, error) {
-			if _, err := c.one(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+		err := db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+			if _, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 				return false, err
 			}
 			return db.buildSome(ctx, c)
@@ -106,13 +107,13 @@ func (db *DB) build(ctx context.Context, progress func(done, total int64)) error
 	return nil
 }
 
-var selectBuild = &statement{head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
+var selectBuild = &sqlite.Statement{Head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
 // buildSome adds the next records to the indexes that lack them.
-func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
+func (db *DB) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
 	is := db.built.load()
 	will, after := is, is.least()
-	broken, err = c.transaction(ctx, beginWrite, func() error {
+	broken, err = c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		edits, last, err := db.nextEdits(c, after)
 		if err != nil {
 			return err
@@ -131,7 +132,7 @@ func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
 		if err != nil {
 			return err
 		}
-		return c.exec(updateBuilt, 0, will.words, will.terms)
+		return c.Exec(updateBuilt, 0, will.words, will.terms)
 	})
 	if err == nil {
 		db.built.store(will)
@@ -141,12 +142,12 @@ func (db *DB) buildSome(ctx context.Context, c *conn) (broken bool, err error) {
 
 // nextEdits are what tells the indexes of the present records after one, up to
 // the record last.
-func (db *DB) nextEdits(c *conn, after int64) (edits []edit, last int64, err error) {
+func (db *DB) nextEdits(c *sqlite.Conn, after int64) (edits []edit, last int64, err error) {
 	type row struct{ number, version int64 }
 	var rows []row
 	n := 0
 	last = after
-	err = c.query(selectBuild, 0, []driver.Value{(after + 1) * slots, int64(buildSome)}, func(r []driver.Value) error {
+	err = c.Query(selectBuild, 0, []driver.Value{(after + 1) * slots, int64(buildSome)}, func(r []driver.Value) error {
 		n++
 		last = r[0].(int64) / slots
 		if r[2].(int64)&(stateGone|stateForgotten) == 0 {
@@ -195,7 +196,7 @@ func (db *DB) editOf(blocks *opened, e *edit, version int64) error {
 	e.kind, e.shape, e.new = db.kindOfShape(b.shape), b.shape, &one
 	e.is = spotOf(e.is, b.shape)
 	if e.kind == nil {
-		return damaged("shape %d has no kind", b.shape)
+		return sqlite.Damaged("shape %d has no kind", b.shape)
 	}
 	return nil
 }

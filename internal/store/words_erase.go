@@ -11,6 +11,8 @@ import (
 	"database/sql/driver"
 	"slices"
 	"strings"
+
+	"understudy/internal/store/sqlite"
 )
 
 // leastTelling is how long a piece of a word must be to tell something, its tag
@@ -18,13 +20,14 @@ import (
 const leastTelling = 4 + tagSize
 
 var (
-	selectSeparators = &statement{head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? ORDER BY segid, term"}
-	updateSeparator  = &statement{head: "UPDATE words_idx SET term = ? WHERE segid = ? AND pgno = ?"}
-	deleteSeparator  = &statement{head: "DELETE FROM words_idx WHERE segid = ? AND pgno = ?"}
-	selectSeparator  = &statement{head: "SELECT pgno FROM words_idx WHERE segid = ? AND term = ?"}
-	selectStructure  = &statement{head: "SELECT block FROM words_data WHERE id = 10"}
-	deleteSegment    = &statement{head: "DELETE FROM words_data WHERE id BETWEEN ? AND ?"}
-	deleteSeparators = &statement{head: "DELETE FROM words_idx WHERE segid = ?"}
+	selectSeparators = &sqlite.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +
+		"ORDER BY segid, term"}
+	updateSeparator  = &sqlite.Statement{Head: "UPDATE words_idx SET term = ? WHERE segid = ? AND pgno = ?"}
+	deleteSeparator  = &sqlite.Statement{Head: "DELETE FROM words_idx WHERE segid = ? AND pgno = ?"}
+	selectSeparator  = &sqlite.Statement{Head: "SELECT pgno FROM words_idx WHERE segid = ? AND term = ?"}
+	selectStructure  = &sqlite.Statement{Head: "SELECT block FROM words_data WHERE id = 10"}
+	deleteSegment    = &sqlite.Statement{Head: "DELETE FROM words_data WHERE id BETWEEN ? AND ?"}
+	deleteSeparators = &sqlite.Statement{Head: "DELETE FROM words_idx WHERE segid = ?"}
 )
 
 // segmentShift is where a segment's number stands in the ids of its pages
@@ -40,15 +43,15 @@ type separator struct {
 
 // scrubWords replaces what words that are gone have left in the index.
 func (db *DB) scrubWords(ctx context.Context) error {
-	err := db.pool.release(ctx, func(c *conn) (bool, error) {
-		return c.transaction(ctx, beginWrite, func() error { return dropMerged(c) })
+	err := db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return dropMerged(c) })
 	})
 	if err != nil {
 		return err
 	}
 	for {
 		var stale []separator
-		err := db.pool.read(ctx, func(c *conn) (err error) {
+		err := db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			stale, err = staleSeparators(c)
 			return err
 		})
@@ -56,8 +59,8 @@ func (db *DB) scrubWords(ctx context.Context) error {
 			return err
 		}
 		slices.Reverse(stale)
-		err = db.pool.release(ctx, func(c *conn) (bool, error) {
-			return c.transaction(ctx, beginWrite, func() error {
+		err = db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+			return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 				for i := range stale {
 					if err := replaceSeparator(c, &stale[i]); err != nil {
 						return err
@@ -74,16 +77,16 @@ func (db *DB) scrubWords(ctx context.Context) error {
 
 // dropMerged deletes the segments that a merge has read to their end, as FTS5 does
 // when the merge is over.
-func dropMerged(c *conn) error {
+func dropMerged(c *sqlite.Conn) error {
 	var structure []byte
-	if _, err := c.one(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
+	if _, err := c.One(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
 		return err
 	}
 	for _, segment := range mergedSegments(structure) {
-		if err := c.exec(deleteSegment, 0, segment<<segmentShift, (segment+1)<<segmentShift-1); err != nil {
+		if err := c.Exec(deleteSegment, 0, segment<<segmentShift, (segment+1)<<segmentShift-1); err != nil {
 			return err
 		}
-		if err := c.exec(deleteSeparators, 0, segment); err != nil {
+		if err := c.Exec(deleteSeparators, 0, segment); err != nil {
 			return err
 		}
 	}
@@ -126,7 +129,7 @@ func mergedSegments(structure []byte) (merged []int64) {
 
 // replaceSeparator replaces one, unless it stands for a word again, or the pages
 // of the index are others now.
-func replaceSeparator(c *conn, s *separator) error {
+func replaceSeparator(c *sqlite.Conn, s *separator) error {
 	is, err := separatorIs(c, s.segment, s.text)
 	if err != nil || is != s.page {
 		return err
@@ -143,21 +146,21 @@ func replaceSeparator(c *conn, s *separator) error {
 	}
 	if other != 0 {
 		// Words after it begin in a later page or there are none: this one has none.
-		return c.exec(deleteSeparator, 0, s.segment, s.page)
+		return c.Exec(deleteSeparator, 0, s.segment, s.page)
 	}
-	return c.exec(updateSeparator, 0, []byte(with), s.segment, s.page)
+	return c.Exec(updateSeparator, 0, []byte(with), s.segment, s.page)
 }
 
 // separatorIs is the page a separator stands for, 0 when there is none.
-func separatorIs(c *conn, segment int64, text string) (page int64, err error) {
-	_, err = c.one(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
+func separatorIs(c *sqlite.Conn, segment int64, text string) (page int64, err error) {
+	_, err = c.One(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
 	return page, err
 }
 
 // staleSeparators are those that no word begins with any more.
-func staleSeparators(c *conn) (stale []separator, err error) {
+func staleSeparators(c *sqlite.Conn) (stale []separator, err error) {
 	var all []separator
-	err = c.query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
+	err = c.Query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
 		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
 		return nil
 	})
@@ -177,7 +180,7 @@ func staleSeparators(c *conn) (stale []separator, err error) {
 // what can stand in its place when none does ("": there is no word after it): it must come after the words of
 // the page before, as the separator does, and before those of its own page, of
 // which none comes before the next word there is.
-func standsFor(c *conn, text string) (stands bool, with string, err error) {
+func standsFor(c *sqlite.Conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
 	next, err := nextWord(c, word)
 	if err != nil || strings.HasPrefix(next, word) {

@@ -12,23 +12,24 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
 )
 
 // indexTable is a file with nothing but the FTS5 tables of the schema.
-func indexTable(t testing.TB) *conn {
+func indexTable(t testing.TB) *sqlite.Conn {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "words.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := dial(context.Background(), path, writerCache)
+	c, err := sqlite.Dial(context.Background(), path, sqlite.WriterCache)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.close() })
+	t.Cleanup(func() { _ = c.Close() })
 	for _, pragma := range []string{"journal_mode = MEMORY", "synchronous = OFF"} {
-		if err := c.ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+		if err := c.Ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +39,7 @@ func indexTable(t testing.TB) *conn {
 	}
 	for part := range strings.SplitSeq(string(text), ";\n") {
 		if i := strings.Index(part, "VIRTUAL TABLE"); i >= 0 || strings.Contains(part, "'secure-delete'") {
-			if err := c.run(part); err != nil {
+			if err := c.Run(part); err != nil {
 				t.Fatalf("%s: %v", part, err)
 			}
 		}
@@ -69,11 +70,11 @@ func FuzzWordsInFTS5(f *testing.F) {
 			}
 			return args
 		}
-		if err := c.exec(insertWords, 1, args()...); err != nil {
+		if err := c.Exec(insertWords, 1, args()...); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]string, len(want))
-		err := c.query(selectAllWords, 0, nil, func(r []driver.Value) error {
+		err := c.Query(selectAllWords, 0, nil, func(r []driver.Value) error {
 			at := int(r[3].(int64))
 			if at >= len(want) || r[1] != int64(7) || r[2] != "other" {
 				t.Fatalf("%q: %v", text, r)
@@ -96,10 +97,10 @@ func FuzzWordsInFTS5(f *testing.F) {
 				t.Fatalf("%q is not found: %v, %v, %v", text, spot, ok, err)
 			}
 		}
-		if err := c.exec(deleteWords, 1, args()...); err != nil {
+		if err := c.Exec(deleteWords, 1, args()...); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.query(selectAllWords, 0, nil, func(r []driver.Value) error { t.Fatalf("%q: left is %v", text, r); return nil }); err != nil {
+		if err := c.Query(selectAllWords, 0, nil, func(r []driver.Value) error { t.Fatalf("%q: left is %v", text, r); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -158,7 +159,7 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.pool.read(t.Context(), func(c *conn) error {
+		if err := db.pool.Read(t.Context(), func(c *sqlite.Conn) error {
 			spots, err := s.p.stream(c)
 			at, ok := beginning(false), err == nil
 			for ; ok; n++ {

@@ -9,11 +9,15 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertWords = &statement{head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) VALUES ", tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
-	deleteWords = &statement{head: "INSERT INTO words (words, rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) VALUES ", tuple: "('delete', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	insertWords = &sqlite.Statement{Head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) " +
+		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
+	deleteWords = &sqlite.Statement{Head: "INSERT INTO words (words, rowid, body, plain, plain2, plain3, phone, phone2, name, url, " +
+		"other) VALUES ", Tuple: "('delete', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
 )
 
 // wordWrite is one row that is to be written or taken out.
@@ -61,7 +65,7 @@ func wordWrites(x *cutting, edits []edit) (writes []wordWrite) {
 }
 
 // putWords brings the index in line with edits, in a transaction.
-func putWords(c *conn, x *cutting, edits []edit) error {
+func putWords(c *sqlite.Conn, x *cutting, edits []edit) error {
 	writes := wordWrites(x, edits)
 	var args []driver.Value
 	for i := 0; i < len(writes); {
@@ -85,8 +89,8 @@ func putWords(c *conn, x *cutting, edits []edit) error {
 }
 
 var (
-	selectWordsDown = &statement{head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
-	selectWordsUp   = &statement{head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?"}
+	selectWordsDown = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"}
+	selectWordsUp   = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?"}
 )
 
 // said is the classes of which a kind has words in the index, or had some since
@@ -107,7 +111,7 @@ func (s *said) add(row *wordRow) {
 
 // readSaid is part of opening: it looks which classes of which kinds have words.
 // Where the index cannot be read each may: who asks is told.
-func (db *DB) readSaid(c *conn) {
+func (db *DB) readSaid(c *sqlite.Conn) {
 	for _, k := range db.catalog.kinds {
 		for _, class := range classColumns {
 			tag := wordTag(k.number, class)
@@ -119,7 +123,7 @@ func (db *DB) readSaid(c *conn) {
 }
 
 // wordSpots are the spots of what a text plan finds in some kinds.
-func wordSpots(c *conn, p *textPlan, kinds []*kindPlan, up bool) (stream, error) {
+func wordSpots(c *sqlite.Conn, p *textPlan, kinds []*kindPlan, up bool) (stream, error) {
 	if p == nil {
 		return &listed{up: up}, nil
 	}
@@ -137,18 +141,18 @@ func wordSpots(c *conn, p *textPlan, kinds []*kindPlan, up bool) (stream, error)
 // maxBeginning is how many words that begin in a way are looked for one by one.
 const maxBeginning = 64
 
-var selectWord = &statement{head: "SELECT term FROM word WHERE term >= ? LIMIT 1"}
+var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1"}
 
 // nextWord is the first word in the index that is not before one; "" when
 // there is none.
-func nextWord(c *conn, from string) (word string, err error) {
-	_, err = c.one(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
+func nextWord(c *sqlite.Conn, from string) (word string, err error) {
+	_, err = c.One(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
 	return word, err
 }
 
 // wordsBeginning are the words in the index that begin with one, and that one; none
 // when they are too many.
-func wordsBeginning(c *conn, prefix string) (all []string, err error) {
+func wordsBeginning(c *sqlite.Conn, prefix string) (all []string, err error) {
 	all = append(all, prefix)
 	for from := prefix; len(all) < maxBeginning; {
 		word, err := nextWord(c, from)

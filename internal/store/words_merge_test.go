@@ -16,12 +16,13 @@ import (
 
 	"understudy"
 	cases "understudy/internal/sample"
+	"understudy/internal/store/sqlite"
 )
 
 // mergeModel is a table of words and what must be in it.
 type mergeModel struct {
 	testing.TB
-	c    *conn
+	c    *sqlite.Conn
 	rng  *rand.Rand
 	held map[int64][]driver.Value // the arguments of the row, by its spot
 	gone map[string]bool          // words that no row has
@@ -37,7 +38,7 @@ func newMergeModel(t testing.TB, seed uint64) *mergeModel {
 }
 
 func (m *mergeModel) set(name string, n int) {
-	m.must(m.c.run(fmt.Sprintf("INSERT INTO words (words, rank) VALUES ('%s', %d)", name, n)))
+	m.must(m.c.Run(fmt.Sprintf("INSERT INTO words (words, rank) VALUES ('%s', %d)", name, n)))
 }
 
 func (m *mergeModel) must(err error) {
@@ -66,7 +67,7 @@ func (m *mergeModel) text(tag string) string {
 
 // save writes rows, as a save does: in one transaction, in the order of spots.
 func (m *mergeModel) save(n int) {
-	m.must(m.c.run("BEGIN"))
+	m.must(m.c.Run("BEGIN"))
 	var spots []int64
 	for range n {
 		m.next += 1 + m.rng.Int64N(3)
@@ -82,15 +83,15 @@ func (m *mergeModel) save(n int) {
 		for c := range columns {
 			args = append(args, m.text(wordTag(m.rng.Int64N(3), c)))
 		}
-		m.must(m.c.exec(insertWords, 1, args...))
+		m.must(m.c.Exec(insertWords, 1, args...))
 		m.held[spot] = args
 	}
-	m.must(m.c.run("COMMIT"))
+	m.must(m.c.Run("COMMIT"))
 }
 
 // erase takes rows out, and then scrubs as scrubWords does.
 func (m *mergeModel) erase(n int) {
-	m.must(m.c.run("BEGIN"))
+	m.must(m.c.Run("BEGIN"))
 	all := slices.Sorted(maps.Keys(m.held))
 	m.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if m.rng.IntN(2) == 0 { // rows that were saved together
@@ -99,7 +100,7 @@ func (m *mergeModel) erase(n int) {
 		all = all[from:]
 	}
 	for _, spot := range all[:min(n, len(all))] {
-		m.must(m.c.exec(deleteWords, 1, m.held[spot]...))
+		m.must(m.c.Exec(deleteWords, 1, m.held[spot]...))
 		for _, text := range m.held[spot][1:] {
 			for word := range strings.FieldsSeq(text.(string)) {
 				m.gone[word] = true
@@ -108,7 +109,7 @@ func (m *mergeModel) erase(n int) {
 		delete(m.held, spot)
 	}
 	m.must(dropMerged(m.c))
-	m.must(m.c.run("COMMIT"))
+	m.must(m.c.Run("COMMIT"))
 	for {
 		stale, err := staleSeparators(m.c)
 		m.must(err)
@@ -116,11 +117,11 @@ func (m *mergeModel) erase(n int) {
 			return
 		}
 		slices.Reverse(stale)
-		m.must(m.c.run("BEGIN"))
+		m.must(m.c.Run("BEGIN"))
 		for i := range stale {
 			m.must(replaceSeparator(m.c, &stale[i]))
 		}
-		m.must(m.c.run("COMMIT"))
+		m.must(m.c.Run("COMMIT"))
 	}
 }
 
@@ -140,7 +141,7 @@ func (m *mergeModel) check() {
 		}
 	}
 	n := 0
-	m.must(m.c.query(selectAllWords, 0, nil, func(r []driver.Value) error {
+	m.must(m.c.Query(selectAllWords, 0, nil, func(r []driver.Value) error {
 		n++
 		if !want[fmt.Sprintln(r[0], r[1], r[2], r[3])] {
 			m.Fatalf("the index has %v, which no row has", r)
@@ -157,7 +158,7 @@ func (m *mergeModel) check() {
 	}
 	seek := func(word string) {
 		var got []int64
-		m.must(m.c.query(selectWordsUp, 0, []driver.Value{`"` + word + `"`, int64(-1 << 62), int64(-1)}, func(r []driver.Value) error {
+		m.must(m.c.Query(selectWordsUp, 0, []driver.Value{`"` + word + `"`, int64(-1 << 62), int64(-1)}, func(r []driver.Value) error {
 			got = append(got, r[0].(int64))
 			return nil
 		}))
@@ -176,14 +177,14 @@ func (m *mergeModel) check() {
 // separators by which no word begins that is there.
 func (m *mergeModel) noneLeft(words []string) {
 	slices.Sort(words)
-	m.must(m.c.query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
+	m.must(m.c.Query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
 		text := string(r[1].([]byte)[1:])
 		if i, _ := slices.BinarySearch(words, text); i == len(words) || !strings.HasPrefix(words[i], text) {
 			m.Fatalf("a page of the index is found by %s, which begins no word", text)
 		}
 		return nil
 	}))
-	m.must(m.c.ask("SELECT block FROM words_data", func(r []driver.Value) error {
+	m.must(m.c.Ask("SELECT block FROM words_data", func(r []driver.Value) error {
 		for word := range m.gone {
 			if len(word) > 12 && bytes.Contains(r[0].([]byte), []byte(word)) {
 				m.Fatalf("the index holds %s, which is gone", word)
@@ -231,9 +232,9 @@ func (m *mergeModel) storm() {
 		case n < 9:
 			m.set("merge", m.rng.IntN(40)-20)
 		default:
-			m.must(m.c.run("INSERT INTO words (words) VALUES ('optimize')"))
+			m.must(m.c.Run("INSERT INTO words (words) VALUES ('optimize')"))
 		}
-		m.must(m.c.run("INSERT INTO words (words) VALUES ('integrity-check')"))
+		m.must(m.c.Run("INSERT INTO words (words) VALUES ('integrity-check')"))
 		if step%6 == 5 {
 			m.check()
 		}

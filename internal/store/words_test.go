@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/sqlite"
 	"understudy/upstream"
 )
 
@@ -74,12 +75,12 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	}
 	var before int64
 	piece := []byte("001bzanzibar")
-	if err := db.pool.read(t.Context(), func(c *conn) (err error) {
+	if err := db.pool.Read(t.Context(), func(c *sqlite.Conn) (err error) {
 		all, err := staleSeparators(c)
 		if err != nil || len(all) > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", len(all), err)
 		}
-		return c.query(&statement{head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 12) = ?"}, 0, []driver.Value{piece}, func(r []driver.Value) error {
+		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 12) = ?"}, 0, []driver.Value{piece}, func(r []driver.Value) error {
 			before = r[0].(int64)
 			return nil
 		})
@@ -103,8 +104,8 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
 	wholeWords(t, db)
-	if err := db.pool.write(t.Context(), func(c *conn) (bool, error) {
-		return false, c.run("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
+	if err := db.pool.Write(t.Context(), func(c *sqlite.Conn) (bool, error) {
+		return false, c.Run("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,25 +140,25 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
 	saveMessages(t, db, 0, 1500)
 	wholeWords(t, db)
-	damage := func(c *conn) (bool, error) {
-		return c.transaction(t.Context(), beginWrite, func() error {
+	damage := func(c *sqlite.Conn) (bool, error) {
+		return c.Transaction(t.Context(), sqlite.BeginWrite, func() error {
 			row := wordRow{columnBody: "01bzanzibar000007 01bspeaks 01bof 01beverything", columnPlain: "01pdelivered", columnPhone: "01h14155550000"}
 			args := []driver.Value{int64(0)}
-			err := c.query(&statement{head: "SELECT doc FROM word WHERE term = '01bzanzibar000007'"}, 0, nil, func(r []driver.Value) error { args[0] = r[0]; return nil })
+			err := c.Query(&sqlite.Statement{Head: "SELECT doc FROM word WHERE term = '01bzanzibar000007'"}, 0, nil, func(r []driver.Value) error { args[0] = r[0]; return nil })
 			for _, text := range row {
 				args = append(args, text)
 			}
 			if err == nil {
-				err = c.exec(deleteWords, 1, args...)
+				err = c.Exec(deleteWords, 1, args...)
 			}
 			args[0] = int64(12345)
 			if err == nil {
-				err = c.exec(insertWords, 1, args...)
+				err = c.Exec(insertWords, 1, args...)
 			}
 			return err
 		})
 	}
-	if err := db.pool.write(t.Context(), damage); err != nil {
+	if err := db.pool.Write(t.Context(), damage); err != nil {
 		t.Fatal(err)
 	}
 	r, err := db.Verify(t.Context())

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"hash/maphash"
 	"strings"
+
+	"understudy/internal/store/sqlite"
 )
 
 // verifyParts is how many parts records are compared in. Parts in which something
@@ -61,8 +63,9 @@ func (s *wordSums) again() bool {
 func (s *wordSums) looksAt(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
 
 var (
-	selectAllWords  = &statement{head: "SELECT term, doc, col, offset FROM word"}
-	selectAllPlaced = &statement{head: "SELECT number, version, place FROM held WHERE state & 12 = 0 AND place IS NOT NULL ORDER BY version"}
+	selectAllWords  = &sqlite.Statement{Head: "SELECT term, doc, col, offset FROM word"}
+	selectAllPlaced = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 " +
+		"AND place IS NOT NULL ORDER BY version"}
 )
 
 // words compares the index of words with the records. What is not built yet is
@@ -90,16 +93,16 @@ func (v *verifying) words() error {
 
 // sumWords adds the words of records and takes those of the index away.
 func (v *verifying) sumWords(sums *wordSums) error {
-	err := v.c.query(selectAllWords, 0, nil, func(r []driver.Value) error {
+	err := v.c.Query(selectAllWords, 0, nil, func(r []driver.Value) error {
 		sums.add(r[1].(int64), r[0].(string), r[2].(string), r[3].(int64), true)
-		return checkContext(v.ctx)
+		return sqlite.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return err
 	}
 	var x cutting
 	blocks := v.db.blocks(v.c)
-	return v.c.query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
+	return v.c.Query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
 		if r[0].(int64)/slots > v.built.words {
 			return nil
 		}
@@ -109,7 +112,7 @@ func (v *verifying) sumWords(sums *wordSums) error {
 		}
 		if sums.only != nil {
 			if !sums.looksAt(e.is) {
-				return checkContext(v.ctx)
+				return sqlite.CheckContext(v.ctx)
 			}
 			sums.names[e.is] = e.new.id
 		}
@@ -121,6 +124,6 @@ func (v *verifying) sumWords(sums *wordSums) error {
 				at++
 			}
 		}
-		return checkContext(v.ctx)
+		return sqlite.CheckContext(v.ctx)
 	})
 }

@@ -1,5 +1,5 @@
 -- The tables. Numbers are integers, times are Unix nanoseconds, ids are tagged
--- bytes (id.go), bodies are packed blocks (block.go).
+-- bytes (sqlite/id.go), bodies are packed blocks (block.go).
 -- +goose Up
 
 -- One configured upstream. change and page are its counters, taken last in a

@@ -1,6 +1,6 @@
 // SQLite's errors in words a person can act on.
 
-package store
+package sqlite
 
 import (
 	"context"
@@ -10,84 +10,84 @@ import (
 	"understudy"
 )
 
-// fault is an error of the database, with a short reason. When it kept
+// Fault is an error of the database, with a short reason. When it kept
 // something from being saved it is understudy.ErrNotStored as well.
-type fault struct {
-	reason string
-	saving bool
-	err    error
+type Fault struct {
+	Reason string
+	Saving bool
+	Err    error
 }
 
 // Error is "not stored: disk full (…)" or "disk full (…)".
-func (f *fault) Error() string {
-	s := f.reason
-	if f.saving {
+func (f *Fault) Error() string {
+	s := f.Reason
+	if f.Saving {
 		s = understudy.ErrNotStored.Error() + ": " + s
 	}
-	if f.err != nil {
-		s += " (" + f.err.Error() + ")"
+	if f.Err != nil {
+		s += " (" + f.Err.Error() + ")"
 	}
 	return s
 }
 
 // Short is the reason alone: "disk full", "disk I/O error", "locked".
-func (f *fault) Short() string { return f.reason }
+func (f *Fault) Short() string { return f.Reason }
 
 // Unwrap gives ErrNotStored, if that is what it is, and the cause.
-func (f *fault) Unwrap() []error {
-	if f.saving {
-		return []error{understudy.ErrNotStored, f.err}
+func (f *Fault) Unwrap() []error {
+	if f.Saving {
+		return []error{understudy.ErrNotStored, f.Err}
 	}
-	return []error{f.err}
+	return []error{f.Err}
 }
 
 // SQLite's primary result codes (https://www.sqlite.org/rescode.html).
 const (
-	sqliteBusy     = 5
-	sqliteLocked   = 6
-	sqliteNoMem    = 7
-	sqliteReadOnly = 8
-	sqliteIOErr    = 10
-	sqliteCorrupt  = 11
-	sqliteFull     = 13
-	sqliteCantOpen = 14
-	sqliteNotADB   = 26
+	CodeBusy     = 5
+	CodeLocked   = 6
+	codeNoMem    = 7
+	codeReadOnly = 8
+	codeIOErr    = 10
+	CodeCorrupt  = 11
+	codeFull     = 13
+	codeCantOpen = 14
+	CodeNotADB   = 26
 )
 
-// reasonOf is what a person calls an error of the driver, and its primary
+// ReasonOf is what a person calls an error of the driver, and its primary
 // result code; 0 when it is none of the driver's.
-func reasonOf(err error) (reason string, code int) {
+func ReasonOf(err error) (reason string, code int) {
 	var coded interface{ Code() int }
 	if !errors.As(err, &coded) {
 		return "", 0
 	}
 	code = coded.Code() & 0xff
 	switch code {
-	case sqliteFull:
+	case codeFull:
 		return "disk full", code
-	case sqliteIOErr:
+	case codeIOErr:
 		return "disk I/O error", code
-	case sqliteBusy, sqliteLocked:
-		return fmt.Sprintf("database locked by another process for more than %v", busy), code
-	case sqliteReadOnly:
+	case CodeBusy, CodeLocked:
+		return fmt.Sprintf("database locked by another process for more than %v", Busy), code
+	case codeReadOnly:
 		return "database is read-only", code
-	case sqliteCantOpen:
+	case codeCantOpen:
 		return "cannot open the database file", code
-	case sqliteNoMem:
+	case codeNoMem:
 		return "out of memory", code
-	case sqliteCorrupt:
+	case CodeCorrupt:
 		return "database damaged; run `understudy store verify`", code
-	case sqliteNotADB:
+	case CodeNotADB:
 		return "not a database", code
 	}
 	return "database error", code
 }
 
-// failed words err as the room does: what was being done, to what, why.
+// Failed words err as the room does: what was being done, to what, why.
 // Errors of the root package and of contexts pass through as they are.
-func failed(saving bool, err error, what string, args ...any) error {
+func Failed(saving bool, err error, what string, args ...any) error {
 	what = fmt.Sprintf(what, args...)
-	var known *fault
+	var known *Fault
 	switch {
 	case err == nil:
 		return nil
@@ -97,22 +97,22 @@ func failed(saving bool, err error, what string, args ...any) error {
 		errors.Is(err, understudy.ErrLost), errors.Is(err, understudy.ErrIndexing):
 		return fmt.Errorf("store: %s: %w", what, err)
 	}
-	reason, _ := reasonOf(err)
+	reason, _ := ReasonOf(err)
 	if reason == "" {
 		reason = "internal error"
 	}
-	return fmt.Errorf("store: %s: %w", what, &fault{reason: reason, saving: saving, err: err})
+	return fmt.Errorf("store: %s: %w", what, &Fault{Reason: reason, Saving: saving, Err: err})
 }
 
 const damagedReason = "database damaged; run `understudy store verify`"
 
-// damaged is the fault of stored bytes that are not what was stored.
-func damaged(what string, args ...any) error {
-	return &fault{reason: damagedReason, err: fmt.Errorf(what, args...)}
+// Damaged is the fault of stored bytes that are not what was stored.
+func Damaged(what string, args ...any) error {
+	return &Fault{Reason: damagedReason, Err: fmt.Errorf(what, args...)}
 }
 
-// isDamaged reports whether err is one of damaged.
-func isDamaged(err error) bool {
-	var f *fault
-	return errors.As(err, &f) && f.reason == damagedReason
+// IsDamaged reports whether err is one of damaged.
+func IsDamaged(err error) bool {
+	var f *Fault
+	return errors.As(err, &f) && f.Reason == damagedReason
 }

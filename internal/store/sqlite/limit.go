@@ -1,6 +1,6 @@
 // The limit of the file: what it may grow to, and what is said when it is reached.
 
-package store
+package sqlite
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 
 // bound makes SQLite itself refuse to grow the file past what the limit leaves
 // beside the log.
-func (p *pool) bound(c *conn, size int64) error {
+func (p *Pool) bound(c *Conn, size int64) error {
 	if p.limit <= 0 {
 		return nil
 	}
 	all := max((p.limit-p.log)/size, 2)
 	p.reserve = min(maxReserve, all/16+1)
-	p.pages = all - p.reserve
+	p.Pages = all - p.reserve
 	var err error
-	p.maxPages, err = c.grow(p.pages)
+	p.maxPages, err = c.grow(p.Pages)
 	return err
 }
 
@@ -25,8 +25,8 @@ func (p *pool) bound(c *conn, size int64) error {
 const maxReserve = 64
 
 // grow lets the file have so many pages, or as many as it has.
-func (c *conn) grow(pages int64) (int64, error) {
-	return c.number(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+func (c *Conn) grow(pages int64) (int64, error) {
+	return c.Integer(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 }
 
 // limitReached is why nothing more is stored when nothing more may go.
@@ -36,12 +36,12 @@ const limitReached = "store.limit reached"
 const nearLimit = 1024
 
 // limited says that it was the limit, not the disk, that made a write fail.
-func (p *pool) limited(c *conn, err error) error {
-	if _, code := reasonOf(err); code != sqliteFull || p.maxPages == 0 {
+func (p *Pool) limited(c *Conn, err error) error {
+	if _, code := ReasonOf(err); code != codeFull || p.maxPages == 0 {
 		return err
 	}
-	if n, cerr := c.number("PRAGMA page_count"); cerr != nil || n+nearLimit < p.maxPages {
+	if n, cerr := c.Integer("PRAGMA page_count"); cerr != nil || n+nearLimit < p.maxPages {
 		return err
 	}
-	return &fault{reason: limitReached, saving: true, err: err}
+	return &Fault{Reason: limitReached, Saving: true, Err: err}
 }

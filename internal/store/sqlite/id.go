@@ -1,6 +1,6 @@
 // Ids as bytes: 17 for a provider's usual id, exact for every other.
 
-package store
+package sqlite
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ const (
 	idPrefix = 2 // one or more of 2 bytes prefix and 16 bytes, joined by IDSeparator
 )
 
-// appendID appends the stored form of an id. Different ids have different
+// AppendID appends the stored form of an id. Different ids have different
 // forms, and textID gives back exactly what went in.
-func appendID(dst []byte, prefix, id string) []byte {
+func AppendID(dst []byte, prefix, id string) []byte {
 	if one, ok := understudy.ParseAnyID(id); ok && string(one.Prefix[:]) == prefix {
 		return append(append(dst, idUsual), one.Raw[:]...)
 	}
@@ -34,8 +34,8 @@ func appendID(dst []byte, prefix, id string) []byte {
 	return dst
 }
 
-// textID reads the stored form.
-func textID(prefix string, stored []byte) (string, error) {
+// TextID reads the stored form.
+func TextID(prefix string, stored []byte) (string, error) {
 	if len(stored) == 0 {
 		return "", fmt.Errorf("empty id")
 	}

@@ -1,7 +1,9 @@
 // One connection to SQLite, used straight through its driver: prepared
 // statements are kept, and one statement carries many rows.
 
-package store
+// Package sqlite is the connections to one SQLite file: one that writes, a few
+// that read, and the faults they bring in words a person can act on.
+package sqlite
 
 import (
 	"context"
@@ -16,43 +18,43 @@ import (
 	"modernc.org/sqlite"
 )
 
-// statement is one SQL text in which tuple can be repeated. Statements are
+// Statement is one SQL text in which tuple can be repeated. Statements are
 // named by their address, so each is declared once.
-type statement struct{ head, tuple, tail string }
+type Statement struct{ Head, Tuple, Tail string }
 
-// most is how many tuples one statement carries; more are sent in turn. It
+// MaxTuples is how many tuples one statement carries; more are sent in turn. It
 // also bounds how many forms of a statement a connection keeps.
-const most = 64
+const MaxTuples = 64
 
 const (
-	// busy is how long a lock of another process is waited for.
-	busy = 2 * time.Second
+	// Busy is how long a lock of another process is waited for.
+	Busy = 2 * time.Second
 	// busyAgain is how long it is waited for once that was in vain.
 	busyAgain = 50 * time.Millisecond
 )
 
-// conn is one connection. It is used by one goroutine at a time; whoever wants
+// Conn is one connection. It is used by one goroutine at a time; whoever wants
 // it takes it from the DB. database/sql is passed by because its pooling,
 // argument checks and per-call context watchers cost as much as the statement.
-type conn struct {
-	raw      driver.Conn
-	prepared map[prepared]driver.Stmt
-	args     []driver.NamedValue
-	row      []driver.Value
-	hurried  bool            // the last wait for a lock was in vain
-	limit    context.Context // of the work under way; nil: none
+type Conn struct {
+	Raw       driver.Conn
+	prepared  map[prepared]driver.Stmt
+	args      []driver.NamedValue
+	row       []driver.Value
+	impatient bool            // the last wait for a lock was in vain
+	limit     context.Context // of the work under way; nil: none
 }
 
 type prepared struct {
-	st *statement
+	st *Statement
 	n  int
 }
 
 // dsn is the driver's name of a file, whatever characters are in its path.
 func dsn(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// dial opens a connection and sets it up. cache is its page cache in KiB.
-func dial(ctx context.Context, path string, cache int) (*conn, error) {
+// Dial opens a connection and sets it up. cache is its page cache in KiB.
+func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	connector, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
 		return nil, err
@@ -61,26 +63,26 @@ func dial(ctx context.Context, path string, cache int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{raw: raw, prepared: map[prepared]driver.Stmt{}}
+	c := &Conn{Raw: raw, prepared: map[prepared]driver.Stmt{}}
 	for _, pragma := range []string{
-		"busy_timeout = " + strconv.FormatInt(busy.Milliseconds(), 10),
+		"busy_timeout = " + strconv.FormatInt(Busy.Milliseconds(), 10),
 		"cache_size = -" + strconv.Itoa(cache),
 		"synchronous = NORMAL", // a crash of the machine may lose the last pages, never tear one
 		"foreign_keys = ON",
 		"secure_delete = FAST",
 		"temp_store = MEMORY",
 	} {
-		if err := c.run("PRAGMA " + pragma); err != nil {
-			_ = c.close()
+		if err := c.Run("PRAGMA " + pragma); err != nil {
+			_ = c.Close()
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// run executes a text that is not worth keeping prepared.
-func (c *conn) run(text string) error {
-	stmt, err := c.raw.Prepare(text)
+// Run executes a text that is not worth keeping prepared.
+func (c *Conn) Run(text string) error {
+	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
 		return err
 	}
@@ -92,8 +94,8 @@ func (c *conn) run(text string) error {
 }
 
 // number runs a text that answers one integer, such as a pragma.
-func (c *conn) number(text string) (n int64, err error) {
-	err = c.ask(text, func(row []driver.Value) error {
+func (c *Conn) Integer(text string) (n int64, err error) {
+	err = c.Ask(text, func(row []driver.Value) error {
 		v, ok := row[0].(int64)
 		if !ok {
 			return fmt.Errorf("%s: answered %T", text, row[0])
@@ -104,20 +106,20 @@ func (c *conn) number(text string) (n int64, err error) {
 	return n, err
 }
 
-// ask runs a text that answers rows and is not worth keeping prepared.
-func (c *conn) ask(text string, each func(row []driver.Value) error) error {
-	stmt, err := c.raw.Prepare(text)
+// Ask runs a text that answers rows and is not worth keeping prepared.
+func (c *Conn) Ask(text string, each func(row []driver.Value) error) error {
+	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
 		return err
 	}
 	defer stmt.Close()
-	return c.rows(stmt, nil, each)
+	return c.Rows(stmt, nil, each)
 }
 
-// exec runs a statement with n tuples. The context is not handed on: the
+// Exec runs a statement with n tuples. The context is not handed on: the
 // driver would watch it from a goroutine per call, and each statement is short
 // or bounded by busy_timeout; contexts are checked between statements.
-func (c *conn) exec(st *statement, n int, args ...driver.Value) error {
+func (c *Conn) Exec(st *Statement, n int, args ...driver.Value) error {
 	if err := c.within(); err != nil {
 		return err
 	}
@@ -130,9 +132,9 @@ func (c *conn) exec(st *statement, n int, args ...driver.Value) error {
 	return err
 }
 
-// query runs a statement with n tuples; each is called for every row with
+// Query runs a statement with n tuples; each is called for every row with
 // values that are its own to keep, in a slice that is not.
-func (c *conn) query(st *statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
+func (c *Conn) Query(st *Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
 	if err := c.within(); err != nil {
 		return err
 	}
@@ -140,12 +142,12 @@ func (c *conn) query(st *statement, n int, args []driver.Value, each func(row []
 	if err != nil {
 		return err
 	}
-	return c.rows(stmt, args, each)
+	return c.Rows(stmt, args, each)
 }
 
-// one is query for a statement that answers at most one row.
-func (c *conn) one(st *statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
-	err = c.query(st, 0, args, func(r []driver.Value) error {
+// One is query for a statement that answers at most one row.
+func (c *Conn) One(st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
+	err = c.Query(st, 0, args, func(r []driver.Value) error {
 		if !found {
 			row(r)
 		}
@@ -155,7 +157,7 @@ func (c *conn) one(st *statement, args []driver.Value, row func(row []driver.Val
 	return found, err
 }
 
-func (c *conn) rows(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
+func (c *Conn) Rows(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.named(args))
 	clear(c.args)
 	if err != nil {
@@ -184,7 +186,7 @@ func (c *conn) rows(stmt driver.Stmt, args []driver.Value, each func(row []drive
 	return err
 }
 
-func (c *conn) named(args []driver.Value) []driver.NamedValue {
+func (c *Conn) named(args []driver.Value) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, v := range args {
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
@@ -192,16 +194,16 @@ func (c *conn) named(args []driver.Value) []driver.NamedValue {
 	return c.args
 }
 
-func (c *conn) prepare(st *statement, n int) (driver.Stmt, error) {
+func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	key := prepared{st, n}
 	if stmt := c.prepared[key]; stmt != nil {
 		return stmt, nil
 	}
-	text := st.head
+	text := st.Head
 	if n > 0 {
-		text += strings.Repeat(st.tuple+", ", n-1) + st.tuple
+		text += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
 	}
-	stmt, err := c.raw.Prepare(text + st.tail)
+	stmt, err := c.Raw.Prepare(text + st.Tail)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +212,7 @@ func (c *conn) prepare(st *statement, n int) (driver.Stmt, error) {
 }
 
 // within is the error of the work's limit once that is over.
-func (c *conn) within() error {
+func (c *Conn) within() error {
 	if c.limit == nil {
 		return nil
 	}
@@ -219,46 +221,46 @@ func (c *conn) within() error {
 
 // limited runs work, no statement of which begins after most: then it is a fault
 // with a reason, and the transaction around it is to be rolled back.
-func (c *conn) limited(ctx context.Context, most time.Duration, work func() error) error {
+func (c *Conn) Within(ctx context.Context, most time.Duration, work func() error) error {
 	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	c.limit = limit
 	err := work()
 	c.limit = nil
 	if err != nil && limit.Err() != nil && ctx.Err() == nil {
-		return &fault{reason: fmt.Sprintf("saving it took more than %v", most), saving: true, err: context.DeadlineExceeded}
+		return &Fault{Reason: fmt.Sprintf("saving it took more than %v", most), Saving: true, Err: context.DeadlineExceeded}
 	}
 	return err
 }
 
 var (
-	beginWrite = &statement{head: "BEGIN IMMEDIATE"}
-	beginRead  = &statement{head: "BEGIN"}
-	commit     = &statement{head: "COMMIT"}
-	rollback   = &statement{head: "ROLLBACK"}
+	BeginWrite = &Statement{Head: "BEGIN IMMEDIATE"}
+	BeginRead  = &Statement{Head: "BEGIN"}
+	commit     = &Statement{Head: "COMMIT"}
+	Rollback   = &Statement{Head: "ROLLBACK"}
 )
 
-// transaction runs work in a transaction begun with begin, which stands or falls as
+// Transaction runs work in a transaction begun with begin, which stands or falls as
 // a whole. broken reports that even rolling back failed, so that the
 // connection should not be used again.
-func (c *conn) transaction(ctx context.Context, begin *statement, work func() error) (broken bool, err error) {
-	if err := checkContext(ctx); err != nil {
+func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() error) (broken bool, err error) {
+	if err := CheckContext(ctx); err != nil {
 		return false, err
 	}
-	if err := c.exec(begin, 0); err != nil {
+	if err := c.Exec(begin, 0); err != nil {
 		return false, err
 	}
 	err = work()
 	if err == nil {
-		err = checkContext(ctx)
+		err = CheckContext(ctx)
 	}
 	if err == nil {
-		if err = c.exec(commit, 0); err == nil {
+		if err = c.Exec(commit, 0); err == nil {
 			return false, nil
 		}
 	}
 	// After some faults SQLite has rolled back by itself and says so.
-	if rerr := c.exec(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
+	if rerr := c.Exec(Rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
 		return true, err
 	}
 	return false, err
@@ -267,30 +269,30 @@ func (c *conn) transaction(ctx context.Context, begin *statement, work func() er
 // hurry makes the connection wait less for a lock that was just waited for in
 // vain, so that those who want to write too do not wait for it one after the
 // other; once a write succeeds it is patient again.
-func (c *conn) hurry(err error) error {
-	_, code := reasonOf(err)
-	locked := code == sqliteBusy || code == sqliteLocked
-	if locked == c.hurried || err != nil && !locked {
+func (c *Conn) setBusyTimeout(err error) error {
+	_, code := ReasonOf(err)
+	locked := code == CodeBusy || code == CodeLocked
+	if locked == c.impatient || err != nil && !locked {
 		return nil
 	}
-	wait := busy
+	wait := Busy
 	if locked {
 		wait = busyAgain
 	}
-	c.hurried = locked
-	return c.ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
+	c.impatient = locked
+	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
-func (c *conn) close() error {
+func (c *Conn) Close() error {
 	for _, stmt := range c.prepared {
 		_ = stmt.Close()
 	}
 	clear(c.prepared)
-	return c.raw.Close()
+	return c.Raw.Close()
 }
 
-// checkContext is ctx's error, if it is over.
-func checkContext(ctx context.Context) error {
+// CheckContext is ctx's error, if it is over.
+func CheckContext(ctx context.Context) error {
 	if ctx == nil {
 		return nil
 	}
