@@ -76,7 +76,7 @@ func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
 	if a.broken != nil {
 		return nil
 	}
-	d, err := readDocument(a.contentType(), a.body, scrub{secrets: c.secrets}, c.needles())
+	d, err := readDocument(a.contentType(), a.body, redaction{secrets: c.secrets}, c.needles())
 	if err != nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error)
 	if a.status < 300 && t.Kind != nil && !empty(a.status) {
 		return c.recordPage(t, a)
 	}
-	d, err := c.verbatim(a, scrub{secrets: c.secrets})
+	d, err := c.verbatim(a, redaction{secrets: c.secrets})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func empty(status int) bool {
 // recordPage builds the page of a good answer about a kind.
 func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, error) {
 	p := c.plans[t.Kind]
-	d, err := readDocument(a.contentType(), a.body, scrub{p.secrets, p.absolute[t.List], c.origins()}, c.needles())
+	d, err := readDocument(a.contentType(), a.body, redaction{p.secrets, p.absolute[t.List], c.origins()}, c.needles())
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func showing(page *understudy.Page, rows []understudy.Row) {
 
 // verbatim is a body that passes as it came, less secrets and with our
 // addresses, and why it cannot be stored.
-func (c *Client) verbatim(a *answer, s scrub) (document, error) {
+func (c *Client) verbatim(a *answer, s redaction) (document, error) {
 	if len(a.body) == 0 {
 		return document{}, nil
 	}
@@ -211,7 +211,7 @@ func (c *Client) newPage(t *understudy.Target, a *answer, d document) *understud
 // one record it shows. Its body is the answer's, less secrets; one that may
 // hold a secret nobody can point at is left out.
 func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, error) {
-	s := scrub{secrets: c.secrets, origins: c.origins()}
+	s := redaction{secrets: c.secrets, origins: c.origins()}
 	if t.Kind != nil && a.status < 300 {
 		s.absolute = c.plans[t.Kind].absolute[nil]
 	}

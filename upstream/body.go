@@ -15,7 +15,7 @@ import (
 
 // read reads a body whole. It never holds more than MaxBody of it. like names
 // bodies that are about as long.
-func (c *Client) read(resp *http.Response, body *punctual, s *scale, like string) ([]byte, error) {
+func (c *Client) read(resp *http.Response, body *deadlineReader, s *quota, like string) ([]byte, error) {
 	if resp.ContentLength > c.o.MaxBody {
 		return nil, c.tooLarge
 	}
@@ -46,7 +46,7 @@ func (c *Client) read(resp *http.Response, body *punctual, s *scale, like string
 // which has been told; 0: nobody knows. A short packed body is taken off the wire
 // at once: it is light, says how long it will be, and holds no connection while
 // there is no room for it.
-func (s *scale) open(wire io.Reader, coding string, last int64) (in io.Reader, expected int64, err error) {
+func (s *quota) open(wire io.Reader, coding string, last int64) (in io.Reader, expected int64, err error) {
 	s.coded = coding != ""
 	in = s.wire(wire)
 	switch expected = last; {

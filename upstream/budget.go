@@ -16,7 +16,7 @@ import (
 // quarter of the tokens or the slots is left, Prefetch while less than half
 // is; Check takes at most a hundredth of the rate besides.
 //
-// A waiting errand whose place cannot come in time is turned away at once, so
+// A waiting request whose place cannot come in time is turned away at once, so
 // that the queue holds nobody who will have left before it is his turn.
 type budget struct {
 	now   func() time.Time
@@ -31,7 +31,7 @@ type budget struct {
 	checks float64 // tokens of Check, 1 at most
 	at     time.Time
 	free   int // slots
-	queue  [understudy.Reasons]lane
+	queue  [understudy.Reasons]classQueue
 	queued int
 	timer  *time.Timer // set while tokens are waited for
 	closed bool
@@ -42,7 +42,7 @@ type budget struct {
 	counts     Queue
 }
 
-// claim is what an errand wants of the budget.
+// claim is what a request wants of the budget.
 type claim struct {
 	reason  understudy.Reason
 	turn    uint64
@@ -51,8 +51,8 @@ type claim struct {
 	promote <-chan struct{} // when closed, moves it to the waiting lane
 }
 
-// place is an errand's place in the queue.
-type place struct {
+// waiter is a request's place in the queue.
+type waiter struct {
 	claim
 	since time.Time     // in the lane it is in
 	ready chan struct{} // closed when err or the grant is in
@@ -82,12 +82,12 @@ func (b *budget) set(rate float64, slots int) {
 	b.grant()
 }
 
-// take waits until an errand may go out, and returns the reason it went out
+// take waits until a request may go out, and returns the reason it went out
 // for. After a nil error the slot must be given back by release, or by refund
 // when nothing was sent. Errors: the context's, ErrClosed, and those that
 // turnedAway knows.
 func (b *budget) take(ctx context.Context, c claim) (understudy.Reason, error) {
-	p := &place{claim: c, ready: make(chan struct{})}
+	p := &waiter{claim: c, ready: make(chan struct{})}
 	if err := b.enter(p); err != nil {
 		return p.reason, err
 	}
@@ -128,7 +128,7 @@ func (b *budget) take(ctx context.Context, c claim) (understudy.Reason, error) {
 
 // patience is the timer of how long p may queue where it is; nil: for as long
 // as its context.
-func (b *budget) patience(p *place) *time.Timer {
+func (b *budget) patience(p *waiter) *time.Timer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -141,7 +141,7 @@ func (b *budget) patience(p *place) *time.Timer {
 }
 
 // tired is the error of a place whose patience is over.
-func (b *budget) tired(p *place) error {
+func (b *budget) tired(p *waiter) error {
 	if p.reason == understudy.Prefetch {
 		return errNoHope
 	}
@@ -152,7 +152,7 @@ func (b *budget) tired(p *place) error {
 }
 
 // enter queues p and grants what can be granted at once.
-func (b *budget) enter(p *place) error {
+func (b *budget) enter(p *waiter) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -180,7 +180,7 @@ func (b *budget) enter(p *place) error {
 }
 
 // late is an error when p's turn will come too late for whoever waits.
-func (b *budget) late(p *place) error {
+func (b *budget) late(p *waiter) error {
 	if p.reason != understudy.Waiting || p.queue == 0 {
 		return nil
 	}
@@ -214,14 +214,14 @@ func (b *budget) wait(ahead int) time.Duration {
 	return wait
 }
 
-// leave is remove for the errand itself.
-func (b *budget) leave(p *place) bool {
+// leave is remove for the request itself.
+func (b *budget) leave(p *waiter) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.remove(p)
 }
 
-func (b *budget) promote(p *place) {
+func (b *budget) promote(p *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.reason != understudy.Waiting && b.remove(p) {

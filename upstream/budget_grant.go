@@ -8,14 +8,14 @@ import (
 	"understudy"
 )
 
-func (b *budget) push(p *place) {
+func (b *budget) push(p *waiter) {
 	p.since = b.now()
 	b.queue[p.reason].push(p)
 	b.queued++
 }
 
 // remove takes p out of the queue; false when it is no longer there.
-func (b *budget) remove(p *place) bool {
+func (b *budget) remove(p *waiter) bool {
 	if !b.queue[p.reason].remove(p) {
 		return false
 	}
@@ -80,7 +80,7 @@ func (b *budget) pass(now time.Time) {
 	b.at = now
 }
 
-// lacks is how long until there are enough tokens for an errand of that
+// lacks is how long until there are enough tokens for a request of that
 // reason: 0 when it may go now, -1 when it is slots that lack.
 func (b *budget) lacks(r understudy.Reason) time.Duration {
 	share := 0.25

@@ -118,7 +118,7 @@ func TestCodings(t *testing.T) {
 // check fetches and looks whether the body came, or failed with the text.
 func check(t *testing.T, c *Client, name string, body []byte, rows int, text string) {
 	t.Helper()
-	c.gate = newGate(&c.o) // what came before is no reason to refuse this
+	c.breaker = newBreaker(&c.o) // what came before is no reason to refuse this
 	page, err := get(t, c, fmt.Sprintf("%s?To=%d", callsPath, c.Stats().Requests))
 	if rows > 0 {
 		if err != nil || len(page.Rows) != rows || !bytes.Equal(page.Body, body) {

@@ -27,7 +27,7 @@ type document struct {
 // empties the secrets in it and rewrites its absolute URLs, and says whether it
 // can be stored faithfully. It is an error when the document is not complete,
 // or when a secret in it cannot be emptied.
-func readDocument(contentType string, body []byte, s scrub, needles [][]byte) (document, error) {
+func readDocument(contentType string, body []byte, s redaction, needles [][]byte) (document, error) {
 	if len(body) == 0 {
 		return document{}, errors.New("the body is empty")
 	}
@@ -65,7 +65,7 @@ func readForeign(name string, body, text []byte, secrets []secret, needles [][]b
 	if err != nil {
 		return document{}, notWhole(name, err)
 	}
-	if clean, _ := (scrub{secrets: secrets}).clean(text, doc); !bytes.Equal(takeOut(clean, needles), text) {
+	if clean, _ := (redaction{secrets: secrets}).clean(text, doc); !bytes.Equal(takeOut(clean, needles), text) {
 		return document{}, fmt.Errorf("the body is %s and holds a secret", name)
 	}
 	return document{body: body, why: "the body is " + name}, nil

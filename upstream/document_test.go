@@ -80,7 +80,7 @@ func TestReadDocument(t *testing.T) {
 		{"dotted", js, `{"code":"a","vault":{"code":"b","x":{"code":"c"}},"q":{"vault":[{"code":"d"}]}}`, `{"code":"a","vault":{"code":"","x":{"code":"c"}},"q":{"vault":[{"code":""}]}}`, "", ""},
 		{"our token anywhere", js, `{"error":"Basic ourowntoken was refused"}`, `{"error":"Basic  was refused"}`, "", ""},
 	} {
-		d, err := readDocument(c.ct, []byte(c.body), scrub{secrets: secrets}, needles)
+		d, err := readDocument(c.ct, []byte(c.body), redaction{secrets: secrets}, needles)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: error %v, want %q", c.name, err, c.err)
@@ -114,7 +114,7 @@ func TestCutDocuments(t *testing.T) {
 		utf16Text(binary.BigEndian, false, `{"a":1}`), utf32Text(binary.LittleEndian, true, `{"a":1}`),
 	} {
 		for i := range len(whole) {
-			if d, err := readDocument("application/json", []byte(whole[:i]), scrub{}, nil); err == nil {
+			if d, err := readDocument("application/json", []byte(whole[:i]), redaction{}, nil); err == nil {
 				t.Errorf("%q is taken for whole: %+v", whole[:i], d)
 			}
 		}
@@ -129,14 +129,14 @@ func TestSecretsFor(t *testing.T) {
 		"books": `{"session":"s","paging":{"session":""},"pin":"","code":"2","vault":{"code":""}}`,
 		"loans": `{"session":"s","paging":{"session":""},"pin":"","code":"2","vault":{"code":""}}`,
 	} {
-		d, err := readDocument("", []byte(body), scrub{secrets: secretsFor(s, s.Kind(kind))}, nil)
+		d, err := readDocument("", []byte(body), redaction{secrets: secretsFor(s, s.Kind(kind))}, nil)
 		if err != nil || string(d.body) != want {
 			t.Errorf("%s: %s %v, want %s", kind, d.body, err, want)
 		}
 	}
 	// A kind that names the field as plain keeps it.
 	s.Kind("loans").Fields[0].Name = "pin"
-	d, err := readDocument("", []byte(`{"pin":"1"}`), scrub{secrets: secretsFor(s, s.Kind("loans"))}, nil)
+	d, err := readDocument("", []byte(`{"pin":"1"}`), redaction{secrets: secretsFor(s, s.Kind("loans"))}, nil)
 	if err != nil || string(d.body) != `{"pin":"1"}` {
 		t.Errorf("a plain field is emptied: %s %v", d.body, err)
 	}

@@ -34,7 +34,7 @@ const (
 func (c *Client) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
 	ctx, done := c.until(ctx)
 	defer done()
-	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
+	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
 	page, failure, err := g.run(ctx)
 	if g.sent && errors.Is(err, context.DeadlineExceeded) {
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: fmt.Errorf("no answer in time: %w", err)}
@@ -44,7 +44,7 @@ func (c *Client) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Pag
 		return nil, fmt.Errorf("upstream: fetch %s: %w", clip(f.Target.Key.String()), endOf(ctx, err))
 	case failure != nil:
 		if g.sent {
-			c.gate.ended(g.key, failure)
+			c.breaker.ended(g.key, failure)
 		}
 		return nil, failure
 	}
@@ -60,8 +60,8 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// going is one fetch under way.
-type going struct {
+// attempt is one fetch under way.
+type attempt struct {
 	c      *Client
 	f      *understudy.Fetch
 	reason understudy.Reason // rises to Waiting when promoted
@@ -75,7 +75,7 @@ type going struct {
 	silent   int // tries that ended in silence
 }
 
-func (g *going) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
+func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.UpstreamError, error) {
 	var failure *understudy.UpstreamError
 	for try := 0; ; try++ {
 		probe, refused, err := g.enter(ctx)
@@ -146,7 +146,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // enter passes gate and budget. On success a slot is held.
-func (g *going) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
+func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	if _, err := g.c.source.Spec.URL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
 	}
@@ -158,7 +158,7 @@ func (g *going) enter(ctx context.Context) (probe bool, refused *understudy.Upst
 		g.reason, err = g.c.budget.take(ctx, claim{reason: g.reason, turn: g.f.Turn, queue: g.f.Queue, by: g.f.By, promote: g.f.Promote})
 		if err != nil {
 			if probe {
-				g.c.gate.unused()
+				g.c.breaker.unused()
 			}
 			if refused := turnedAway(err); refused != nil {
 				return false, refused, nil
@@ -166,25 +166,25 @@ func (g *going) enter(ctx context.Context) (probe bool, refused *understudy.Upst
 			return false, nil, err
 		}
 		// Much may have happened while it queued.
-		if g.c.gate.still(g.key, probe) {
+		if g.c.breaker.still(g.key, probe) {
 			return probe, nil, nil
 		}
 		if probe {
-			g.c.gate.unused()
+			g.c.breaker.unused()
 		}
 		g.c.budget.refund(g.reason)
 	}
 }
 
-// pass asks the gate until it lets the fetch in, or for as long as it may wait.
-func (g *going) pass(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
+// pass asks the breaker until it lets the fetch in, or for as long as it may wait.
+func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.UpstreamError, err error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return false, nil, err
 		}
 		g.promoted()
 		waiting := g.reason == understudy.Waiting
-		v := g.c.gate.ask(g.key, waiting)
+		v := g.c.breaker.ask(g.key, waiting)
 		if v.err == nil {
 			return v.probe, nil, nil
 		}
@@ -205,10 +205,10 @@ func (g *going) pass(ctx context.Context) (probe bool, refused *understudy.Upstr
 	}
 }
 
-// patience is how long to wait at the gate, until it opens or a probe under
+// patience is how long to wait at the breaker, until it opens or a probe under
 // way (until zero) ends; worth is false when a try could not begin in time. An
 // SDK gives up after ten seconds and would never learn why.
-func (g *going) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
+func (g *attempt) patience(ctx context.Context, until time.Time) (left time.Duration, worth bool) {
 	now := g.c.o.Now()
 	most := g.c.o.Total
 	if g.f.Retry > 0 {
@@ -222,7 +222,7 @@ func (g *going) patience(ctx context.Context, until time.Time) (left time.Durati
 }
 
 // promoted looks whether somebody waits by now.
-func (g *going) promoted() {
+func (g *attempt) promoted() {
 	if g.f.Promote == nil {
 		return
 	}
@@ -233,25 +233,25 @@ func (g *going) promoted() {
 	}
 }
 
-// try sends the request once. The slot is given back, and the gate told how it
+// try sends the request once. The slot is given back, and the breaker told how it
 // went, whatever happens.
-func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
+func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *understudy.UpstreamError, error) {
 	c := g.c
 	release := sync.OnceFunc(c.budget.release)
 	defer release()
-	// Who swaps it first tells the gate how a probe went.
+	// Who swaps it first tells the breaker how a probe went.
 	var decided atomic.Bool
 	probing := probe
 	park := func() { // upstream has answered: others may ask, and nobody waits for the probe's end
 		release()
 		if probing && !decided.Swap(true) {
-			c.gate.good(g.key, true)
+			c.breaker.good(g.key, true)
 		}
 	}
 	told := false
 	defer func() {
 		if probe && !told {
-			c.gate.abandon()
+			c.breaker.abandon()
 		}
 	}()
 	if g.sent {
@@ -260,7 +260,7 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 	g.sent = true
 	g.tries++
 	credential, began, limits := c.credentials.Load(), c.o.Now(), g.limits(probe)
-	a, failed, err := g.round(ctx, errand{
+	a, failed, err := g.round(ctx, httpRequest{
 		method: http.MethodGet, uri: g.key, weigh: g.f.Weigh, park: park, like: likeOf(g.f.Target), limits: limits,
 	})
 	probe = probe && !decided.Swap(true)
@@ -279,19 +279,19 @@ func (g *going) try(ctx context.Context, probe bool) (*understudy.Page, *underst
 		g.replaced = true
 		c.counts.failed()
 		if probe {
-			c.gate.unused()
+			c.breaker.unused()
 		}
 		return nil, failed, nil
 	}
 	if failed != nil {
 		c.counts.failed()
 		if !isSilence(failed.Err) || g.unheard(limits, began) {
-			c.gate.failed(g.key, failed, probe)
+			c.breaker.failed(g.key, failed, probe)
 		}
 		return nil, failed, nil
 	}
 	c.pace.answered(g.f.Target, g.reason, a)
-	c.gate.good(g.key, probe)
+	c.breaker.good(g.key, probe)
 	return page, nil, nil
 }
 
@@ -305,7 +305,7 @@ func likeOf(t *understudy.Target) string {
 
 // round sends one request and counts it. The error is the context's, or that
 // the request cannot be made.
-func (c *Client) round(ctx context.Context, reason understudy.Reason, e errand) (*answer, *understudy.UpstreamError, error) {
+func (c *Client) round(ctx context.Context, reason understudy.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.reason = reason
 	a, sent, err := c.send(ctx, e)
 	var heavy *heavyError

@@ -56,7 +56,7 @@ func FuzzNextKey(f *testing.F) {
 		const base = "http://10.0.0.1:4116/twilio"
 		at := newOrigins(source, base)
 		p := newPlan(spec, target.Kind)
-		body, doc = scrub{p.secrets, p.absolute[target.List], at}.clean(body, doc)
+		body, doc = redaction{p.secrets, p.absolute[target.List], at}.clean(body, doc)
 		found := readList(p, target.List, spec.PagingOf(target.List), body, doc, 0)
 		key, err := nextKey(target, body, &found, http.Header{"Link": {link}}, at)
 		if err != nil || key.Zero() {

@@ -49,7 +49,7 @@ func (c *Client) SetBudget(rate float64, concurrency int) {
 	c.budget.set(or(rate, defaultRate), or(concurrency, defaultConcurrency))
 }
 
-// SetQueue replaces how many errands may wait for budget; 0 is the default.
+// SetQueue replaces how many requests may wait for budget; 0 is the default.
 func (c *Client) SetQueue(limit int) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
@@ -61,14 +61,14 @@ func (c *Client) Stats() Stats {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
 	s := c.counts.stats
-	s.TooLarge = c.gate.large.Load()
+	s.TooLarge = c.breaker.large.Load()
 	return s
 }
 
 // Health is the state now.
 func (c *Client) Health() Health {
 	var h Health
-	h.State, h.Why, h.Since, h.NextProbe = c.gate.state()
+	h.State, h.Why, h.Since, h.NextProbe = c.breaker.state()
 	h.Recent = c.counts.recent()
 	return h
 }

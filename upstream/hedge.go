@@ -36,7 +36,7 @@ const maxHedges = 3
 // budget has room for that now: the first good answer counts and the other
 // request ends (J. Dean, L. A. Barroso: The Tail at Scale, CACM 56(2), 2013,
 // "hedged requests").
-func (g *going) round(ctx context.Context, e errand) (*answer, *understudy.UpstreamError, error) {
+func (g *attempt) round(ctx context.Context, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	if !e.limits.hedges || e.limits.hedge == 0 && e.limits.early {
 		return g.c.round(ctx, g.reason, e)
 	}
@@ -45,7 +45,7 @@ func (g *going) round(ctx context.Context, e errand) (*answer, *understudy.Upstr
 	defer under.Wait()
 	defer cancel()
 	ended := make(chan outcome, 1+maxHedges)
-	start := func(e errand, done func()) {
+	start := func(e httpRequest, done func()) {
 		under.Go(func() {
 			defer done()
 			var o outcome
@@ -80,7 +80,7 @@ func (g *going) round(ctx context.Context, e errand) (*answer, *understudy.Upstr
 			switch short := e.limits.hedge / 4; {
 			case silent < short:
 				late.Reset(short - silent) // something comes
-			case g.c.gate.still(g.key, false) && g.c.budget.spare(g.reason):
+			case g.c.breaker.still(g.key, false) && g.c.budget.spare(g.reason):
 				g.c.counts.hedged(g.reason)
 				g.c.forsake(began)
 				running++

@@ -34,7 +34,7 @@ func (c *Client) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.M
 	s := &stream{c: c, ask: &a}
 	ctx, s.done = c.until(ctx)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.quiet = newAlarm(s.cancel, nil, time.Hour)
+	s.quiet = newDeadline(s.cancel, nil, time.Hour)
 	s.quiet.stop()
 	m, failure, err := s.open()
 	if m != nil {
@@ -57,7 +57,7 @@ func (s *stream) open() (*understudy.Medium, *understudy.UpstreamError, error) {
 	s.placed = true
 	f := understudy.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Turn: s.ask.Turn, Queue: mediaQueue}
 	f.By, _ = s.ctx.Deadline()
-	g := &going{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
+	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
 	for {
 		probe, refused, err := g.enter(s.ctx)
 		if err != nil || refused != nil {
@@ -74,7 +74,7 @@ func (s *stream) open() (*understudy.Medium, *understudy.UpstreamError, error) {
 // try sends the request. The slot is given back when the head has come: it
 // counts requests, and a listener may take minutes over the rest. The gate is
 // told how it went.
-func (s *stream) try(g *going, probe bool) (*understudy.Medium, *understudy.UpstreamError, error) {
+func (s *stream) try(g *attempt, probe bool) (*understudy.Medium, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.release()
 	began, credential := c.o.Now(), c.credentials.Load()
@@ -93,11 +93,11 @@ func (s *stream) try(g *going, probe bool) (*understudy.Medium, *understudy.Upst
 	}
 	switch {
 	case failure == nil:
-		c.gate.good(g.key, probe)
+		c.breaker.good(g.key, probe)
 		return m, nil, nil
 	case s.ctx.Err() != nil && !isLate(s.ctx):
 		if probe {
-			c.gate.abandon()
+			c.breaker.abandon()
 		}
 		return nil, nil, s.ctx.Err()
 	}
@@ -105,16 +105,16 @@ func (s *stream) try(g *going, probe bool) (*understudy.Medium, *understudy.Upst
 	if failure.Why == understudy.FailCredential && c.credentials.Load() != credential {
 		g.replaced = true
 		if probe {
-			c.gate.unused()
+			c.breaker.unused()
 		}
 		return nil, failure, nil
 	}
 	if away {
-		c.gate.good(g.key, probe) // the source itself answered: it said where to look
+		c.breaker.good(g.key, probe) // the source itself answered: it said where to look
 	} else {
-		c.gate.failed(g.key, failure, probe)
+		c.breaker.failed(g.key, failure, probe)
 	}
-	c.gate.ended(g.key, failure)
+	c.breaker.ended(g.key, failure)
 	return nil, failure, nil
 }
 

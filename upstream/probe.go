@@ -20,11 +20,11 @@ func (c *Client) Run(ctx context.Context) error {
 	ctx, done := c.until(ctx)
 	defer done()
 	for ctx.Err() == nil {
-		if c.gate.probeNow() {
+		if c.breaker.probeNow() {
 			c.probe(ctx)
 			continue
 		}
-		at, changed := c.gate.due()
+		at, changed := c.breaker.due()
 		var timer *time.Timer
 		var tick <-chan time.Time
 		if !at.IsZero() {
@@ -48,16 +48,16 @@ func (c *Client) Run(ctx context.Context) error {
 func (c *Client) probe(ctx context.Context) {
 	t, err := cheapest(c.source)
 	if err != nil {
-		c.gate.abandon()
+		c.breaker.abandon()
 		return
 	}
-	g := &going{c: c, f: &understudy.Fetch{Target: t}, reason: understudy.Waiting, key: t.Key.URI}
+	g := &attempt{c: c, f: &understudy.Fetch{Target: t}, reason: understudy.Waiting, key: t.Key.URI}
 	if _, err := c.budget.take(ctx, claim{reason: understudy.Waiting}); err != nil {
-		c.gate.abandon()
+		c.breaker.abandon()
 		return
 	}
 	g.reason = understudy.Check
-	// What it found is told to the gate; its page is nobody's.
+	// What it found is told to the breaker; its page is nobody's.
 	_, _, _ = g.try(ctx, true)
 }
 

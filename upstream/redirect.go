@@ -14,7 +14,7 @@ import (
 // ask sends a request and, when it is a GET, follows redirects within the
 // source's own paths: our credential goes nowhere else, and what lies elsewhere
 // is not this API. astray says why a redirect could not be followed to its end.
-func (c *Client) ask(req *http.Request, e errand, quiet *alarm) (resp *http.Response, astray, err error) {
+func (c *Client) ask(req *http.Request, e httpRequest, quiet *deadline) (resp *http.Response, astray, err error) {
 	seen := []string{req.URL.String()}
 	for {
 		c.counts.sent(e.reason)

@@ -49,7 +49,7 @@ func TestOrigins(t *testing.T) {
 		{``, ""},
 	} {
 		body := []byte(`{"url":"` + c.raw + `"}`)
-		got, _ := scrub{absolute: []fieldPath{{"url"}}, origins: o}.clean(body, document1(t, body))
+		got, _ := redaction{absolute: []fieldPath{{"url"}}, origins: o}.clean(body, document1(t, body))
 		if c.want == "" {
 			c.want = c.raw
 		}
@@ -191,7 +191,7 @@ func FuzzRewrite(f *testing.F) {
 		f.Fatal(err)
 	}
 	o := newOrigins(&understudy.Source{Spec: spec, PublicURL: ourURL}, "")
-	s := scrub{secrets: []secret{{"auth_token"}}, absolute: []fieldPath{{"url"}, {"meta", "url"}}, origins: o}
+	s := redaction{secrets: []secret{{"auth_token"}}, absolute: []fieldPath{{"url"}, {"meta", "url"}}, origins: o}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		doc, err := jsonspan.Document(body)
 		if err != nil {

@@ -23,7 +23,7 @@ type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   func()
-	quiet  *alarm
+	quiet  *deadline
 	body   io.ReadCloser
 	away   bool  // another host than the source's sends it
 	left   int64 // bytes that may still come
@@ -59,7 +59,7 @@ func (s *stream) failed(err error) error {
 	s.broken = true
 	s.c.counts.failed()
 	if why := brokenFailure(err); !s.away && why == understudy.FailUnreachable {
-		s.c.gate.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
+		s.c.breaker.failed(s.ask.Target.Key.URI, &understudy.UpstreamError{Why: why, Err: err}, false)
 	}
 	return err
 }
@@ -86,7 +86,7 @@ const (
 )
 
 // enter takes a place among the streams, or says that there is none in time.
-func (w *way) enter(ctx context.Context) error {
+func (w *originPolicy) enter(ctx context.Context) error {
 	late := time.NewTimer(mediaQueue)
 	defer late.Stop()
 	select {
@@ -99,7 +99,7 @@ func (w *way) enter(ctx context.Context) error {
 	}
 }
 
-func (w *way) leave() { <-w.places }
+func (w *originPolicy) leave() { <-w.places }
 
 // maxHeader bounds what is taken over from a header, in bytes.
 const maxHeader = 256

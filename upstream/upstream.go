@@ -101,10 +101,10 @@ type Client struct {
 	origins  func() *origins
 	own      atomic.Pointer[wires] // nil when the transport was given
 	came     moment                // of any answer
-	pace     pace
-	media    *way
+	pace     latencies
+	media    *originPolicy
 	budget   *budget
-	gate     *gate
+	breaker  *breaker
 	counts   counts
 	buffers  sync.Pool // *bytes.Buffer
 	lengths  lengths
@@ -136,7 +136,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		o: o, source: o.Source, plans: map[*understudy.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
-		budget: newBudget(&o), gate: newGate(&o),
+		budget: newBudget(&o), breaker: newBreaker(&o),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}, tooLarge: tooLargeFor(o.Source.Name, o.MaxBody),
 	}
 	c.origins = sync.OnceValue(func() *origins { return newOrigins(o.Source, o.Base) })
@@ -146,7 +146,7 @@ func New(o Options) (*Client, error) {
 	if o.Transport == nil {
 		c.own.Store(&wires{newTransport(&o), o.Now()})
 	}
-	c.media = newWay(&o)
+	c.media = newOriginPolicy(&o)
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.set(o.User, o.Secret)
 	return c, nil
@@ -161,7 +161,7 @@ func (c *Client) SetCredential(user string, secret understudy.Secret) {
 	}
 	c.set(user, secret)
 	c.credentials.Add(1)
-	c.gate.credential()
+	c.breaker.credential()
 }
 
 func (c *Client) set(user string, secret understudy.Secret) {

@@ -49,8 +49,8 @@ type lateError struct {
 
 func (e *lateError) Error() string { return fmt.Sprintf("%s within %v", e.what, e.after) }
 
-// errand is one request to send.
-type errand struct {
+// httpRequest is one request to send.
+type httpRequest struct {
 	method      string
 	uri         string // as the key says
 	body        []byte
@@ -68,7 +68,7 @@ type errand struct {
 // connection, the limits' first from then to the answer's head and stall
 // between two reads, Total for all of it, beside the caller's own. The request is over,
 // its socket too, when ctx ends.
-func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err error) {
+func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if e.limits.first == 0 {
@@ -78,7 +78,7 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 	defer total.Stop()
 	// The connection is bounded by the dialer; this covers a transport that
 	// tells nothing of its connections.
-	quiet := newAlarm(cancel, &lateError{what: "no answer began", after: e.limits.first}, c.o.Connect+e.limits.first)
+	quiet := newDeadline(cancel, &lateError{what: "no answer began", after: e.limits.first}, c.o.Connect+e.limits.first)
 	defer quiet.stop()
 
 	var wrote, traced atomic.Bool
@@ -107,7 +107,7 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 	a.first, a.silence = now.Sub(began), now.Sub(connected.since(began))
 	waited := time.Duration(0) // for room, which is not upstream's
 	if wantsBody(resp.StatusCode) {
-		s := &scale{ctx: ctx, park: e.park, length: resp.ContentLength, most: c.o.MaxBody}
+		s := &quota{ctx: ctx, park: e.park, length: resp.ContentLength, most: c.o.MaxBody}
 		s.pause = func() func() {
 			at := c.o.Now()
 			quiet.stop()
@@ -130,7 +130,7 @@ func (c *Client) send(ctx context.Context, e errand) (a *answer, sent bool, err 
 			defer room.leave()
 			s.weigh, s.park = room.hold, nil
 		}
-		body := &punctual{in: resp.Body, c: c, e: &e, quiet: quiet}
+		body := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}
 		a.body, err = c.read(resp, body, s, e.like)
 		a.silence = max(a.silence, body.longest)
 	}
@@ -152,7 +152,7 @@ func wantsBody(status int) bool {
 }
 
 // request carries the key's URI exactly, and our credential.
-func (c *Client) request(ctx context.Context, e errand) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, e httpRequest) (*http.Request, error) {
 	to, err := c.source.Spec.URL(understudy.Key{Source: c.source.Name, URI: e.uri}, c.o.Base)
 	if err != nil {
 		return nil, err
@@ -237,17 +237,17 @@ type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
 
-// punctual sets the alarm again whenever something came, notes how long that
+// deadlineReader sets the alarm again whenever something came, notes how long that
 // took at most, and tells a lost connection from a body that ended too early.
-type punctual struct {
+type deadlineReader struct {
 	in      io.Reader
 	c       *Client
-	e       *errand
-	quiet   *alarm
+	e       *httpRequest
+	quiet   *deadline
 	longest time.Duration
 }
 
-func (r *punctual) Read(p []byte) (int, error) {
+func (r *deadlineReader) Read(p []byte) (int, error) {
 	began := r.c.o.Now()
 	n, err := r.in.Read(p)
 	if n > 0 {
@@ -263,27 +263,27 @@ func (r *punctual) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// alarm ends a request with a cause when it is not set again in time.
-type alarm struct {
+// deadline ends a request with a cause when it is not set again in time.
+type deadline struct {
 	cause atomic.Pointer[lateError]
 	timer *time.Timer
 }
 
-func newAlarm(cancel context.CancelCauseFunc, cause *lateError, after time.Duration) *alarm {
-	a := &alarm{}
+func newDeadline(cancel context.CancelCauseFunc, cause *lateError, after time.Duration) *deadline {
+	a := &deadline{}
 	a.cause.Store(cause)
 	a.timer = time.AfterFunc(after, func() { cancel(a.cause.Load()) })
 	return a
 }
 
-func (a *alarm) reset(after time.Duration) { a.timer.Reset(after) }
+func (a *deadline) reset(after time.Duration) { a.timer.Reset(after) }
 
-func (a *alarm) next(cause *lateError, after time.Duration) {
+func (a *deadline) next(cause *lateError, after time.Duration) {
 	a.cause.Store(cause)
 	a.timer.Reset(after)
 }
 
-func (a *alarm) stop() { a.timer.Stop() }
+func (a *deadline) stop() { a.timer.Stop() }
 
 // causeOf is why a request ended: our own deadline, or err.
 func causeOf(ctx context.Context, err error) error {

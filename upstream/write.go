@@ -30,7 +30,7 @@ func (c *Client) Write(ctx context.Context, w understudy.Write) (*understudy.Pag
 	defer done()
 	f := understudy.Fetch{Target: w.Target, Reason: understudy.Waiting, Queue: writeQueue}
 	f.By, _ = ctx.Deadline()
-	g := &going{c: c, f: &f, reason: understudy.Waiting, key: w.Target.Key.URI}
+	g := &attempt{c: c, f: &f, reason: understudy.Waiting, key: w.Target.Key.URI}
 	probe, refused, err := g.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %s %s: %w", clip(w.Method), clip(g.key), endOf(ctx, err))
@@ -38,7 +38,7 @@ func (c *Client) Write(ctx context.Context, w understudy.Write) (*understudy.Pag
 	if refused != nil {
 		return nil, refused
 	}
-	a, failed, err := c.round(ctx, understudy.Waiting, errand{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
+	a, failed, err := c.round(ctx, understudy.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
 	c.budget.release()
 	unknown := func(err error) error {
 		return fmt.Errorf("upstream: %s %s: %w: %w", clip(w.Method), clip(g.key), understudy.ErrUnknownOutcome, err)
@@ -94,10 +94,10 @@ func (c *Client) note(key string, a *answer, failed *understudy.UpstreamError, p
 	switch {
 	case failed != nil:
 		c.counts.failed()
-		c.gate.failed(key, failed, probe)
+		c.breaker.failed(key, failed, probe)
 	case a != nil && a.broken == nil:
-		c.gate.good(key, probe)
+		c.breaker.good(key, probe)
 	case probe:
-		c.gate.abandon()
+		c.breaker.abandon()
 	}
 }

@@ -81,7 +81,7 @@ type opened struct {
 	seals     *page.Seals
 	mirror    *mirror.Mirror
 	saved     *savedBus
-	walker    *crawl.Walker
+	walker    *crawl.Crawler
 	jobs      *jobs.Runner
 	feed      *feed.Feed
 	searchKey []byte // seals the cursors of searches

@@ -42,7 +42,7 @@ type due struct {
 }
 
 // check is the job "check KIND".
-func (w *Walker) check(ctx context.Context, run Run) error {
+func (w *Crawler) check(ctx context.Context, run Run) error {
 	t, x, _, err := w.begin(run)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (w *Walker) check(ctx context.Context, run Run) error {
 }
 
 // dues are the records of the window whose time has come, the newest first.
-func (w *Walker) dues(ctx context.Context, x *walked, shape string) ([]due, error) {
+func (w *Crawler) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := w.o.Now()
 	q := understudy.Window{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Open: true, Limit: maxOpen}
 	q.From = now.Add(-w.o.Window).Unix()
@@ -100,8 +100,8 @@ func (w *Walker) dues(ctx context.Context, x *walked, shape string) ([]due, erro
 }
 
 // ranks finds the places of dues among the newest records that are held.
-func (w *Walker) ranks(ctx context.Context, x *walked, shape string, dues []due) error {
-	if len(dues) < 2 || x.plan.under != nil {
+func (w *Crawler) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
+	if len(dues) < 2 || x.plan.parentKind != nil {
 		return nil // alone it costs one request either way
 	}
 	rows, err := w.o.Store.Rows(ctx, understudy.Window{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Limit: maxOpen})
@@ -168,7 +168,7 @@ func cost(gs []group) int {
 }
 
 // again looks at dues.
-func (t *trip) again(ctx context.Context, x *walked, shape string, dues []due) error {
+func (t *jobRun) again(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
 	var placed, alone []due
 	for _, d := range dues {
 		if d.rank >= 0 && x.lists[0].Shape == shape {
@@ -208,10 +208,10 @@ func (t *trip) again(ctx context.Context, x *walked, shape string, dues []due) e
 }
 
 // leaf walks the pages on which dues lie, at most so many.
-func (t *trip) leaf(ctx context.Context, x *walked, dues []due, most int) (int, error) {
-	s := span{early, late, 0}
+func (t *jobRun) leaf(ctx context.Context, x *kindCrawl, dues []due, most int) (int, error) {
+	s := interval{early, late, 0}
 	if x.sliced() {
-		s = span{From: dues[len(dues)-1].row.Clock, To: dues[0].row.Clock + 1}
+		s = interval{From: dues[len(dues)-1].row.Clock, To: dues[0].row.Clock + 1}
 		for _, d := range dues {
 			s.From, s.To = min(s.From, d.row.Clock), max(s.To, d.row.Clock+1)
 		}
@@ -225,7 +225,7 @@ func (t *trip) leaf(ctx context.Context, x *walked, dues []due, most int) (int, 
 		left[d.row.ID] = true
 	}
 	n := 0
-	err = t.along(ctx, x.plan, first, place{}, func(page *understudy.Page, _ place) error {
+	err = t.forEachPage(ctx, x.plan, first, position{}, func(page *understudy.Page, _ position) error {
 		n++
 		for _, row := range page.Rows {
 			delete(left, row.ID)

@@ -1,4 +1,4 @@
-// Cover: of which stretches of a list every record is held, and since when.
+// Cover: of which intervals of a list every record is held, and since when.
 
 package crawl
 
@@ -29,7 +29,7 @@ import (
 // walks ended in what is now the future. Before the horizon nothing is covered: From says from where on a window is.
 //
 // It looks at memory alone, at what Load has read and what came since.
-func (w *Walker) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
+func (w *Crawler) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
 	x := w.walks[source+"/"+kind]
 	if x == nil {
 		return missing("they cannot be synced")
@@ -42,7 +42,7 @@ func (w *Walker) Covered(source, kind, parent string, from, to int64) (understud
 		return missing("they are not synced; add them to the source's sync")
 	case m.Rest == 0:
 		return missing("they are not synced to their end")
-	case x.plan.under != nil:
+	case x.plan.parentKind != nil:
 		return w.coveredUnder(x, m, parent)
 	}
 	c := understudy.Coverage{Shapes: x.shown}
@@ -60,7 +60,7 @@ func (w *Walker) Covered(source, kind, parent string, from, to int64) (understud
 		c.Newest = time.Unix(newest, 0)
 	}
 	switch {
-	case why == "" && m.ahead(now):
+	case why == "" && m.inFuture(now):
 		why = "the clock was set back since they were walked"
 	case why == "" && at <= m.Lost:
 		why = "some were forgotten since they were walked"
@@ -89,7 +89,7 @@ func unbound(clock, open int64) int64 {
 
 // edges are the clocks before which upstream has nothing any more, and before
 // which we keep nothing; early when there is no such clock.
-func (w *Walker) edges(x *walked, now int64) (none, kept int64) {
+func (w *Crawler) edges(x *kindCrawl, now int64) (none, kept int64) {
 	none, kept = early, early
 	if days := x.kind.Forgets.Days; days > 0 {
 		none = now - int64(days)*24*60*60
@@ -107,7 +107,7 @@ func (w *Walker) edges(x *walked, now int64) (none, kept int64) {
 // walkedSince is when the oldest of the walks began that saw a window. Lists
 // that do not take a stretch of time are walked as a whole; so is what has no
 // clock.
-func (x *walked) walkedSince(m *memo, from, to int64, all bool) (at int64, why string) {
+func (x *kindCrawl) walkedSince(m *kindState, from, to int64, all bool) (at int64, why string) {
 	if !x.sliced() {
 		return m.Rest, ""
 	}
@@ -126,12 +126,12 @@ func (x *walked) walkedSince(m *memo, from, to int64, all bool) (at int64, why s
 
 // reachesTip reports whether a window may hold records that came after the
 // newest page was last known to leave no gap.
-func (x *walked) reachesTip(m *memo, to int64, overlap time.Duration) bool {
+func (x *kindCrawl) reachesTip(m *kindState, to int64, overlap time.Duration) bool {
 	return !x.sliced() || to == 0 || to > m.CaughtUp-int64(overlap/time.Second)
 }
 
 // tipped is when a window that reaches the newest records was known as a whole.
-func (x *walked) tipped(m *memo, at int64) (int64, string) {
+func (x *kindCrawl) tipped(m *kindState, at int64) (int64, string) {
 	switch {
 	case m.CaughtUp == 0:
 		return 0, "their newest page was never seen"
@@ -144,9 +144,9 @@ func (x *walked) tipped(m *memo, at int64) (int64, string) {
 }
 
 // newestPage are the newest records when the list was last known without a gap,
-// and when that was: as the memo says, or as a page does that has landed since
+// and when that was: as the state says, or as a page does that has landed since
 // and joins it. The records are never nil.
-func (x *walked) newestPage(m *memo, now int64) ([]string, int64) {
+func (x *kindCrawl) newestPage(m *kindState, now int64) ([]string, int64) {
 	h := x.joined.Load()
 	if h == nil || h.at < m.CaughtUp || h.at > now || !m.reaches(h) || h.at == m.CaughtUp && m.above(h) {
 		h = &head{ids: m.Top, at: m.CaughtUp}
@@ -158,9 +158,9 @@ func (x *walked) newestPage(m *memo, now int64) ([]string, int64) {
 	return h.ids[:n:n], h.at
 }
 
-// above reports whether the memo knows newer records than a page shows: of two
+// above reports whether the state knows newer records than a page shows: of two
 // pages of one second the times do not tell.
-func (m *memo) above(h *head) bool {
+func (m *kindState) above(h *head) bool {
 	return len(h.ids) == 0 || slices.Index(m.Top, h.ids[0]) > 0
 }
 
@@ -169,7 +169,7 @@ const tips = 3
 
 // ended is the clock before which upstream refuses to be asked; 0: none is
 // known.
-func (m *memo) ended() int64 {
+func (m *kindState) ended() int64 {
 	day := m.Ended[strings.LastIndexByte(m.Ended, ' ')+1:]
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -182,20 +182,20 @@ func (m *memo) ended() int64 {
 // one record was walked after that record was first seen, unless the record is
 // so new or so lately changed that nobody has followed it yet. Of records above
 // that are older than the horizon nothing was walked: From is their clock.
-func (w *Walker) coveredUnder(x *walked, m *memo, parent string) (understudy.Coverage, bool) {
-	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
+func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (understudy.Coverage, bool) {
+	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
 	at := min(m.Rest, m.CaughtUp)
 	switch {
 	case m.CaughtUp == 0:
 		return missing("they are not synced to their end")
-	case m.ahead(w.clock()):
+	case m.inFuture(w.clock()):
 		return missing("the clock was set back since they were walked")
-	case x.stirred.Load() > m.After:
+	case x.lastChange.Load() > m.After:
 		return missing("what is new above them was not followed yet")
 	case at <= m.Lost:
 		return missing("some were forgotten since they were walked")
 	}
-	c := understudy.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shown, Above: x.plan.under.Name}
+	c := understudy.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shown, Above: x.plan.parentKind.Name}
 	if _, kept := w.edges(above, w.clock()); kept != early {
 		c.From = kept
 	}
@@ -213,7 +213,7 @@ func (w *Walker) coveredUnder(x *walked, m *memo, parent string) (understudy.Cov
 }
 
 // stirs notes changes of the kind above, before anybody has followed them.
-func (x *walked) stirs(changes []understudy.Change) {
+func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	last := int64(0)
 	for i := range changes {
 		if changes[i].What != understudy.Went {
@@ -221,8 +221,8 @@ func (x *walked) stirs(changes []understudy.Change) {
 		}
 	}
 	for {
-		have := x.stirred.Load()
-		if last <= have || x.stirred.CompareAndSwap(have, last) {
+		have := x.lastChange.Load()
+		if last <= have || x.lastChange.CompareAndSwap(have, last) {
 			return
 		}
 	}
@@ -234,13 +234,13 @@ const maxUnfollowed = 20
 
 // recall finds out what landed before a start and was not looked at: changes
 // of a kind above, and a newest page.
-func (w *Walker) recall(ctx context.Context, x *walked) error {
+func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err
 	}
-	if x.plan.under != nil {
-		return w.recallStirs(ctx, x, m.After)
+	if x.plan.parentKind != nil {
+		return w.recallChanges(ctx, x, m.After)
 	}
 	pages, ok := w.o.Store.(interface {
 		Page(context.Context, understudy.Key) (*understudy.Page, error)
@@ -254,7 +254,7 @@ func (w *Walker) recall(ctx context.Context, x *walked) error {
 	return nil // what is not held left nothing behind
 }
 
-func (w *Walker) recallStirs(ctx context.Context, x *walked, after int64) error {
+func (w *Crawler) recallChanges(ctx context.Context, x *kindCrawl, after int64) error {
 	for range maxUnfollowed {
 		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
 		if err != nil {
@@ -262,14 +262,14 @@ func (w *Walker) recallStirs(ctx context.Context, x *walked, after int64) error 
 		}
 		for i := range changes {
 			after = changes[i].N
-			if changes[i].Kind == x.plan.under.Name {
-				x.stirs(changes[i : i+1])
+			if changes[i].Kind == x.plan.parentKind.Name {
+				x.noteChanges(changes[i : i+1])
 			}
 		}
 		if len(changes) < batch {
 			return nil
 		}
 	}
-	x.stirred.Store(math.MaxInt64)
+	x.lastChange.Store(math.MaxInt64)
 	return nil
 }

@@ -7,11 +7,11 @@ import "testing"
 func BenchmarkCovered(b *testing.B) {
 	w := newWorld(b)
 	x := w.walker(Settings{})
-	m := memo{V: memoVersion, Keep: true, Rest: 1, CaughtUp: 1 << 30}
-	for i := range int64(maxCells) {
+	m := kindState{V: stateVersion, Keep: true, Rest: 1, CaughtUp: 1 << 30}
+	for i := range int64(maxPartitions) {
 		m.Spans = m.Spans.add(i*100, (i+1)*100, i+1)
 	}
-	m.Spans = m.Spans.add(early, 0, 1).add(maxCells*100, late, 1)
+	m.Spans = m.Spans.add(early, 0, 1).add(maxPartitions*100, late, 1)
 	x.walks["post/letters"].seen.Store(&m)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -33,7 +33,7 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 		w := world.walker(Settings{Horizon: horizon, Overlap: 3 * time.Second})
 		w.o.Now = func() time.Time { return time.Unix(now, 0) }
 		x := w.walks["post/letters"]
-		m := memo{V: memoVersion, Keep: true,
+		m := kindState{V: stateVersion, Keep: true,
 			Rest: rapid.Int64Range(0, 9).Draw(t, "rest"), CaughtUp: rapid.Int64Range(0, 12).Draw(t, "caught up"),
 			Behind: rapid.SampledFrom([]int64{0, 0, 0, 5}).Draw(t, "behind"), Lost: rapid.SampledFrom([]int64{0, 0, 0, 4}).Draw(t, "lost")}
 		walked := map[int64]int64{} // second -> when; -1 stands for all before, clocks for all after
@@ -99,14 +99,14 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 // history is a world that is driven at random, and when each record was there.
 type history struct {
 	*world
-	x    *Walker
+	x    *Crawler
 	born map[string]time.Time
 	n    int
 
 	covered int // windows that were
 }
 
-// Fill tells the walker of what landed, as the mirror does.
+// Fill tells the crawler of what landed, as the mirror does.
 func (h *history) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
@@ -115,7 +115,7 @@ func (h *history) Fill(ctx context.Context, f understudy.Fill) (understudy.Lande
 	return landed, err
 }
 
-// start makes a walker that knows what the notes say.
+// start makes a crawler that knows what the notes say.
 func (h *history) start(ctx context.Context) error {
 	h.x = h.walker(Settings{Sweep: 2 * time.Hour, Slice: time.Hour, Overlap: 10 * time.Minute})
 	h.x.o.Mirror = h
@@ -281,7 +281,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 	case 11:
 		return h.start(ctx)
 	case 12: // a reader's page, too small to reach down to what is known
-		small, err := h.x.walks["post/letters"].page(0, "", span{early, late, 0}, 1)
+		small, err := h.x.walks["post/letters"].page(0, "", interval{early, late, 0}, 1)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// The walker: what it needs, its settings, how it starts and ends.
+// the crawler: what it needs, its settings, how it starts and ends.
 
 // Package crawl walks every list so that no record is missed.
 //
@@ -22,7 +22,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Mirror is what the walker needs of the mirror room.
+// Mirror is what the crawler needs of the mirror room.
 type Mirror interface {
 	// Fill fetches a page and saves it. A refusal is a page with its status; a
 	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
@@ -30,7 +30,7 @@ type Mirror interface {
 	Fill(context.Context, understudy.Fill) (understudy.Landed, error)
 }
 
-// Store is what the walker needs of the store room.
+// Store is what the crawler needs of the store room.
 type Store interface {
 	// Rows are the held records of a window, in its order.
 	Rows(context.Context, understudy.Window) ([]understudy.Row, error)
@@ -46,7 +46,7 @@ type Notes interface {
 	SetNote(ctx context.Context, name string, value []byte) error
 }
 
-// Jobs is what the walker needs of the jobs room.
+// Jobs is what the crawler needs of the jobs room.
 type Jobs interface {
 	// Enqueue promises work; of a job whose key is live the number it has.
 	Enqueue(context.Context, ...understudy.Job) ([]int64, error)
@@ -92,7 +92,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Options are what a walker is made of. Functions and Logger may be nil.
+// Options are what a crawler is made of. Functions and Logger may be nil.
 type Options struct {
 	Sources []*understudy.Source
 	Mirror  Mirror
@@ -119,45 +119,45 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Walker plans walks and runs them. Its methods may be called by any number of
+// Crawler plans walks and runs them. Its methods may be called by any number of
 // goroutines.
-type Walker struct {
+type Crawler struct {
 	o     Options
-	walks map[string]*walked // by SOURCE/KIND; does not change
-	names []string           // its keys, in order
+	walks map[string]*kindCrawl // by SOURCE/KIND; does not change
+	names []string              // its keys, in order
 	wake  chan struct{}
 
-	mu     sync.Mutex
-	landed map[string]*head // newest pages that nobody has looked at yet
-	stirs  map[string]bool  // kinds under which something may have changed
-	doubts map[string]spans // stretches that are walked again at once; From 0: the whole lists
-	told   saying           // by the clocks, when they were last looked at
+	mu       sync.Mutex
+	landed   map[string]*head     // newest pages that nobody has looked at yet
+	changed  map[string]bool      // kinds under which something may have changed
+	rechecks map[string]intervals // stretches that are walked again at once; From 0: the whole lists
+	clocks   clockReading         // by the clocks, when they were last looked at
 }
 
-// walked is one kind that can be walked.
-type walked struct {
+// kindCrawl is one kind that can be walked.
+type kindCrawl struct {
 	*plan
-	tip   understudy.Key // of its newest page as it is polled
-	shown []string       // the shapes its lists show
-	below []*walked      // kinds that lie under it
+	tip      understudy.Key // of its newest page as it is polled
+	shown    []string       // the shapes its lists show
+	children []*kindCrawl   // kinds that lie under it
 
-	// What Covered looks at: the memo as it was last read or kept, never
+	// What Covered looks at: the state as it was last read or kept, never
 	// changed; a newest page that leaves a gap and was not looked at yet; the last
 	// that left none; the last change of the kind above.
-	seen    atomic.Pointer[memo]
-	gap     atomic.Pointer[head]
-	joined  atomic.Pointer[head]
-	stirred atomic.Int64
+	seen       atomic.Pointer[kindState]
+	gap        atomic.Pointer[head]
+	joined     atomic.Pointer[head]
+	lastChange atomic.Int64
 
 	mu     sync.Mutex
-	memo   memo
+	state  kindState
 	loaded bool
-	now    pace // of the sync under way
-	stop   stop // what keeps its walks from going on
+	now    pace  // of the sync under way
+	stall  stall // what keeps its walks from going on
 }
 
-// New makes a walker. Errors: what Options lack.
-func New(o Options) (*Walker, error) {
+// New makes a crawler. Errors: what Options lack.
+func New(o Options) (*Crawler, error) {
 	if o.Mirror == nil || o.Store == nil || o.Notes == nil || o.Jobs == nil {
 		return nil, errors.New("walk: a mirror, a store, notes and jobs must be given")
 	}
@@ -171,14 +171,14 @@ func New(o Options) (*Walker, error) {
 		o.Down = func(string) string { return "" }
 	}
 	o.Settings = o.Settings.withDefaults()
-	w := &Walker{o: o, walks: map[string]*walked{}, wake: make(chan struct{}, 1), landed: map[string]*head{}, stirs: map[string]bool{}, doubts: map[string]spans{}}
+	w := &Crawler{o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1), landed: map[string]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			p, err := planOf(src, k)
 			if err != nil {
 				continue // Keep says why
 			}
-			x := &walked{plan: p, shown: p.shapes()}
+			x := &kindCrawl{plan: p, shown: p.shapes()}
 			if t, err := p.newest(); err == nil {
 				x.tip = t.Key
 			}
@@ -187,9 +187,9 @@ func New(o Options) (*Walker, error) {
 		}
 	}
 	for _, x := range w.walks {
-		if x.plan.under != nil {
-			above := w.walks[x.source.Name+"/"+x.plan.under.Name]
-			above.below = append(above.below, x)
+		if x.plan.parentKind != nil {
+			above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
+			above.children = append(above.children, x)
 		}
 	}
 	return w, nil
@@ -197,7 +197,7 @@ func New(o Options) (*Walker, error) {
 
 // find is a kind by its source and name. The error wraps ErrInvalid and says
 // why it cannot be walked.
-func (w *Walker) find(source, kind string) (*walked, error) {
+func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 	if x := w.walks[source+"/"+kind]; x != nil {
 		return x, nil
 	}
@@ -227,4 +227,4 @@ var errNever = errors.New("cannot be synced")
 func Never(err error) bool { return errors.Is(err, errNever) }
 
 // clock is now in Unix seconds.
-func (w *Walker) clock() int64 { return w.o.Now().Unix() }
+func (w *Crawler) clock() int64 { return w.o.Now().Unix() }

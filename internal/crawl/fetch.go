@@ -24,9 +24,9 @@ const (
 	factor    = 2 // what a body takes in memory besides itself
 )
 
-// trip is one run of a job.
-type trip struct {
-	w   *Walker
+// jobRun is one run of a job.
+type jobRun struct {
+	w   *Crawler
 	run Run
 
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ type trip struct {
 }
 
 // weigh adds to what the trip gathers.
-func (t *trip) weigh(ctx context.Context, by int64) error {
+func (t *jobRun) weigh(ctx context.Context, by int64) error {
 	t.mu.Lock()
 	t.weight += by
 	sum := t.weight
@@ -57,7 +57,7 @@ func heavy(err error) error {
 }
 
 // moved reports whether the trip has brought a page.
-func (t *trip) moved() bool {
+func (t *jobRun) moved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pages > 0
@@ -66,7 +66,7 @@ func (t *trip) moved() bool {
 // fetch brings a page and saves its records. What it weighs is given back when
 // the page is done with, which is at the next fetch of the caller at the latest:
 // rows are all that walks look at.
-func (t *trip) fetch(ctx context.Context, target *understudy.Target) (*understudy.Page, error) {
+func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*understudy.Page, error) {
 	var err error
 	for try := range tries {
 		if try > 0 {
@@ -93,7 +93,7 @@ func (t *trip) fetch(ctx context.Context, target *understudy.Target) (*understud
 }
 
 // once is one try. A page for which there is no room beside others waits for it.
-func (t *trip) once(ctx context.Context, target *understudy.Target) (understudy.Landed, error) {
+func (t *jobRun) once(ctx context.Context, target *understudy.Target) (understudy.Landed, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, understudy.Fill{
 		Target: target, Reason: understudy.Sync, RecordsOnly: target.List != nil,
@@ -145,8 +145,8 @@ func (r *refusal) retention() bool {
 // maxEmpty is how many pages without a record may follow each other.
 const maxEmpty = 100
 
-// place is where a walk over one list goes on.
-type place struct {
+// position is where a walk over one list goes on.
+type position struct {
 	List int    `json:"list,omitempty"`
 	Next string `json:"next,omitempty"` // the link; "" = the first page
 
@@ -155,7 +155,7 @@ type place struct {
 
 // along walks one list from a place to its end. see is called with each page
 // and the place after it, whose link is "" at the end.
-func (t *trip) along(ctx context.Context, p *plan, first *understudy.Target, at place, see func(*understudy.Page, place) error) error {
+func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *understudy.Target, at position, see func(*understudy.Page, position) error) error {
 	target, empty := first, 0
 	if at.Next != "" {
 		var err error

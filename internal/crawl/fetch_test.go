@@ -28,7 +28,7 @@ func (p *press) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed,
 // A page weighs with what comes of it, and nothing once it is done with.
 func TestAPageGivesBackWhatItWeighed(t *testing.T) {
 	p, r := &press{weight: 30}, &run{}
-	x := &trip{w: &Walker{o: Options{Mirror: p}}, run: r}
+	x := &jobRun{w: &Crawler{o: Options{Mirror: p}}, run: r}
 	if _, err := x.once(t.Context(), &understudy.Target{}); err != nil || r.most != 30*factor || r.pages != 0 {
 		t.Errorf("%v, at most %d bytes, %d left", err, r.most, r.pages)
 	}
@@ -37,7 +37,7 @@ func TestAPageGivesBackWhatItWeighed(t *testing.T) {
 // One that is too heavy by itself is not asked for again.
 func TestAPageTooHeavyByItself(t *testing.T) {
 	p, r := &press{weight: room}, &run{}
-	x := &trip{w: &Walker{o: Options{Mirror: p}}, run: r}
+	x := &jobRun{w: &Crawler{o: Options{Mirror: p}}, run: r}
 	_, err := x.once(t.Context(), &understudy.Target{})
 	var heavy *heavyError
 	if !errors.As(err, &heavy) || comesBack(err) || p.fills != 1 || r.pages != 0 {

@@ -69,7 +69,7 @@ const maxOrder = 4 << 10 // bytes of a body
 // POST with an Order begins or ends, GET with source and kind only looks. The
 // answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
 // that can never be complete.
-func (w *Walker) Handler(token string) http.Handler {
+func (w *Crawler) Handler(token string) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
 		case !jsonhttp.Local(r):
@@ -87,7 +87,7 @@ func (w *Walker) Handler(token string) http.Handler {
 	})
 }
 
-func (w *Walker) serve(rw http.ResponseWriter, r *http.Request) {
+func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request) {
 	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
 	var err error
 	if r.Method == http.MethodPost {

@@ -95,7 +95,7 @@ func TestAKillInABurstLeavesNoGap(t *testing.T) {
 }
 
 // sweepAll runs all sweeps that come due in a day.
-func sweepAll(t *testing.T, w *world, x *Walker) {
+func sweepAll(t *testing.T, w *world, x *Crawler) {
 	t.Helper()
 	for range 2 * 24 {
 		time.Sleep(30 * time.Minute)

@@ -21,8 +21,8 @@ type plan struct {
 	lists  []*understudy.List
 	// under is the kind its records lie under, when no list of its own can be
 	// asked for; by is the path variable that names one of them.
-	under *understudy.Kind
-	by    []string // of each list
+	parentKind *understudy.Kind
+	by         []string // of each list
 	// since and until are the filters on the kind's clock, of each list; nil
 	// when not every list has both.
 	since, until []*understudy.Filter
@@ -58,18 +58,18 @@ func planOf(src *understudy.Source, k *understudy.Kind) (*plan, error) {
 func (p *plan) nest() error {
 	k := p.kind
 	if f := k.Field(k.Parent); f != nil && f.Link != "" {
-		p.under = p.source.Spec.Kind(f.Link)
+		p.parentKind = p.source.Spec.Kind(f.Link)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Path); p.under != nil && len(free) == 1 {
+		if free := p.free(l.Path); p.parentKind != nil && len(free) == 1 {
 			p.lists, p.by = append(p.lists, l), append(p.by, free[0])
 		}
 	}
 	if len(p.lists) == 0 {
 		return fmt.Errorf("no list of %s can be asked for: the spec does not say under which records they lie", k.Title)
 	}
-	if above, err := planOf(p.source, p.under); err != nil || above.under != nil {
-		return fmt.Errorf("%s lie under %s, which cannot be synced", k.Title, p.under.Title)
+	if above, err := planOf(p.source, p.parentKind); err != nil || above.parentKind != nil {
+		return fmt.Errorf("%s lie under %s, which cannot be synced", k.Title, p.parentKind.Title)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (p *plan) fill(path string, values map[string]string) (string, bool) {
 
 // page is the first page of a list: under a record when parent is not empty,
 // with pages of a size (0: the largest there is), of the clocks in s.
-func (p *plan) page(list int, parent string, s span, size int) (*understudy.Target, error) {
+func (p *plan) page(list int, parent string, s interval, size int) (*understudy.Target, error) {
 	l := p.lists[list]
 	values := map[string]string{}
 	if p.by != nil {
@@ -182,7 +182,7 @@ func bound(f *understudy.Filter, clock int64, last bool) string {
 // usual size.
 func (p *plan) newest() (*understudy.Target, error) {
 	path, ok := p.fill(p.lists[0].Path, nil)
-	if !ok || p.under != nil {
+	if !ok || p.parentKind != nil {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
 	}
 	return p.source.Spec.Target(p.source.Name, path, "")
@@ -248,8 +248,8 @@ func (p *plan) print() string {
 	h := fnv.New64a()
 	k := p.kind
 	fmt.Fprintf(h, "%q %q %q", k.Clock, k.ID, k.Parent)
-	if p.under != nil {
-		fmt.Fprintf(h, " under %q by %q", p.under.Name, p.by)
+	if p.parentKind != nil {
+		fmt.Fprintf(h, " under %q by %q", p.parentKind.Name, p.by)
 	}
 	for i, l := range p.lists {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)

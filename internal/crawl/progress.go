@@ -37,13 +37,13 @@ func (p *pace) eta(now time.Time) time.Duration {
 const longest = 365 * 24 * time.Hour
 
 // paced begins to measure a sync, or one of its walks.
-func (x *walked) paced(now time.Time, walk string, done int64) {
+func (x *kindCrawl) paced(now time.Time, walk string, done int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.now = pace{began: now, walk: walk, first: done, done: done, total: unknown}
 }
 
-func (x *walked) unpaced() {
+func (x *kindCrawl) unpaced() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.now = pace{}
@@ -57,13 +57,13 @@ const (
 
 // progress tells how far the walk under way is; the mark's lock is held. What is
 // not known is not told: a total that turns out too low is none.
-func (s *syncing) progress(ctx context.Context) {
+func (s *syncRun) progress(ctx context.Context) {
 	s.x.mu.Lock()
 	p := s.x.now
 	s.x.mu.Unlock()
 	note := ""
 	switch p.total = unknown; {
-	case s.x.under != nil:
+	case s.x.parentKind != nil:
 		p.done, p.share, note = s.mark.Whole, s.parents.share(), s.parents.note()
 	case p.walk == byTime:
 		p.done, p.total = s.mark.Sliced, s.guess()
@@ -84,8 +84,8 @@ func (s *syncing) progress(ctx context.Context) {
 }
 
 // known is how many records there are in the whole lists as far as that is known:
-// those held, once the stretches are done, or those of the last walk.
-func (s *syncing) known(ctx context.Context, walk string) int64 {
+// those held, once the intervals are done, or those of the last walk.
+func (s *syncRun) known(ctx context.Context, walk string) int64 {
 	if walk == byList && s.w.o.Count != nil {
 		if n, err := s.w.o.Count(ctx, s.x.source.Name, s.x.kind.Name); err == nil {
 			return n
@@ -93,27 +93,27 @@ func (s *syncing) known(ctx context.Context, walk string) int64 {
 	}
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
-	if s.x.memo.Records == 0 {
+	if s.x.state.Records == 0 {
 		return unknown
 	}
-	return s.x.memo.Records
+	return s.x.state.Records
 }
 
-// aboves are how many records of the kind above were walked under, of how many.
-type aboves struct {
+// parentCounts are how many records of the kind above were walked under, of how many.
+type parentCounts struct {
 	title     string
 	done, all int64 // all 0: nobody knows
 	first     int64 // done when this run began
 }
 
-func (a *aboves) share() float64 {
+func (a *parentCounts) share() float64 {
 	if a.all <= a.first || a.done <= a.first {
 		return 0
 	}
 	return min(float64(a.done-a.first)/float64(a.all-a.first), 1)
 }
 
-func (a *aboves) note() string {
+func (a *parentCounts) note() string {
 	if a.all < a.done || a.all == 0 {
 		return fmt.Sprintf("under %d %s", a.done, a.title)
 	}
@@ -123,19 +123,19 @@ func (a *aboves) note() string {
 // sure is the share of the time, one in so many, from which the rest is guessed.
 const sure = 2
 
-// guess is how many records there are, from how many lay in the stretches that
+// guess is how many records there are, from how many lay in the intervals that
 // were walked to their ends.
-func (s *syncing) guess() int64 {
+func (s *syncRun) guess() int64 {
 	if !s.mark.Probed {
 		return unknown
 	}
 	var walked, all, rows int64 = 0, 0, s.mark.Sliced
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
-	for _, c := range s.w.cells(s.w.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
+	for _, c := range s.w.partitions(s.w.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
 		length := min(c.To, s.mark.Began) - max(c.From, s.mark.Oldest)
 		all += length
-		if s.x.memo.Spans.covers(c.From, c.To, s.mark.Began) {
+		if s.x.state.Spans.covers(c.From, c.To, s.mark.Began) {
 			walked += length
 			continue
 		}

@@ -40,7 +40,7 @@ type house struct {
 	db     *store.DB
 	mirror *mirror.Mirror
 	runner *jobs.Runner
-	walker *crawl.Walker
+	walker *crawl.Crawler
 	ahead  atomic.Int64 // the walker's clock is so much ahead
 	stop   func()
 }
@@ -65,7 +65,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	must(t, err)
 	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}})
 	must(t, err)
-	var walker *crawl.Walker
+	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
 		Landed: func(l understudy.Landed) { walker.Landed(l) },
@@ -154,7 +154,7 @@ func (h *house) state(kind string) crawl.State {
 	return s
 }
 
-// swept makes the walker's clock go on and waits until everything was walked
+// swept makes the crawler's clock go on and waits until everything was walked
 // since.
 func (h *house) swept(kind string) {
 	h.t.Helper()

@@ -22,13 +22,13 @@ const round = 30 * time.Second
 const failedRest = 15 * time.Minute
 
 // Verbs are the jobs' names less the kind, and what runs them.
-func (w *Walker) verbs() map[string]func(context.Context, Run) error {
+func (w *Crawler) verbs() map[string]func(context.Context, Run) error {
 	return map[string]func(context.Context, Run) error{"sync": w.sync, "catch up": w.catchUp, "sweep": w.sweep, "check": w.check}
 }
 
-// Work are the jobs the walker promises, by the name of their kind ("sync
+// Work are the jobs the crawler promises, by the name of their kind ("sync
 // calls"), and what runs them.
-func (w *Walker) Work() map[string]func(context.Context, Run) error {
+func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	out := map[string]func(context.Context, Run) error{}
 	for _, x := range w.walks {
 		for verb, do := range w.verbs() {
@@ -40,24 +40,24 @@ func (w *Walker) Work() map[string]func(context.Context, Run) error {
 
 // Run follows what lands and promises what is due, until ctx ends. Begin with
 // Load.
-func (w *Walker) Run(ctx context.Context) error {
+func (w *Crawler) Run(ctx context.Context) error {
 	ticker := time.NewTicker(min(round, w.o.Sweep/10))
 	defer ticker.Stop()
-	w.heed(ctx, w.due)
+	w.tryAgain(ctx, w.due)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.wake:
-			w.heed(ctx, w.look)
+			w.tryAgain(ctx, w.look)
 		case <-ticker.C:
-			w.heed(ctx, w.due)
+			w.tryAgain(ctx, w.due)
 		}
 	}
 }
 
 // heed does something whose failure is told and tried again by itself.
-func (w *Walker) heed(ctx context.Context, what func(context.Context) error) {
+func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error) {
 	if err := what(ctx); err != nil && ctx.Err() == nil {
 		w.o.Logger.Error("walk: what is due cannot be promised; tried again", "error", err)
 	}
@@ -66,7 +66,7 @@ func (w *Walker) heed(ctx context.Context, what func(context.Context) error) {
 // Load reads what is known of every kind, and has those polled that are kept up
 // and those given, SOURCE to kinds, which are kept up from now on. The error
 // wraps ErrInvalid when a kind given is none, or cannot be synced.
-func (w *Walker) Load(ctx context.Context, given map[string][]string) error {
+func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 	for source, kinds := range given {
 		for _, kind := range kinds {
 			if err := w.keep(ctx, source, kind); err != nil {
@@ -83,7 +83,7 @@ func (w *Walker) Load(ctx context.Context, given map[string][]string) error {
 }
 
 // polls has the mirror poll what is kept up.
-func (w *Walker) polls(ctx context.Context) error {
+func (w *Crawler) polls(ctx context.Context) error {
 	if w.o.Polls == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (w *Walker) polls(ctx context.Context) error {
 		var kinds []string
 		for _, name := range w.names {
 			x := w.walks[name]
-			if x.source != src || x.plan.under != nil {
+			if x.source != src || x.plan.parentKind != nil {
 				continue
 			}
 			m, err := w.read(ctx, x)
@@ -112,7 +112,7 @@ func (w *Walker) polls(ctx context.Context) error {
 // Keep has a kind synced and kept up from now on, and the kind it lies under,
 // too. Errors: ErrInvalid for what is no kind; one that Never knows for a kind
 // that cannot be synced, with the reason.
-func (w *Walker) Keep(ctx context.Context, source, kind string) error {
+func (w *Crawler) Keep(ctx context.Context, source, kind string) error {
 	if err := w.keep(ctx, source, kind); err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func (w *Walker) Keep(ctx context.Context, source, kind string) error {
 	return w.due(ctx)
 }
 
-func (w *Walker) keep(ctx context.Context, source, kind string) error {
+func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
 	if err != nil {
 		return err
 	}
-	if x.plan.under != nil {
-		if err := w.keep(ctx, source, x.plan.under.Name); err != nil {
+	if x.plan.parentKind != nil {
+		if err := w.keep(ctx, source, x.plan.parentKind.Name); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (w *Walker) keep(ctx context.Context, source, kind string) error {
 	if err != nil || m.Keep && len(m.Failures) == 0 {
 		return err
 	}
-	return w.change(ctx, x, func(m *memo) {
+	return w.change(ctx, x, func(m *kindState) {
 		m.Keep, m.Failures = true, slices.Clone(m.Failures)
 		for i := range m.Failures {
 			m.Failures[i].At = 0 // tried now
@@ -149,17 +149,17 @@ func (w *Walker) keep(ctx context.Context, source, kind string) error {
 
 // Drop ends that a kind is kept up; what is held stays. What lies under it is
 // dropped, too. ErrInvalid as with Keep.
-func (w *Walker) Drop(ctx context.Context, source, kind string) error {
+func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
 	if err != nil {
 		return err
 	}
 	for _, name := range w.names {
 		y := w.walks[name]
-		if y != x && (y.source != x.source || y.plan.under != x.kind) {
+		if y != x && (y.source != x.source || y.plan.parentKind != x.kind) {
 			continue
 		}
-		err := w.change(ctx, y, func(m *memo) {
+		err := w.change(ctx, y, func(m *kindState) {
 			if m.Keep = false; m.Rest != 0 {
 				m.behind(w.clock()) // nobody looks from now on
 			}
@@ -172,11 +172,11 @@ func (w *Walker) Drop(ctx context.Context, source, kind string) error {
 }
 
 // due promises what is due of every kind that is kept up.
-func (w *Walker) due(ctx context.Context) error {
-	errs := []error{w.heedSteps(ctx)}
+func (w *Crawler) due(ctx context.Context) error {
+	errs := []error{w.checkClockSteps(ctx)}
 	for _, name := range w.names {
 		x := w.walks[name]
-		err := w.heedClock(ctx, x)
+		err := w.checkClock(ctx, x)
 		m, rerr := w.read(ctx, x)
 		if err = cmp.Or(err, rerr); err != nil {
 			errs = append(errs, err)
@@ -189,18 +189,18 @@ func (w *Walker) due(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (w *Walker) dueOf(ctx context.Context, x *walked, m *memo) error {
+func (w *Crawler) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 	if m.Rest == 0 {
 		if m.rests(whole, w.clock()) {
 			return nil
 		}
-		return w.promise(ctx, x, "sync", understudy.Bulk, errand{}, "")
+		return w.enqueue(ctx, x, "sync", understudy.Bulk, payload{}, "")
 	}
 	if err := w.dueSweeps(ctx, x, m); err != nil {
 		return err
 	}
-	if x.plan.under != nil {
-		if err := w.promise(ctx, x, "catch up", understudy.Steady, errand{}, ""); err != nil {
+	if x.plan.parentKind != nil {
+		if err := w.enqueue(ctx, x, "catch up", understudy.Steady, payload{}, ""); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (w *Walker) dueOf(ctx context.Context, x *walked, m *memo) error {
 		if err != nil || len(dues) == 0 {
 			return err
 		}
-		if err := w.promise(ctx, x, "check", understudy.Steady, errand{}, ""); err != nil {
+		if err := w.enqueue(ctx, x, "check", understudy.Steady, payload{}, ""); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (w *Walker) dueOf(ctx context.Context, x *walked, m *memo) error {
 // dueSweeps promises sweeps of what was not walked for half to three quarters
 // of the time after which it would not count: each at a time of its own, so
 // that they do not all come at once.
-func (w *Walker) dueSweeps(ctx context.Context, x *walked, m *memo) error {
+func (w *Crawler) dueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
 	now := w.clock()
 	old := func(at int64, part string) bool {
 		h := fnv.New32a()
@@ -231,20 +231,20 @@ func (w *Walker) dueSweeps(ctx context.Context, x *walked, m *memo) error {
 		return at <= m.Lost && m.Lost != 0 || now-at >= int64(after/time.Second)
 	}
 	if old(m.Rest, "") && !m.rests(whole, now) {
-		if err := w.promise(ctx, x, "sweep", understudy.Steady, errand{}, ""); err != nil {
+		if err := w.enqueue(ctx, x, "sweep", understudy.Steady, payload{}, ""); err != nil {
 			return err
 		}
 	}
 	if !x.sliced() {
 		return nil
 	}
-	for _, c := range slices.Backward(w.cells(w.floor(x, now), m.Oldest, now)) {
+	for _, c := range slices.Backward(w.partitions(w.floor(x, now), m.Oldest, now)) {
 		// Named by its end: the oldest one's beginning moves with the clock.
 		part := "/" + strconv.FormatInt(c.To, 10)
 		if m.rests(c.To, now) || !old(m.Spans.oldest(c.From, c.To), part) {
 			continue
 		}
-		if err := w.promise(ctx, x, "sweep", understudy.Steady, errand{From: c.From, To: c.To}, part); err != nil {
+		if err := w.enqueue(ctx, x, "sweep", understudy.Steady, payload{From: c.From, To: c.To}, part); err != nil {
 			return err
 		}
 	}

@@ -1,185 +1,207 @@
-// State: how complete a kind is, for people. It is derived, never stored.
+// State: what is known of a kind between its walks, kept as a note.
 
 package crawl
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"understudy"
 )
 
-// State is how complete a kind is.
-type State struct {
-	Kept     bool      // it is synced and kept up
-	Complete bool      // no record that upstream has is missing
-	Why      string    // why it is not; "" when it is, or when nobody wants it to be
-	Failed   bool      // Why is an error a person has to see to
-	Running  bool      // a sync is under way
-	Down     string    // why upstream cannot be asked now; "" when it can
-	Stuck    time.Time // since when its walks come no further, though they try; zero: they do. Why says why
-	CaughtUp time.Time // when its newest records were last known without a gap
-	Swept    time.Time // since when every part of it was walked; zero: not yet
-	Ended    string    // that upstream keeps nothing older, when it said so
+// stateVersion is the form of a state. One of another form is not read: the kind
+// is then walked anew.
+const stateVersion = 1
 
-	// Records of the walk under way that were seen, of how many there are; without
-	// one those held. Total -1: nobody knows. Of a kind that is walked twice Walk is
-	// "1 of 2" or "2 of 2".
-	Done, Total int64
-	Walk        string
-	ETA         time.Duration // of all that is left; 0: not known, or nothing is under way
+// kindState is what is known of a kind. Times are Unix seconds.
+type kindState struct {
+	V    int  `json:"v"`
+	Keep bool `json:"keep"` // it is kept up
+
+	// Spans are the clocks walked, of a kind whose lists take a stretch of
+	// time; Rest is when the last walk over the whole lists began, which finds
+	// the records without a clock.
+	Spans intervals `json:"spans,omitempty"`
+	Rest  int64     `json:"rest,omitempty"`
+	// Oldest is where the first stretch ends that has no beginning.
+	Oldest int64 `json:"oldest,omitempty"`
+	// Ended says that upstream keeps nothing that is older.
+	Ended string `json:"ended,omitempty"`
+
+	// Top are the newest records when the list was last known without a gap,
+	// at CaughtUp. Behind: a newer page is known, and not what lies between.
+	Top      []string `json:"top,omitempty"`
+	CaughtUp int64    `json:"caught_up,omitempty"`
+	Behind   int64    `json:"behind,omitempty"`
+	// Newest is when the newest page that left a gap came.
+	Newest int64 `json:"newest,omitempty"`
+	// After is the last change looked at, of a kind that lies under another.
+	After int64 `json:"after,omitempty"`
+
+	// Missed are records without a path of their own that the last sweep
+	// missed, by id.
+	Missed []string `json:"missed,omitempty"`
+	// Thinned counts the sweeps in a row in which too many of these were missing
+	// to believe it at once.
+	Thinned int `json:"thinned,omitempty"`
+	// Failures are why walks ended before their ends, one a part, the newest
+	// last.
+	Failures []failure `json:"failures,omitempty"`
+	// Lost is when records were last forgotten that upstream still has: what was
+	// walked before may lack them.
+	Lost int64 `json:"lost,omitempty"`
+	// Plan says how they are walked (plan.print). What was walked in another way,
+	// or of another user, counts for nothing.
+	Plan string `json:"plan,omitempty"`
+	// Of is the user whose records are known, of a kind that does not tell.
+	Of string `json:"of,omitempty"`
+	// Records is how many the last walk saw.
+	Records int64 `json:"records,omitempty"`
 }
 
-// stop is what keeps a kind's walks from going on for now.
-type stop struct {
-	since time.Time
-	why   string
+// failure is why a walk of one part ended before its end.
+type failure struct {
+	Part int64  `json:"part,omitempty"` // where its stretch ends; whole, tip
+	Why  string `json:"why"`
+	At   int64  `json:"at"`
 }
 
-// stuck notes that a walk has to come back later. One that moved meanwhile is
-// stuck only since now.
-func (x *walked) stuck(now time.Time, why string, moved bool) {
+// Parts that are no intervals.
+const (
+	whole = 0  // the whole lists
+	tip   = -1 // from the newest page to what is known
+)
+
+// Bounds of what is kept of failures.
+const (
+	maxFailures = 16
+	maxWhy      = 1024 // bytes
+)
+
+// fails notes why a part failed; it is so until its next walk ends well.
+func (m *kindState) fails(part int64, why string, at int64) {
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part == part })
+	m.Failures = append(m.Failures, failure{part, strings.ToValidUTF8(why[:min(len(why), maxWhy)], ""), at})
+	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
+}
+
+// well notes that a part was walked to its end: c, when it is a stretch.
+func (m *kindState) well(part int64, c interval) {
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
+		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To // stretches have become longer
+	})
+}
+
+// failed is why a part failed last, "" when none has.
+func (m *kindState) failed() string {
+	if n := len(m.Failures); n > 0 {
+		return m.Failures[n-1].Why
+	}
+	return ""
+}
+
+// rests reports whether a part failed so lately that it is not tried yet.
+func (m *kindState) rests(part, now int64) bool {
+	return slices.ContainsFunc(m.Failures, func(f failure) bool {
+		return f.Part == part && now >= f.At && now-f.At < int64(failedRest/time.Second)
+	})
+}
+
+// forget drops what is known of what lies before a clock.
+func (m *kindState) forget(before int64) {
+	m.Spans = m.Spans.without(earlier(before, edge))
+	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part > 0 && f.Part <= before })
+}
+
+// edge is by how much longer what was walked is remembered than it is walked,
+// in seconds: upstream still has what it is about to forget.
+const edge = 2 * 60 * 60
+
+// earlier is a clock less some seconds; early stays.
+func earlier(clock, by int64) int64 {
+	if clock == early {
+		return early
+	}
+	return clock - by
+}
+
+func noteName(name string) string { return "walk/" + name }
+
+// load reads a kind's state once.
+func (w *Crawler) load(ctx context.Context, x *kindCrawl) error {
+	if x.loaded {
+		return nil
+	}
+	raw, err := w.o.Notes.Note(ctx, noteName(x.name()))
+	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+		return fmt.Errorf("walk: %s: %w", x.name(), err)
+	}
+	var m kindState
+	if why := unusable(raw, &m, x.print()); why != "" {
+		w.o.Logger.Warn("walk: "+why+"; walked anew", "kind", x.name())
+		m = kindState{Keep: m.Keep}
+	}
+	m.Plan = x.print()
+	if m.V = stateVersion; x.kind.Untold() != "" && m.Of != x.source.User {
+		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
+			m.Lost = w.clock()
+		}
+	}
+	x.state, x.loaded = m, true
+	x.seen.Store(&m)
+	return nil
+}
+
+// unusable reads a state, and is why it is not believed, "" when it is. One that
+// does not say how it was walked may have been walked in any way: to walk the kind
+// anew costs what its next sweep would, which is a day away at most.
+func unusable(raw []byte, m *kindState, print string) (why string) {
+	switch {
+	case len(raw) == 0:
+		return ""
+	case json.Unmarshal(raw, m) != nil || m.V != stateVersion:
+		return "what was known is of another form"
+	case m.Plan == "":
+		return "what was known does not say by which spec"
+	case m.Plan != print:
+		return "the spec or the user is another one"
+	}
+	return ""
+}
+
+// read is a copy of a kind's state.
+func (w *Crawler) read(ctx context.Context, x *kindCrawl) (kindState, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if moved || x.stop.since.IsZero() {
-		x.stop.since = now
+	if err := w.load(ctx, x); err != nil {
+		return kindState{}, err
 	}
-	x.stop.why = why
+	return x.state, nil
 }
 
-// goesOn notes that a walk came to an end.
-func (x *walked) goesOn() {
+// change changes a kind's state and keeps it. When it cannot be kept it is as
+// before.
+func (w *Crawler) change(ctx context.Context, x *kindCrawl, how func(*kindState)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.stop = stop{}
-}
-
-// stopped is what keeps a kind's walks from going on, those of the kind above
-// included: it is waited for.
-func (w *Walker) stopped(x *walked) stop {
-	x.mu.Lock()
-	s := x.stop
-	x.mu.Unlock()
-	if s.since.IsZero() && x.plan.under != nil {
-		return w.stopped(w.walks[x.source.Name+"/"+x.plan.under.Name])
+	if err := w.load(ctx, x); err != nil {
+		return err
 	}
-	return s
-}
-
-// rowsOf counts the rows of a page of one list. Of several lists the first
-// counts: the others may show the same records again.
-func rowsOf(list int, rows int64) int64 {
-	if list > 0 {
-		return 0
-	}
-	return rows
-}
-
-// State is how complete a kind is now. ErrInvalid: no such kind; an error that
-// Never knows: it cannot be synced.
-func (w *Walker) State(ctx context.Context, source, kind string) (State, error) {
-	x, err := w.find(source, kind)
+	m := x.state
+	how(&m)
+	raw, err := json.Marshal(m)
 	if err != nil {
-		return State{}, err
+		return fmt.Errorf("walk: %s: %w", x.name(), err)
 	}
-	m, err := w.read(ctx, x)
-	if err != nil {
-		return State{}, err
+	if err := w.o.Notes.SetNote(ctx, noteName(x.name()), raw); err != nil {
+		return fmt.Errorf("walk: %s: %w", x.name(), err)
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: unknown, Down: w.o.Down(source)}
-	if m.CaughtUp > 0 {
-		s.CaughtUp = time.Unix(m.CaughtUp, 0)
-	}
-	if at := w.swept(x, &m); at > early && at > 0 {
-		s.Swept = time.Unix(at, 0)
-	}
-	x.mu.Lock()
-	p := x.now
-	x.mu.Unlock()
-	if !p.began.IsZero() {
-		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.o.Now())
-	}
-	if !s.Running && s.Kept && w.o.Count != nil {
-		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
-			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
-		}
-	}
-	if s.Kept {
-		s.Why, s.Failed, err = w.lacks(ctx, x)
-		s.Complete = s.Why == "" && err == nil
-	}
-	if s.Complete && !w.whole(x) {
-		s.Complete, s.Failed = false, true
-		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, or whole: true at the list, where lists without filters show every %s", x.kind.One)
-	}
-	if s.Complete && !s.Running {
-		s.Total = s.Done
-	}
-	if stop := w.stopped(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
-		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
-	}
-	return s, err
+	x.state = m
+	x.seen.Store(&m)
+	return nil
 }
-
-// whole reports whether the walks of a kind, and of the one above, can know their
-// end: the spec says that lists without filters show everything.
-func (w *Walker) whole(x *walked) bool {
-	for _, l := range x.lists {
-		if !l.Shows() {
-			return false
-		}
-	}
-	return x.plan.under == nil || w.whole(w.walks[x.source.Name+"/"+x.plan.under.Name])
-}
-
-// swept is since when every part of a kind was walked, 0 when one never was.
-func (w *Walker) swept(x *walked, m *memo) int64 {
-	at := m.Rest
-	if x.sliced() {
-		at = min(at, m.Spans.oldest(w.floor(x, w.clock()), late))
-	}
-	return max(at, 0)
-}
-
-// lacks says why something of a kind is missing, "" when nothing is, and
-// whether a person has to see to it. For the kind above, if there is one, too.
-func (w *Walker) lacks(ctx context.Context, x *walked) (why string, failed bool, err error) {
-	m, err := w.read(ctx, x)
-	if err != nil {
-		return "", false, err
-	}
-	why, failed = w.lacking(x, &m)
-	if x.plan.under == nil || failed {
-		return why, failed, nil
-	}
-	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
-	first, failed, err := w.lacks(ctx, above)
-	if first != "" && (failed || why == "") {
-		why = above.kind.Title + ": " + first
-	}
-	return why, failed, err
-}
-
-// lacking is what a kind lacks by itself.
-func (w *Walker) lacking(x *walked, m *memo) (why string, failed bool) {
-	down := w.o.Down(x.source.Name)
-	switch at := w.swept(x, m); {
-	case m.failed() != "":
-		return m.failed(), true
-	case m.Rest == 0 && down != "":
-		return "not synced to its end; upstream: " + down, false
-	case m.Rest == 0:
-		return "not synced to its end", false
-	case m.Behind != 0:
-		return "catching up since " + moment(m.Behind), false
-	case m.Lost != 0 && at <= m.Lost:
-		return "some were forgotten here, and not all was walked again since", false
-	case down == "" && w.clock()-at > int64(w.o.Sweep/time.Second):
-		if at == 0 {
-			return "a part was never walked", false
-		}
-		return "a part was not walked since " + moment(at), false
-	}
-	return "", false
-}
-
-func moment(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -16,7 +16,7 @@ import (
 	"understudy"
 )
 
-func state(t *testing.T, x *Walker, kind string) State {
+func state(t *testing.T, x *Crawler, kind string) State {
 	t.Helper()
 	s, err := x.State(t.Context(), "post", kind)
 	if err != nil {
@@ -25,7 +25,7 @@ func state(t *testing.T, x *Walker, kind string) State {
 	return s
 }
 
-func keepKind(t *testing.T, x *Walker, kind string) {
+func keepKind(t *testing.T, x *Crawler, kind string) {
 	t.Helper()
 	if err := x.Keep(t.Context(), "post", kind); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestWhatIsKnownDoesNotGrow(t *testing.T) {
 				}
 			}
 		}
-		var m memo
+		var m kindState
 		if err := json.Unmarshal(w.notes[noteName("post/letters")], &m); err != nil {
 			t.Fatal(err)
 		}

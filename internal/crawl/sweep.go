@@ -15,14 +15,14 @@ import (
 
 // sweep is the job "sweep KIND": of a stretch of time when the payload names
 // one, else of the whole lists.
-func (w *Walker) sweep(ctx context.Context, run Run) error {
+func (w *Crawler) sweep(ctx context.Context, run Run) error {
 	t, x, e, err := w.begin(run)
 	if err != nil {
 		return err
 	}
-	s := &sweeping{trip: t, x: x, began: w.clock()}
+	s := &sweepRun{jobRun: t, x: x, began: w.clock()}
 	if e.From != 0 || e.To != 0 {
-		s.stretch = &span{From: e.From, To: e.To}
+		s.stretch = &interval{From: e.From, To: e.To}
 	}
 	part := int64(whole)
 	if s.stretch != nil {
@@ -31,12 +31,12 @@ func (w *Walker) sweep(ctx context.Context, run Run) error {
 	return w.ended(ctx, t, x, part, s.all(ctx))
 }
 
-// sweeping is one run of a sweep. One that broke off begins anew: what it saw
+// sweepRun is one run of a sweep. One that broke off begins anew: what it saw
 // is in memory alone.
-type sweeping struct {
-	*trip
-	x       *walked
-	stretch *span // nil: the whole lists
+type sweepRun struct {
+	*jobRun
+	x       *kindCrawl
+	stretch *interval // nil: the whole lists
 	began   int64
 	before  folder.Folder // what was held when it began: id and parent
 	seen    folder.Folder // ids
@@ -52,7 +52,7 @@ type entry struct{ id, parent string }
 const perEntry = 16
 
 // add puts an entry into one of the two folders.
-func (s *sweeping) add(ctx context.Context, f *folder.Folder, ids ...entry) error {
+func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) error {
 	weight := 0
 	for _, e := range ids {
 		if err := f.Add([]byte(e.id), []byte(e.parent)); err != nil {
@@ -64,7 +64,7 @@ func (s *sweeping) add(ctx context.Context, f *folder.Folder, ids ...entry) erro
 }
 
 // missing is what was held and not seen.
-func (s *sweeping) missing() []entry {
+func (s *sweepRun) missing() []entry {
 	var out []entry
 	folder.Merge(&s.before, &s.seen, func(what folder.What, key, parent, _ []byte) bool {
 		if what == folder.Removed {
@@ -75,7 +75,7 @@ func (s *sweeping) missing() []entry {
 	return out
 }
 
-func (s *sweeping) all(ctx context.Context) error {
+func (s *sweepRun) all(ctx context.Context) error {
 	if err := s.held(ctx); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *sweeping) all(ctx context.Context) error {
 		return err
 	}
 	s.run.Progress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
-	return s.w.change(ctx, s.x, func(m *memo) {
+	return s.w.change(ctx, s.x, func(m *kindState) {
 		m.forget(s.w.floor(s.x, s.began))
 		if s.stretch != nil {
 			m.Spans = m.Spans.add(s.stretch.From, s.stretch.To, s.began)
@@ -95,15 +95,15 @@ func (s *sweeping) all(ctx context.Context) error {
 			return
 		}
 		m.Rest, m.Records = max(m.Rest, s.began), s.rows
-		if s.x.plan.under == nil && s.began > m.CaughtUp {
+		if s.x.plan.parentKind == nil && s.began > m.CaughtUp {
 			m.reach(s.top, s.began) // it went down from the newest page as a catch-up does
 		}
-		m.well(whole, span{})
+		m.well(whole, interval{})
 	})
 }
 
 // windows are the held records the sweep can tell missing.
-func (s *sweeping) windows() []understudy.Window {
+func (s *sweepRun) windows() []understudy.Window {
 	q := understudy.Window{Source: s.x.source.Name, Kind: s.x.kind.Name, Limit: 10 * batch}
 	floor := s.w.floor(s.x, s.began)
 	if floor != early {
@@ -133,7 +133,7 @@ func (s *sweeping) windows() []understudy.Window {
 }
 
 // held notes what is held of what is swept.
-func (s *sweeping) held(ctx context.Context) error {
+func (s *sweepRun) held(ctx context.Context) error {
 	for _, q := range s.windows() {
 		for {
 			rows, err := s.w.o.Store.Rows(ctx, q)
@@ -158,7 +158,7 @@ func (s *sweeping) held(ctx context.Context) error {
 }
 
 // walk walks what is swept and notes what it sees.
-func (s *sweeping) walk(ctx context.Context) error {
+func (s *sweepRun) walk(ctx context.Context) error {
 	see := func(page *understudy.Page) error {
 		var ids []entry
 		for _, row := range page.Rows {
@@ -171,7 +171,7 @@ func (s *sweeping) walk(ctx context.Context) error {
 		s.run.Progress(s.rows, 0, "")
 		return s.add(ctx, &s.seen, ids...)
 	}
-	if s.x.plan.under != nil {
+	if s.x.plan.parentKind != nil {
 		return s.beneathAll(ctx, see)
 	}
 	for i := range s.x.lists {
@@ -184,16 +184,16 @@ func (s *sweeping) walk(ctx context.Context) error {
 }
 
 // one walks one list.
-func (s *sweeping) one(ctx context.Context, list int, see func(*understudy.Page) error) error {
+func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page) error) error {
 	if s.stretch != nil {
-		return s.trip.stretch(ctx, s.x.plan, list, *s.stretch, place{List: list}, func(page *understudy.Page, _ place) error { return see(page) })
+		return s.jobRun.forEachPageIn(ctx, s.x.plan, list, *s.stretch, position{List: list}, func(page *understudy.Page, _ position) error { return see(page) })
 	}
-	first, err := s.x.page(list, "", span{early, late, 0}, s.w.o.Page)
+	first, err := s.x.page(list, "", interval{early, late, 0}, s.w.o.Page)
 	if err != nil {
 		return err
 	}
 	floor, begun := s.w.floor(s.x, s.began), false
-	return s.along(ctx, s.x.plan, first, place{List: list}, func(page *understudy.Page, _ place) error {
+	return s.forEachPage(ctx, s.x.plan, first, position{List: list}, func(page *understudy.Page, _ position) error {
 		if !begun && list == 0 {
 			s.top = top(page)
 		}
@@ -210,9 +210,9 @@ func (s *sweeping) one(ctx context.Context, list int, see func(*understudy.Page)
 }
 
 // beneathAll walks under every record of the kind above.
-func (s *sweeping) beneathAll(ctx context.Context, see func(*understudy.Page) error) error {
-	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
-	for at := (below{}); !at.Ended; {
+func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page) error) error {
+	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
+	for at := (childPosition{}); !at.Ended; {
 		rows, next, err := s.w.parents(ctx, above, at)
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (s *sweeping) beneathAll(ctx context.Context, see func(*understudy.Page) er
 		var mu sync.Mutex
 		err = each(ctx, rows, beside, func(ctx context.Context, row understudy.Row) error {
 			var bad error
-			err := s.beneath(ctx, s.x.plan, above, row, func(page *understudy.Page) {
+			err := s.forEachPageUnder(ctx, s.x.plan, above, row, func(page *understudy.Page) {
 				mu.Lock()
 				defer mu.Unlock()
 				bad = errors.Join(bad, see(page))

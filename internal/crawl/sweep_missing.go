@@ -23,7 +23,7 @@ const (
 )
 
 // resolve finds out what became of what was held and not seen.
-func (s *sweeping) resolve(ctx context.Context, missing []entry) error {
+func (s *sweepRun) resolve(ctx context.Context, missing []entry) error {
 	missing, err := s.still(ctx, missing)
 	if err != nil {
 		return err
@@ -49,11 +49,11 @@ func (s *sweeping) resolve(ctx context.Context, missing []entry) error {
 
 // still are those that are held to this moment and that upstream does not
 // forget by itself.
-func (s *sweeping) still(ctx context.Context, missing []entry) ([]entry, error) {
+func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) {
 	parents := map[string]bool{}
 	var out []entry
 	for _, e := range missing {
-		if s.x.kind.Forgets.WithParent && s.x.plan.under != nil {
+		if s.x.kind.Forgets.WithParent && s.x.plan.parentKind != nil {
 			over, known := parents[e.parent]
 			if !known {
 				var err error
@@ -84,7 +84,7 @@ func (s *sweeping) still(ctx context.Context, missing []entry) ([]entry, error) 
 // beyond reports whether the walk did not go as far as where a record stands
 // that has no clock. One whose place nobody knows is not judged by a walk that
 // saw part of the list.
-func (s *sweeping) beyond(rec *understudy.Record) bool {
+func (s *sweepRun) beyond(rec *understudy.Record) bool {
 	if !s.cut || s.stretch != nil {
 		return false
 	}
@@ -111,8 +111,8 @@ func unixOf(k *understudy.Kind, name string, body []byte) int64 {
 
 // over reports whether a record that others lie under is final or gone, so that
 // upstream forgets them. One that was not final when last seen is asked for.
-func (s *sweeping) over(ctx context.Context, id string) (bool, error) {
-	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
+func (s *sweepRun) over(ctx context.Context, id string) (bool, error) {
+	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
 	rec, err := s.w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], id)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
@@ -133,7 +133,7 @@ func (s *sweeping) over(ctx context.Context, id string) (bool, error) {
 
 // sampled looks at some of very many that are missing. When they are there the
 // list does not show what it should, and nothing is done about the others.
-func (s *sweeping) sampled(ctx context.Context, missing []entry) error {
+func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
 	for i := range min(sample, len(missing)) {
 		e := missing[i*len(missing)/min(sample, len(missing))]
 		target := s.x.instance(e.id, e.parent, "")
@@ -163,7 +163,7 @@ const maxMissed = 24 << 10
 
 // unnamed sees to those without a path of their own: missing in two sweeps in a
 // row is gone.
-func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
+func (s *sweepRun) unnamed(ctx context.Context, ids []string) error {
 	m, err := s.w.read(ctx, s.x)
 	if err != nil || s.stretch != nil || len(ids)+len(m.Missed)+m.Thinned == 0 {
 		return err
@@ -171,7 +171,7 @@ func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
 	if len(ids) > fewMissing && len(ids)*share > s.before.Len() && m.Thinned+1 < thinned {
 		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list, and none can be asked for by itself; nothing is removed yet",
 			"kind", s.x.name(), "missing", len(ids), "of", s.before.Len(), "seen", m.Thinned+1, "believed", thinned)
-		return s.w.change(ctx, s.x, func(m *memo) { m.Thinned++ })
+		return s.w.change(ctx, s.x, func(m *kindState) { m.Thinned++ })
 	}
 	var again []string
 	size := 0
@@ -189,7 +189,7 @@ func (s *sweeping) unnamed(ctx context.Context, ids []string) error {
 			return err
 		}
 	}
-	return s.w.change(ctx, s.x, func(m *memo) {
+	return s.w.change(ctx, s.x, func(m *kindState) {
 		m.Missed = again
 		if len(again) == 0 {
 			m.Thinned = 0

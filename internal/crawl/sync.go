@@ -1,8 +1,8 @@
 // Sync: fills up a kind from the newest record to the oldest.
 //
-//	newest page -> where does it end? -> stretches beside each other -> the whole lists
+//	newest page -> where does it end? -> intervals beside each other -> the whole lists
 //
-// The stretches ask by time and so miss what has no clock; the walk over the
+// The intervals ask by time and so miss what has no clock; the walk over the
 // whole lists finds that, and until it has ended nothing is called complete.
 
 package crawl
@@ -31,37 +31,37 @@ type mark struct {
 	Probed bool     `json:"probed,omitempty"` // where the oldest lies is known
 	Oldest int64    `json:"oldest,omitempty"`
 
-	Cells []openCell `json:"cells,omitempty"` // those under way
-	Rest  place      `json:"rest"`            // of the walk over the whole lists
-	Ended bool       `json:"ended,omitempty"` // that walk is done
+	Cells []openPartition `json:"cells,omitempty"` // those under way
+	Rest  position        `json:"rest"`            // of the walk over the whole lists
+	Ended bool            `json:"ended,omitempty"` // that walk is done
 
-	Under below `json:"under"`           // of a kind that lies under another
-	Above int64 `json:"above,omitempty"` // records walked under
-	After int64 `json:"after,omitempty"`
+	Under childPosition `json:"under"`           // of a kind that lies under another
+	Above int64         `json:"above,omitempty"` // records walked under
+	After int64         `json:"after,omitempty"`
 
 	Sliced int64 `json:"sliced,omitempty"` // rows seen by stretches
 	Whole  int64 `json:"whole,omitempty"`  // rows seen by the walk over the whole lists
 }
 
-// openCell is a stretch under way.
-type openCell struct {
+// openPartition is a stretch under way.
+type openPartition struct {
 	From int64 `json:"from"`
 	Rows int64 `json:"rows,omitempty"` // seen of it
-	place
+	position
 }
 
-// syncing is one run of a sync.
-type syncing struct {
-	*trip
-	x *walked
+// syncRun is one run of a sync.
+type syncRun struct {
+	*jobRun
+	x *kindCrawl
 
 	mu      sync.Mutex
 	mark    mark
-	parents aboves // of a kind that lies under another
+	parents parentCounts // of a kind that lies under another
 }
 
-// errand is what the job's payload says.
-type errand struct {
+// payload is what the job's payload says.
+type payload struct {
 	Source string   `json:"source"`
 	Kind   string   `json:"kind"`
 	From   int64    `json:"from,omitempty"` // of a sweep: its stretch
@@ -72,8 +72,8 @@ type errand struct {
 }
 
 // begin reads what a job is about.
-func (w *Walker) begin(run Run) (*trip, *walked, errand, error) {
-	var e errand
+func (w *Crawler) begin(run Run) (*jobRun, *kindCrawl, payload, error) {
+	var e payload
 	if err := json.Unmarshal(run.Job().Payload, &e); err != nil {
 		return nil, nil, e, fmt.Errorf("walk: %s: payload: %w", run.Job().Kind, err)
 	}
@@ -81,16 +81,16 @@ func (w *Walker) begin(run Run) (*trip, *walked, errand, error) {
 	if err != nil {
 		return nil, nil, e, fmt.Errorf("walk: %s: %w", run.Job().Kind, err)
 	}
-	return &trip{w: w, run: run}, x, e, nil
+	return &jobRun{w: w, run: run}, x, e, nil
 }
 
 // sync is the job "sync KIND".
-func (w *Walker) sync(ctx context.Context, run Run) error {
+func (w *Crawler) sync(ctx context.Context, run Run) error {
 	t, x, _, err := w.begin(run)
 	if err != nil {
 		return err
 	}
-	s := &syncing{trip: t, x: x}
+	s := &syncRun{jobRun: t, x: x}
 	if raw := run.Job().Mark; len(raw) > 0 {
 		if err := json.Unmarshal(raw, &s.mark); err != nil {
 			return fmt.Errorf("walk: sync %s: mark: %w", x.name(), err)
@@ -110,20 +110,20 @@ func (w *Walker) sync(ctx context.Context, run Run) error {
 
 // ended notes why a walk of a part ended early, and hands the error on. One
 // that ended well has noted that itself.
-func (w *Walker) ended(ctx context.Context, t *trip, x *walked, part int64, err error) error {
+func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64, err error) error {
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errAbove):
 		return err // somebody ended it, or it is not its turn
 	case err == nil:
-		x.goesOn()
+		x.resumed()
 		return nil
 	case comesBack(err):
 		// A sweep begins anew: what it has brought is no progress.
-		x.stuck(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
+		x.stalled(w.o.Now(), err.Error(), t.moved() && len(t.run.Job().Mark) > 0)
 		return err
 	}
-	x.goesOn()
-	return errors.Join(err, w.change(ctx, x, func(m *memo) { m.fails(part, err.Error(), w.clock()) }))
+	x.resumed()
+	return errors.Join(err, w.change(ctx, x, func(m *kindState) { m.fails(part, err.Error(), w.clock()) }))
 }
 
 // comesBack reports whether the job begins again where it was, by itself, until
@@ -134,8 +134,8 @@ func comesBack(err error) bool {
 	return errors.As(err, &later) || passing(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
 }
 
-func (s *syncing) all(ctx context.Context) error {
-	if s.x.under != nil {
+func (s *syncRun) all(ctx context.Context) error {
+	if s.x.parentKind != nil {
 		return s.nested(ctx)
 	}
 	if !s.mark.Headed {
@@ -145,7 +145,7 @@ func (s *syncing) all(ctx context.Context) error {
 	}
 	if s.x.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.lists) > 1) {
 		s.x.paced(s.w.o.Now(), byTime, s.mark.Sliced)
-		if err := s.slices(ctx); err != nil {
+		if err := s.partitions(ctx); err != nil {
 			return err
 		}
 		s.x.paced(s.w.o.Now(), byList, s.mark.Whole)
@@ -157,7 +157,7 @@ func (s *syncing) all(ctx context.Context) error {
 }
 
 // keep changes the mark and keeps it.
-func (s *syncing) keep(ctx context.Context, how func(*mark)) error {
+func (s *syncRun) keep(ctx context.Context, how func(*mark)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	how(&s.mark)
@@ -171,8 +171,8 @@ func (s *syncing) keep(ctx context.Context, how func(*mark)) error {
 
 // head brings the first page of the whole list: what is newer than that is for
 // the catch-up.
-func (s *syncing) head(ctx context.Context) error {
-	first, err := s.x.page(0, "", span{early, late, 0}, s.w.o.Page)
+func (s *syncRun) head(ctx context.Context) error {
+	first, err := s.x.page(0, "", interval{early, late, 0}, s.w.o.Page)
 	if err != nil {
 		return err
 	}
@@ -185,16 +185,16 @@ func (s *syncing) head(ctx context.Context) error {
 	}
 	return s.keep(ctx, func(m *mark) {
 		m.Headed, m.Top, m.Whole = true, top(page), int64(len(page.Rows))
-		m.Rest, m.Ended = s.x.following(place{Next: page.Next.URI})
+		m.Rest, m.Ended = s.x.following(position{Next: page.Next.URI})
 	})
 }
 
 // following is where a walk over all lists goes on, and whether that was all.
-func (p *plan) following(at place) (place, bool) {
+func (p *plan) following(at position) (position, bool) {
 	if at.Next != "" {
 		return at, false
 	}
-	return place{List: at.List + 1}, at.List+1 == len(p.lists)
+	return position{List: at.List + 1}, at.List+1 == len(p.lists)
 }
 
 // top are the newest records of a page.
@@ -208,11 +208,11 @@ func top(page *understudy.Page) []string {
 
 // now is the newest page after a sync that took long: what came since it began
 // is known then, or that there is more of it than a page. nil: it took not long.
-func (s *syncing) now(ctx context.Context) (*head, error) {
+func (s *syncRun) now(ctx context.Context) (*head, error) {
 	if s.w.clock()-s.mark.Began < int64(soonest/time.Second) {
 		return nil, nil
 	}
-	first, err := s.x.page(0, "", span{early, late, 0}, s.w.o.Page)
+	first, err := s.x.page(0, "", interval{early, late, 0}, s.w.o.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -228,14 +228,14 @@ func (s *syncing) now(ctx context.Context) (*head, error) {
 }
 
 // finish makes what was walked count.
-func (s *syncing) finish(ctx context.Context) error {
+func (s *syncRun) finish(ctx context.Context) error {
 	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
 	floor := s.w.floor(s.x, s.mark.Began)
 	now, err := s.now(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.w.change(ctx, s.x, func(m *memo) {
+	err = s.w.change(ctx, s.x, func(m *kindState) {
 		m.forget(floor)
 		m.Failures = nil
 		m.Rest = max(m.Rest, s.mark.Began)

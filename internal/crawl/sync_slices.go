@@ -12,8 +12,8 @@ import (
 	"understudy"
 )
 
-// slices walks the stretches that this sync has not walked yet.
-func (s *syncing) slices(ctx context.Context) error {
+// slices walks the intervals that this sync has not walked yet.
+func (s *syncRun) partitions(ctx context.Context) error {
 	floor := s.w.floor(s.x, s.mark.Began)
 	if !s.mark.Probed {
 		if err := s.probe(ctx, floor); err != nil {
@@ -24,18 +24,18 @@ func (s *syncing) slices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var cells []span
-	for _, c := range s.w.cells(floor, s.mark.Oldest, s.mark.Began) {
+	var cells []interval
+	for _, c := range s.w.partitions(floor, s.mark.Oldest, s.mark.Began) {
 		if !m.Spans.covers(c.From, c.To, s.mark.Began) {
 			cells = append(cells, c)
 		}
 	}
-	return each(ctx, cells, s.w.o.Slices, s.cell)
+	return each(ctx, cells, s.w.o.Slices, s.partition)
 }
 
 // probe finds out how far back records lie: each question goes twice as far,
 // and asks for one record.
-func (s *syncing) probe(ctx context.Context, floor int64) error {
+func (s *syncRun) probe(ctx context.Context, floor int64) error {
 	size := int64(s.w.o.Slice / time.Second)
 	edge, oldest := s.mark.Began-mod(s.mark.Began, size), int64(0)
 	for step := size; floor == early; step *= 2 {
@@ -56,9 +56,9 @@ func (s *syncing) probe(ctx context.Context, floor int64) error {
 }
 
 // before reports whether a list has a record that is older than a clock.
-func (s *syncing) before(ctx context.Context, clock int64) (bool, error) {
+func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
 	for i := range s.x.lists {
-		target, err := s.x.page(i, "", span{early, clock, 0}, 1)
+		target, err := s.x.page(i, "", interval{early, clock, 0}, 1)
 		if err != nil {
 			return false, err
 		}
@@ -81,13 +81,13 @@ func (s *syncing) before(ctx context.Context, clock int64) (bool, error) {
 }
 
 // cell walks one stretch in every list.
-func (s *syncing) cell(ctx context.Context, c span) error {
+func (s *syncRun) partition(ctx context.Context, c interval) error {
 	at := s.open(c.From)
 	for list := at.List; list < len(s.x.lists); list++ {
 		if at.List != list {
-			at = place{List: list}
+			at = position{List: list}
 		}
-		err := s.stretch(ctx, s.x.plan, list, c, at, func(page *understudy.Page, next place) error {
+		err := s.forEachPageIn(ctx, s.x.plan, list, c, at, func(page *understudy.Page, next position) error {
 			return s.keep(ctx, func(m *mark) {
 				rows := rowsOf(list, within(page, c))
 				m.Sliced += rows
@@ -98,17 +98,17 @@ func (s *syncing) cell(ctx context.Context, c span) error {
 			return err
 		}
 	}
-	err := s.w.change(ctx, s.x, func(m *memo) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) })
+	err := s.w.change(ctx, s.x, func(m *kindState) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) })
 	if err != nil {
 		return err
 	}
 	return s.keep(ctx, func(m *mark) {
-		m.Cells = slices.DeleteFunc(m.Cells, func(o openCell) bool { return o.From == c.From })
+		m.Cells = slices.DeleteFunc(m.Cells, func(o openPartition) bool { return o.From == c.From })
 	})
 }
 
 // stretch walks a stretch of time in one list from a place to its end.
-func (t *trip) stretch(ctx context.Context, p *plan, list int, c span, at place, see func(*understudy.Page, place) error) error {
+func (t *jobRun) forEachPageIn(ctx context.Context, p *plan, list int, c interval, at position, see func(*understudy.Page, position) error) error {
 	ask := c
 	if c.To != late {
 		ask.To += int64(t.w.o.Overlap / time.Second)
@@ -117,7 +117,7 @@ func (t *trip) stretch(ctx context.Context, p *plan, list int, c span, at place,
 	if err != nil {
 		return err
 	}
-	err = t.along(ctx, p, first, at, see)
+	err = t.forEachPage(ctx, p, first, at, see)
 	var r *refusal
 	if !errors.As(err, &r) || !r.retention() {
 		return err
@@ -129,7 +129,7 @@ func (t *trip) stretch(ctx context.Context, p *plan, list int, c span, at place,
 		if first, err = p.page(list, "", ask, t.w.o.Page); err != nil {
 			return err
 		}
-		if err = t.along(ctx, p, first, place{List: list}, see); !errors.As(err, &r) || !r.retention() {
+		if err = t.forEachPage(ctx, p, first, position{List: list}, see); !errors.As(err, &r) || !r.retention() {
 			return err
 		}
 	}
@@ -137,41 +137,41 @@ func (t *trip) stretch(ctx context.Context, p *plan, list int, c span, at place,
 }
 
 // noteEnd notes that upstream keeps nothing that is older.
-func (w *Walker) noteEnd(ctx context.Context, x *walked, clock int64) error {
-	return w.change(ctx, x, func(m *memo) {
+func (w *Crawler) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
+	return w.change(ctx, x, func(m *kindState) {
 		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
 	})
 }
 
 // open is where a stretch goes on.
-func (s *syncing) open(from int64) place {
+func (s *syncRun) open(from int64) position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.mark.Cells {
 		if o.From == from {
-			return o.place
+			return o.position
 		}
 	}
-	return place{}
+	return position{}
 }
 
 // put notes where a stretch goes on after a page.
-func (m *mark) put(from, rows int64, at place) {
+func (m *mark) put(from, rows int64, at position) {
 	if at.Next == "" {
 		at.List++
 	}
 	for i := range m.Cells {
 		if m.Cells[i].From == from {
-			m.Cells[i].place = at
+			m.Cells[i].position = at
 			m.Cells[i].Rows += rows
 			return
 		}
 	}
-	m.Cells = append(m.Cells, openCell{from, rows, at})
+	m.Cells = append(m.Cells, openPartition{from, rows, at})
 }
 
 // within counts the rows of a page whose clocks lie in a stretch.
-func within(page *understudy.Page, c span) int64 {
+func within(page *understudy.Page, c interval) int64 {
 	n := int64(0)
 	for _, row := range page.Rows {
 		if row.Clock != 0 && row.Clock >= c.From && row.Clock < c.To {
@@ -182,15 +182,15 @@ func within(page *understudy.Page, c span) int64 {
 }
 
 // rest walks the whole lists from where the newest page ended.
-func (s *syncing) rest(ctx context.Context) error {
+func (s *syncRun) rest(ctx context.Context) error {
 	for !s.mark.Ended {
 		at := s.mark.Rest
-		first, err := s.x.page(at.List, "", span{early, late, 0}, s.w.o.Page)
+		first, err := s.x.page(at.List, "", interval{early, late, 0}, s.w.o.Page)
 		if err != nil {
 			return err
 		}
 		floor := s.w.floor(s.x, s.mark.Began)
-		err = s.along(ctx, s.x.plan, first, at, func(page *understudy.Page, next place) error {
+		err = s.forEachPage(ctx, s.x.plan, first, at, func(page *understudy.Page, next position) error {
 			if s.w.past(page, floor) {
 				next.Next = ""
 			}
@@ -215,7 +215,7 @@ var errEnough = errors.New("walk: enough")
 
 // past reports whether a page lies wholly before a clock, so that those after
 // it do, too. What has no clock is as old as what is around it.
-func (w *Walker) past(page *understudy.Page, floor int64) bool {
+func (w *Crawler) past(page *understudy.Page, floor int64) bool {
 	clocked := false
 	for _, row := range page.Rows {
 		clocked = clocked || row.Clock != 0

@@ -16,7 +16,7 @@ import (
 )
 
 // synced is a world of letters that was synced.
-func synced(t *testing.T, n int, s Settings) (*world, *Walker) {
+func synced(t *testing.T, n int, s Settings) (*world, *Crawler) {
 	w := newWorld(t)
 	w.things["letters"] = letters(n, time.Hour, time.Now())
 	x := w.walker(s)
@@ -29,14 +29,14 @@ func synced(t *testing.T, n int, s Settings) (*world, *Walker) {
 	return w, x
 }
 
-func complete(t *testing.T, x *Walker, kind string) {
+func complete(t *testing.T, x *Crawler, kind string) {
 	t.Helper()
 	if s, err := x.State(context.Background(), "post", kind); err != nil || !s.Complete {
 		t.Errorf("%s: not complete: %q, %v", kind, s.Why, err)
 	}
 }
 
-func incomplete(t *testing.T, x *Walker, kind, why string) {
+func incomplete(t *testing.T, x *Crawler, kind, why string) {
 	t.Helper()
 	if s, err := x.State(context.Background(), "post", kind); err != nil || s.Complete || !strings.Contains(s.Why, why) {
 		t.Errorf("%s: complete %v, %q, %v; want why to say %q", kind, s.Complete, s.Why, err, why)
@@ -54,7 +54,7 @@ func TestSyncBringsEverythingOnce(t *testing.T) {
 		if twice := repeated(asked); twice != nil {
 			t.Errorf("asked twice: %v", twice)
 		}
-		// 51 pages of the whole list, and as many by stretches and a few more
+		// 51 pages of the whole list, and as many by intervals and a few more
 		// where they overlap.
 		if len(asked) > 51+51+20 {
 			t.Errorf("%d requests", len(asked))

@@ -22,7 +22,7 @@ type head struct {
 // Landed is told of every page that was saved. It returns at once; what it
 // leads to happens in Run. A page it is not told of, or that is lost with the
 // process, is made up for by the next.
-func (w *Walker) Landed(l understudy.Landed) {
+func (w *Crawler) Landed(l understudy.Landed) {
 	if l.Page == nil {
 		return
 	}
@@ -36,8 +36,8 @@ func (w *Walker) Landed(l understudy.Landed) {
 	if !newest && !stirs {
 		return
 	}
-	for _, y := range x.below {
-		y.stirs(l.Changes)
+	for _, y := range x.children {
+		y.noteChanges(l.Changes)
 	}
 	w.mu.Lock()
 	if newest {
@@ -50,7 +50,7 @@ func (w *Walker) Landed(l understudy.Landed) {
 		w.landed[name] = h
 	}
 	if stirs {
-		w.stirs[name] = true
+		w.changed[name] = true
 	}
 	w.mu.Unlock()
 	select {
@@ -60,18 +60,18 @@ func (w *Walker) Landed(l understudy.Landed) {
 }
 
 // look takes what landed and sees to it.
-func (w *Walker) look(ctx context.Context) error {
-	if err := w.heedSteps(ctx); err != nil {
+func (w *Crawler) look(ctx context.Context) error {
+	if err := w.checkClockSteps(ctx); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	heads, stirs := w.landed, w.stirs
-	w.landed, w.stirs = map[string]*head{}, map[string]bool{}
-	doubts := w.doubts
-	w.doubts = map[string]spans{}
+	heads, stirs := w.landed, w.changed
+	w.landed, w.changed = map[string]*head{}, map[string]bool{}
+	doubts := w.rechecks
+	w.rechecks = map[string]intervals{}
 	w.mu.Unlock()
 	for name, all := range doubts {
-		if err := w.lookAgainAt(ctx, w.walks[name], all); err != nil {
+		if err := w.recheck(ctx, w.walks[name], all); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (w *Walker) look(ctx context.Context) error {
 	}
 	for _, name := range w.names {
 		x := w.walks[name]
-		if x.plan.under == nil || !stirs[x.source.Name+"/"+x.plan.under.Name] {
+		if x.plan.parentKind == nil || !stirs[x.source.Name+"/"+x.plan.parentKind.Name] {
 			continue
 		}
 		if m, err := w.read(ctx, x); err != nil || !m.Keep || m.Rest == 0 {
@@ -91,7 +91,7 @@ func (w *Walker) look(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := w.promise(ctx, x, "catch up", understudy.Steady, errand{}, ""); err != nil {
+		if err := w.enqueue(ctx, x, "catch up", understudy.Steady, payload{}, ""); err != nil {
 			return err
 		}
 	}
@@ -101,13 +101,13 @@ func (w *Walker) look(ctx context.Context) error {
 // tick compares a newest page with what is known. The mark moves when they
 // overlap, else at the end of the walk that fills the gap, so that a kill in
 // between loses nothing: the next page finds the same gap.
-func (w *Walker) tick(ctx context.Context, x *walked, h *head) (err error) {
+func (w *Crawler) tick(ctx context.Context, x *kindCrawl, h *head) (err error) {
 	defer func() {
 		if err == nil {
 			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
 		}
 	}()
-	if err := w.heedClock(ctx, x); err != nil {
+	if err := w.checkClock(ctx, x); err != nil {
 		return err
 	}
 	m, err := w.read(ctx, x)
@@ -115,24 +115,24 @@ func (w *Walker) tick(ctx context.Context, x *walked, h *head) (err error) {
 		return err
 	}
 	if m.reaches(h) {
-		return w.change(ctx, x, func(m *memo) { m.reach(h.ids, h.at) })
+		return w.change(ctx, x, func(m *kindState) { m.reach(h.ids, h.at) })
 	}
 	if m.Behind == 0 || h.at > m.Newest {
-		if err := w.change(ctx, x, func(m *memo) { m.behind(h.at) }); err != nil {
+		if err := w.change(ctx, x, func(m *kindState) { m.behind(h.at) }); err != nil {
 			return err
 		}
 	}
 	if m.rests(tip, w.clock()) {
 		return nil
 	}
-	return w.promise(ctx, x, "catch up", understudy.Steady, errand{Next: h.next, Top: h.ids, At: h.at}, "")
+	return w.enqueue(ctx, x, "catch up", understudy.Steady, payload{Next: h.next, Top: h.ids, At: h.at}, "")
 }
 
 // reaches reports whether a newest page leaves no gap to what is known.
-func (m *memo) reaches(h *head) bool { return overlaps(h.ids, m.Top) || h.next == "" }
+func (m *kindState) reaches(h *head) bool { return overlaps(h.ids, m.Top) || h.next == "" }
 
 // behind notes a newest page that leaves a gap.
-func (m *memo) behind(at int64) {
+func (m *kindState) behind(at int64) {
 	if m.Behind == 0 {
 		m.Behind = at
 	}
@@ -141,7 +141,7 @@ func (m *memo) behind(at int64) {
 
 // reach moves the mark up to a page that leaves no gap. One that came later may
 // leave a gap to this one; the next page tells.
-func (m *memo) reach(ids []string, at int64) {
+func (m *kindState) reach(ids []string, at int64) {
 	if at < m.CaughtUp {
 		return
 	}
@@ -149,7 +149,7 @@ func (m *memo) reach(ids []string, at int64) {
 	if m.Behind = 0; m.Newest > at {
 		m.Behind = m.Newest
 	}
-	m.well(tip, span{})
+	m.well(tip, interval{})
 }
 
 // overlaps reports whether a page has a record of those known to be newest.
@@ -166,30 +166,30 @@ func overlaps(ids, known []string) bool {
 
 // catchUp is the job "catch up KIND": it walks on from a newest page until the
 // list overlaps what is known.
-func (w *Walker) catchUp(ctx context.Context, run Run) error {
+func (w *Crawler) catchUp(ctx context.Context, run Run) error {
 	t, x, e, err := w.begin(run)
 	if err != nil {
 		return err
 	}
-	if x.plan.under != nil {
+	if x.plan.parentKind != nil {
 		return w.follow(ctx, t, x)
 	}
 	return w.ended(ctx, t, x, tip, w.fillGap(ctx, t, x, &e))
 }
 
 // fillGap walks from a newest page to what is known.
-func (w *Walker) fillGap(ctx context.Context, t *trip, x *walked, e *errand) error {
+func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *payload) error {
 	run := t.run
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 || e.At < m.CaughtUp {
 		return err
 	}
-	at := place{Next: e.Next}
+	at := position{Next: e.Next}
 	if mark := run.Job().Mark; len(mark) > 0 {
 		at.Next = string(mark)
 	}
 	seen := int64(len(e.Top))
-	err = t.along(ctx, x.plan, nil, at, func(page *understudy.Page, next place) error {
+	err = t.forEachPage(ctx, x.plan, nil, at, func(page *understudy.Page, next position) error {
 		seen += int64(len(page.Rows))
 		run.Progress(seen, 0, "")
 		if overlaps(every(page), m.Top) || w.past(page, m.CaughtUp-int64(w.o.Overlap/time.Second)) {
@@ -201,7 +201,7 @@ func (w *Walker) fillGap(ctx context.Context, t *trip, x *walked, e *errand) err
 		return err
 	}
 	run.Progress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
-	return w.change(ctx, x, func(m *memo) { m.reach(e.Top, e.At) })
+	return w.change(ctx, x, func(m *kindState) { m.reach(e.Top, e.At) })
 }
 
 // every are all records of a page.
@@ -214,7 +214,7 @@ func every(page *understudy.Page) []string {
 }
 
 // promise enqueues a job of a kind; at most one with the same key is live.
-func (w *Walker) promise(ctx context.Context, x *walked, verb string, lane understudy.Lane, e errand, part string) error {
+func (w *Crawler) enqueue(ctx context.Context, x *kindCrawl, verb string, lane understudy.Lane, e payload, part string) error {
 	e.Source, e.Kind = x.source.Name, x.kind.Name
 	payload, err := json.Marshal(e)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 
 // M3: of two newest pages of one second the later one counts.
 func TestTwoNewestPagesOfOneSecond(t *testing.T) {
-	m := memo{Keep: true, Top: []string{"2", "1"}, CaughtUp: 100}
+	m := kindState{Keep: true, Top: []string{"2", "1"}, CaughtUp: 100}
 	for _, c := range []struct {
 		name, want string
 		ids        []string
 	}{{"later", "3", []string{"3", "2", "1"}}, {"earlier", "2", []string{"1"}}, {"the same", "2", []string{"2", "1"}}, {"empty", "2", nil}} {
-		x := &walked{}
+		x := &kindCrawl{}
 		x.joined.Store(&head{ids: c.ids, at: 100})
 		if tip, at := x.newestPage(&m, 100); tip[0] != c.want || at != 100 {
 			t.Errorf("%s: it ends at %v of %d", c.name, tip, at)
@@ -54,7 +54,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		ends(began, "L000020", "L000019", "L000018")
 		time.Sleep(time.Minute)
 		w.arrive(3)
-		land(letters.page(0, "", span{early, late, 0}, 1))
+		land(letters.page(0, "", interval{early, late, 0}, 1))
 		if err := x.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}

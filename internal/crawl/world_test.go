@@ -116,7 +116,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) walker(s Settings) *Walker {
+func (w *world) walker(s Settings) *Crawler {
 	x, err := New(Options{Sources: []*understudy.Source{w.src}, Mirror: w, Store: w, Notes: w, Jobs: w, Settings: s, Remover: w,
 		Polls: func(_ string, kinds []string) error { w.polls = kinds; return nil },
 		Down:  func(string) string { return w.down }})
@@ -379,7 +379,7 @@ func (r *run) SetMark(ctx context.Context, mark []byte) error {
 
 // work runs what is promised until nothing is, or one ends early: that one
 // stays first, with its mark.
-func (w *world) work(ctx context.Context, x *Walker) error {
+func (w *world) work(ctx context.Context, x *Crawler) error {
 	for {
 		w.mu.Lock()
 		if len(w.jobs) == 0 {
@@ -423,7 +423,7 @@ func (w *world) log(from int) []string {
 }
 
 // poll is the newest page as the mirror polls it.
-func (w *world) poll(x *Walker, kind string) {
+func (w *world) poll(x *Crawler, kind string) {
 	target, err := x.walks["post/"+kind].newest()
 	if err != nil {
 		w.t.Fatal(err)

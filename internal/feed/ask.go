@@ -99,8 +99,8 @@ func clip(s string) string {
 type subscription struct {
 	query
 	caller   understudy.Caller
-	regime   *regime
-	audience *audience
+	regime   *policy
+	audience *roleGroup
 	reader   *reader
 	start    int64 // the place it begins at
 }
@@ -128,7 +128,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 }
 
 // who is the caller: a person, or who bears the token.
-func (f *Feed) who(r *http.Request, now *regime) (understudy.Caller, error) {
+func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
 	if jsonhttp.Local(r) && jsonhttp.Bears(r, f.o.Token) {
 		accesslog.Of(r.Context()).Caller = "run.json"
 		return understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
@@ -218,7 +218,7 @@ func (f *Feed) spec(source string) *understudy.Spec {
 
 // begin finds the place the subscription begins at.
 func (f *Feed) begin(ctx context.Context, s *subscription, pages bool) (err error) {
-	if s.audience, err = f.audience(s.regime, s.source, s.caller.Role()); err != nil {
+	if s.audience, err = f.roleGroup(s.regime, s.source, s.caller.Role()); err != nil {
 		return err
 	}
 	switch {

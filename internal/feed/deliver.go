@@ -117,7 +117,7 @@ type batch struct {
 // batch gathers the next changes: those of a batch that was sent before, or as
 // many as fit.
 func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, error) {
-	a, err := f.audience(one.regime, one.Source, one.Role)
+	a, err := f.roleGroup(one.regime, one.Source, one.Role)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, e
 }
 
 // close puts the rest of the message around the changes.
-func (b *batch) close(f *Feed, one *hook, a *audience) *batch {
+func (b *batch) close(f *Feed, one *hook, a *roleGroup) *batch {
 	changes := bytes.Clone(b.body.Bytes())
 	b.body.Reset()
 	name, source := quote(one.Name), quote(one.Source)

@@ -111,24 +111,24 @@ type Feed struct {
 	forms   *http.CrossOriginProtection
 	mux     *http.ServeMux
 
-	now     atomic.Pointer[regime]
+	now     atomic.Pointer[policy]
 	mu      sync.Mutex // changing now
 	hooks   *hooks
 	stalled atomic.Int64 // subscribers let go because they took nothing
 }
 
-// regime is one policy in force; what is made under it goes with it.
-type regime struct {
+// policy is one policy in force; what is made under it goes with it.
+type policy struct {
 	Policy
 	over chan struct{} // closed when another policy is in force, or the feed ends
 
-	mu        sync.Mutex
-	ended     bool
-	audiences map[audienceKey]*audience
+	mu     sync.Mutex
+	ended  bool
+	groups map[roleGroupKey]*roleGroup
 }
 
-func newRegime(p Policy) *regime {
-	return &regime{Policy: p, over: make(chan struct{}), audiences: map[audienceKey]*audience{}}
+func newRegime(p Policy) *policy {
+	return &policy{Policy: p, over: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
 }
 
 // slowReads is how many subscribers that are behind read the store at once:
@@ -194,7 +194,7 @@ func (f *Feed) End() {
 }
 
 // isOver reports whether another policy is in force, or the feed has ended.
-func (r *regime) isOver() bool {
+func (r *policy) isOver() bool {
 	select {
 	case <-r.over:
 		return true
@@ -203,7 +203,7 @@ func (r *regime) isOver() bool {
 	}
 }
 
-func (r *regime) end() {
+func (r *policy) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ended {

@@ -54,7 +54,7 @@ type hookState struct {
 // hook is a webhook in force.
 type hook struct {
 	Hook
-	regime *regime // whose gate its changes pass
+	regime *policy // whose gate its changes pass
 	sender *sender
 	query  query
 	*progress
@@ -86,7 +86,7 @@ func noteOf(name string) string { return "feed/webhook/" + name }
 
 // set puts webhooks in force, or none of them when one is wrong. One that is
 // new begins at the newest change; a known one goes on where it is.
-func (h *hooks) set(ctx context.Context, under *regime) error {
+func (h *hooks) set(ctx context.Context, under *policy) error {
 	next := map[string]*hook{}
 	for _, one := range under.Hooks {
 		made, err := h.make(ctx, one, under)
@@ -107,7 +107,7 @@ func (h *hooks) set(ctx context.Context, under *regime) error {
 	return nil
 }
 
-func (h *hooks) make(ctx context.Context, one Hook, under *regime) (*hook, error) {
+func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error) {
 	r := h.f.readers[one.Source]
 	if r == nil {
 		return nil, fmt.Errorf("no source is called %q", one.Source)
@@ -203,7 +203,7 @@ func (h *hooks) wakes(one *hook, r *reader) bool {
 // news reports whether what came since the last look holds something for the
 // webhook: most pages do not, and need no job.
 func (h *hooks) news(one *hook, r *reader) bool {
-	a, err := h.f.audience(one.regime, one.Source, one.Role)
+	a, err := h.f.roleGroup(one.regime, one.Source, one.Role)
 	if err != nil {
 		return true
 	}

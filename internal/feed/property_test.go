@@ -257,11 +257,11 @@ func FuzzQuery(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	all, err := feed.audience(feed.now.Load(), "twilio", "all")
+	all, err := feed.roleGroup(feed.now.Load(), "twilio", "all")
 	if err != nil {
 		f.Fatal(err)
 	}
-	support, err := feed.audience(feed.now.Load(), "twilio", "support")
+	support, err := feed.roleGroup(feed.now.Load(), "twilio", "support")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -25,13 +25,13 @@ var (
 
 // confine keeps a browser from running what upstream wrote, whatever type it
 // says it has: this port's origin may hold the browser's credential.
-func (v *visit) confine() {
+func (v *exchange) confine() {
 	h := v.w.Header()
 	h["X-Content-Type-Options"], h["Content-Security-Policy"] = nosniff, sandbox
 }
 
 // answer sends a view of an answer.
-func (v *visit) answer(a *understudy.Answer, view *access.View) {
+func (v *exchange) answer(a *understudy.Answer, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
 	if link := v.next(a.Page); link != "" {
@@ -42,7 +42,7 @@ func (v *visit) answer(a *understudy.Answer, view *access.View) {
 		return
 	}
 	view = encoded(view)
-	l := v.label(view)
+	l := v.representation(view)
 	body, length, in := v.formed(a, view, l)
 	if status == http.StatusOK && a.Fwd != fwdMethod {
 		h["Etag"] = l.etags[in]
@@ -81,7 +81,7 @@ func encoded(view *access.View) *access.View {
 // how upstream's lists go on; the body says it elsewhere. What was asked in our
 // own parameters is asked of the page after, too. Its tokens are made of ids: who
 // does not see those has no link, as in a body.
-func (v *visit) next(p *understudy.Page) string {
+func (v *exchange) next(p *understudy.Page) string {
 	t := v.target
 	if t.List == nil || p.Next.Zero() || t.Spec.PagingOf(t.List).Style != "header" || !v.gate.Named(v.caller, v.source.Name, t.Kind) {
 		return ""
@@ -98,7 +98,7 @@ func (v *visit) next(p *understudy.Page) string {
 }
 
 // start sets the headers that say how the answer came.
-func (v *visit) start(a *understudy.Answer) {
+func (v *exchange) start(a *understudy.Answer) {
 	v.part()
 	v.line.How, v.line.Upstream = a.How.String(), a.Upstream
 	h := v.w.Header()
@@ -132,7 +132,7 @@ func (v *visit) start(a *understudy.Answer) {
 }
 
 // send sends the header and, unless the request was HEAD, the body.
-func (v *visit) send(status int, body []byte) {
+func (v *exchange) send(status int, body []byte) {
 	v.sent, v.line.Status = true, status
 	if len(body) == 0 && status != http.StatusNoContent && status != http.StatusNotModified {
 		v.w.Header()["Content-Length"] = []string{"0"}

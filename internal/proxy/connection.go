@@ -46,7 +46,7 @@ const (
 // seen here (RFC 9112, 6.1); after a request line that is none of this API's;
 // and where a body was not read that is long, of unknown length, or waits to be
 // invited.
-func (v *visit) part() {
+func (v *exchange) part() {
 	r := v.r
 	unread := r.ContentLength != 0 && !v.read
 	if v.odd || !r.ProtoAtLeast(1, 1) || len(r.TransferEncoding) > 0 ||

@@ -26,7 +26,7 @@ const statusGone = 499
 
 // fail answers with an error. Somebody who has left is answered too: what ended
 // the context may also be our own shutdown.
-func (v *visit) fail(err error) {
+func (v *exchange) fail(err error) {
 	if v.r.Context().Err() != nil {
 		defer func() { v.line.Status = statusGone }()
 	}
@@ -64,7 +64,7 @@ func (v *visit) fail(err error) {
 
 // verbatim passes on the body of an upstream error that has one, nothing else
 // being held. It reports whether it did: what the role may not see it does not.
-func (v *visit) verbatim(e *understudy.UpstreamError) bool {
+func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	view, err := v.gate.View(v.caller, e.Page)
 	if err != nil {
 		return false
@@ -94,7 +94,7 @@ var words = map[int]string{
 }
 
 // failure is what an error is answered with.
-func (v *visit) failure(err error) access.Failure {
+func (v *exchange) failure(err error) access.Failure {
 	f, own := v.ownFailure(err)
 	if !own {
 		f.Status = understudy.Status(err)
@@ -105,7 +105,7 @@ func (v *visit) failure(err error) access.Failure {
 }
 
 // ownFailure is the answer to what the proxy itself refuses.
-func (v *visit) ownFailure(err error) (f access.Failure, own bool) {
+func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	var tooLarge *http.MaxBytesError
 	var body bodyError
 	switch {
@@ -186,7 +186,7 @@ func withReason(err, kind error) string {
 }
 
 // allowed lists the methods this caller may use here.
-func (v *visit) allowed() string {
+func (v *exchange) allowed() string {
 	list := "GET, HEAD"
 	if v.target == nil {
 		var err error

@@ -24,7 +24,7 @@ var variesByCaller = []string{"Authorization"}
 // medium asks the gate, then the mirror, and sends what it opened. A caller
 // that leaves ends what upstream sends. What goes wrong before the first byte
 // is an error in upstream's shape; later the connection is cut.
-func (v *visit) medium() error {
+func (v *exchange) medium() error {
 	if err := v.gate.Media(v.caller, v.target); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (v *visit) medium() error {
 const maxValidator = 1 << 10
 
 // mediaAsk is what the request asks the mirror.
-func (v *visit) mediaAsk() understudy.MediaAsk {
+func (v *exchange) mediaAsk() understudy.MediaAsk {
 	page := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale, Turn: v.caller.Turn}
 	v.freshen(&page)
 	a := understudy.MediaAsk{
@@ -74,7 +74,7 @@ func (v *visit) mediaAsk() understudy.MediaAsk {
 }
 
 // sendMedium answers with what the mirror opened.
-func (v *visit) sendMedium(m *understudy.Medium, err error) error {
+func (v *exchange) sendMedium(m *understudy.Medium, err error) error {
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (v *visit) sendMedium(m *understudy.Medium, err error) error {
 }
 
 // noRange answers a range that lies outside; size is "bytes */N".
-func (v *visit) noRange(size string) {
+func (v *exchange) noRange(size string) {
 	if size != "" {
 		v.w.Header()["Content-Range"] = []string{size}
 	}
@@ -127,7 +127,7 @@ func (v *visit) noRange(size string) {
 }
 
 // refuse answers in upstream's shape; what was said of a content is taken back.
-func (v *visit) refuse(f access.Failure) {
+func (v *exchange) refuse(f access.Failure) {
 	h := v.w.Header()
 	for _, name := range []string{"Etag", "Last-Modified", "Content-Disposition", "Accept-Ranges"} {
 		delete(h, name)

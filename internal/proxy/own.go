@@ -11,7 +11,7 @@ import (
 )
 
 // own answers what is under /-/: health, and nothing else on this port.
-func (v *visit) own() error {
+func (v *exchange) own() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
@@ -30,7 +30,7 @@ func (v *visit) own() error {
 // recorder notes what another handler answers.
 type recorder struct {
 	http.ResponseWriter
-	visit *visit
+	visit *exchange
 }
 
 // Unwrap lets http.ResponseController reach the writer below.

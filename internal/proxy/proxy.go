@@ -104,12 +104,12 @@ type Proxy struct {
 	now     func() time.Time
 	ids     *accesslog.IDs
 
-	challenge []string                  // WWW-Authenticate
-	targets   *lru.Cache[string, aimed] // by request line
-	labels    *lru.Cache[labelKey, *label]
-	fresh     *freshLimiter
-	writes    *limiter.Limiter              // by caller
-	zstd      func() (*zstd.Encoder, error) // made when first asked for
+	challenge       []string                  // WWW-Authenticate
+	targets         *lru.Cache[string, aimed] // by request line
+	representations *lru.Cache[representationKey, *representation]
+	fresh           *freshLimiter
+	writes          *limiter.Limiter              // by caller
+	zstd            func() (*zstd.Encoder, error) // made when first asked for
 }
 
 // Bounds of what is remembered between requests.
@@ -153,12 +153,12 @@ func New(o Options) (*Proxy, error) {
 	return &Proxy{
 		source: o.Source, mirror: o.Mirror, gate: o.Gate, callers: o.Callers, media: o.Media, text: o.Text, last: o.LastChange, health: o.Health,
 		maxBody: o.MaxBody, access: o.Log, took: o.Took, large: o.TooLarge, limited: o.Limited, log: o.Logger, now: o.Now, ids: accesslog.NewIDs(),
-		challenge: []string{challenge(o.Source.Spec)},
-		targets:   lru.New[string, aimed](maxTargets),
-		labels:    lru.New[labelKey, *label](max(o.Cache, 0)),
-		fresh:     newFreshLimiter(),
-		writes:    limiter.New(o.MaxWrites, max(1, o.MaxWrites/2)),
-		zstd:      sync.OnceValues(newZstd),
+		challenge:       []string{challenge(o.Source.Spec)},
+		targets:         lru.New[string, aimed](maxTargets),
+		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
+		fresh:           newFreshLimiter(),
+		writes:          limiter.New(o.MaxWrites, max(1, o.MaxWrites/2)),
+		zstd:            sync.OnceValues(newZstd),
 	}, nil
 }
 
@@ -174,8 +174,8 @@ func challenge(s *understudy.Spec) string {
 	return fmt.Sprintf("%s realm=%q", scheme, realm)
 }
 
-// visit is one request on its way.
-type visit struct {
+// exchange is one request on its way.
+type exchange struct {
 	*Proxy
 	w      http.ResponseWriter
 	r      *http.Request
@@ -189,7 +189,7 @@ type visit struct {
 
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := visit{Proxy: p, w: w, r: r}
+	v := exchange{Proxy: p, w: w, r: r}
 	v.line.At, v.line.Method, v.line.Target = p.now(), r.Method, r.RequestURI
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
 		v.line.ID = given[0]
@@ -204,7 +204,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // end logs the request, a panic included. A panic is answered like any failure
 // unless an answer has begun; then the connection is cut, so that nobody takes
 // the part for the whole.
-func (v *visit) end() {
+func (v *exchange) end() {
 	why := recover()
 	if why != nil && why != http.ErrAbortHandler {
 		v.log.Error("panic while answering", "id", v.id(), "method", v.r.Method, "panic", fmt.Sprint(why))
@@ -228,7 +228,7 @@ func (v *visit) end() {
 }
 
 // id is the request's id, made when first asked for.
-func (v *visit) id() string {
+func (v *exchange) id() string {
 	if v.line.ID == "" {
 		v.line.ID = string(v.ids.Append(make([]byte, 0, 24)))
 	}
@@ -237,7 +237,7 @@ func (v *visit) id() string {
 
 // serve answers, or says why not; nothing has been sent when it returns an
 // error.
-func (v *visit) serve() (err error) {
+func (v *exchange) serve() (err error) {
 	if strings.HasPrefix(v.r.RequestURI, "/-/") {
 		return v.own()
 	}
@@ -281,7 +281,7 @@ type aimed struct {
 }
 
 // aim is the request's target, remembered by the request line.
-func (v *visit) aim() (*understudy.Target, error) {
+func (v *exchange) aim() (*understudy.Target, error) {
 	uri := v.r.RequestURI
 	if a, ok := v.targets.Get(uri); ok {
 		v.line.Written = a.written

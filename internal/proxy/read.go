@@ -15,7 +15,7 @@ import (
 )
 
 // get asks the gate, then the mirror, and answers.
-func (v *visit) get() error {
+func (v *exchange) get() error {
 	if v.target.Media != nil {
 		if _, said := v.target.Own.Get(understudy.OwnAsOf); said {
 			return fmt.Errorf("proxy: %s: %w: contents have no history", understudy.OwnAsOf, understudy.ErrInvalid)
@@ -30,7 +30,7 @@ func (v *visit) get() error {
 	if err := v.asOf(&ask); err != nil {
 		return err
 	}
-	if err := v.wish(&ask); err != nil {
+	if err := v.localQuery(&ask); err != nil {
 		return err
 	}
 	ctx := v.r.Context()
@@ -52,7 +52,7 @@ func (v *visit) get() error {
 }
 
 // asOf takes over the time whose knowledge is asked for.
-func (v *visit) asOf(ask *understudy.Ask) (err error) {
+func (v *exchange) asOf(ask *understudy.Ask) (err error) {
 	text, said := v.target.Own.Get(understudy.OwnAsOf)
 	if !said {
 		return nil
@@ -69,7 +69,7 @@ func (v *visit) asOf(ask *understudy.Ask) (err error) {
 // unknown turns the refusal of a path the spec does not name into upstream's
 // own word for it, where only case, slashes or ;parameters keep it from being
 // one: upstream would not find it either.
-func (v *visit) unknown(err error) error {
+func (v *exchange) unknown(err error) error {
 	if v.target.Misspelt && errors.Is(err, understudy.ErrForbidden) {
 		return fmt.Errorf("proxy: %w", understudy.ErrNotFound)
 	}
@@ -79,9 +79,9 @@ func (v *visit) unknown(err error) error {
 // freshen takes over what the request says of how old an answer may be. What
 // makes upstream be asked at once is limited per credential and key; past that
 // limit it joins a fetch that is under way, or is as if not said.
-func (v *visit) freshen(ask *understudy.Ask) {
+func (v *exchange) freshen(ask *understudy.Ask) {
 	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
-	var w wish
+	var w directives
 	switch {
 	case len(lines) > 0:
 		w = cacheControl(lines)

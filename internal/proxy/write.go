@@ -24,7 +24,7 @@ const writeTime = 45 * time.Second
 // send it and there is a place for it: a refusal costs no byte of it. Who waits
 // to be invited (Expect: 100-continue) is so by the first read, before upstream
 // is asked.
-func (v *visit) write() error {
+func (v *exchange) write() error {
 	if err := v.gate.Write(v.caller, v.target, v.r.Method); err != nil {
 		return v.unknown(err)
 	}
@@ -52,7 +52,7 @@ func (v *visit) write() error {
 }
 
 // pass takes a place, reads the body and has the mirror pass it on.
-func (v *visit) pass() (*understudy.Answer, error) {
+func (v *exchange) pass() (*understudy.Answer, error) {
 	leave, err := v.writes.Take(v.caller.Name)
 	if err != nil {
 		return nil, limitedError{}
@@ -76,7 +76,7 @@ func (v *visit) pass() (*understudy.Answer, error) {
 
 // asWritten is the target with the parameters as the caller sent them, less our
 // own: a key's order and its written-out page size are for reads.
-func (v *visit) asWritten() (*understudy.Target, error) {
+func (v *exchange) asWritten() (*understudy.Target, error) {
 	_, raw, _ := strings.Cut(v.r.RequestURI, "?")
 	q, err := understudy.ParseQuery(raw)
 	if err != nil {
@@ -93,7 +93,7 @@ func (v *visit) asWritten() (*understudy.Target, error) {
 
 // unseen answers a write that was done, but whose answer the role may not see:
 // a refusal would read as if it had not been done.
-func (v *visit) unseen(a *understudy.Answer, why error) error {
+func (v *exchange) unseen(a *understudy.Answer, why error) error {
 	if a.Page.Status >= http.StatusMultipleChoices {
 		return why
 	}

@@ -12,7 +12,7 @@ const clocks = 24
 
 func TestSpansAgreeWithAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s spans
+		var s intervals
 		model := map[int64]int64{} // clock -> walked at; missing: never
 		for range rapid.IntRange(0, 12).Draw(t, "steps") {
 			from := rapid.Int64Range(0, clocks).Draw(t, "from")
@@ -39,7 +39,7 @@ func TestSpansAgreeWithAModel(t *testing.T) {
 	})
 }
 
-func agree(t *rapid.T, s spans, model map[int64]int64) {
+func agree(t *rapid.T, s intervals, model map[int64]int64) {
 	from := rapid.Int64Range(0, clocks).Draw(t, "ask from")
 	to := rapid.Int64Range(0, clocks).Draw(t, "ask to")
 	since := rapid.Int64Range(0, 10).Draw(t, "since")

@@ -1,4 +1,4 @@
-// Wishes: what a request's headers say of how old and how late an answer may be.
+// Directives: what a request's headers say of how old and how late an answer may be.
 
 package proxy
 
@@ -9,8 +9,8 @@ import (
 	"understudy/kit/header"
 )
 
-// wish is what Cache-Control asks for in a request.
-type wish struct {
+// directives is what Cache-Control asks for in a request.
+type directives struct {
 	noCache      bool
 	onlyIfCached bool
 	maxAge       limit
@@ -45,7 +45,7 @@ const anyTime time.Duration = -1
 // cacheControl reads the directives of a request (RFC 9111, 5.2.1). One that is
 // malformed or unknown counts as not said; of several alike the narrowest
 // counts. no-store says nothing here: what is kept does not depend on who asks.
-func cacheControl(lines []string) (w wish) {
+func cacheControl(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		name, value, valued := strings.Cut(item, "=")
 		number, ok := header.Seconds(value)
@@ -75,7 +75,7 @@ func cacheControl(lines []string) (w wish) {
 
 // pragma reads what came before Cache-Control (RFC 9111, 5.4): it counts where
 // there is none.
-func pragma(lines []string) (w wish) {
+func pragma(lines []string) (w directives) {
 	for item := range header.Items(lines) {
 		w.noCache = w.noCache || strings.EqualFold(item, "no-cache")
 	}

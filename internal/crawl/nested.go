@@ -1,4 +1,4 @@
-// Under: kinds without a list of their own, walked record by record of the kind
+// Nested: kinds without a list of their own, walked record by record of the kind
 // they lie under.
 
 package crawl
@@ -17,8 +17,8 @@ import (
 	"understudy"
 )
 
-// below is where a walk over held records goes on.
-type below struct {
+// childPosition is where a walk over held records goes on.
+type childPosition struct {
 	Clock     int64 `json:"clock,omitempty"`
 	Record    int64 `json:"record,omitempty"`
 	Unclocked bool  `json:"unclocked,omitempty"` // those with a clock are done
@@ -29,8 +29,8 @@ type below struct {
 const batch = 1000
 
 // nested fills up a kind that lies under another.
-func (s *syncing) nested(ctx context.Context) error {
-	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.under.Name]
+func (s *syncRun) nested(ctx context.Context) error {
+	above := s.w.walks[s.x.source.Name+"/"+s.x.plan.parentKind.Name]
 	why, _, err := s.w.lacks(ctx, above)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *syncing) nested(ctx context.Context) error {
 			return err
 		}
 	}
-	s.parents = aboves{title: above.kind.Title, first: s.mark.Above, done: s.mark.Above}
+	s.parents = parentCounts{title: above.kind.Title, first: s.mark.Above, done: s.mark.Above}
 	if s.w.o.Count != nil {
 		if s.parents.all, err = s.w.o.Count(ctx, above.source.Name, above.kind.Name); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (s *syncing) nested(ctx context.Context) error {
 		}
 	}
 	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
-	return s.w.change(ctx, s.x, func(m *memo) {
+	return s.w.change(ctx, s.x, func(m *kindState) {
 		m.Failures = nil
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
 		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
@@ -78,7 +78,7 @@ const beside = 16
 
 // group walks under the next records, some beside each other. The mark goes as
 // far as all of them are done.
-func (s *syncing) group(ctx context.Context, above *walked) error {
+func (s *syncRun) group(ctx context.Context, above *kindCrawl) error {
 	at := s.mark.Under
 	rows, next, err := s.w.parents(ctx, above, at)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *syncing) group(ctx context.Context, above *walked) error {
 	g, marked := &prefix{rows: make([]int64, len(rows))}, 0
 	err = each(ctx, numbers(len(rows)), beside, func(ctx context.Context, i int) error {
 		pages, seen := 0, int64(0)
-		err := s.beneath(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) { pages, seen = pages+1, seen+int64(len(page.Rows)) })
+		err := s.forEachPageUnder(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) { pages, seen = pages+1, seen+int64(len(page.Rows)) })
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (s *syncing) group(ctx context.Context, above *walked) error {
 				m.Above += int64(g.done - marked)
 				s.parents.done, marked = m.Above, g.done
 				last := rows[g.done-1]
-				m.Under = below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
+				m.Under = childPosition{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}
 			}
 		})
 	})
@@ -159,7 +159,7 @@ func numbers(n int) []int {
 
 // parents are the next records of the kind above, and where those after them
 // begin.
-func (w *Walker) parents(ctx context.Context, above *walked, at below) ([]understudy.Row, below, error) {
+func (w *Crawler) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
 	q := understudy.Window{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
 	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
 		q.From = floor
@@ -171,16 +171,16 @@ func (w *Walker) parents(ctx context.Context, above *walked, at below) ([]unders
 		return nil, at, err
 	case len(rows) == batch:
 		last := rows[batch-1]
-		return rows, below{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}, nil
+		return rows, childPosition{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}, nil
 	case !at.Unclocked:
-		return rows, below{Unclocked: true}, nil
+		return rows, childPosition{Unclocked: true}, nil
 	}
-	return rows, below{Ended: true}, nil
+	return rows, childPosition{Ended: true}, nil
 }
 
 // beneath walks every list under one record. One that is gone has nothing
 // under it.
-func (t *trip) beneath(ctx context.Context, p *plan, above *walked, parent understudy.Row, see func(*understudy.Page)) error {
+func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl, parent understudy.Row, see func(*understudy.Page)) error {
 	if p.kind.Forgets.WithParent && parent.Final {
 		return nil
 	}
@@ -192,11 +192,11 @@ func (t *trip) beneath(ctx context.Context, p *plan, above *walked, parent under
 			}
 			continue
 		}
-		first, err := p.page(i, parent.ID, span{early, late, 0}, t.w.o.Page)
+		first, err := p.page(i, parent.ID, interval{early, late, 0}, t.w.o.Page)
 		if err != nil {
 			return err
 		}
-		err = t.along(ctx, p, first, place{List: i}, func(page *understudy.Page, _ place) error {
+		err = t.forEachPage(ctx, p, first, position{List: i}, func(page *understudy.Page, _ position) error {
 			see(page)
 			return nil
 		})
@@ -212,7 +212,7 @@ func (t *trip) beneath(ctx context.Context, p *plan, above *walked, parent under
 }
 
 // none reports whether a record says of itself that a list under it is empty.
-func (w *Walker) none(ctx context.Context, above *walked, l *understudy.List, id string) (bool, error) {
+func (w *Crawler) none(ctx context.Context, above *kindCrawl, l *understudy.List, id string) (bool, error) {
 	if l.Count == "" {
 		return false, nil
 	}
@@ -241,7 +241,7 @@ func count(body []byte, field string) (int64, bool) {
 }
 
 // lastChange is the number of the newest change of a source, from one on.
-func (w *Walker) lastChange(ctx context.Context, source string, after int64) (int64, error) {
+func (w *Crawler) lastChange(ctx context.Context, source string, after int64) (int64, error) {
 	// Changes are numbered without a gap, so the last one is found by halving.
 	step := int64(1)
 	for {
@@ -261,19 +261,19 @@ func (w *Walker) lastChange(ctx context.Context, source string, after int64) (in
 
 // follow is the job "catch up KIND" of a kind that lies under another: it walks
 // under every record that came or changed.
-func (w *Walker) follow(ctx context.Context, t *trip, x *walked) error {
+func (w *Crawler) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err
 	}
-	above := w.walks[x.source.Name+"/"+x.plan.under.Name]
+	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
 	for after := m.After; ; {
 		began := w.clock()
 		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
 		if err != nil {
 			return err
 		}
-		ids, last := stirred(changes, above.kind.Name)
+		ids, last := changedIDs(changes, above.kind.Name)
 		err = each(ctx, ids, beside, func(ctx context.Context, id string) error {
 			rec, err := w.o.Store.Record(ctx, x.source.Name, above.kind.Name, above.shapes()[0], id)
 			if errors.Is(err, understudy.ErrNotFound) {
@@ -282,13 +282,13 @@ func (w *Walker) follow(ctx context.Context, t *trip, x *walked) error {
 			if err != nil {
 				return err
 			}
-			return t.beneath(ctx, x.plan, above, understudy.Row{ID: id, Final: rec.Final}, func(*understudy.Page) {})
+			return t.forEachPageUnder(ctx, x.plan, above, understudy.Row{ID: id, Final: rec.Final}, func(*understudy.Page) {})
 		})
 		if err != nil {
 			return err
 		}
 		after = max(after, last)
-		err = w.change(ctx, x, func(m *memo) {
+		err = w.change(ctx, x, func(m *kindState) {
 			m.After = max(m.After, after)
 			if len(changes) < batch {
 				m.CaughtUp, m.Behind = max(m.CaughtUp, began), 0
@@ -300,9 +300,9 @@ func (w *Walker) follow(ctx context.Context, t *trip, x *walked) error {
 	}
 }
 
-// stirred are the records of a kind that came or changed, each once, and the
+// changedIDs are the records of a kind that came or changed, each once, and the
 // number of the last change looked at.
-func stirred(changes []understudy.Change, kind string) ([]string, int64) {
+func changedIDs(changes []understudy.Change, kind string) ([]string, int64) {
 	var ids []string
 	last := int64(0)
 	for _, c := range changes {

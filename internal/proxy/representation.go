@@ -1,4 +1,4 @@
-// Label: header values of a body, made once; and its compressed forms.
+// Representation: header values of a body, made once; and its compressed forms.
 
 package proxy
 
@@ -16,10 +16,10 @@ import (
 	"understudy/internal/access"
 )
 
-// label holds what an answer says of its body. It is shared by every answer of
+// representation holds what an answer says of its body. It is shared by every answer of
 // the same bytes, whoever gets them: what differs between roles differs in its
 // bytes.
-type label struct {
+type representation struct {
 	tag         string // the ETag less its quotes
 	etags       [forms][]string
 	length      []string
@@ -36,27 +36,27 @@ type pack struct {
 	length []string
 }
 
-type labelKey struct {
+type representationKey struct {
 	sum         [16]byte
 	contentType string
 }
 
-// labelWeight is what a label costs in memory beside a compressed body.
-const labelWeight = 512
+// representationWeight is what a representation costs in memory beside a compressed body.
+const representationWeight = 512
 
-// label finds or makes the label of a view's body. The tag is half the SHA-256
+// representation finds or makes the representation of a view's body. The tag is half the SHA-256
 // of the view's own bytes, so it changes only with what the role sees.
-func (v *visit) label(view *access.View) *label {
-	key := labelKey{view.Sum, view.ContentType}
-	if l, ok := v.labels.Get(key); ok {
+func (v *exchange) representation(view *access.View) *representation {
+	key := representationKey{view.Sum, view.ContentType}
+	if l, ok := v.representations.Get(key); ok {
 		return l
 	}
 	tag := base64.RawURLEncoding.EncodeToString(view.Sum[:])
-	l := &label{tag: tag, length: []string{strconv.Itoa(len(view.Body))}, contentType: []string{view.ContentType}}
+	l := &representation{tag: tag, length: []string{strconv.Itoa(len(view.Body))}, contentType: []string{view.ContentType}}
 	for in := range l.etags {
 		l.etags[in] = []string{`"` + tag + endings[in] + `"`}
 	}
-	v.labels.Put(key, l, labelWeight)
+	v.representations.Put(key, l, representationWeight)
 	return l
 }
 
@@ -66,7 +66,7 @@ const minPacked = 1 << 10
 // formed is the body in the form it goes out in, with its length. A page that
 // was just fetched whole goes out plain; its reader has waited long enough, and
 // the mirror compresses what is asked for again.
-func (v *visit) formed(a *understudy.Answer, view *access.View, l *label) (body []byte, length []string, in form) {
+func (v *exchange) formed(a *understudy.Answer, view *access.View, l *representation) (body []byte, length []string, in form) {
 	in, must := negotiate(v.r.Header["Accept-Encoding"])
 	if in == plainForm || !must && len(view.Body) < minPacked {
 		return view.Body, l.length, plainForm
@@ -88,26 +88,26 @@ func (v *visit) formed(a *understudy.Answer, view *access.View, l *label) (body 
 	return p.body, p.length, in
 }
 
-// pack makes a compressed form and keeps it with the label.
-func (v *visit) pack(view *access.View, l *label, in form) (*pack, error) {
+// pack makes a compressed form and keeps it with the representation.
+func (v *exchange) pack(view *access.View, l *representation, in form) (*pack, error) {
 	body, err := v.compress(view.Body, in)
 	if err != nil {
 		return nil, err
 	}
 	p := &pack{body, len(body), []string{strconv.Itoa(len(body))}}
 	l.packs[in].Store(p)
-	weight := int64(labelWeight)
+	weight := int64(representationWeight)
 	for i := range l.packs {
 		if p := l.packs[i].Load(); p != nil {
 			weight += int64(len(p.body))
 		}
 	}
-	v.labels.Put(labelKey{view.Sum, view.ContentType}, l, weight)
+	v.representations.Put(representationKey{view.Sum, view.ContentType}, l, weight)
 	return p, nil
 }
 
 // lengthOf is the Content-Length of a compressed body the mirror brought.
-func (l *label) lengthOf(in form, body []byte) []string {
+func (l *representation) lengthOf(in form, body []byte) []string {
 	p := l.packs[in].Load()
 	if p == nil || p.size != len(body) {
 		p = &pack{size: len(body), length: []string{strconv.Itoa(len(body))}}
@@ -117,7 +117,7 @@ func (l *label) lengthOf(in form, body []byte) []string {
 }
 
 // compress makes a compressed form of a body.
-func (v *visit) compress(body []byte, in form) ([]byte, error) {
+func (v *exchange) compress(body []byte, in form) ([]byte, error) {
 	if in == zstdForm {
 		z, err := v.zstd()
 		if err != nil {

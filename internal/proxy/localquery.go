@@ -1,4 +1,4 @@
-// Wish: what a request asks of a list that upstream cannot be asked.
+// Local query: what a request asks of a list that upstream cannot be asked.
 
 package proxy
 
@@ -10,9 +10,9 @@ import (
 	"understudy/kit/suggest"
 )
 
-// wish takes over our own parameters: order, since and q. They are for lists;
+// localQuery takes over our own parameters: order, since and q. They are for lists;
 // with any of them a list is made from records.
-func (v *visit) wish(ask *understudy.Ask) error {
+func (v *exchange) localQuery(ask *understudy.Ask) error {
 	var w understudy.Wish
 	wished := false
 	given := map[string]bool{}
@@ -31,7 +31,7 @@ func (v *visit) wish(ask *understudy.Ask) error {
 			return ownError(p.Name, "it cannot be combined with "+understudy.OwnAsOf)
 		}
 		given[p.Name] = true
-		some, err := v.wishFor(&w, p)
+		some, err := v.localParam(&w, p)
 		if err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func (v *visit) wish(ask *understudy.Ask) error {
 	return nil
 }
 
-// wishFor takes one parameter over; false: it asks for nothing special.
-func (v *visit) wishFor(w *understudy.Wish, p understudy.Param) (wished bool, err error) {
+// localParam takes one parameter over; false: it asks for nothing special.
+func (v *exchange) localParam(w *understudy.Wish, p understudy.Param) (wished bool, err error) {
 	switch p.Name {
 	case understudy.OwnOrder:
 		if p.Value != "asc" && p.Value != "desc" {
@@ -72,7 +72,7 @@ func (v *visit) wishFor(w *understudy.Wish, p understudy.Param) (wished bool, er
 }
 
 // given is an error for the number of a change that was not given yet.
-func (v *visit) given(name string, n int64) error {
+func (v *exchange) given(name string, n int64) error {
 	if v.last == nil || n == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-// Scale: what a body weighs, told before it is read or as it grows.
+// Memory quota: what a body weighs, told before it is read or as it grows.
 
 package upstream
 
@@ -25,14 +25,14 @@ const parkAfter = 10 * time.Millisecond
 // none like it has come yet.
 const packedFactor = 4
 
-// scale tells the Weigh of a fetch what its answer's body weighs, before it is in
+// quota tells the Weigh of a fetch what its answer's body weighs, before it is in
 // memory. A plain body whose length upstream gives is told before the first byte
 // is read, and a short packed one when it is in hand and says how long it will be.
 // Of any other body the length of the last one like it is told, and a guess when
 // it outgrows that: when upstream gave the length of a coded body, from what the
 // part read so far has grown to; else twice as much as there is. The guess is
 // corrected at the end.
-type scale struct {
+type quota struct {
 	ctx    context.Context
 	weigh  func(context.Context, int64) error
 	pause  func() (resume func()) // stops the clocks of the request
@@ -51,7 +51,7 @@ type heavyError struct{ error }
 
 // tell tells a weight, and waits for it. Upstream is not blamed for the time that
 // takes.
-func (s *scale) tell(bytes int64) error {
+func (s *quota) tell(bytes int64) error {
 	if bytes == s.told {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (s *scale) tell(bytes int64) error {
 }
 
 // expect tells how long a body will be, unless it is light.
-func (s *scale) expect(bytes int64) error {
+func (s *quota) expect(bytes int64) error {
 	if bytes < light {
 		return nil
 	}
@@ -82,12 +82,12 @@ func (s *scale) expect(bytes int64) error {
 
 // trusted is up to which length a body has its room at once: an upstream that
 // lies about it must not cost memory that nobody granted.
-func (s *scale) trusted() int64 {
+func (s *quota) trusted() int64 {
 	return max(s.told, light)
 }
 
 // guess is what a body that has grown to so much will weigh.
-func (s *scale) guess() int64 {
+func (s *quota) guess() int64 {
 	if s.coded && s.length > 0 && s.read > 0 && s.read < s.length {
 		// A decoder reads ahead: the part read is more than what has grown of it.
 		return max(int64(float64(s.grown)*float64(s.length)/float64(s.read)*1.1), s.grown+light)
@@ -96,7 +96,7 @@ func (s *scale) guess() int64 {
 }
 
 // grew notes that the body has grown.
-func (s *scale) grew(n int) error {
+func (s *quota) grew(n int) error {
 	if s.grown += int64(n); s.grown < light || s.grown <= s.told {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (s *scale) grew(n int) error {
 }
 
 // done corrects the last guess.
-func (s *scale) done(length int64) error {
+func (s *quota) done(length int64) error {
 	if s.told == 0 {
 		return nil
 	}
@@ -112,11 +112,11 @@ func (s *scale) done(length int64) error {
 }
 
 // wire and body count what goes through them.
-func (s *scale) wire(in io.Reader) io.Reader {
+func (s *quota) wire(in io.Reader) io.Reader {
 	return &counted{in, func(n int) error { s.read += int64(n); return nil }}
 }
 
-func (s *scale) body(in io.Reader) io.Reader {
+func (s *quota) body(in io.Reader) io.Reader {
 	return &counted{in, s.grew}
 }
 

@@ -1,4 +1,4 @@
-// Way: where contents may be fetched from, and who is shown our credential.
+// Origin policy: where contents may be fetched from, and who is shown our credential.
 
 package upstream
 
@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// way leads to contents: on the source's own hosts, and where these send us.
-type way struct {
+// originPolicy leads to contents: on the source's own hosts, and where these send us.
+type originPolicy struct {
 	limit   int64         // bytes of one content
 	places  chan struct{} // streams at once
-	homes   []home
+	homes   []homeOrigin
 	base    *url.URL // where contents are asked for first; nil = the spec's hosts
 	outside http.RoundTripper
 	own     *http.Transport // nil when the transport was given
@@ -30,11 +30,11 @@ type way struct {
 
 var errInward = errors.New("an address inside this network, where only the source's own may be")
 
-// home is the beginning of the source's own URLs: what is shown the credential.
-type home struct{ scheme, host, path string }
+// homeOrigin is the beginning of the source's own URLs: what is shown the credential.
+type homeOrigin struct{ scheme, host, path string }
 
-func newWay(o *Options) *way {
-	w := &way{limit: or(o.MaxMedia, defaultMedia), places: make(chan struct{}, o.Concurrency), outside: o.Transport}
+func newOriginPolicy(o *Options) *originPolicy {
+	w := &originPolicy{limit: or(o.MaxMedia, defaultMedia), places: make(chan struct{}, o.Concurrency), outside: o.Transport}
 	for _, h := range o.Source.Spec.Hosts {
 		at := h.URL
 		if o.Base != "" {
@@ -48,7 +48,7 @@ func newWay(o *Options) *way {
 			w.base = u
 		}
 		for _, prefix := range h.Prefixes {
-			w.homes = append(w.homes, home{u.Scheme, authority(u), strings.TrimSuffix(u.EscapedPath(), "/") + prefix})
+			w.homes = append(w.homes, homeOrigin{u.Scheme, authority(u), strings.TrimSuffix(u.EscapedPath(), "/") + prefix})
 		}
 	}
 	if w.outside == nil {
@@ -84,7 +84,7 @@ func newOutside(o *Options, allowed func(context.Context, netip.AddrPort) bool) 
 	}
 }
 
-func (w *way) close() {
+func (w *originPolicy) close() {
 	if w.own != nil {
 		w.own.CloseIdleConnections()
 	}
@@ -101,7 +101,7 @@ func authority(u *url.URL) string {
 
 // isHome reports whether a URL is one of the source's own: scheme, host and
 // port, and one of the paths the spec says are there.
-func (w *way) isHome(u *url.URL) bool {
+func (w *originPolicy) isHome(u *url.URL) bool {
 	path := u.EscapedPath()
 	for _, h := range w.homes {
 		if u.Scheme != h.scheme || authority(u) != h.host || !strings.HasPrefix(path, h.path) {
@@ -126,7 +126,7 @@ func dotted(path string) bool {
 
 // next is where a redirect leads. Errors name the host alone: the rest may be
 // a signed link.
-func (w *way) next(from *url.URL, location string) (*url.URL, error) {
+func (w *originPolicy) next(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	switch {
 	case err != nil || location == "" || to.Host == "" || to.Opaque != "":
@@ -143,7 +143,7 @@ func (w *way) next(from *url.URL, location string) (*url.URL, error) {
 // allowed reports whether a redirect may lead to an address: a public one, or
 // the one and the port where the source itself was configured to be. What else
 // listens inside this network, this program too, is none of upstream's business.
-func (w *way) allowed(ctx context.Context, to netip.AddrPort) bool {
+func (w *originPolicy) allowed(ctx context.Context, to netip.AddrPort) bool {
 	at := to.Addr().Unmap()
 	switch {
 	case isPublic(at):

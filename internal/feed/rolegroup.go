@@ -1,4 +1,4 @@
-// Audience: what all subscribers of one role see, made once for all of them.
+// Role group: what all subscribers of one role see, made once for all of them.
 
 package feed
 
@@ -15,21 +15,21 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-type audienceKey struct{ source, role string }
+type roleGroupKey struct{ source, role string }
 
-// audience is a role before a source under one policy.
-type audience struct {
+// roleGroup is a role before a source under one policy.
+type roleGroup struct {
 	gate   *access.Gate
 	caller understudy.Caller
 	source string
 	whole  bool     // sees every record: cursors are plain numbers
 	ruled  bool     // finds some records alone, which may be others from one moment to the next
 	seal   *cursors // of the cursors otherwise; opened for who sees all, too
-	slots  []atomic.Pointer[sight]
+	slots  []atomic.Pointer[maskedChange]
 }
 
-// sight is what an audience sees of a change. It is shared and never changed.
-type sight struct {
+// maskedChange is what an role group sees of a change. It is shared and never changed.
+type maskedChange struct {
 	n     int64 // the change's number
 	shown bool
 	seen  understudy.Change
@@ -50,31 +50,31 @@ type change struct {
 	Cursor  string    `json:"cursor,omitempty"`
 }
 
-// audience is the one a role is part of.
-func (f *Feed) audience(r *regime, source, role string) (*audience, error) {
+// roleGroup is the one a role is part of.
+func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := audienceKey{source, role}
-	if a := r.audiences[key]; a != nil {
+	key := roleGroupKey{source, role}
+	if a := r.groups[key]; a != nil {
 		return a, nil
 	}
 	s, err := newCursors(f.key, source, role)
 	if err != nil {
 		return nil, err
 	}
-	a := &audience{
+	a := &roleGroup{
 		gate: r.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
-		seal: s, slots: make([]atomic.Pointer[sight], f.o.Limits.Buffer),
+		seal: s, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
 	}
 	a.whole, a.ruled = a.gate.Whole(a.caller, source), a.gate.Ruled(a.caller, source)
-	r.audiences[key] = a
+	r.groups[key] = a
 	return a, nil
 }
 
-// view is what the audience sees of a change. What is recent is kept for the
+// view is what the role group sees of a change. What is recent is kept for the
 // others; two who make it at once make the same but for its cursor. Where row
 // rules hold nothing is kept: a record that was found may be hidden by now.
-func (a *audience) view(ch *understudy.Change, recent bool) *sight {
+func (a *roleGroup) view(ch *understudy.Change, recent bool) *maskedChange {
 	recent = recent && !a.ruled
 	slot := &a.slots[uint64(ch.N)%uint64(len(a.slots))]
 	if recent {
@@ -82,7 +82,7 @@ func (a *audience) view(ch *understudy.Change, recent bool) *sight {
 			return s
 		}
 	}
-	s := &sight{n: ch.N}
+	s := &maskedChange{n: ch.N}
 	if s.seen, s.shown = a.gate.Change(a.caller, *ch); s.shown {
 		s.encode(a, ch.N)
 	}
@@ -93,7 +93,7 @@ func (a *audience) view(ch *understudy.Change, recent bool) *sight {
 }
 
 // encode writes the change as it is sent.
-func (s *sight) encode(a *audience, n int64) {
+func (s *maskedChange) encode(a *roleGroup, n int64) {
 	c := change{N: s.seen.N, Source: s.seen.Source, Kind: s.seen.Kind, ID: s.seen.ID, What: s.seen.What.String(), Version: s.seen.Version, At: s.seen.At.UTC()}
 	for name := range s.seen.Fields.All() {
 		c.Fields = append(c.Fields, jsonspan.Name([]byte(name)))
@@ -110,8 +110,8 @@ func (s *sight) encode(a *audience, n int64) {
 	s.data = s.event[bytes.IndexByte(s.event, '{') : len(s.event)-2]
 }
 
-// cursor is a place as the audience is told it.
-func (a *audience) cursor(n int64) string {
+// cursor is a place as the role group is told it.
+func (a *roleGroup) cursor(n int64) string {
 	if a.whole {
 		return strconv.FormatInt(n, 10)
 	}
@@ -120,7 +120,7 @@ func (a *audience) cursor(n int64) string {
 
 // place reads a cursor; a number only from who is told numbers: anybody else
 // could find out with one how many there are.
-func (a *audience) place(cursor string) (int64, error) {
+func (a *roleGroup) place(cursor string) (int64, error) {
 	if cursor == "0" {
 		return 0, nil
 	}

@@ -1,4 +1,4 @@
-// Set back: what was walked at times that lie in the future, since the clock was
+// Clock skew: what was walked at times that lie in the future, since the clock was
 // set back.
 
 package crawl
@@ -18,12 +18,12 @@ const (
 )
 
 // ahead reports whether anything is said to have happened in the future.
-func (m *memo) ahead(now int64) bool {
+func (m *kindState) inFuture(now int64) bool {
 	return m.latest() > now+ahead
 }
 
 // latest is the last time at which anything is said to have happened.
-func (m *memo) latest() int64 {
+func (m *kindState) latest() int64 {
 	at := max(m.Rest, m.CaughtUp, m.Behind, m.Newest, m.Lost)
 	for _, s := range m.Spans {
 		at = max(at, s.At)
@@ -31,10 +31,10 @@ func (m *memo) latest() int64 {
 	return at
 }
 
-// setBack is for a clock that was set back by nobody knows how much: by as much
+// rewind is for a clock that was set back by nobody knows how much: by as much
 // at least as something lies in the future. What does happened at some time
 // before now, and all else as much longer ago.
-func (m *memo) setBack(now int64) {
+func (m *kindState) rewind(now int64) {
 	by := m.latest() - now
 	earlier := func(at int64) int64 {
 		switch {
@@ -54,7 +54,7 @@ func (m *memo) setBack(now int64) {
 }
 
 // shift makes all that is said to have happened have happened earlier.
-func (m *memo) shift(by int64) {
+func (m *kindState) shift(by int64) {
 	m.Spans = slices.Clone(m.Spans)
 	times := []*int64{&m.Rest, &m.CaughtUp, &m.Behind, &m.Newest, &m.Lost}
 	for i := range m.Spans {
@@ -67,22 +67,22 @@ func (m *memo) shift(by int64) {
 	}
 }
 
-// saying is what two clocks said at one moment.
-type saying struct {
+// clockReading is what two clocks said at one moment.
+type clockReading struct {
 	now     time.Time
 	elapsed time.Duration
 }
 
-// heedSteps sees to it that what is known is no younger than it is after the
+// checkClockSteps sees to it that what is known is no younger than it is after the
 // clock was set back while the process runs. The other clock tells by how much.
-func (w *Walker) heedSteps(ctx context.Context) error {
+func (w *Crawler) checkClockSteps(ctx context.Context) error {
 	if w.o.Elapsed == nil {
 		return nil
 	}
-	now := saying{w.o.Now(), w.o.Elapsed()}
+	now := clockReading{w.o.Now(), w.o.Elapsed()}
 	w.mu.Lock()
-	last := w.told
-	w.told = now
+	last := w.clocks
+	w.clocks = now
 	w.mu.Unlock()
 	if last.now.IsZero() {
 		return nil
@@ -97,28 +97,28 @@ func (w *Walker) heedSteps(ctx context.Context) error {
 	for _, name := range w.names {
 		m, err := w.read(ctx, w.walks[name])
 		if err == nil && m.latest() != 0 {
-			err = w.change(ctx, w.walks[name], func(m *memo) { m.shift(by) })
+			err = w.change(ctx, w.walks[name], func(m *kindState) { m.shift(by) })
 		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		w.mu.Lock()
-		w.told = last // then once more: older than it is does no harm
+		w.clocks = last // then once more: older than it is does no harm
 		w.mu.Unlock()
 		return err
 	}
 	return nil
 }
 
-// heedClock sees to it that a kind is walked again, and its newest page looked
+// checkClock sees to it that a kind is walked again, and its newest page looked
 // at, when the clock was set back: until it has come up to where it was nothing
 // would.
-func (w *Walker) heedClock(ctx context.Context, x *walked) error {
+func (w *Crawler) checkClock(ctx context.Context, x *kindCrawl) error {
 	m, err := w.read(ctx, x)
 	now := w.clock()
-	if err != nil || !m.ahead(now) {
+	if err != nil || !m.inFuture(now) {
 		return err
 	}
 	w.o.Logger.Warn("walk: the clock was set back; all is walked again", "source", x.source.Name, "kind", x.kind.Name)
-	return w.change(ctx, x, func(m *memo) { m.setBack(now) })
+	return w.change(ctx, x, func(m *kindState) { m.rewind(now) })
 }

@@ -1,4 +1,4 @@
-// Cells: the stretches of time a kind is cut into, always at the same clocks.
+// Partitions: the intervals of time a kind is cut into, always at the same clocks.
 
 package crawl
 
@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// maxCells bounds how many there are; with more, each is longer.
-const maxCells = 400
+// maxPartitions bounds how many there are; with more, each is longer.
+const maxPartitions = 400
 
 // floor is the clock before which nothing is asked for: the horizon, what is
 // too old to be kept, or what upstream forgets by itself; early when there is
 // no such clock.
-func (w *Walker) floor(x *walked, now int64) int64 {
+func (w *Crawler) floor(x *kindCrawl, now int64) int64 {
 	far, k := w.o.Horizon, x.kind
 	if keep := w.o.Retention[x.source.Name][k.Name]; keep > 0 && (far == 0 || keep < far) {
 		far = keep
@@ -30,21 +30,21 @@ func (w *Walker) floor(x *walked, now int64) int64 {
 	return now - int64(far/time.Second)
 }
 
-// cells are the stretches of a kind, the newest first: together they have no
+// cells are the intervals of a kind, the newest first: together they have no
 // gap. The newest has no end; the oldest begins at floor, or nowhere.
-func (w *Walker) cells(floor, oldest, now int64) []span {
+func (w *Crawler) partitions(floor, oldest, now int64) []interval {
 	size := int64(w.o.Slice / time.Second)
 	low := oldest
 	if floor != early {
 		low = max(low, floor)
 	}
-	for (now-low)/size >= maxCells {
+	for (now-low)/size >= maxPartitions {
 		size *= 2
 	}
 	edge := now - mod(now, size)
-	out := []span{{From: edge, To: late}}
+	out := []interval{{From: edge, To: late}}
 	for edge > low {
-		out = append(out, span{From: edge - size, To: edge})
+		out = append(out, interval{From: edge - size, To: edge})
 		edge -= size
 	}
 	out[len(out)-1].From = floor

@@ -1,4 +1,4 @@
-// Lane: errands in a row, taking turns; and why one is turned away.
+// Class queue: requests of one priority class in a row; and why one is turned away.
 
 package upstream
 
@@ -11,37 +11,37 @@ import (
 	"understudy"
 )
 
-// lane is a queue in which those with different turns go one after the other,
+// classQueue is a queue in which those with different turns go one after the other,
 // and those with the same one in the order they came.
-type lane struct {
-	turns []*turn // whoever is first goes first; then he is last
+type classQueue struct {
+	flows []*flow // whoever is first goes first; then he is last
 	count int
 }
 
-// turn is those who share one. It is in its lane while it has any.
-type turn struct {
+// flow is those who share one. It is in its lane while it has any.
+type flow struct {
 	id     uint64
-	places []*place
+	places []*waiter
 }
 
-func (l *lane) push(p *place) {
+func (l *classQueue) push(p *waiter) {
 	l.count++
-	for _, t := range l.turns {
+	for _, t := range l.flows {
 		if t.id == p.turn {
 			t.places = append(t.places, p)
 			return
 		}
 	}
-	l.turns = append(l.turns, &turn{p.turn, []*place{p}})
+	l.flows = append(l.flows, &flow{p.turn, []*waiter{p}})
 }
 
 // first is whose turn it is; the lane must not be empty.
-func (l *lane) first() *place { return l.turns[0].places[0] }
+func (l *classQueue) first() *waiter { return l.flows[0].places[0] }
 
 // remove takes p out; false when it is not there. When it was p's turn, the
 // next one's comes.
-func (l *lane) remove(p *place) bool {
-	for i, t := range l.turns {
+func (l *classQueue) remove(p *waiter) bool {
+	for i, t := range l.flows {
 		if t.id != p.turn {
 			continue
 		}
@@ -53,9 +53,9 @@ func (l *lane) remove(p *place) bool {
 		l.count--
 		switch {
 		case len(t.places) == 0:
-			l.turns = slices.Delete(l.turns, i, i+1)
+			l.flows = slices.Delete(l.flows, i, i+1)
 		case i == 0 && j == 0:
-			l.turns = append(append(l.turns[:0], l.turns[1:]...), t)
+			l.flows = append(append(l.flows[:0], l.flows[1:]...), t)
 		}
 		return true
 	}
@@ -63,9 +63,9 @@ func (l *lane) remove(p *place) bool {
 }
 
 // ahead is how many go before p; -1 when it is not in the lane.
-func (l *lane) ahead(p *place) int {
-	var mine *turn
-	for _, t := range l.turns {
+func (l *classQueue) ahead(p *waiter) int {
+	var mine *flow
+	for _, t := range l.flows {
 		if t.id == p.turn {
 			mine = t
 		}
@@ -74,7 +74,7 @@ func (l *lane) ahead(p *place) int {
 		return -1
 	}
 	rounds, n, passed := slices.Index(mine.places, p), 0, false
-	for _, t := range l.turns {
+	for _, t := range l.flows {
 		switch {
 		case t == mine:
 			n += rounds
@@ -89,8 +89,8 @@ func (l *lane) ahead(p *place) int {
 }
 
 // oldest is since when whoever waits longest has waited; zero: nobody does.
-func (l *lane) oldest() (since time.Time) {
-	for _, t := range l.turns {
+func (l *classQueue) oldest() (since time.Time) {
+	for _, t := range l.flows {
 		if first := t.places[0].since; since.IsZero() || first.Before(since) {
 			since = first
 		}
@@ -114,7 +114,7 @@ func (e *queueError) Error() string {
 	return fmt.Sprintf("the queue for this source's budget is too long; try again in %v", e.after.Round(time.Second))
 }
 
-// turnedAway is what an error of the budget is to whoever wanted the errand;
+// turnedAway is what an error of the budget is to whoever wanted the request;
 // nil for other errors.
 func turnedAway(err error) *understudy.UpstreamError {
 	var late *queueError

@@ -12,7 +12,7 @@ import (
 )
 
 // text writes a wish as the narrowest header that says it.
-func (w wish) text() string {
+func (w directives) text() string {
 	var all []string
 	add := func(said bool, text string) {
 		if said {

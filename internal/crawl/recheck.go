@@ -1,4 +1,4 @@
-// Doubt: what is walked again before its time, because it was forgotten here or
+// Recheck: what is walked again before its time, because it was forgotten here or
 // upstream says something else.
 
 package crawl
@@ -22,16 +22,16 @@ const (
 // Doubt says that records with a clock in [from, to) (Unix seconds, 0 and 0: any,
 // or none) may not be what was walked. What was not walked within ten minutes is
 // walked again. It returns at once; what is covered stays so.
-func (w *Walker) Doubt(source, kind string, from, to int64) {
+func (w *Crawler) Doubt(source, kind string, from, to int64) {
 	name := source + "/" + kind
 	if w.walks[name] == nil {
 		return
 	}
 	w.mu.Lock()
-	if len(w.doubts[name]) >= maxDoubts {
-		w.doubts[name], from, to = nil, 0, 0
+	if len(w.rechecks[name]) >= maxDoubts {
+		w.rechecks[name], from, to = nil, 0, 0
 	}
-	w.doubts[name] = append(w.doubts[name], span{From: from, To: to})
+	w.rechecks[name] = append(w.rechecks[name], interval{From: from, To: to})
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
@@ -39,8 +39,8 @@ func (w *Walker) Doubt(source, kind string, from, to int64) {
 	}
 }
 
-// lookAgainAt promises sweeps of what is doubted.
-func (w *Walker) lookAgainAt(ctx context.Context, x *walked, all spans) error {
+// recheck promises sweeps of what is doubted.
+func (w *Crawler) recheck(ctx context.Context, x *kindCrawl, all intervals) error {
 	m, err := w.read(ctx, x)
 	if err != nil || !m.Keep || m.Rest == 0 {
 		return err
@@ -49,15 +49,15 @@ func (w *Walker) lookAgainAt(ctx context.Context, x *walked, all spans) error {
 	for _, doubt := range all {
 		if doubt.From == 0 && doubt.To == 0 || !x.sliced() {
 			if now-m.Rest >= doubtAgain && !m.rests(whole, now) {
-				err = errors.Join(err, w.promise(ctx, x, "sweep", understudy.Steady, errand{}, ""))
+				err = errors.Join(err, w.enqueue(ctx, x, "sweep", understudy.Steady, payload{}, ""))
 			}
 			continue
 		}
-		for _, c := range w.cells(w.floor(x, now), m.Oldest, now) {
+		for _, c := range w.partitions(w.floor(x, now), m.Oldest, now) {
 			if c.To <= doubt.From || c.From >= unbound(doubt.To, late) || now-m.Spans.oldest(c.From, c.To) < doubtAgain || m.rests(c.To, now) {
 				continue
 			}
-			err = errors.Join(err, w.promise(ctx, x, "sweep", understudy.Steady, errand{From: c.From, To: c.To}, "/"+strconv.FormatInt(c.To, 10)))
+			err = errors.Join(err, w.enqueue(ctx, x, "sweep", understudy.Steady, payload{From: c.From, To: c.To}, "/"+strconv.FormatInt(c.To, 10)))
 		}
 	}
 	return err
@@ -67,7 +67,7 @@ func (w *Walker) lookAgainAt(ctx context.Context, x *walked, all spans) error {
 // until every part was walked again nothing is covered that was walked before,
 // and the walks begin at once. Say it before they go. ErrInvalid: no such kind;
 // of one that cannot be synced there is nothing to say.
-func (w *Walker) Forgot(ctx context.Context, source, kind string) error {
+func (w *Crawler) Forgot(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
 	if Never(err) {
 		return nil
@@ -79,7 +79,7 @@ func (w *Walker) Forgot(ctx context.Context, source, kind string) error {
 	if err != nil || m.Rest == 0 {
 		return err
 	}
-	return w.change(ctx, x, func(m *memo) { m.Lost = w.clock() })
+	return w.change(ctx, x, func(m *kindState) { m.Lost = w.clock() })
 }
 
 // Forgot is the method of that name for a data folder whose walker does not
@@ -93,8 +93,8 @@ func Forgot(ctx context.Context, notes Notes, source, kind string, now time.Time
 	if err != nil {
 		return fmt.Errorf("walk: %s/%s: %w", source, kind, err)
 	}
-	var m memo
-	if json.Unmarshal(raw, &m) != nil || m.V != memoVersion || m.Rest == 0 {
+	var m kindState
+	if json.Unmarshal(raw, &m) != nil || m.V != stateVersion || m.Rest == 0 {
 		return nil // walked anew anyway
 	}
 	m.Lost = now.Unix()

@@ -21,7 +21,7 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		const day = 24 * 60 * 60
 		back := func() {
-			err := x.change(t.Context(), x.walks["post/letters"], func(m *memo) {
+			err := x.change(t.Context(), x.walks["post/letters"], func(m *kindState) {
 				m.Rest, m.CaughtUp, m.Spans = m.Rest+day, m.CaughtUp+day, slices.Clone(m.Spans)
 				for i := range m.Spans {
 					m.Spans[i].At += day
@@ -161,7 +161,7 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 		w, _ := synced(t, 100, Settings{})
 		w.take()
 		note := noteName("post/letters")
-		var m memo
+		var m kindState
 		if err := json.Unmarshal(w.notes[note], &m); err != nil || m.Plan == "" {
 			t.Fatalf("%s, %v", w.notes[note], err)
 		}

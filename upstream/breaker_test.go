@@ -404,7 +404,7 @@ func TestForbiddenPath(t *testing.T) {
 }
 
 func TestPausesAreBounded(t *testing.T) {
-	g := newGate(&Options{Now: time.Now, Logger: scripted(t, &script{do: well}).o.Logger, Source: &understudy.Source{Name: "x"}})
+	g := newBreaker(&Options{Now: time.Now, Logger: scripted(t, &script{do: well}).o.Logger, Source: &understudy.Source{Name: "x"}})
 	for i := range 5000 {
 		g.ended(fmt.Sprint(i), &understudy.UpstreamError{Why: understudy.FailServer})
 	}

@@ -126,7 +126,7 @@ func TestOthersFailureIsNotTheSources(t *testing.T) {
 		for range 6 {
 			_, err := openAudio(t, c)
 			failure(t, err)
-			c.gate.credential() // no pause between tries
+			c.breaker.credential() // no pause between tries
 		}
 		if c.Health().State != "ok" {
 			t.Errorf("%s: %+v", name, c.Health())
@@ -158,7 +158,7 @@ func TestInwardAddresses(t *testing.T) {
 		if err != nil {
 			to = netip.AddrPortFrom(netip.MustParseAddr(test.at), 443)
 		}
-		if got := newWay(&o).allowed(t.Context(), to); got != test.want {
+		if got := newOriginPolicy(&o).allowed(t.Context(), to); got != test.want {
 			t.Errorf("base %q, redirect to %s: allowed %v", test.base, test.at, got)
 		}
 	}
@@ -170,7 +170,7 @@ func TestInwardIsRefusedAtTheDial(t *testing.T) {
 	defer srv.Close()
 	o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
 	o.defaults()
-	w := newWay(&o)
+	w := newOriginPolicy(&o)
 	defer w.close()
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://localhost:"+port+"/", nil)
@@ -186,7 +186,7 @@ func TestInwardIsRefusedAtTheDial(t *testing.T) {
 func TestIsHome(t *testing.T) {
 	o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
 	o.defaults()
-	w := newWay(&o)
+	w := newOriginPolicy(&o)
 	defer w.close()
 	for link, want := range map[string]bool{
 		"https://api.twilio.com/2010-04-01/Accounts.json": true, "https://API.twilio.com:443/2010-04-01/x": true,

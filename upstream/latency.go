@@ -1,4 +1,4 @@
-// Pace: what answers usually take, and how long a try may hear nothing.
+// Latency: what answers usually take, and how long a try may hear nothing.
 
 package upstream
 
@@ -21,19 +21,19 @@ const (
 	largeRow = 200         // rows of a page above which it is large
 )
 
-// pace measures the good answers to GETs. What an answer takes depends on the
+// latencies measures the good answers to GETs. What an answer takes depends on the
 // kind of record and on how many of them it holds; the reason is for people.
 // Its zero value works.
-type pace struct {
+type latencies struct {
 	mu    sync.Mutex
-	kinds map[string]*kindPace
-	all   usual // of any kind and size: stands in for one that has no history
+	kinds map[string]*kindLatency
+	all   estimate // of any kind and size: stands in for one that has no history
 }
 
-// kindPace is the pace of a kind; "" is of what the spec does not name.
-type kindPace struct {
+// kindLatency is the pace of a kind; "" is of what the spec does not name.
+type kindLatency struct {
 	reasons [understudy.Reasons]*taken
-	sizes   [3]usual // one record, a page, a large page
+	sizes   [3]estimate // one record, a page, a large page
 }
 
 // taken is what the answers of one kind for one reason took, in seconds, since
@@ -43,17 +43,17 @@ type taken struct {
 	lost         int64 // tries that ended in silence
 }
 
-// usual is what the last answers of one kind and size took, in seconds: the
+// estimate is what the last answers of one kind and size took, in seconds: the
 // last 256 at least.
-type usual struct {
+type estimate struct {
 	silence onlinestat.Window // the longest wait for a next byte, the first one's included
 	whole   onlinestat.Window
 	last    float64 // silence of the newest
 	lost    int     // deadlines in a row that passed, each twice the one before
 }
 
-// errandSize is where the pace of a target's answers is kept.
-func errandSize(t *understudy.Target) int {
+// sizeOf is where the pace of a target's answers is kept.
+func sizeOf(t *understudy.Target) int {
 	switch {
 	case t.List == nil:
 		return 0
@@ -64,7 +64,7 @@ func errandSize(t *understudy.Target) int {
 }
 
 // of is the pace of a target's answers; the lock is held.
-func (p *pace) of(t *understudy.Target) (*kindPace, *usual) {
+func (p *latencies) of(t *understudy.Target) (*kindLatency, *estimate) {
 	name := ""
 	if t.Kind != nil {
 		name = t.Kind.Name
@@ -72,15 +72,15 @@ func (p *pace) of(t *understudy.Target) (*kindPace, *usual) {
 	k := p.kinds[name]
 	if k == nil {
 		if p.kinds == nil {
-			p.kinds = map[string]*kindPace{}
+			p.kinds = map[string]*kindLatency{}
 		}
-		k = &kindPace{}
+		k = &kindLatency{}
 		p.kinds[name] = k
 	}
-	return k, &k.sizes[errandSize(t)]
+	return k, &k.sizes[sizeOf(t)]
 }
 
-func (k *kindPace) reason(r understudy.Reason) *taken {
+func (k *kindLatency) reason(r understudy.Reason) *taken {
 	if k.reasons[r] == nil {
 		k.reasons[r] = &taken{}
 	}
@@ -88,13 +88,13 @@ func (k *kindPace) reason(r understudy.Reason) *taken {
 }
 
 // answered notes a good answer.
-func (p *pace) answered(t *understudy.Target, r understudy.Reason, a *answer) {
+func (p *latencies) answered(t *understudy.Target, r understudy.Reason, a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, u := p.of(t)
 	k.reason(r).first.Add(a.first.Seconds())
 	k.reason(r).whole.Add(a.took.Seconds())
-	for _, u := range []*usual{u, &p.all} {
+	for _, u := range []*estimate{u, &p.all} {
 		u.silence.Add(a.silence.Seconds())
 		u.whole.Add(a.took.Seconds())
 		u.last = a.silence.Seconds()
@@ -104,7 +104,7 @@ func (p *pace) answered(t *understudy.Target, r understudy.Reason, a *answer) {
 
 // silent notes a try whose deadline passed. Of those under way together only
 // one doubles the next deadline (RFC 6298, 5.5, does the same).
-func (p *pace) silent(t *understudy.Target, r understudy.Reason, l limits) {
+func (p *latencies) silent(t *understudy.Target, r understudy.Reason, l limits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, u := p.of(t)
@@ -143,7 +143,7 @@ type waits struct {
 // the wait before a hedge: an upstream that has become slow is neither cut off
 // for ever nor asked twice each time. While upstream answers others, a fetch that
 // has heard nothing doubles its own deadlines alone: its hedges come early.
-func (p *pace) limits(t *understudy.Target, w waits) limits {
+func (p *latencies) limits(t *understudy.Target, w waits) limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, u := p.of(t)
@@ -171,7 +171,7 @@ func (p *pace) limits(t *understudy.Target, w waits) limits {
 
 // limits are those of the next try. The probe's are the settings': what it
 // finds holds for everybody.
-func (g *going) limits(probe bool) limits {
+func (g *attempt) limits(probe bool) limits {
 	w := waits{tries: max(0, g.silent-1), setting: g.c.settings()} // one may have been lost; two are slow
 	if probe {
 		return w.setting
@@ -192,7 +192,7 @@ func (g *going) limits(probe bool) limits {
 // unheard notes a try that ended in silence, and reports whether that tells
 // against upstream: the first early deadline that passes may only have been
 // too early.
-func (g *going) unheard(l limits, began time.Time) bool {
+func (g *attempt) unheard(l limits, began time.Time) bool {
 	g.silent++
 	g.c.pace.silent(g.f.Target, g.reason, l)
 	g.c.forsake(began)
@@ -201,7 +201,7 @@ func (g *going) unheard(l limits, began time.Time) bool {
 
 // takes are the silence and the whole time that a share of answers does not
 // exceed.
-func (u *usual) takes(share float64) (silence, whole time.Duration) {
+func (u *estimate) takes(share float64) (silence, whole time.Duration) {
 	return seconds(max(u.silence.Quantile(share), u.last)), seconds(u.whole.Quantile(share))
 }
 

@@ -1,4 +1,4 @@
-// Spans: which stretches of a list were walked end to end, and when.
+// Intervals: which parts of a list were walked end to end, and when.
 
 package crawl
 
@@ -14,47 +14,47 @@ const (
 	late  = math.MaxInt64
 )
 
-// span is the clocks in [From, To), in Unix seconds, and when a walk over all
+// interval is the clocks in [From, To), in Unix seconds, and when a walk over all
 // of them began.
-type span struct {
+type interval struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	At   int64 `json:"at"`
 }
 
-// spans are disjoint and in order. The zero value is empty; methods leave what
+// intervals are disjoint and in order. The zero value is empty; methods leave what
 // they are called on as it was.
-type spans []span
+type intervals []interval
 
 // add notes that [from, to) was walked at a time. Where a later walk is known
 // that one stays.
-func (s spans) add(from, to, at int64) spans {
+func (s intervals) add(from, to, at int64) intervals {
 	if from >= to {
 		return s
 	}
-	var out spans
+	var out intervals
 	for _, old := range s {
 		if old.To <= from || old.From >= to {
 			out = append(out, old)
 			continue
 		}
 		if old.From < from {
-			out = append(out, span{old.From, from, old.At})
+			out = append(out, interval{old.From, from, old.At})
 		}
-		out = append(out, span{max(old.From, from), min(old.To, to), max(old.At, at)})
+		out = append(out, interval{max(old.From, from), min(old.To, to), max(old.At, at)})
 		if old.To > to {
-			out = append(out, span{to, old.To, old.At})
+			out = append(out, interval{to, old.To, old.At})
 		}
 	}
 	for _, gap := range s.gaps(from, to, early) {
-		out = append(out, span{gap.From, gap.To, at})
+		out = append(out, interval{gap.From, gap.To, at})
 	}
-	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortFunc(out, func(a, b interval) int { return cmp.Compare(a.From, b.From) })
 	return out.joined()
 }
 
 // joined makes one of neighbours that were walked at the same time.
-func (s spans) joined() spans {
+func (s intervals) joined() intervals {
 	out := s[:0]
 	for _, next := range s {
 		if n := len(out); n > 0 && out[n-1].To == next.From && out[n-1].At == next.At {
@@ -68,34 +68,34 @@ func (s spans) joined() spans {
 
 // gaps are the parts of [from, to) that were not walked since a time; their At
 // is the walk before, or early when there was none.
-func (s spans) gaps(from, to, since int64) spans {
-	var out spans
+func (s intervals) gaps(from, to, since int64) intervals {
+	var out intervals
 	next := from
 	for _, old := range s {
 		if old.To <= from || old.From >= to || from >= to {
 			continue
 		}
 		if old.From > next {
-			out = append(out, span{next, old.From, early})
+			out = append(out, interval{next, old.From, early})
 		}
 		begin := max(old.From, from)
 		next = min(old.To, to)
 		if old.At < since {
-			out = append(out, span{begin, next, old.At})
+			out = append(out, interval{begin, next, old.At})
 		}
 	}
 	if next < to {
-		out = append(out, span{next, to, early})
+		out = append(out, interval{next, to, early})
 	}
 	return out
 }
 
 // covers reports whether all of [from, to) was walked since a time.
-func (s spans) covers(from, to, since int64) bool { return len(s.gaps(from, to, since)) == 0 }
+func (s intervals) covers(from, to, since int64) bool { return len(s.gaps(from, to, since)) == 0 }
 
 // oldest is when the part of [from, to) was walked that was not for longest,
 // early when a part never was.
-func (s spans) oldest(from, to int64) int64 {
+func (s intervals) oldest(from, to int64) int64 {
 	at, next := int64(late), from
 	for _, old := range s {
 		switch {
@@ -115,8 +115,8 @@ func (s spans) oldest(from, to int64) int64 {
 }
 
 // without is s less what lies before a clock.
-func (s spans) without(before int64) spans {
-	var out spans
+func (s intervals) without(before int64) intervals {
+	var out intervals
 	for _, old := range s {
 		if old.To > before {
 			old.From = max(old.From, before)

@@ -1,4 +1,4 @@
-// Secrets: emptied before anything else sees a body; and the walk that does it.
+// Redaction: secrets emptied before anything else sees a body; and the walk that does it.
 
 package upstream
 
@@ -55,8 +55,8 @@ func secretsFor(s *understudy.Spec, k *understudy.Kind) []secret {
 	})
 }
 
-// scrub is what is changed in a body before anything else sees it.
-type scrub struct {
+// redaction is what is changed in a body before anything else sees it.
+type redaction struct {
 	secrets  []secret    // emptied, at any depth
 	absolute []fieldPath // URLs in which origins are replaced
 	origins  *origins    // nil when nothing is
@@ -66,14 +66,14 @@ type scrub struct {
 // stay) and upstream's address in every absolute URL replaced by ours, and the
 // outermost value moved along. body itself is never changed; with neither in
 // it, it is returned as it is.
-func (s scrub) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
+func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	if s.origins == nil || s.origins.ours == "" {
 		s.absolute = nil
 	}
 	if len(s.secrets)+len(s.absolute) == 0 {
 		return body, doc
 	}
-	w := scrubber{scrub: s, body: body}
+	w := redactor{redaction: s, body: body}
 	for _, parts := range s.secrets {
 		w.lengths |= 1 << min(len(parts[0]), 63)
 	}
@@ -92,32 +92,32 @@ func (s scrub) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Value) {
 	return append(out, body[last:]...), doc
 }
 
-// cut is a part of a body and what stands there instead.
-type cut struct {
+// replacement is a part of a body and what stands there instead.
+type replacement struct {
 	start, end int
 	text       []byte
 }
 
 var noText = []byte(`""`)
 
-type scrubber struct {
-	scrub
+type redactor struct {
+	redaction
 	lengths uint64 // of the secrets' last names, a bit each; 63 and above share one
 	body    []byte
 	path    [jsonspan.MaxDepth][]byte // names of the open members, outermost first
 	depth   int
-	cuts    []cut
+	cuts    []replacement
 	more    int // how much longer the body becomes, at most
 }
 
-func (w *scrubber) cut(start, end int, text []byte) {
-	w.cuts = append(w.cuts, cut{start, end, text})
+func (w *redactor) cut(start, end int, text []byte) {
+	w.cuts = append(w.cuts, replacement{start, end, text})
 	w.more += len(text)
 }
 
 // walk goes over the value c stands before. An array's elements stand under
 // the array's own name.
-func (w *scrubber) walk(c *jsonspan.Cursor) {
+func (w *redactor) walk(c *jsonspan.Cursor) {
 	switch c.Kind() {
 	case jsonspan.Array:
 		c.Enter()
@@ -148,12 +148,12 @@ func (w *scrubber) walk(c *jsonspan.Cursor) {
 }
 
 // isAbsolute reports whether the open members are where an absolute URL stands.
-func (w *scrubber) isAbsolute() bool {
+func (w *redactor) isAbsolute() bool {
 	return slices.ContainsFunc(w.absolute, func(f fieldPath) bool { return f.is(w.path[:w.depth]) })
 }
 
 // isSecret reports whether the open members end in the name of a secret.
-func (w *scrubber) isSecret() bool {
+func (w *redactor) isSecret() bool {
 	// Nearly every name is another already by its length.
 	if name := w.path[w.depth-1]; w.lengths>>min(len(name), 63)&1 == 0 && bytes.IndexByte(name, '\\') < 0 {
 		return false

@@ -1,4 +1,4 @@
-// Gate: whether upstream may be asked at all, after it failed.
+// Circuit breaker: whether upstream may be asked at all, after it failed.
 
 package upstream
 
@@ -23,7 +23,7 @@ const (
 	maxPauses = 1024             // keys whose wait is remembered
 )
 
-// gate remembers how upstream failed:
+// breaker remembers how upstream failed:
 //
 //	a fetch failed            -> its key waits a second
 //	5 keys in a row failed    -> shut: down; probes only, 1 s, 2 s, … 60 s apart
@@ -34,7 +34,7 @@ const (
 //
 // Beside shut there is unwell, which changes nothing but health and Run's
 // probes: 403, or failures too few keys ran into.
-type gate struct {
+type breaker struct {
 	now   func() time.Time
 	log   *slog.Logger
 	large atomic.Int64 // bodies larger than the limit
@@ -62,29 +62,29 @@ type pause struct {
 	err   *understudy.UpstreamError
 }
 
-func newGate(o *Options) *gate {
-	return &gate{
+func newBreaker(o *Options) *breaker {
+	return &breaker{
 		now: o.Now, log: o.Logger.With("source", o.Source.Name), since: o.Now(),
 		pauses: map[string]pause{}, row: map[string]struct{}{}, changed: make(chan struct{}),
 	}
 }
 
-// verdict is what the gate says to an errand: go (as the probe, perhaps), or
+// admission is what the breaker says to a request: go (as the probe, perhaps), or
 // err now, which may change at until or when changed is closed.
-type verdict struct {
+type admission struct {
 	probe   bool
 	err     *understudy.UpstreamError
 	until   time.Time // zero: nobody knows (a probe is under way)
 	changed <-chan struct{}
 }
 
-// ask asks for an errand. waiting: somebody waits for it, so it may be the
+// ask asks for a request. waiting: somebody waits for it, so it may be the
 // probe.
-func (g *gate) ask(key string, waiting bool) verdict {
+func (g *breaker) ask(key string, waiting bool) admission {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	v := verdict{changed: g.changed}
+	v := admission{changed: g.changed}
 	switch p, paused := g.pauses[key]; {
 	case now.Before(g.until):
 		v.until, v.err = g.until, g.refusal(understudy.FailDown, g.holder, g.until.Sub(now))
@@ -101,22 +101,22 @@ func (g *gate) ask(key string, waiting bool) verdict {
 }
 
 // suspect reports whether a key is no probe: it may be the only one that fails.
-func (g *gate) suspect(key string) bool {
+func (g *breaker) suspect(key string) bool {
 	_, failed := g.row[key]
 	return g.narrow && failed
 }
 
-// still reports whether an errand that was let in and then queued may go. The
+// still reports whether a request that was let in and then queued may go. The
 // probe may; it is what everybody waits for.
-func (g *gate) still(key string, probe bool) bool {
+func (g *breaker) still(key string, probe bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	return !now.Before(g.until) && (probe || g.shut == understudy.FailNone && !now.Before(g.pauses[key].until))
 }
 
-// refusal is the error of an errand that is not sent.
-func (g *gate) refusal(why understudy.Failure, last *understudy.UpstreamError, left time.Duration) *understudy.UpstreamError {
+// refusal is the error of a request that is not sent.
+func (g *breaker) refusal(why understudy.Failure, last *understudy.UpstreamError, left time.Duration) *understudy.UpstreamError {
 	e := &understudy.UpstreamError{Why: why, RetryAfter: max(0, left)}
 	if last != nil {
 		e.Status, e.Err = last.Status, errors.New("after "+last.Error())
@@ -125,7 +125,7 @@ func (g *gate) refusal(why understudy.Failure, last *understudy.UpstreamError, l
 }
 
 // probeNow lets Run's probe in when one is due and nobody has taken it.
-func (g *gate) probeNow() bool {
+func (g *breaker) probeNow() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -137,7 +137,7 @@ func (g *gate) probeNow() bool {
 }
 
 // due is when Run should look again; zero: not before something changes.
-func (g *gate) due() (at time.Time, changed <-chan struct{}) {
+func (g *breaker) due() (at time.Time, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.unwell == understudy.FailNone || g.probing {
@@ -150,7 +150,7 @@ func (g *gate) due() (at time.Time, changed <-chan struct{}) {
 }
 
 // good notes a good answer: everything is open again.
-func (g *gate) good(key string, probe bool) {
+func (g *breaker) good(key string, probe bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was := g.unwell
@@ -169,7 +169,7 @@ func (g *gate) good(key string, probe bool) {
 
 // failed notes a try that failed. A probe's failure makes the next one wait
 // longer.
-func (g *gate) failed(key string, e *understudy.UpstreamError, probe bool) {
+func (g *breaker) failed(key string, e *understudy.UpstreamError, probe bool) {
 	if errors.Is(e.Err, errTooLarge) {
 		g.large.Add(1)
 	}
@@ -215,8 +215,8 @@ func (g *gate) failed(key string, e *understudy.UpstreamError, probe bool) {
 	g.tell()
 }
 
-// close shuts the gate, which counts anew to the first probe.
-func (g *gate) close(why understudy.Failure, now time.Time) {
+// close shuts the breaker, which counts anew to the first probe.
+func (g *breaker) close(why understudy.Failure, now time.Time) {
 	g.ail(why, now)
 	if g.shut == understudy.FailNone {
 		g.probes = 0
@@ -226,7 +226,7 @@ func (g *gate) close(why understudy.Failure, now time.Time) {
 }
 
 // ail notes that upstream is unwell, and when to probe it first.
-func (g *gate) ail(why understudy.Failure, now time.Time) {
+func (g *breaker) ail(why understudy.Failure, now time.Time) {
 	if g.unwell == why {
 		return
 	}
@@ -240,14 +240,14 @@ func (g *gate) ail(why understudy.Failure, now time.Time) {
 
 // schedule sets the next probe: 1 s on, doubling to 60 s, up to a fifth
 // earlier so that many sources or processes do not probe in step.
-func (g *gate) schedule(now time.Time) {
+func (g *breaker) schedule(now time.Time) {
 	d := probeMin << min(g.probes, 6)
 	g.probes++
 	g.next = now.Add(time.Duration(float64(min(d, probeMax)) * (1 - 0.2*rand.Float64())))
 }
 
 // ended notes a fetch that failed for good: its key waits.
-func (g *gate) ended(key string, e *understudy.UpstreamError) {
+func (g *breaker) ended(key string, e *understudy.UpstreamError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -264,7 +264,7 @@ func (g *gate) ended(key string, e *understudy.UpstreamError) {
 
 // abandon notes a probe that ended without an answer either way: its reader
 // left. Somebody else may probe a second later.
-func (g *gate) abandon() {
+func (g *breaker) abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.probing = false
@@ -273,7 +273,7 @@ func (g *gate) abandon() {
 }
 
 // unused notes a probe that was never sent.
-func (g *gate) unused() {
+func (g *breaker) unused() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.probing = false
@@ -283,7 +283,7 @@ func (g *gate) unused() {
 // credential forgets the waits a former credential ran into. Where that was
 // refused a probe is due at once; until it is back nobody else is sent into
 // another refusal.
-func (g *gate) credential() {
+func (g *breaker) credential() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.pauses)
@@ -293,13 +293,13 @@ func (g *gate) credential() {
 	g.tell()
 }
 
-func (g *gate) tell() {
+func (g *breaker) tell() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
 // state is what health says.
-func (g *gate) state() (state, why string, since, next time.Time) {
+func (g *breaker) state() (state, why string, since, next time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	held := g.now().Before(g.until)

@@ -1,0 +1,185 @@
+// Status: how complete a kind is, for people. It is derived, never stored.
+
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// State is how complete a kind is.
+type State struct {
+	Kept     bool      // it is synced and kept up
+	Complete bool      // no record that upstream has is missing
+	Why      string    // why it is not; "" when it is, or when nobody wants it to be
+	Failed   bool      // Why is an error a person has to see to
+	Running  bool      // a sync is under way
+	Down     string    // why upstream cannot be asked now; "" when it can
+	Stuck    time.Time // since when its walks come no further, though they try; zero: they do. Why says why
+	CaughtUp time.Time // when its newest records were last known without a gap
+	Swept    time.Time // since when every part of it was walked; zero: not yet
+	Ended    string    // that upstream keeps nothing older, when it said so
+
+	// Records of the walk under way that were seen, of how many there are; without
+	// one those held. Total -1: nobody knows. Of a kind that is walked twice Walk is
+	// "1 of 2" or "2 of 2".
+	Done, Total int64
+	Walk        string
+	ETA         time.Duration // of all that is left; 0: not known, or nothing is under way
+}
+
+// stall is what keeps a kind's walks from going on for now.
+type stall struct {
+	since time.Time
+	why   string
+}
+
+// stuck notes that a walk has to come back later. One that moved meanwhile is
+// stuck only since now.
+func (x *kindCrawl) stalled(now time.Time, why string, moved bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if moved || x.stall.since.IsZero() {
+		x.stall.since = now
+	}
+	x.stall.why = why
+}
+
+// resumed notes that a walk came to an end.
+func (x *kindCrawl) resumed() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.stall = stall{}
+}
+
+// stopped is what keeps a kind's walks from going on, those of the kind above
+// included: it is waited for.
+func (w *Crawler) stallOf(x *kindCrawl) stall {
+	x.mu.Lock()
+	s := x.stall
+	x.mu.Unlock()
+	if s.since.IsZero() && x.plan.parentKind != nil {
+		return w.stallOf(w.walks[x.source.Name+"/"+x.plan.parentKind.Name])
+	}
+	return s
+}
+
+// rowsOf counts the rows of a page of one list. Of several lists the first
+// counts: the others may show the same records again.
+func rowsOf(list int, rows int64) int64 {
+	if list > 0 {
+		return 0
+	}
+	return rows
+}
+
+// State is how complete a kind is now. ErrInvalid: no such kind; an error that
+// Never knows: it cannot be synced.
+func (w *Crawler) State(ctx context.Context, source, kind string) (State, error) {
+	x, err := w.find(source, kind)
+	if err != nil {
+		return State{}, err
+	}
+	m, err := w.read(ctx, x)
+	if err != nil {
+		return State{}, err
+	}
+	s := State{Kept: m.Keep, Ended: m.Ended, Done: m.Records, Total: unknown, Down: w.o.Down(source)}
+	if m.CaughtUp > 0 {
+		s.CaughtUp = time.Unix(m.CaughtUp, 0)
+	}
+	if at := w.swept(x, &m); at > early && at > 0 {
+		s.Swept = time.Unix(at, 0)
+	}
+	x.mu.Lock()
+	p := x.now
+	x.mu.Unlock()
+	if !p.began.IsZero() {
+		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.o.Now())
+	}
+	if !s.Running && s.Kept && w.o.Count != nil {
+		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
+			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
+		}
+	}
+	if s.Kept {
+		s.Why, s.Failed, err = w.lacks(ctx, x)
+		s.Complete = s.Why == "" && err == nil
+	}
+	if s.Complete && !w.whole(x) {
+		s.Complete, s.Failed = false, true
+		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, or whole: true at the list, where lists without filters show every %s", x.kind.One)
+	}
+	if s.Complete && !s.Running {
+		s.Total = s.Done
+	}
+	if stop := w.stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
+		s.Stuck, s.Why = stop.since, s.Why+": "+stop.why
+	}
+	return s, err
+}
+
+// whole reports whether the walks of a kind, and of the one above, can know their
+// end: the spec says that lists without filters show everything.
+func (w *Crawler) whole(x *kindCrawl) bool {
+	for _, l := range x.lists {
+		if !l.Shows() {
+			return false
+		}
+	}
+	return x.plan.parentKind == nil || w.whole(w.walks[x.source.Name+"/"+x.plan.parentKind.Name])
+}
+
+// swept is since when every part of a kind was walked, 0 when one never was.
+func (w *Crawler) swept(x *kindCrawl, m *kindState) int64 {
+	at := m.Rest
+	if x.sliced() {
+		at = min(at, m.Spans.oldest(w.floor(x, w.clock()), late))
+	}
+	return max(at, 0)
+}
+
+// lacks says why something of a kind is missing, "" when nothing is, and
+// whether a person has to see to it. For the kind above, if there is one, too.
+func (w *Crawler) lacks(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+	m, err := w.read(ctx, x)
+	if err != nil {
+		return "", false, err
+	}
+	why, failed = w.lacking(x, &m)
+	if x.plan.parentKind == nil || failed {
+		return why, failed, nil
+	}
+	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
+	first, failed, err := w.lacks(ctx, above)
+	if first != "" && (failed || why == "") {
+		why = above.kind.Title + ": " + first
+	}
+	return why, failed, err
+}
+
+// lacking is what a kind lacks by itself.
+func (w *Crawler) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
+	down := w.o.Down(x.source.Name)
+	switch at := w.swept(x, m); {
+	case m.failed() != "":
+		return m.failed(), true
+	case m.Rest == 0 && down != "":
+		return "not synced to its end; upstream: " + down, false
+	case m.Rest == 0:
+		return "not synced to its end", false
+	case m.Behind != 0:
+		return "catching up since " + moment(m.Behind), false
+	case m.Lost != 0 && at <= m.Lost:
+		return "some were forgotten here, and not all was walked again since", false
+	case down == "" && w.clock()-at > int64(w.o.Sweep/time.Second):
+		if at == 0 {
+			return "a part was never walked", false
+		}
+		return "a part was not walked since " + moment(at), false
+	}
+	return "", false
+}
+
+func moment(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04:05 UTC") }
