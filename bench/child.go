@@ -161,3 +161,12 @@ func statusOf(pid int, name string) (int64, error) {
 	}
 	return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
 }
+
+// used is the CPU time of this process so far.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -91,15 +91,3 @@ func coldOutside(ctx context.Context, r *run, n int) (direct, through []time.Dur
 // coldKey is one of many keys whose pages are all the size of the usual one:
 // 50 calls by the number of the page.
 func coldKey(i int) string { return fmt.Sprintf("%s?PageSize=50&Page=%d", calls, i%100) }
-
-// pause waits, or ends with the context.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

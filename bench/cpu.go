@@ -73,9 +73,3 @@ func cpuWalk(ctx context.Context, r *run, pages int) (m cpuWalked, err error) {
 	m.cpu = ms(after-before) / float64(m.pages)
 	return m, err
 }
-
-// fast is a rig of so many pages of 50 calls whose upstream answers at once
-// and is asked as fast as it can be.
-func fast(pages int) set {
-	return set{records: 50 * pages, settings: []string{"rate: 100000", "concurrency: 20"}, mirror: "hot: 25MiB"}
-}

@@ -186,12 +186,12 @@ func feedPart(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	return r.fed(ctx, g, w, c)
+	return fed(ctx, r, g, w, c)
 }
 
 // fed runs rounds without and then with the slow one, who asks for all there
 // was and reads none of it.
-func (r *run) fed(ctx context.Context, g *rig, w *way, c *audience) error {
+func fed(ctx context.Context, r *run, g *rig, w *way, c *audience) error {
 	before, err := g.serve.resident()
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (r *run) fed(ctx context.Context, g *rig, w *way, c *audience) error {
 			defer slow.conn.Close()
 		}
 		rounds := r.times(50, 2)
-		took, changes, err := r.rounds(ctx, g, w, c, rounds*i, rounds)
+		took, changes, err := measureRounds(ctx, r, g, w, c, rounds*i, rounds)
 		if err != nil {
 			return err
 		}
@@ -230,16 +230,16 @@ func (r *run) fed(ctx context.Context, g *rig, w *way, c *audience) error {
 	return nil
 }
 
-// rounds lets the world move and asks, so many times, for pages that no round
+// measureRounds lets the world move and asks, so many times, for pages that no round
 // before asked for.
-func (r *run) rounds(ctx context.Context, g *rig, w *way, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
+func measureRounds(ctx context.Context, r *run, g *rig, w *way, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
 	api := g.direct()
 	defer api.close()
 	for round := range n {
 		if err := api.post(ctx, "/-/advance", `{"calls":1,"seconds":1}`); err != nil {
 			return nil, 0, err
 		}
-		from, err := g.newest(ctx)
+		from, err := newest(ctx, g)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -269,7 +269,7 @@ func (c *audience) told(ctx context.Context, g *rig, from int64, asked time.Dura
 			return nil, 0, err
 		}
 	}
-	if to, err = g.newest(ctx); err != nil {
+	if to, err = newest(ctx, g); err != nil {
 		return nil, 0, err
 	}
 	each, err = c.reached(ctx, to, asked)
@@ -277,7 +277,7 @@ func (c *audience) told(ctx context.Context, g *rig, from int64, asked time.Dura
 }
 
 // newest is the number of the newest change.
-func (g *rig) newest(ctx context.Context) (int64, error) {
+func newest(ctx context.Context, g *rig) (int64, error) {
 	w := newWay(g.serve.addresses["viewer"], "", "")
 	defer w.close()
 	var page struct {

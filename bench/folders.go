@@ -145,14 +145,14 @@ func folders(_ context.Context, r *run) error {
 		new    []byte
 		differ int
 	}{{"nothing changed", same, 0}, {fmt.Sprintf("%d changed", changes), edited, changes}} {
-		if err := r.foldersOf(c.name, old, c.new, rows, c.differ); err != nil {
+		if err := foldersOf(r, c.name, old, c.new, rows, c.differ); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) foldersOf(name string, old, new []byte, rows, differ int) error {
+func foldersOf(r *run, name string, old, new []byte, rows, differ int) error {
 	table := [][]string{{fmt.Sprintf("%d rows, %s", rows, name), "offsets ms", "allocations", "KiB", "objects ms", "allocations", "KiB", "times as fast"}}
 	var ratios []float64
 	var ours, theirs costed

@@ -25,7 +25,7 @@ func history(ctx context.Context, r *run) error {
 	rows := [][]string{{fmt.Sprintf("%d calls", records), "MiB", "bytes/record", "versions/record"}}
 	var perRecord [2]float64
 	for i, steps := range []int{0, changes} {
-		size, versions, err := r.pastOf(ctx, fmt.Sprintf("history-%d.db", steps), records, steps)
+		size, versions, err := pastOf(ctx, r, fmt.Sprintf("history-%d.db", steps), records, steps)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func history(ctx context.Context, r *run) error {
 
 // pastOf fills a store and gives its size, and how many versions of one record
 // it tells of.
-func (r *run) pastOf(ctx context.Context, name string, records, steps int) (size int64, versions int, err error) {
+func pastOf(ctx context.Context, r *run, name string, records, steps int) (size int64, versions int, err error) {
 	path := filepath.Join(r.dir, name)
 	now := storetest.Epoch
 	open := func() (*store.DB, error) {

@@ -28,17 +28,17 @@ const (
 // warm, by one client and by sixteen, the first byte of pages nobody has looked
 // at, and pages that wait for upstream.
 func htmlPages(ctx context.Context, r *run) error {
-	small, err := r.htmlOf(ctx, r.times(5000, 300), nil)
+	small, err := htmlOf(ctx, r, r.times(5000, 300), nil)
 	if err != nil {
 		return err
 	}
-	if _, err = r.htmlOf(ctx, r.times(1_000_000, 1000), small); err != nil {
+	if _, err = htmlOf(ctx, r, r.times(1_000_000, 1000), small); err != nil {
 		return err
 	}
-	return r.slowPages(ctx)
+	return slowPages(ctx, r)
 }
 
-// htmlCell is one page as one role sees it.
+// cellOf is one page as one role sees it.
 type htmlCell struct {
 	alone, crowd measured
 	plain, zip   int
@@ -46,7 +46,7 @@ type htmlCell struct {
 
 // htmlOf measures a viewer that holds so many calls. With other cells its list
 // is compared with theirs.
-func (r *run) htmlOf(ctx context.Context, records int, others map[string]htmlCell) (cells map[string]htmlCell, err error) {
+func htmlOf(ctx context.Context, r *run, records int, others map[string]htmlCell) (cells map[string]htmlCell, err error) {
 	s := fast(records / 50)
 	s.records, s.settings, s.mirror = records, append(s.settings, "sync: [calls]"), "hot: 25MiB, newest: 24h, older: 24h"
 	g, err := r.held(ctx, s, "calls")
@@ -67,7 +67,7 @@ func (r *run) htmlOf(ctx context.Context, records int, others map[string]htmlCel
 			if p.group == "number" && role != "all" {
 				break // the role sees the ends of numbers alone
 			}
-			c, err := r.htmlCell(ctx, g, d, p.uri, role)
+			c, err := cellOf(ctx, r, g, d, p.uri, role)
 			if err != nil {
 				return nil, fmt.Errorf("%s as %s: %w", p.group, role, err)
 			}
@@ -83,12 +83,12 @@ func (r *run) htmlOf(ctx context.Context, records int, others map[string]htmlCel
 				r.atMost(fmt.Sprintf("%s, CPU a request, %d held, %s", page, records, role), ms(c.crowd.each), 0.5, "ms")
 			}
 		}
-		r.judgeHTML(fmt.Sprintf("%d held, %s", records, role), cells["list"+role], others["list"+role])
+		judgeHTML(r, fmt.Sprintf("%d held, %s", records, role), cells["list"+role], others["list"+role])
 	}
-	return cells, r.firstBytes(ctx, g, records)
+	return cells, firstBytes(ctx, r, g, records)
 }
 
-func (r *run) judgeHTML(who string, c, other htmlCell) {
+func judgeHTML(r *run, who string, c, other htmlCell) {
 	r.atLeast("list, 16 clients, "+who, c.crowd.rate/logroleRate, 10, "times Logrole's")
 	r.atMost("list, CPU a request, "+who, ms(c.crowd.each), logroleCPU/10, "ms")
 	r.atMost("list, bytes on the wire, "+who, float64(c.zip)/logrolePlain, 0.12, "of Logrole's")
@@ -106,8 +106,8 @@ func htmlHeaders(role, encoding string) []string {
 	return []string{"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(account+":"+token)), "Accept-Encoding: " + encoding, "Accept: text/html"}
 }
 
-// htmlCell measures one page, after it has been looked at until it is warm.
-func (r *run) htmlCell(ctx context.Context, g *rig, d driver, uri, role string) (c htmlCell, err error) {
+// cellOf measures one page, after it has been looked at until it is warm.
+func cellOf(ctx context.Context, r *run, g *rig, d driver, uri, role string) (c htmlCell, err error) {
 	base := g.serve.addresses["viewer"]
 	w := newWay(base, "", "")
 	defer w.close()
@@ -123,17 +123,17 @@ func (r *run) htmlCell(ctx context.Context, g *rig, d driver, uri, role string) 
 			return c, err
 		}
 	}
-	one := aim{base + uri, htmlHeaders(role, "gzip"), 1, r.driven(2 * time.Second)}
+	one := aim{base + uri, htmlHeaders(role, "gzip"), 1, driven(r, 2*time.Second)}
 	if c.alone, err = d.measure(ctx, g.serve, one); err != nil {
 		return c, err
 	}
-	one.clients, one.long = 16, r.driven(4*time.Second)
+	one.clients, one.long = 16, driven(r, 4*time.Second)
 	c.crowd, err = d.measure(ctx, g.serve, one)
 	return c, err
 }
 
 // driven is how long a load lasts.
-func (r *run) driven(full time.Duration) time.Duration {
+func driven(r *run, full time.Duration) time.Duration {
 	if r.quick {
 		return 50 * time.Millisecond
 	}
@@ -170,7 +170,7 @@ func heldCalls(ctx context.Context, g *rig, pages int) (all []callRow, err error
 }
 
 // firstBytes asks for pages nobody has looked at, each once, by one client.
-func (r *run) firstBytes(ctx context.Context, g *rig, records int) error {
+func firstBytes(ctx context.Context, r *run, g *rig, records int) error {
 	all, err := heldCalls(ctx, g, r.times(4, 1))
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (r *run) firstBytes(ctx context.Context, g *rig, records int) error {
 	for _, role := range []string{"all", "support"} {
 		var took []time.Duration
 		for _, c := range all[:r.times(150, 5)] {
-			t, err := w.firstByte(ctx, "/twilio/calls/"+c.SID, htmlHeaders(role, "gzip"))
+			t, err := firstByte(ctx, w, "/twilio/calls/"+c.SID, htmlHeaders(role, "gzip"))
 			if err != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func (r *run) firstBytes(ctx context.Context, g *rig, records int) error {
 }
 
 // firstByte asks once and says when the first byte of the answer was there.
-func (w *way) firstByte(ctx context.Context, uri string, headers []string) (took time.Duration, err error) {
+func firstByte(ctx context.Context, w *way, uri string, headers []string) (took time.Duration, err error) {
 	var began time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(began) }})
 	began = time.Now()

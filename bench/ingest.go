@@ -64,11 +64,11 @@ func ingest(ctx context.Context, r *run) error {
 	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil {
 		return err
 	}
-	return r.ingested(stages, records)
+	return ingested(r, stages, records)
 }
 
 // ingested shows the stages and compares them with the targets.
-func (r *run) ingested(stages []stage, records int) error {
+func ingested(r *run, stages []stage, records int) error {
 	rows := [][]string{{"saving pages of 1,000", "records", "records/s", "changes", "slowest save, ms", "CPU us/record", "resident MiB"}}
 	var saving, slowest time.Duration
 	var first, last int64
@@ -169,13 +169,4 @@ func (i *intake) save(ctx context.Context, name string, records, stretch int) er
 		s, cpu = stage{Name: name}, now
 	}
 	return nil
-}
-
-// used is the CPU time of this process so far.
-func used() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -48,7 +48,7 @@ func inside(ctx context.Context, r *run, pages int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
-	spent, rooms, err := r.profiled("cpu", func() error { return follow(ctx, r, i.address, pages) })
+	spent, rooms, err := profiled(r, "cpu", func() error { return follow(ctx, r, i.address, pages) })
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func insideWarm(ctx context.Context, r *run, d driver, a aim) (err error) {
 		return err
 	}
 	var l load
-	_, rooms, err := r.profiled("warm", func() (err error) { l, err = d.run(ctx, a); return err })
+	_, rooms, err := profiled(r, "warm", func() (err error) { l, err = d.run(ctx, a); return err })
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func insideWarm(ctx context.Context, r *run, d driver, a aim) (err error) {
 // profiled runs f under the CPU profiler. It gives this process's CPU time by
 // the kernel's count, and the profile's by room. With -profile the profile is
 // kept.
-func (r *run) profiled(name string, f func() error) (spent time.Duration, rooms map[string]time.Duration, err error) {
+func profiled(r *run, name string, f func() error) (spent time.Duration, rooms map[string]time.Duration, err error) {
 	dir := r.dir
 	if r.profile != "" {
 		dir = r.profile

@@ -31,18 +31,18 @@ func lists(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	d := &drawer{rng: rand.New(rand.NewPCG(1, 2)), calls: samples, records: records, asked: map[string]bool{}}
-	if err := r.askLists(ctx, w, d, "upstream well"); err != nil {
+	if err := askLists(ctx, r, w, d, "upstream well"); err != nil {
 		return err
 	}
 	if err := g.faults(ctx, `[{"match":"","status":503}]`); err != nil {
 		return err
 	}
-	return r.askLists(ctx, w, d, "upstream down")
+	return askLists(ctx, r, w, d, "upstream down")
 }
 
 // askLists asks a few thousand lists and compares the times with the targets.
 // Pages of 1,000, which are 2 MB, have a row of their own and are not judged.
-func (r *run) askLists(ctx context.Context, w *way, d *drawer, when string) error {
+func askLists(ctx context.Context, r *run, w *way, d *drawer, when string) error {
 	judged, large := newAsking(), newAsking()
 	others := 0
 	for range r.times(3000, 60) {
@@ -76,22 +76,6 @@ func (r *run) askLists(ctx context.Context, w *way, d *drawer, when string) erro
 	r.say("")
 	return nil
 }
-
-// callRow is what questions are made of.
-type callRow struct {
-	SID       string  `json:"sid"`
-	To        string  `json:"to"`
-	From      string  `json:"from"`
-	Status    string  `json:"status"`
-	Parent    *string `json:"parent_call_sid"`
-	StartTime *string `json:"start_time"`
-}
-
-// newestCall is when the newest record of the simulated world began.
-var newestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-
-// worldDays are how many days its records are from.
-const worldDays = 90
 
 // sample reads pages spread over the whole list.
 func sample(ctx context.Context, w *way, pages int) (all []callRow, err error) {

@@ -44,16 +44,6 @@ func exit(err error) {
 	}
 }
 
-// options are the flags every part sees.
-type options struct {
-	bin     string        // the understudy binary
-	quick   bool          // a smoke of every part: the figures mean nothing
-	reader  time.Duration // how long the reader of the newest page reads
-	results string        // folder of the results; "" = print only
-	profile string        // folder of the CPU profiles; "" = not kept
-	command string        // what was typed, for the results
-}
-
 // bench reads the flags and runs the parts asked for. A target that was missed
 // is printed and is no error; a part that could not be measured is one.
 func bench(ctx context.Context, args []string, out io.Writer) error {
@@ -89,13 +79,6 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("%w; build it with make build or name it with -bin", err)
 	}
 	return runAll(ctx, o, chosen, out)
-}
-
-// newFlags is an empty set of flags that explains itself on out.
-func newFlags(name string, out io.Writer) *flag.FlagSet {
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(out)
-	return fs
 }
 
 func given(fs *flag.FlagSet, name string) (found bool) {

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// mib is one MiB in bytes.
-const mib = 1 << 20
-
 // memory measures resident memory after many pages, the first page after a
 // restart, and how many packed pages a byte limit holds.
 func memory(ctx context.Context, r *run) error {
@@ -134,12 +131,4 @@ func readAll(ctx context.Context, g *rig, pages int) (int, error) {
 	w := g.through()
 	defer w.close()
 	return w.walk(ctx, calls, pages, nil)
-}
-
-// long is how long something takes; no time in a smoke.
-func (r *run) long(full time.Duration) time.Duration {
-	if r.quick {
-		return min(full, 150*time.Millisecond)
-	}
-	return full
 }

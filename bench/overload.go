@@ -54,7 +54,7 @@ func overload(ctx context.Context, r *run) (err error) {
 	if err = errors.Join(err, cold.err); err != nil {
 		return err
 	}
-	q, err := g.queue(ctx)
+	q, err := queue(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ type queued struct {
 	LongestMS           int64 `json:"longest_ms"`
 }
 
-func (g *rig) queue(ctx context.Context) (queued, error) {
+func queue(ctx context.Context, g *rig) (queued, error) {
 	var s struct {
 		Sources struct {
 			Twilio struct{ Limits struct{ Queue queued } }

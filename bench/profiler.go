@@ -35,7 +35,7 @@ func profiler(ctx context.Context, r *run) (err error) {
 		row, cells := []string{fmt.Sprintf("round %d", round+1)}, make([]measured, len(kinds))
 		for i := range kinds {
 			n := (i + round) % len(kinds)
-			if cells[n], err = b.profiled(ctx, kinds[n], long); err != nil {
+			if cells[n], err = whileProfiled(ctx, b, kinds[n], long); err != nil {
 				return err
 			}
 		}
@@ -58,8 +58,8 @@ func profiler(ctx context.Context, r *run) (err error) {
 	return nil
 }
 
-// profiled measures a load while a profile of the kind is taken.
-func (b *beside) profiled(ctx context.Context, kind string, long time.Duration) (m measured, err error) {
+// whileProfiled measures a load while a profile of the kind is taken.
+func whileProfiled(ctx context.Context, b *beside, kind string, long time.Duration) (m measured, err error) {
 	w := newWay(b.rig.serve.addresses["viewer"], "", "")
 	defer w.close()
 	taken := make(chan error, 1)

@@ -94,3 +94,6 @@ func figure(v float64) string {
 
 // ms is a duration as milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// mib is one MiB in bytes.
+const mib = 1 << 20

@@ -17,7 +17,7 @@ const slowLatency = time.Second
 
 // slowPages asks for pages that need upstream, each once, by one client: when
 // its first byte is there, and when all of it is.
-func (r *run) slowPages(ctx context.Context) (err error) {
+func slowPages(ctx context.Context, r *run) (err error) {
 	g, err := r.rig(ctx, set{latency: slowLatency, settings: []string{"rate: 1000"}, mirror: "newest: 24h, older: 24h"})
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (r *run) slowPages(ctx context.Context) (err error) {
 		var begun, ended []time.Duration
 		for i := range n {
 			at := time.Now()
-			t, err := w.firstByte(ctx, p.uri(i), htmlHeaders("all", "gzip"))
+			t, err := firstByte(ctx, w, p.uri(i), htmlHeaders("all", "gzip"))
 			if err != nil {
 				return err
 			}
@@ -76,12 +76,12 @@ func (r *run) slowPages(ctx context.Context) (err error) {
 		r.atMost("last byte over upstream's slowest answer, "+p.name+", 99 %", ms(quantile(figures[i][1], 0.99)-slowLatency*6/5), 20, "ms")
 	}
 	r.say("")
-	return r.leavers(ctx, g, n)
+	return leavers(ctx, r, g, n)
 }
 
 // leavers open a page of a number and leave it once upstream is asked: how long
 // that goes on. The counters are read again and again.
-func (r *run) leavers(ctx context.Context, g *rig, n int) error {
+func leavers(ctx context.Context, r *run, g *rig, n int) error {
 	viewer := newWay(g.serve.addresses["viewer"], "", "")
 	defer viewer.close()
 	until := func(asks bool) (took time.Duration, err error) {

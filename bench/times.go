@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -35,3 +36,15 @@ func spread(name string, d []time.Duration) []string {
 
 // spreadHead is the heading of spread's rows.
 var spreadHead = []string{"ms", "n", "p25", "p50", "p75", "p99", "max"}
+
+// pause waits, or ends with the context.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

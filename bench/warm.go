@@ -3,16 +3,9 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -41,125 +34,19 @@ func warm(ctx context.Context, r *run) (err error) {
 	r.say("the page: %d bytes, %d gzipped; load by %s; access log to a file, as it is by default", len(plain), len(zipped), d.name)
 	r.say("")
 	b := &beside{run: r, driver: d, bare: bareServer, rig: g, uri: uri}
-	if err := b.alone(ctx); err != nil {
+	if err := alone(ctx, b); err != nil {
 		return err
 	}
 	for _, encoding := range []string{"gzip", "identity"} {
-		if err := b.crowd(ctx, encoding); err != nil {
+		if err := bySixteen(ctx, b, encoding); err != nil {
 			return err
 		}
 	}
 	return insideWarm(ctx, r, d, b.aim(uri, "gzip", 16, r.long(4*time.Second)))
 }
 
-// stored reads the page until it is answered from memory with a gzip variant
-// ready, and gives the bytes both ways.
-func stored(ctx context.Context, g *rig, uri string) (plain, zipped []byte, err error) {
-	w := g.through()
-	defer w.close()
-	for range 50 {
-		a, err := w.get(ctx, uri, "Accept-Encoding: gzip")
-		if err != nil {
-			return nil, nil, err
-		}
-		if a.status != http.StatusOK {
-			return nil, nil, fmt.Errorf("status %d", a.status)
-		}
-		if a.header.Get("Content-Encoding") == "gzip" {
-			zipped = a.body
-		}
-		if a, err = w.get(ctx, uri, "Accept-Encoding: identity"); err != nil {
-			return nil, nil, err
-		}
-		plain = a.body
-	}
-	if zipped == nil {
-		return nil, nil, errors.New("the page is never answered gzipped")
-	}
-	z, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		return nil, nil, err
-	}
-	unpacked, err := io.ReadAll(z)
-	if err == nil && !bytes.Equal(unpacked, plain) {
-		err = errors.New("the gzipped answer is not the plain one")
-	}
-	return plain, zipped, err
-}
-
-// bare starts the bench's own binary as a bare server.
-func (r *run) bare(ctx context.Context, plain, zipped []byte) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	p, z := filepath.Join(r.dir, "plain"), filepath.Join(r.dir, "zipped")
-	if err := errors.Join(os.WriteFile(p, plain, 0o600), os.WriteFile(z, zipped, 0o600)); err != nil {
-		return nil, err
-	}
-	return start(ctx, r.dir, "bare", "bare ", self, "bare", "-identity", p, "-gzip", z)
-}
-
-// beside measures two servers alternately with the same load.
-type beside struct {
-	*run
-	driver driver
-	bare   *child
-	rig    *rig
-	uri    string
-}
-
-// measured is one cell: a load and what the server spent on each request.
-type measured struct {
-	load
-	each time.Duration
-}
-
-func (b *beside) measure(ctx context.Context, c *child, address, encoding string, clients int, long time.Duration) (measured, error) {
-	return b.driver.measure(ctx, c, b.aim(address+b.uri, encoding, clients, long))
-}
-
-// measure runs a load against a server and says what that spent.
-func (d driver) measure(ctx context.Context, c *child, a aim) (measured, error) {
-	before, err := c.cpu()
-	if err != nil {
-		return measured{}, err
-	}
-	l, err := d.run(ctx, a)
-	if err != nil {
-		return measured{}, err
-	}
-	after, err := c.cpu()
-	return measured{l, (after - before) / time.Duration(max(1, l.requests))}, err
-}
-
-// aim asks as a program does: with a credential, for one encoding.
-func (b *beside) aim(url, encoding string, clients int, long time.Duration) aim {
-	token := base64.StdEncoding.EncodeToString([]byte(account + ":" + ourToken))
-	return aim{url, []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, clients, long}
-}
-
-// pair measures both, the one that goes first changing every round.
-func (b *beside) pair(ctx context.Context, round int, encoding string, clients int, long time.Duration) (ours, bare measured, err error) {
-	us := func() (err error) {
-		ours, err = b.measure(ctx, b.rig.serve, b.rig.serve.addresses["twilio"], encoding, clients, long)
-		return err
-	}
-	them := func() (err error) {
-		bare, err = b.measure(ctx, b.bare, b.bare.addresses["bare"], encoding, clients, long)
-		return err
-	}
-	if round%2 == 1 {
-		us, them = them, us
-	}
-	if err = us(); err == nil {
-		err = them()
-	}
-	return ours, bare, err
-}
-
 // alone is one client, one request at a time.
-func (b *beside) alone(ctx context.Context) error {
+func alone(ctx context.Context, b *beside) error {
 	rows := [][]string{{"one client", "p50 ms", "p99 ms", "bare p50 ms", "bare p99 ms"}}
 	slowest := 0.0
 	for _, encoding := range []string{"gzip", "identity"} {
@@ -181,8 +68,8 @@ func (b *beside) alone(ctx context.Context) error {
 	return nil
 }
 
-// crowd is 16 clients; the ratio is taken within each round.
-func (b *beside) crowd(ctx context.Context, encoding string) error {
+// bySixteen is 16 clients; the ratio is taken within each round.
+func bySixteen(ctx context.Context, b *beside, encoding string) error {
 	rows := [][]string{{"16 clients, " + encoding, "req/s", "CPU us/req", "p50 ms", "p99 ms", "bare req/s", "CPU us/req", "p50 ms", "p99 ms", "ratio"}}
 	var ratios []float64
 	for round := range b.times(9, 2) {

@@ -1,0 +1,21 @@
+// Calls: what a part knows of the calls of the simulated API.
+
+package main
+
+import "time"
+
+// callRow is what questions are made of.
+type callRow struct {
+	SID       string  `json:"sid"`
+	To        string  `json:"to"`
+	From      string  `json:"from"`
+	Status    string  `json:"status"`
+	Parent    *string `json:"parent_call_sid"`
+	StartTime *string `json:"start_time"`
+}
+
+// newestCall is when the newest record of the simulated world began.
+var newestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// worldDays are how many days its records are from.
+const worldDays = 90
