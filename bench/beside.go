@@ -18,7 +18,7 @@ import (
 
 // stored reads the page until it is answered from memory with a gzip variant
 // ready, and gives the bytes both ways.
-func stored(ctx context.Context, g *rig, uri string) (plain, zipped []byte, err error) {
+func stored(ctx context.Context, g *Rig, uri string) (plain, zipped []byte, err error) {
 	w := g.through()
 	defer w.close()
 	for range 50 {
@@ -69,7 +69,7 @@ type beside struct {
 	*run
 	driver driver
 	bare   *child
-	rig    *rig
+	rig    *Rig
 	uri    string
 }
 
@@ -84,7 +84,7 @@ func (b *beside) measure(ctx context.Context, c *child, address, encoding string
 }
 
 // measure runs a load against a server and says what that spent.
-func (d driver) measure(ctx context.Context, c *child, a aim) (measured, error) {
+func (d driver) measure(ctx context.Context, c *child, a Target) (measured, error) {
 	before, err := c.cpu()
 	if err != nil {
 		return measured{}, err
@@ -98,9 +98,9 @@ func (d driver) measure(ctx context.Context, c *child, a aim) (measured, error) 
 }
 
 // aim asks as a program does: with a credential, for one encoding.
-func (b *beside) aim(url, encoding string, clients int, long time.Duration) aim {
+func (b *beside) aim(url, encoding string, clients int, long time.Duration) Target {
 	token := base64.StdEncoding.EncodeToString([]byte(account + ":" + ourToken))
-	return aim{url, []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, clients, long}
+	return Target{url, []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, clients, long}
 }
 
 // pair measures both, the one that goes first changing every round.

@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// way asks one address as one caller, over connections it keeps. It asks for
+// Client asks one address as one caller, over connections it keeps. It asks for
 // gzip and unpacks it, as the official SDK does.
-type way struct {
+type Client struct {
 	base, user, password string
 	client               *http.Client
 }
 
-func newWay(base, user, password string) *way {
-	return &way{base, user, password, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
+func NewClient(base, user, password string) *Client {
+	return &Client{base, user, password, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
 }
 
 // close gives the connections back.
-func (w *way) close() { w.client.CloseIdleConnections() }
+func (w *Client) close() { w.client.CloseIdleConnections() }
 
 // answer is one answer, read whole.
 type answer struct {
@@ -39,7 +39,7 @@ type answer struct {
 }
 
 // get asks once. Extra headers are written "Name: value".
-func (w *way) get(ctx context.Context, uri string, headers ...string) (answer, error) {
+func (w *Client) get(ctx context.Context, uri string, headers ...string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+uri, nil)
 	if err != nil {
 		return answer{}, err
@@ -52,7 +52,7 @@ func (w *way) get(ctx context.Context, uri string, headers ...string) (answer, e
 }
 
 // page asks once and wants 200.
-func (w *way) page(ctx context.Context, uri string) (answer, error) {
+func (w *Client) page(ctx context.Context, uri string) (answer, error) {
 	a, err := w.get(ctx, uri)
 	if err == nil && a.status != http.StatusOK {
 		err = fmt.Errorf("%s: status %d: %.200s", uri, a.status, a.body)
@@ -61,7 +61,7 @@ func (w *way) page(ctx context.Context, uri string) (answer, error) {
 }
 
 // post sends a JSON body and wants 200.
-func (w *way) post(ctx context.Context, uri, body string) error {
+func (w *Client) post(ctx context.Context, uri, body string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+uri, strings.NewReader(body))
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (w *way) post(ctx context.Context, uri, body string) error {
 	return err
 }
 
-func (w *way) do(req *http.Request) (answer, error) {
+func (w *Client) do(req *http.Request) (answer, error) {
 	if w.user != "" {
 		req.SetBasicAuth(w.user, w.password)
 	}
@@ -118,7 +118,7 @@ func (a answer) upstream() (time.Duration, error) {
 func (a answer) waited() bool { return strings.Contains(a.header.Get("Cache-Status"), "fwd=") }
 
 // walk follows a list from uri for at most so many pages, and tells each.
-func (w *way) walk(ctx context.Context, uri string, pages int, each func(answer)) (int, error) {
+func (w *Client) walk(ctx context.Context, uri string, pages int, each func(answer)) (int, error) {
 	n := 0
 	for uri != "" && n < pages {
 		a, err := w.page(ctx, uri)

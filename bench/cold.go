@@ -37,7 +37,7 @@ func cold(ctx context.Context, r *run) error {
 }
 
 func coldOver(ctx context.Context, r *run, n int) (over []time.Duration, err error) {
-	g, err := r.rig(ctx, set{latency: 100 * time.Millisecond, settings: []string{"rate: 1000"}})
+	g, err := r.rig(ctx, Setup{latency: 100 * time.Millisecond, settings: []string{"rate: 1000"}})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func coldOver(ctx context.Context, r *run, n int) (over []time.Duration, err err
 }
 
 func coldOutside(ctx context.Context, r *run, n int) (direct, through []time.Duration, err error) {
-	g, err := r.rig(ctx, set{settings: []string{"rate: 1000"}})
+	g, err := r.rig(ctx, Setup{settings: []string{"rate: 1000"}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -191,7 +191,7 @@ func feedPart(ctx context.Context, r *run) (err error) {
 
 // fed runs rounds without and then with the slow one, who asks for all there
 // was and reads none of it.
-func fed(ctx context.Context, r *run, g *rig, w *way, c *audience) error {
+func fed(ctx context.Context, r *run, g *Rig, w *Client, c *audience) error {
 	before, err := g.serve.resident()
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func fed(ctx context.Context, r *run, g *rig, w *way, c *audience) error {
 
 // measureRounds lets the world move and asks, so many times, for pages that no round
 // before asked for.
-func measureRounds(ctx context.Context, r *run, g *rig, w *way, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
+func measureRounds(ctx context.Context, r *run, g *Rig, w *Client, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
 	api := g.direct()
 	defer api.close()
 	for round := range n {
@@ -260,7 +260,7 @@ func measureRounds(ctx context.Context, r *run, g *rig, w *way, c *audience, fir
 
 // told waits until all have heard of what came after a change; it is one
 // transaction, but the feed may be told of it after the page is answered.
-func (c *audience) told(ctx context.Context, g *rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
+func (c *audience) told(ctx context.Context, g *Rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
 	for deadline := time.Now().Add(10 * time.Second); to <= from; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return nil, 0, errors.New("a new call is no change")
@@ -277,8 +277,8 @@ func (c *audience) told(ctx context.Context, g *rig, from int64, asked time.Dura
 }
 
 // newest is the number of the newest change.
-func newest(ctx context.Context, g *rig) (int64, error) {
-	w := newWay(g.serve.addresses["viewer"], "", "")
+func newest(ctx context.Context, g *Rig) (int64, error) {
+	w := NewClient(g.serve.addresses["viewer"], "", "")
 	defer w.close()
 	var page struct {
 		Next json.Number `json:"next"`

@@ -20,7 +20,7 @@ func flights(ctx context.Context, r *run) (err error) {
 	if r.quick {
 		latency = 400 * time.Millisecond
 	}
-	g, err := r.rig(ctx, set{latency: latency})
+	g, err := r.rig(ctx, Setup{latency: latency})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func flights(ctx context.Context, r *run) (err error) {
 }
 
 // together lets a hundred clients ask for one cold key at once.
-func together(ctx context.Context, r *run, g *rig) error {
+func together(ctx context.Context, r *run, g *Rig) error {
 	rows := [][]string{{"100 clients, one cold key", "first answer ms", "last answer ms", "errors", "upstream requests for it"}}
 	bad, most := 0, 0
 	for round := range r.times(5, 1) {
@@ -56,7 +56,7 @@ func together(ctx context.Context, r *run, g *rig) error {
 
 // leaderKilled lets one client ask, 99 join, and the first one leave after
 // 300 ms, while upstream still works on the answer.
-func leaderKilled(ctx context.Context, r *run, g *rig) error {
+func leaderKilled(ctx context.Context, r *run, g *Rig) error {
 	rows := [][]string{{"leader killed after 300 ms", "first answer ms", "last answer ms", "errors", "upstream requests for it"}}
 	bad, most := 0, 0
 	for round := range r.times(5, 1) {
@@ -79,7 +79,7 @@ func leaderKilled(ctx context.Context, r *run, g *rig) error {
 	return nil
 }
 
-func joinAndKill(ctx context.Context, g *rig, uri string) ([]outcome, error) {
+func joinAndKill(ctx context.Context, g *Rig, uri string) ([]outcome, error) {
 	leaderCtx, kill := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer kill()
 	leader := make(chan error, 1)
@@ -112,7 +112,7 @@ func (t tallied) row() []string {
 	return []string{figure(ms(t.first)), figure(ms(t.last)), fmt.Sprint(t.bad), fmt.Sprint(t.upstream)}
 }
 
-func tally(ctx context.Context, g *rig, uri string, got []outcome) (tallied, error) {
+func tally(ctx context.Context, g *Rig, uri string, got []outcome) (tallied, error) {
 	var t tallied
 	var took []time.Duration
 	for _, o := range got {
@@ -134,7 +134,7 @@ func impatient(ctx context.Context, r *run) (err error) {
 	if r.quick {
 		latency, wait = 2*time.Second, time.Second
 	}
-	g, err := r.rig(ctx, set{latency: latency})
+	g, err := r.rig(ctx, Setup{latency: latency})
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ type outcome struct {
 }
 
 // ask lets n clients, each with a connection of its own, ask at once.
-func ask(ctx context.Context, g *rig, uri string, n int) []outcome {
+func ask(ctx context.Context, g *Rig, uri string, n int) []outcome {
 	out := make([]outcome, n)
 	var wg sync.WaitGroup
 	for i := range n {

@@ -107,9 +107,9 @@ func htmlHeaders(role, encoding string) []string {
 }
 
 // cellOf measures one page, after it has been looked at until it is warm.
-func cellOf(ctx context.Context, r *run, g *rig, d driver, uri, role string) (c htmlCell, err error) {
+func cellOf(ctx context.Context, r *run, g *Rig, d driver, uri, role string) (c htmlCell, err error) {
 	base := g.serve.addresses["viewer"]
-	w := newWay(base, "", "")
+	w := NewClient(base, "", "")
 	defer w.close()
 	for range r.times(5, 1) {
 		for encoding, size := range map[string]*int{"gzip": &c.zip, "identity": &c.plain} {
@@ -123,7 +123,7 @@ func cellOf(ctx context.Context, r *run, g *rig, d driver, uri, role string) (c 
 			return c, err
 		}
 	}
-	one := aim{base + uri, htmlHeaders(role, "gzip"), 1, driven(r, 2*time.Second)}
+	one := Target{base + uri, htmlHeaders(role, "gzip"), 1, driven(r, 2*time.Second)}
 	if c.alone, err = d.measure(ctx, g.serve, one); err != nil {
 		return c, err
 	}
@@ -141,7 +141,7 @@ func driven(r *run, full time.Duration) time.Duration {
 }
 
 // htmlAddresses are the pages measured, of records that are held.
-func htmlAddresses(ctx context.Context, g *rig) ([]question, error) {
+func htmlAddresses(ctx context.Context, g *Rig) ([]question, error) {
 	all, err := heldCalls(ctx, g, 1)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func htmlAddresses(ctx context.Context, g *rig) ([]question, error) {
 }
 
 // heldCalls are calls of the newest pages.
-func heldCalls(ctx context.Context, g *rig, pages int) (all []callRow, err error) {
+func heldCalls(ctx context.Context, g *Rig, pages int) (all []callRow, err error) {
 	w := g.through()
 	defer w.close()
 	_, err = w.walk(ctx, calls+"?PageSize=50", pages, func(a answer) {
@@ -170,13 +170,13 @@ func heldCalls(ctx context.Context, g *rig, pages int) (all []callRow, err error
 }
 
 // firstBytes asks for pages nobody has looked at, each once, by one client.
-func firstBytes(ctx context.Context, r *run, g *rig, records int) error {
+func firstBytes(ctx context.Context, r *run, g *Rig, records int) error {
 	all, err := heldCalls(ctx, g, r.times(4, 1))
 	if err != nil {
 		return err
 	}
 	rows := [][]string{append([]string{"ms to the first byte, never looked at"}, spreadHead[1:]...)}
-	w := newWay(g.serve.addresses["viewer"], "", "")
+	w := NewClient(g.serve.addresses["viewer"], "", "")
 	defer w.close()
 	var held []time.Duration
 	for _, role := range []string{"all", "support"} {
@@ -197,7 +197,7 @@ func firstBytes(ctx context.Context, r *run, g *rig, records int) error {
 }
 
 // firstByte asks once and says when the first byte of the answer was there.
-func firstByte(ctx context.Context, w *way, uri string, headers []string) (took time.Duration, err error) {
+func firstByte(ctx context.Context, w *Client, uri string, headers []string) (took time.Duration, err error) {
 	var began time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(began) }})
 	began = time.Now()

@@ -55,7 +55,7 @@ func imports(ctx context.Context, r *run) error {
 		rules = append(rules, fmt.Sprintf(`{"match":"PageSize=%d","pad_mb":2}`, 301+i))
 	}
 	rules = append(rules, fmt.Sprintf(`{"match":"PageSize=300","pad_mb":%d}`, r.times(importBig, 20)))
-	if err := (&rig{api: api}).faults(ctx, "["+strings.Join(rules, ",")+"]"); err != nil {
+	if err := (&Rig{api: api}).faults(ctx, "["+strings.Join(rules, ",")+"]"); err != nil {
 		return err
 	}
 	rows := [][]string{{fmt.Sprintf("%d jobs", n), "round", "done", "failed", "begun again", "requests", "seconds", "processor s", "most weighed MiB", "peak resident MiB"}}

@@ -52,7 +52,7 @@ func inside(ctx context.Context, r *run, pages int) (err error) {
 	if err != nil {
 		return err
 	}
-	counts, err := (&rig{api: i.api}).asked(ctx)
+	counts, err := (&Rig{api: i.api}).asked(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func inside(ctx context.Context, r *run, pages int) (err error) {
 }
 
 // insideWarm does the same for a page that is held, under load.
-func insideWarm(ctx context.Context, r *run, d driver, a aim) (err error) {
+func insideWarm(ctx context.Context, r *run, d driver, a Target) (err error) {
 	i, err := openInterior(ctx, r, 5000)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func walker(ctx context.Context, args []string, out io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	n, err := newWay(*base, account, ourToken).walk(ctx, calls, *pages, nil)
+	n, err := NewClient(*base, account, ourToken).walk(ctx, calls, *pages, nil)
 	fmt.Fprintf(out, "walked %d pages\n", n)
 	return err
 }

@@ -42,7 +42,7 @@ func lists(ctx context.Context, r *run) (err error) {
 
 // askLists asks a few thousand lists and compares the times with the targets.
 // Pages of 1,000, which are 2 MB, have a row of their own and are not judged.
-func askLists(ctx context.Context, r *run, w *way, d *drawer, when string) error {
+func askLists(ctx context.Context, r *run, w *Client, d *drawer, when string) error {
 	judged, large := newAsking(), newAsking()
 	others := 0
 	for range r.times(3000, 60) {
@@ -78,7 +78,7 @@ func askLists(ctx context.Context, r *run, w *way, d *drawer, when string) error
 }
 
 // sample reads pages spread over the whole list.
-func sample(ctx context.Context, w *way, pages int) (all []callRow, err error) {
+func sample(ctx context.Context, w *Client, pages int) (all []callRow, err error) {
 	for i := range pages {
 		day := newestCall.AddDate(0, 0, -i*worldDays/pages).Format(time.DateOnly)
 		a, err := w.page(ctx, calls+"?PageSize=50&"+url.QueryEscape("StartTime<")+"="+day)

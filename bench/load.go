@@ -25,9 +25,9 @@ type load struct {
 	p50, p99 time.Duration
 }
 
-// aim is what a driver asks for: one URL with fixed headers over so many
+// Target is what a driver asks for: one URL with fixed headers over so many
 // connections, each with one request at a time, for so long.
-type aim struct {
+type Target struct {
 	url     string
 	headers []string // "Name: value"
 	clients int
@@ -37,7 +37,7 @@ type aim struct {
 // driver runs a load. An answer other than 200 is an error.
 type driver struct {
 	name string
-	run  func(ctx context.Context, a aim) (load, error)
+	run  func(ctx context.Context, a Target) (load, error)
 }
 
 // findDriver prefers wrk, which costs less of the machine it shares with the
@@ -59,7 +59,7 @@ var (
 	wrkBad     = regexp.MustCompile(`(?m)^ +(Non-2xx|Socket errors).*$`)
 )
 
-func wrk(ctx context.Context, a aim) (load, error) {
+func wrk(ctx context.Context, a Target) (load, error) {
 	args := []string{"-t1", fmt.Sprintf("-c%d", a.clients), fmt.Sprintf("-d%ds", max(1, int(a.long/time.Second))), "--latency", "--timeout", "10s"}
 	for _, h := range a.headers {
 		args = append(args, "-H", h)
@@ -93,7 +93,7 @@ func wrk(ctx context.Context, a aim) (load, error) {
 }
 
 // ownLoad writes the same request again and again and reads each answer whole.
-func ownLoad(ctx context.Context, a aim) (load, error) {
+func ownLoad(ctx context.Context, a Target) (load, error) {
 	u, err := url.Parse(a.url)
 	if err != nil {
 		return load{}, err

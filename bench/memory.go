@@ -64,7 +64,7 @@ func resident(ctx context.Context, r *run) (err error) {
 
 // restarts times the very first request of a started server, over a fresh
 // connection, for a page it held before.
-func restarts(ctx context.Context, r *run, g *rig) error {
+func restarts(ctx context.Context, r *run, g *Rig) error {
 	var newest, deep []time.Duration
 	page, err := g.through().page(ctx, calls)
 	if err != nil {
@@ -127,7 +127,7 @@ func density(ctx context.Context, r *run) (err error) {
 }
 
 // readAll walks the list through Understudy.
-func readAll(ctx context.Context, g *rig, pages int) (int, error) {
+func readAll(ctx context.Context, g *Rig, pages int) (int, error) {
 	w := g.through()
 	defer w.close()
 	return w.walk(ctx, calls, pages, nil)

@@ -58,7 +58,7 @@ func million(ctx context.Context, r *run) (err error) {
 }
 
 // fill walks all records and says how fast that went.
-func fill(ctx context.Context, r *run, g *rig, records int) error {
+func fill(ctx context.Context, r *run, g *Rig, records int) error {
 	w := g.through()
 	defer w.close()
 	before, err := g.serve.cpu()
@@ -90,7 +90,7 @@ func fill(ctx context.Context, r *run, g *rig, records int) error {
 var bytesPerRecord = regexp.MustCompile(`([0-9.]+) bytes per record`)
 
 // storeStats runs the command and shows what it prints.
-func storeStats(ctx context.Context, r *run, g *rig) (perRecord float64, err error) {
+func storeStats(ctx context.Context, r *run, g *Rig) (perRecord float64, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, g.bin, "store", "stats", "--data", filepath.Join(g.dir, "data"))
 	cmd.Stderr = &stderr
@@ -108,7 +108,7 @@ func storeStats(ctx context.Context, r *run, g *rig) (perRecord float64, err err
 }
 
 // startAndAsk starts the server, asks for a held page, and stops it.
-func startAndAsk(ctx context.Context, g *rig) (took time.Duration, err error) {
+func startAndAsk(ctx context.Context, g *Rig) (took time.Duration, err error) {
 	if err := g.begin(ctx); err != nil {
 		return 0, err
 	}

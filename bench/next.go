@@ -17,7 +17,7 @@ func next(ctx context.Context, r *run) (err error) {
 	if r.quick {
 		latency = 200 * time.Millisecond
 	}
-	g, err := r.rig(ctx, set{latency: latency})
+	g, err := r.rig(ctx, Setup{latency: latency})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const (
 // with, and for warm ones all the while.
 func overload(ctx context.Context, r *run) (err error) {
 	long := time.Duration(r.times(45, 4)) * time.Second
-	g, err := r.rig(ctx, set{latency: time.Second, settings: []string{fmt.Sprintf("rate: %d", budgetRate)}, mirror: "newest: 10m, older: 10m"})
+	g, err := r.rig(ctx, Setup{latency: time.Second, settings: []string{fmt.Sprintf("rate: %d", budgetRate)}, mirror: "newest: 10m, older: 10m"})
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func overload(ctx context.Context, r *run) (err error) {
 }
 
 // warmFor lets the warm clients ask for so long, each at its pace.
-func warmFor(ctx context.Context, g *rig, long time.Duration) ([]time.Duration, error) {
+func warmFor(ctx context.Context, g *Rig, long time.Duration) ([]time.Duration, error) {
 	ctx, end := context.WithTimeout(ctx, long)
 	defer end()
 	took, errs := make([][]time.Duration, warmClients), make([]error, warmClients)
@@ -122,7 +122,7 @@ type coldTold struct {
 
 // flood begins a cold question at an even pace, whether or not those before it
 // have been answered, and waits for all.
-func (c *coldTold) flood(ctx context.Context, w *way) {
+func (c *coldTold) flood(ctx context.Context, w *Client) {
 	pace := time.NewTicker(time.Second / (budgetRate * overTimes))
 	defer pace.Stop()
 	var wg sync.WaitGroup
@@ -137,7 +137,7 @@ func (c *coldTold) flood(ctx context.Context, w *way) {
 	wg.Wait()
 }
 
-func (c *coldTold) ask(ctx context.Context, w *way, uri string) {
+func (c *coldTold) ask(ctx context.Context, w *Client, uri string) {
 	a, err := w.get(ctx, uri)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,12 +159,12 @@ type queued struct {
 	LongestMS           int64 `json:"longest_ms"`
 }
 
-func queue(ctx context.Context, g *rig) (queued, error) {
+func queue(ctx context.Context, g *Rig) (queued, error) {
 	var s struct {
 		Sources struct {
 			Twilio struct{ Limits struct{ Queue queued } }
 		}
 	}
-	err := newWay(g.serve.addresses["viewer"], "", "").json(ctx, "/-/stats", &s)
+	err := NewClient(g.serve.addresses["viewer"], "", "").json(ctx, "/-/stats", &s)
 	return s.Sources.Twilio.Limits.Queue, err
 }

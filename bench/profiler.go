@@ -12,7 +12,7 @@ import (
 // profiler measures the warm drop-in page with 16 clients while no profile, one of
 // allocations and one of processor time is taken, in alternating rounds.
 func profiler(ctx context.Context, r *run) (err error) {
-	g, err := r.rig(ctx, set{mirror: "newest: 2h, older: 2h, final: 24h"})
+	g, err := r.rig(ctx, Setup{mirror: "newest: 2h, older: 2h, final: 24h"})
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func profiler(ctx context.Context, r *run) (err error) {
 
 // whileProfiled measures a load while a profile of the kind is taken.
 func whileProfiled(ctx context.Context, b *beside, kind string, long time.Duration) (m measured, err error) {
-	w := newWay(b.rig.serve.addresses["viewer"], "", "")
+	w := NewClient(b.rig.serve.addresses["viewer"], "", "")
 	defer w.close()
 	taken := make(chan error, 1)
 	if kind == "none" {

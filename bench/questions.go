@@ -51,7 +51,7 @@ func (a *asking) show(r *run, title string) {
 }
 
 // held starts a rig and has it hold one kind whole.
-func (r *run) held(ctx context.Context, s set, kind string) (*rig, error) {
+func (r *run) held(ctx context.Context, s Setup, kind string) (*Rig, error) {
 	g, err := r.rig(ctx, s)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (r *run) held(ctx context.Context, s set, kind string) (*rig, error) {
 
 // whole are the settings of a rig that keeps a kind whole and answers from
 // records, for as long as the part takes.
-func whole(records int, kind string) set {
-	return set{
+func whole(records int, kind string) Setup {
+	return Setup{
 		records:  records,
 		settings: []string{"rate: 100000", "concurrency: 20", "answers: records", "sync: [" + kind + "]"},
 		mirror:   "hot: 25MiB, newest: 24h, older: 24h",

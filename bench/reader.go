@@ -15,7 +15,7 @@ import (
 // answer a bare handler is asked for the same bytes: what that takes is the
 // machine's doing.
 func reader(ctx context.Context, r *run) (err error) {
-	long, s := r.reader, set{latency: time.Second, settings: []string{"polls: [calls]"}}
+	long, s := r.reader, Setup{latency: time.Second, settings: []string{"polls: [calls]"}}
 	if r.quick {
 		long, s.latency, s.mirror = 6*time.Second, 200*time.Millisecond, "newest: 2s"
 	}
@@ -39,7 +39,7 @@ func reader(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bareServer.stop()) }()
-	control := newWay(bareServer.addresses["bare"], "", "")
+	control := NewClient(bareServer.addresses["bare"], "", "")
 	defer control.close()
 	seen, err := readEverySecond(ctx, g, w, control, long)
 	if err != nil {
@@ -69,7 +69,7 @@ type seen struct {
 
 // readEverySecond reads for so long, with one failing refresh a tenth of the
 // way in.
-func readEverySecond(ctx context.Context, g *rig, w, control *way, long time.Duration) (s seen, err error) {
+func readEverySecond(ctx context.Context, g *Rig, w, control *Client, long time.Duration) (s seen, err error) {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	until := time.After(long)

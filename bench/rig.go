@@ -22,9 +22,9 @@ const (
 	supportToken = "supportsecret" // of a role that sees parts of numbers and no texts
 )
 
-// set is what differs between rigs; the zero value is the product's default in
+// Setup is what differs between rigs; the zero value is the product's default in
 // front of a slow API of 5,000 calls that answers at once, with no polls.
-type set struct {
+type Setup struct {
 	latency  time.Duration
 	records  int
 	settings []string // of sources.twilio: "rate: 5", "polls: [calls]"
@@ -33,15 +33,15 @@ type set struct {
 	extra    string   // further sections
 }
 
-// rig is a running pair.
-type rig struct {
+// Rig is a running pair.
+type Rig struct {
 	api, serve *child
 	bin, dir   string
 }
 
 // rig starts both; the API first, on a port of its own choosing that it keeps
 // while Understudy is stopped and started.
-func (r *run) rig(ctx context.Context, s set) (*rig, error) {
+func (r *run) rig(ctx context.Context, s Setup) (*Rig, error) {
 	dir, err := os.MkdirTemp(r.dir, "rig-")
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (r *run) rig(ctx context.Context, s set) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &rig{api: api, bin: r.bin, dir: dir}
+	g := &Rig{api: api, bin: r.bin, dir: dir}
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "api.token"), []byte(apiToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "bench.token"), []byte(ourToken), 0o600),
@@ -71,7 +71,7 @@ func (r *run) rig(ctx context.Context, s set) (*rig, error) {
 }
 
 // config is the settings file of a rig.
-func (s set) config(data, upstream string) []byte {
+func (s Setup) config(data, upstream string) []byte {
 	if !strings.Contains(strings.Join(s.settings, " "), "polls:") {
 		s.settings = append(s.settings[:len(s.settings):len(s.settings)], "polls: []")
 	}
@@ -96,14 +96,14 @@ log: {%s}
 }
 
 // begin starts Understudy on the rig's folder.
-func (g *rig) begin(ctx context.Context) error {
+func (g *Rig) begin(ctx context.Context) error {
 	serve, err := start(ctx, g.dir, "serve", "Ctrl-C", g.bin, "serve", "--config", filepath.Join(g.dir, "understudy.yml"))
 	g.serve = serve
 	return err
 }
 
 // restart ends Understudy in order and starts it again.
-func (g *rig) restart(ctx context.Context) error {
+func (g *Rig) restart(ctx context.Context) error {
 	if err := g.serve.stop(); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (g *rig) restart(ctx context.Context) error {
 
 // calm waits until Understudy does next to nothing: what it goes on with behind
 // its answers, as counting or indexing what was walked, is over then.
-func (g *rig) calm(ctx context.Context) error {
+func (g *Rig) calm(ctx context.Context) error {
 	const most, look = 5 * time.Minute, 500 * time.Millisecond
 	for end := time.Now().Add(most); time.Now().Before(end); {
 		before, err := g.serve.cpu()
@@ -134,7 +134,7 @@ func (g *rig) calm(ctx context.Context) error {
 }
 
 // close ends both.
-func (g *rig) close() error {
+func (g *Rig) close() error {
 	var err error
 	if g.serve != nil {
 		err = g.serve.stop()
@@ -143,8 +143,8 @@ func (g *rig) close() error {
 }
 
 // through is the way to the API through Understudy; direct goes around it.
-func (g *rig) through() *way { return newWay(g.serve.addresses["twilio"], account, ourToken) }
-func (g *rig) direct() *way  { return newWay(g.api.addresses["slowapi"], account, apiToken) }
+func (g *Rig) through() *Client { return NewClient(g.serve.addresses["twilio"], account, ourToken) }
+func (g *Rig) direct() *Client  { return NewClient(g.api.addresses["slowapi"], account, apiToken) }
 
 // asked is what the simulated API counted.
 type asked struct {
@@ -152,7 +152,7 @@ type asked struct {
 	ByTarget map[string]int `json:"by_target"`
 }
 
-func (g *rig) asked(ctx context.Context) (asked, error) {
+func (g *Rig) asked(ctx context.Context) (asked, error) {
 	var a asked
 	return a, g.direct().json(ctx, "/-/stats", &a)
 }
@@ -164,18 +164,18 @@ type counted struct {
 	Hot                                    struct{ Bytes, Limit, Pages int64 }
 }
 
-func (g *rig) counted(ctx context.Context) (counted, error) {
+func (g *Rig) counted(ctx context.Context) (counted, error) {
 	var c counted
-	return c, newWay(g.serve.addresses["viewer"], "", "").json(ctx, "/-/stats", &c)
+	return c, NewClient(g.serve.addresses["viewer"], "", "").json(ctx, "/-/stats", &c)
 }
 
 // faults replaces the simulated API's fault rules.
-func (g *rig) faults(ctx context.Context, rules string) error {
+func (g *Rig) faults(ctx context.Context, rules string) error {
 	return g.direct().post(ctx, "/-/faults", `{"rules":`+rules+`}`)
 }
 
 // json reads a JSON answer.
-func (w *way) json(ctx context.Context, uri string, into any) error {
+func (w *Client) json(ctx context.Context, uri string, into any) error {
 	a, err := w.get(ctx, uri)
 	if err != nil {
 		return err
@@ -188,6 +188,6 @@ func (w *way) json(ctx context.Context, uri string, into any) error {
 
 // fast is a rig of so many pages of 50 calls whose upstream answers at once
 // and is asked as fast as it can be.
-func fast(pages int) set {
-	return set{records: 50 * pages, settings: []string{"rate: 100000", "concurrency: 20"}, mirror: "hot: 25MiB"}
+func fast(pages int) Setup {
+	return Setup{records: 50 * pages, settings: []string{"rate: 100000", "concurrency: 20"}, mirror: "hot: 25MiB"}
 }

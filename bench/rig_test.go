@@ -87,7 +87,7 @@ func TestDrivers(t *testing.T) {
 		t.Log("wrk is not installed: the bench uses its own driver here")
 	}
 	for _, d := range drivers {
-		l, err := d.run(t.Context(), aim{server.URL + "/x", []string{"Accept-Encoding: gzip"}, 2, time.Second})
+		l, err := d.run(t.Context(), Target{server.URL + "/x", []string{"Accept-Encoding: gzip"}, 2, time.Second})
 		if err != nil || l.requests < 10 || l.rate < 10 || l.p50 <= 0 || l.p50 > l.p99 {
 			t.Errorf("%s: %+v, %v", d.name, l, err)
 		}
@@ -95,7 +95,7 @@ func TestDrivers(t *testing.T) {
 	gone := httptest.NewServer(nil) // answers 404
 	defer gone.Close()
 	for _, d := range drivers {
-		if _, err := d.run(t.Context(), aim{gone.URL + "/x", nil, 1, 100 * time.Millisecond}); err == nil {
+		if _, err := d.run(t.Context(), Target{gone.URL + "/x", nil, 1, 100 * time.Millisecond}); err == nil {
 			t.Errorf("%s took a 404 for an answer", d.name)
 		}
 	}

@@ -24,7 +24,7 @@ func search(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	w := newWay(g.serve.addresses["viewer"], "", "")
+	w := NewClient(g.serve.addresses["viewer"], "", "")
 	defer w.close()
 	d := &asker{rng: rand.New(rand.NewPCG(3, 4)), asked: map[string]bool{}}
 	judged, apart := newAsking(), newAsking()
@@ -51,7 +51,7 @@ func search(ctx context.Context, r *run) (err error) {
 
 // found asks once and counts the hits; one cut short by time is an error,
 // since its time says nothing.
-func found(ctx context.Context, w *way, q question, in *asking) error {
+func found(ctx context.Context, w *Client, q question, in *asking) error {
 	a, err := w.page(ctx, q.uri)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ const slowLatency = time.Second
 // slowPages asks for pages that need upstream, each once, by one client: when
 // its first byte is there, and when all of it is.
 func slowPages(ctx context.Context, r *run) (err error) {
-	g, err := r.rig(ctx, set{latency: slowLatency, settings: []string{"rate: 1000"}, mirror: "newest: 24h, older: 24h"})
+	g, err := r.rig(ctx, Setup{latency: slowLatency, settings: []string{"rate: 1000"}, mirror: "newest: 24h, older: 24h"})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func slowPages(ctx context.Context, r *run) (err error) {
 	}
 	first := [][]string{append([]string{"ms to the first byte, upstream takes 1 s"}, spreadHead[1:]...)}
 	all := [][]string{append([]string{"ms to the last byte, upstream takes 1 s"}, spreadHead[1:]...)}
-	w := newWay(g.serve.addresses["viewer"], "", "")
+	w := NewClient(g.serve.addresses["viewer"], "", "")
 	defer w.close()
 	var figures [][2][]time.Duration
 	for _, p := range pages {
@@ -81,8 +81,8 @@ func slowPages(ctx context.Context, r *run) (err error) {
 
 // leavers open a page of a number and leave it once upstream is asked: how long
 // that goes on. The counters are read again and again.
-func leavers(ctx context.Context, r *run, g *rig, n int) error {
-	viewer := newWay(g.serve.addresses["viewer"], "", "")
+func leavers(ctx context.Context, r *run, g *Rig, n int) error {
+	viewer := NewClient(g.serve.addresses["viewer"], "", "")
 	defer viewer.close()
 	until := func(asks bool) (took time.Duration, err error) {
 		for began := time.Now(); ; {
@@ -108,7 +108,7 @@ func leavers(ctx context.Context, r *run, g *rig, n int) error {
 		page, leave := context.WithCancel(ctx)
 		var reading sync.WaitGroup
 		reading.Go(func() {
-			w := newWay(g.serve.addresses["viewer"], "", "")
+			w := NewClient(g.serve.addresses["viewer"], "", "")
 			defer w.close()
 			_, _ = w.get(page, "/twilio/number/"+url.PathEscape(fmt.Sprint("+1500557", 1000+i)), htmlHeaders("all", "gzip")...)
 		})

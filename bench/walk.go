@@ -18,9 +18,9 @@ import (
 // first time, and through Understudy again. The SDK is as it is; only its
 // Transport sends the provider's host elsewhere.
 func walk(ctx context.Context, r *run) (err error) {
-	s := set{latency: time.Second}
+	s := Setup{latency: time.Second}
 	if r.quick {
-		s = set{latency: 50 * time.Millisecond, records: 500, settings: []string{"rate: 1000"}}
+		s = Setup{latency: 50 * time.Millisecond, records: 500, settings: []string{"rate: 1000"}}
 	}
 	g, err := r.rig(ctx, s)
 	if err != nil {
@@ -54,7 +54,7 @@ func row(name string, n int, d, direct time.Duration) []string {
 }
 
 // listCalls reads all calls page by page and gives their SIDs in order.
-func listCalls(ctx context.Context, w *way) (time.Duration, []string, error) {
+func listCalls(ctx context.Context, w *Client) (time.Duration, []string, error) {
 	defer w.close()
 	to, err := url.Parse(w.base)
 	if err != nil {

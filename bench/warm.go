@@ -15,7 +15,7 @@ import (
 // asked with the same headers, in alternating rounds.
 func warm(ctx context.Context, r *run) (err error) {
 	// Fresh throughout: this is about answering, not about refreshing.
-	g, err := r.rig(ctx, set{mirror: "newest: 2h, older: 2h, final: 24h"})
+	g, err := r.rig(ctx, Setup{mirror: "newest: 2h, older: 2h, final: 24h"})
 	if err != nil {
 		return err
 	}
