@@ -31,14 +31,14 @@ func TestEveryPartQuickly(t *testing.T) {
 		t.Fatalf("building the binary: %v\n%s", err, out)
 	}
 	for _, p := range parts {
-		t.Run(p.name, func(t *testing.T) {
+		t.Run(p.Name, func(t *testing.T) {
 			results := t.TempDir()
 			var out bytes.Buffer
-			err := bench(t.Context(), []string{"-quick", "-bin", bin, "-results", results, "-part", p.name}, &out)
+			err := bench(t.Context(), []string{"-quick", "-bin", bin, "-results", results, "-part", p.Name}, &out)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out.String())
 			}
-			kept, err := os.ReadFile(filepath.Join(results, p.name+".txt"))
+			kept, err := os.ReadFile(filepath.Join(results, p.Name+".txt"))
 			if err != nil {
 				t.Fatal(err)
 			}

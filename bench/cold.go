@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"understudy/bench/rig"
 )
 
 // cold reads keys nobody asked for before, one at a time. What Understudy adds
@@ -14,8 +15,8 @@ import (
 // both figures come from the product, the same is measured from outside too:
 // against an upstream without latency, cold pages through Understudy are
 // compared with the same pages read directly.
-func cold(ctx context.Context, r *run) error {
-	n := r.times(100, 5)
+func cold(ctx context.Context, r *rig.Run) error {
+	n := r.Times(100, 5)
 	over, err := coldOver(ctx, r, n)
 	if err != nil {
 		return err
@@ -24,64 +25,64 @@ func cold(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	r.table([][]string{
-		spreadHead,
-		spread("over upstream's own time, latency 100 ms", over),
-		spread("no latency: through, cold", through),
-		spread("no latency: direct", direct),
+	r.Table([][]string{
+		rig.SpreadHead,
+		rig.Spread("over upstream's own time, latency 100 ms", over),
+		rig.Spread("no latency: through, cold", through),
+		rig.Spread("no latency: direct", direct),
 	})
-	outside := ms(median(through)) - ms(median(direct))
-	r.say("from outside, without latency: %s ms more than direct at the median", figure(outside))
-	r.atMost("cold page over upstream's own time, median", ms(median(over)), 5, "ms")
+	outside := rig.Ms(rig.Median(through)) - rig.Ms(rig.Median(direct))
+	r.Say("from outside, without latency: %s ms more than direct at the median", rig.Figure(outside))
+	r.AtMost("cold page over upstream's own time, median", rig.Ms(rig.Median(over)), 5, "ms")
 	return nil
 }
 
-func coldOver(ctx context.Context, r *run, n int) (over []time.Duration, err error) {
-	g, err := r.rig(ctx, Setup{latency: 100 * time.Millisecond, settings: []string{"rate: 1000"}})
+func coldOver(ctx context.Context, r *rig.Run, n int) (over []time.Duration, err error) {
+	g, err := r.Rig(ctx, rig.Setup{Latency: 100 * time.Millisecond, Settings: []string{"rate: 1000"}})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	w := g.through()
-	defer w.close()
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := g.Through()
+	defer w.Close()
 	for i := range n {
-		a, err := w.page(ctx, coldKey(i))
+		a, err := w.Page(ctx, coldKey(i))
 		if err != nil {
 			return nil, err
 		}
-		own, err := a.upstream()
+		own, err := a.Upstream()
 		if err != nil {
 			return nil, err
 		}
-		over = append(over, a.took-own)
+		over = append(over, a.Took-own)
 		// Let the prefetch that follows a read page be over before the next one.
-		if err := pause(ctx, 150*time.Millisecond); err != nil {
+		if err := rig.Pause(ctx, 150*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
 	return over, nil
 }
 
-func coldOutside(ctx context.Context, r *run, n int) (direct, through []time.Duration, err error) {
-	g, err := r.rig(ctx, Setup{settings: []string{"rate: 1000"}})
+func coldOutside(ctx context.Context, r *rig.Run, n int) (direct, through []time.Duration, err error) {
+	g, err := r.Rig(ctx, rig.Setup{Settings: []string{"rate: 1000"}})
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	d, t := g.direct(), g.through()
-	defer d.close()
-	defer t.close()
+	defer func() { err = errors.Join(err, g.Close()) }()
+	d, t := g.Direct(), g.Through()
+	defer d.Close()
+	defer t.Close()
 	for i := range n {
-		a, err := d.page(ctx, coldKey(i))
+		a, err := d.Page(ctx, coldKey(i))
 		if err != nil {
 			return nil, nil, err
 		}
-		b, err := t.page(ctx, coldKey(i))
+		b, err := t.Page(ctx, coldKey(i))
 		if err != nil {
 			return nil, nil, err
 		}
-		direct, through = append(direct, a.took), append(through, b.took)
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		direct, through = append(direct, a.Took), append(through, b.Took)
+		if err := rig.Pause(ctx, 50*time.Millisecond); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -90,4 +91,4 @@ func coldOutside(ctx context.Context, r *run, n int) (direct, through []time.Dur
 
 // coldKey is one of many keys whose pages are all the size of the usual one:
 // 50 calls by the number of the page.
-func coldKey(i int) string { return fmt.Sprintf("%s?PageSize=50&Page=%d", calls, i%100) }
+func coldKey(i int) string { return fmt.Sprintf("%s?PageSize=50&Page=%d", rig.Calls, i%100) }

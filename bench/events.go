@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy"
 	"understudy/kit/dispatch"
@@ -17,7 +18,7 @@ import (
 // events tells four synchronous subscribers of what landed, beside a list of
 // functions under a lock of readers, called in a loop: what a bus costs over
 // that is its handles and that a panic stays with its subscriber.
-func events(ctx context.Context, r *run) error {
+func events(ctx context.Context, r *rig.Run) error {
 	const subscribers = 4
 	bus := dispatch.New[understudy.Landed](dispatch.Options{})
 	var heard, heardPlain [subscribers]int
@@ -38,11 +39,11 @@ func events(ctx context.Context, r *run) error {
 		}
 		return errors.Join(errs...)
 	}
-	n := r.times(5_000_000, 1000)
+	n := r.Times(5_000_000, 1000)
 	rows := [][]string{{"four subscribers", "bus ns", "allocations", "loop ns", "allocations"}}
 	var times []float64
 	worst := 0.0
-	for round := range r.times(9, 2) {
+	for round := range r.Times(9, 2) {
 		row := []string{fmt.Sprintf("round %d", round+1)}
 		for i, tell := range []func(context.Context, understudy.Landed) error{bus.Dispatch, loop} {
 			each, allocs, err := told(ctx, tell, n)
@@ -52,18 +53,18 @@ func events(ctx context.Context, r *run) error {
 			if i == 0 {
 				times, worst = append(times, each), max(worst, allocs)
 			}
-			row = append(row, figure(each), figure(allocs))
+			row = append(row, rig.Figure(each), rig.Figure(allocs))
 		}
 		rows = append(rows, row)
 	}
-	r.table(rows)
+	r.Table(rows)
 	for i := range subscribers {
 		if heard[i] != heardPlain[i] || heard[i] == 0 {
 			return fmt.Errorf("subscriber %d heard %d of %d", i, heard[i], heardPlain[i])
 		}
 	}
-	r.atMost("telling four subscribers, median", median(times), 60, "ns")
-	r.atMost("allocations of it", worst, 0, "")
+	r.AtMost("telling four subscribers, median", rig.Median(times), 60, "ns")
+	r.AtMost("allocations of it", worst, 0, "")
 	return bus.Close(ctx)
 }
 

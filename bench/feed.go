@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/bench/rig"
 )
 
 // listener is one subscriber: a connection that reads events and remembers the
@@ -129,7 +130,7 @@ func gather(ctx context.Context, address string, n int) (*audience, error) {
 			}
 		}
 		return c, nil
-	case <-time.After(patience):
+	case <-time.After(rig.Patience):
 	case <-ctx.Done():
 	}
 	return nil, errors.Join(errors.New("not every stream began"), c.close())
@@ -167,21 +168,21 @@ func (c *audience) reached(ctx context.Context, n int64, asked time.Duration) ([
 // feedPart lets the world move, asks the drop-in for a page it does not hold,
 // and times from before that question to the last event of it at each
 // subscriber: upstream's answer, the diff, the save and the gate are in it.
-func feedPart(ctx context.Context, r *run) (err error) {
-	subscribers, held := r.times(1000, 20), r.times(20_000, 1000)
-	s := fast(held / 50)
-	s.extra = fmt.Sprintf("feed: {subscribers: %d, subscribers_each: %d, stall: 5m}", subscribers+10, subscribers+10)
-	g, err := r.rig(ctx, s)
+func feedPart(ctx context.Context, r *rig.Run) (err error) {
+	subscribers, held := r.Times(1000, 20), r.Times(20_000, 1000)
+	s := rig.Fast(held / 50)
+	s.Extra = fmt.Sprintf("feed: {subscribers: %d, subscribers_each: %d, stall: 5m}", subscribers+10, subscribers+10)
+	g, err := r.Rig(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	w := g.through()
-	defer w.close()
-	if _, err := w.walk(ctx, calls+"?PageSize=1000", held, nil); err != nil {
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := g.Through()
+	defer w.Close()
+	if _, err := w.Walk(ctx, rig.Calls+"?PageSize=1000", held, nil); err != nil {
 		return err
 	}
-	c, err := gather(ctx, g.serve.addresses["viewer"], subscribers-1)
+	c, err := gather(ctx, g.Serve.Addresses["viewer"], subscribers-1)
 	if err != nil {
 		return err
 	}
@@ -191,52 +192,52 @@ func feedPart(ctx context.Context, r *run) (err error) {
 
 // fed runs rounds without and then with the slow one, who asks for all there
 // was and reads none of it.
-func fed(ctx context.Context, r *run, g *Rig, w *Client, c *audience) error {
-	before, err := g.serve.resident()
+func fed(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience) error {
+	before, err := g.Serve.Resident()
 	if err != nil {
 		return err
 	}
-	rows := [][]string{append([]string{"changes"}, spreadHead...)}
+	rows := [][]string{append([]string{"changes"}, rig.SpreadHead...)}
 	var worst float64
 	for i, name := range []string{"without a slow one", "with one that reads nothing"} {
 		if i == 1 {
-			slow, err := listen(ctx, g.serve.addresses["viewer"], "after=0")
+			slow, err := listen(ctx, g.Serve.Addresses["viewer"], "after=0")
 			if err != nil {
 				return err
 			}
 			defer slow.conn.Close()
 		}
-		rounds := r.times(50, 2)
+		rounds := r.Times(50, 2)
 		took, changes, err := measureRounds(ctx, r, g, w, c, rounds*i, rounds)
 		if err != nil {
 			return err
 		}
-		worst = ms(quantile(took, 0.99))
-		rows = append(rows, append([]string{fmt.Sprint(changes)}, spread(name, took)...))
+		worst = rig.Ms(rig.Quantile(took, 0.99))
+		rows = append(rows, append([]string{fmt.Sprint(changes)}, rig.Spread(name, took)...))
 	}
-	after, err := g.serve.resident()
+	after, err := g.Serve.Resident()
 	if err != nil {
 		return err
 	}
-	r.say("from the question that brings a change to each of %d subscribers:", len(c.quick))
-	r.table(rows)
-	r.say("resident memory of the server: %s MiB before, %s MiB after", figure(float64(before)/mib), figure(float64(after)/mib))
+	r.Say("from the question that brings a change to each of %d subscribers:", len(c.quick))
+	r.Table(rows)
+	r.Say("resident memory of the server: %s MiB before, %s MiB after", rig.Figure(float64(before)/rig.Mib), rig.Figure(float64(after)/rig.Mib))
 	lost := int64(0)
 	for _, l := range c.quick {
 		lost += l.lost.Load()
 	}
-	r.atMost("change to subscriber beside a slow one, 99 %", worst, 50, "ms")
-	r.exactly("numbers out of order or missing, of all subscribers", int(lost), 0)
+	r.AtMost("change to subscriber beside a slow one, 99 %", worst, 50, "ms")
+	r.Exactly("numbers out of order or missing, of all subscribers", int(lost), 0)
 	return nil
 }
 
 // measureRounds lets the world move and asks, so many times, for pages that no round
 // before asked for.
-func measureRounds(ctx context.Context, r *run, g *Rig, w *Client, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
-	api := g.direct()
-	defer api.close()
+func measureRounds(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
+	api := g.Direct()
+	defer api.Close()
 	for round := range n {
-		if err := api.post(ctx, "/-/advance", `{"calls":1,"seconds":1}`); err != nil {
+		if err := api.Post(ctx, "/-/advance", `{"calls":1,"seconds":1}`); err != nil {
 			return nil, 0, err
 		}
 		from, err := newest(ctx, g)
@@ -244,7 +245,7 @@ func measureRounds(ctx context.Context, r *run, g *Rig, w *Client, c *audience, 
 			return nil, 0, err
 		}
 		asked := time.Since(c.began)
-		if _, err := w.page(ctx, fmt.Sprintf("%s?PageSize=%d", calls, 20+first+round)); err != nil {
+		if _, err := w.Page(ctx, fmt.Sprintf("%s?PageSize=%d", rig.Calls, 20+first+round)); err != nil {
 			return nil, 0, err
 		}
 		each, to, err := c.told(ctx, g, from, asked)
@@ -253,14 +254,14 @@ func measureRounds(ctx context.Context, r *run, g *Rig, w *Client, c *audience, 
 		}
 		took = append(took, each...)
 		changes += to - from
-		time.Sleep(r.long(100 * time.Millisecond)) // a quiet moment between rounds
+		time.Sleep(r.Long(100 * time.Millisecond)) // a quiet moment between rounds
 	}
 	return took, changes, nil
 }
 
 // told waits until all have heard of what came after a change; it is one
 // transaction, but the feed may be told of it after the page is answered.
-func (c *audience) told(ctx context.Context, g *Rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
+func (c *audience) told(ctx context.Context, g *rig.Rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
 	for deadline := time.Now().Add(10 * time.Second); to <= from; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return nil, 0, errors.New("a new call is no change")
@@ -277,13 +278,13 @@ func (c *audience) told(ctx context.Context, g *Rig, from int64, asked time.Dura
 }
 
 // newest is the number of the newest change.
-func newest(ctx context.Context, g *Rig) (int64, error) {
-	w := NewClient(g.serve.addresses["viewer"], "", "")
-	defer w.close()
+func newest(ctx context.Context, g *rig.Rig) (int64, error) {
+	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
+	defer w.Close()
 	var page struct {
 		Next json.Number `json:"next"`
 	}
-	if err := w.json(ctx, "/-/feed.json?after=now&limit=1", &page); err != nil {
+	if err := w.Json(ctx, "/-/feed.json?after=now&limit=1", &page); err != nil {
 		return 0, err
 	}
 	return page.Next.Int64()

@@ -9,22 +9,23 @@ import (
 	"net/http"
 	"sync"
 	"time"
+	"understudy/bench/rig"
 )
 
 // crowd is how many clients ask at once.
 const crowd = 100
 
 // flights measures the three promises about shared fetches.
-func flights(ctx context.Context, r *run) (err error) {
+func flights(ctx context.Context, r *rig.Run) (err error) {
 	latency := time.Second
-	if r.quick {
+	if r.Quick {
 		latency = 400 * time.Millisecond
 	}
-	g, err := r.rig(ctx, Setup{latency: latency})
+	g, err := r.Rig(ctx, rig.Setup{Latency: latency})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
+	defer func() { err = errors.Join(err, g.Close()) }()
 	if err := together(ctx, r, g); err != nil {
 		return err
 	}
@@ -35,11 +36,11 @@ func flights(ctx context.Context, r *run) (err error) {
 }
 
 // together lets a hundred clients ask for one cold key at once.
-func together(ctx context.Context, r *run, g *Rig) error {
+func together(ctx context.Context, r *rig.Run, g *rig.Rig) error {
 	rows := [][]string{{"100 clients, one cold key", "first answer ms", "last answer ms", "errors", "upstream requests for it"}}
 	bad, most := 0, 0
-	for round := range r.times(5, 1) {
-		uri := fmt.Sprintf("%s?PageSize=%d", calls, 20+round)
+	for round := range r.Times(5, 1) {
+		uri := fmt.Sprintf("%s?PageSize=%d", rig.Calls, 20+round)
 		t, err := tally(ctx, g, uri, ask(ctx, g, uri, crowd))
 		if err != nil {
 			return err
@@ -47,20 +48,20 @@ func together(ctx context.Context, r *run, g *Rig) error {
 		bad, most = bad+t.bad, max(most, t.upstream)
 		rows = append(rows, append([]string{fmt.Sprintf("round %d", round+1)}, t.row()...))
 	}
-	r.table(rows)
-	r.exactly("upstream requests for the key 100 clients asked for", most, 1)
-	r.exactly("clients of them that got an error", bad, 0)
-	r.say("")
+	r.Table(rows)
+	r.Exactly("upstream requests for the key 100 clients asked for", most, 1)
+	r.Exactly("clients of them that got an error", bad, 0)
+	r.Say("")
 	return nil
 }
 
 // leaderKilled lets one client ask, 99 join, and the first one leave after
 // 300 ms, while upstream still works on the answer.
-func leaderKilled(ctx context.Context, r *run, g *Rig) error {
+func leaderKilled(ctx context.Context, r *rig.Run, g *rig.Rig) error {
 	rows := [][]string{{"leader killed after 300 ms", "first answer ms", "last answer ms", "errors", "upstream requests for it"}}
 	bad, most := 0, 0
-	for round := range r.times(5, 1) {
-		uri := fmt.Sprintf("%s?PageSize=%d", calls, 30+round)
+	for round := range r.Times(5, 1) {
+		uri := fmt.Sprintf("%s?PageSize=%d", rig.Calls, 30+round)
 		others, err := joinAndKill(ctx, g, uri)
 		if err != nil {
 			return err
@@ -72,22 +73,22 @@ func leaderKilled(ctx context.Context, r *run, g *Rig) error {
 		bad, most = bad+t.bad, max(most, t.upstream)
 		rows = append(rows, append([]string{fmt.Sprintf("round %d", round+1)}, t.row()...))
 	}
-	r.table(rows)
-	r.exactly("errors at the 99 others when the leader is killed", bad, 0)
-	r.exactly("upstream requests for that key", most, 1)
-	r.say("")
+	r.Table(rows)
+	r.Exactly("errors at the 99 others when the leader is killed", bad, 0)
+	r.Exactly("upstream requests for that key", most, 1)
+	r.Say("")
 	return nil
 }
 
-func joinAndKill(ctx context.Context, g *Rig, uri string) ([]outcome, error) {
+func joinAndKill(ctx context.Context, g *rig.Rig, uri string) ([]outcome, error) {
 	leaderCtx, kill := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer kill()
 	leader := make(chan error, 1)
-	w := g.through()
-	defer w.close()
-	go func() { _, err := w.page(leaderCtx, uri); leader <- err }()
+	w := g.Through()
+	defer w.Close()
+	go func() { _, err := w.Page(leaderCtx, uri); leader <- err }()
 	for { // until the fetch is under way, and the leader's
-		counts, err := g.asked(ctx)
+		counts, err := g.Asked(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -109,42 +110,42 @@ type tallied struct {
 }
 
 func (t tallied) row() []string {
-	return []string{figure(ms(t.first)), figure(ms(t.last)), fmt.Sprint(t.bad), fmt.Sprint(t.upstream)}
+	return []string{rig.Figure(rig.Ms(t.first)), rig.Figure(rig.Ms(t.last)), fmt.Sprint(t.bad), fmt.Sprint(t.upstream)}
 }
 
-func tally(ctx context.Context, g *Rig, uri string, got []outcome) (tallied, error) {
+func tally(ctx context.Context, g *rig.Rig, uri string, got []outcome) (tallied, error) {
 	var t tallied
 	var took []time.Duration
 	for _, o := range got {
-		took = append(took, o.answer.took)
-		if o.err != nil || o.answer.status != http.StatusOK {
+		took = append(took, o.answer.Took)
+		if o.err != nil || o.answer.Status != http.StatusOK {
 			t.bad++
 		}
 	}
-	t.first, t.last = quantile(took, 0), quantile(took, 1)
-	counts, err := g.asked(ctx)
+	t.first, t.last = rig.Quantile(took, 0), rig.Quantile(took, 1)
+	counts, err := g.Asked(ctx)
 	t.upstream = counts.ByTarget[uri]
 	return t, err
 }
 
 // impatient lets a client with a deadline and one without ask for the same
 // cold key of an upstream that needs five seconds.
-func impatient(ctx context.Context, r *run) (err error) {
+func impatient(ctx context.Context, r *rig.Run) (err error) {
 	latency, wait := 5*time.Second, 2*time.Second
-	if r.quick {
+	if r.Quick {
 		latency, wait = 2*time.Second, time.Second
 	}
-	g, err := r.rig(ctx, Setup{latency: latency})
+	g, err := r.Rig(ctx, rig.Setup{Latency: latency})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	w := g.through()
-	defer w.close()
-	uri := calls + "?PageSize=33"
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := g.Through()
+	defer w.Close()
+	uri := rig.Calls + "?PageSize=33"
 	patient := make(chan outcome, 1)
-	go func() { a, err := w.get(ctx, uri); patient <- outcome{a, err} }()
-	a, err := w.get(ctx, uri, fmt.Sprintf("Prefer: wait=%d", int(wait/time.Second)))
+	go func() { a, err := w.Get(ctx, uri); patient <- outcome{a, err} }()
+	a, err := w.Get(ctx, uri, fmt.Sprintf("Prefer: wait=%d", int(wait/time.Second)))
 	if err != nil {
 		return err
 	}
@@ -152,28 +153,28 @@ func impatient(ctx context.Context, r *run) (err error) {
 	if p.err != nil {
 		return p.err
 	}
-	r.say("upstream needs %v: a waiter with a %v deadline got status %d after %s ms, one without got %d after %s ms",
-		latency, wait, a.status, figure(ms(a.took)), p.answer.status, figure(ms(p.answer.took)))
-	r.atMost(fmt.Sprintf("a waiter with a %v deadline returns, away from it", wait), max(ms(a.took-wait), ms(wait-a.took)), 50, "ms")
-	r.exactly("status of the one without a deadline", p.answer.status, http.StatusOK)
+	r.Say("upstream needs %v: a waiter with a %v deadline got status %d after %s ms, one without got %d after %s ms",
+		latency, wait, a.Status, rig.Figure(rig.Ms(a.Took)), p.answer.Status, rig.Figure(rig.Ms(p.answer.Took)))
+	r.AtMost(fmt.Sprintf("a waiter with a %v deadline returns, away from it", wait), max(rig.Ms(a.Took-wait), rig.Ms(wait-a.Took)), 50, "ms")
+	r.Exactly("status of the one without a deadline", p.answer.Status, http.StatusOK)
 	return nil
 }
 
 // outcome is an answer or why there is none.
 type outcome struct {
-	answer answer
+	answer rig.Answer
 	err    error
 }
 
 // ask lets n clients, each with a connection of its own, ask at once.
-func ask(ctx context.Context, g *Rig, uri string, n int) []outcome {
+func ask(ctx context.Context, g *rig.Rig, uri string, n int) []outcome {
 	out := make([]outcome, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			w := g.through()
-			defer w.close()
-			a, err := w.get(ctx, uri)
+			w := g.Through()
+			defer w.Close()
+			a, err := w.Get(ctx, uri)
 			out[i] = outcome{a, err}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy/kit/folder"
 	"understudy/kit/jsonspan"
@@ -136,8 +137,8 @@ func cost(way func(old, new []byte, rows int) (int, error), old, new []byte, row
 
 // folders compares two listings of 10,000 rows both ways in alternating rounds:
 // the same rows in two orders, then with one in a hundred changed.
-func folders(_ context.Context, r *run) error {
-	rows := r.times(10_000, 500)
+func folders(_ context.Context, r *rig.Run) error {
+	rows := r.Times(10_000, 500)
 	old, same := listing(rows, 1, 1), listing(rows, 1, 2)
 	edited, changes := edit(same, 100)
 	for _, c := range []struct {
@@ -152,13 +153,13 @@ func folders(_ context.Context, r *run) error {
 	return nil
 }
 
-func foldersOf(r *run, name string, old, new []byte, rows, differ int) error {
+func foldersOf(r *rig.Run, name string, old, new []byte, rows, differ int) error {
 	table := [][]string{{fmt.Sprintf("%d rows, %s", rows, name), "offsets ms", "allocations", "KiB", "objects ms", "allocations", "KiB", "times as fast"}}
 	var ratios []float64
 	var ours, theirs costed
-	for round := range r.times(11, 2) {
-		us := func() (err error) { ours, err = cost(byOffsets, old, new, rows, differ, r.times(40, 2)); return err }
-		them := func() (err error) { theirs, err = cost(byObjects, old, new, rows, differ, r.times(10, 2)); return err }
+	for round := range r.Times(11, 2) {
+		us := func() (err error) { ours, err = cost(byOffsets, old, new, rows, differ, r.Times(40, 2)); return err }
+		them := func() (err error) { theirs, err = cost(byObjects, old, new, rows, differ, r.Times(10, 2)); return err }
 		if round%2 == 1 {
 			us, them = them, us
 		}
@@ -172,19 +173,19 @@ func foldersOf(r *run, name string, old, new []byte, rows, differ int) error {
 		ratios = append(ratios, ratio)
 		row := []string{fmt.Sprintf("round %d", round+1)}
 		for _, c := range []costed{ours, theirs} {
-			row = append(row, figure(ms(c.each)), figure(c.allocs), figure(c.bytes/1024))
+			row = append(row, rig.Figure(rig.Ms(c.each)), rig.Figure(c.allocs), rig.Figure(c.bytes/1024))
 		}
-		table = append(table, append(row, figure(ratio)))
+		table = append(table, append(row, rig.Figure(ratio)))
 	}
-	r.table(table)
-	r.say("times as fast: median %s, quartiles %s to %s", figure(median(ratios)), figure(quantile(ratios, 0.25)), figure(quantile(ratios, 0.75)))
+	r.Table(table)
+	r.Say("times as fast: median %s, quartiles %s to %s", rig.Figure(rig.Median(ratios)), rig.Figure(rig.Quantile(ratios, 0.25)), rig.Figure(rig.Quantile(ratios, 0.75)))
 	if differ == 0 {
 		// A few belong to the measuring itself: they are divided by the runs.
-		r.atMost("allocations when nothing changed", float64(int(ours.allocs)), 4, "")
+		r.AtMost("allocations when nothing changed", float64(int(ours.allocs)), 4, "")
 	}
-	r.atLeast("times as fast as with objects, "+name+", lower quartile", quantile(ratios, 0.25), 3, "")
-	r.atLeast("times less heap than with objects, "+name, theirs.bytes/ours.bytes, 10, "")
-	r.say("")
+	r.AtLeast("times as fast as with objects, "+name+", lower quartile", rig.Quantile(ratios, 0.25), 3, "")
+	r.AtLeast("times less heap than with objects, "+name, theirs.bytes/ours.bytes, 10, "")
+	r.Say("")
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy"
 	"understudy/internal/store"
@@ -20,8 +21,8 @@ import (
 // history saves the same calls into two stores: once, and once with five
 // changes of each after that, a day apart. What a store takes is its file once
 // it is closed, everything in it included: pages, indexes, changes, free room.
-func history(ctx context.Context, r *run) error {
-	records, changes := r.times(100_000, 2000), 5
+func history(ctx context.Context, r *rig.Run) error {
+	records, changes := r.Times(100_000, 2000), 5
 	rows := [][]string{{fmt.Sprintf("%d calls", records), "MiB", "bytes/record", "versions/record"}}
 	var perRecord [2]float64
 	for i, steps := range []int{0, changes} {
@@ -33,17 +34,17 @@ func history(ctx context.Context, r *run) error {
 			return fmt.Errorf("a record that changed %d times has %d versions", steps, versions)
 		}
 		perRecord[i] = float64(size) / float64(records)
-		rows = append(rows, []string{fmt.Sprintf("changed %d times", steps), figure(float64(size) / mib), figure(perRecord[i]), fmt.Sprint(versions)})
+		rows = append(rows, []string{fmt.Sprintf("changed %d times", steps), rig.Figure(float64(size) / rig.Mib), rig.Figure(perRecord[i]), fmt.Sprint(versions)})
 	}
-	r.table(rows)
-	r.atMost("a record that changed five times over one version", perRecord[1]/perRecord[0], 2.5, "times")
+	r.Table(rows)
+	r.AtMost("a record that changed five times over one version", perRecord[1]/perRecord[0], 2.5, "times")
 	return nil
 }
 
 // pastOf fills a store and gives its size, and how many versions of one record
 // it tells of.
-func pastOf(ctx context.Context, r *run, name string, records, steps int) (size int64, versions int, err error) {
-	path := filepath.Join(r.dir, name)
+func pastOf(ctx context.Context, r *rig.Run, name string, records, steps int) (size int64, versions int, err error) {
+	path := filepath.Join(r.Dir, name)
 	now := storetest.Epoch
 	open := func() (*store.DB, error) {
 		spec, err := upstream.BuiltIn("twilio")

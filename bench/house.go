@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy"
 	"understudy/internal/access"
@@ -35,15 +36,15 @@ type house struct {
 }
 
 // openHouse joins the rooms with the settings of fast.
-func openHouse(ctx context.Context, r *run, api string) (*house, error) {
+func openHouse(ctx context.Context, r *rig.Run, api string) (*house, error) {
 	spec, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		return nil, err
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account}
+	src := &understudy.Source{Name: "twilio", Spec: spec, User: rig.Account}
 	specs := map[string]*understudy.Spec{src.Name: spec}
 	log := slog.New(slog.DiscardHandler)
-	db, err := store.Open(ctx, store.Options{Path: filepath.Join(r.dir, "inside.db"), Specs: specs, Logger: log})
+	db, err := store.Open(ctx, store.Options{Path: filepath.Join(r.Dir, "inside.db"), Specs: specs, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +55,12 @@ func openHouse(ctx context.Context, r *run, api string) (*house, error) {
 	return h, nil
 }
 
-func (h *house) open(ctx context.Context, r *run, src *understudy.Source, api string, log *slog.Logger) error {
-	client, err := upstream.New(upstream.Options{Source: src, Base: api, Secret: understudy.NewSecret(apiToken), Rate: 100000, Logger: log})
+func (h *house) open(ctx context.Context, r *rig.Run, src *understudy.Source, api string, log *slog.Logger) error {
+	client, err := upstream.New(upstream.Options{Source: src, Base: api, Secret: understudy.NewSecret(rig.ApiToken), Rate: 100000, Logger: log})
 	if err != nil {
 		return err
 	}
-	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: src, Upstream: client}}, Store: h.db, Hot: 25 * mib, Logger: log})
+	m, err := mirror.New(mirror.Options{Sources: []mirror.Source{{Source: src, Upstream: client}}, Store: h.db, Hot: 25 * rig.Mib, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (h *house) open(ctx context.Context, r *run, src *understudy.Source, api st
 		return err
 	}
 	book, err := callers.New(callers.Options{Sources: []*understudy.Source{src}, Credentials: []callers.Credential{
-		{Name: "bench", Source: src.Name, User: account, Secret: understudy.NewSecret(ourToken), Grant: understudy.Grant{Role: understudy.RoleAll, By: "bench"}},
+		{Name: "bench", Source: src.Name, User: rig.Account, Secret: understudy.NewSecret(rig.OurToken), Grant: understudy.Grant{Role: understudy.RoleAll, By: "bench"}},
 	}})
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (h *house) open(ctx context.Context, r *run, src *understudy.Source, api st
 		return err
 	}
 	src.PublicURL = "http://" + l.Addr().String()
-	file, err := os.Create(filepath.Join(r.dir, "access.log"))
+	file, err := os.Create(filepath.Join(r.Dir, "access.log"))
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"time"
+	"understudy/bench/rig"
 )
 
 // What Logrole 1.8.3 (commit 8d324f8) does with a warm list of 50 calls, as
@@ -27,12 +28,12 @@ const (
 // htmlPages measures the viewer with few and with many records held: each page
 // warm, by one client and by sixteen, the first byte of pages nobody has looked
 // at, and pages that wait for upstream.
-func htmlPages(ctx context.Context, r *run) error {
-	small, err := htmlOf(ctx, r, r.times(5000, 300), nil)
+func htmlPages(ctx context.Context, r *rig.Run) error {
+	small, err := htmlOf(ctx, r, r.Times(5000, 300), nil)
 	if err != nil {
 		return err
 	}
-	if _, err = htmlOf(ctx, r, r.times(1_000_000, 1000), small); err != nil {
+	if _, err = htmlOf(ctx, r, r.Times(1_000_000, 1000), small); err != nil {
 		return err
 	}
 	return slowPages(ctx, r)
@@ -40,47 +41,47 @@ func htmlPages(ctx context.Context, r *run) error {
 
 // cellOf is one page as one role sees it.
 type htmlCell struct {
-	alone, crowd measured
+	alone, crowd rig.Measured
 	plain, zip   int
 }
 
 // htmlOf measures a viewer that holds so many calls. With other cells its list
 // is compared with theirs.
-func htmlOf(ctx context.Context, r *run, records int, others map[string]htmlCell) (cells map[string]htmlCell, err error) {
-	s := fast(records / 50)
-	s.records, s.settings, s.mirror = records, append(s.settings, "sync: [calls]"), "hot: 25MiB, newest: 24h, older: 24h"
-	g, err := r.held(ctx, s, "calls")
+func htmlOf(ctx context.Context, r *rig.Run, records int, others map[string]htmlCell) (cells map[string]htmlCell, err error) {
+	s := rig.Fast(records / 50)
+	s.Records, s.Settings, s.Mirror = records, append(s.Settings, "sync: [calls]"), "hot: 25MiB, newest: 24h, older: 24h"
+	g, err := r.Held(ctx, s, "calls")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
+	defer func() { err = errors.Join(err, g.Close()) }()
 	pages, err := htmlAddresses(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	d := r.findDriver()
-	r.say("%d calls held; gzip; load by %s; Logrole's figures are committed ones, of its list", records, d.name)
+	d := r.FindDriver()
+	r.Say("%d calls held; gzip; load by %s; Logrole's figures are committed ones, of its list", records, d.Name)
 	rows := [][]string{{"page", "role", "req/s, 1", "req/s, 16", "p50 ms", "p99 ms", "CPU ms/req", "bytes", "gzipped"}}
 	cells = map[string]htmlCell{}
 	for _, role := range []string{"all", "support"} {
 		for _, p := range pages {
-			if p.group == "number" && role != "all" {
+			if p.Group == "number" && role != "all" {
 				break // the role sees the ends of numbers alone
 			}
-			c, err := cellOf(ctx, r, g, d, p.uri, role)
+			c, err := cellOf(ctx, r, g, d, p.Uri, role)
 			if err != nil {
-				return nil, fmt.Errorf("%s as %s: %w", p.group, role, err)
+				return nil, fmt.Errorf("%s as %s: %w", p.Group, role, err)
 			}
-			cells[p.group+role] = c
-			rows = append(rows, []string{p.group, role, figure(c.alone.rate), figure(c.crowd.rate), figure(ms(c.crowd.p50)), figure(ms(c.crowd.p99)),
-				figure(ms(c.crowd.each)), fmt.Sprint(c.plain), fmt.Sprint(c.zip)})
+			cells[p.Group+role] = c
+			rows = append(rows, []string{p.Group, role, rig.Figure(c.alone.Rate), rig.Figure(c.crowd.Rate), rig.Figure(rig.Ms(c.crowd.P50)), rig.Figure(rig.Ms(c.crowd.P99)),
+				rig.Figure(rig.Ms(c.crowd.Each)), fmt.Sprint(c.plain), fmt.Sprint(c.zip)})
 		}
 	}
-	r.table(append(rows, []string{"list", "Logrole", fmt.Sprint(logroleAlone), fmt.Sprint(logroleRate), "38.8", "142", figure(logroleCPU), fmt.Sprint(logrolePlain), fmt.Sprint(logroleZip)}))
+	r.Table(append(rows, []string{"list", "Logrole", fmt.Sprint(logroleAlone), fmt.Sprint(logroleRate), "38.8", "142", rig.Figure(logroleCPU), fmt.Sprint(logrolePlain), fmt.Sprint(logroleZip)}))
 	for _, role := range []string{"all", "support"} {
 		for _, page := range []string{"detail", "home", "number", "conversation"} {
-			if c := cells[page+role]; c.crowd.requests > 0 {
-				r.atMost(fmt.Sprintf("%s, CPU a request, %d held, %s", page, records, role), ms(c.crowd.each), 0.5, "ms")
+			if c := cells[page+role]; c.crowd.Requests > 0 {
+				r.AtMost(fmt.Sprintf("%s, CPU a request, %d held, %s", page, records, role), rig.Ms(c.crowd.Each), 0.5, "ms")
 			}
 		}
 		judgeHTML(r, fmt.Sprintf("%d held, %s", records, role), cells["list"+role], others["list"+role])
@@ -88,78 +89,78 @@ func htmlOf(ctx context.Context, r *run, records int, others map[string]htmlCell
 	return cells, firstBytes(ctx, r, g, records)
 }
 
-func judgeHTML(r *run, who string, c, other htmlCell) {
-	r.atLeast("list, 16 clients, "+who, c.crowd.rate/logroleRate, 10, "times Logrole's")
-	r.atMost("list, CPU a request, "+who, ms(c.crowd.each), logroleCPU/10, "ms")
-	r.atMost("list, bytes on the wire, "+who, float64(c.zip)/logrolePlain, 0.12, "of Logrole's")
-	if other.crowd.requests > 0 {
-		r.atMost("list, CPU over that with few records, "+who, float64(c.crowd.each)/float64(other.crowd.each), 1.5, "times")
+func judgeHTML(r *rig.Run, who string, c, other htmlCell) {
+	r.AtLeast("list, 16 clients, "+who, c.crowd.Rate/logroleRate, 10, "times Logrole's")
+	r.AtMost("list, CPU a request, "+who, rig.Ms(c.crowd.Each), logroleCPU/10, "ms")
+	r.AtMost("list, bytes on the wire, "+who, float64(c.zip)/logrolePlain, 0.12, "of Logrole's")
+	if other.crowd.Requests > 0 {
+		r.AtMost("list, CPU over that with few records, "+who, float64(c.crowd.Each)/float64(other.crowd.Each), 1.5, "times")
 	}
 }
 
 // htmlHeaders are a browser's, of a person in a role.
 func htmlHeaders(role, encoding string) []string {
-	token := ourToken
+	token := rig.OurToken
 	if role != "all" {
-		token = supportToken
+		token = rig.SupportToken
 	}
-	return []string{"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(account+":"+token)), "Accept-Encoding: " + encoding, "Accept: text/html"}
+	return []string{"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(rig.Account+":"+token)), "Accept-Encoding: " + encoding, "Accept: text/html"}
 }
 
 // cellOf measures one page, after it has been looked at until it is warm.
-func cellOf(ctx context.Context, r *run, g *Rig, d driver, uri, role string) (c htmlCell, err error) {
-	base := g.serve.addresses["viewer"]
-	w := NewClient(base, "", "")
-	defer w.close()
-	for range r.times(5, 1) {
+func cellOf(ctx context.Context, r *rig.Run, g *rig.Rig, d rig.Driver, uri, role string) (c htmlCell, err error) {
+	base := g.Serve.Addresses["viewer"]
+	w := rig.NewClient(base, "", "")
+	defer w.Close()
+	for range r.Times(5, 1) {
 		for encoding, size := range map[string]*int{"gzip": &c.zip, "identity": &c.plain} {
-			a, err := w.get(ctx, uri, htmlHeaders(role, encoding)...)
-			if err != nil || a.status != http.StatusOK {
-				return c, errors.Join(err, fmt.Errorf("%s: status %d: %.300s", uri, a.status, a.body))
+			a, err := w.Get(ctx, uri, htmlHeaders(role, encoding)...)
+			if err != nil || a.Status != http.StatusOK {
+				return c, errors.Join(err, fmt.Errorf("%s: status %d: %.300s", uri, a.Status, a.Body))
 			}
-			*size = len(a.body)
+			*size = len(a.Body)
 		}
-		if err := g.calm(ctx); err != nil {
+		if err := g.Calm(ctx); err != nil {
 			return c, err
 		}
 	}
-	one := Target{base + uri, htmlHeaders(role, "gzip"), 1, driven(r, 2*time.Second)}
-	if c.alone, err = d.measure(ctx, g.serve, one); err != nil {
+	one := rig.Target{base + uri, htmlHeaders(role, "gzip"), 1, driven(r, 2*time.Second)}
+	if c.alone, err = d.Measure(ctx, g.Serve, one); err != nil {
 		return c, err
 	}
-	one.clients, one.long = 16, driven(r, 4*time.Second)
-	c.crowd, err = d.measure(ctx, g.serve, one)
+	one.Clients, one.Long = 16, driven(r, 4*time.Second)
+	c.crowd, err = d.Measure(ctx, g.Serve, one)
 	return c, err
 }
 
 // driven is how long a load lasts.
-func driven(r *run, full time.Duration) time.Duration {
-	if r.quick {
+func driven(r *rig.Run, full time.Duration) time.Duration {
+	if r.Quick {
 		return 50 * time.Millisecond
 	}
 	return full
 }
 
 // htmlAddresses are the pages measured, of records that are held.
-func htmlAddresses(ctx context.Context, g *Rig) ([]question, error) {
+func htmlAddresses(ctx context.Context, g *rig.Rig) ([]rig.Question, error) {
 	all, err := heldCalls(ctx, g, 1)
 	if err != nil {
 		return nil, err
 	}
 	number := "/twilio/number/" + url.PathEscape(all[0].From)
-	return []question{
+	return []rig.Question{
 		{"list", "/twilio/calls"}, {"detail", "/twilio/calls/" + all[0].SID}, {"home", "/"},
 		{"number", number}, {"conversation", number + "/" + url.PathEscape(all[0].To)},
 	}, nil
 }
 
 // heldCalls are calls of the newest pages.
-func heldCalls(ctx context.Context, g *Rig, pages int) (all []callRow, err error) {
-	w := g.through()
-	defer w.close()
-	_, err = w.walk(ctx, calls+"?PageSize=50", pages, func(a answer) {
-		var body struct{ Calls []callRow }
-		if json.Unmarshal(a.body, &body) == nil {
+func heldCalls(ctx context.Context, g *rig.Rig, pages int) (all []rig.CallRow, err error) {
+	w := g.Through()
+	defer w.Close()
+	_, err = w.Walk(ctx, rig.Calls+"?PageSize=50", pages, func(a rig.Answer) {
+		var body struct{ Calls []rig.CallRow }
+		if json.Unmarshal(a.Body, &body) == nil {
 			all = append(all, body.Calls...)
 		}
 	})
@@ -170,40 +171,40 @@ func heldCalls(ctx context.Context, g *Rig, pages int) (all []callRow, err error
 }
 
 // firstBytes asks for pages nobody has looked at, each once, by one client.
-func firstBytes(ctx context.Context, r *run, g *Rig, records int) error {
-	all, err := heldCalls(ctx, g, r.times(4, 1))
+func firstBytes(ctx context.Context, r *rig.Run, g *rig.Rig, records int) error {
+	all, err := heldCalls(ctx, g, r.Times(4, 1))
 	if err != nil {
 		return err
 	}
-	rows := [][]string{append([]string{"ms to the first byte, never looked at"}, spreadHead[1:]...)}
-	w := NewClient(g.serve.addresses["viewer"], "", "")
-	defer w.close()
+	rows := [][]string{append([]string{"ms to the first byte, never looked at"}, rig.SpreadHead[1:]...)}
+	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
+	defer w.Close()
 	var held []time.Duration
 	for _, role := range []string{"all", "support"} {
 		var took []time.Duration
-		for _, c := range all[:r.times(150, 5)] {
+		for _, c := range all[:r.Times(150, 5)] {
 			t, err := firstByte(ctx, w, "/twilio/calls/"+c.SID, htmlHeaders(role, "gzip"))
 			if err != nil {
 				return err
 			}
 			took = append(took, t)
 		}
-		rows, held = append(rows, spread("detail, "+role, took)), append(held, took...)
+		rows, held = append(rows, rig.Spread("detail, "+role, took)), append(held, took...)
 	}
-	r.table(rows)
-	r.atMost(fmt.Sprintf("first byte of a page whose record is held, %d held, median", records), ms(median(held)), 10, "ms")
-	r.say("")
+	r.Table(rows)
+	r.AtMost(fmt.Sprintf("first byte of a page whose record is held, %d held, median", records), rig.Ms(rig.Median(held)), 10, "ms")
+	r.Say("")
 	return nil
 }
 
 // firstByte asks once and says when the first byte of the answer was there.
-func firstByte(ctx context.Context, w *Client, uri string, headers []string) (took time.Duration, err error) {
+func firstByte(ctx context.Context, w *rig.Client, uri string, headers []string) (took time.Duration, err error) {
 	var began time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(began) }})
 	began = time.Now()
-	a, err := w.get(ctx, uri, headers...)
-	if err == nil && a.status != http.StatusOK {
-		err = fmt.Errorf("%s: status %d", uri, a.status)
+	a, err := w.Get(ctx, uri, headers...)
+	if err == nil && a.Status != http.StatusOK {
+		err = fmt.Errorf("%s: status %d", uri, a.Status)
 	}
 	return took, err
 }

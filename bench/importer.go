@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy"
 	"understudy/internal/jobs"
@@ -26,7 +27,7 @@ import (
 
 // importer is the process that imports.
 func importer(ctx context.Context, args []string, out io.Writer) (err error) {
-	fs := newFlags("bench imports", os.Stderr)
+	fs := rig.NewFlags("bench imports", os.Stderr)
 	api := fs.String("api", "", "the simulated API")
 	n := fs.Int("n", importJobs, "how many jobs")
 	once := fs.Int("once", 0, "how many at once; 0 = as many as weigh no more than the limit")
@@ -38,14 +39,14 @@ func importer(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account}
+	src := &understudy.Source{Name: "twilio", Spec: spec, User: rig.Account}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*understudy.Spec{src.Name: spec}, Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	client, err := upstream.New(upstream.Options{Source: src, Base: *api, Secret: understudy.NewSecret(apiToken), Rate: 1000, Concurrency: importWorkers, MaxBody: 512 * mib, Logger: log})
+	client, err := upstream.New(upstream.Options{Source: src, Base: *api, Secret: understudy.NewSecret(rig.ApiToken), Rate: 1000, Concurrency: importWorkers, MaxBody: 512 * rig.Mib, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func importer(ctx context.Context, args []string, out io.Writer) (err error) {
 	case *once > 0:
 		limit = 1 << 40
 	case *once < 0:
-		limit = importBytes * (importBig + 20) * mib
+		limit = importBytes * (importBig + 20) * rig.Mib
 		debug.SetMemoryLimit(2 * limit)
 	}
 	i := &intakes{src: src, m: m, added: map[string]time.Time{}}
@@ -97,7 +98,7 @@ type intakes struct {
 // page fills one page as a walk does: it weighs what the page takes while it is
 // read and looked through, and gives that back.
 func (i *intakes) page(ctx context.Context, r *jobs.Run) (err error) {
-	target, err := i.src.Spec.Target(i.src.Name, calls, string(r.Job().Payload[1:len(r.Job().Payload)-1]))
+	target, err := i.src.Spec.Target(i.src.Name, rig.Calls, string(r.Job().Payload[1:len(r.Job().Payload)-1]))
 	if err != nil {
 		return err
 	}
@@ -183,10 +184,10 @@ func (i *intakes) run(ctx context.Context, runner *jobs.Runner, client *upstream
 	end()
 	all.Wait()
 	var err error
-	if got.Peak, err = peakOf(os.Getpid()); err != nil {
+	if got.Peak, err = rig.PeakOf(os.Getpid()); err != nil {
 		return err
 	}
-	got.CPU = used()
+	got.CPU = rig.Used()
 	return json.NewEncoder(out).Encode(got)
 }
 
@@ -197,7 +198,7 @@ func pace(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		metrics.Read(live)
-		debug.SetGCPercent(int(min(max(18*mib*100/max(live[0].Value.Uint64(), 1<<20), 40), 400)))
+		debug.SetGCPercent(int(min(max(18*rig.Mib*100/max(live[0].Value.Uint64(), 1<<20), 40), 400)))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

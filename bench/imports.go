@@ -13,11 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"understudy/bench/rig"
 )
 
 const (
 	importJobs    = 64
-	importLimit   = 256 * mib
+	importLimit   = 256 * rig.Mib
 	importBytes   = 2 // bytes of memory a walk reckons with for each byte of a page
 	importWorkers = 8 // as many as a server has that is not told otherwise
 	importBig     = 200
@@ -39,13 +40,13 @@ type imported struct {
 // limit of memory a server has, and then fixed numbers at once, each in a process
 // of its own with the rooms a server has. The first is done three times. Then small
 // jobs come while one of 200 MB runs.
-func imports(ctx context.Context, r *run) error {
-	n, small := r.times(importJobs, 6), r.times(importSmall, 10)
-	api, err := start(ctx, r.dir, "slowapi-imports", "slowapi ", r.bin, "slowapi", "--listen", "127.0.0.1:0", "--latency", "100ms", "--records", "20000")
+func imports(ctx context.Context, r *rig.Run) error {
+	n, small := r.Times(importJobs, 6), r.Times(importSmall, 10)
+	api, err := rig.Start(ctx, r.Dir, "slowapi-imports", "slowapi ", r.Bin, "slowapi", "--listen", "127.0.0.1:0", "--latency", "100ms", "--records", "20000")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = api.stop() }()
+	defer func() { _ = api.Stop() }()
 	var rules []string
 	for i := range n {
 		// Every page has a size of its own by which it is padded.
@@ -54,28 +55,28 @@ func imports(ctx context.Context, r *run) error {
 	for i := range small {
 		rules = append(rules, fmt.Sprintf(`{"match":"PageSize=%d","pad_mb":2}`, 301+i))
 	}
-	rules = append(rules, fmt.Sprintf(`{"match":"PageSize=300","pad_mb":%d}`, r.times(importBig, 20)))
-	if err := (&Rig{api: api}).faults(ctx, "["+strings.Join(rules, ",")+"]"); err != nil {
+	rules = append(rules, fmt.Sprintf(`{"match":"PageSize=300","pad_mb":%d}`, r.Times(importBig, 20)))
+	if err := (&rig.Rig{Api: api}).Faults(ctx, "["+strings.Join(rules, ",")+"]"); err != nil {
 		return err
 	}
 	rows := [][]string{{fmt.Sprintf("%d jobs", n), "round", "done", "failed", "begun again", "requests", "seconds", "processor s", "most weighed MiB", "peak resident MiB"}}
 	row := func(name string, round int, got imported) {
 		rows = append(rows, []string{name, fmt.Sprint(round + 1), fmt.Sprint(got.Done), fmt.Sprint(got.Failed), fmt.Sprint(got.Again), fmt.Sprint(got.Requests),
-			figure(got.Took.Seconds()), figure(got.CPU.Seconds()), figure(float64(got.Weight) / mib), figure(float64(got.Peak) / mib)})
+			rig.Figure(got.Took.Seconds()), rig.Figure(got.CPU.Seconds()), rig.Figure(float64(got.Weight) / rig.Mib), rig.Figure(float64(got.Peak) / rig.Mib)})
 	}
 	var done, again, requests []int
 	var took []time.Duration
 	peak, best := int64(0), time.Duration(0)
-	for round := range r.times(3, 1) {
-		got, err := importing(ctx, r, api.addresses["slowapi"], n, 0)
+	for round := range r.Times(3, 1) {
+		got, err := importing(ctx, r, api.Addresses["slowapi"], n, 0)
 		if err != nil {
 			return err
 		}
-		row(fmt.Sprintf("under %d MiB", importLimit/mib), round, got)
+		row(fmt.Sprintf("under %d MiB", importLimit/rig.Mib), round, got)
 		done, again, requests = append(done, int(got.Done)), append(again, int(got.Again)), append(requests, int(got.Requests))
 		peak, took = max(peak, got.Peak), append(took, got.Took)
 		for fixed := 1; fixed <= mostFixed && round == 0; fixed++ {
-			other, err := importing(ctx, r, api.addresses["slowapi"], n, fixed)
+			other, err := importing(ctx, r, api.Addresses["slowapi"], n, fixed)
 			if err != nil {
 				return err
 			}
@@ -88,33 +89,33 @@ func imports(ctx context.Context, r *run) error {
 			}
 		}
 	}
-	r.table(rows)
+	r.Table(rows)
 	for i := range done {
-		r.exactly(fmt.Sprintf("jobs that ended well, round %d", i+1), done[i], n)
-		r.exactly("runs begun again", again[i], 0)
-		r.exactly("upstream requests", requests[i], n)
+		r.Exactly(fmt.Sprintf("jobs that ended well, round %d", i+1), done[i], n)
+		r.Exactly("runs begun again", again[i], 0)
+		r.Exactly("upstream requests", requests[i], n)
 	}
-	r.atMost("peak resident memory, the highest round", float64(peak)/mib, 1.1*importLimit/mib, "MiB")
-	r.atLeast("throughput beside the fastest fixed number that fits, median", best.Seconds()/median(took).Seconds(), 0.9, "")
-	beside, err := importing(ctx, r, api.addresses["slowapi"], small, -1)
+	r.AtMost("peak resident memory, the highest round", float64(peak)/rig.Mib, 1.1*importLimit/rig.Mib, "MiB")
+	r.AtLeast("throughput beside the fastest fixed number that fits, median", best.Seconds()/rig.Median(took).Seconds(), 0.9, "")
+	beside, err := importing(ctx, r, api.Addresses["slowapi"], small, -1)
 	if err != nil {
 		return err
 	}
-	r.exactly(fmt.Sprintf("jobs that ended well beside one of %d MB", importBig), int(beside.Done), small+1)
-	r.atMost("p99 of the wait of small jobs beside it", beside.Wait.Seconds(), 2, "s")
+	r.Exactly(fmt.Sprintf("jobs that ended well beside one of %d MB", importBig), int(beside.Done), small+1)
+	r.AtMost("p99 of the wait of small jobs beside it", beside.Wait.Seconds(), 2, "s")
 	return nil
 }
 
 // importing runs the jobs in a process of its own; atOnce 0 is as many as weigh
 // no more than the limit, -1 is small ones beside a big one.
-func importing(ctx context.Context, r *run, address string, n, atOnce int) (got imported, err error) {
+func importing(ctx context.Context, r *rig.Run, address string, n, atOnce int) (got imported, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return got, err
 	}
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, "imports", "-api", address, "-n", fmt.Sprint(n), "-once", fmt.Sprint(atOnce),
-		"-path", filepath.Join(r.dir, fmt.Sprintf("imports-%d-%d.db", atOnce, time.Now().UnixNano())))
+		"-path", filepath.Join(r.Dir, fmt.Sprintf("imports-%d-%d.db", atOnce, time.Now().UnixNano())))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy"
 	"understudy/internal/store"
@@ -36,13 +37,13 @@ type stage struct {
 // ingest has a process of its own save a million calls in pages of 1,000, with
 // their changes and the indexes of lists and search, and then a tenth of them again, each changed. The
 // pages are made in the same process, between two saves; only the saves count.
-func ingest(ctx context.Context, r *run) error {
-	records := r.times(1_000_000, 3000)
+func ingest(ctx context.Context, r *rig.Run) error {
+	records := r.Times(1_000_000, 3000)
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, "ingest", "-records", fmt.Sprint(records), "-path", filepath.Join(r.dir, "ingest.db"))
+	cmd := exec.CommandContext(ctx, self, "ingest", "-records", fmt.Sprint(records), "-path", filepath.Join(r.Dir, "ingest.db"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -68,7 +69,7 @@ func ingest(ctx context.Context, r *run) error {
 }
 
 // ingested shows the stages and compares them with the targets.
-func ingested(r *run, stages []stage, records int) error {
+func ingested(r *rig.Run, stages []stage, records int) error {
 	rows := [][]string{{"saving pages of 1,000", "records", "records/s", "changes", "slowest save, ms", "CPU us/record", "resident MiB"}}
 	var saving, slowest time.Duration
 	var first, last int64
@@ -76,8 +77,8 @@ func ingested(r *run, stages []stage, records int) error {
 	for _, s := range stages {
 		n := s.Records - before
 		before = s.Records
-		rows = append(rows, []string{s.Name, fmt.Sprint(s.Records), figure(float64(n) / s.Saving.Seconds()), fmt.Sprint(s.Changes), figure(ms(s.Slowest)),
-			figure(float64(s.CPU.Microseconds()) / float64(n)), figure(float64(s.Resident) / mib)})
+		rows = append(rows, []string{s.Name, fmt.Sprint(s.Records), rig.Figure(float64(n) / s.Saving.Seconds()), fmt.Sprint(s.Changes), rig.Figure(rig.Ms(s.Slowest)),
+			rig.Figure(float64(s.CPU.Microseconds()) / float64(n)), rig.Figure(float64(s.Resident) / rig.Mib)})
 		if s.Changes != int64(n) {
 			return fmt.Errorf("%d records made %d changes", n, s.Changes)
 		}
@@ -90,17 +91,17 @@ func ingested(r *run, stages []stage, records int) error {
 			first = s.Resident
 		}
 	}
-	r.table(rows)
-	r.say("CPU holds the making of the pages")
-	r.say("the slowest save of 1,000 new ones took %s ms", figure(ms(slowest)))
-	r.atLeast("records a second, new ones, over all of them", float64(records)/saving.Seconds(), 8000, "")
-	r.atMost("resident memory at the end over that at a fifth", float64(last)/float64(max(first, 1)), 1.1, "times")
+	r.Table(rows)
+	r.Say("CPU holds the making of the pages")
+	r.Say("the slowest save of 1,000 new ones took %s ms", rig.Figure(rig.Ms(slowest)))
+	r.AtLeast("records a second, new ones, over all of them", float64(records)/saving.Seconds(), 8000, "")
+	r.AtMost("resident memory at the end over that at a fifth", float64(last)/float64(max(first, 1)), 1.1, "times")
 	return nil
 }
 
 // ingester is the process that saves.
 func ingester(ctx context.Context, args []string, out io.Writer) (err error) {
-	fs := newFlags("bench ingest", os.Stderr)
+	fs := rig.NewFlags("bench ingest", os.Stderr)
 	records := fs.Int("records", 1_000_000, "how many")
 	path := fs.String("path", "", "the database")
 	if err := fs.Parse(args); err != nil {
@@ -136,7 +137,7 @@ type intake struct {
 
 // save saves the newest records of the world and tells of each stretch.
 func (i *intake) save(ctx context.Context, name string, records, stretch int) error {
-	s, cpu := stage{Name: name}, used()
+	s, cpu := stage{Name: name}, rig.Used()
 	if i.at.IsZero() {
 		i.at = storetest.Epoch
 	}
@@ -158,9 +159,9 @@ func (i *intake) save(ctx context.Context, name string, records, stretch int) er
 			continue
 		}
 		told = from
-		now := used()
+		now := rig.Used()
 		s.Records, s.CPU = i.records, now-cpu
-		if s.Resident, err = residentOf(os.Getpid()); err != nil {
+		if s.Resident, err = rig.ResidentOf(os.Getpid()); err != nil {
 			return err
 		}
 		if err := i.out.Encode(s); err != nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"understudy/bench/rig"
 
 	"github.com/google/pprof/profile"
 )
@@ -22,27 +23,27 @@ import (
 // interior is a drop-in in this process, before a simulated API in another.
 type interior struct {
 	*house
-	api *child
+	api *rig.Child
 }
 
-func openInterior(ctx context.Context, r *run, records int) (*interior, error) {
-	api, err := start(ctx, r.dir, "slowapi-inside", "slowapi ", r.bin, "slowapi", "--listen", "127.0.0.1:0", "--latency", "0s", "--records", fmt.Sprint(records))
+func openInterior(ctx context.Context, r *rig.Run, records int) (*interior, error) {
+	api, err := rig.Start(ctx, r.Dir, "slowapi-inside", "slowapi ", r.Bin, "slowapi", "--listen", "127.0.0.1:0", "--latency", "0s", "--records", fmt.Sprint(records))
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHouse(ctx, r, api.addresses["slowapi"])
+	h, err := openHouse(ctx, r, api.Addresses["slowapi"])
 	if err != nil {
-		return nil, errors.Join(err, api.stop())
+		return nil, errors.Join(err, api.Stop())
 	}
 	return &interior{h, api}, nil
 }
 
-func (i *interior) close() error { return errors.Join(i.house.close(), i.api.stop()) }
+func (i *interior) close() error { return errors.Join(i.house.close(), i.api.Stop()) }
 
 // inside lets a child walk a list through the rooms in this process, and
 // prints where the CPU time went. Upstream and the walker are processes of
 // their own and not in the profile.
-func inside(ctx context.Context, r *run, pages int) (err error) {
+func inside(ctx context.Context, r *rig.Run, pages int) (err error) {
 	i, err := openInterior(ctx, r, 50*pages)
 	if err != nil {
 		return err
@@ -52,43 +53,43 @@ func inside(ctx context.Context, r *run, pages int) (err error) {
 	if err != nil {
 		return err
 	}
-	counts, err := (&Rig{api: i.api}).asked(ctx)
+	counts, err := (&rig.Rig{Api: i.api}).Asked(ctx)
 	if err != nil {
 		return err
 	}
-	r.table(splitRows("CPU of a new page, by room", "ms/page", rooms, float64(len(counts.ByTarget))*1e6))
-	r.say("inside one process, profiler on: %s ms a page by the kernel's count", figure(ms(spent)/float64(len(counts.ByTarget))))
-	r.say("")
+	r.Table(splitRows("CPU of a new page, by room", "ms/page", rooms, float64(len(counts.ByTarget))*1e6))
+	r.Say("inside one process, profiler on: %s ms a page by the kernel's count", rig.Figure(rig.Ms(spent)/float64(len(counts.ByTarget))))
+	r.Say("")
 	return nil
 }
 
 // insideWarm does the same for a page that is held, under load.
-func insideWarm(ctx context.Context, r *run, d driver, a Target) (err error) {
+func insideWarm(ctx context.Context, r *rig.Run, d rig.Driver, a rig.Target) (err error) {
 	i, err := openInterior(ctx, r, 5000)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
-	a.url = i.address + a.url
-	if _, err := d.run(ctx, a); err != nil { // until it is ready in both forms
+	a.Url = i.address + a.Url
+	if _, err := d.Run(ctx, a); err != nil { // until it is ready in both forms
 		return err
 	}
-	var l load
-	_, rooms, err := profiled(r, "warm", func() (err error) { l, err = d.run(ctx, a); return err })
+	var l rig.Load
+	_, rooms, err := profiled(r, "warm", func() (err error) { l, err = d.Run(ctx, a); return err })
 	if err != nil {
 		return err
 	}
-	r.table(splitRows("CPU of a warm answer, gzip, by room", "us/request", rooms, float64(l.requests)*1e3))
+	r.Table(splitRows("CPU of a warm answer, gzip, by room", "us/request", rooms, float64(l.Requests)*1e3))
 	return nil
 }
 
 // profiled runs f under the CPU profiler. It gives this process's CPU time by
 // the kernel's count, and the profile's by room. With -profile the profile is
 // kept.
-func profiled(r *run, name string, f func() error) (spent time.Duration, rooms map[string]time.Duration, err error) {
-	dir := r.dir
-	if r.profile != "" {
-		dir = r.profile
+func profiled(r *rig.Run, name string, f func() error) (spent time.Duration, rooms map[string]time.Duration, err error) {
+	dir := r.Dir
+	if r.Profile != "" {
+		dir = r.Profile
 	}
 	path := filepath.Join(dir, name+".pprof")
 	file, err := os.Create(path)
@@ -122,17 +123,17 @@ func underProfiler(w io.Writer, f func() error) (time.Duration, error) {
 }
 
 // follow lets a child of the bench walk a list.
-func follow(ctx context.Context, r *run, address string, pages int) error {
+func follow(ctx context.Context, r *rig.Run, address string, pages int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	c, err := start(ctx, r.dir, "follow", "walked ", self, "follow", "-base", address, "-pages", fmt.Sprint(pages))
+	c, err := rig.Start(ctx, r.Dir, "follow", "walked ", self, "follow", "-base", address, "-pages", fmt.Sprint(pages))
 	if err != nil {
 		return err
 	}
-	<-c.exited
-	return c.err
+	<-c.Exited
+	return c.Err
 }
 
 // split adds up CPU time by who spent it: the innermost function of one of our
@@ -212,13 +213,13 @@ func splitRows(what, unit string, rooms map[string]time.Duration, by float64) []
 
 // walker is the child process of follow.
 func walker(ctx context.Context, args []string, out io.Writer) error {
-	fs := newFlags("follow", out)
+	fs := rig.NewFlags("follow", out)
 	base := fs.String("base", "", "the drop-in's address")
 	pages := fs.Int("pages", 1, "how many pages to read")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	n, err := NewClient(*base, account, ourToken).walk(ctx, calls, *pages, nil)
+	n, err := rig.NewClient(*base, rig.Account, rig.OurToken).Walk(ctx, rig.Calls, *pages, nil)
 	fmt.Fprintf(out, "walked %d pages\n", n)
 	return err
 }

@@ -11,22 +11,23 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"understudy/bench/rig"
 )
 
 // lists asks for lists of a million calls that are held whole, no two the same:
 // filters alone and together, windows of time, places deep in the list, and
 // sizes of pages. Every answer is made from records, none was made before.
 // Then upstream fails every request, and others are asked.
-func lists(ctx context.Context, r *run) (err error) {
-	records := r.times(1_000_000, 3000)
-	g, err := r.held(ctx, whole(records, "calls"), "calls")
+func lists(ctx context.Context, r *rig.Run) (err error) {
+	records := r.Times(1_000_000, 3000)
+	g, err := r.Held(ctx, rig.Whole(records, "calls"), "calls")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	w := g.through()
-	defer w.close()
-	samples, err := sample(ctx, w, r.times(40, 3))
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := g.Through()
+	defer w.Close()
+	samples, err := sample(ctx, w, r.Times(40, 3))
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func lists(ctx context.Context, r *run) (err error) {
 	if err := askLists(ctx, r, w, d, "upstream well"); err != nil {
 		return err
 	}
-	if err := g.faults(ctx, `[{"match":"","status":503}]`); err != nil {
+	if err := g.Faults(ctx, `[{"match":"","status":503}]`); err != nil {
 		return err
 	}
 	return askLists(ctx, r, w, d, "upstream down")
@@ -42,51 +43,51 @@ func lists(ctx context.Context, r *run) (err error) {
 
 // askLists asks a few thousand lists and compares the times with the targets.
 // Pages of 1,000, which are 2 MB, have a row of their own and are not judged.
-func askLists(ctx context.Context, r *run, w *Client, d *drawer, when string) error {
-	judged, large := newAsking(), newAsking()
+func askLists(ctx context.Context, r *rig.Run, w *rig.Client, d *drawer, when string) error {
+	judged, large := rig.NewAsking(), rig.NewAsking()
 	others := 0
-	for range r.times(3000, 60) {
+	for range r.Times(3000, 60) {
 		q := d.list()
-		for hops := 0; hops < 3 && q.uri != ""; hops++ {
-			a, err := w.page(ctx, q.uri)
+		for hops := 0; hops < 3 && q.Uri != ""; hops++ {
+			a, err := w.Page(ctx, q.Uri)
 			if err != nil {
 				return err
 			}
-			if !strings.Contains(a.header.Get("Cache-Status"), "composed") {
+			if !strings.Contains(a.Header.Get("Cache-Status"), "composed") {
 				others++
 			}
 			in := judged
-			if strings.Contains(q.uri, "PageSize=1000&") {
+			if strings.Contains(q.Uri, "PageSize=1000&") {
 				in = large
 			}
-			in.add(q.group, a.took, strings.Count(string(a.body), `"subresource_uris"`))
-			if q.uri = ""; d.rng.IntN(4) == 0 {
-				q.group = "the page after, by its token"
-				if q.uri, err = a.next(); err != nil {
+			in.Add(q.Group, a.Took, strings.Count(string(a.Body), `"subresource_uris"`))
+			if q.Uri = ""; d.rng.IntN(4) == 0 {
+				q.Group = "the page after, by its token"
+				if q.Uri, err = a.Next(); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	judged.show(r, "ms, "+when)
-	large.show(r, "ms, "+when+", pages of 1,000")
-	r.exactly("lists that were not made from records, "+when, others, 0)
-	r.atMost("a filtered list, "+when+", median", ms(median(judged.all)), 5, "ms")
-	r.atMost("a filtered list, "+when+", 99 %", ms(quantile(judged.all, 0.99)), 25, "ms")
-	r.say("")
+	judged.Show(r, "ms, "+when)
+	large.Show(r, "ms, "+when+", pages of 1,000")
+	r.Exactly("lists that were not made from records, "+when, others, 0)
+	r.AtMost("a filtered list, "+when+", median", rig.Ms(rig.Median(judged.All)), 5, "ms")
+	r.AtMost("a filtered list, "+when+", 99 %", rig.Ms(rig.Quantile(judged.All, 0.99)), 25, "ms")
+	r.Say("")
 	return nil
 }
 
 // sample reads pages spread over the whole list.
-func sample(ctx context.Context, w *Client, pages int) (all []callRow, err error) {
+func sample(ctx context.Context, w *rig.Client, pages int) (all []rig.CallRow, err error) {
 	for i := range pages {
-		day := newestCall.AddDate(0, 0, -i*worldDays/pages).Format(time.DateOnly)
-		a, err := w.page(ctx, calls+"?PageSize=50&"+url.QueryEscape("StartTime<")+"="+day)
+		day := rig.NewestCall.AddDate(0, 0, -i*rig.WorldDays/pages).Format(time.DateOnly)
+		a, err := w.Page(ctx, rig.Calls+"?PageSize=50&"+url.QueryEscape("StartTime<")+"="+day)
 		if err != nil {
 			return nil, err
 		}
-		var body struct{ Calls []callRow }
-		if err := json.Unmarshal(a.body, &body); err != nil {
+		var body struct{ Calls []rig.CallRow }
+		if err := json.Unmarshal(a.Body, &body); err != nil {
 			return nil, err
 		}
 		all = append(all, body.Calls...)
@@ -100,12 +101,12 @@ func sample(ctx context.Context, w *Client, pages int) (all []callRow, err error
 // drawer draws lists, none twice.
 type drawer struct {
 	rng     *rand.Rand
-	calls   []callRow
+	calls   []rig.CallRow
 	records int
 	asked   map[string]bool
 }
 
-func (d *drawer) list() question {
+func (d *drawer) list() rig.Question {
 	for {
 		group, params := d.filters()
 		size := []int{50, 50, 50, 50, 50, 50, 20, 20, 1, 7, 100, 200, 1000}[d.rng.IntN(13)]
@@ -113,10 +114,10 @@ func (d *drawer) list() question {
 		for i := 0; i < len(params); i += 2 {
 			q.Set(params[i], params[i+1])
 		}
-		uri := fmt.Sprintf("%s?PageSize=%d&%s", calls, size, q.Encode())
+		uri := fmt.Sprintf("%s?PageSize=%d&%s", rig.Calls, size, q.Encode())
 		if !d.asked[uri] {
 			d.asked[uri] = true
-			return question{group, uri}
+			return rig.Question{group, uri}
 		}
 	}
 }
@@ -158,6 +159,6 @@ func (d *drawer) filters() (group string, params []string) {
 
 // window is a few days somewhere, as the filters write them.
 func (d *drawer) window() (from, to string) {
-	begin := newestCall.AddDate(0, 0, -d.rng.IntN(worldDays))
+	begin := rig.NewestCall.AddDate(0, 0, -d.rng.IntN(rig.WorldDays))
 	return begin.Format(time.DateOnly), begin.AddDate(0, 0, d.rng.IntN(8)).Format(time.DateOnly)
 }

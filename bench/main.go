@@ -14,13 +14,14 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"understudy/bench/rig"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(os.Args) > 1 && os.Args[1] == "bare" {
-		exit(bare(ctx, os.Args[2:], os.Stdout))
+		exit(rig.Bare(ctx, os.Args[2:], os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "follow" {
 		exit(walker(ctx, os.Args[2:], os.Stdout))
@@ -47,21 +48,21 @@ func exit(err error) {
 // bench reads the flags and runs the parts asked for. A target that was missed
 // is printed and is no error; a part that could not be measured is one.
 func bench(ctx context.Context, args []string, out io.Writer) error {
-	o := options{command: strings.TrimSpace("go run . " + strings.Join(args, " "))}
-	fs := newFlags("bench", out)
+	o := rig.Options{Command: strings.TrimSpace("go run . " + strings.Join(args, " "))}
+	fs := rig.NewFlags("bench", out)
 	list := fs.Bool("list", false, "list the parts")
 	only := fs.String("part", "", "run only these parts, with commas between")
-	fs.StringVar(&o.bin, "bin", "../bin/understudy", "the binary to measure (make build)")
-	fs.BoolVar(&o.quick, "quick", false, "smoke every part in seconds; writes no results unless -results is given")
-	fs.DurationVar(&o.reader, "reader", 10*time.Minute, "how long the part reader reads")
-	fs.StringVar(&o.results, "results", "results", "folder of the results; empty prints only")
-	fs.StringVar(&o.profile, "profile", "", "keep the CPU profiles of the parts cpu and warm in this folder")
+	fs.StringVar(&o.Bin, "bin", "../bin/understudy", "the binary to measure (make build)")
+	fs.BoolVar(&o.Quick, "quick", false, "smoke every part in seconds; writes no results unless -results is given")
+	fs.DurationVar(&o.Reader, "reader", 10*time.Minute, "how long the part reader reads")
+	fs.StringVar(&o.Results, "results", "results", "folder of the results; empty prints only")
+	fs.StringVar(&o.Profile, "profile", "", "keep the CPU profiles of the parts cpu and warm in this folder")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	if *list {
 		for _, p := range parts {
-			fmt.Fprintf(out, "%-9s %s\n", p.name, p.about)
+			fmt.Fprintf(out, "%-9s %s\n", p.Name, p.About)
 		}
 		return nil
 	}
@@ -69,16 +70,16 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.quick && !given(fs, "results") {
-		o.results = ""
+	if o.Quick && !given(fs, "results") {
+		o.Results = ""
 	}
-	if o.bin, err = filepath.Abs(o.bin); err != nil {
+	if o.Bin, err = filepath.Abs(o.Bin); err != nil {
 		return err
 	}
-	if _, err := os.Stat(o.bin); err != nil {
+	if _, err := os.Stat(o.Bin); err != nil {
 		return fmt.Errorf("%w; build it with make build or name it with -bin", err)
 	}
-	return runAll(ctx, o, chosen, out)
+	return rig.RunAll(ctx, o, chosen, out)
 }
 
 func given(fs *flag.FlagSet, name string) (found bool) {
@@ -87,15 +88,15 @@ func given(fs *flag.FlagSet, name string) (found bool) {
 }
 
 // choose finds parts by name; "" is all of them.
-func choose(names string) ([]part, error) {
+func choose(names string) ([]rig.Part, error) {
 	if names == "" {
 		return parts, nil
 	}
-	var out []part
+	var out []rig.Part
 next:
 	for name := range strings.SplitSeq(names, ",") {
 		for _, p := range parts {
-			if p.name == name {
+			if p.Name == name {
 				out = append(out, p)
 				continue next
 			}

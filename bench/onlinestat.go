@@ -11,17 +11,18 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy/kit/onlinestat"
 )
 
 // onlineStatistics updates a summary from two goroutines, one by one and in
 // batches, and compares what it says with the numbers themselves.
-func onlineStatistics(_ context.Context, r *run) error {
+func onlineStatistics(_ context.Context, r *rig.Run) error {
 	var s onlinestat.Stat
 	s.AddAll([]float64{1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})
-	r.atLeast("variance of {4, 7, 13, 16}, each and 1e9", s.Variance(), 30, "")
-	r.atMost("the same", s.Variance(), 30, "")
+	r.AtLeast("variance of {4, 7, 13, 16}, each and 1e9", s.Variance(), 30, "")
+	r.AtMost("the same", s.Variance(), 30, "")
 	xs := make([]float64, 1<<20) // log-normal: milliseconds, 135 at the median
 	rnd := rand.New(rand.NewPCG(1, 22))
 	for i := range xs {
@@ -30,7 +31,7 @@ func onlineStatistics(_ context.Context, r *run) error {
 	var whole onlinestat.Stat
 	whole.AddAll(xs)
 	want := slices.Sorted(slices.Values(xs))[int(math.Ceil(0.99*float64(len(xs))))-1]
-	r.atMost("p99 of a million, off by", 100*math.Abs(whole.Quantile(0.99)/want-1), 1, "%")
+	r.AtMost("p99 of a million, off by", 100*math.Abs(whole.Quantile(0.99)/want-1), 1, "%")
 
 	sharded := onlinestat.NewSharded()
 	single, err := updated(r, xs, sharded, func(x []float64) {
@@ -41,7 +42,7 @@ func onlineStatistics(_ context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	r.atMost("an update, sharded, from two goroutines, median", single, 8, "ns")
+	r.AtMost("an update, sharded, from two goroutines, median", single, 8, "ns")
 	sharded = onlinestat.NewSharded()
 	batched, err := updated(r, xs, sharded, func(x []float64) {
 		for part := range slices.Chunk(x, 1024) {
@@ -51,17 +52,17 @@ func onlineStatistics(_ context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	r.atMost("the same, 1,024 at once, median", batched, 3, "ns")
+	r.AtMost("the same, 1,024 at once, median", batched, 3, "ns")
 	return nil
 }
 
 // updated gives all numbers to a summary from two goroutines, round after
 // round: the median of nanoseconds for each number, and no allocation.
-func updated(r *run, xs []float64, into *onlinestat.Sharded, add func([]float64)) (float64, error) {
+func updated(r *rig.Run, xs []float64, into *onlinestat.Sharded, add func([]float64)) (float64, error) {
 	add(xs) // histograms grow here
 	var rounds []float64
 	var before, after runtime.MemStats
-	n := r.times(15, 2)
+	n := r.Times(15, 2)
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range n {
@@ -77,6 +78,6 @@ func updated(r *run, xs []float64, into *onlinestat.Sharded, add func([]float64)
 	if got, want := into.Stat().Count(), int64((n+1)*len(xs)); got != want {
 		return 0, fmt.Errorf("%d numbers of %d", got, want)
 	}
-	r.atMost("allocations an update", float64((after.Mallocs-before.Mallocs)/uint64(n*len(xs))), 0, "")
-	return median(rounds), nil
+	r.AtMost("allocations an update", float64((after.Mallocs-before.Mallocs)/uint64(n*len(xs))), 0, "")
+	return rig.Median(rounds), nil
 }

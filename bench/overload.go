@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/bench/rig"
 )
 
 // What the part asks of a budget of 10 requests a second.
@@ -25,19 +26,19 @@ const (
 
 // overload asks for cold pages at three times the rate upstream may be asked
 // with, and for warm ones all the while.
-func overload(ctx context.Context, r *run) (err error) {
-	long := time.Duration(r.times(45, 4)) * time.Second
-	g, err := r.rig(ctx, Setup{latency: time.Second, settings: []string{fmt.Sprintf("rate: %d", budgetRate)}, mirror: "newest: 10m, older: 10m"})
+func overload(ctx context.Context, r *rig.Run) (err error) {
+	long := time.Duration(r.Times(45, 4)) * time.Second
+	g, err := r.Rig(ctx, rig.Setup{Latency: time.Second, Settings: []string{fmt.Sprintf("rate: %d", budgetRate)}, Mirror: "newest: 10m, older: 10m"})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	w := g.through()
-	defer w.close()
-	if _, err := w.page(ctx, calls); err != nil { // warm from now on
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := g.Through()
+	defer w.Close()
+	if _, err := w.Page(ctx, rig.Calls); err != nil { // warm from now on
 		return err
 	}
-	before, err := warmFor(ctx, g, time.Duration(r.times(10, 1))*time.Second)
+	before, err := warmFor(ctx, g, time.Duration(r.Times(10, 1))*time.Second)
 	if err != nil {
 		return err
 	}
@@ -58,45 +59,45 @@ func overload(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	r.table([][]string{
-		spreadHead, spread("warm, nothing else going on", before), spread("warm, in the overload", during),
-		spread("cold, answered", cold.answered), spread("cold, 503 with Retry-After", cold.refused),
+	r.Table([][]string{
+		rig.SpreadHead, rig.Spread("warm, nothing else going on", before), rig.Spread("warm, in the overload", during),
+		rig.Spread("cold, answered", cold.answered), rig.Spread("cold, 503 with Retry-After", cold.refused),
 	})
-	r.say("%v of %d cold questions a second where %d a second may be answered: %d answered, %d refused; the queue turned away %d",
+	r.Say("%v of %d cold questions a second where %d a second may be answered: %d answered, %d refused; the queue turned away %d",
 		long, budgetRate*overTimes, budgetRate, len(cold.answered), len(cold.refused), q.Refused)
-	r.atMost("99 % of warm answers in the overload came within", ms(quantile(during, 0.99)), 100, "ms")
-	r.atMost("the longest any cold question queued", float64(q.LongestMS), ms(coldPatience), "ms")
-	r.atMost("99 % of refusals came within", ms(quantile(cold.refused, 0.99)), 100, "ms")
-	r.exactly("refusals without Retry-After, and other answers", int(cold.odd.Load()), 0)
-	r.atLeast("cold answers a second, of 10", float64(len(cold.answered))/answering.Seconds(), 8, "")
+	r.AtMost("99 % of warm answers in the overload came within", rig.Ms(rig.Quantile(during, 0.99)), 100, "ms")
+	r.AtMost("the longest any cold question queued", float64(q.LongestMS), rig.Ms(coldPatience), "ms")
+	r.AtMost("99 % of refusals came within", rig.Ms(rig.Quantile(cold.refused, 0.99)), 100, "ms")
+	r.Exactly("refusals without Retry-After, and other answers", int(cold.odd.Load()), 0)
+	r.AtLeast("cold answers a second, of 10", float64(len(cold.answered))/answering.Seconds(), 8, "")
 	return nil
 }
 
 // warmFor lets the warm clients ask for so long, each at its pace.
-func warmFor(ctx context.Context, g *Rig, long time.Duration) ([]time.Duration, error) {
+func warmFor(ctx context.Context, g *rig.Rig, long time.Duration) ([]time.Duration, error) {
 	ctx, end := context.WithTimeout(ctx, long)
 	defer end()
 	took, errs := make([][]time.Duration, warmClients), make([]error, warmClients)
 	var wg sync.WaitGroup
 	for i := range warmClients {
 		wg.Go(func() {
-			w := g.through()
-			defer w.close()
+			w := g.Through()
+			defer w.Close()
 			pace := time.NewTicker(warmPace)
 			defer pace.Stop()
 			for ctx.Err() == nil {
-				a, err := w.page(ctx, calls)
+				a, err := w.Page(ctx, rig.Calls)
 				switch {
 				case ctx.Err() != nil:
 					return
-				case err == nil && a.waited():
+				case err == nil && a.Waited():
 					err = errors.New("a warm page waited for upstream")
 				}
 				if err != nil {
 					errs[i] = err
 					return
 				}
-				took[i] = append(took[i], a.took)
+				took[i] = append(took[i], a.Took)
 				select {
 				case <-pace.C:
 				case <-ctx.Done():
@@ -122,13 +123,15 @@ type coldTold struct {
 
 // flood begins a cold question at an even pace, whether or not those before it
 // have been answered, and waits for all.
-func (c *coldTold) flood(ctx context.Context, w *Client) {
+func (c *coldTold) flood(ctx context.Context, w *rig.Client) {
 	pace := time.NewTicker(time.Second / (budgetRate * overTimes))
 	defer pace.Stop()
 	var wg sync.WaitGroup
 	for n := 0; ctx.Err() == nil; n++ {
 		// Asked to its end, also when that is after the last second.
-		wg.Go(func() { c.ask(context.WithoutCancel(ctx), w, fmt.Sprintf("%s?From=%%2B1555%07d&PageSize=5", calls, n)) })
+		wg.Go(func() {
+			c.ask(context.WithoutCancel(ctx), w, fmt.Sprintf("%s?From=%%2B1555%07d&PageSize=5", rig.Calls, n))
+		})
 		select {
 		case <-pace.C:
 		case <-ctx.Done():
@@ -137,17 +140,17 @@ func (c *coldTold) flood(ctx context.Context, w *Client) {
 	wg.Wait()
 }
 
-func (c *coldTold) ask(ctx context.Context, w *Client, uri string) {
-	a, err := w.get(ctx, uri)
+func (c *coldTold) ask(ctx context.Context, w *rig.Client, uri string) {
+	a, err := w.Get(ctx, uri)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case err != nil:
 		c.err = errors.Join(c.err, err)
-	case a.status == http.StatusOK:
-		c.answered = append(c.answered, a.took)
-	case a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && json.Valid(a.body):
-		c.refused = append(c.refused, a.took)
+	case a.Status == http.StatusOK:
+		c.answered = append(c.answered, a.Took)
+	case a.Status == http.StatusServiceUnavailable && a.Header.Get("Retry-After") != "" && json.Valid(a.Body):
+		c.refused = append(c.refused, a.Took)
 	default:
 		c.odd.Add(1)
 	}
@@ -159,12 +162,12 @@ type queued struct {
 	LongestMS           int64 `json:"longest_ms"`
 }
 
-func queue(ctx context.Context, g *Rig) (queued, error) {
+func queue(ctx context.Context, g *rig.Rig) (queued, error) {
 	var s struct {
 		Sources struct {
 			Twilio struct{ Limits struct{ Queue queued } }
 		}
 	}
-	err := NewClient(g.serve.addresses["viewer"], "", "").json(ctx, "/-/stats", &s)
+	err := rig.NewClient(g.Serve.Addresses["viewer"], "", "").Json(ctx, "/-/stats", &s)
 	return s.Sources.Twilio.Limits.Queue, err
 }

@@ -2,8 +2,10 @@
 
 package main
 
+import "understudy/bench/rig"
+
 // parts in the order they run: what needs a quiet machine least comes last.
-var parts = []part{
+var parts = []rig.Part{
 	{"cold", "a cold page, over upstream's own time", cold},
 	{"warm", "a warm page: latency, and requests a second beside a bare handler", warm},
 	{"html", "the pages people look at: requests a second, CPU and bytes beside Logrole", htmlPages},

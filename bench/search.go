@@ -11,48 +11,49 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"understudy/bench/rig"
 )
 
 // search asks a server that holds a million messages whole for first pages of
 // 50 hits: words rare and common, beginnings, phrases, other scripts, with and
 // without filters, none twice. Facets, whose counts take their own time, and
 // hits by rank are asked and shown apart.
-func search(ctx context.Context, r *run) (err error) {
-	records := r.times(1_000_000, 4000)
-	g, err := r.held(ctx, whole(records/2, "messages"), "messages") // a world has two messages a call
+func search(ctx context.Context, r *rig.Run) (err error) {
+	records := r.Times(1_000_000, 4000)
+	g, err := r.Held(ctx, rig.Whole(records/2, "messages"), "messages") // a world has two messages a call
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	w := NewClient(g.serve.addresses["viewer"], "", "")
-	defer w.close()
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
+	defer w.Close()
 	d := &asker{rng: rand.New(rand.NewPCG(3, 4)), asked: map[string]bool{}}
-	judged, apart := newAsking(), newAsking()
-	for range r.times(2000, 60) {
+	judged, apart := rig.NewAsking(), rig.NewAsking()
+	for range r.Times(2000, 60) {
 		q := d.query()
 		if err := found(ctx, w, q, judged); err != nil {
 			return err
 		}
 	}
-	for range r.times(100, 5) {
+	for range r.Times(100, 5) {
 		q := d.query()
 		for group, more := range map[string]string{"with facets": "&facets=true", "by rank": "&sort=rank", "newest 500": "&limit=500"} {
-			if err := found(ctx, w, question{group, q.uri + more}, apart); err != nil {
+			if err := found(ctx, w, rig.Question{group, q.Uri + more}, apart); err != nil {
 				return err
 			}
 		}
 	}
-	judged.show(r, "ms, first page of 50")
-	apart.show(r, "ms, shown apart")
-	r.atMost("a search, median", ms(median(judged.all)), 10, "ms")
-	r.atMost("a search, 99 %", ms(quantile(judged.all, 0.99)), 50, "ms")
+	judged.Show(r, "ms, first page of 50")
+	apart.Show(r, "ms, shown apart")
+	r.AtMost("a search, median", rig.Ms(rig.Median(judged.All)), 10, "ms")
+	r.AtMost("a search, 99 %", rig.Ms(rig.Quantile(judged.All, 0.99)), 50, "ms")
 	return nil
 }
 
 // found asks once and counts the hits; one cut short by time is an error,
 // since its time says nothing.
-func found(ctx context.Context, w *Client, q question, in *asking) error {
-	a, err := w.page(ctx, q.uri)
+func found(ctx context.Context, w *rig.Client, q rig.Question, in *rig.Asking) error {
+	a, err := w.Page(ctx, q.Uri)
 	if err != nil {
 		return err
 	}
@@ -60,13 +61,13 @@ func found(ctx context.Context, w *Client, q question, in *asking) error {
 		Hits    []json.RawMessage `json:"hits"`
 		Partial bool              `json:"partial"`
 	}
-	if err := json.Unmarshal(a.body, &body); err != nil {
-		return fmt.Errorf("%s: %w", q.uri, err)
+	if err := json.Unmarshal(a.Body, &body); err != nil {
+		return fmt.Errorf("%s: %w", q.Uri, err)
 	}
 	if body.Partial {
-		q.group += ", cut short"
+		q.Group += ", cut short"
 	}
-	in.add(q.group, a.took, len(body.Hits))
+	in.Add(q.Group, a.Took, len(body.Hits))
 	return nil
 }
 
@@ -76,13 +77,13 @@ type asker struct {
 	asked map[string]bool
 }
 
-func (d *asker) query() question {
+func (d *asker) query() rig.Question {
 	for {
 		group, text := d.text()
 		uri := "/-/search?format=json&kind=messages&q=" + url.QueryEscape(text)
 		if !d.asked[uri] {
 			d.asked[uri] = true
-			return question{group, uri}
+			return rig.Question{group, uri}
 		}
 	}
 }
@@ -92,7 +93,7 @@ func (d *asker) query() question {
 func (d *asker) text() (group, text string) {
 	pick := func(of ...string) string { return of[d.rng.IntN(len(of))] }
 	code := fmt.Sprint(100000 + d.rng.IntN(900000))
-	begin := newestCall.AddDate(0, 0, -d.rng.IntN(worldDays))
+	begin := rig.NewestCall.AddDate(0, 0, -d.rng.IntN(rig.WorldDays))
 	days := fmt.Sprintf(" date:%s..%s", begin.Format(time.DateOnly), begin.AddDate(0, 0, d.rng.IntN(30)).Format(time.DateOnly))
 	common := pick("your", "code", "thanks", "order", "invoice", "reply", "balance", "payment", "driver", "balance")
 	latin := pick("Rechnung", "colis", "pedido", "consulta", "zamówienie", "gruesse", "Zoë", "renee", "Lucía")

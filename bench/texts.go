@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+	"understudy/bench/rig"
 
 	"understudy"
 )
@@ -22,7 +23,7 @@ func (note) Prefix() string { return "" }
 // texts writes a query of ten parameters with understudy.Query and url.Values,
 // and an id of 16 bytes as 22 characters with understudy.ID and, the way one
 // does it first, from its hex digits through encoding/hex and encoding/base64.
-func texts(_ context.Context, r *run) error {
+func texts(_ context.Context, r *rig.Run) error {
 	var query understudy.Query
 	values := url.Values{}
 	for i := range 10 {
@@ -34,14 +35,14 @@ func texts(_ context.Context, r *run) error {
 		return fmt.Errorf("%s is not %s", query, values.Encode())
 	}
 	var kept string
-	ratios, allocs, err := r.turns("query of 10 parameters", "url.Values", 20_000,
+	ratios, allocs, err := r.Turns("query of 10 parameters", "url.Values", 20_000,
 		func() error { kept = query.String(); return nil }, func() error { kept = values.Encode(); return nil })
 	if err != nil {
 		return err
 	}
-	r.atMost("allocations a query as a string", float64(int(allocs)), 1, "")
-	r.atLeast("times as fast as url.Values, median", median(ratios), 2, "")
-	r.say("")
+	r.AtMost("allocations a query as a string", float64(int(allocs)), 1, "")
+	r.AtLeast("times as fast as url.Values, median", rig.Median(ratios), 2, "")
+	r.Say("")
 	const digits = "ad91e02ba1474c47aa8c1f3c2240c0df"
 	id, ok := understudy.ParseID[note](digits)
 	if !ok {
@@ -57,7 +58,7 @@ func texts(_ context.Context, r *run) error {
 			return nil
 		}
 	}
-	ratios, allocs, err = r.turns("1,000 ids, 22 characters each", "base64", 500,
+	ratios, allocs, err = r.Turns("1,000 ids, 22 characters each", "base64", 500,
 		many(func() { buf = id.AppendShort(buf[:0]) }),
 		many(func() { raw, _ := hex.DecodeString(digits); kept = base64.RawURLEncoding.EncodeToString(raw) }))
 	if err != nil {
@@ -66,16 +67,16 @@ func texts(_ context.Context, r *run) error {
 	if string(buf) != kept {
 		return fmt.Errorf("%s is not %s", buf, kept)
 	}
-	r.atMost("allocations, 1,000 ids", float64(int(allocs)), 0, "")
-	r.atLeast("times as fast as by hex and base64, median", median(ratios), 2, "")
+	r.AtMost("allocations, 1,000 ids", float64(int(allocs)), 0, "")
+	r.AtLeast("times as fast as by hex and base64, median", rig.Median(ratios), 2, "")
 	var took []time.Duration
 	for range 15 {
-		one, _, err := each(many(func() { buf = id.AppendShort(buf[:0]) }), r.times(500, 20))
+		one, _, err := rig.Each(many(func() { buf = id.AppendShort(buf[:0]) }), r.Times(500, 20))
 		if err != nil {
 			return err
 		}
 		took = append(took, one)
 	}
-	r.atMost("an id appended as 22 characters, median", float64(median(took))/1000, 25, "ns")
+	r.AtMost("an id appended as 22 characters, median", float64(rig.Median(took))/1000, 25, "ns")
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+	"understudy/bench/rig"
 
 	"github.com/twilio/twilio-go/client"
 	twilio "github.com/twilio/twilio-go/rest/api/v2010"
@@ -17,24 +18,24 @@ import (
 // walk lists every call three times: directly, through Understudy for the
 // first time, and through Understudy again. The SDK is as it is; only its
 // Transport sends the provider's host elsewhere.
-func walk(ctx context.Context, r *run) (err error) {
-	s := Setup{latency: time.Second}
-	if r.quick {
-		s = Setup{latency: 50 * time.Millisecond, records: 500, settings: []string{"rate: 1000"}}
+func walk(ctx context.Context, r *rig.Run) (err error) {
+	s := rig.Setup{Latency: time.Second}
+	if r.Quick {
+		s = rig.Setup{Latency: 50 * time.Millisecond, Records: 500, Settings: []string{"rate: 1000"}}
 	}
-	g, err := r.rig(ctx, s)
+	g, err := r.Rig(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	direct, want, err := listCalls(ctx, g.direct())
+	defer func() { err = errors.Join(err, g.Close()) }()
+	direct, want, err := listCalls(ctx, g.Direct())
 	if err != nil {
 		return fmt.Errorf("direct: %w", err)
 	}
 	var took []time.Duration
 	rows := [][]string{{"walk", "calls", "seconds", "times faster than direct"}, row("direct", len(want), direct, direct)}
 	for _, name := range []string{"through Understudy, first time", "second time", "third time"} {
-		d, got, err := listCalls(ctx, g.through())
+		d, got, err := listCalls(ctx, g.Through())
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -44,27 +45,27 @@ func walk(ctx context.Context, r *run) (err error) {
 		took = append(took, d)
 		rows = append(rows, row(name, len(got), d, direct))
 	}
-	r.table(rows)
-	r.atLeast(fmt.Sprintf("walk of %d calls, second time against direct", len(want)), float64(direct)/float64(took[1]), 100, "times faster")
+	r.Table(rows)
+	r.AtLeast(fmt.Sprintf("walk of %d calls, second time against direct", len(want)), float64(direct)/float64(took[1]), 100, "times faster")
 	return nil
 }
 
 func row(name string, n int, d, direct time.Duration) []string {
-	return []string{name, fmt.Sprint(n), fmt.Sprintf("%.3f", d.Seconds()), figure(float64(direct) / float64(d))}
+	return []string{name, fmt.Sprint(n), fmt.Sprintf("%.3f", d.Seconds()), rig.Figure(float64(direct) / float64(d))}
 }
 
 // listCalls reads all calls page by page and gives their SIDs in order.
-func listCalls(ctx context.Context, w *Client) (time.Duration, []string, error) {
-	defer w.close()
-	to, err := url.Parse(w.base)
+func listCalls(ctx context.Context, w *rig.Client) (time.Duration, []string, error) {
+	defer w.Close()
+	to, err := url.Parse(w.Base)
 	if err != nil {
 		return 0, nil, err
 	}
 	c := &client.Client{
-		Credentials: client.NewCredentials(w.user, w.password),
-		HTTPClient:  &http.Client{Transport: elsewhere{ctx, to, w.client.Transport}, Timeout: 10 * time.Second},
+		Credentials: client.NewCredentials(w.User, w.Password),
+		HTTPClient:  &http.Client{Transport: elsewhere{ctx, to, w.Client.Transport}, Timeout: 10 * time.Second},
 	}
-	c.SetAccountSid(account)
+	c.SetAccountSid(rig.Account)
 	began := time.Now()
 	list, err := twilio.NewApiServiceWithClient(c).ListCall(&twilio.ListCallParams{})
 	took := time.Since(began)

@@ -7,33 +7,34 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"understudy/bench/rig"
 )
 
 // warm measures the drop-in's answer from memory: the time of one client
 // alone, then requests a second of 16 clients beside a bare net/http server
 // that hands out the same bytes, both with Go's default of all cores and both
 // asked with the same headers, in alternating rounds.
-func warm(ctx context.Context, r *run) (err error) {
+func warm(ctx context.Context, r *rig.Run) (err error) {
 	// Fresh throughout: this is about answering, not about refreshing.
-	g, err := r.rig(ctx, Setup{mirror: "newest: 2h, older: 2h, final: 24h"})
+	g, err := r.Rig(ctx, rig.Setup{Mirror: "newest: 2h, older: 2h, final: 24h"})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	uri := calls + "?PageSize=50"
-	plain, zipped, err := stored(ctx, g, uri)
+	defer func() { err = errors.Join(err, g.Close()) }()
+	uri := rig.Calls + "?PageSize=50"
+	plain, zipped, err := rig.Stored(ctx, g, uri)
 	if err != nil {
 		return err
 	}
-	bareServer, err := r.bare(ctx, plain, zipped)
+	bareServer, err := r.Bare(ctx, plain, zipped)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bareServer.stop()) }()
-	d := r.findDriver()
-	r.say("the page: %d bytes, %d gzipped; load by %s; access log to a file, as it is by default", len(plain), len(zipped), d.name)
-	r.say("")
-	b := &beside{run: r, driver: d, bare: bareServer, rig: g, uri: uri}
+	defer func() { err = errors.Join(err, bareServer.Stop()) }()
+	d := r.FindDriver()
+	r.Say("the page: %d bytes, %d gzipped; load by %s; access log to a file, as it is by default", len(plain), len(zipped), d.Name)
+	r.Say("")
+	b := &rig.Beside{Run: r, Driver: d, Bare: bareServer, Rig: g, Uri: uri}
 	if err := alone(ctx, b); err != nil {
 		return err
 	}
@@ -42,52 +43,52 @@ func warm(ctx context.Context, r *run) (err error) {
 			return err
 		}
 	}
-	return insideWarm(ctx, r, d, b.aim(uri, "gzip", 16, r.long(4*time.Second)))
+	return insideWarm(ctx, r, d, b.Aim(uri, "gzip", 16, r.Long(4*time.Second)))
 }
 
 // alone is one client, one request at a time.
-func alone(ctx context.Context, b *beside) error {
+func alone(ctx context.Context, b *rig.Beside) error {
 	rows := [][]string{{"one client", "p50 ms", "p99 ms", "bare p50 ms", "bare p99 ms"}}
 	slowest := 0.0
 	for _, encoding := range []string{"gzip", "identity"} {
 		var ours, bare [2][]time.Duration
-		for round := range b.times(3, 1) {
-			o, n, err := b.pair(ctx, round, encoding, 1, b.long(2*time.Second))
+		for round := range b.Times(3, 1) {
+			o, n, err := b.Pair(ctx, round, encoding, 1, b.Long(2*time.Second))
 			if err != nil {
 				return err
 			}
-			ours[0], ours[1] = append(ours[0], o.p50), append(ours[1], o.p99)
-			bare[0], bare[1] = append(bare[0], n.p50), append(bare[1], n.p99)
+			ours[0], ours[1] = append(ours[0], o.P50), append(ours[1], o.P99)
+			bare[0], bare[1] = append(bare[0], n.P50), append(bare[1], n.P99)
 		}
-		slowest = max(slowest, ms(median(ours[0])))
-		rows = append(rows, []string{encoding, figure(ms(median(ours[0]))), figure(ms(median(ours[1]))), figure(ms(median(bare[0]))), figure(ms(median(bare[1])))})
+		slowest = max(slowest, rig.Ms(rig.Median(ours[0])))
+		rows = append(rows, []string{encoding, rig.Figure(rig.Ms(rig.Median(ours[0]))), rig.Figure(rig.Ms(rig.Median(ours[1]))), rig.Figure(rig.Ms(rig.Median(bare[0]))), rig.Figure(rig.Ms(rig.Median(bare[1])))})
 	}
-	b.table(rows)
-	b.atMost("warm page at one client, p50", slowest, 1, "ms")
-	b.say("")
+	b.Table(rows)
+	b.AtMost("warm page at one client, p50", slowest, 1, "ms")
+	b.Say("")
 	return nil
 }
 
 // bySixteen is 16 clients; the ratio is taken within each round.
-func bySixteen(ctx context.Context, b *beside, encoding string) error {
+func bySixteen(ctx context.Context, b *rig.Beside, encoding string) error {
 	rows := [][]string{{"16 clients, " + encoding, "req/s", "CPU us/req", "p50 ms", "p99 ms", "bare req/s", "CPU us/req", "p50 ms", "p99 ms", "ratio"}}
 	var ratios []float64
-	for round := range b.times(9, 2) {
-		o, n, err := b.pair(ctx, round, encoding, 16, b.long(4*time.Second))
+	for round := range b.Times(9, 2) {
+		o, n, err := b.Pair(ctx, round, encoding, 16, b.Long(4*time.Second))
 		if err != nil {
 			return err
 		}
-		ratios = append(ratios, o.rate/n.rate)
+		ratios = append(ratios, o.Rate/n.Rate)
 		row := []string{fmt.Sprintf("round %d", round+1)}
-		for _, m := range []measured{o, n} {
-			row = append(row, fmt.Sprintf("%.0f", m.rate), fmt.Sprintf("%.1f", float64(m.each)/1e3), figure(ms(m.p50)), figure(ms(m.p99)))
+		for _, m := range []rig.Measured{o, n} {
+			row = append(row, fmt.Sprintf("%.0f", m.Rate), fmt.Sprintf("%.1f", float64(m.Each)/1e3), rig.Figure(rig.Ms(m.P50)), rig.Figure(rig.Ms(m.P99)))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.3f", o.rate/n.rate)))
+		rows = append(rows, append(row, fmt.Sprintf("%.3f", o.Rate/n.Rate)))
 	}
-	b.table(rows)
-	low, mid, high := quantile(ratios, 0.25), median(ratios), quantile(ratios, 0.75)
-	b.say("ratio %s: median %.3f, quartiles %.3f to %.3f", encoding, mid, low, high)
-	b.atLeast("requests a second beside a bare handler, "+encoding+", lower quartile", low, 0.85, "of it")
-	b.say("")
+	b.Table(rows)
+	low, mid, high := rig.Quantile(ratios, 0.25), rig.Median(ratios), rig.Quantile(ratios, 0.75)
+	b.Say("ratio %s: median %.3f, quartiles %.3f to %.3f", encoding, mid, low, high)
+	b.AtLeast("requests a second beside a bare handler, "+encoding+", lower quartile", low, 0.85, "of it")
+	b.Say("")
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	stdxml "encoding/xml"
 	"fmt"
+	"understudy/bench/rig"
 
 	"understudy/kit/xmldoc"
 )
@@ -37,7 +38,7 @@ func hundredFields() (u update) {
 
 // xmlDocuments writes the same document both ways in alternating rounds: with
 // the kit's writer into a buffer that is used again, and with xml.Marshal.
-func xmlDocuments(_ context.Context, r *run) error {
+func xmlDocuments(_ context.Context, r *rig.Run) error {
 	doc := hundredFields()
 	u := xmldoc.NewUpdate(nil, xmldoc.Options{})
 	ours := func() error {
@@ -53,11 +54,11 @@ func xmlDocuments(_ context.Context, r *run) error {
 		return err
 	}
 	title := fmt.Sprintf("100 fields, %d bytes", len(u.Bytes()))
-	ratios, allocs, err := r.turns(title, "Marshal", 10_000, ours, theirs)
+	ratios, allocs, err := r.Turns(title, "Marshal", 10_000, ours, theirs)
 	if err != nil {
 		return err
 	}
-	r.atMost("allocations a document, into a buffer used again", float64(int(allocs)), 0, "")
-	r.atLeast("times as fast as encoding/xml, median", median(ratios), 5, "")
+	r.AtMost("allocations a document, into a buffer used again", float64(int(allocs)), 0, "")
+	r.AtLeast("times as fast as encoding/xml, median", rig.Median(ratios), 5, "")
 	return nil
 }

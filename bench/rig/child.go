@@ -1,6 +1,6 @@
 // Child: a process under measurement: its addresses, CPU time and memory.
 
-package main
+package rig
 
 import (
 	"bufio"
@@ -21,24 +21,24 @@ import (
 
 // patience bounds the start and the end of a child. A disk that others keep
 // busy can hold up the first fsync of a new database for long.
-const patience = 2 * time.Minute
+const Patience = 2 * time.Minute
 
 // child is a running process. Stop ends it.
-type child struct {
+type Child struct {
 	name      string
-	addresses map[string]string // by the first word of its line: "twilio" -> "http://127.0.0.1:…"
-	started   time.Time         // just before the process was made
+	Addresses map[string]string // by the first word of its line: "twilio" -> "http://127.0.0.1:…"
+	Started   time.Time         // just before the process was made
 	cmd       *exec.Cmd
 	log       string // file of its standard error
-	exited    chan struct{}
-	err       error // of Wait, once exited is closed
+	Exited    chan struct{}
+	Err       error // of Wait, once exited is closed
 }
 
 var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
 
 // start runs a program and waits for a line of its output that holds until.
-func start(ctx context.Context, dir, name, until, bin string, args ...string) (*child, error) {
-	c := &child{name: name, addresses: map[string]string{}, exited: make(chan struct{}), log: filepath.Join(dir, name+".log")}
+func Start(ctx context.Context, dir, name, until, bin string, args ...string) (*Child, error) {
+	c := &Child{name: name, Addresses: map[string]string{}, Exited: make(chan struct{}), log: filepath.Join(dir, name+".log")}
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func start(ctx context.Context, dir, name, until, bin string, args ...string) (*
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	c.started = time.Now()
+	c.Started = time.Now()
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -59,14 +59,14 @@ func start(ctx context.Context, dir, name, until, bin string, args ...string) (*
 	go func() {
 		ready <- c.listen(stdout, until)
 		_, _ = io.Copy(io.Discard, stdout)
-		c.err = c.cmd.Wait()
+		c.Err = c.cmd.Wait()
 		_ = log.Close()
-		close(c.exited)
+		close(c.Exited)
 	}()
 	select {
 	case err = <-ready:
-	case <-time.After(patience):
-		err = fmt.Errorf("not ready after %v", patience)
+	case <-time.After(Patience):
+		err = fmt.Errorf("not ready after %v", Patience)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -78,11 +78,11 @@ func start(ctx context.Context, dir, name, until, bin string, args ...string) (*
 }
 
 // listen collects addresses until the awaited line.
-func (c *child) listen(out io.Reader, until string) error {
+func (c *Child) listen(out io.Reader, until string) error {
 	in := bufio.NewScanner(out)
 	for in.Scan() {
 		if m := addressLine.FindStringSubmatch(in.Text()); m != nil {
-			c.addresses[m[1]] = m[2]
+			c.Addresses[m[1]] = m[2]
 		}
 		if strings.Contains(in.Text(), until) {
 			return nil
@@ -92,26 +92,26 @@ func (c *child) listen(out io.Reader, until string) error {
 }
 
 // lastWords is the end of what it wrote to standard error.
-func (c *child) lastWords() string {
+func (c *Child) lastWords() string {
 	data, _ := os.ReadFile(c.log)
 	return string(data[max(0, len(data)-2000):])
 }
 
-func (c *child) kill() {
+func (c *Child) kill() {
 	_ = c.cmd.Process.Kill()
-	<-c.exited
+	<-c.Exited
 }
 
 // stop ends it in order and wants exit code 0.
-func (c *child) stop() error {
+func (c *Child) Stop() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-c.exited:
-	case <-time.After(patience):
+	case <-c.Exited:
+	case <-time.After(Patience):
 		c.kill()
 	}
-	if c.err != nil {
-		return fmt.Errorf("%s ended: %w\n%s", c.name, c.err, c.lastWords())
+	if c.Err != nil {
+		return fmt.Errorf("%s ended: %w\n%s", c.name, c.Err, c.lastWords())
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (c *child) stop() error {
 const tick = 10 * time.Millisecond
 
 // cpu is the user and system time it has used so far, to a hundredth of a second.
-func (c *child) cpu() (time.Duration, error) {
+func (c *Child) Cpu() (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
@@ -136,8 +136,8 @@ func (c *child) cpu() (time.Duration, error) {
 }
 
 // resident is its resident memory in bytes.
-func (c *child) resident() (int64, error) {
-	n, err := residentOf(c.cmd.Process.Pid)
+func (c *Child) Resident() (int64, error) {
+	n, err := ResidentOf(c.cmd.Process.Pid)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -145,8 +145,8 @@ func (c *child) resident() (int64, error) {
 }
 
 // residentOf is a process's resident memory in bytes, peakOf the most it was.
-func residentOf(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
-func peakOf(pid int) (int64, error)     { return statusOf(pid, "VmHWM") }
+func ResidentOf(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
+func PeakOf(pid int) (int64, error)     { return statusOf(pid, "VmHWM") }
 
 func statusOf(pid int, name string) (int64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -163,7 +163,7 @@ func statusOf(pid int, name string) (int64, error) {
 }
 
 // used is the CPU time of this process so far.
-func used() time.Duration {
+func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

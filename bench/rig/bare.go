@@ -1,7 +1,7 @@
 // Bare: the least a net/http server does to hand out stored bytes, as a child
 // process of the bench; what a warm page is measured beside.
 
-package main
+package rig
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 
 // bare serves two files, one to who takes gzip and one to who does not, until
 // the context ends. It sends what any answer needs: length, type, encoding.
-func bare(ctx context.Context, args []string, out io.Writer) error {
-	fs := newFlags("bare", out)
+func Bare(ctx context.Context, args []string, out io.Writer) error {
+	fs := NewFlags("bare", out)
 	identity := fs.String("identity", "", "file of the body as it is")
 	packed := fs.String("gzip", "", "file of the gzipped body")
 	if err := fs.Parse(args); err != nil {

@@ -1,6 +1,6 @@
 // Load: a closed loop of clients against one URL, by wrk or by our own driver.
 
-package main
+package rig
 
 import (
 	"bufio"
@@ -19,37 +19,37 @@ import (
 )
 
 // load is what a driver measured.
-type load struct {
-	requests int
-	rate     float64 // requests a second
-	p50, p99 time.Duration
+type Load struct {
+	Requests int
+	Rate     float64 // requests a second
+	P50, P99 time.Duration
 }
 
 // Target is what a driver asks for: one URL with fixed headers over so many
 // connections, each with one request at a time, for so long.
 type Target struct {
-	url     string
+	Url     string
 	headers []string // "Name: value"
-	clients int
-	long    time.Duration
+	Clients int
+	Long    time.Duration
 }
 
 // driver runs a load. An answer other than 200 is an error.
-type driver struct {
-	name string
-	run  func(ctx context.Context, a Target) (load, error)
+type Driver struct {
+	Name string
+	Run  func(ctx context.Context, a Target) (Load, error)
 }
 
 // findDriver prefers wrk, which costs less of the machine it shares with the
 // server; not in a smoke, because it takes a second at least.
-func (r *run) findDriver() driver {
-	if r.quick {
-		return driver{"the bench's own driver", ownLoad}
+func (r *Run) FindDriver() Driver {
+	if r.Quick {
+		return Driver{"the bench's own driver", ownLoad}
 	}
 	if _, err := exec.LookPath("wrk"); err == nil {
-		return driver{"wrk, one thread", wrk}
+		return Driver{"wrk, one thread", wrk}
 	}
-	return driver{"the bench's own driver (wrk is not installed)", ownLoad}
+	return Driver{"the bench's own driver (wrk is not installed)", ownLoad}
 }
 
 var (
@@ -59,55 +59,55 @@ var (
 	wrkBad     = regexp.MustCompile(`(?m)^ +(Non-2xx|Socket errors).*$`)
 )
 
-func wrk(ctx context.Context, a Target) (load, error) {
-	args := []string{"-t1", fmt.Sprintf("-c%d", a.clients), fmt.Sprintf("-d%ds", max(1, int(a.long/time.Second))), "--latency", "--timeout", "10s"}
+func wrk(ctx context.Context, a Target) (Load, error) {
+	args := []string{"-t1", fmt.Sprintf("-c%d", a.Clients), fmt.Sprintf("-d%ds", max(1, int(a.Long/time.Second))), "--latency", "--timeout", "10s"}
 	for _, h := range a.headers {
 		args = append(args, "-H", h)
 	}
-	out, err := exec.CommandContext(ctx, "wrk", append(args, a.url)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "wrk", append(args, a.Url)...).CombinedOutput()
 	if err != nil {
-		return load{}, fmt.Errorf("wrk: %w: %s", err, out)
+		return Load{}, fmt.Errorf("wrk: %w: %s", err, out)
 	}
 	if bad := wrkBad.Find(out); bad != nil {
-		return load{}, fmt.Errorf("wrk: %s", bad)
+		return Load{}, fmt.Errorf("wrk: %s", bad)
 	}
 	rate, count := wrkRate.FindSubmatch(out), wrkCount.FindSubmatch(out)
 	if rate == nil || count == nil {
-		return load{}, fmt.Errorf("wrk said nothing we know: %s", out)
+		return Load{}, fmt.Errorf("wrk said nothing we know: %s", out)
 	}
-	var l load
-	l.rate, _ = strconv.ParseFloat(string(rate[1]), 64)
-	l.requests, _ = strconv.Atoi(string(count[1]))
+	var l Load
+	l.Rate, _ = strconv.ParseFloat(string(rate[1]), 64)
+	l.Requests, _ = strconv.Atoi(string(count[1]))
 	for _, m := range wrkLatency.FindAllSubmatch(out, 2) {
 		d, err := time.ParseDuration(string(m[2]) + string(m[3]))
 		if err != nil {
 			return l, err
 		}
 		if string(m[1]) == "50" {
-			l.p50 = d
+			l.P50 = d
 		} else {
-			l.p99 = d
+			l.P99 = d
 		}
 	}
 	return l, nil
 }
 
 // ownLoad writes the same request again and again and reads each answer whole.
-func ownLoad(ctx context.Context, a Target) (load, error) {
-	u, err := url.Parse(a.url)
+func ownLoad(ctx context.Context, a Target) (Load, error) {
+	u, err := url.Parse(a.Url)
 	if err != nil {
-		return load{}, err
+		return Load{}, err
 	}
 	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
 	for _, h := range a.headers {
 		request += h + "\r\n"
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.long)
+	ctx, cancel := context.WithTimeout(ctx, a.Long)
 	defer cancel()
-	took, errs := make([][]time.Duration, a.clients), make([]error, a.clients)
+	took, errs := make([][]time.Duration, a.Clients), make([]error, a.Clients)
 	began := time.Now()
 	var wg sync.WaitGroup
-	for i := range a.clients {
+	for i := range a.Clients {
 		wg.Go(func() { took[i], errs[i] = ownClient(ctx, u.Host, request+"\r\n") })
 	}
 	wg.Wait()
@@ -116,7 +116,7 @@ func ownLoad(ctx context.Context, a Target) (load, error) {
 	for _, t := range took {
 		all = append(all, t...)
 	}
-	return load{len(all), float64(len(all)) / long.Seconds(), median(all), quantile(all, 0.99)}, errors.Join(errs...)
+	return Load{len(all), float64(len(all)) / long.Seconds(), Median(all), Quantile(all, 0.99)}, errors.Join(errs...)
 }
 
 // ownClient is one connection of ownLoad; it ends with the context.
@@ -126,7 +126,7 @@ func ownClient(ctx context.Context, host, request string) (took []time.Duration,
 		return nil, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, err
 	}
 	in := bufio.NewReaderSize(conn, 64<<10)

@@ -1,11 +1,11 @@
 // Calls: what a part knows of the calls of the simulated API.
 
-package main
+package rig
 
 import "time"
 
 // callRow is what questions are made of.
-type callRow struct {
+type CallRow struct {
 	SID       string  `json:"sid"`
 	To        string  `json:"to"`
 	From      string  `json:"from"`
@@ -15,7 +15,7 @@ type callRow struct {
 }
 
 // newestCall is when the newest record of the simulated world began.
-var newestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+var NewestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // worldDays are how many days its records are from.
-const worldDays = 90
+const WorldDays = 90

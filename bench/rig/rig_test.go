@@ -1,6 +1,6 @@
 // The instruments measure what they say.
 
-package main
+package rig
 
 import (
 	"bytes"
@@ -20,18 +20,18 @@ func TestQuantile(t *testing.T) {
 		d = append(d, time.Duration((i*7919)%1000+1)*time.Millisecond)
 	}
 	for q, want := range map[float64]float64{0: 1, 0.25: 250, 0.5: 500, 0.99: 990, 0.999: 999, 1: 1000} {
-		if got := ms(quantile(d, q)); got != want {
+		if got := Ms(Quantile(d, q)); got != want {
 			t.Errorf("quantile %v is %v, want %v", q, got, want)
 		}
 	}
-	if got := quantile([]int{}, 0.5); got != 0 {
+	if got := Quantile([]int{}, 0.5); got != 0 {
 		t.Errorf("quantile of nothing is %v", got)
 	}
 }
 
 func TestFigure(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 3: "3", 0.0123456: "0.0123", 1.2345: "1.23", 12.345: "12.3", 1234.5: "1234", 1000000: "1000000"} {
-		if got := figure(v); got != want {
+		if got := Figure(v); got != want {
 			t.Errorf("figure(%v) is %s, want %s", v, got, want)
 		}
 	}
@@ -40,11 +40,11 @@ func TestFigure(t *testing.T) {
 func TestTargets(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&out)
-	r.atMost("a", 5, 5, "ms")
-	r.atMost("b", 5.1, 5, "ms")
-	r.atLeast("c", 0.85, 0.85, "")
-	r.atLeast("d", 0.849, 0.85, "")
-	r.exactly("e", 2, 1)
+	r.AtMost("a", 5, 5, "ms")
+	r.AtMost("b", 5.1, 5, "ms")
+	r.AtLeast("c", 0.85, 0.85, "")
+	r.AtLeast("d", 0.849, 0.85, "")
+	r.Exactly("e", 2, 1)
 	var verdicts []string
 	for line := range strings.Lines(out.String()) {
 		verdicts = append(verdicts, strings.Fields(line)[0])
@@ -59,12 +59,12 @@ func TestNext(t *testing.T) {
 		`{"next_page_uri":"/a?Page=1\u0026b","x":1}`: "/a?Page=1&b",
 		`{"next_page_uri": null, "uri":"/x"}`:        "",
 	} {
-		got, err := answer{body: []byte(body)}.next()
+		got, err := Answer{Body: []byte(body)}.Next()
 		if err != nil || got != want {
 			t.Errorf("%s: %q, %v", body, got, err)
 		}
 	}
-	if _, err := (answer{body: []byte(`{}`)}).next(); err == nil {
+	if _, err := (Answer{Body: []byte(`{}`)}).Next(); err == nil {
 		t.Error("a page without next_page_uri is no error")
 	}
 }
@@ -80,40 +80,40 @@ func TestDrivers(t *testing.T) {
 	}
 	server := httptest.NewServer(bareHandler([]byte("hello"), zipped.Bytes()))
 	defer server.Close()
-	drivers := []driver{{"own", ownLoad}}
+	drivers := []Driver{{"own", ownLoad}}
 	if _, err := exec.LookPath("wrk"); err == nil {
-		drivers = append(drivers, driver{"wrk", wrk})
+		drivers = append(drivers, Driver{"wrk", wrk})
 	} else {
 		t.Log("wrk is not installed: the bench uses its own driver here")
 	}
 	for _, d := range drivers {
-		l, err := d.run(t.Context(), Target{server.URL + "/x", []string{"Accept-Encoding: gzip"}, 2, time.Second})
-		if err != nil || l.requests < 10 || l.rate < 10 || l.p50 <= 0 || l.p50 > l.p99 {
-			t.Errorf("%s: %+v, %v", d.name, l, err)
+		l, err := d.Run(t.Context(), Target{server.URL + "/x", []string{"Accept-Encoding: gzip"}, 2, time.Second})
+		if err != nil || l.Requests < 10 || l.Rate < 10 || l.P50 <= 0 || l.P50 > l.P99 {
+			t.Errorf("%s: %+v, %v", d.Name, l, err)
 		}
 	}
 	gone := httptest.NewServer(nil) // answers 404
 	defer gone.Close()
 	for _, d := range drivers {
-		if _, err := d.run(t.Context(), Target{gone.URL + "/x", nil, 1, 100 * time.Millisecond}); err == nil {
-			t.Errorf("%s took a 404 for an answer", d.name)
+		if _, err := d.Run(t.Context(), Target{gone.URL + "/x", nil, 1, 100 * time.Millisecond}); err == nil {
+			t.Errorf("%s took a 404 for an answer", d.Name)
 		}
 	}
 }
 
 // A child's CPU time and memory are those of the child.
 func TestChild(t *testing.T) {
-	c, err := start(t.Context(), t.TempDir(), "busy", "ready", "sh", "-c", "echo 'busy  http://x'; echo ready; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec sleep 60")
+	c, err := Start(t.Context(), t.TempDir(), "busy", "ready", "sh", "-c", "echo 'busy  http://x'; echo ready; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec sleep 60")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.kill()
-	if c.addresses["busy"] != "http://x" {
-		t.Errorf("addresses %v", c.addresses)
+	if c.Addresses["busy"] != "http://x" {
+		t.Errorf("addresses %v", c.Addresses)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(Patience)
 	for {
-		spent, err := c.cpu()
+		spent, err := c.Cpu()
 		if err == nil && spent > 0 {
 			break
 		}
@@ -121,13 +121,13 @@ func TestChild(t *testing.T) {
 			t.Fatalf("no CPU time: %v, %v", spent, err)
 		}
 	}
-	if rss, err := c.resident(); err != nil || rss < 1<<16 {
+	if rss, err := c.Resident(); err != nil || rss < 1<<16 {
 		t.Errorf("resident %d, %v", rss, err)
 	}
 }
 
 func TestChildThatEnds(t *testing.T) {
-	_, err := start(context.Background(), t.TempDir(), "gone", "ready", "sh", "-c", "echo sorry >&2; exit 3")
+	_, err := Start(context.Background(), t.TempDir(), "gone", "ready", "sh", "-c", "echo sorry >&2; exit 3")
 	if err == nil || !strings.Contains(err.Error(), "sorry") {
 		t.Errorf("got %v", err)
 	}

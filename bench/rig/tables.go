@@ -1,6 +1,6 @@
 // Tables: what each table and index of a store takes on disk.
 
-package main
+package rig
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // tables shows what takes the room in a store nobody has open, by SQLite's own
 // account (its dbstat table), and gives the bytes a record of what search by
 // words alone needs: the tables of the full-text index called words.
-func (r *run) tables(ctx context.Context, path string, records int) (search float64, err error) {
+func (r *Run) Tables(ctx context.Context, path string, records int) (search float64, err error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
 	if err != nil {
 		return 0, err
@@ -41,6 +41,6 @@ func (r *run) tables(ctx context.Context, path string, records int) (search floa
 			table = append(table, []string{name, fmt.Sprintf("%.1f", each)})
 		}
 	}
-	r.table(table)
+	r.Table(table)
 	return search, rows.Err()
 }

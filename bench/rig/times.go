@@ -1,6 +1,6 @@
 // Times: quantiles of measured durations and ratios, exact, from all samples.
 
-package main
+package rig
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 // quantile is the smallest sample that at least a share q of all samples do
 // not exceed; 0 of none.
-func quantile[T cmp.Ordered](samples []T, q float64) T {
+func Quantile[T cmp.Ordered](samples []T, q float64) T {
 	if len(samples) == 0 {
 		var zero T
 		return zero
@@ -23,22 +23,22 @@ func quantile[T cmp.Ordered](samples []T, q float64) T {
 }
 
 // median is the middle sample, the lower of two.
-func median[T cmp.Ordered](samples []T) T { return quantile(samples, 0.5) }
+func Median[T cmp.Ordered](samples []T) T { return Quantile(samples, 0.5) }
 
 // spread describes durations in one row: median, quartiles, 99 %, slowest.
-func spread(name string, d []time.Duration) []string {
-	row := []string{name, figure(float64(len(d)))}
+func Spread(name string, d []time.Duration) []string {
+	row := []string{name, Figure(float64(len(d)))}
 	for _, q := range []float64{0.25, 0.5, 0.75, 0.99, 1} {
-		row = append(row, figure(ms(quantile(d, q))))
+		row = append(row, Figure(Ms(Quantile(d, q))))
 	}
 	return row
 }
 
 // spreadHead is the heading of spread's rows.
-var spreadHead = []string{"ms", "n", "p25", "p50", "p75", "p99", "max"}
+var SpreadHead = []string{"ms", "n", "p25", "p50", "p75", "p99", "max"}
 
 // pause waits, or ends with the context.
-func pause(ctx context.Context, d time.Duration) error {
+func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -1,0 +1,26 @@
+// Options: what is typed, for every part.
+
+package rig
+
+import (
+	"flag"
+	"io"
+	"time"
+)
+
+// options are the flags every part sees.
+type Options struct {
+	Bin     string        // the understudy binary
+	Quick   bool          // a smoke of every part: the figures mean nothing
+	Reader  time.Duration // how long the reader of the newest page reads
+	Results string        // folder of the results; "" = print only
+	Profile string        // folder of the CPU profiles; "" = not kept
+	Command string        // what was typed, for the results
+}
+
+// newFlags is an empty set of flags that explains itself on out.
+func NewFlags(name string, out io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(out)
+	return fs
+}
