@@ -14,6 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"understudy/bench/inside"
+	"understudy/bench/parts/imports"
+	"understudy/bench/parts/ingest"
 	"understudy/bench/rig"
 )
 
@@ -24,13 +27,13 @@ func main() {
 		exit(rig.Bare(ctx, os.Args[2:], os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "follow" {
-		exit(walker(ctx, os.Args[2:], os.Stdout))
+		exit(inside.Follow(ctx, os.Args[2:], os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "ingest" {
-		exit(ingester(ctx, os.Args[2:], os.Stdout))
+		exit(ingest.Child(ctx, os.Args[2:], os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "imports" {
-		exit(importer(ctx, os.Args[2:], os.Stdout))
+		exit(imports.Import(ctx, os.Args[2:], os.Stdout))
 	}
 	exit(bench(ctx, os.Args[1:], os.Stdout))
 }

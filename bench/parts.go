@@ -2,31 +2,56 @@
 
 package main
 
-import "understudy/bench/rig"
+import (
+	"understudy/bench/parts/cold"
+	"understudy/bench/parts/cpu"
+	"understudy/bench/parts/events"
+	"understudy/bench/parts/feed"
+	"understudy/bench/parts/flights"
+	"understudy/bench/parts/folders"
+	"understudy/bench/parts/history"
+	"understudy/bench/parts/html"
+	"understudy/bench/parts/imports"
+	"understudy/bench/parts/ingest"
+	"understudy/bench/parts/lists"
+	"understudy/bench/parts/memory"
+	"understudy/bench/parts/million"
+	"understudy/bench/parts/next"
+	"understudy/bench/parts/onlinestat"
+	"understudy/bench/parts/overload"
+	"understudy/bench/parts/profiler"
+	"understudy/bench/parts/reader"
+	"understudy/bench/parts/search"
+	"understudy/bench/parts/texts"
+	"understudy/bench/parts/walk"
+	"understudy/bench/parts/warm"
+	"understudy/bench/parts/xml"
+	"understudy/bench/rig"
+)
 
-// parts in the order they run: what needs a quiet machine least comes last.
+// parts stand in the order in which they run: what needs a quiet machine least comes last.
 var parts = []rig.Part{
-	{"cold", "a cold page, over upstream's own time", cold},
-	{"warm", "a warm page: latency, and requests a second beside a bare handler", warm},
-	{"html", "the pages people look at: requests a second, CPU and bytes beside Logrole", htmlPages},
-	{"profiler", "a warm page while a profile is taken", profiler},
-	{"flights", "a hundred clients on one cold key, a killed leader, a deadline", flights},
-	{"next", "the next page, one upstream latency later", next},
-	{"walk", "a full walk with the official SDK, direct and the second time", walk},
-	{"cpu", "CPU for each newly mirrored page, and its split by room", cpu},
-	{"memory", "first page after a restart, resident memory, pages a byte limit holds", memory},
-	{"million", "a million records on disk: start, bytes a record, by table", million},
-	{"lists", "any filtered list of a million calls, made from records", lists},
-	{"search", "words and conditions in a million messages", search},
-	{"overload", "three times as many cold questions as may be answered, beside warm ones", overload},
-	{"ingest", "a million records into the store, with changes and all indexes", ingest},
-	{"history", "what a record's past takes on disk", history},
-	{"imports", "64 jobs of 1 to 64 MB under one limit of memory", imports},
-	{"folders", "what differs between two listings, beside an object a row", folders},
-	{"xml", "a document of a hundred fields as XML, beside encoding/xml", xmlDocuments},
-	{"texts", "queries and ids as text, beside net/url and encoding/base64", texts},
-	{"onlinestat", "numbers summarised as they come", onlineStatistics},
-	{"events", "telling four subscribers in the process", events},
-	{"feed", "from a change to a thousand subscribers, one of them slow", feedPart},
-	{"reader", "one reader a second on the newest page, through refreshes and a fault", reader},
+	{Name: "cold", About: "a cold page, over upstream's own time", Run: cold.Measure},
+	{Name: "warm", About: "a warm page: latency, and requests a second beside a bare handler", Run: warm.Measure},
+	{Name: "html", About: "the pages people look at: requests a second, CPU and bytes beside Logrole", Run: html.Measure},
+	{Name: "profiler", About: "a warm page while a profile is taken", Run: profiler.Measure},
+	{Name: "flights", About: "a hundred clients on one cold key, a killed leader, a deadline", Run: flights.Measure},
+	{Name: "next", About: "the next page, one upstream latency later", Run: next.Measure},
+	{Name: "walk", About: "a full walk with the official SDK, direct and the second time", Run: walk.Measure},
+	{Name: "cpu", About: "CPU for each newly mirrored page, and its split by room", Run: cpu.Measure},
+	{Name: "memory", About: "first page after a restart, resident memory, pages a byte limit holds", Run: memory.Measure},
+	{Name: "million", About: "a million records on disk: start, bytes a record, by table", Run: million.Measure},
+	{Name: "lists", About: "any filtered list of a million calls, made from records", Run: lists.Measure},
+	{Name: "search", About: "words and conditions in a million messages", Run: search.Measure},
+	{Name: "overload", About: "three times as many cold questions as may be answered, beside warm ones", Run: overload.Measure},
+	{Name: "ingest", About: "a million records into the store, with changes and all indexes", Run: ingest.Measure},
+	{Name: "history", About: "what a record's past takes on disk", Run: history.Measure},
+	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
+	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},
+	{Name: "xml", About: "a document of a hundred fields as XML, beside encoding/xml", Run: xml.Measure},
+	{Name: "texts", About: "queries and ids as text, beside net/url and encoding/base64", Run: texts.Measure},
+	{Name: "onlinestat", About: "numbers summarised as they come", Run: onlinestat.Measure},
+	{Name: "events", About: "telling four subscribers in the process", Run: events.Measure},
+	{Name: "feed", About: "from a change to a thousand subscribers, one of them slow", Run: feed.Measure},
+	{Name: "reader", About: "one reader a second on the newest page, through refreshes and a fault", Run: reader.Measure},
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// bare serves two files, one to who takes gzip and one to who does not, until
+// Bare serves two files, one to who takes gzip and one to who does not, until
 // the context ends. It sends what any answer needs: length, type, encoding.
 func Bare(ctx context.Context, args []string, out io.Writer) error {
 	fs := NewFlags("bare", out)

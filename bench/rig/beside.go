@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// stored reads the page until it is answered from memory with a gzip variant
+// Stored reads the page until it is answered from memory with a gzip variant
 // ready, and gives the bytes both ways.
 func Stored(ctx context.Context, g *Rig, uri string) (plain, zipped []byte, err error) {
 	w := g.Through()
@@ -51,7 +51,7 @@ func Stored(ctx context.Context, g *Rig, uri string) (plain, zipped []byte, err 
 	return plain, zipped, err
 }
 
-// bare starts the bench's own binary as a bare server.
+// Bare starts the bench's own binary as a bare server.
 func (r *Run) Bare(ctx context.Context, plain, zipped []byte) (*Child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -64,26 +64,26 @@ func (r *Run) Bare(ctx context.Context, plain, zipped []byte) (*Child, error) {
 	return Start(ctx, r.Dir, "bare", "bare ", self, "bare", "-identity", p, "-gzip", z)
 }
 
-// beside measures two servers alternately with the same load.
+// Beside measures two servers alternately with the same load.
 type Beside struct {
 	*Run
 	Driver Driver
 	Bare   *Child
 	Rig    *Rig
-	Uri    string
+	URI    string
 }
 
-// measured is one cell: a load and what the server spent on each request.
+// Measured is one cell: a load and what the server spent on each request.
 type Measured struct {
 	Load
 	Each time.Duration
 }
 
 func (b *Beside) Measure(ctx context.Context, c *Child, address, encoding string, clients int, long time.Duration) (Measured, error) {
-	return b.Driver.Measure(ctx, c, b.Aim(address+b.Uri, encoding, clients, long))
+	return b.Driver.Measure(ctx, c, b.Aim(address+b.URI, encoding, clients, long))
 }
 
-// measure runs a load against a server and says what that spent.
+// Measure runs a load against a server and says what that spent.
 func (d Driver) Measure(ctx context.Context, c *Child, a Target) (Measured, error) {
 	before, err := c.Cpu()
 	if err != nil {
@@ -97,13 +97,13 @@ func (d Driver) Measure(ctx context.Context, c *Child, a Target) (Measured, erro
 	return Measured{l, (after - before) / time.Duration(max(1, l.Requests))}, err
 }
 
-// aim asks as a program does: with a credential, for one encoding.
+// Aim asks as a program does: with a credential, for one encoding.
 func (b *Beside) Aim(url, encoding string, clients int, long time.Duration) Target {
 	token := base64.StdEncoding.EncodeToString([]byte(Account + ":" + OurToken))
 	return Target{url, []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, clients, long}
 }
 
-// pair measures both, the one that goes first changing every round.
+// Pair measures both, the one that goes first changing every round.
 func (b *Beside) Pair(ctx context.Context, round int, encoding string, clients int, long time.Duration) (ours, bare Measured, err error) {
 	us := func() (err error) {
 		ours, err = b.Measure(ctx, b.Rig.Serve, b.Rig.Serve.Addresses["twilio"], encoding, clients, long)

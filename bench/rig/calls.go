@@ -4,7 +4,7 @@ package rig
 
 import "time"
 
-// callRow is what questions are made of.
+// CallRow is what questions are made of.
 type CallRow struct {
 	SID       string  `json:"sid"`
 	To        string  `json:"to"`

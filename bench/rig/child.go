@@ -23,7 +23,7 @@ import (
 // busy can hold up the first fsync of a new database for long.
 const Patience = 2 * time.Minute
 
-// child is a running process. Stop ends it.
+// Child is a running process. Stop ends it.
 type Child struct {
 	name      string
 	Addresses map[string]string // by the first word of its line: "twilio" -> "http://127.0.0.1:…"
@@ -36,7 +36,7 @@ type Child struct {
 
 var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
 
-// start runs a program and waits for a line of its output that holds until.
+// Start runs a program and waits for a line of its output that holds until.
 func Start(ctx context.Context, dir, name, until, bin string, args ...string) (*Child, error) {
 	c := &Child{name: name, Addresses: map[string]string{}, Exited: make(chan struct{}), log: filepath.Join(dir, name+".log")}
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -102,7 +102,7 @@ func (c *Child) kill() {
 	<-c.Exited
 }
 
-// stop ends it in order and wants exit code 0.
+// Stop ends it in order and wants exit code 0.
 func (c *Child) Stop() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -119,7 +119,7 @@ func (c *Child) Stop() error {
 // tick is the unit of times in /proc: Linux tells every program 100 a second.
 const tick = 10 * time.Millisecond
 
-// cpu is the user and system time it has used so far, to a hundredth of a second.
+// Cpu is the user and system time it has used so far, to a hundredth of a second.
 func (c *Child) Cpu() (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Child) Cpu() (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// resident is its resident memory in bytes.
+// Resident is its resident memory in bytes.
 func (c *Child) Resident() (int64, error) {
 	n, err := ResidentOf(c.cmd.Process.Pid)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Child) Resident() (int64, error) {
 	return n, nil
 }
 
-// residentOf is a process's resident memory in bytes, peakOf the most it was.
+// ResidentOf is a process's resident memory in bytes, peakOf the most it was.
 func ResidentOf(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
 func PeakOf(pid int) (int64, error)     { return statusOf(pid, "VmHWM") }
 
@@ -162,7 +162,7 @@ func statusOf(pid int, name string) (int64, error) {
 	return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
 }
 
-// used is the CPU time of this process so far.
+// Used is the CPU time of this process so far.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

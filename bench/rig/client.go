@@ -27,10 +27,10 @@ func NewClient(base, user, password string) *Client {
 	return &Client{base, user, password, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
 }
 
-// close gives the connections back.
+// Close gives the connections back.
 func (w *Client) Close() { w.Client.CloseIdleConnections() }
 
-// answer is one answer, read whole.
+// Answer is one answer, read whole.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -38,7 +38,7 @@ type Answer struct {
 	Took   time.Duration // from before the request was sent to the last byte
 }
 
-// get asks once. Extra headers are written "Name: value".
+// Get asks once. Extra headers are written "Name: value".
 func (w *Client) Get(ctx context.Context, uri string, headers ...string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Base+uri, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *Client) Get(ctx context.Context, uri string, headers ...string) (Answer
 	return w.do(req)
 }
 
-// page asks once and wants 200.
+// Page asks once and wants 200.
 func (w *Client) Page(ctx context.Context, uri string) (Answer, error) {
 	a, err := w.Get(ctx, uri)
 	if err == nil && a.Status != http.StatusOK {
@@ -60,7 +60,7 @@ func (w *Client) Page(ctx context.Context, uri string) (Answer, error) {
 	return a, err
 }
 
-// post sends a JSON body and wants 200.
+// Post sends a JSON body and wants 200.
 func (w *Client) Post(ctx context.Context, uri, body string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Base+uri, strings.NewReader(body))
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *Client) do(req *http.Request) (Answer, error) {
 	return Answer{resp.StatusCode, resp.Header, body, time.Since(began)}, err
 }
 
-// next is the address of the page after this one, "" after the last.
+// Next is the address of the page after this one, "" after the last.
 func (a Answer) Next() (string, error) {
 	const name = `"next_page_uri":`
 	i := bytes.Index(a.Body, []byte(name))
@@ -104,7 +104,7 @@ func (a Answer) Next() (string, error) {
 
 var upstreamTime = regexp.MustCompile(`\bupstream;dur=([0-9.]+)`)
 
-// upstream is upstream's own time for the answer as Server-Timing tells it.
+// Upstream is upstream's own time for the answer as Server-Timing tells it.
 func (a Answer) Upstream() (time.Duration, error) {
 	m := upstreamTime.FindStringSubmatch(a.Header.Get("Server-Timing"))
 	if m == nil {
@@ -114,10 +114,10 @@ func (a Answer) Upstream() (time.Duration, error) {
 	return time.Duration(v * float64(time.Millisecond)), err
 }
 
-// waited reports whether upstream was asked for this answer before it came.
+// Waited reports whether upstream was asked for this answer before it came.
 func (a Answer) Waited() bool { return strings.Contains(a.Header.Get("Cache-Status"), "fwd=") }
 
-// walk follows a list from uri for at most so many pages, and tells each.
+// Walk follows a list from uri for at most so many pages, and tells each.
 func (w *Client) Walk(ctx context.Context, uri string, pages int, each func(Answer)) (int, error) {
 	n := 0
 	for uri != "" && n < pages {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// load is what a driver measured.
+// Load is what a driver measured.
 type Load struct {
 	Requests int
 	Rate     float64 // requests a second
@@ -28,19 +28,19 @@ type Load struct {
 // Target is what a driver asks for: one URL with fixed headers over so many
 // connections, each with one request at a time, for so long.
 type Target struct {
-	Url     string
-	headers []string // "Name: value"
+	URL     string
+	Headers []string // "Name: value"
 	Clients int
 	Long    time.Duration
 }
 
-// driver runs a load. An answer other than 200 is an error.
+// Driver runs a load. An answer other than 200 is an error.
 type Driver struct {
 	Name string
 	Run  func(ctx context.Context, a Target) (Load, error)
 }
 
-// findDriver prefers wrk, which costs less of the machine it shares with the
+// FindDriver prefers wrk, which costs less of the machine it shares with the
 // server; not in a smoke, because it takes a second at least.
 func (r *Run) FindDriver() Driver {
 	if r.Quick {
@@ -61,10 +61,10 @@ var (
 
 func wrk(ctx context.Context, a Target) (Load, error) {
 	args := []string{"-t1", fmt.Sprintf("-c%d", a.Clients), fmt.Sprintf("-d%ds", max(1, int(a.Long/time.Second))), "--latency", "--timeout", "10s"}
-	for _, h := range a.headers {
+	for _, h := range a.Headers {
 		args = append(args, "-H", h)
 	}
-	out, err := exec.CommandContext(ctx, "wrk", append(args, a.Url)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "wrk", append(args, a.URL)...).CombinedOutput()
 	if err != nil {
 		return Load{}, fmt.Errorf("wrk: %w: %s", err, out)
 	}
@@ -94,12 +94,12 @@ func wrk(ctx context.Context, a Target) (Load, error) {
 
 // ownLoad writes the same request again and again and reads each answer whole.
 func ownLoad(ctx context.Context, a Target) (Load, error) {
-	u, err := url.Parse(a.Url)
+	u, err := url.Parse(a.URL)
 	if err != nil {
 		return Load{}, err
 	}
 	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
-	for _, h := range a.headers {
+	for _, h := range a.Headers {
 		request += h + "\r\n"
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Long)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// options are the flags every part sees.
+// Options are the flags every part sees.
 type Options struct {
 	Bin     string        // the understudy binary
 	Quick   bool          // a smoke of every part: the figures mean nothing
@@ -18,7 +18,7 @@ type Options struct {
 	Command string        // what was typed, for the results
 }
 
-// newFlags is an empty set of flags that explains itself on out.
+// NewFlags is an empty set of flags that explains itself on out.
 func NewFlags(name string, out io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(out)

@@ -1,5 +1,5 @@
-// Part: one measurement, what it is given, and how it is run.
-
+// Package rig is what every part of the bench uses: options and report, the two
+// processes under measurement, a timed client, loads, and quantiles.
 package rig
 
 import (
@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// part is one measurement.
+// Part is one measurement.
 type Part struct {
 	Name, About string
-	run         func(ctx context.Context, r *Run) error
+	Run         func(ctx context.Context, r *Run) error
 }
 
-// run is what a part is given: the options, a scratch folder, and a report.
+// Run is what a part is given: the options, a scratch folder, and a report.
 type Run struct {
 	Options
 	*report
 	Dir string
 }
 
-// runAll runs parts one after the other. One that fails does not stop the rest.
+// RunAll runs parts one after the other. One that fails does not stop the rest.
 func RunAll(ctx context.Context, o Options, chosen []Part, out io.Writer) error {
 	var errs []error
 	for _, p := range chosen {
@@ -49,7 +49,7 @@ func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r := &Run{Options: o, report: newReport(out), Dir: dir}
 	r.head(p, o)
-	if err := p.run(ctx, r); err != nil {
+	if err := p.Run(ctx, r); err != nil {
 		return err
 	}
 	r.Say("")
@@ -62,7 +62,7 @@ func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	return os.WriteFile(filepath.Join(o.Results, p.Name+".txt"), r.text(), 0o644)
 }
 
-// times is how often something is done: full, or a few in a smoke.
+// Times is how often something is done: full, or a few in a smoke.
 func (r *Run) Times(full, quick int) int {
 	if r.Quick {
 		return quick
@@ -70,7 +70,7 @@ func (r *Run) Times(full, quick int) int {
 	return full
 }
 
-// long is how long something takes; no time in a smoke.
+// Long is how long something takes; no time in a smoke.
 func (r *Run) Long(full time.Duration) time.Duration {
 	if r.Quick {
 		return min(full, 150*time.Millisecond)

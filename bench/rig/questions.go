@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// question is asked once. What it must bring is for the part to check.
+// Question is asked once. What it must bring is for the part to check.
 type Question struct {
 	Group string // what it is an example of
-	Uri   string
+	URI   string
 }
 
-// asking collects what questions took, by group.
+// Asking collects what questions took, by group.
 type Asking struct {
 	groups []string
 	took   map[string][]time.Duration
@@ -29,7 +29,7 @@ func NewAsking() *Asking {
 	return &Asking{took: map[string][]time.Duration{}, found: map[string][]int{}}
 }
 
-// add notes one answer and how many records were in it.
+// Add notes one answer and how many records were in it.
 func (a *Asking) Add(group string, took time.Duration, found int) {
 	if _, known := a.took[group]; !known {
 		a.groups = append(a.groups, group)
@@ -39,7 +39,7 @@ func (a *Asking) Add(group string, took time.Duration, found int) {
 	a.All = append(a.All, took)
 }
 
-// show is a row for each group, with how many records its answers had in the
+// Show is a row for each group, with how many records its answers had in the
 // middle, and one for all.
 func (a *Asking) Show(r *Run, title string) {
 	head := append([]string{title}, SpreadHead[1:]...)
@@ -50,7 +50,7 @@ func (a *Asking) Show(r *Run, title string) {
 	r.Table(append(rows, Spread("all", a.All)))
 }
 
-// held starts a rig and has it hold one kind whole.
+// Held starts a rig and has it hold one kind whole.
 func (r *Run) Held(ctx context.Context, s Setup, kind string) (*Rig, error) {
 	g, err := r.Rig(ctx, s)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Run) Held(ctx context.Context, s Setup, kind string) (*Rig, error) {
 	return g, nil
 }
 
-// whole are the settings of a rig that keeps a kind whole and answers from
+// Whole are the settings of a rig that keeps a kind whole and answers from
 // records, for as long as the part takes.
 func Whole(records int, kind string) Setup {
 	return Setup{

@@ -28,7 +28,7 @@ func newReport(out io.Writer) *report {
 // text is everything said so far.
 func (r *report) text() []byte { return append(bytes.TrimRight(r.kept.Bytes(), "\n"), '\n') }
 
-// say prints one line.
+// Say prints one line.
 func (r *report) Say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
 
 // head says what is measured, of what, where and when.
@@ -44,7 +44,7 @@ func (r *report) head(p Part, o Options) {
 	r.Say("")
 }
 
-// table prints aligned columns; the first row is the heading.
+// Table prints aligned columns; the first row is the heading.
 func (r *report) Table(rows [][]string) {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -58,17 +58,17 @@ func (r *report) Table(rows [][]string) {
 	r.Say("")
 }
 
-// atMost compares a figure with the most it may be, in the unit of both.
+// AtMost compares a figure with the most it may be, in the unit of both.
 func (r *report) AtMost(what string, got, limit float64, unit string) {
 	r.target(what, got <= limit, strings.TrimRight(fmt.Sprintf("%s, target <= %s", Figure(got), Figure(limit))+" "+unit, " "))
 }
 
-// atLeast compares a figure with the least it must be.
+// AtLeast compares a figure with the least it must be.
 func (r *report) AtLeast(what string, got, limit float64, unit string) {
 	r.target(what, got >= limit, strings.TrimRight(fmt.Sprintf("%s, target >= %s", Figure(got), Figure(limit))+" "+unit, " "))
 }
 
-// exactly compares a count with the only right one.
+// Exactly compares a count with the only right one.
 func (r *report) Exactly(what string, got, want int) {
 	r.target(what, got == want, fmt.Sprintf("%d, target %d", got, want))
 }
@@ -81,7 +81,7 @@ func (r *report) target(what string, ok bool, detail string) {
 	r.Say("%-6s  %-58s %s", verdict, what, detail)
 }
 
-// figure keeps three digits, and all of a larger number.
+// Figure keeps three digits, and all of a larger number.
 func Figure(v float64) string {
 	switch {
 	case v >= 100 || v <= -100 || v == float64(int64(v)):
@@ -92,7 +92,7 @@ func Figure(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// ms is a duration as milliseconds.
+// Ms is a duration as milliseconds.
 func Ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // mib is one MiB in bytes.

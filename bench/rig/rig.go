@@ -39,7 +39,7 @@ type Rig struct {
 	Bin, Dir   string
 }
 
-// rig starts both; the API first, on a port of its own choosing that it keeps
+// Rig starts both; the API first, on a port of its own choosing that it keeps
 // while Understudy is stopped and started.
 func (r *Run) Rig(ctx context.Context, s Setup) (*Rig, error) {
 	dir, err := os.MkdirTemp(r.Dir, "rig-")
@@ -95,14 +95,14 @@ log: {%s}
 `, data, upstream, Account, strings.Join(s.Settings, "\n    "), Account, Account, s.Mirror, s.log, s.Extra)
 }
 
-// begin starts Understudy on the rig's folder.
+// Begin starts Understudy on the rig's folder.
 func (g *Rig) Begin(ctx context.Context) error {
 	serve, err := Start(ctx, g.Dir, "serve", "Ctrl-C", g.Bin, "serve", "--config", filepath.Join(g.Dir, "understudy.yml"))
 	g.Serve = serve
 	return err
 }
 
-// restart ends Understudy in order and starts it again.
+// Restart ends Understudy in order and starts it again.
 func (g *Rig) Restart(ctx context.Context) error {
 	if err := g.Serve.Stop(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (g *Rig) Restart(ctx context.Context) error {
 	return g.Begin(ctx)
 }
 
-// calm waits until Understudy does next to nothing: what it goes on with behind
+// Calm waits until Understudy does next to nothing: what it goes on with behind
 // its answers, as counting or indexing what was walked, is over then.
 func (g *Rig) Calm(ctx context.Context) error {
 	const most, look = 5 * time.Minute, 500 * time.Millisecond
@@ -133,7 +133,7 @@ func (g *Rig) Calm(ctx context.Context) error {
 	return fmt.Errorf("understudy is still at work after %v", most)
 }
 
-// close ends both.
+// Close ends both.
 func (g *Rig) Close() error {
 	var err error
 	if g.Serve != nil {
@@ -142,7 +142,7 @@ func (g *Rig) Close() error {
 	return errors.Join(err, g.Api.Stop())
 }
 
-// through is the way to the API through Understudy; direct goes around it.
+// Through is the way to the API through Understudy; direct goes around it.
 func (g *Rig) Through() *Client { return NewClient(g.Serve.Addresses["twilio"], Account, OurToken) }
 func (g *Rig) Direct() *Client  { return NewClient(g.Api.Addresses["slowapi"], Account, ApiToken) }
 
@@ -169,12 +169,12 @@ func (g *Rig) Counted(ctx context.Context) (counted, error) {
 	return c, NewClient(g.Serve.Addresses["viewer"], "", "").Json(ctx, "/-/stats", &c)
 }
 
-// faults replaces the simulated API's fault rules.
+// Faults replaces the simulated API's fault rules.
 func (g *Rig) Faults(ctx context.Context, rules string) error {
 	return g.Direct().Post(ctx, "/-/faults", `{"rules":`+rules+`}`)
 }
 
-// json reads a JSON answer.
+// Json reads a JSON answer.
 func (w *Client) Json(ctx context.Context, uri string, into any) error {
 	a, err := w.Get(ctx, uri)
 	if err != nil {
@@ -186,7 +186,7 @@ func (w *Client) Json(ctx context.Context, uri string, into any) error {
 	return json.Unmarshal(a.Body, into)
 }
 
-// fast is a rig of so many pages of 50 calls whose upstream answers at once
+// Fast is a rig of so many pages of 50 calls whose upstream answers at once
 // and is asked as fast as it can be.
 func Fast(pages int) Setup {
 	return Setup{Records: 50 * pages, Settings: []string{"rate: 100000", "concurrency: 20"}, Mirror: "hot: 25MiB"}

@@ -12,7 +12,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// tables shows what takes the room in a store nobody has open, by SQLite's own
+// Tables shows what takes the room in a store nobody has open, by SQLite's own
 // account (its dbstat table), and gives the bytes a record of what search by
 // words alone needs: the tables of the full-text index called words.
 func (r *Run) Tables(ctx context.Context, path string, records int) (search float64, err error) {

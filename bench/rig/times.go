@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// quantile is the smallest sample that at least a share q of all samples do
+// Quantile is the smallest sample that at least a share q of all samples do
 // not exceed; 0 of none.
 func Quantile[T cmp.Ordered](samples []T, q float64) T {
 	if len(samples) == 0 {
@@ -22,10 +22,10 @@ func Quantile[T cmp.Ordered](samples []T, q float64) T {
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
-// median is the middle sample, the lower of two.
+// Median is the middle sample, the lower of two.
 func Median[T cmp.Ordered](samples []T) T { return Quantile(samples, 0.5) }
 
-// spread describes durations in one row: median, quartiles, 99 %, slowest.
+// Spread describes durations in one row: median, quartiles, 99 %, slowest.
 func Spread(name string, d []time.Duration) []string {
 	row := []string{name, Figure(float64(len(d)))}
 	for _, q := range []float64{0.25, 0.5, 0.75, 0.99, 1} {
@@ -37,7 +37,7 @@ func Spread(name string, d []time.Duration) []string {
 // spreadHead is the heading of spread's rows.
 var SpreadHead = []string{"ms", "n", "p25", "p50", "p75", "p99", "max"}
 
-// pause waits, or ends with the context.
+// Pause waits, or ends with the context.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

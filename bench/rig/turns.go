@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// turns lets two ways take turns, each so many times a round, and shows their
+// Turns lets two ways take turns, each so many times a round, and shows their
 // times. It gives how many times as fast ours is, of each round, and the most
 // that ours allocated each time.
 func (r *Run) Turns(title, theirName string, times int, ours, theirs func() error) (ratios []float64, allocs float64, err error) {
@@ -32,7 +32,7 @@ func (r *Run) Turns(title, theirName string, times int, ours, theirs func() erro
 	return ratios, allocs, nil
 }
 
-// each is what one of many runs took, and how often it allocated.
+// Each is what one of many runs took, and how often it allocated.
 func Each(do func() error, times int) (took time.Duration, allocs float64, err error) {
 	if err := do(); err != nil { // with memory to use again from now on
 		return 0, 0, err
@@ -51,5 +51,5 @@ func Each(do func() error, times int) (took time.Duration, allocs float64, err e
 	return took / time.Duration(times), float64(after.Mallocs-before.Mallocs) / float64(times), nil
 }
 
-// us is a duration as microseconds.
+// Us is a duration as microseconds.
 func Us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -5,7 +5,7 @@ package viewer
 import "testing"
 
 // A warm list of 50 calls, gzipped, is at most 0.12 of the 57,472 bytes that
-// bench/html.go compares it with.
+// bench/parts/html compares it with.
 func TestListBytes(t *testing.T) {
 	h := open(t, searched(t))
 	zipped := as{token: "alltoken", headers: map[string]string{"Accept-Encoding": "gzip"}}

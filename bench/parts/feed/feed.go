@@ -1,0 +1,291 @@
+// Package feed is a part of the bench: from a change to a thousand subscribers, one of whom takes
+// nothing.
+package feed
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"understudy/bench/rig"
+)
+
+// listener is one subscriber: a connection that reads events and remembers the
+// newest number and when it came. It is small, because a thousand of them
+// share the machine with the server.
+type listener struct {
+	conn net.Conn
+	at   atomic.Int64          // newest number
+	when atomic.Int64          // and the moment, in nanoseconds since the bench began
+	lost atomic.Int64          // numbers that did not follow the one before
+	err  atomic.Pointer[error] // why it ended
+}
+
+// listen opens a stream and reads its head.
+func listen(ctx context.Context, address, query string) (*listener, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(conn, "GET /-/feed?%s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", query, conn.RemoteAddr()); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &listener{conn: conn}, nil
+}
+
+// read reads until the connection is closed; ready is called once the stream
+// has told its place.
+func (l *listener) read(began time.Time, ready func()) {
+	resp, err := http.ReadResponse(bufio.NewReader(l.conn), nil)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	if err != nil {
+		l.broken(err)
+		ready()
+		return
+	}
+	defer resp.Body.Close()
+	buf := make([]byte, 0, 4096)
+	for {
+		n, err := resp.Body.Read(buf[len(buf):cap(buf)])
+		now := int64(time.Since(began))
+		buf = buf[:len(buf)+n]
+		if last := bytes.LastIndexByte(buf, '\n'); last >= 0 {
+			l.lines(buf[:last+1], now, ready)
+			buf = append(buf[:0], buf[last+1:]...)
+		}
+		if err == nil && len(buf) == cap(buf) {
+			err = errors.New("a line of more than 4 KiB")
+		}
+		if err != nil {
+			l.broken(err)
+			return
+		}
+	}
+}
+
+func (l *listener) broken(err error) { l.err.CompareAndSwap(nil, &err) }
+
+// lines takes what the id lines say.
+func (l *listener) lines(text []byte, now int64, ready func()) {
+	for line := range bytes.Lines(text) {
+		id, is := bytes.CutPrefix(line, []byte("id: "))
+		if !is {
+			continue
+		}
+		n, err := strconv.ParseInt(string(bytes.TrimSpace(id)), 10, 64)
+		if err != nil {
+			l.broken(fmt.Errorf("%w: %s", err, line))
+			continue
+		}
+		if before := l.at.Load(); before != 0 && n != before+1 {
+			l.lost.Add(1)
+		} else if before == 0 {
+			defer ready()
+		}
+		l.when.Store(now)
+		l.at.Store(n)
+	}
+}
+
+// audience is all subscribers of the part.
+type audience struct {
+	quick   []*listener
+	began   time.Time
+	running sync.WaitGroup
+}
+
+// gather opens so many streams from now on and waits until each has told its
+// place.
+func gather(ctx context.Context, address string, n int) (*audience, error) {
+	c := &audience{began: time.Now()}
+	var ready sync.WaitGroup
+	ready.Add(n)
+	for range n {
+		l, err := listen(ctx, address, "after=now")
+		if err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+		c.quick = append(c.quick, l)
+		c.running.Go(func() { l.read(c.began, sync.OnceFunc(ready.Done)) })
+	}
+	all := make(chan struct{})
+	go func() { ready.Wait(); close(all) }()
+	select {
+	case <-all:
+		for _, l := range c.quick {
+			if err := l.err.Load(); err != nil {
+				return nil, errors.Join(*err, c.close())
+			}
+		}
+		return c, nil
+	case <-time.After(rig.Patience):
+	case <-ctx.Done():
+	}
+	return nil, errors.Join(errors.New("not every stream began"), c.close())
+}
+
+func (c *audience) close() error {
+	var errs []error
+	for _, l := range c.quick {
+		errs = append(errs, l.conn.Close())
+	}
+	c.running.Wait()
+	return errors.Join(errs...)
+}
+
+// reached waits until all have heard of a change and gives the times since
+// the moment it was asked for.
+func (c *audience) reached(ctx context.Context, n int64, asked time.Duration) ([]time.Duration, error) {
+	took := make([]time.Duration, 0, len(c.quick))
+	deadline := time.Now().Add(10 * time.Second)
+	for _, l := range c.quick {
+		for l.at.Load() < n {
+			if err := l.err.Load(); err != nil {
+				return nil, *err
+			}
+			if time.Now().After(deadline) || ctx.Err() != nil {
+				return nil, fmt.Errorf("a subscriber is at %d, not %d: %w", l.at.Load(), n, ctx.Err())
+			}
+			time.Sleep(time.Millisecond)
+		}
+		took = append(took, time.Duration(l.when.Load())-asked)
+	}
+	return took, nil
+}
+
+// Measure lets the world move, asks the drop-in for a page it does not hold,
+// and times from before that question to the last event of it at each
+// subscriber: upstream's answer, the diff, the save and the gate are in it.
+func Measure(ctx context.Context, r *rig.Run) (err error) {
+	subscribers, held := r.Times(1000, 20), r.Times(20_000, 1000)
+	s := rig.Fast(held / 50)
+	s.Extra = fmt.Sprintf("feed: {subscribers: %d, subscribers_each: %d, stall: 5m}", subscribers+10, subscribers+10)
+	g, err := r.Rig(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	w := g.Through()
+	defer w.Close()
+	if _, err := w.Walk(ctx, rig.Calls+"?PageSize=1000", held, nil); err != nil {
+		return err
+	}
+	c, err := gather(ctx, g.Serve.Addresses["viewer"], subscribers-1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	return fed(ctx, r, g, w, c)
+}
+
+// fed runs rounds without and then with the slow one, who asks for all there
+// was and reads none of it.
+func fed(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience) error {
+	before, err := g.Serve.Resident()
+	if err != nil {
+		return err
+	}
+	rows := [][]string{append([]string{"changes"}, rig.SpreadHead...)}
+	var worst float64
+	for i, name := range []string{"without a slow one", "with one that reads nothing"} {
+		if i == 1 {
+			slow, err := listen(ctx, g.Serve.Addresses["viewer"], "after=0")
+			if err != nil {
+				return err
+			}
+			defer slow.conn.Close()
+		}
+		rounds := r.Times(50, 2)
+		took, changes, err := measureRounds(ctx, r, g, w, c, rounds*i, rounds)
+		if err != nil {
+			return err
+		}
+		worst = rig.Ms(rig.Quantile(took, 0.99))
+		rows = append(rows, append([]string{fmt.Sprint(changes)}, rig.Spread(name, took)...))
+	}
+	after, err := g.Serve.Resident()
+	if err != nil {
+		return err
+	}
+	r.Say("from the question that brings a change to each of %d subscribers:", len(c.quick))
+	r.Table(rows)
+	r.Say("resident memory of the server: %s MiB before, %s MiB after", rig.Figure(float64(before)/rig.Mib), rig.Figure(float64(after)/rig.Mib))
+	lost := int64(0)
+	for _, l := range c.quick {
+		lost += l.lost.Load()
+	}
+	r.AtMost("change to subscriber beside a slow one, 99 %", worst, 50, "ms")
+	r.Exactly("numbers out of order or missing, of all subscribers", int(lost), 0)
+	return nil
+}
+
+// measureRounds lets the world move and asks, so many times, for pages that no round
+// before asked for.
+func measureRounds(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience, first, n int) (took []time.Duration, changes int64, err error) {
+	api := g.Direct()
+	defer api.Close()
+	for round := range n {
+		if err := api.Post(ctx, "/-/advance", `{"calls":1,"seconds":1}`); err != nil {
+			return nil, 0, err
+		}
+		from, err := newest(ctx, g)
+		if err != nil {
+			return nil, 0, err
+		}
+		asked := time.Since(c.began)
+		if _, err := w.Page(ctx, fmt.Sprintf("%s?PageSize=%d", rig.Calls, 20+first+round)); err != nil {
+			return nil, 0, err
+		}
+		each, to, err := c.told(ctx, g, from, asked)
+		if err != nil {
+			return nil, 0, err
+		}
+		took = append(took, each...)
+		changes += to - from
+		time.Sleep(r.Long(100 * time.Millisecond)) // a quiet moment between rounds
+	}
+	return took, changes, nil
+}
+
+// told waits until all have heard of what came after a change; it is one
+// transaction, but the feed may be told of it after the page is answered.
+func (c *audience) told(ctx context.Context, g *rig.Rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
+	for deadline := time.Now().Add(10 * time.Second); to <= from; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return nil, 0, errors.New("a new call is no change")
+		}
+		if to, err = c.quick[0].at.Load(), ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if to, err = newest(ctx, g); err != nil {
+		return nil, 0, err
+	}
+	each, err = c.reached(ctx, to, asked)
+	return each, to, err
+}
+
+// newest is the number of the newest change.
+func newest(ctx context.Context, g *rig.Rig) (int64, error) {
+	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
+	defer w.Close()
+	var page struct {
+		Next json.Number `json:"next"`
+	}
+	if err := w.Json(ctx, "/-/feed.json?after=now&limit=1", &page); err != nil {
+		return 0, err
+	}
+	return page.Next.Int64()
+}
