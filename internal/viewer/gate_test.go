@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -88,9 +89,7 @@ func TestSupportSeesNoNumberAndNoBody(t *testing.T) {
 }
 
 func htmlOf(s string) string {
-	var b strings.Builder
-	page.Escape(&b, s)
-	return b.String()
+	return template.HTMLEscapeString(s)
 }
 
 func TestRefusals(t *testing.T) {

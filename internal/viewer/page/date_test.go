@@ -1,24 +1,15 @@
 // Dates: read, said, turned.
 
-package viewer
+package page
 
 import (
-	"context"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"understudy"
-	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
-
-func outOfReach(ctx context.Context, source string) page.Snapshot {
-	s := snapshot(ctx, source)
-	s.State, s.Why, s.Since, s.NextProbe = "down", "5 requests in a row failed: status 503.", noon.Add(-2*time.Minute), noon.Add(21*time.Second)
-	return s
-}
 
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
@@ -42,7 +33,7 @@ func TestSay(t *testing.T) {
 	} {
 		at, err := time.Parse(time.RFC3339, c.at)
 		must(t, err)
-		w := page.Say(at, now, zone(t, c.zone), false)
+		w := Say(at, now, zone(t, c.zone), false)
 		if w.Text != c.text || w.Exact != c.exact {
 			t.Errorf("%s in %s: %q, %q", c.at, c.zone, w.Text, w.Exact)
 		}
@@ -50,7 +41,7 @@ func TestSay(t *testing.T) {
 			t.Errorf("%s: stamp %s", c.at, w.Stamp)
 		}
 	}
-	if w := page.SayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
+	if w := SayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
 		t.Errorf("a plain date: %+v", w)
 	}
 }
@@ -70,7 +61,7 @@ func TestParseDate(t *testing.T) {
 		{understudy.TypeEpoch, "12x", "", false},
 		{understudy.TypeEpoch, "99999999999999999", "", false},
 	} {
-		at, day, ok := page.ParseDate(c.kind, c.text)
+		at, day, ok := ParseDate(c.kind, c.text)
 		if ok != (c.want != "") || ok && (at.UTC().Format(time.RFC3339Nano) != c.want || day != c.day) {
 			t.Errorf("%s %q: %v %v %v", c.kind, c.text, at, day, ok)
 		}
@@ -82,7 +73,7 @@ func TestWriteDate(t *testing.T) {
 	for kind, want := range map[string]string{
 		understudy.TypeRFC2822: "2026-05-31T23:30:00Z", understudy.TypeISO: "2026-05-31T23:30:00Z", understudy.TypeDate: "2026-05-31", understudy.TypeEpoch: "1780270200",
 	} {
-		if got := page.WriteDate(kind, at); got != want {
+		if got := WriteDate(kind, at); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
 	}
@@ -92,19 +83,19 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h", 80 * time.Hour: "3 days",
 	} {
-		if got := page.LongAgo(d); got != want {
+		if got := LongAgo(d); got != want {
 			t.Errorf("longAgo(%v) = %q", d, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0.00 ms", 412 * time.Microsecond: "0.41 ms", 3210 * time.Microsecond: "3.2 ms", 812 * time.Millisecond: "812 ms", 1020 * time.Millisecond: "1.02 s",
 	} {
-		if got := page.Millis(d); got != want {
+		if got := Millis(d); got != want {
 			t.Errorf("millis(%v) = %q", d, got)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
-		if got := page.Thousands(n); got != want {
+		if got := Thousands(n); got != want {
 			t.Errorf("thousands(%d) = %q", n, got)
 		}
 	}
@@ -135,56 +126,23 @@ func FuzzGroupPhone(f *testing.F) {
 	})
 }
 
-func TestZoneForm(t *testing.T) {
-	h := open(t)
-	for _, c := range []struct{ form, location, cookie string }{
-		{"zone=Europe/Berlin&back=/twilio/calls%3FStatus%3Dbusy", "/twilio/calls?Status=busy", "Europe/Berlin"},
-		{"zone=UTC&back=//evil.example/", "/", "UTC"},
-		{"zone=UTC&back=https://evil.example/", "/", "UTC"},
-		{"zone=UTC&back=%5C%5Cevil.example", "/", "UTC"},
-		{"zone=UTC&back=/%5Cevil.example", "/", "UTC"},
-		{"zone=UTC&back=/%0d%0aSet-Cookie:x", "/", "UTC"},
-		{"zone=UTC&back=javascript:alert(1)", "/", "UTC"},
-		{"zone=UTC", "/", "UTC"},
-	} {
-		status, _, head := h.do("POST", "/-/timezone", c.form, as{headers: map[string]string{"Sec-Fetch-Site": "same-origin"}})
-		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
-		must(t, err)
-		if status != 303 || head.Get("Location") != c.location || cookie.Value != c.cookie || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" {
-			t.Errorf("%s: %d to %q, %v", c.form, status, head.Get("Location"), cookie)
-		}
-	}
-	for _, form := range []string{"zone=Mars/Base", "zone=", "zone=../../etc/passwd", "zone=Local", "zone=" + strings.Repeat("x", 100)} {
-		if status, body, head := h.do("POST", "/-/timezone", form, all); status != 400 || head.Get("Set-Cookie") != "" || !strings.Contains(body, "no timezone") {
-			t.Errorf("%s: %d", form, status)
-		}
-	}
-	for _, site := range []string{"cross-site", "same-site"} {
-		if status, _, head := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Sec-Fetch-Site": site}}); status != 403 || head.Get("Set-Cookie") != "" {
-			t.Errorf("%s: %d", site, status)
-		}
-	}
-	if status, _, _ := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Origin": "https://evil.example"}}); status != 403 {
-		t.Errorf("from another origin: %d", status)
-	}
-	if page := h.page("/", all); !strings.Contains(page, `data-zone="unset"`) || strings.Contains(h.page("/", berlin), `data-zone`) {
-		t.Error("the page does not know whether the browser has said its zone")
-	}
-	for _, name := range page.Offered {
-		if h.viewer.Zones.Find(name) == nil {
-			t.Errorf("offered, but unknown: %s", name)
-		}
-	}
-}
-
 func FuzzLocalPath(f *testing.F) {
 	for _, s := range []string{"/", "/a?b=c", "//x", `/\x`, "https://x/", "/%2f/x", "/%5cx", "javascript:1", "/a#b", "\t/a", "/\t/x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := page.LocalPath(s)
+		got := LocalPath(s)
 		if !strings.HasPrefix(got, "/") || strings.HasPrefix(got, "//") || strings.ContainsAny(got, "\\\r\n\t") {
 			t.Errorf("%q leads to %q", s, got)
 		}
 	})
+}
+
+func TestOfferedZones(t *testing.T) {
+	zones := newZones(time.UTC)
+	for _, name := range Offered {
+		if zones.Find(name) == nil {
+			t.Errorf("offered, but unknown: %s", name)
+		}
+	}
 }

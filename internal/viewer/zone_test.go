@@ -1,0 +1,63 @@
+// Zone: the form of timezones.
+
+package viewer
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/internal/viewer/page"
+)
+
+func outOfReach(ctx context.Context, source string) page.Snapshot {
+	s := snapshot(ctx, source)
+	s.State, s.Why, s.Since, s.NextProbe = "down", "5 requests in a row failed: status 503.", noon.Add(-2*time.Minute), noon.Add(21*time.Second)
+	return s
+}
+
+func zone(t *testing.T, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	must(t, err)
+	return loc
+}
+
+func TestZoneForm(t *testing.T) {
+	h := open(t)
+	for _, c := range []struct{ form, location, cookie string }{
+		{"zone=Europe/Berlin&back=/twilio/calls%3FStatus%3Dbusy", "/twilio/calls?Status=busy", "Europe/Berlin"},
+		{"zone=UTC&back=//evil.example/", "/", "UTC"},
+		{"zone=UTC&back=https://evil.example/", "/", "UTC"},
+		{"zone=UTC&back=%5C%5Cevil.example", "/", "UTC"},
+		{"zone=UTC&back=/%5Cevil.example", "/", "UTC"},
+		{"zone=UTC&back=/%0d%0aSet-Cookie:x", "/", "UTC"},
+		{"zone=UTC&back=javascript:alert(1)", "/", "UTC"},
+		{"zone=UTC", "/", "UTC"},
+	} {
+		status, _, head := h.do("POST", "/-/timezone", c.form, as{headers: map[string]string{"Sec-Fetch-Site": "same-origin"}})
+		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
+		must(t, err)
+		if status != 303 || head.Get("Location") != c.location || cookie.Value != c.cookie || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" {
+			t.Errorf("%s: %d to %q, %v", c.form, status, head.Get("Location"), cookie)
+		}
+	}
+	for _, form := range []string{"zone=Mars/Base", "zone=", "zone=../../etc/passwd", "zone=Local", "zone=" + strings.Repeat("x", 100)} {
+		if status, body, head := h.do("POST", "/-/timezone", form, all); status != 400 || head.Get("Set-Cookie") != "" || !strings.Contains(body, "no timezone") {
+			t.Errorf("%s: %d", form, status)
+		}
+	}
+	for _, site := range []string{"cross-site", "same-site"} {
+		if status, _, head := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Sec-Fetch-Site": site}}); status != 403 || head.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d", site, status)
+		}
+	}
+	if status, _, _ := h.do("POST", "/-/timezone", "zone=UTC", as{headers: map[string]string{"Origin": "https://evil.example"}}); status != 403 {
+		t.Errorf("from another origin: %d", status)
+	}
+	if page := h.page("/", all); !strings.Contains(page, `data-zone="unset"`) || strings.Contains(h.page("/", berlin), `data-zone`) {
+		t.Error("the page does not know whether the browser has said its zone")
+	}
+}
