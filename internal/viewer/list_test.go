@@ -358,16 +358,3 @@ func FuzzQuestion(f *testing.F) {
 		}
 	})
 }
-
-// Part 2, no. 8: a list made from records says how old what is new is, and how
-// old the walk is that it may miss something since.
-func TestAListFromRecordsNamesBothAges(t *testing.T) {
-	q := &page.Exchange{Answer: &understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
-	how := q.How()
-	if !strings.Contains(how, page.LongAgo(5*time.Second)+" ago") || !strings.Contains(how, page.LongAgo(22*time.Minute)+" ago") {
-		t.Error(how)
-	}
-	if q.Answer.Newest = 0; strings.Contains(q.How(), "newest") {
-		t.Error(q.How())
-	}
-}

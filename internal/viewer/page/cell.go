@@ -130,7 +130,7 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	}
 	w := When{}
 	if dateOnly {
-		w = SayDate(t, s.q.Start, s.q.Zone)
+		w = sayDate(t, s.q.Start, s.q.Zone)
 	} else {
 		w = Say(t, s.q.Start, s.q.Zone, s.Seconds || list)
 	}

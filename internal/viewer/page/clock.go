@@ -27,7 +27,7 @@ const (
 
 // offered are the zones of the menu, one or more for every offset in use; any
 // other IANA name a browser sends is taken as well.
-var Offered = strings.Fields(`
+var offered = strings.Fields(`
 UTC
 Africa/Cairo Africa/Casablanca Africa/Johannesburg Africa/Lagos Africa/Nairobi
 America/Anchorage America/Argentina/Buenos_Aires America/Bogota America/Caracas America/Chicago America/Denver
@@ -52,14 +52,14 @@ type zones struct {
 
 func newZones(home *time.Location) *zones {
 	var b strings.Builder
-	for _, name := range Offered {
+	for _, name := range offered {
 		b.WriteString("<option>" + template.HTMLEscapeString(name) + "</option>")
 	}
 	return &zones{home: home, options: template.HTML(b.String()), loaded: map[string]*time.Location{}} // names of our own list
 }
 
 // find is the zone of an IANA name, nil when there is none.
-func (z *zones) Find(name string) *time.Location {
+func (z *zones) find(name string) *time.Location {
 	if name == "" || name == "Local" || len(name) > 64 {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (z *zones) Find(name string) *time.Location {
 // of is the zone of a request; chosen is false when the browser has said none.
 func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 	if c, err := r.Cookie(ZoneCookie); err == nil {
-		if loc := z.Find(c.Value); loc != nil {
+		if loc := z.find(c.Value); loc != nil {
 			return loc, true
 		}
 	}
@@ -93,7 +93,7 @@ func ServeZone(q *Exchange) error {
 	return q.Render(http.StatusOK, "timezone", "Timezone", struct {
 		Name, Back string
 		Options    template.HTML
-	}{q.Zone.String(), LocalPath(q.R.FormValue("back")), q.V.Zones.options})
+	}{q.Zone.String(), LocalPath(q.R.FormValue("back")), q.V.zones.options})
 }
 
 // setZone keeps the zone of the form in a cookie and goes back to the page it
@@ -101,9 +101,9 @@ func ServeZone(q *Exchange) error {
 func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	name := r.PostFormValue("zone")
-	if v.Zones.Find(name) == nil {
+	if v.zones.find(name) == nil {
 		v.Exchange(w, r, func(*Exchange) error {
-			return BadRequest("There is no timezone "+Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", slices.Clone(Offered))
+			return BadRequest("There is no timezone "+Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", slices.Clone(offered))
 		})
 		return
 	}

@@ -64,7 +64,7 @@ func Say(t, now time.Time, zone *time.Location, seconds bool) When {
 }
 
 // sayDate is say for a plain date, which has no zone.
-func SayDate(t, now time.Time, zone *time.Location) When {
+func sayDate(t, now time.Time, zone *time.Location) When {
 	today := now.In(zone)
 	// the reader's calendar day, in the zone plain dates are written in
 	day := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
@@ -126,7 +126,7 @@ func WriteDate(kind string, t time.Time) string {
 }
 
 // longAgo is a length of time in the largest unit that fits: "12 s", "3 min".
-func LongAgo(d time.Duration) string {
+func longAgo(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "less than 1 s"

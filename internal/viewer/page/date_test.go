@@ -41,7 +41,7 @@ func TestSay(t *testing.T) {
 			t.Errorf("%s: stamp %s", c.at, w.Stamp)
 		}
 	}
-	if w := SayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
+	if w := sayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC), zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
 		t.Errorf("a plain date: %+v", w)
 	}
 }
@@ -83,7 +83,7 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h", 80 * time.Hour: "3 days",
 	} {
-		if got := LongAgo(d); got != want {
+		if got := longAgo(d); got != want {
 			t.Errorf("longAgo(%v) = %q", d, got)
 		}
 	}
@@ -140,9 +140,22 @@ func FuzzLocalPath(f *testing.F) {
 
 func TestOfferedZones(t *testing.T) {
 	zones := newZones(time.UTC)
-	for _, name := range Offered {
-		if zones.Find(name) == nil {
+	for _, name := range offered {
+		if zones.find(name) == nil {
 			t.Errorf("offered, but unknown: %s", name)
 		}
+	}
+}
+
+// Part 2, no. 8: a list made from records says how old what is new is, and how
+// old the walk is that it may miss something since.
+func TestAListFromRecordsNamesBothAges(t *testing.T) {
+	q := &Exchange{Answer: &understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
+	how := q.How()
+	if !strings.Contains(how, longAgo(5*time.Second)+" ago") || !strings.Contains(how, longAgo(22*time.Minute)+" ago") {
+		t.Error(how)
+	}
+	if q.Answer.Newest = 0; strings.Contains(q.How(), "newest") {
+		t.Error(q.How())
 	}
 }

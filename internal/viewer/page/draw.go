@@ -10,7 +10,7 @@ import (
 )
 
 // escape writes text so that it stays text, between tags and in quotes.
-func Escape(b *strings.Builder, text string) {
+func escape(b *strings.Builder, text string) {
 	if strings.ContainsAny(text, "&<>\"'\x00") {
 		template.HTMLEscape(&writer{b}, []byte(text))
 		return
@@ -29,7 +29,7 @@ func attribute(b *strings.Builder, name, value string) {
 		return
 	}
 	b.WriteString(" " + name + `="`)
-	Escape(b, value)
+	escape(b, value)
 	b.WriteByte('"')
 }
 
@@ -65,12 +65,12 @@ func (c *Cell) draw(b *strings.Builder) {
 	}
 	if c.Unit != "" {
 		b.WriteString(" <small>")
-		Escape(b, c.Unit)
+		escape(b, c.Unit)
 		b.WriteString("</small>")
 	}
 	if c.Note != "" {
 		b.WriteString(` <span class="note">`)
-		Escape(b, c.Note)
+		escape(b, c.Note)
 		b.WriteString("</span>")
 	}
 	if c.Own {
@@ -112,13 +112,13 @@ func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 		if m[0] < from || m[1] < m[0] || m[1] > len(text) {
 			continue
 		}
-		Escape(b, text[from:m[0]])
+		escape(b, text[from:m[0]])
 		b.WriteString("<mark>")
-		Escape(b, text[m[0]:m[1]])
+		escape(b, text[m[0]:m[1]])
 		b.WriteString("</mark>")
 		from = m[1]
 	}
-	Escape(b, text[from:])
+	escape(b, text[from:])
 }
 
 // copiesLink reports whether what the copy button takes is the end of the cell's

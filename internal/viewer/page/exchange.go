@@ -92,7 +92,7 @@ func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w},
 		tasks: tasks{ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
 	}
-	q.Zone, q.zoned = v.Zones.of(r)
+	q.Zone, q.zoned = v.zones.of(r)
 	endTimes := q.hurry()
 	return q, func() { endTimes(); q.behind.Wait() }
 }

@@ -203,7 +203,7 @@ func (q *Exchange) fragmentsOf(page string, of Identity, draw func() (names []st
 
 // pieces hands out a page as it is to be sent: what was drawn for this view, and
 // the fragments (nil: none) behind each stretch of it.
-func (q Response) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
+func (q response) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
 		if i < 0 {
@@ -222,7 +222,7 @@ func (q Response) pieces(page []byte, yield func(drawn []byte, f *Fragment) erro
 }
 
 // writePlain writes a page with its fragments.
-func (q Response) WritePlain(w io.Writer, page []byte) error {
+func (q response) writePlain(w io.Writer, page []byte) error {
 	return q.pieces(page, func(drawn []byte, f *Fragment) error {
 		_, err := w.Write(drawn)
 		if err == nil && f != nil {
@@ -235,7 +235,7 @@ func (q Response) WritePlain(w io.Writer, page []byte) error {
 // packer writes a page with its fragments as one gzip member (RFC 1952): what was
 // drawn for this view is compressed now, the fragments were before. What has been
 // added can be unpacked at once.
-type Packer struct {
+type packer struct {
 	Apart     bool // fragments refer to none before them: in which order they come is not known
 	sum, size uint32
 	before    []byte // a window for what comes next
@@ -244,12 +244,12 @@ type Packer struct {
 }
 
 // begin writes what is in front of the first piece.
-func (p *Packer) Begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
+func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
 
 // add writes a piece of a page of q.
-func (p *Packer) Add(q *Exchange, w *bytes.Buffer, page []byte) error {
+func (p *packer) add(q *Exchange, w *bytes.Buffer, page []byte) error {
 	defer func() { p.before = nil }() // the page's buffer is for others then
-	return Response{q}.pieces(page, func(drawn []byte, f *Fragment) error {
+	return response{q}.pieces(page, func(drawn []byte, f *Fragment) error {
 		if len(drawn) > 0 {
 			if err := deflate(w, drawn, p.before); err != nil {
 				return err
@@ -281,20 +281,20 @@ func deflate(w *bytes.Buffer, b, window []byte) error {
 	return flate.StatelessDeflate(w, b, false, window)
 }
 
-func (p *Packer) count(b []byte) {
+func (p *packer) count(b []byte) {
 	p.sum, p.size, p.before = crc32.Update(p.sum, crc32.IEEETable, b), p.size+uint32(len(b)), b
 }
 
 // end writes what is behind the last piece.
-func (p *Packer) End(w *bytes.Buffer) error {
+func (p *packer) end(w *bytes.Buffer) error {
 	err := flate.StatelessDeflate(w, nil, true, nil)
 	w.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, p.sum), p.size))
 	return err
 }
 
 // writeGzip writes a whole page with its fragments.
-func (q Response) WriteGzip(w *bytes.Buffer, page []byte) error {
-	var p Packer
-	p.Begin(w)
-	return cmp.Or(p.Add(q.Exchange, w, page), p.End(w))
+func (q response) writeGzip(w *bytes.Buffer, page []byte) error {
+	var p packer
+	p.begin(w)
+	return cmp.Or(p.add(q.Exchange, w, page), p.end(w))
 }

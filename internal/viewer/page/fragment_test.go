@@ -21,15 +21,15 @@ func FuzzPieces(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, kept string) {
 		q := &Exchange{Reply: Reply{Fragments: []*Fragment{{Plain: []byte(kept)}}}}
 		var plain, packed bytes.Buffer
-		must(t, Response{q}.WritePlain(&plain, []byte(body)))
-		must(t, Response{q}.WriteGzip(&packed, []byte(body)))
+		must(t, response{q}.writePlain(&plain, []byte(body)))
+		must(t, response{q}.writeGzip(&packed, []byte(body)))
 		var pieces bytes.Buffer
-		stream := Packer{Apart: true}
-		stream.Begin(&pieces)
+		stream := packer{Apart: true}
+		stream.begin(&pieces)
 		for range 2 {
-			must(t, stream.Add(q, &pieces, []byte(body)))
+			must(t, stream.add(q, &pieces, []byte(body)))
 		}
-		must(t, stream.End(&pieces))
+		must(t, stream.end(&pieces))
 		for of, want := range map[*bytes.Buffer][]byte{&packed: plain.Bytes(), &pieces: slices.Concat(plain.Bytes(), plain.Bytes())} {
 			z, err := gzip.NewReader(of)
 			must(t, err)

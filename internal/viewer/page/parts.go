@@ -134,7 +134,7 @@ func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	case <-q.late.Done():
 	}
 	if q.streams() && q.Ctx.Err() == nil {
-		if err := (Response{q}).above(); err != nil {
+		if err := (response{q}).above(); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (p *Parts) Rest() (template.HTML, error) {
 	q := p.q
 	q.Sent = true
 	for p.Late > 0 {
-		if err := (Response{q}).flush(q.page); err != nil {
+		if err := (response{q}).flush(q.page); err != nil {
 			return "", err
 		}
 		select {

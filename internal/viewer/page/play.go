@@ -155,7 +155,7 @@ func (p *playing) draw(b *strings.Builder) {
 		attribute(b, "href", f.Href)
 		attribute(b, "aria-label", p.Name+": "+f.Text)
 		b.WriteByte('>')
-		Escape(b, f.Text)
+		escape(b, f.Text)
 		b.WriteString("</a>")
 	}
 	b.WriteString("</div>")

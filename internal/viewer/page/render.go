@@ -163,11 +163,11 @@ func (q layout) fill(status int, page, name string, data any) error {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
 	if q.out != nil {
-		return Response{q.Exchange}.finish()
+		return response{q.Exchange}.finish()
 	}
-	Response{q.Exchange}.times(began)
+	response{q.Exchange}.times(began)
 	q.preload()
-	Response{q.Exchange}.write(status, htmlType, q.page.Bytes())
+	response{q.Exchange}.write(status, htmlType, q.page.Bytes())
 	return nil
 }
 
@@ -182,15 +182,15 @@ func (q layout) preload() {
 
 // send writes data.
 func (q *Exchange) send(status int, contentType string, body []byte) {
-	Response{q}.times(time.Time{})
-	Response{q}.write(status, contentType, body)
+	response{q}.times(time.Time{})
+	response{q}.write(status, contentType, body)
 }
 
 // response sends an answer, whole or in pieces.
-type Response struct{ *Exchange }
+type response struct{ *Exchange }
 
 // times sets Server-Timing.
-func (q Response) times(began time.Time) {
+func (q response) times(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
 		if b.Len() > 0 {
@@ -216,7 +216,7 @@ func (q Response) times(began time.Time) {
 const smallest = 1 << 10
 
 // headers sets those of every answer's body.
-func (q Response) headers(contentType string) http.Header {
+func (q response) headers(contentType string) http.Header {
 	h := q.W.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
@@ -224,7 +224,7 @@ func (q Response) headers(contentType string) http.Header {
 	return h
 }
 
-func (q Response) write(status int, contentType string, body []byte) {
+func (q response) write(status int, contentType string, body []byte) {
 	h := q.headers(contentType)
 	if (len(body) >= smallest || len(q.Fragments) > 0) && AcceptsGzip(q.R) {
 		packed := q.V.pages.buffers.Get().(*bytes.Buffer)
@@ -236,7 +236,7 @@ func (q Response) write(status int, contentType string, body []byte) {
 		}
 	} else if len(q.Fragments) > 0 {
 		var whole bytes.Buffer
-		if err := q.WritePlain(&whole, body); err == nil { // no write into it fails
+		if err := q.writePlain(&whole, body); err == nil { // no write into it fails
 			body = whole.Bytes()
 		}
 	}
@@ -248,9 +248,9 @@ func (q Response) write(status int, contentType string, body []byte) {
 }
 
 // pack compresses an answer.
-func (q Response) pack(into *bytes.Buffer, body []byte) error {
+func (q response) pack(into *bytes.Buffer, body []byte) error {
 	if len(q.Fragments) > 0 {
-		return q.WriteGzip(into, body)
+		return q.writeGzip(into, body)
 	}
 	zw := q.V.pages.packers.Get().(*gzip.Writer)
 	defer q.V.pages.packers.Put(zw)
@@ -272,17 +272,17 @@ func (q *Exchange) How() string {
 	if !q.AsOf.At.IsZero() {
 		return "made from what was known then"
 	}
-	age := LongAgo(q.Answer.CurrentAge())
+	age := longAgo(q.Answer.CurrentAge())
 	switch q.Answer.How {
 	case understudy.Cold:
 		if q.Answer.Page.InitialAge > 0 {
-			return "from upstream, where it was " + LongAgo(q.Answer.Page.InitialAge) + " old"
+			return "from upstream, where it was " + longAgo(q.Answer.Page.InitialAge) + " old"
 		}
 		return "fresh from upstream"
 	case understudy.Stale:
 		return "cached, " + age + " old, being refreshed"
 	case understudy.Composed:
-		if newest := LongAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
+		if newest := longAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
 			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
 		}
 		return "made from held records, " + age + " old"
@@ -298,7 +298,7 @@ func (q layout) notice() string {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {
-		return "Upstream has not answered (" + why + "). This is what was held " + LongAgo(a.Age) + " ago."
+		return "Upstream has not answered (" + why + "). This is what was held " + longAgo(a.Age) + " ago."
 	}
 	return plan.UpperFirst(a.Detail) + "."
 }

@@ -11,12 +11,12 @@ import (
 
 // stream is an answer of which the beginning is out.
 type stream struct {
-	zip *Packer // nil: not compressed
+	zip *packer // nil: not compressed
 }
 
 // above sends what stands above a page's own content. The status is out with it:
 // 200, whatever is found when that has been read.
-func (q Response) above() error {
+func (q response) above() error {
 	buf := q.V.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer q.V.pages.buffers.Put(buf)
@@ -32,7 +32,7 @@ func (q Response) above() error {
 }
 
 // expected is the title of a page before what it shows has been read.
-func (q Response) expected() string {
+func (q response) expected() string {
 	switch id := q.R.PathValue("id"); {
 	case q.Kind == nil:
 		return "Search"
@@ -43,15 +43,15 @@ func (q Response) expected() string {
 }
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.
-func (q Response) flush(buf *bytes.Buffer) error {
+func (q response) flush(buf *bytes.Buffer) error {
 	if q.out == nil {
 		q.begun()
 	}
 	var err error
 	if zip := q.out.zip; zip != nil {
-		err = q.packed(func(w *bytes.Buffer) error { return zip.Add(q.Exchange, w, buf.Bytes()) })
+		err = q.packed(func(w *bytes.Buffer) error { return zip.add(q.Exchange, w, buf.Bytes()) })
 	} else {
-		err = q.WritePlain(q.W, buf.Bytes())
+		err = q.writePlain(q.W, buf.Bytes())
 	}
 	buf.Reset()
 	if err == nil {
@@ -61,7 +61,7 @@ func (q Response) flush(buf *bytes.Buffer) error {
 }
 
 // packed sends what f writes.
-func (q Response) packed(f func(*bytes.Buffer) error) error {
+func (q response) packed(f func(*bytes.Buffer) error) error {
 	w := q.V.pages.buffers.Get().(*bytes.Buffer)
 	defer q.V.pages.buffers.Put(w)
 	w.Reset()
@@ -73,7 +73,7 @@ func (q Response) packed(f func(*bytes.Buffer) error) error {
 }
 
 // begun sends the headers of a page in pieces.
-func (q Response) begun() {
+func (q response) begun() {
 	q.out = &stream{}
 	q.times(q.Start)
 	layout{q.Exchange}.preload()
@@ -84,18 +84,18 @@ func (q Response) begun() {
 	h.Set("X-Accel-Buffering", "no") // nginx keeps no piece back
 	if AcceptsGzip(q.R) {
 		h.Set("Content-Encoding", "gzip")
-		q.out.zip = &Packer{Apart: true}
+		q.out.zip = &packer{Apart: true}
 	}
 	q.W.WriteHeader(http.StatusOK)
 	if q.out.zip != nil {
-		_ = q.packed(func(w *bytes.Buffer) error { q.out.zip.Begin(w); return nil }) // the next write fails, too
+		_ = q.packed(func(w *bytes.Buffer) error { q.out.zip.begin(w); return nil }) // the next write fails, too
 	}
 }
 
 // finish sends the end of a page in pieces.
-func (q Response) finish() error {
+func (q response) finish() error {
 	if err := q.flush(q.page); err != nil || q.out.zip == nil {
 		return err
 	}
-	return q.packed(q.out.zip.End)
+	return q.packed(q.out.zip.end)
 }

@@ -100,7 +100,7 @@ type Visitor struct {
 	Kept      *lru.Cache[Identity, []*Fragment]
 	searched  *lru.Cache[Identity, *understudy.SearchResult]
 	Seed      maphash.Seed // of what identities are made of
-	Zones     *zones
+	zones     *zones
 	Numbers   *numbers
 	Snapshots snapshots
 	Works     lately[*Work]
@@ -142,7 +142,7 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		o.Version = "development"
 	}
 	v := &Visitor{
-		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(), Zones: newZones(o.Zone), Glance: glance,
+		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(), zones: newZones(o.Zone), Glance: glance,
 	}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)
