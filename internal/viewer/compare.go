@@ -58,12 +58,14 @@ func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 	for _, text := range given {
 		at, ok := page.ParseMoment(text, q.Zone)
 		if !ok {
-			return comparison{}, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+paramCompare+" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+			return comparison{}, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+paramCompare+
+				" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
 		}
 		c.moments = append(c.moments, at)
 	}
 	if len(c.moments) != 0 && len(c.moments) != 2 {
-		return comparison{}, page.BadRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+		return comparison{}, page.BadRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+compareTo+
+			"2026-06-02T12:00:00Z.", nil)
 	}
 	if len(c.moments) == 2 {
 		value, _ := params.Get(paramCompare)

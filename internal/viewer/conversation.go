@@ -75,7 +75,8 @@ func serveConversation(q *page.Exchange) error {
 	}
 	strands := c.directions(a, b, before)
 	if len(strands) == 0 {
-		return &page.Problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.", Kind: understudy.ErrForbidden}
+		return &page.Problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.",
+			Kind: understudy.ErrForbidden}
 	}
 	own := q.V.Numbers.Begin(q)
 	var needs []*page.Future
@@ -140,7 +141,8 @@ func (q conversationView) conversationParams() (before time.Time, back []string,
 		var t time.Time
 		if p.Value != "" {
 			if t, err = time.Parse(time.RFC3339, p.Value); err != nil {
-				return before, nil, page.BadRequest(page.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z", "Start again from the newest page.", nil)
+				return before, nil, page.BadRequest(page.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z",
+					"Start again from the newest page.", nil)
 			}
 		}
 		switch p.Name {

@@ -236,7 +236,8 @@ func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &page.Link{Href: q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " + page.ShortID(id)}
+	p.Above = &page.Link{Href: q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " +
+		page.ShortID(id)}
 	for _, l := range q.Kind.PlannedLists {
 		if l.Under.Kind == above.Kind && p.ListHref == "" {
 			if target := q.under(t, l, named); target != nil {

@@ -129,7 +129,8 @@ func (q past) seenVersion(v understudy.Version) (*seenVersion, error) {
 		return s, nil
 	}
 	view, err := q.Gate.View(q.Caller, &understudy.Page{
-		Key: understudy.Key{Source: q.Source.Name}, Kind: q.Kind.Name, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json", Body: v.Body,
+		Key: understudy.Key{Source: q.Source.Name}, Kind: q.Kind.Name, Shape: v.Shape, Status: http.StatusOK, ContentType: "application/json",
+		Body: v.Body,
 	})
 	if err != nil {
 		return nil, err
@@ -211,7 +212,8 @@ func (p recordPast) shapes(first string) []string {
 // seen, and the way there.
 func (q past) gone(t *understudy.Target, err error) error {
 	var p *page.Problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" || !q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Name) {
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" ||
+		!q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Name) {
 		return err
 	}
 	past, worse := q.readPast(q.Ctx, t.ID, fewVersions)

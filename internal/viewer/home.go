@@ -87,13 +87,15 @@ func (q homeView) sourcePart(s *plan.Source) *page.Part {
 
 func (q homeView) sourceView(s *plan.Source, snap page.Snapshot) sourceView {
 	out := sourceView{
-		Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Groups: page.KindGroups(q.Exchange, s, snap), Chart: newChart(&snap),
+		Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Groups: page.KindGroups(q.Exchange, s, snap),
+		Chart:    newChart(&snap),
 		Upstream: snap.Upstream, DropIn: snap.DropIn,
 	}
 	out.Total = snap.Warm + snap.Stale + snap.Cold + snap.Composed
 	out.Saved = max(0, out.Total-out.Upstream) // each answer would have been a request; polls and walks are among those sent
 	x := 0.0
-	for _, sh := range []share{{Word: "warm", Count: snap.Warm}, {Word: "stale", Count: snap.Stale}, {Word: "composed", Count: snap.Composed}, {Word: "cold", Count: snap.Cold}} {
+	for _, sh := range []share{{Word: "warm", Count: snap.Warm}, {Word: "stale", Count: snap.Stale},
+		{Word: "composed", Count: snap.Composed}, {Word: "cold", Count: snap.Cold}} {
 		sh.Class = sh.Word
 		if out.Total > 0 {
 			sh.X, sh.Width = x, round(100*float64(sh.Count)/float64(out.Total))

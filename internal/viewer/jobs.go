@@ -150,7 +150,8 @@ func laterFirst(a, b understudy.Job) int {
 }
 
 func (q jobsView) jobView(j understudy.Job) jobView {
-	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error, Lane: j.Lane.String(), Size: size(j.Weight)}
+	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error,
+		Lane: j.Lane.String(), Size: size(j.Weight)}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {
@@ -219,9 +220,11 @@ func (q jobsView) withJob(do func(number int64) error) error {
 	}
 	switch {
 	case errors.Is(err, understudy.ErrNotFound), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
-		return &page.Problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord, Link: "See all jobs", Kind: understudy.ErrNotFound}
+		return &page.Problem{Title: "There is no such job", Hint: "It may have ended in the meantime.", Href: "/" + plan.JobsWord,
+			Link: "See all jobs", Kind: understudy.ErrNotFound}
 	case errors.Is(err, understudy.ErrInvalid):
-		return &page.Problem{Title: "This cannot be done to the job now", Hint: page.Sentence(err), Href: "/" + plan.JobsWord, Link: "See all jobs", Kind: understudy.ErrInvalid}
+		return &page.Problem{Title: "This cannot be done to the job now", Hint: page.Sentence(err), Href: "/" + plan.JobsWord,
+			Link: "See all jobs", Kind: understudy.ErrInvalid}
 	case err != nil:
 		return fmt.Errorf("viewer: job %d: %w", number, err)
 	}

@@ -34,7 +34,8 @@ func serveMedia(v *page.Visitor) http.Handler {
 	})
 }
 
-var errMediaGone = page.NotFound("This address is no longer good", "It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
+var errMediaGone = page.NotFound("This address is no longer good",
+	"It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
 
 // mediaRequest is one request for a content.
 type mediaRequest struct{ *page.Exchange }

@@ -100,7 +100,8 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 		return message{}, false
 	}
 	sheet := q.CellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false), Failed: page.Failed(k, row), at: at, raw: row.Raw()}
+	t := message{ByA: s.byA, Kind: k.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false), Failed: page.Failed(k, row),
+		at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.Zone).Format("15:04")
 	for _, c := range k.Shown {
 		if q.Level(k, c.Name) == access.Hide && c.Shape != plan.Prose {

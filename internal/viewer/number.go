@@ -161,7 +161,8 @@ func (q numberReader) numbered(name string) (string, error) {
 		role, t := q.Caller.Role(), q.Source.Contacts[0]
 		return "", &page.Problem{
 			Title: "Your role does not show whole numbers", Kind: understudy.ErrForbidden,
-			Hint: "The page of a number is a filter on what role " + role + " does not fully see." + q.RemedyOf(t.Kind, t.Ends[0].Column.Name, t.Ends[1].Column.Name),
+			Hint: "The page of a number is a filter on what role " + role + " does not fully see." +
+				q.RemedyOf(t.Kind, t.Ends[0].Column.Name, t.Ends[1].Column.Name),
 		}
 	}
 	text := q.R.PathValue(name)
@@ -169,7 +170,8 @@ func (q numberReader) numbered(name string) (string, error) {
 		text = strings.TrimSuffix(text, page.DataSuffix)
 	}
 	if !plan.IsNumber(text) {
-		return "", page.NotFound(page.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.", page.SearchHref(text))
+		return "", page.NotFound(page.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
+			page.SearchHref(text))
 	}
 	return text, nil
 }
@@ -201,7 +203,8 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 		if !whole || !pn.Reading.More() {
 			return pn.Reading.Err
 		}
-		found, err := q.Search(ctx, k, understudy.SearchAsk{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest", Facets: true, Limit: 1})
+		found, err := q.Search(ctx, k, understudy.SearchAsk{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest",
+			Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more
 		}
@@ -266,7 +269,8 @@ func (q numberView) drawPanel(pn *panel) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q numberView) glimpseOf(t *understudy.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column, rows []access.Row) *relatedList {
+func (q numberView) glimpseOf(t *understudy.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
+	rows []access.Row) *relatedList {
 	return &relatedList{
 		Kind: s.Kind, Title: title, Href: q.Source.Place(t), Problem: q.Missing(r), AsOf: q.AgedAt(r.Answer),
 		Shown: shown(rows, r.More()), Table: s.Table(title, columns, rows[:min(len(rows), maxRows)]),
@@ -320,7 +324,8 @@ func (q numberView) partners() []partner {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
 		if len(all) < maxPartners {
-			all = append(all, partner{other, plan.GroupPhone(other), q.Source.NumberHref(q.n.number) + "/" + other, counts[other], q.n.marked[other]})
+			all = append(all, partner{other, plan.GroupPhone(other), q.Source.NumberHref(q.n.number) + "/" + other, counts[other],
+				q.n.marked[other]})
 		}
 	}
 	return all

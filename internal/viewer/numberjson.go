@@ -38,7 +38,8 @@ func (q numberView) numberData() error {
 	for _, pn := range q.n.panels {
 		r := pn.Wait()
 		l := listData{
-			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: q.Source.Place(pn.Target), More: r.More(), Problem: q.Missing(r), Records: []json.RawMessage{},
+			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: q.Source.Place(pn.Target), More: r.More(), Problem: q.Missing(r),
+			Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {
 			l.Records = append(l.Records, row.Raw())

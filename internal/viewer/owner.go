@@ -66,7 +66,8 @@ func (o *owner) rows() []access.Row {
 func (q numberReader) ownTarget(k *plan.Kind, number string) *understudy.Target {
 	for i, f := range k.PlannedLists[0].Filters {
 		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
-			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), understudy.Query{{Name: f.Name, Value: number}}.String())
+			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),
+				understudy.Query{{Name: f.Name, Value: number}}.String())
 			if err == nil {
 				return t
 			}

@@ -19,8 +19,10 @@ func (v *Viewer) routes() []page.Route {
 		{Pattern: "GET /{$}", Handler: serveHome, Forms: []string{"GET /"}},
 		{Pattern: "GET /index.json", Handler: serveHome, Forms: []string{"GET /index.json"}},
 	}, list.SearchRoutes(), []page.Route{
-		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}", Handler: serveNumber, Forms: forms("GET /{source}/number/{number}", "", ".json")},
-		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}/{other}", Handler: serveConversation, Forms: forms("GET /{source}/number/{number}/{other}", "", ".json")},
+		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}", Handler: serveNumber,
+			Forms: forms("GET /{source}/number/{number}", "", ".json")},
+		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}/{other}", Handler: serveConversation,
+			Forms: forms("GET /{source}/number/{number}/{other}", "", ".json")},
 	}, list.Routes(serveRecord), []page.Route{
 		{Pattern: "GET /{source}/{kind}/{id}", Handler: serveRecord, Forms: forms("GET /{source}/{kind}/{id}", "", ".json")},
 		{Pattern: "GET /" + plan.JobsWord, Handler: serveJobs, Forms: []string{"GET /jobs"}},
@@ -59,7 +61,8 @@ func (v *Viewer) Routes() []string {
 	for _, r := range v.routes() {
 		all = append(all, r.Forms...)
 	}
-	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "GET /-/timezone", "GET /-/keys", "POST /-/timezone", "POST /-/columns")
+	return append(all, "GET /opensearch.xml", "GET /-/static/{file}", "GET /-/media/{token}", "GET /-/timezone", "GET /-/keys",
+		"POST /-/timezone", "POST /-/columns")
 }
 
 // page answers a path with what a handler shows.
@@ -94,7 +97,8 @@ func (v *Viewer) nowhere(q *page.Exchange) error {
 		}
 	}
 	if path := strings.TrimRight(q.R.URL.Path, "/"); path != q.R.URL.Path && path != "" {
-		return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path), "The same address without the slash at its end may be what you look for.", path)
+		return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path),
+			"The same address without the slash at its end may be what you look for.", path)
 	}
 	return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
 }

@@ -72,7 +72,8 @@ func readVersions(params understudy.Query) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > mostVersions {
-		return 0, page.BadRequest("“"+page.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+strconv.Itoa(mostVersions)+".", nil)
+		return 0, page.BadRequest("“"+page.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+
+			strconv.Itoa(mostVersions)+".", nil)
 	}
 	return n, nil
 }

@@ -84,9 +84,11 @@ func exportRows(q *page.Exchange, name string, w encoder, mime string, from supp
 	leave, err := q.V.Exports.Take(q.Caller.Name)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
-		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.", Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.",
+			Kind: understudy.ErrUnavailable}
 	case err != nil:
-		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.", Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
+			Kind: understudy.ErrUnavailable}
 	}
 	defer leave()
 	over, done := q.V.Until(q.Caller)
@@ -210,26 +212,28 @@ func exportName(q *page.Exchange, parts ...string) string {
 func (q listing) exportList() error {
 	columns := q.chosen()
 	w, mime := encoderOf(q.Exchange, columns, false)
-	return exportRows(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
-		if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
-			return "", err
-		}
-		position := func(p understudy.Param) bool { return plan.IsPosition(q.ask.list.PagingStyle, p.Name) }
-		first, err := q.Source.Spec.Target(q.Source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
-		if err != nil {
-			return "", err
-		}
-		return walkList(q.Exchange, ctx, first, take)
-	})
+	return exportRows(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), w, mime,
+		func(ctx context.Context, take func(exported) error) (string, error) {
+			if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
+				return "", err
+			}
+			position := func(p understudy.Param) bool { return plan.IsPosition(q.ask.list.PagingStyle, p.Name) }
+			first, err := q.Source.Spec.Target(q.Source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
+			if err != nil {
+				return "", err
+			}
+			return walkList(ctx, q.Exchange, first, take)
+		})
 }
 
 // walkList reads a list from its newest page on.
-func walkList(q *page.Exchange, ctx context.Context, t *understudy.Target, take func(exported) error) (rest string, err error) {
+func walkList(ctx context.Context, q *page.Exchange, t *understudy.Target, take func(exported) error) (rest string, err error) {
 	whole := q.AsOf.At.IsZero()
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
-		if whole && first && (errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld)) { // of a list that cannot be composed what is held is sent
+		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld)
+		if whole && first && notComposed { // of a list that cannot be composed what is held is sent
 			whole = false
 			r = q.ReadOn(ctx, t, whole, first)
 		}

@@ -39,7 +39,8 @@ type facetPart struct{ *page.Exchange }
 
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q facetPart) facets(r *understudy.SearchResult, k *plan.Kind, pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
+func (q facetPart) facets(r *understudy.SearchResult, k *plan.Kind,
+	pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
 	for _, f := range r.Facets {
@@ -191,7 +192,8 @@ func (q listing) listCounting(rows <-chan int) *counter {
 // countsOf are the page's, as far as they are there, and the part of the page they
 // are: facets of what was counted, drawn once as long as it is the same. total is a
 // sentence for how many there are. c may be nil.
-func (q facetPart) countsOf(name string, c *counter, total string, facets func(*understudy.SearchResult) []facet) (held counts, p *page.Parts) {
+func (q facetPart) countsOf(name string, c *counter, total string, facets func(*understudy.SearchResult) []facet,
+) (held counts, p *page.Parts) {
 	if c == nil {
 		return counts{}, nil
 	}

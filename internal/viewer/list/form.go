@@ -89,7 +89,8 @@ func (q filterForm) formText(ask *listQuery, f *form) {
 	if !q.Findable() || !q.Kind.Remembered() || !q.AsOf.At.IsZero() {
 		return
 	}
-	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text, Hint: "late duration>60"})
+	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text,
+		Hint: "late duration>60"})
 	less := func(change func(a *arrangement)) string {
 		at := *ask
 		change(&at.arrangement)
@@ -113,7 +114,8 @@ func (q filterForm) formText(ask *listQuery, f *form) {
 // needInput asks for what names the record the list lies under.
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
-	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value, Required: true}
+	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value,
+		Required: true}
 	if of := ask.list.Under; of.Kind != nil && len(of.Kind.ID) == 1 {
 		in.Label = plan.UpperFirst(of.Kind.One)
 		if len(of.Kind.Prefixes) > 0 {

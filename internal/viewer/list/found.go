@@ -74,10 +74,11 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 		}
 		p.Hits = append(p.Hits, q.foundHit(sh, h))
 	}
-	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("search", counting, "%s found", func(r *understudy.SearchResult) []facet { return q.searchFacets(r) })
+	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("search", counting, "%s found", q.searchFacets)
 	q.turnSearch(r, p)
 	first := q.s.first()
-	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"}, {page.LinesSuffix, "JSON lines", "a record a line"}} {
+	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"},
+		{page.LinesSuffix, "JSON lines", "a record a line"}} {
 		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
 	}
 	p.Tables = q.asTables(p.Hits)
@@ -100,7 +101,8 @@ func lostPlace(err error, cursor, first string) error {
 		return err
 	}
 	return &page.Problem{
-		Title: "This page cannot be opened", Hint: "A page after the first is for the role that came to it, and for the same search. What yours finds begins on the first.",
+		Title: "This page cannot be opened", Hint: "A page after the first is for the role that came to it, and for the same search. " +
+			"What yours finds begins on the first.",
 		Href: first, Link: "Go to the first page", Kind: understudy.ErrInvalid,
 	}
 }
@@ -127,11 +129,13 @@ func (q searchView) turnSearch(r *understudy.SearchResult, p *foundPage) {
 func (q searchView) asTables(found []foundHit) []page.Link {
 	var all []page.Link
 	for _, h := range found {
-		if k := h.kind; k.Browsable() && k.Remembered() && !slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
+		if k := h.kind; k.Browsable() && k.Remembered() &&
+			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
 			terms := slices.DeleteFunc(slices.Clone(q.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
 			at := searchRequest{text: q.s.text, narrow: terms}
 			if text := at.query(); text != "" {
-				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}), Text: plan.UpperFirst(k.Title)})
+				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}),
+					Text: plan.UpperFirst(k.Title)})
 			}
 		}
 	}
@@ -170,7 +174,8 @@ func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 		case c.Shape == plan.Pill && out.State.Text == "":
 			out.State = value
 		case k.CountedIn[c.Name] != nil && value.Text == "0": // nothing lies under it
-		case c.IsID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts, c.Shape == plan.Prose && len(h.Snippets) > 0:
+		case c.IsID, told[c.Name], state != access.Seen && state != access.Masked, value.Text == "—", len(out.Facts) == mostFacts,
+			c.Shape == plan.Prose && len(h.Snippets) > 0:
 		default:
 			out.Facts = append(out.Facts, value)
 		}

@@ -64,14 +64,16 @@ func (q listing) exports() []download {
 	whole.columns, whole.cursor = q.chosen(), ""
 	at := func(form string) string { return whole.address(form, q.ask.filters(), nil) }
 	all := []download{
-		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"}, {at(page.LinesSuffix), "JSON lines", "a record a line"},
+		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"},
+		{at(page.LinesSuffix), "JSON lines", "a record a line"},
 	}
 	if q.ask.searched() {
 		return all
 	}
 	plain := *q.ask
 	plain.columns = nil
-	return append(all, download{plain.address(page.DataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.Source.Spec.Title + " wrote it"})
+	return append(all, download{plain.address(page.DataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.Source.Spec.Title +
+		" wrote it"})
 }
 
 func (q queryParser) listTarget() (*listQuery, error) {
@@ -129,14 +131,15 @@ func serveList(q *page.Exchange) error {
 	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
 	if q.Kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked)
-		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside", "list-rows")
+		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside",
+			"list-rows")
 		if err != nil {
 			return err
 		}
 	} else {
 		p = l.listPage(view, marked)
 	}
-	p.Counts, p.Parts = facetPart{q}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return l.listFacets(r) })
+	p.Counts, p.Parts = facetPart{q}.countsOf("list", counting, "%s held", l.listFacets)
 	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
 }
 
@@ -165,7 +168,8 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 // kind: what a filter would let through a change does not say.
 func (q listing) live() string {
 	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.PagingStyle.Size })
-	if q.V.Feed == "" || !q.AsOf.At.IsZero() || !q.Kind.Remembered() || !q.ask.target.First || filtered || q.ask.list != q.Kind.PlannedLists[0] || len(q.ask.vars) > 0 {
+	if q.V.Feed == "" || !q.AsOf.At.IsZero() || !q.Kind.Remembered() || !q.ask.target.First || filtered ||
+		q.ask.list != q.Kind.PlannedLists[0] || len(q.ask.vars) > 0 {
 		return ""
 	}
 	return q.V.Feed + "?" + understudy.Query{{Name: "source", Value: q.Source.Name}, {Name: "kind", Value: q.Kind.Name}}.String()
@@ -174,11 +178,13 @@ func (q listing) live() string {
 // listFrame is what a list's page has around its rows.
 func (q listing) listFrame() *listPage {
 	p := &listPage{
-		Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs(), Form: filterForm{q.Exchange}.form(q.ask), Then: !q.AsOf.At.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
+		Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs(), Form: filterForm{q.Exchange}.form(q.ask),
+		Then: !q.AsOf.At.IsZero(), Columns: q.columnForm(), Exports: q.exports(), Moment: q.momentForm(),
 	}
 	of := q.ask.list.Under
 	if id := of.Id(q.ask.value(q.Source)); id != "" && q.SeesKind(of.Kind) {
-		p.Scope = &page.Link{Href: q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))), Text: of.Kind.One + " " + page.ShortID(id)}
+		p.Scope = &page.Link{Href: q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))),
+			Text: of.Kind.One + " " + page.ShortID(id)}
 	}
 	return p
 }
@@ -208,7 +214,8 @@ func (q listing) tabs() []page.Link {
 			tabs = append(tabs, page.Link{Href: q.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
 		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(q.ask.vars, name) }):
 			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
-			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf, arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
+			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf,
+				arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
 	if len(tabs) < 2 {

@@ -144,7 +144,8 @@ func (q queryParser) checkBack(ask *listQuery) error {
 	}
 	for _, p := range params {
 		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
-			return page.BadRequest(page.OwnBack+" holds "+page.Clip(p.Name)+", which is no position in a list", "Start again from the newest page.", nil)
+			return page.BadRequest(page.OwnBack+" holds "+page.Clip(p.Name)+", which is no position in a list",
+				"Start again from the newest page.", nil)
 		}
 	}
 	if len(ask.back) > page.MaxBack {

@@ -117,7 +117,7 @@ func (q listing) foundList() error {
 	q.sortable(&p.Table)
 	p.Came = q.provenance()
 	p.Found = facetPart{q.Exchange}.foundNotes(result, q.Source, q.Kind)
-	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", func(r *understudy.SearchResult) []facet { return q.listFacets(r) })
+	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", q.listFacets)
 	q.turnFound(p, result)
 	return q.Render(200, "list", plan.UpperFirst(q.Kind.Title), p)
 }
@@ -174,7 +174,8 @@ func (q listing) refusedSearch(err error) error {
 		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
 	}
 	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
-		_, err := q.V.Search.Find(q.Ctx, q.Caller, understudy.SearchAsk{Text: q.ask.text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Limit: 1})
+		_, err := q.V.Search.Find(q.Ctx, q.Caller, understudy.SearchAsk{Text: q.ask.text, Source: q.Source.Name,
+			Kinds: []string{q.Kind.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own
 		}
@@ -199,7 +200,8 @@ func searchFailed(err error) error {
 	case errors.Is(err, understudy.ErrUnavailable):
 		return &page.Problem{Title: "This cannot be searched now", Hint: page.Sentence(err), Kind: understudy.ErrUnavailable}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &page.Problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.", Kind: understudy.ErrUnavailable}
+		return &page.Problem{Title: "This search takes too long", Hint: "Say more closely what you look for: a kind, a state, a time.",
+			Kind: understudy.ErrUnavailable}
 	}
 	return err
 }

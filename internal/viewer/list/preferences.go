@@ -104,7 +104,8 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns [
 		all = all[1:]
 	}
 	c := &http.Cookie{
-		Name: columnsCookie, Value: all.String(), Path: "/", MaxAge: page.ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+		Name: columnsCookie, Value: all.String(), Path: "/", MaxAge: page.ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: r.TLS != nil,
 	}
 	if len(all) == 0 {
 		c.MaxAge = -1

@@ -56,7 +56,8 @@ func (q listing) fidelity(c *provenance, l page.HeldList) {
 	}
 	score := 100 * float64(l.Samples-l.Differing) / float64(l.Samples)
 	text := strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", score), "0"), ".")
-	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, %s in a row by now.", text, page.Thousands(l.Samples), page.Thousands(l.Equal))
+	c.Score = fmt.Sprintf("Both said the same in %s %% of %s comparisons, %s in a row by now.", text, page.Thousands(l.Samples),
+		page.Thousands(l.Equal))
 	if l.Samples == 1 {
 		c.Score = "Both have been compared once, and said the same."
 		if l.Differing > 0 {

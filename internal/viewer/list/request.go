@@ -34,7 +34,8 @@ type searchRequest struct {
 }
 
 // orders are those of a search, by their word.
-var orders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}, {Value: "rank", Text: "best match first"}}
+var orders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"},
+	{Value: "rank", Text: "best match first"}}
 
 // searchRequest reads a search's address; empty parameters of a form are left out.
 func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
@@ -60,7 +61,8 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 		case searchBack:
 			s.back = append(s.back, p.Value)
 		default:
-			return nil, page.UnknownWord("parameter", p.Name, []string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
+			return nil, page.UnknownWord("parameter", p.Name,
+				[]string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack}, nil)
 		}
 	}
 	if s.sort == "newest" {

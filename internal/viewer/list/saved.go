@@ -50,7 +50,8 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 	}
 	for _, one := range all {
 		at := searchRequest{text: one.Ask.Text, source: one.Ask.Source, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
-		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.Caller.Name, When: q.Moment(one.At)}
+		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.Caller.Name,
+			When: q.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
 		}
@@ -86,7 +87,8 @@ func saveSearch(q *page.Exchange) error {
 			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}
 		}
 		if errors.Is(err, understudy.ErrInvalid) {
-			return &page.Problem{Title: "This search cannot be kept", Hint: page.Sentence(err), Href: s.address(""), Link: "Back to the search", Kind: understudy.ErrInvalid}
+			return &page.Problem{Title: "This search cannot be kept", Hint: page.Sentence(err), Href: s.address(""), Link: "Back to the search",
+				Kind: understudy.ErrInvalid}
 		}
 		return err
 	}

@@ -70,7 +70,8 @@ func serveSearch(q *page.Exchange) error {
 		q.W.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
-	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Finds: q.V.Search != nil, Source: s.source, Narrow: s.narrow}
+	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Finds: q.V.Search != nil, Source: s.source,
+		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
 		p.Kinds, p.Orders = searchView{q, s}.kindOptions(), searchView{q, s}.orderOptions()
@@ -116,7 +117,8 @@ func (q searchView) searchData(matches []page.Link) error {
 	first := q.s.first()
 	err := exportFound(q.Exchange, exportName(q.Exchange, "search"), first.ask(), nil)
 	if wrong := page.SyntaxOf(err); wrong != nil {
-		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why), Kind: wrong.Kind}
+		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
+			Kind: wrong.Kind}
 	}
 	return err
 }

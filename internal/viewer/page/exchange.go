@@ -197,5 +197,6 @@ func Forced(r *http.Request) bool {
 
 // SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
 func (q *Exchange) SeesJobs() bool {
-	return q.V.Jobs != nil && q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) && q.Caller.Grant.Live(q.Start)
+	return q.V.Jobs != nil && q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) &&
+		q.Caller.Grant.Live(q.Start)
 }

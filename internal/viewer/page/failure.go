@@ -145,7 +145,8 @@ func (q failureView) explain(status int, err error) Problem {
 	case http.StatusServiceUnavailable:
 		return Problem{Title: q.outageTitle(), Hint: "Nothing of this page is held, so there is nothing older to show."}
 	}
-	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. Trying again may help; if it does not, show the log to whoever runs this server."}
+	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +
+		"Trying again may help; if it does not, show the log to whoever runs this server."}
 }
 
 // remedy is the line of the configuration that allows what was refused: a kind
@@ -246,5 +247,6 @@ func PointAt(e *understudy.SyntaxError) *Pointer {
 	for end < len(e.Text) && !utf8.RuneStart(e.Text[end]) {
 		end++
 	}
-	return &Pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: plan.UpperFirst(strings.TrimSuffix(e.Why, ".")) + ".", Kind: e.Kind}
+	return &Pointer{Before: e.Text[:at], At: e.Text[at:end], After: e.Text[end:], Why: plan.UpperFirst(strings.TrimSuffix(e.Why, ".")) + ".",
+		Kind: e.Kind}
 }

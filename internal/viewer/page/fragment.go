@@ -105,7 +105,8 @@ type Identity struct {
 // identity begins one for the page at hand.
 func (q *Exchange) Identity(what string) Identity {
 	return Identity{
-		what: what + " " + q.R.URL.RequestURI(), who: q.Caller.Role() + " " + q.Caller.Source + " " + strconv.FormatBool(q.Caller.Grant != nil && q.Caller.Grant.Live(q.Start)),
+		what: what + " " + q.R.URL.RequestURI(), who: q.Caller.Role() + " " + q.Caller.Source + " " +
+			strconv.FormatBool(q.Caller.Grant != nil && q.Caller.Grant.Live(q.Start)),
 		when: q.Zone.String() + q.Start.In(q.Zone).Format(" 2006-01-02"),
 	}
 }

@@ -87,7 +87,8 @@ func offer(p *playing, m *understudy.Media, row access.Row, url string) {
 // gives, where it is one the path may have; else the first the path may have.
 func mediaType(m *understudy.Media, row access.Row) string {
 	for _, v := range row.Fields() {
-		if v.State == access.Seen && slices.ContainsFunc(m.Types, func(t string) bool { return t == v.Text || strings.HasSuffix(t, "/") && strings.HasPrefix(v.Text, t) }) {
+		if v.State == access.Seen && slices.ContainsFunc(m.Types,
+			func(t string) bool { return t == v.Text || strings.HasSuffix(t, "/") && strings.HasPrefix(v.Text, t) }) {
 			return v.Text
 		}
 	}

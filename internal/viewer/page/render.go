@@ -34,11 +34,13 @@ const keepBuffer = 1 << 20
 func readPages(assets fs.FS, static *files) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, files: static}
 	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": Thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, "templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html")
+	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, "templates/layout.html", "templates/table.html",
+		"templates/bar.html", "templates/timeline.html")
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure", "compare", "jobs", "keys", "timezone"} {
+	for _, name := range []string{"home", "list", "detail", "number", "conversation", "search", "failure", "compare", "jobs", "keys",
+		"timezone"} {
 		page, err := layout.Clone()
 		if err != nil {
 			return nil, err
@@ -140,9 +142,11 @@ func (q layout) footer() footer { return footer{q: q.Exchange, began: q.V.Now(),
 func (q layout) frame(page, title string) frame {
 	files := q.V.pages.files.Address
 	return frame{
-		Title: title, Where: page, Source: q.Source, Nav: q.nav(), Banners: q.banners(), Typed: q.Typed, Finds: q.Findable(), Version: q.V.Version,
-		CSS: files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Hints: q.hints(), Icon: files["icon.svg"],
-		Zone:   zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
+		Title: title, Where: page, Source: q.Source, Nav: q.nav(), Banners: q.banners(), Typed: q.Typed, Finds: q.Findable(),
+		Version: q.V.Version,
+		CSS:     files["viewer.css"], JS: files["viewer.js"], Keys: files["keys.js"], Hints: q.hints(), Icon: files["icon.svg"],
+		Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned, Menu: zonePath +
+			plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
 		Footer: q.footer(), Caller: q.Caller.Name,
 	}
 }

@@ -222,7 +222,8 @@ func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Name]
 			v := kindView{
-				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.Moment(held.CaughtUp), Pages: len(k.ID) == 0,
+				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.Moment(held.CaughtUp),
+				Pages: len(k.ID) == 0,
 			}
 			if !q.Counts(k) {
 				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true

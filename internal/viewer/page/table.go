@@ -86,7 +86,8 @@ func (s *CellContext) firstAddress(row access.Row) string {
 func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row) {
 	href := s.RecordOf(row)
 	for i, c := range columns {
-		if short := ShortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text && (c.Shape == plan.Code || plan.FormedID(cells[i].Text)) {
+		if short := ShortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text &&
+			(c.Shape == plan.Code || plan.FormedID(cells[i].Text)) {
 			cells[i].Hint, cells[i].Text, cells[i].Class = cells[i].Text, short, "code"
 		}
 		if i == 0 && href != "" {

@@ -142,7 +142,8 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		o.Version = "development"
 	}
 	v := &Visitor{
-		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(), zones: newZones(o.Zone), Glance: glance,
+		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes), Seed: maphash.MakeSeed(),
+		zones: newZones(o.Zone), Glance: glance,
 	}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)

@@ -319,7 +319,8 @@ func (in *Instance) Params() []string {
 // codeDocs is upstream's page about an error code, "" when the text is none or
 // nobody says where it is explained.
 func (s *Source) CodeDocs(text string) string {
-	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) || !strings.HasPrefix(s.ErrorDocs, "https://") {
+	if text == "" || len(text) > 12 || strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) ||
+		!strings.HasPrefix(s.ErrorDocs, "https://") {
 		return ""
 	}
 	return strings.ReplaceAll(s.ErrorDocs, "{code}", text)
