@@ -17,7 +17,7 @@ func callerIDKind() *kind {
 			{"account_sid", accountColumn},
 			{"date_created", createdColumn},
 			{"date_updated", updatedColumn},
-			{"friendly_name", callerName},
+			{"friendly_name", nameColumn},
 			{"phone_number", text("PhoneNumber")},
 			{"sid", sidColumn},
 			{"uri", uriColumn},
@@ -25,13 +25,13 @@ func callerIDKind() *kind {
 		fresh: []column{
 			{"account_sid", accountColumn},
 			{"call_sid", validationCall},
-			{"friendly_name", callerName},
+			{"friendly_name", nameColumn},
 			{"phone_number", text("PhoneNumber")},
 			{"validation_code", validationCode},
 		},
 		may:   map[string][]string{"FriendlyName": nil},
 		first: firstCallerID,
-	}, cardFilter("PhoneNumber"), filter{"FriendlyName", textFilter(func(r row) string { return r.(*card).callerName() })})
+	}, cardFilter("PhoneNumber"), filter{"FriendlyName", textFilter(func(r row) string { return r.(*card).friendlyName() })})
 	k.create, k.made = createCallerID, http.StatusOK
 	return k
 }
@@ -57,15 +57,6 @@ func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, 
 	}
 	return fields, r
 }
-
-func (c *card) callerName() string {
-	if name := c.field("FriendlyName"); name != "" {
-		return name
-	}
-	return formatted(c.field("PhoneNumber"))
-}
-
-func callerName(o *object, name string, c *card, _ *world) { o.text(name, c.callerName()) }
 
 // validationCall names the call that tells the code; it is no call of this world.
 func validationCall(o *object, name string, c *card, _ *world) {

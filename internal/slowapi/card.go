@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// card is one application, key, caller id, address or queue.
+// card is one number, application, key, caller id, address or queue.
 type card struct {
 	layout *layout
 	s      *sequence
 	i      int64
 	fields map[string]string // what is set, by the name of the form field
-	fresh  bool              // the answer to its creation
+	shown  []column          // in place of the layout's, where it looks different
 }
 
 // layout says what the cards of one kind hold and how they look.
@@ -118,7 +118,15 @@ func (c *card) field(name string) string {
 	return c.layout.defaults[name]
 }
 
-func (c *card) made() { c.fresh = true }
+func (c *card) made() { c.shown = c.layout.fresh }
+
+// friendlyName is the name it was given, or else its number as people read it.
+func (c *card) friendlyName() string {
+	if name := c.field("FriendlyName"); name != "" {
+		return name
+	}
+	return formatted(c.field("PhoneNumber"))
+}
 
 // updated is when the card was last written to.
 func (c *card) updated() int64 {
@@ -131,9 +139,9 @@ func (c *card) updated() int64 {
 
 // append writes the card's row, which is its instance too.
 func (c *card) append(dst []byte, w *world) []byte {
-	columns := c.layout.columns
-	if c.fresh && c.layout.fresh != nil {
-		columns = c.layout.fresh
+	columns := c.shown
+	if columns == nil {
+		columns = c.layout.columns
 	}
 	o := object{b: dst}
 	o.open()
@@ -169,6 +177,13 @@ func amount(form string) func(*object, string, *card, *world) {
 		o.number(name, n)
 	}
 }
+
+// always is a column that holds the same in every card.
+func always(value string) func(*object, string, *card, *world) {
+	return func(o *object, name string, _ *card, _ *world) { o.text(name, value) }
+}
+
+func nameColumn(o *object, name string, c *card, _ *world) { o.text(name, c.friendlyName()) }
 
 func accountColumn(o *object, name string, c *card, w *world) {
 	o.text(name, w.accountSID(c.s.account))

@@ -3,137 +3,119 @@ package slowapi
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
-var numbers = &kind{
-	name: "incoming_phone_numbers", prefix: "PN", tag: 'N',
-	blank: func() row { return new(number) },
-	seed: func(w *world, k *kind) *sequence {
-		return w.sequence(k, 0, ownNumbers, w.epoch.Unix()-(days+1)*86400, 300*86400)
-	},
-	filters: []filter{
-		{"Beta", truthFilter(func(r row) bool { return r.(*number).beta })},
-		{"FriendlyName", textFilter(func(r row) string { return r.(*number).field("FriendlyName") })},
-		{"PhoneNumber", patternFilter(func(r row) string { return r.(*number).number })},
-		{"Origin", textFilter(func(r row) string { return r.(*number).origin })},
-	},
-	create: createNumber, update: updateNumber, remove: true,
-}
+var numbers = numberKind()
 
-// number is one owned number.
-type number struct {
-	s      *sequence
-	i      int64
-	number string
-	sort   string // local, mobile or toll-free
-	beta   bool
-	origin string
-	fields map[string]string // what is set, by the name of the form field
-
-	dependent bool // shown among those that depend on an address
+func numberKind() *kind {
+	k := cards("incoming_phone_numbers", "PN", 'N', ownNumbers, &layout{
+		path:    "IncomingPhoneNumbers",
+		columns: numberColumns,
+		may:     numberFields,
+		defaults: map[string]string{
+			"EmergencyStatus": "Inactive", "Origin": "twilio", "SmsFallbackMethod": "POST", "SmsMethod": "POST", "StatusCallbackMethod": "POST",
+			"VoiceFallbackMethod": "POST", "VoiceMethod": "POST", "VoiceReceiveMode": "voice",
+		},
+		first: firstNumber,
+	},
+		filter{"Beta", truthFilter(func(r row) bool { return r.(*card).field("Beta") == "true" })},
+		filter{"FriendlyName", textFilter(func(r row) string { return r.(*card).friendlyName() })},
+		filter{"PhoneNumber", patternFilter(func(r row) string { return r.(*card).field("PhoneNumber") })},
+		cardFilter("Origin"),
+	)
+	k.create = createNumber
+	return k
 }
 
 // ownFriendly are the names of the first eight; empty means the number itself.
 var ownFriendly = [...]string{"", "Support", "Toll-free line", "Notfälle ☎", "Sales \"EMEA\"", "Büro Köln & Bonn", "On call", ""}
 
-// load reads the number with an index.
-func (n *number) load(w *world, s *sequence, i int64) {
-	*n = number{s: s, i: i, number: ownNumber(w.seed, i), sort: ownTypes[i%8], origin: "twilio"}
-	n.beta, n.fields = i%8 == 6, map[string]string{}
-	if i%8 == 1 {
-		n.origin = "hosted"
+func firstNumber(w *world, s *sequence, i int64) map[string]string {
+	number := ownNumber(w.seed, i)
+	fields := map[string]string{
+		"PhoneNumber": number, "Type": ownTypes[i%8], "FriendlyName": ownFriendly[i%8], "AddressSid": w.addressOf(s.account, i),
+		"VoiceUrl": "https://example.com/voice?line=" + number[1:], "SmsUrl": "https://example.com/sms",
 	}
-	if m := s.marks[i]; m != nil && m.written {
-		n.number, n.sort, n.beta, n.origin = m.form["PhoneNumber"], m.form["Type"], false, "twilio"
-	} else {
-		n.fields["FriendlyName"] = ownFriendly[i%8]
-		n.fields["VoiceUrl"] = "https://example.com/voice?line=" + n.number[1:]
-		n.fields["SmsUrl"] = "https://example.com/sms"
-		n.fields["AddressSid"] = w.addressOf(s.account, i)
+	switch i % 8 {
+	case 1:
+		fields["Origin"] = "hosted"
+	case 6:
+		fields["Beta"] = "true"
 	}
-	if m := s.marks[i]; m != nil {
-		for field, value := range m.form {
-			n.fields[field] = value
+	return fields
+}
+
+var numberColumns = []column{
+	{"account_sid", accountColumn},
+	{"address_requirements", always("none")},
+	{"address_sid", textOrNull("AddressSid")},
+	{"api_version", always(apiVersion)},
+	{"beta", truth("Beta")},
+	{"bundle_sid", textOrNull("BundleSid")},
+	{"capabilities", capabilities("fax", "mms", "sms", "voice")},
+	{"date_created", createdColumn},
+	{"date_updated", updatedColumn},
+	{"emergency_address_sid", textOrNull("EmergencyAddressSid")},
+	{"emergency_address_status", always("unregistered")},
+	{"emergency_status", text("EmergencyStatus")},
+	{"friendly_name", nameColumn},
+	{"identity_sid", textOrNull("IdentitySid")},
+	{"origin", text("Origin")},
+	{"phone_number", text("PhoneNumber")},
+	{"sid", sidColumn},
+	{"sms_application_sid", text("SmsApplicationSid")},
+	{"sms_fallback_method", text("SmsFallbackMethod")},
+	{"sms_fallback_url", text("SmsFallbackUrl")},
+	{"sms_method", text("SmsMethod")},
+	{"sms_url", text("SmsUrl")},
+	{"status", always("in-use")},
+	{"status_callback", text("StatusCallback")},
+	{"status_callback_method", text("StatusCallbackMethod")},
+	{"trunk_sid", textOrNull("TrunkSid")},
+	{"type", text("Type")},
+	{"uri", uriColumn},
+	{"voice_application_sid", textOrNull("VoiceApplicationSid")},
+	{"voice_caller_id_lookup", truth("VoiceCallerIdLookup")},
+	{"voice_fallback_method", text("VoiceFallbackMethod")},
+	{"voice_fallback_url", textOrNull("VoiceFallbackUrl")},
+	{"voice_method", text("VoiceMethod")},
+	{"voice_receive_mode", text("VoiceReceiveMode")},
+	{"voice_url", textOrNull("VoiceUrl")},
+}
+
+// dependentColumns are a number's among those that depend on an address.
+var dependentColumns = func() (all []column) {
+	own := map[string]func(*object, string, *card, *world){
+		"capabilities": capabilities("MMS", "SMS", "Voice"), "sms_application_sid": textOrNull("SmsApplicationSid"),
+	}
+	missing := []string{
+		"address_sid", "beta", "bundle_sid", "emergency_address_status", "identity_sid", "origin", "status", "type", "voice_receive_mode",
+	}
+	for _, c := range numberColumns {
+		if write := own[c.name]; write != nil {
+			c.write = write
+		}
+		if !slices.Contains(missing, c.name) {
+			all = append(all, c)
 		}
 	}
-	if n.fields["FriendlyName"] == "" {
-		n.fields["FriendlyName"] = formatted(n.number)
+	return all
+}()
+
+// capabilities is what a number can do, under names of either case.
+func capabilities(names ...string) func(*object, string, *card, *world) {
+	return func(o *object, name string, c *card, _ *world) {
+		north := strings.HasPrefix(c.field("PhoneNumber"), "+1")
+		can := map[string]bool{"mms": north, "sms": north || c.field("Type") != "local", "voice": true}
+		o.name(name)
+		o.open()
+		for _, one := range names {
+			o.truth(one, can[strings.ToLower(one)])
+		}
+		o.close()
 	}
-}
-
-func (n *number) field(name string) string { return n.fields[name] }
-
-// or is a field's value, or what stands there when it is not set.
-func (n *number) or(name, otherwise string) string {
-	if value := n.fields[name]; value != "" {
-		return value
-	}
-	return otherwise
-}
-
-// updated is when the number was last written to.
-func (n *number) updated() int64 {
-	created := n.s.created(n.i)
-	if m := n.s.marks[n.i]; m != nil {
-		return max(created, m.touched)
-	}
-	return created
-}
-
-// append writes the number's row, which is its instance too.
-func (n *number) append(dst []byte, w *world) []byte {
-	if n.dependent {
-		return dependent{n}.append(dst, w)
-	}
-	sid := string(w.appendSID(nil, n.s, n.i))
-	account := w.accountSID(n.s.account)
-
-	o := object{b: dst}
-	o.open()
-	o.text("account_sid", account)
-	o.text("address_requirements", "none")
-	o.textOrNull("address_sid", n.field("AddressSid"))
-	o.text("api_version", apiVersion)
-	o.truth("beta", n.beta)
-	o.textOrNull("bundle_sid", n.field("BundleSid"))
-	o.name("capabilities")
-	o.open()
-	o.truth("fax", false)
-	o.truth("mms", strings.HasPrefix(n.number, "+1"))
-	o.truth("sms", n.sort != "local" || strings.HasPrefix(n.number, "+1"))
-	o.truth("voice", true)
-	o.close()
-	o.date("date_created", n.s.created(n.i))
-	o.date("date_updated", n.updated())
-	o.textOrNull("emergency_address_sid", n.field("EmergencyAddressSid"))
-	o.text("emergency_address_status", "unregistered")
-	o.text("emergency_status", n.or("EmergencyStatus", "Inactive"))
-	o.text("friendly_name", n.field("FriendlyName"))
-	o.textOrNull("identity_sid", n.field("IdentitySid"))
-	o.text("origin", n.origin)
-	o.text("phone_number", n.number)
-	o.text("sid", sid)
-	o.text("sms_application_sid", n.field("SmsApplicationSid"))
-	o.text("sms_fallback_method", n.or("SmsFallbackMethod", "POST"))
-	o.text("sms_fallback_url", n.field("SmsFallbackUrl"))
-	o.text("sms_method", n.or("SmsMethod", "POST"))
-	o.text("sms_url", n.field("SmsUrl"))
-	o.text("status", "in-use")
-	o.text("status_callback", n.field("StatusCallback"))
-	o.text("status_callback_method", n.or("StatusCallbackMethod", "POST"))
-	o.textOrNull("trunk_sid", n.field("TrunkSid"))
-	o.text("type", n.sort)
-	o.text("uri", version+"/Accounts/"+account+"/IncomingPhoneNumbers/"+sid+".json")
-	o.textOrNull("voice_application_sid", n.field("VoiceApplicationSid"))
-	o.truth("voice_caller_id_lookup", n.field("VoiceCallerIdLookup") == "true")
-	o.text("voice_fallback_method", n.or("VoiceFallbackMethod", "POST"))
-	o.textOrNull("voice_fallback_url", n.field("VoiceFallbackUrl"))
-	o.text("voice_method", n.or("VoiceMethod", "POST"))
-	o.text("voice_receive_mode", n.or("VoiceReceiveMode", "voice"))
-	o.textOrNull("voice_url", n.field("VoiceUrl"))
-	o.close()
-	return o.b
 }
 
 // numberFields are the fields a write may set, each with what it may hold: nil
@@ -164,11 +146,6 @@ func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *r
 	}
 	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
 	return fields, nil
-}
-
-func updateNumber(_ *world, _ *sequence, _ int64, form url.Values) (map[string]string, []string, *refusal) {
-	fields, r := readFields(numberFields, form)
-	return fields, nil, r
 }
 
 // sortOf tells from a number's first digits what sort it is.

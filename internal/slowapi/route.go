@@ -75,7 +75,7 @@ var routes = slices.Concat([]route{
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: numbers,
-		narrow: func(r row) bool { return r.(*number).sort == sort },
+		narrow: func(r row) bool { return r.(*card).field("Type") == sort },
 		preset: map[string]string{"Type": sort},
 	}
 }
