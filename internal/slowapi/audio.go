@@ -1,4 +1,4 @@
-// Audio: what recordings sound like, one second of a melody over and over.
+// Audio: what recordings sound like and say in words, and the paths of all that is heard and seen.
 package slowapi
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,4 +92,138 @@ func (r *recording) sound(mp3 bool, asked string) content {
 	}
 	c.tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.sort[len("audio/"):])
 	return c
+}
+
+var transcriptions = &kind{
+	name: "transcriptions", prefix: "TR", tag: 'T',
+	blank: func() row { return new(transcription) },
+	seed:  seedTranscriptions,
+	life:  transcriptionLife, remove: true,
+}
+
+// transcription is one transcription, read from the seed and its mark.
+type transcription struct {
+	progress progress
+	s        *sequence
+	i        int64
+	of       recording
+}
+
+var (
+	transcriptionDone   = []string{"in-progress", "completed", "completed"}
+	transcriptionFailed = []string{"in-progress", "failed"}
+)
+
+// transcriptionLife is what a transcription goes through.
+func transcriptionLife(s *sequence, i int64) life {
+	d := drawFor(s.seed, s.kind.tag, i)
+	dwell := [8]int64{int64(10 + d.below(80)), int64(5 + d.below(55))}
+	if d.below(12) == 0 {
+		return life{transcriptionFailed, dwell}
+	}
+	return life{transcriptionDone, dwell}
+}
+
+// load reads the transcription with an index.
+func (t *transcription) load(w *world, s *sequence, i int64) {
+	*t = transcription{s: s, i: i, progress: progressOf(s, i, transcriptionLife(s, i))}
+	t.of.load(w, s.among[recordings], spokenIn(s, i))
+}
+
+// append writes the transcription's row, which is its instance too. Its price
+// is a number, unlike that of a recording.
+func (t *transcription) append(dst []byte, w *world) []byte {
+	account := w.accountSID(t.s.account)
+	sid := string(w.appendSID(nil, t.s, t.i))
+	text, price := "", ""
+	if t.progress.status() == "completed" {
+		d := drawFor(t.s.seed, tagSpoken<<8, t.i)
+		if text = body(d, false); text == "" {
+			text = "(blank)" // Twilio's word for silence
+		}
+	}
+	if t.progress.settled() {
+		price = money(5000 * max((t.of.seconds()+59)/60, 1))
+	}
+
+	o := object{b: dst}
+	o.open()
+	o.text("account_sid", account)
+	o.text("api_version", apiVersion)
+	o.date("date_created", t.progress.created)
+	o.date("date_updated", t.progress.updated())
+	o.textOrNull("duration", someSeconds(t.of.seconds()))
+	o.name("price")
+	o.b = appendPrice(o.b, price, true)
+	o.text("price_unit", "USD")
+	o.text("recording_sid", string(w.appendSID(nil, t.of.s, t.of.i)))
+	o.text("sid", sid)
+	o.text("status", t.progress.status())
+	o.textOrNull("transcription_text", text)
+	o.text("type", "fast")
+	o.text("uri", version+"/Accounts/"+account+"/Transcriptions/"+sid+".json")
+	o.close()
+	return o.b
+}
+
+var soundRoutes = []route{
+	{pattern: "Accounts/*/Conferences", kind: conferences},
+	{pattern: "Accounts/*/Conferences/*", kind: conferences, instance: true},
+	{pattern: "Accounts/*/Conferences/*/Participants", kind: participants, parent: conferences, within: participantsOf},
+	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: participants, parent: conferences, within: participantsOf, instance: true},
+	{pattern: "Accounts/*/Recordings", kind: recordings, dress: showRecording(recordingAlone)},
+	{pattern: "Accounts/*/Recordings/*", kind: recordings, dress: showRecording(recordingAlone), instance: true},
+	recordedIn("Calls", calls, recordingsOfCall, recordingOfCall, false),
+	recordedIn("Calls", calls, recordingsOfCall, recordingOfCall, true),
+	recordedIn("Conferences", conferences, recordingsOfConference, recordingOfConference, false),
+	recordedIn("Conferences", conferences, recordingsOfConference, recordingOfConference, true),
+	{pattern: "Accounts/*/Transcriptions", kind: transcriptions},
+	{pattern: "Accounts/*/Transcriptions/*", kind: transcriptions, instance: true},
+	{pattern: "Accounts/*/Recordings/*/Transcriptions", kind: transcriptions, parent: recordings, within: transcriptionsOf},
+	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: transcriptions, parent: recordings, within: transcriptionsOf, instance: true},
+	{pattern: "Accounts/*/Messages/*/Media", kind: media, parent: messages, within: mediaOf},
+	{pattern: "Accounts/*/Messages/*/Media/*", kind: media, parent: messages, within: mediaOf, instance: true},
+}
+
+// recordedIn is the list of recordings of one call or conference, or one of them.
+func recordedIn(path string, parent *kind, within func(*world, *sequence, int64) condition, look recordingLook, instance bool) route {
+	r := route{
+		pattern: "Accounts/*/" + path + "/*/Recordings", kind: recordings, instance: instance,
+		parent: parent, within: within, filters: recordingDates, dress: showRecording(look),
+	}
+	if instance {
+		r.pattern += "/*"
+	}
+	return r
+}
+
+// fileRoutes are the paths of what is no JSON.
+var fileRoutes = []route{
+	audioAt("Accounts/*/Recordings/*", nil, nil),
+	audioAt("Accounts/*/Calls/*/Recordings/*", calls, recordingsOfCall),
+	audioAt("Accounts/*/Conferences/*/Recordings/*", conferences, recordingsOfConference),
+	{
+		pattern: "Accounts/*/Messages/*/Media/*", kind: media, parent: messages, within: mediaOf, instance: true,
+		serve: (*Server).redirectMedium, methods: "GET, HEAD", endings: []string{""},
+	},
+}
+
+// audioAt is where a recording can be heard.
+func audioAt(pattern string, parent *kind, within func(*world, *sequence, int64) condition) route {
+	return route{
+		pattern: pattern, kind: recordings, parent: parent, within: within, instance: true,
+		serve: (*Server).serveAudio, methods: "GET, HEAD", endings: []string{"", ".wav", ".mp3"},
+	}
+}
+
+// fileRouteOf finds the route of a path that does not end in .json.
+func fileRouteOf(path string) (*route, []string) {
+	name, ending := splitEnding(path)
+	for i := range fileRoutes {
+		r := &fileRoutes[i]
+		if sids, ok := r.match(name); ok && slices.Contains(r.endings, ending) {
+			return r, sids
+		}
+	}
+	return nil, nil
 }

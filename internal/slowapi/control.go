@@ -1,13 +1,18 @@
-// The paths under /-/: moving the world, breaking it, counting.
+// The paths under /-/: moving the world, breaking it, counting, new tokens.
 package slowapi
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -133,4 +138,90 @@ func (s *Server) advance(raw []byte) (any, error) {
 	}
 	s.wake()
 	return advanced{Clock: at, Moved: moved, Created: created}, nil
+}
+
+// counts are kept since the start, of every request but those under /-/.
+type counts struct {
+	mu       sync.Mutex
+	requests int64
+	byPath   map[string]int64
+	byTarget map[string]int64
+}
+
+// Bounds of what is kept apart; the rest is counted together as "other".
+const (
+	maxPaths   = 4096
+	maxTargets = 16384
+	maxTarget  = 2048 // bytes
+)
+
+// stats is what GET /-/stats answers.
+type stats struct {
+	Requests int64            `json:"requests"`
+	ByPath   map[string]int64 `json:"by_path"`
+	ByTarget map[string]int64 `json:"by_target"`
+}
+
+// add counts one request.
+func (c *counts) add(path, target string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byPath == nil {
+		c.byPath, c.byTarget = map[string]int64{}, map[string]int64{}
+	}
+	c.requests++
+	count(c.byPath, path, maxPaths)
+	count(c.byTarget, target, maxTargets)
+}
+
+func count(in map[string]int64, name string, most int) {
+	if _, known := in[name]; !known && (len(in) >= most || len(name) > maxTarget) {
+		name = "other"
+	}
+	in[name]++
+}
+
+// read copies the counts.
+func (c *counts) read() stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := stats{c.requests, map[string]int64{}, map[string]int64{}}
+	maps.Copy(all.ByPath, c.byPath)
+	maps.Copy(all.ByTarget, c.byTarget)
+	return all
+}
+
+// tokens are the passwords the main account may be asked with; nil: the one
+// the world was made with. A rotation first takes the new one beside the old,
+// as providers with a primary and a secondary token do.
+type tokens struct{ now atomic.Pointer[[]string] }
+
+const maxTokens = 10
+
+// know tells whether a password is one of them.
+func (t *tokens) know(password, first string) bool {
+	all := []string{first}
+	if set := t.now.Load(); set != nil {
+		all = *set
+	}
+	same := 0
+	for _, token := range all {
+		same |= subtle.ConstantTimeCompare([]byte(password), []byte(token))
+	}
+	return same == 1
+}
+
+// replaceTokens is POST /-/token {"tokens":["old","new"]}.
+func (s *Server) replaceTokens(raw []byte) (any, error) {
+	var in struct {
+		Tokens []string `json:"tokens"`
+	}
+	if err := strict(raw, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Tokens) == 0 || len(in.Tokens) > maxTokens || slices.Contains(in.Tokens, "") {
+		return nil, errors.New("tokens must be 1 to 10 words")
+	}
+	s.tokens.now.Store(&in.Tokens)
+	return map[string]int{"tokens": len(in.Tokens)}, nil
 }

@@ -1,7 +1,11 @@
-// Queues, where calls wait their turn.
+// Queues, and the calls that wait in them.
 package slowapi
 
-import "net/url"
+import (
+	"math"
+	"net/http"
+	"net/url"
+)
 
 var queues = queueKind()
 
@@ -72,4 +76,106 @@ var queueRoutes = []route{
 	{pattern: "Accounts/*/Queues/*/Members", kind: members, parent: queues, within: membersOf},
 	{pattern: "Accounts/*/Queues/*/Members/*", kind: members, parent: queues, within: membersOf, instance: true,
 		serve: (*Server).member, methods: "GET, HEAD, POST"},
+}
+
+// members have no SID of their own. The one their tokens carry is never shown.
+var members = &kind{
+	name: "queue_members", prefix: "QM", tag: 0x514d,
+	blank: func() row { return new(member) },
+	seed: func(w *world, k *kind) *sequence {
+		return w.sequence(k, 0, min(w.records/40, maxMembers), w.epoch.Unix(), 0)
+	},
+	found: findMember,
+}
+
+// maxMembers is how many wait at most in all queues together.
+const maxMembers = 120
+
+// member is one call that waits. Every third of the newest calls is one,
+// whatever else became of it, the oldest first: who came first is in front.
+type member struct {
+	s        *sequence
+	i        int64
+	call     int64
+	queue    int64
+	enqueued int64
+}
+
+// memberCall is the call that a member is.
+func memberCall(w *world, i int64) int64 { return w.records - 1 - 3*i }
+
+// load reads the member with an index.
+func (m *member) load(w *world, s *sequence, i int64) {
+	d := drawFor(s.seed, s.kind.tag, i)
+	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.below(5)/2, len(firstQueues)-2))}
+	m.enqueued = w.below[s.account][calls].created(m.call)
+}
+
+// wait is how long the member has waited, in seconds.
+func (m *member) wait(w *world) int64 { return max(w.now().Unix()-m.enqueued, 0) }
+
+// position is the member's place in its queue; the front is 1.
+func (m *member) position(w *world) int64 {
+	place := int64(1)
+	var other member
+	for i := m.i + 1; i < m.s.count(); i++ {
+		if other.load(w, m.s, i); other.queue == m.queue && m.s.exists(i) {
+			place++
+		}
+	}
+	return place
+}
+
+// membersOf are those who wait in one queue.
+func membersOf(_ *world, _ *sequence, queue int64) condition {
+	return condition{func(r row) bool { return r.(*member).queue == queue }, 0, math.MaxInt64}
+}
+
+// findMember finds a member by its call's SID, or the one in Front.
+func findMember(w *world, s *sequence, queue int64, name string) (int64, bool) {
+	var m member
+	if name == "Front" {
+		for i := s.count() - 1; i >= 0; i-- {
+			if m.load(w, s, i); m.queue == queue && s.exists(i) {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	call, ok := w.find(w.below[s.account][calls], name)
+	i := (w.records - 1 - call) / 3
+	return i, ok && i >= 0 && i < s.count() && memberCall(w, i) == call
+}
+
+// append writes the member's row, which is its instance too.
+func (m *member) append(dst []byte, w *world) []byte {
+	call := string(w.appendSID(nil, w.below[m.s.account][calls], m.call))
+	queue := string(w.cipher.appendSID(nil, "QU", m.s.account, tagQueues, m.queue))
+	o := object{b: dst}
+	o.open()
+	o.text("call_sid", call)
+	o.date("date_enqueued", m.enqueued)
+	o.number("position", m.position(w))
+	o.text("queue_sid", queue)
+	o.text("uri", version+"/Accounts/"+w.accountSID(m.s.account)+"/Queues/"+queue+"/Members/"+call+".json")
+	o.number("wait_time", m.wait(w))
+	o.close()
+	return o.b
+}
+
+// member shows a member, or takes it out of its queue: POST sends the call on
+// to other instructions, which no record shows, and answers with the member as
+// it was.
+func (s *Server) member(r *http.Request, t target, form url.Values) (answer, error) {
+	was := s.instance(t)
+	if r.Method != http.MethodPost || was.status != http.StatusOK {
+		return was, nil
+	}
+	if form.Get("Url") == "" {
+		return invalid("Missing required parameter Url in the post body").answer(), nil
+	}
+	if gone, err := s.remove(t); err != nil || gone.status != http.StatusNoContent {
+		return gone, err
+	}
+	return was, nil
 }

@@ -1,0 +1,246 @@
+// Settings: addresses, applications, keys and caller ids, which are set by hand.
+package slowapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+var addresses = cards("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &layout{
+	path: "Addresses",
+	columns: []column{
+		{"account_sid", accountColumn},
+		{"city", text("City")},
+		{"customer_name", text("CustomerName")},
+		{"date_created", createdColumn},
+		{"date_updated", updatedColumn},
+		{"emergency_enabled", truth("EmergencyEnabled")},
+		{"friendly_name", text("FriendlyName")},
+		{"iso_country", text("IsoCountry")},
+		{"postal_code", text("PostalCode")},
+		{"region", text("Region")},
+		{"sid", sidColumn},
+		{"street", text("Street")},
+		{"street_secondary", textOrNull("StreetSecondary")},
+		{"uri", uriColumn},
+		{"validated", truth("Validated")},
+		{"verified", truth("Verified")},
+	},
+	may: map[string][]string{
+		"FriendlyName": nil, "CustomerName": nil, "Street": nil, "StreetSecondary": nil, "City": nil, "Region": nil, "PostalCode": nil, "IsoCountry": nil,
+		"EmergencyEnabled": truths, "AutoCorrectAddress": truths,
+	},
+	needs: []string{"CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry"},
+	first: func(_ *world, _ *sequence, i int64) map[string]string {
+		fields := map[string]string{}
+		for n, name := range []string{"FriendlyName", "CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry", "EmergencyEnabled", "Validated"} {
+			fields[name] = firstAddresses[i][n]
+		}
+		return fields
+	},
+},
+	cardFilter("CustomerName"), cardFilter("FriendlyName"),
+	filter{"EmergencyEnabled", truthFilter(func(r row) bool { return r.(*card).field("EmergencyEnabled") == "true" })},
+	cardFilter("IsoCountry"),
+)
+
+// firstAddresses are those the main account begins with. Numbers of London and
+// Berlin depend on the second and the third.
+var firstAddresses = [...][9]string{
+	{"Head office", "Slow & Steady Telephony", "1 Snail Lane", "San Francisco", "CA", "94105", "US", "true", "true"},
+	{"London", "Slow & Steady Telephony", "12 Tortoise Row", "London", "London", "SE1 7PB", "GB", "false", "true"},
+	{"Büro Berlin", "Langsam & Söhne GmbH", "Schneckenstraße 4", "Berlin", "Berlin", "10115", "DE", "false", "false"},
+	{"", "Chloé O'Brien", "5 rue de l'Escargot", "Paris", "Île-de-France", "75011", "FR", "false", "false"},
+}
+
+// addressOf is the SID of the address one of the first numbers depends on.
+func (w *world) addressOf(account int, number int64) string {
+	index := map[int64]int64{4: 1, 5: 2}[number%ownNumbers]
+	if index == 0 {
+		return ""
+	}
+	return string(w.cipher.appendSID(nil, "AD", account, tagAddresses, index))
+}
+
+// dependOn are the numbers that name an address.
+func dependOn(w *world, s *sequence, address int64) condition {
+	sid := string(w.appendSID(nil, w.below[s.account][addresses], address))
+	return everywhere(func(r row) bool {
+		n := r.(*card)
+		return n.field("AddressSid") == sid || n.field("EmergencyAddressSid") == sid
+	})
+}
+
+var addressRoutes = []route{
+	{pattern: "Accounts/*/Addresses", kind: addresses},
+	{pattern: "Accounts/*/Addresses/*", kind: addresses, instance: true},
+	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: numbers, parent: addresses, within: dependOn,
+		key: "dependent_phone_numbers", filters: []filter{}, readOnly: true,
+		dress: func(r row, _ string) { r.(*card).shown = dependentColumns }},
+}
+
+// seededApplications is how many the main account begins with.
+const seededApplications = 6
+
+var applications = cards("applications", "AP", tagApplications, seededApplications, &layout{
+	path: "Applications",
+	columns: []column{
+		{"account_sid", accountColumn},
+		{"api_version", text("ApiVersion")},
+		{"date_created", createdColumn},
+		{"date_updated", updatedColumn},
+		{"friendly_name", text("FriendlyName")},
+		{"message_status_callback", textOrNull("MessageStatusCallback")},
+		{"public_application_connect_enabled", truth("PublicApplicationConnectEnabled")},
+		{"sid", sidColumn},
+		{"sms_fallback_method", text("SmsFallbackMethod")},
+		{"sms_fallback_url", textOrNull("SmsFallbackUrl")},
+		{"sms_method", text("SmsMethod")},
+		{"sms_status_callback", textOrNull("SmsStatusCallback")},
+		{"sms_url", textOrNull("SmsUrl")},
+		{"status_callback", textOrNull("StatusCallback")},
+		{"status_callback_method", text("StatusCallbackMethod")},
+		{"uri", uriColumn},
+		{"voice_caller_id_lookup", truth("VoiceCallerIdLookup")},
+		{"voice_fallback_method", text("VoiceFallbackMethod")},
+		{"voice_fallback_url", textOrNull("VoiceFallbackUrl")},
+		{"voice_method", text("VoiceMethod")},
+		{"voice_url", textOrNull("VoiceUrl")},
+	},
+	may: map[string][]string{
+		"FriendlyName": nil, "ApiVersion": {"2008-08-01", apiVersion},
+		"VoiceUrl": nil, "VoiceFallbackUrl": nil, "StatusCallback": nil, "SmsUrl": nil, "SmsFallbackUrl": nil, "SmsStatusCallback": nil, "MessageStatusCallback": nil,
+		"VoiceMethod": methods, "VoiceFallbackMethod": methods, "StatusCallbackMethod": methods, "SmsMethod": methods, "SmsFallbackMethod": methods,
+		"VoiceCallerIdLookup": truths, "PublicApplicationConnectEnabled": truths,
+	},
+	defaults: map[string]string{
+		"ApiVersion": apiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST", "SmsMethod": "POST", "SmsFallbackMethod": "POST",
+	},
+	first: firstApplication,
+}, cardFilter("FriendlyName"))
+
+var truths = []string{"true", "false"}
+
+var applicationNames = [seededApplications]string{"Switchboard", "Night desk", "Browser phone", "Survey <v2>", "Rückruf & Termine", "IVR \"old\""}
+
+func firstApplication(_ *world, _ *sequence, i int64) map[string]string {
+	name := applicationNames[i]
+	fields := map[string]string{"FriendlyName": name, "VoiceUrl": "https://hooks.example.com/app/voice?name=" + encode(name)}
+	if i%2 == 0 {
+		fields["SmsUrl"], fields["SmsMethod"] = "https://hooks.example.com/app/sms", "GET"
+		fields["StatusCallback"] = "https://hooks.example.com/app/status"
+	}
+	if i == 2 {
+		fields["VoiceCallerIdLookup"], fields["PublicApplicationConnectEnabled"] = "true", "true"
+	}
+	return fields
+}
+
+var applicationRoutes = []route{
+	{pattern: "Accounts/*/Applications", kind: applications},
+	{pattern: "Accounts/*/Applications/*", kind: applications, instance: true},
+}
+
+var (
+	apiKeys     = cards("keys", "SK", tagKeys, 3, &keyLayout)
+	signingKeys = cards("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
+)
+
+var keyLayout = layout{
+	columns: keyColumns,
+	fresh:   slices.Concat(keyColumns, []column{{"secret", secretColumn}}),
+	may:     map[string][]string{"FriendlyName": nil},
+	first: func(_ *world, _ *sequence, i int64) map[string]string {
+		return map[string]string{"FriendlyName": [...]string{"reports", "Nightly <backup>", ""}[i]}
+	},
+}
+
+var keyColumns = []column{
+	{"date_created", createdColumn},
+	{"date_updated", updatedColumn},
+	{"friendly_name", text("FriendlyName")},
+	{"sid", sidColumn},
+}
+
+// secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
+// opens nothing here.
+func secretColumn(o *object, name string, c *card, _ *world) {
+	d := drawFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
+	o.text(name, string(d.hex(nil, 16)))
+}
+
+var keyRoutes = []route{
+	{pattern: "Accounts/*/Keys", kind: apiKeys},
+	{pattern: "Accounts/*/Keys/*", kind: apiKeys, instance: true},
+	{pattern: "Accounts/*/SigningKeys", kind: signingKeys},
+	{pattern: "Accounts/*/SigningKeys/*", kind: signingKeys, instance: true},
+}
+
+// Their SIDs begin with PN, as those of owned numbers do.
+var callerIDs = callerIDKind()
+
+func callerIDKind() *kind {
+	k := cards("outgoing_caller_ids", "PN", tagCallerIDs, 5, &layout{
+		path: "OutgoingCallerIds",
+		columns: []column{
+			{"account_sid", accountColumn},
+			{"date_created", createdColumn},
+			{"date_updated", updatedColumn},
+			{"friendly_name", nameColumn},
+			{"phone_number", text("PhoneNumber")},
+			{"sid", sidColumn},
+			{"uri", uriColumn},
+		},
+		fresh: []column{
+			{"account_sid", accountColumn},
+			{"call_sid", validationCall},
+			{"friendly_name", nameColumn},
+			{"phone_number", text("PhoneNumber")},
+			{"validation_code", validationCode},
+		},
+		may:   map[string][]string{"FriendlyName": nil},
+		first: firstCallerID,
+	}, cardFilter("PhoneNumber"), filter{"FriendlyName", textFilter(func(r row) string { return r.(*card).friendlyName() })})
+	k.create, k.made = createCallerID, http.StatusOK
+	return k
+}
+
+func firstCallerID(w *world, _ *sequence, i int64) map[string]string {
+	fields := map[string]string{"PhoneNumber": string(w.appendPerson(nil, i%w.people))}
+	if i%2 == 1 {
+		fields["FriendlyName"] = names[i] + "'s mobile"
+	}
+	return fields
+}
+
+// createCallerID asks for a number to be verified. Twilio calls it and waits for
+// the code; here the number counts as verified at once.
+func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, *refusal) {
+	number := form.Get("PhoneNumber")
+	if !isNumber(number) {
+		return nil, refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
+	}
+	fields, r := readFields(map[string][]string{"FriendlyName": nil}, form)
+	if r == nil {
+		fields["PhoneNumber"] = number
+	}
+	return fields, r
+}
+
+// validationCall names the call that tells the code; it is no call of this world.
+func validationCall(o *object, name string, c *card, _ *world) {
+	d := drawFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
+	o.text(name, string(d.hex([]byte("CA"), 16)))
+}
+
+func validationCode(o *object, name string, c *card, _ *world) {
+	d := drawFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
+	o.text(name, strconv.Itoa(100000+d.below(900000)))
+}
+
+var callerIDRoutes = []route{
+	{pattern: "Accounts/*/OutgoingCallerIds", kind: callerIDs},
+	{pattern: "Accounts/*/OutgoingCallerIds/*", kind: callerIDs, instance: true},
+}
