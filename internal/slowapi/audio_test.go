@@ -68,7 +68,8 @@ func TestWAV(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, resp.StatusCode, resp.Header)
 		}
 		le := binary.LittleEndian
-		head := fmt.Sprintf("%s %d %s%s %d %d %d %d %d %d %s %d", body[:4], le.Uint32(body[4:]), body[8:12], body[12:16], le.Uint16(body[20:]), le.Uint16(body[22:]),
+		head := fmt.Sprintf("%s %d %s%s %d %d %d %d %d %d %s %d", body[:4], le.Uint32(body[4:]), body[8:12], body[12:16], le.Uint16(body[20:]),
+			le.Uint16(body[22:]),
 			le.Uint32(body[24:]), le.Uint32(body[28:]), le.Uint16(body[32:]), le.Uint16(body[34:]), body[36:40], le.Uint32(body[40:]))
 		data := min(seconds, maxAudio) * 16000 * c.heard
 		want := fmt.Sprintf("RIFF %d WAVEfmt  1 %d 8000 %d %d 16 data %d", data+36, c.heard, 16000*c.heard, 2*c.heard, data)
@@ -94,7 +95,8 @@ func TestMP3(t *testing.T) {
 		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "audio/mpeg" || len(body)%mp3Frame != 0 {
 			t.Fatalf("%s: %d %s, %d bytes", path, resp.StatusCode, resp.Header, len(body))
 		}
-		if lasts := float64(len(body)/mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, maxAudio)) || lasts > float64(min(seconds, maxAudio))+0.04 {
+		if lasts := float64(len(body)/mp3Frame) * mp3Samples / mp3Rate; lasts < float64(min(seconds, maxAudio)) || lasts > float64(min(seconds,
+			maxAudio))+0.04 {
 			t.Errorf("%v seconds are heard of %d", lasts, seconds)
 		}
 		lines := map[int]bool{}
@@ -312,7 +314,8 @@ func FuzzContentRange(f *testing.F) {
 		}
 	}
 	wholes := map[bool][]byte{true: ask(s, path+".mp3").Body.Bytes(), false: ask(s, path+".wav").Body.Bytes()}
-	for _, seed := range []string{"bytes=0-0", "bytes=-5", "bytes=40-", "bytes=0-1,5-6", "bytes=9-3", "bytes=", "items=0-1", "bytes=0-99999999999999999999", "bytes = 1 - 2"} {
+	for _, seed := range []string{"bytes=0-0", "bytes=-5", "bytes=40-", "bytes=0-1,5-6", "bytes=9-3", "bytes=", "items=0-1",
+		"bytes=0-99999999999999999999", "bytes = 1 - 2"} {
 		f.Add(seed, "", true)
 		f.Add(seed, `"x"`, false)
 	}

@@ -125,7 +125,8 @@ func TestAvailableFilters(t *testing.T) {
 			}
 		}
 	}
-	for query, requires := range map[string]string{"ExcludeAllAddressRequired": "any foreign local", "ExcludeLocalAddressRequired": "local", "ExcludeForeignAddressRequired": "foreign"} {
+	for query, requires := range map[string]string{"ExcludeAllAddressRequired": "any foreign local", "ExcludeLocalAddressRequired": "local",
+		"ExcludeForeignAddressRequired": "foreign"} {
 		for _, list := range []string{"/US/Local", "/GB/Local", "/DE/Local", "/AU/Local"} {
 			all, _ := r.offered(list + ".json")
 			out := strings.Contains(requires, all[0]["address_requirements"].(string))
@@ -147,13 +148,16 @@ func TestAvailableFilters(t *testing.T) {
 
 func TestAvailableEdges(t *testing.T) {
 	r := start(t, Options{})
-	for _, bad := range []string{"AreaCode=41", "AreaCode=x", "Contains=1", "Contains=12345678901234567", "Contains=1-2", "SmsEnabled=yes", "Beta=2", "ExcludeAllAddressRequired=1",
+	for _, bad := range []string{"AreaCode=41", "AreaCode=x", "Contains=1", "Contains=12345678901234567", "Contains=1-2", "SmsEnabled=yes",
+		"Beta=2", "ExcludeAllAddressRequired=1",
 		"NearLatLong=1", "NearLatLong=91,0", "NearLatLong=NaN,1", "NearNumber=%2B1212&Distance=501", "Distance=far", "PageSize=0"} {
-		if status, body, _ := r.ask("GET", root+"/AvailablePhoneNumbers/US/Local.json?"+bad, nil); status != 400 || !strings.Contains(string(body), "20001") {
+		if status, body, _ := r.ask("GET", root+"/AvailablePhoneNumbers/US/Local.json?"+bad, nil); status != 400 ||
+			!strings.Contains(string(body), "20001") {
 			t.Errorf("%s: %d %s", bad, status, body)
 		}
 	}
-	if rows, uri := r.offered("/US/Local.json?PageSize=3&Unknown=1&Contains=&AreaCode=212"); len(rows) != 3 || uri != root+"/AvailablePhoneNumbers/US/Local.json?AreaCode=212&Contains=" {
+	if rows, uri := r.offered("/US/Local.json?PageSize=3&Unknown=1&Contains=&AreaCode=212"); len(rows) != 3 ||
+		uri != root+"/AvailablePhoneNumbers/US/Local.json?AreaCode=212&Contains=" {
 		t.Errorf("%d rows, uri %s", len(rows), uri)
 	}
 	if rows, _ := r.offered("/US/Local.json"); len(rows) != 50 {
@@ -165,7 +169,8 @@ func TestAvailableEdges(t *testing.T) {
 	if rows, _ := r.offered("/DE/Local.json?NearNumber=%2B4930123456"); len(rows) != 0 {
 		t.Errorf("%d near a number outside North America", len(rows))
 	}
-	if body := r.get(root + "/AvailablePhoneNumbers/US/Local.json?Contains=zzzzz"); !json.Valid(body) || !strings.Contains(string(body), `"available_phone_numbers":[]`) {
+	if body := r.get(root + "/AvailablePhoneNumbers/US/Local.json?Contains=zzzzz"); !json.Valid(body) || !strings.Contains(string(body),
+		`"available_phone_numbers":[]`) {
 		t.Errorf("%s", body)
 	}
 }
@@ -196,7 +201,8 @@ func TestAccountsBelowHaveEverything(t *testing.T) {
 			t.Errorf("%s of the account below: %d", list, len(got))
 		}
 	}
-	for list, form := range map[string]url.Values{"/Applications": {}, "/Keys": {}, "/Queues": {"FriendlyName": {"q"}}, "/OutgoingCallerIds": {"PhoneNumber": {"+15005550006"}}} {
+	for list, form := range map[string]url.Values{"/Applications": {}, "/Keys": {}, "/Queues": {"FriendlyName": {"q"}},
+		"/OutgoingCallerIds": {"PhoneNumber": {"+15005550006"}}} {
 		status, body, _ := r.ask("POST", "/2010-04-01/Accounts/"+below+list+".json", form)
 		if status/100 != 2 || len(r.page("/2010-04-01/Accounts/"+below+list+".json").records) != 1 {
 			t.Errorf("%s: %d %s", list, status, body)

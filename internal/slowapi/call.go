@@ -234,12 +234,14 @@ func (c *call) events(w *world) (all []callEvent) {
 	from, to := string(c.from.appendTo(nil, w)), string(c.to.appendTo(nil, w))
 	d := drawFor(w.seed, tagCallEvents, c.i)
 	took := func() int64 { return int64(20 + d.below(900)) }
-	told := []string{"account_sid", account, "api_version", apiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction", c.direction, "from", from, "to", to}
+	told := []string{"account_sid", account, "api_version", apiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
+		c.direction, "from", from, "to", to}
 
 	if c.direction == "outbound-api" {
 		all = append(all, callEvent{
-			url:    "https://api.twilio.com" + version + "/Accounts/" + account + "/Calls/" + sid + ".json",
-			names:  []string{"account_sid", account, "from", from, "method", "POST", "timeout", "55", "to", to, "url", "https://hooks.example.com/voice"},
+			url: "https://api.twilio.com" + version + "/Accounts/" + account + "/Calls/" + sid + ".json",
+			names: []string{"account_sid", account, "from", from, "method", "POST", "timeout", "55", "to", to, "url",
+				"https://hooks.example.com/voice"},
 			status: 201, took: took(), kind: "application/json", body: `{"sid": "` + sid + `"}`, happening: c.progress.created,
 		})
 	}

@@ -15,10 +15,12 @@ func TestCards(t *testing.T) {
 		make, change   url.Values
 		field, was, is string
 	}{
-		{"/Applications", 6, url.Values{"VoiceUrl": {"https://example.com/v"}}, url.Values{"VoiceMethod": {"GET"}}, "voice_method", "POST", "GET"},
+		{"/Applications", 6, url.Values{"VoiceUrl": {"https://example.com/v"}}, url.Values{"VoiceMethod": {"GET"}}, "voice_method", "POST",
+			"GET"},
 		{"/Keys", 3, url.Values{}, url.Values{"FriendlyName": {"new"}}, "friendly_name", "", "new"},
 		{"/SigningKeys", 2, url.Values{"FriendlyName": {"old"}}, url.Values{"FriendlyName": {""}}, "friendly_name", "old", ""},
-		{"/Addresses", 4, url.Values{"CustomerName": {"c"}, "Street": {"s"}, "City": {"t"}, "Region": {"r"}, "PostalCode": {"p"}, "IsoCountry": {"US"}}, url.Values{"City": {"Ürümqi"}}, "city", "t", "Ürümqi"},
+		{"/Addresses", 4, url.Values{"CustomerName": {"c"}, "Street": {"s"}, "City": {"t"}, "Region": {"r"}, "PostalCode": {"p"},
+			"IsoCountry": {"US"}}, url.Values{"City": {"Ürümqi"}}, "city", "t", "Ürümqi"},
 	} {
 		all := r.walk(root+c.list+".json?PageSize=2", nil)
 		if len(all) != c.begin {
@@ -75,7 +77,8 @@ func TestSecretsAreTold(t *testing.T) {
 	}
 	token := r.write("POST", root+"/Tokens.json", url.Values{"Ttl": {"60"}}, 201)
 	password, _ := token["password"].(string)
-	if len(password) < 32 || token["ttl"] != "60" || !strings.Contains(token["ice_servers"].([]any)[1].(record)["credential"].(string), password) {
+	if len(password) < 32 || token["ttl"] != "60" || !strings.Contains(token["ice_servers"].([]any)[1].(record)["credential"].(string),
+		password) {
 		t.Errorf("token: %v", token)
 	}
 	r.write("POST", root+"/Tokens.json", url.Values{"Ttl": {"0"}}, 400)
@@ -85,7 +88,8 @@ func TestSecretsAreTold(t *testing.T) {
 func TestCallerIDs(t *testing.T) {
 	r := start(t, Options{})
 	asked := r.write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"+15005550006"}, "FriendlyName": {"Mine"}}, 200)
-	if len(asked["validation_code"].(string)) != 6 || asked["phone_number"] != "+15005550006" || !isSID(asked["call_sid"].(string), "CA") || asked["sid"] != nil {
+	if len(asked["validation_code"].(string)) != 6 || asked["phone_number"] != "+15005550006" || !isSID(asked["call_sid"].(string), "CA") ||
+		asked["sid"] != nil {
 		t.Errorf("asked: %v", asked)
 	}
 	all := r.page(root + "/OutgoingCallerIds.json").records
@@ -93,7 +97,8 @@ func TestCallerIDs(t *testing.T) {
 		t.Fatalf("%d, the newest %v", len(all), all[0])
 	}
 	at := all[0]["uri"].(string)
-	if got := r.write("POST", at, url.Values{"FriendlyName": {""}, "PhoneNumber": {"+1999"}}, 200); got["friendly_name"] != "(500) 555-0006" || got["phone_number"] != "+15005550006" {
+	if got := r.write("POST", at, url.Values{"FriendlyName": {""}, "PhoneNumber": {"+1999"}}, 200); got["friendly_name"] != "(500) 555-0006" ||
+		got["phone_number"] != "+15005550006" {
 		t.Errorf("renamed: %v", got)
 	}
 	if got := r.page(root + "/OutgoingCallerIds.json?FriendlyName=%28500%29%20555-0006").records; len(got) != 1 {
@@ -136,7 +141,8 @@ func TestDependentNumbers(t *testing.T) {
 	address := root + "/Addresses/" + sids(r.page(root + "/Addresses.json").records)[0]
 	number := root + "/IncomingPhoneNumbers/" + sids(r.page(root + "/IncomingPhoneNumbers.json").records)[0] + ".json"
 	r.write("POST", number, url.Values{"EmergencyAddressSid": {address[len(address)-34:]}}, 200)
-	if got := r.page(address + "/DependentPhoneNumbers.json").records; len(got) != 1 || got[0]["emergency_address_sid"] != address[len(address)-34:] {
+	if got := r.page(address + "/DependentPhoneNumbers.json").records; len(got) != 1 ||
+		got[0]["emergency_address_sid"] != address[len(address)-34:] {
 		t.Errorf("after a write: %v", got)
 	}
 	r.write("POST", address+"/DependentPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"}}, 405)

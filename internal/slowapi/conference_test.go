@@ -28,7 +28,8 @@ func TestConferences(t *testing.T) {
 		}
 		for _, who := range list {
 			call := r.one(root + "/Calls/" + who["call_sid"].(string) + ".json")
-			if who["conference_sid"] != one["sid"] || call["start_time"] == nil || when(t, call["date_created"]).Before(when(t, one["date_created"])) {
+			if who["conference_sid"] != one["sid"] || call["start_time"] == nil || when(t, call["date_created"]).Before(when(t,
+				one["date_created"])) {
 				t.Errorf("participant %v of %v, a call of %v", who, one["date_created"], call["date_created"])
 			}
 		}
@@ -84,7 +85,8 @@ func TestConferencesLife(t *testing.T) {
 	}
 	r.write("POST", at+".json", url.Values{"AnnounceUrl": {"https://example.com"}}, 200)
 	got := r.write("POST", at+".json", url.Values{"Status": {"completed"}}, 200)
-	if got["status"] != "completed" || got["reason_conference_ended"] != endedViaAPI || got["call_sid_ending_conference"] != nil || got["date_updated"] != "Mon, 01 Jun 2026 12:02:00 +0000" {
+	if got["status"] != "completed" || got["reason_conference_ended"] != endedViaAPI || got["call_sid_ending_conference"] != nil ||
+		got["date_updated"] != "Mon, 01 Jun 2026 12:02:00 +0000" {
 		t.Errorf("ended: %v", got)
 	}
 	if left := r.page(at + "/Participants.json").records; len(left) != 0 {
@@ -95,7 +97,8 @@ func TestConferencesLife(t *testing.T) {
 			t.Errorf("%v: %d %s", form, status, body)
 		}
 	}
-	if got := r.page(root + "/Conferences.json?DateUpdated=2026-06-01&Status=completed").records; !slices.Contains(sids(got), new[0]["sid"].(string)) {
+	if got := r.page(root + "/Conferences.json?DateUpdated=2026-06-01&Status=completed").records; !slices.Contains(sids(got),
+		new[0]["sid"].(string)) {
 		t.Error("not found by when it was updated")
 	}
 	r.control("/-/advance", `{"seconds":864000}`, 200)
@@ -120,7 +123,8 @@ func TestParticipants(t *testing.T) {
 		t.Fatal("nobody has a label")
 	}
 	call, label := at+who["call_sid"].(string)+".json", at+who["label"].(string)+".json"
-	if string(r.get(call)) != string(r.get(label)) || !strings.Contains(string(r.get(strings.TrimSuffix(at, "/")+".json")), string(r.get(call))) {
+	if string(r.get(call)) != string(r.get(label)) || !strings.Contains(string(r.get(strings.TrimSuffix(at, "/")+".json")),
+		string(r.get(call))) {
 		t.Error("by label, by SID and in the list they differ")
 	}
 	for _, form := range []url.Values{{"Muted": {"true"}, "Hold": {"False"}}, {"Muted": {"false"}, "Hold": {"true"}}} {

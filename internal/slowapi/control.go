@@ -36,7 +36,8 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	}
 	way, known := at[r.URL.Path]
 	if !known {
-		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats and what /-/cdn/ signed"})
+		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats and what " +
+			"/-/cdn/ signed"})
 		return
 	}
 	if r.Method != way.method && (r.Method != http.MethodHead || way.method != http.MethodGet) {

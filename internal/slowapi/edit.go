@@ -155,7 +155,8 @@ func (w *world) checkEdit(e entry) error {
 	}
 	p := progressOf(s, e.Index, s.kind.life(s, e.Index))
 	if !p.done() || !slices.Contains(finals[s.kind.name], status) {
-		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.status(), finals[s.kind.name])
+		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.status(),
+			finals[s.kind.name])
 	}
 	return nil
 }

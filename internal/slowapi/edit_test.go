@@ -22,7 +22,8 @@ func TestEditsOfSingleRecords(t *testing.T) {
 	final := slices.IndexFunc(before[20:], func(c record) bool { return c["status"] == "completed" }) + 20
 	sid := before[final]["sid"].(string)
 
-	answer := r.control("/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"price":"-7.77"},{"sid":%q,"status":"failed"},{"index":0,"delete":true}]}`, index, sid), 200)
+	answer := r.control("/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"price":"-7.77"},{"sid":%q,"status":"failed"},`+
+		`{"index":0,"delete":true}]}`, index, sid), 200)
 	if !strings.Contains(answer, old["sid"].(string)) || !strings.Contains(answer, sid) {
 		t.Errorf("answered %s", answer)
 	}
@@ -69,7 +70,8 @@ func TestARedactedMessageKeepsItsSegments(t *testing.T) {
 
 func TestEditsThatCannotBe(t *testing.T) {
 	r := start(t, Options{Records: 60})
-	r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}, "Url": {"https://example.com/voice"}}, 201)
+	r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}, "Url": {"https://example.com/voice"}},
+		201)
 	for body, want := range map[string]string{
 		`{"kind":"cals","records":[]}`:                                          `no kind \"cals\"`,
 		`{"kind":"cals","records":[{"index":1}]}`:                               `no kind \"cals\"`,

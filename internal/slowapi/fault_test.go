@@ -44,10 +44,14 @@ func TestFaultsInAnswers(t *testing.T) {
 		body   string // "" is the real one
 		header map[string]string
 	}{
-		{`{"status":500}`, 500, `{"code":20500,"message":"An internal server error has occurred","more_info":"https://www.twilio.com/docs/errors/20500","status":500}`, nil},
-		{`{"status":429,"retry_after":7}`, 429, `{"code":20429,"message":"Too Many Requests","more_info":"https://www.twilio.com/docs/errors/20429","status":429}`, map[string]string{"Retry-After": "7"}},
-		{`{"status":401}`, 401, `{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}`, nil},
-		{`{"status":503,"body":"<h1>down</h1>","content_type":"text/html; charset=utf-8"}`, 503, "<h1>down</h1>", map[string]string{"Content-Type": "text/html; charset=utf-8"}},
+		{`{"status":500}`, 500, `{"code":20500,"message":"An internal server error has occurred",` +
+			`"more_info":"https://www.twilio.com/docs/errors/20500","status":500}`, nil},
+		{`{"status":429,"retry_after":7}`, 429, `{"code":20429,"message":"Too Many Requests",` +
+			`"more_info":"https://www.twilio.com/docs/errors/20429","status":429}`, map[string]string{"Retry-After": "7"}},
+		{`{"status":401}`, 401, `{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}`,
+			nil},
+		{`{"status":503,"body":"<h1>down</h1>","content_type":"text/html; charset=utf-8"}`, 503, "<h1>down</h1>",
+			map[string]string{"Content-Type": "text/html; charset=utf-8"}},
 		{`{"body":"{\"calls\":["}`, 200, `{"calls":[`, map[string]string{"Content-Type": "application/json"}},
 		{`{"content_type":"text/html"}`, 200, "", map[string]string{"Content-Type": "text/html"}},
 		{`{"retry_after":3}`, 200, "", map[string]string{"Retry-After": "3"}},
@@ -56,7 +60,8 @@ func TestFaultsInAnswers(t *testing.T) {
 		{`{"redirect":"https://example.com/x"}`, 307, "-", map[string]string{"Location": "https://example.com/x"}},
 		{`{"redirect":"loop","status":302}`, 302, "-", map[string]string{"Location": target}},
 		{`{"match":"/Messages","status":500}`, 200, "", nil},
-		{`{"match":"PageSize=2","status":502}`, 502, `{"code":20502,"message":"Bad Gateway","more_info":"https://www.twilio.com/docs/errors/20502","status":502}`, nil},
+		{`{"match":"PageSize=2","status":502}`, 502, `{"code":20502,"message":"Bad Gateway",` +
+			`"more_info":"https://www.twilio.com/docs/errors/20502","status":502}`, nil},
 	} {
 		r.control("/-/faults", `{"rules":[`+c.rule+`]}`, 200)
 		resp, err := r.wire(t.Context(), "GET", target, false)
@@ -125,7 +130,8 @@ func TestFaultsOnTheWire(t *testing.T) {
 	} {
 		g, err := get(c.rule, false)
 		if err != nil || g.length != int64(c.length) || !bytes.Equal(g.body, c.body) || !errors.Is(g.err, c.err) {
-			t.Errorf("%s: length %d, %d bytes, %v %v; want %d, %d bytes, %v", c.rule, g.length, len(g.body), g.err, err, c.length, len(c.body), c.err)
+			t.Errorf("%s: length %d, %d bytes, %v %v; want %d, %d bytes, %v", c.rule, g.length, len(g.body), g.err, err, c.length, len(c.body),
+				c.err)
 		}
 	}
 	if _, err := get(`{"reset":true}`, false); !errors.Is(err, syscall.ECONNRESET) {
@@ -173,7 +179,8 @@ func TestFaultsWait(t *testing.T) {
 		t.Errorf("delay_ms: %d after %s", status, time.Since(began))
 	}
 	for _, packed := range []bool{false, true} {
-		for name, rule := range map[string]string{"delay": `{"delay_ms":3600000}`, "stall": `{"stall_after":10}`, "stall at once": `{"stall_after":0}`} {
+		for name, rule := range map[string]string{"delay": `{"delay_ms":3600000}`, "stall": `{"stall_after":10}`,
+			"stall at once": `{"stall_after":0}`} {
 			r.control("/-/faults", `{"rules":[`+rule+`]}`, 200)
 			ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			resp, err := r.wire(ctx, "GET", root+"/Calls.json", packed)
@@ -219,7 +226,8 @@ func TestClosingEndsStalls(t *testing.T) {
 
 func TestFaultTimes(t *testing.T) {
 	r := start(t, Options{Records: 5})
-	r.control("/-/faults", `{"rules":[{"match":"/Calls","status":500,"times":3},{"match":"/Calls","status":503,"times":2},{"match":"Messages","status":404}]}`, 200)
+	r.control("/-/faults", `{"rules":[{"match":"/Calls","status":500,"times":3},{"match":"/Calls","status":503,"times":2},`+
+		`{"match":"Messages","status":404}]}`, 200)
 	var seen [600]atomic.Int64
 	var all sync.WaitGroup
 	for range 12 {
@@ -283,7 +291,8 @@ func TestBadFaultsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		want         int
-	}{{"GET", "/-/faults", 405}, {"POST", "/-/stats", 405}, {"GET", "/-/advance", 405}, {"GET", "/-/nothing", 404}, {"HEAD", "/-/stats", 200}} {
+	}{{"GET", "/-/faults", 405}, {"POST", "/-/stats", 405}, {"GET", "/-/advance", 405}, {"GET", "/-/nothing", 404}, {"HEAD", "/-/stats",
+		200}} {
 		if status, _, _ := r.ask(c.method, c.path, nil); status != c.want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, status, c.want)
 		}

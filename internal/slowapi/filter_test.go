@@ -86,7 +86,8 @@ var fieldOf = map[string]string{
 	"EndTime": "end_time", "DateSent": "date_sent", "FriendlyName": "friendly_name", "Beta": "beta",
 	"PhoneNumber": "phone_number", "Origin": "origin", "DateCreated": "date_created", "DateUpdated": "date_updated",
 	"CallSid": "call_sid", "ConferenceSid": "conference_sid", "Muted": "muted", "Hold": "hold", "Coaching": "coaching",
-	"Log": "log", "MessageDate": "message_date", "CustomerName": "customer_name", "EmergencyEnabled": "emergency_enabled", "IsoCountry": "iso_country",
+	"Log": "log", "MessageDate": "message_date", "CustomerName": "customer_name", "EmergencyEnabled": "emergency_enabled",
+	"IsoCountry": "iso_country",
 }
 
 // widening filters show more instead of less; they have tests of their own.
@@ -308,7 +309,8 @@ func TestEveryStatusOccurs(t *testing.T) {
 	for _, one := range r.walk(root+"/Messages.json?PageSize=1000", nil) {
 		seen[one["status"]] = true
 	}
-	for _, status := range []string{"queued", "sent", "failed", "delivered", "undelivered", "received", "read", "partially_delivered", "canceled"} {
+	for _, status := range []string{"queued", "sent", "failed", "delivered", "undelivered", "received", "read", "partially_delivered",
+		"canceled"} {
 		if !seen[status] {
 			t.Errorf("no message is %s; there are %v", status, seen)
 		}
@@ -446,7 +448,8 @@ func TestDateForms(t *testing.T) {
 		}
 	}
 	r := start(t, Options{Records: 5})
-	for _, bad := range []string{"yesterday", "2019-13-01", "2019-02-30", "20190808", "08/08", "2019-08-08T10:11", "1", "2019-08-08T25:00:00Z", "2019-08-08 MST", "-", "NaN"} {
+	for _, bad := range []string{"yesterday", "2019-13-01", "2019-02-30", "20190808", "08/08", "2019-08-08T10:11", "1", "2019-08-08T25:00:00Z",
+		"2019-08-08 MST", "-", "NaN"} {
 		for _, key := range []string{"StartTime", "StartTime<", "EndTime>"} {
 			status, body, _ := r.ask("GET", root+"/Calls.json?"+url.QueryEscape(key)+"="+url.QueryEscape(bad), nil)
 			if status != 400 || !strings.Contains(string(body), `{"code":20001,"message":"Invalid date value."`) {

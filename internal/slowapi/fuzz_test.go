@@ -29,7 +29,8 @@ func FuzzTarget(f *testing.F) {
 		root + "/Calls/" + token + "/Recordings.json?DateCreated=2026-05",
 		root + "/Recordings/" + string(s.world.appendSID(nil, s.world.below[0][recordings], 7)) + ".mp3?RequestedChannels=2",
 		root + "/Conferences.json?DateUpdated%3C=2026-05-20&FriendlyName=Board&Status=completed",
-		root + "/Conferences/" + string(s.world.appendSID(nil, s.world.below[0][conferences], 7)) + "/Participants.json?Muted=true&Page=1&PageToken=PACP" + token[2:],
+		root + "/Conferences/" + string(s.world.appendSID(nil, s.world.below[0][conferences], 7)) + "/Participants.json?Muted=true&Page=1&Pa" +
+			"geToken=PACP" + token[2:],
 		root + "/Messages/" + token + "/Media/ME.json", root + "/Transcriptions.json?Page=3",
 		root + "/Notifications.json?Log=1&MessageDate>=2026-05-01&PageSize=2",
 		root + "/Calls/" + token + "/Events.json?Page=1&PageToken=APMQ%3D%3D", root + "/Calls/" + token + "/Notifications.json",
@@ -37,7 +38,8 @@ func FuzzTarget(f *testing.F) {
 		root + "/Addresses.json?EmergencyEnabled=true&IsoCountry=US&CustomerName=x", root + "/Addresses/AD/DependentPhoneNumbers.json",
 		root + "/Usage/Records/Daily.json?Category=sms&StartDate=-30days&EndDate=+1day&IncludeSubaccounts=true&PageToken=APMg==",
 		root + "/AvailablePhoneNumbers/US/Local.json?Contains=+4*5$&AreaCode=415&NearLatLong=37.8,-122.4&Distance=9&InRegion=ca&Beta=false",
-		root + "/AvailablePhoneNumbers.json", root + "/AvailablePhoneNumbers/DE.json", root + "/Balance.json", root + "/Keys.json", root + "/Tokens.json",
+		root + "/AvailablePhoneNumbers.json", root + "/AvailablePhoneNumbers/DE.json", root + "/Balance.json", root + "/Keys.json",
+		root + "/Tokens.json",
 		"/v1/Alerts?LogLevel=error&StartDate=2026-05-20&EndDate=2026-06-01T00:00:00Z&ResourceSid=" + token,
 		"/v1/Events?EventType=account.updated&SourceIpAddress=203.0.113.9&PageSize=3&Page=1&PageToken=PBAE" + token[2:],
 		"/2010-04-01/Accounts.json?FriendlyName=%zz;a=b&&=&=x",
@@ -137,7 +139,8 @@ func FuzzText(f *testing.F) {
 }
 
 func FuzzDate(f *testing.F) {
-	for _, seed := range []string{"2019", "2019-08", "2019-08-08", "2019-08-08T10:11:12.5-0800", "06/11/2019 22:05:25 MST", "9999-12-31", "0000"} {
+	for _, seed := range []string{"2019", "2019-08", "2019-08-08", "2019-08-08T10:11:12.5-0800", "06/11/2019 22:05:25 MST", "9999-12-31",
+		"0000"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -150,16 +153,20 @@ func FuzzDate(f *testing.F) {
 // FuzzJournal replays any line: the world refuses it or goes on without harm.
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"op":"advance","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","new":{"calls":2}}`))
-	f.Add([]byte(`{"op":"create","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"messages","fields":{"To":"+1","MediaUrl":"x"}}`))
-	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"calls","index":19,"cut":["completed","completed"]}`))
+	f.Add([]byte(`{"op":"create","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"messages","fields":{"To":"+1",` +
+		`"MediaUrl":"x"}}`))
+	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"calls","index":19,"cut":["completed",` +
+		`"completed"]}`))
 	f.Add([]byte(`{"op":"delete","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"incoming_phone_numbers","index":3}`))
 	f.Add([]byte(`{"op":"advance","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","new":{"conferences":2}}`))
-	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"participants","index":1,"fields":{"Muted":"x","CallSidToCoach":"CA"}}`))
+	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"participants","index":1,` +
+		`"fields":{"Muted":"x","CallSidToCoach":"CA"}}`))
 	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"recordings","index":3,"cut":["absent"]}`))
 	f.Add([]byte(`{"op":"delete","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"media","index":160}`))
 	f.Add([]byte(`{"op":"advance","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","new":{"alerts":2}}`))
 	f.Add([]byte(`{"op":"create","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"queues","fields":{"MaxSize":"x"}}`))
-	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"addresses","index":3,"fields":{"City":"x"}}`))
+	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"addresses","index":3,` +
+		`"fields":{"City":"x"}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		s, err := New(Options{Records: 20})
 		if err != nil {
@@ -176,8 +183,10 @@ func FuzzJournal(f *testing.F) {
 		if _, err := s.advance([]byte(`{"calls":1,"seconds":5}`)); err != nil {
 			return // its time lies too far away to go on from
 		}
-		for _, list := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json", root + "/IncomingPhoneNumbers.json", root + "/Conferences.json", root + "/Recordings.json?IncludeSoftDeleted=true",
-			root + "/Notifications.json", root + "/Queues.json", root + "/Applications.json", root + "/Keys.json", root + "/OutgoingCallerIds.json", root + "/Addresses.json",
+		for _, list := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json",
+			root + "/IncomingPhoneNumbers.json", root + "/Conferences.json", root + "/Recordings.json?IncludeSoftDeleted=true",
+			root + "/Notifications.json", root + "/Queues.json", root + "/Applications.json", root + "/Keys.json", root + "/OutgoingCallerIds.json",
+			root + "/Addresses.json",
 			root + "/Usage/Records/Today.json", root + "/Balance.json", "/v1/Alerts", "/v1/Events"} {
 			if got := ask(s, list); got.Code != 200 || !json.Valid(got.Body.Bytes()) {
 				t.Fatalf("%s: %d %s", list, got.Code, got.Body)

@@ -117,7 +117,8 @@ func sameWorld(w *world, line []byte) error {
 		return errors.New("this is no journal of slowapi; choose another file")
 	}
 	if h.Seed != w.seed || h.Records != w.records || !h.Epoch.Equal(w.epoch) {
-		return fmt.Errorf("it belongs to the world of seed %d, records %d, epoch %s, and this one has seed %d, records %d, epoch %s; start with those, or choose another file",
+		return fmt.Errorf("it belongs to the world of seed %d, records %d, epoch %s, and this one has seed %d, records %d, epoch %s; start "+
+			"with those, or choose another file",
 			h.Seed, h.Records, h.Epoch.Format(time.RFC3339), w.seed, w.records, w.epoch.Format(time.RFC3339))
 	}
 	w.wall = h.Wall

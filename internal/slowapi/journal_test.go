@@ -27,9 +27,11 @@ func busyDay(r running) {
 	r.write("POST", "/2010-04-01/Accounts/"+below+"/Messages.json", url.Values{"To": {"+1500"}}, 201)
 	r.control("/-/advance", `{"seconds":30,"conferences":2}`, 200)
 	rooms := sids(r.page(root + "/Conferences.json?PageSize=2").records)
-	seat := root + "/Conferences/" + rooms[0] + "/Participants/" + r.page(root + "/Conferences/" + rooms[0] + "/Participants.json").records[0]["call_sid"].(string) + ".json"
+	seat := root + "/Conferences/" + rooms[0] + "/Participants/" + r.page(root + "/Conferences/" + rooms[0] +
+		"/Participants.json").records[0]["call_sid"].(string) + ".json"
 	r.write("POST", seat, url.Values{"Muted": {"true"}, "Hold": {"true"}}, 200)
-	other := root + "/Conferences/" + rooms[0] + "/Participants/" + r.page(root + "/Conferences/" + rooms[0] + "/Participants.json").records[1]["call_sid"].(string) + ".json"
+	other := root + "/Conferences/" + rooms[0] + "/Participants/" + r.page(root + "/Conferences/" + rooms[0] +
+		"/Participants.json").records[1]["call_sid"].(string) + ".json"
 	r.write("DELETE", other, nil, 204)
 	r.write("POST", root+"/Conferences/"+rooms[1]+".json", url.Values{"Status": {"completed"}}, 200)
 	r.write("DELETE", root+"/Recordings/"+sids(r.page(root + "/Recordings.json").records)[5]+".json", nil, 204)
@@ -58,11 +60,13 @@ func settingsDay(r running) {
 }
 
 func everything(r running) (all []byte) {
-	for _, list := range []string{"Keys", "SigningKeys", "OutgoingCallerIds", "Applications", "Addresses", "Queues", "Notifications", "Usage/Records"} {
+	for _, list := range []string{"Keys", "SigningKeys", "OutgoingCallerIds", "Applications", "Addresses", "Queues", "Notifications",
+		"Usage/Records"} {
 		all = append(all, r.get(root+"/"+list+".json")...)
 	}
 	all = append(all, r.get("/v1/Alerts")...)
-	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json?PageSize=1000", root + "/Messages.json?PageSize=1000", root + "/IncomingPhoneNumbers.json", root + "/Conferences.json", root + "/Recordings.json?IncludeSoftDeleted=true"} {
+	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json?PageSize=1000", root + "/Messages.json?PageSize=1000",
+		root + "/IncomingPhoneNumbers.json", root + "/Conferences.json", root + "/Recordings.json?IncludeSoftDeleted=true"} {
 		all = append(all, r.get(target)...)
 	}
 	for _, room := range sids(r.page(root + "/Conferences.json").records) {
@@ -131,7 +135,8 @@ func TestJournalOfAnotherWorldIsRefused(t *testing.T) {
 		"epoch":   {Records: 50, Epoch: time.Unix(1e9, 0)},
 	} {
 		other.Journal = path
-		if s, err := New(other); err == nil || !strings.Contains(err.Error(), "belongs to the world of seed 1, records 50, epoch 2026-06-01T12:00:00Z") {
+		if s, err := New(other); err == nil || !strings.Contains(err.Error(), "belongs to the world of seed 1, records 50, epoch "+
+			"2026-06-01T12:00:00Z") {
 			_ = s.Close()
 			t.Errorf("%s: %v", name, err)
 		}

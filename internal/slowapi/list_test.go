@@ -144,7 +144,8 @@ func TestEchoIsCanonical(t *testing.T) {
 	}
 	body := string(r.get(root + "/Calls.json?PageSize=2"))
 	at := -1
-	for _, name := range []string{"end", "first_page_uri", "next_page_uri", "page", "page_size", "previous_page_uri", "start", "uri", "calls"} {
+	for _, name := range []string{"end", "first_page_uri", "next_page_uri", "page", "page_size", "previous_page_uri", "start", "uri",
+		"calls"} {
 		next := strings.Index(body, `"`+name+`":`)
 		if next <= at {
 			t.Errorf("%s does not follow the name before it", name)

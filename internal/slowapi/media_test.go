@@ -212,7 +212,8 @@ func FuzzCDN(f *testing.F) {
 	if got := ask(s, good); got.Code != 200 {
 		f.Fatalf("a good address: %d", got.Code)
 	}
-	for _, seed := range []string{good, "/-/cdn/0/ME?Expires=1&Signature=x", "/-/cdn/-1/x", "/-/cdn//", "/-/cdn/0/%00?Expires=%zz", "/-/cdn/9999999999999999999/ME"} {
+	for _, seed := range []string{good, "/-/cdn/0/ME?Expires=1&Signature=x", "/-/cdn/-1/x", "/-/cdn//", "/-/cdn/0/%00?Expires=%zz",
+		"/-/cdn/9999999999999999999/ME"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, target string) {

@@ -70,7 +70,8 @@ func TestMonitorPages(t *testing.T) {
 		if want := base + "1&PageToken=PA" + sids(first.records())[6]; *first.Meta.Next != want || second.Meta.URL != want {
 			t.Errorf("next %s, url %s, want %s", *first.Meta.Next, second.Meta.URL, want)
 		}
-		if want := base + "0&PageToken=PB" + sids(second.records())[0]; *second.Meta.Previous != want || second.Meta.First != base+"0" || second.Meta.Page != 1 || second.Meta.Size != 7 || second.Meta.Key != key {
+		if want := base + "0&PageToken=PB" + sids(second.records())[0]; *second.Meta.Previous != want || second.Meta.First != base+"0" ||
+			second.Meta.Page != 1 || second.Meta.Size != 7 || second.Meta.Key != key {
 			t.Errorf("%+v, previous %s, want %s", second.Meta, *second.Meta.Previous, want)
 		}
 		if back := r.monitor(*second.Meta.Previous); !slices.Equal(sids(back.records()), sids(first.records())) || back.Meta.Previous != nil {
@@ -156,11 +157,14 @@ func TestMonitorDates(t *testing.T) {
 		}
 		edge := all[len(all)/9][field].(string)
 		for query, keep := range map[string]func(at string) bool{
-			"StartDate=" + edge:                                           func(at string) bool { return at >= edge },
-			"StartDate=2026-05-20&EndDate=2026-05-25":                     func(at string) bool { return at >= "2026-05-20" && at < "2026-05-26" },
-			"StartDate=2026-05-20T12:00:00Z&EndDate=2026-05-20T18:00:00Z": func(at string) bool { return at >= "2026-05-20T12:00:00Z" && at <= "2026-05-20T18:00:00Z" },
-			"StartDate=2026-03-10&EndDate=2026-04-09":                     func(at string) bool { return at >= "2026-03-10" && at < "2026-04-10" },
-			"EndDate=2026-04-09":                                          func(at string) bool { return at < "2026-04-10" },
+			"StartDate=" + edge:                       func(at string) bool { return at >= edge },
+			"StartDate=2026-05-20&EndDate=2026-05-25": func(at string) bool { return at >= "2026-05-20" && at < "2026-05-26" },
+			"StartDate=2026-05-20T12:00:00Z&EndDate=2026-05-20T18:00:00Z": func(at string) bool {
+				return at >= "2026-05-20T12:00:00Z" &&
+					at <= "2026-05-20T18:00:00Z"
+			},
+			"StartDate=2026-03-10&EndDate=2026-04-09": func(at string) bool { return at >= "2026-03-10" && at < "2026-04-10" },
+			"EndDate=2026-04-09":                      func(at string) bool { return at < "2026-04-10" },
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(one record) bool { return !keep(one[field].(string)) })
 			got := r.walkMonitor(path + "?PageSize=4&" + query)
@@ -177,7 +181,8 @@ func TestMonitorDates(t *testing.T) {
 
 func TestAlertsOfMoreThanAMonth(t *testing.T) {
 	strictly, forgiving := start(t, Options{Records: 500}), start(t, Options{Records: 500, Quirks: []string{rangeForgiven}})
-	for _, query := range []string{"StartDate=2026-04-01", "StartDate=2026-03-01&EndDate=2026-04-01", "StartDate=2020-01-01T00:00:00Z&EndDate=2026-06-01"} {
+	for _, query := range []string{"StartDate=2026-04-01", "StartDate=2026-03-01&EndDate=2026-04-01", "StartDate=2020-01-01T00:00:00Z&End" +
+		"Date=2026-06-01"} {
 		status, body, _ := strictly.ask("GET", "/v1/Alerts?"+query, nil)
 		if status != 400 || !strings.Contains(string(body), `"code":20001`) {
 			t.Errorf("%s: %d %s", query, status, body)

@@ -36,7 +36,8 @@ func TestNotifications(t *testing.T) {
 		if got := r.page(below + ".json").records; !slices.Equal(sids(got), []string{sid}) || got[0]["uri"] != below+"/"+sid+".json" {
 			t.Fatalf("of its call: %v", got)
 		}
-		if got := r.one(below + "/" + sid + ".json"); got["request_variables"] != whole["request_variables"] || got["uri"] != below+"/"+sid+".json" {
+		if got := r.one(below + "/" + sid + ".json"); got["request_variables"] != whole["request_variables"] ||
+			got["uri"] != below+"/"+sid+".json" {
 			t.Fatalf("below its call: %v", got)
 		}
 		of := r.one(root + "/Calls/" + call + ".json")
@@ -103,7 +104,8 @@ func TestCallEvents(t *testing.T) {
 		for _, event := range all {
 			request, response := event["request"].(record), event["response"].(record)
 			told := request["parameters"].(record)
-			if event["sid"] != nil || told["from"] != one["from"] || told["to"] != one["to"] || response["response_code"].(float64) < 200 || response["date_created"] == nil {
+			if event["sid"] != nil || told["from"] != one["from"] || told["to"] != one["to"] || response["response_code"].(float64) < 200 ||
+				response["date_created"] == nil {
 				t.Fatalf("%v", event)
 			}
 		}
@@ -114,7 +116,8 @@ func TestCallEvents(t *testing.T) {
 	if rows < 150 || pages < 40 {
 		t.Errorf("%d events, %d further pages", rows, pages)
 	}
-	if p := r.page(root + "/Calls/" + sids(r.page(root + "/Calls.json?Status=completed&PageSize=1").records)[0] + "/Events.json?PageSize=1"); !strings.HasSuffix(*p.Next, "&Page=1&PageToken=APMQ%3D%3D") {
+	if p := r.page(root + "/Calls/" + sids(r.page(root + "/Calls.json?Status=completed&PageSize=1").records)[0] + "/Events.json?PageSize=" +
+		"1"); !strings.HasSuffix(*p.Next, "&Page=1&PageToken=APMQ%3D%3D") {
 		t.Errorf("next %s", *p.Next)
 	}
 }

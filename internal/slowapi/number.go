@@ -122,7 +122,8 @@ func capabilities(names ...string) func(*object, string, *card, *world) {
 // means anything, a two-letter word the prefix of a SID.
 var numberFields = map[string][]string{
 	"FriendlyName": nil, "SmsUrl": nil, "SmsFallbackUrl": nil, "StatusCallback": nil, "VoiceUrl": nil, "VoiceFallbackUrl": nil,
-	"SmsMethod": methods, "SmsFallbackMethod": methods, "StatusCallbackMethod": methods, "VoiceMethod": methods, "VoiceFallbackMethod": methods,
+	"SmsMethod": methods, "SmsFallbackMethod": methods, "StatusCallbackMethod": methods, "VoiceMethod": methods,
+	"VoiceFallbackMethod": methods,
 	"VoiceCallerIdLookup": {"true", "false"}, "VoiceReceiveMode": {"voice", "fax"}, "EmergencyStatus": {"Active", "Inactive"},
 	"SmsApplicationSid": {"AP"}, "VoiceApplicationSid": {"AP"}, "AddressSid": {"AD"}, "EmergencyAddressSid": {"AD"},
 	"TrunkSid": {"TK"}, "IdentitySid": {"RI"}, "BundleSid": {"BU"},

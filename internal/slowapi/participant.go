@@ -111,7 +111,8 @@ func (p *participant) load(w *world, s *sequence, i int64) {
 
 // fromForm takes what writes said.
 func (p *participant) fromForm() {
-	for name, into := range map[string]*bool{"Muted": &p.muted, "Hold": &p.hold, "Coaching": &p.coaching, "EndConferenceOnExit": &p.endOnExit} {
+	for name, into := range map[string]*bool{"Muted": &p.muted, "Hold": &p.hold, "Coaching": &p.coaching,
+		"EndConferenceOnExit": &p.endOnExit} {
 		if value, set := p.s.form(p.i, name); set {
 			*into = value == "true"
 		}

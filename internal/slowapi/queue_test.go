@@ -24,7 +24,8 @@ func TestQueuesAndMembers(t *testing.T) {
 				t.Fatalf("place %d: %v", i, one)
 			}
 			waited += one["wait_time"].(float64)
-			if got := r.one(base + "/Members/" + one["call_sid"].(string) + ".json"); fmt.Sprint(got) != fmt.Sprint(one) || got["uri"] != base+"/Members/"+one["call_sid"].(string)+".json" {
+			if got := r.one(base + "/Members/" + one["call_sid"].(string) + ".json"); fmt.Sprint(got) != fmt.Sprint(one) ||
+				got["uri"] != base+"/Members/"+one["call_sid"].(string)+".json" {
 				t.Fatalf("%v, its row is %v", got, one)
 			}
 			call := r.one(root + "/Calls/" + one["call_sid"].(string) + ".json")
@@ -58,7 +59,8 @@ func TestDequeue(t *testing.T) {
 	members := r.page(base + "/Members.json?PageSize=3")
 	first, second := members.records[0]["call_sid"].(string), members.records[1]["call_sid"].(string)
 	r.write("POST", base+"/Members/Front.json", nil, 400)
-	if got := r.write("POST", base+"/Members/Front.json", url.Values{"Url": {"https://example.com/v"}}, 200); got["call_sid"] != first || got["position"].(float64) != 1 {
+	if got := r.write("POST", base+"/Members/Front.json", url.Values{"Url": {"https://example.com/v"}}, 200); got["call_sid"] != first ||
+		got["position"].(float64) != 1 {
 		t.Errorf("taken out: %v", got)
 	}
 	if got := r.one(base + "/Members/Front.json"); got["call_sid"] != second || got["position"].(float64) != 1 {
@@ -90,13 +92,15 @@ func TestQueueWrites(t *testing.T) {
 		t.Errorf("made: %v", made)
 	}
 	at := root + "/Queues/" + made["sid"].(string)
-	if got := r.write("POST", at+".json", url.Values{"FriendlyName": {"Newer"}}, 200); got["friendly_name"] != "Newer" || got["max_size"].(float64) != 7 {
+	if got := r.write("POST", at+".json", url.Values{"FriendlyName": {"Newer"}}, 200); got["friendly_name"] != "Newer" ||
+		got["max_size"].(float64) != 7 {
 		t.Errorf("updated: %v", got)
 	}
 	if got := r.page(at + "/Members.json").records; len(got) != 0 {
 		t.Errorf("%d wait in a new queue", len(got))
 	}
-	for _, bad := range []url.Values{{}, {"FriendlyName": {""}}, {"FriendlyName": {"x"}, "MaxSize": {"0"}}, {"FriendlyName": {"x"}, "MaxSize": {"5001"}}, {"FriendlyName": {"x"}, "MaxSize": {"many"}}} {
+	for _, bad := range []url.Values{{}, {"FriendlyName": {""}}, {"FriendlyName": {"x"}, "MaxSize": {"0"}}, {"FriendlyName": {"x"},
+		"MaxSize": {"5001"}}, {"FriendlyName": {"x"}, "MaxSize": {"many"}}} {
 		r.write("POST", root+"/Queues.json", bad, 400)
 	}
 	r.write("DELETE", at+".json", nil, 204)

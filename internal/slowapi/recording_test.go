@@ -69,7 +69,8 @@ func TestRecordingShapes(t *testing.T) {
 						t.Errorf("%s has %s", path, name)
 					}
 				case name == "price" && value != nil:
-					if number, _ := json.Marshal(got); "-0.0"+strings.TrimPrefix(string(number), "-0.0") != string(number) || !strings.HasPrefix(value.(string), string(number)) {
+					if number, _ := json.Marshal(got); "-0.0"+strings.TrimPrefix(string(number), "-0.0") != string(number) ||
+						!strings.HasPrefix(value.(string), string(number)) {
 						t.Errorf("price %v alone, %v below", value, got)
 					}
 				case name == "uri":
@@ -93,7 +94,8 @@ func TestRecordingShapes(t *testing.T) {
 			}
 		}
 		other := r.page(root + "/Conferences.json").records[19]["sid"].(string)
-		if status, _, _ := r.ask("GET", root+"/Conferences/"+other+"/Recordings/"+sid+".json", nil); (status == 200) != (alone["conference_sid"] == other) {
+		if status, _, _ := r.ask("GET", root+"/Conferences/"+other+"/Recordings/"+sid+".json", nil); (status == 200) != (alone["conference_s"+
+			"id"] == other) {
 			t.Errorf("%s is found below another's conference: %d", sid, status)
 		}
 	}

@@ -73,7 +73,8 @@ func TestPathsAndMethods(t *testing.T) {
 			MoreInfo string `json:"more_info"`
 			Status   int    `json:"status"`
 		}
-		if err := strict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status || header.Get("Content-Type") != "application/json" {
+		if err := strict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
+			header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
 		}
 		if c.status == 404 && e.Message != "The requested resource "+c.target+" was not found" {
@@ -124,13 +125,16 @@ func TestHeadersGzipAndHEAD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opened, _ := io.ReadAll(z); !bytes.Equal(opened, plain) || resp.Header.Get("Content-Encoding") != "gzip" || resp.ContentLength != int64(len(packed)) {
+	if opened, _ := io.ReadAll(z); !bytes.Equal(opened, plain) || resp.Header.Get("Content-Encoding") != "gzip" ||
+		resp.ContentLength != int64(len(packed)) {
 		t.Errorf("gzip: %d bytes become %d, want %d", len(packed), len(opened), len(plain))
 	}
-	if id := resp.Header.Get("Twilio-Request-Id"); !isSID(id, "RQ") || resp.Header.Get("Twilio-Concurrent-Requests") != "1" || resp.Header.Get("Twilio-Request-Duration") == "" || resp.Header.Get("ETag") != "" {
+	if id := resp.Header.Get("Twilio-Request-Id"); !isSID(id, "RQ") || resp.Header.Get("Twilio-Concurrent-Requests") != "1" ||
+		resp.Header.Get("Twilio-Request-Duration") == "" || resp.Header.Get("ETag") != "" {
 		t.Errorf("headers: %v", resp.Header)
 	}
-	for accept, want := range map[string]bool{"": false, "identity": false, "gzip;q=0": false, "gzip; q=0.0": false, "*": true, "gzip": true, "deflate, gzip": true, "gzip;q=x": false} {
+	for accept, want := range map[string]bool{"": false, "identity": false, "gzip;q=0": false, "gzip; q=0.0": false, "*": true, "gzip": true,
+		"deflate, gzip": true, "gzip;q=x": false} {
 		q := httptest.NewRequest("GET", "/", nil)
 		q.Header.Set("Accept-Encoding", accept)
 		if acceptsGzip(q) != want {
@@ -242,13 +246,15 @@ func TestStats(t *testing.T) {
 		c.add("/p", "/p?"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String())
 	}
 	c.add(strings.Repeat("/long", 1000), "/")
-	if all := c.read(); len(all.ByTarget) > maxTargets+1 || all.ByTarget["other"] == 0 || all.ByPath["other"] != 1 || all.Requests != maxTargets+11 {
+	if all := c.read(); len(all.ByTarget) > maxTargets+1 || all.ByTarget["other"] == 0 || all.ByPath["other"] != 1 ||
+		all.Requests != maxTargets+11 {
 		t.Errorf("%d targets, %d other", len(all.ByTarget), all.ByTarget["other"])
 	}
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	for _, o := range []Options{{Latency: -1}, {Records: -1}, {Records: 2e9}, {Cap: -1}, {Arrivals: -1}, {Arrivals: 1e9}, {Account: "AC1"}, {Epoch: time.Unix(-9e9, 0)}} {
+	for _, o := range []Options{{Latency: -1}, {Records: -1}, {Records: 2e9}, {Cap: -1}, {Arrivals: -1}, {Arrivals: 1e9}, {Account: "AC1"},
+		{Epoch: time.Unix(-9e9, 0)}} {
 		if s, err := New(o); err == nil {
 			_ = s.Close()
 			t.Errorf("%+v was taken", o)

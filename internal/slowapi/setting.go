@@ -29,13 +29,15 @@ var addresses = cards("addresses", "AD", tagAddresses, int64(len(firstAddresses)
 		{"verified", truth("Verified")},
 	},
 	may: map[string][]string{
-		"FriendlyName": nil, "CustomerName": nil, "Street": nil, "StreetSecondary": nil, "City": nil, "Region": nil, "PostalCode": nil, "IsoCountry": nil,
+		"FriendlyName": nil, "CustomerName": nil, "Street": nil, "StreetSecondary": nil, "City": nil, "Region": nil, "PostalCode": nil,
+		"IsoCountry":       nil,
 		"EmergencyEnabled": truths, "AutoCorrectAddress": truths,
 	},
 	needs: []string{"CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry"},
 	first: func(_ *world, _ *sequence, i int64) map[string]string {
 		fields := map[string]string{}
-		for n, name := range []string{"FriendlyName", "CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry", "EmergencyEnabled", "Validated"} {
+		for n, name := range []string{"FriendlyName", "CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry", "EmergencyEnabled",
+			"Validated"} {
 			fields[name] = firstAddresses[i][n]
 		}
 		return fields
@@ -111,19 +113,23 @@ var applications = cards("applications", "AP", tagApplications, seededApplicatio
 	},
 	may: map[string][]string{
 		"FriendlyName": nil, "ApiVersion": {"2008-08-01", apiVersion},
-		"VoiceUrl": nil, "VoiceFallbackUrl": nil, "StatusCallback": nil, "SmsUrl": nil, "SmsFallbackUrl": nil, "SmsStatusCallback": nil, "MessageStatusCallback": nil,
-		"VoiceMethod": methods, "VoiceFallbackMethod": methods, "StatusCallbackMethod": methods, "SmsMethod": methods, "SmsFallbackMethod": methods,
+		"VoiceUrl": nil, "VoiceFallbackUrl": nil, "StatusCallback": nil, "SmsUrl": nil, "SmsFallbackUrl": nil, "SmsStatusCallback": nil,
+		"MessageStatusCallback": nil,
+		"VoiceMethod":           methods, "VoiceFallbackMethod": methods, "StatusCallbackMethod": methods, "SmsMethod": methods,
+		"SmsFallbackMethod":   methods,
 		"VoiceCallerIdLookup": truths, "PublicApplicationConnectEnabled": truths,
 	},
 	defaults: map[string]string{
-		"ApiVersion": apiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST", "SmsMethod": "POST", "SmsFallbackMethod": "POST",
+		"ApiVersion": apiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST", "SmsMethod": "POST",
+		"SmsFallbackMethod": "POST",
 	},
 	first: firstApplication,
 }, cardFilter("FriendlyName"))
 
 var truths = []string{"true", "false"}
 
-var applicationNames = [seededApplications]string{"Switchboard", "Night desk", "Browser phone", "Survey <v2>", "Rückruf & Termine", "IVR \"old\""}
+var applicationNames = [seededApplications]string{"Switchboard", "Night desk", "Browser phone", "Survey <v2>", "Rückruf & Termine",
+	"IVR \"old\""}
 
 func firstApplication(_ *world, _ *sequence, i int64) map[string]string {
 	name := applicationNames[i]

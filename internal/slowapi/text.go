@@ -68,13 +68,18 @@ var texts = []string{
 
 // longTexts fill several segments.
 var longTexts = []string{
-	"Hello {n}, this is a summary of your booking {c}. Arrival is on Thursday from {t}, and departure is on Sunday until noon. The key is in the box beside the blue door; its code is sent an hour before you arrive. Please tell us if you need a cot, a parking space or breakfast. ",
-	"Guten Tag {n}, wegen des Sturms fällt der Zug um {t} heute aus. Ihre Fahrkarte {c} gilt für alle späteren Züge, auch über andere Strecken. Für Übernachtungen erstatten wir bis {a} € gegen Vorlage der Belege. Wir bitten um Entschuldigung für die Unannehmlichkeiten. ",
+	"Hello {n}, this is a summary of your booking {c}. Arrival is on Thursday from {t}, and departure is on Sunday until noon. The key " +
+		"is in the box beside the blue door; its code is sent an hour before you arrive. Please tell us if you need a cot, a parking space " +
+		"or breakfast. ",
+	"Guten Tag {n}, wegen des Sturms fällt der Zug um {t} heute aus. Ihre Fahrkarte {c} gilt für alle späteren Züge, auch über andere " +
+		"Strecken. Für Übernachtungen erstatten wir bis {a} € gegen Vorlage der Belege. Wir bitten um Entschuldigung für die " +
+		"Unannehmlichkeiten. ",
 	"ご利用ありがとうございます。{n}様のご注文{c}について、お届け時間が{t}に変更になりました。ご不明な点がございましたら、お気軽にお問い合わせください。",
 	"عزيزنا {n}، نود إبلاغكم بأن موعد التسليم للطلب رقم {c} قد تغير إلى الساعة {t}. نعتذر عن أي إزعاج ونشكركم على صبركم وتفهمكم. ",
 }
 
-var names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Goran", "Hana", "Ingrid", "José", "Kofi", "Lucía", "Mei", "Noa", "O'Brien", "Priya", "Quentin", "Renée", "Søren", "Tomás", "Uma", "Vera", "Wanjiru", "Xin", "Yusuf", "Zoë"}
+var names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Goran", "Hana", "Ingrid", "José", "Kofi", "Lucía", "Mei", "Noa",
+	"O'Brien", "Priya", "Quentin", "Renée", "Søren", "Tomás", "Uma", "Vera", "Wanjiru", "Xin", "Yusuf", "Zoë"}
 
 // body is what a message says. Those with media may say nothing at all.
 func body(d draw, media bool) string {
@@ -117,7 +122,8 @@ func limit(text string, characters int) string {
 // gsm are the characters of GSM 03.38 that cost one septet, gsmTwice those that
 // cost two.
 const (
-	gsm      = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
+	gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
+		"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 	gsmTwice = "\f^{}\\[~]|€"
 )
 

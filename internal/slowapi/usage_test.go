@@ -57,7 +57,8 @@ func TestUsageLists(t *testing.T) {
 			t.Errorf("%s: %d rows, want %v; %v", list, len(got), want, got[:min(len(got), 1)])
 		}
 	}
-	for _, bad := range []string{"StartDate=soon", "EndDate=days", "StartDate=30days", "StartDate=-xdays", "IncludeSubaccounts=maybe", "PageToken=APx", "PageToken=PAMQ==", "PageToken=AP", "PageSize=0"} {
+	for _, bad := range []string{"StartDate=soon", "EndDate=days", "StartDate=30days", "StartDate=-xdays", "IncludeSubaccounts=maybe",
+		"PageToken=APx", "PageToken=PAMQ==", "PageToken=AP", "PageSize=0"} {
 		if status, body, _ := r.ask("GET", root+"/Usage/Records.json?"+bad, nil); status != 400 || !strings.Contains(string(body), "20001") {
 			t.Errorf("%s: %d %s", bad, status, body)
 		}
@@ -67,7 +68,8 @@ func TestUsageLists(t *testing.T) {
 func TestUsageTokens(t *testing.T) {
 	r := start(t, Options{Records: 200})
 	p := r.page(root + "/Usage/Records/Daily.json?PageSize=20&Category=&StartDate=-3days")
-	if want := root + "/Usage/Records/Daily.json?Category=&StartDate=-3days&PageSize=20&Page=1&PageToken=APMQ%3D%3D"; *p.Next != want || p.Previous != nil {
+	if want := root + "/Usage/Records/Daily.json?Category=&StartDate=-3days&PageSize=20&Page=1&PageToken=APMQ%3D%3D"; *p.Next != want ||
+		p.Previous != nil {
 		t.Fatalf("next %s, want %s", *p.Next, want)
 	}
 	second := r.page(*p.Next)
@@ -104,10 +106,12 @@ func TestUsageFollowsTheWorld(t *testing.T) {
 	if counts["calls"] != counts["calls-inbound"]+counts["calls-outbound"]+counts["calls-client"]+counts["calls-sip"] {
 		t.Errorf("parts of calls: %v", counts)
 	}
-	if sum := prices["calls"] + prices["sms"] + prices["mms"] + prices["recordings"] + prices["phonenumbers"]; sum-prices["totalprice"] > 0.001 || prices["totalprice"]-sum > 0.001 || sum < 100 {
+	if sum := prices["calls"] + prices["sms"] + prices["mms"] + prices["recordings"] +
+		prices["phonenumbers"]; sum-prices["totalprice"] > 0.001 || prices["totalprice"]-sum > 0.001 || sum < 100 {
 		t.Errorf("prices: %v", prices)
 	}
-	if months := by(r.usage("/Monthly.json"), "count"); months["phonenumbers"] != counts["phonenumbers"] || months["mms"] > counts["mms"] || months["mms"] < counts["mms"]-18 {
+	if months := by(r.usage("/Monthly.json"), "count"); months["phonenumbers"] != counts["phonenumbers"] || months["mms"] > counts["mms"] ||
+		months["mms"] < counts["mms"]-18 {
 		t.Errorf("months: %v, in all %v", months, counts)
 	}
 	before := by(r.usage("/Today.json"), "count")["calls-outbound"]

@@ -75,7 +75,8 @@ func (o *reply) header(a answer, packed bool) {
 	h := o.w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since")
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, "+
+		"If-Unmodified-Since")
 	h.Set("Access-Control-Allow-Credentials", "true")
 	h.Set("Access-Control-Expose-Headers", "ETag, Twilio-Request-Id")
 	h.Set("Twilio-Concurrent-Requests", strconv.FormatInt(o.busy, 10))
@@ -123,7 +124,8 @@ func (o *reply) broken(status int, body wireBody) {
 		return
 	}
 	var head bytes.Buffer
-	fmt.Fprintf(&head, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Length: %d\r\n", status, http.StatusText(status), o.s.now().UTC().Format(http.TimeFormat), promised)
+	fmt.Fprintf(&head, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Length: %d\r\n", status, http.StatusText(status),
+		o.s.now().UTC().Format(http.TimeFormat), promised)
 	_ = o.w.Header().Write(&head)
 	head.WriteString("\r\n")
 	if _, err := conn.Write(head.Bytes()); err != nil {

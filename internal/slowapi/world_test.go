@@ -116,7 +116,8 @@ func TestMessagesSayRealThings(t *testing.T) {
 	if media != 200 {
 		t.Errorf("%d of 4000 messages have media, want 200", media)
 	}
-	for _, name := range []string{"empty", "newline", "HTML", "backslash", "quote", "long", "several segments", "emoji", "Arabic", "Hebrew", "Han", "Hiragana", "Hangul", "Cyrillic", "Thai", "Devanagari"} {
+	for _, name := range []string{"empty", "newline", "HTML", "backslash", "quote", "long", "several segments", "emoji", "Arabic", "Hebrew",
+		"Han", "Hiragana", "Hangul", "Cyrillic", "Thai", "Devanagari"} {
 		if found[name] == 0 {
 			t.Errorf("no message with %s", name)
 		}
@@ -140,7 +141,8 @@ func TestSameWorldSameBytes(t *testing.T) {
 	a, b := start(t, o), start(t, o)
 	o.Seed = 8
 	other := start(t, o)
-	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json?PageSize=400", root + "/IncomingPhoneNumbers.json", root + "/Calls.json?Status=completed&Page=1", root + "/Conferences.json", root + "/Recordings.json",
+	for _, target := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json?PageSize=400",
+		root + "/IncomingPhoneNumbers.json", root + "/Calls.json?Status=completed&Page=1", root + "/Conferences.json", root + "/Recordings.json",
 		root + "/Notifications.json", root + "/Queues.json", root + "/Usage/Records.json", root + "/AvailablePhoneNumbers/US/Local.json"} {
 		read := func(r running) string { // without the address, which media_url holds
 			return strings.ReplaceAll(string(r.get(target)), r.web.URL, "")
@@ -171,7 +173,8 @@ func TestInstancesAreRows(t *testing.T) {
 			}
 		}
 	}
-	if all := string(r.get("/2010-04-01/Accounts.json")); !strings.Contains(all, string(r.get(root+".json"))) || !strings.Contains(all, `"auth_token":"slowapitoken"`) {
+	if all := string(r.get("/2010-04-01/Accounts.json")); !strings.Contains(all, string(r.get(root+".json"))) || !strings.Contains(all,
+		`"auth_token":"slowapitoken"`) {
 		t.Error("the account is not the row of its list, or carries no auth_token")
 	}
 }

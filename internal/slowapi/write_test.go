@@ -30,7 +30,8 @@ func TestCallsLife(t *testing.T) {
 		t.Errorf("by its To: %v", got)
 	}
 	for _, step := range []struct{ status, price, duration any }{
-		{"ringing", nil, nil}, {"in-progress", nil, nil}, {"completed", nil, "60"}, {"completed", "-0.01400", "60"}, {"completed", "-0.01400", "60"},
+		{"ringing", nil, nil}, {"in-progress", nil, nil}, {"completed", nil, "60"}, {"completed", "-0.01400", "60"}, {"completed", "-0.01400",
+			"60"},
 	} {
 		r.control("/-/advance", `{"seconds":60}`, 200)
 		now := r.one(root + "/Calls/" + sid + ".json")
@@ -39,7 +40,8 @@ func TestCallsLife(t *testing.T) {
 		}
 	}
 	now := r.one(root + "/Calls/" + sid + ".json")
-	if now["start_time"] != "Mon, 01 Jun 2026 12:02:00 +0000" || now["end_time"] != "Mon, 01 Jun 2026 12:03:00 +0000" || now["date_updated"] != "Mon, 01 Jun 2026 12:04:00 +0000" {
+	if now["start_time"] != "Mon, 01 Jun 2026 12:02:00 +0000" || now["end_time"] != "Mon, 01 Jun 2026 12:03:00 +0000" ||
+		now["date_updated"] != "Mon, 01 Jun 2026 12:04:00 +0000" {
 		t.Errorf("times: %v %v %v", now["start_time"], now["end_time"], now["date_updated"])
 	}
 	if got := sids(r.page(root + "/Calls.json?StartTime=2026-06-01T12:02:00Z").records); !slices.Equal(got, []string{sid}) {
@@ -102,7 +104,8 @@ func TestAdvanceMovesWhatIsNotFinal(t *testing.T) {
 			t.Errorf("created %v", one["date_created"])
 		}
 	}
-	for _, bad := range []string{``, `[]`, `{"calls":-1}`, `{"calls":1.5}`, `{"calls":100001}`, `{"seconds":-1}`, `{"seconds":1e12}`, `{"alerts":-1}`, `{"call":1}`, `{} {}`, `{"calls":"1"}`, `null x`} {
+	for _, bad := range []string{``, `[]`, `{"calls":-1}`, `{"calls":1.5}`, `{"calls":100001}`, `{"seconds":-1}`, `{"seconds":1e12}`,
+		`{"alerts":-1}`, `{"call":1}`, `{} {}`, `{"calls":"1"}`, `null x`} {
 		if got := r.control("/-/advance", bad, 400); !strings.Contains(got, `{"error":"`) {
 			t.Errorf("%s: %s", bad, got)
 		}
@@ -149,10 +152,12 @@ func TestLateRecordsAreFoundByTime(t *testing.T) {
 func TestCallUpdates(t *testing.T) {
 	r := start(t, Options{Records: 5})
 	make := func() string {
-		return root + "/Calls/" + r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}}, 201)["sid"].(string) + ".json"
+		return root + "/Calls/" + r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}},
+			201)["sid"].(string) + ".json"
 	}
 	queued := make()
-	if got := r.write("POST", queued, url.Values{"Status": {"canceled"}}, 200); got["status"] != "canceled" || got["start_time"] != nil || got["price"] != nil {
+	if got := r.write("POST", queued, url.Values{"Status": {"canceled"}}, 200); got["status"] != "canceled" || got["start_time"] != nil ||
+		got["price"] != nil {
 		t.Errorf("canceled: %v", got)
 	}
 	r.write("POST", queued, url.Values{"Status": {"completed"}}, 400)
@@ -166,7 +171,8 @@ func TestCallUpdates(t *testing.T) {
 	hung := make()
 	r.control("/-/advance", `{}`, 200)
 	r.control("/-/advance", `{}`, 200)
-	if got := r.write("POST", hung, url.Values{"Status": {"completed"}}, 200); got["status"] != "completed" || got["end_time"] == nil || got["price"] != nil {
+	if got := r.write("POST", hung, url.Values{"Status": {"completed"}}, 200); got["status"] != "completed" || got["end_time"] == nil ||
+		got["price"] != nil {
 		t.Errorf("hung up: %v", got)
 	}
 	r.control("/-/advance", `{}`, 200)
@@ -215,7 +221,8 @@ func TestMessageWrites(t *testing.T) {
 	r := start(t, Options{Records: 5})
 	text := "שלום \"you\" <b>&</b>\n\\o/ 👍" + strings.Repeat("x", 100)
 	made := r.write("POST", root+"/Messages.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}, "Body": {text}}, 201)
-	if made["body"] != text || made["status"] != "queued" || made["num_segments"] != "2" || made["date_sent"] != nil || made["price"] != nil || made["num_media"] != "0" {
+	if made["body"] != text || made["status"] != "queued" || made["num_segments"] != "2" || made["date_sent"] != nil || made["price"] != nil ||
+		made["num_media"] != "0" {
 		t.Errorf("made: %v", made)
 	}
 	at := root + "/Messages/" + made["sid"].(string) + ".json"
@@ -229,7 +236,8 @@ func TestMessageWrites(t *testing.T) {
 	old := root + "/Messages/" + sids(r.page(root + "/Messages.json").records)[9] + ".json"
 	was := r.one(old)
 	got := r.write("POST", old, url.Values{"Body": {""}}, 200)
-	if got["body"] != "" || got["num_segments"] != was["num_segments"] || got["price"] != was["price"] || got["date_updated"] == was["date_updated"] {
+	if got["body"] != "" || got["num_segments"] != was["num_segments"] || got["price"] != was["price"] ||
+		got["date_updated"] == was["date_updated"] {
 		t.Errorf("emptied: %v, was %v", got, was)
 	}
 	service := "MG" + strings.Repeat("a", 32)
@@ -242,7 +250,8 @@ func TestMessageWrites(t *testing.T) {
 			t.Errorf("by a service: %v", got)
 		}
 	}
-	media := r.write("POST", root+"/Messages.json", url.Values{"To": {"+1500"}, "MediaUrl": {"https://example.com/1", "https://example.com/2"}}, 201)
+	media := r.write("POST", root+"/Messages.json", url.Values{"To": {"+1500"}, "MediaUrl": {"https://example.com/1",
+		"https://example.com/2"}}, 201)
 	if media["num_media"] != "2" || !strings.HasPrefix(media["sid"].(string), "MM") {
 		t.Errorf("with media: %v", media)
 	}
@@ -255,22 +264,26 @@ func TestMessageWrites(t *testing.T) {
 
 func TestNumberAndAccountWrites(t *testing.T) {
 	r := start(t, Options{Records: 5})
-	made := r.write("POST", root+"/IncomingPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"}, "VoiceUrl": {"https://example.com/v"}}, 201)
+	made := r.write("POST", root+"/IncomingPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"},
+		"VoiceUrl": {"https://example.com/v"}}, 201)
 	if made["type"] != "toll-free" || made["friendly_name"] != "(800) 555-0100" || made["voice_url"] != "https://example.com/v" {
 		t.Errorf("made: %v", made)
 	}
 	at := root + "/IncomingPhoneNumbers/" + made["sid"].(string) + ".json"
 	got := r.write("POST", at, url.Values{"FriendlyName": {"Desk <7>"}, "VoiceCallerIdLookup": {"true"}, "SmsMethod": {"GET"}}, 200)
-	if got["friendly_name"] != "Desk <7>" || got["voice_caller_id_lookup"] != true || got["sms_method"] != "GET" || got["voice_url"] != made["voice_url"] {
+	if got["friendly_name"] != "Desk <7>" || got["voice_caller_id_lookup"] != true || got["sms_method"] != "GET" ||
+		got["voice_url"] != made["voice_url"] {
 		t.Errorf("updated: %v", got)
 	}
 	if p := r.page(root + "/IncomingPhoneNumbers/TollFree.json?FriendlyName=Desk%20%3C7%3E"); len(p.records) != 1 {
 		t.Errorf("by its name: %d", len(p.records))
 	}
-	if got := r.write("POST", root+"/IncomingPhoneNumbers/Mobile.json", url.Values{"PhoneNumber": {"+12025550100"}}, 201); got["type"] != "mobile" {
+	if got := r.write("POST", root+"/IncomingPhoneNumbers/Mobile.json", url.Values{"PhoneNumber": {"+12025550100"}},
+		201); got["type"] != "mobile" {
 		t.Errorf("to Mobile: %v", got["type"])
 	}
-	if got := r.write("POST", root+"/IncomingPhoneNumbers.json", url.Values{"AreaCode": {"503"}}, 201); !strings.HasPrefix(got["phone_number"].(string), "+1503") {
+	if got := r.write("POST", root+"/IncomingPhoneNumbers.json", url.Values{"AreaCode": {"503"}}, 201); !strings.HasPrefix(got["phone_num"+
+		"ber"].(string), "+1503") {
 		t.Errorf("by area: %v", got["phone_number"])
 	}
 	r.write("DELETE", at, nil, 204)
@@ -284,7 +297,8 @@ func TestNumberAndAccountWrites(t *testing.T) {
 	if p := r.page(below + "/Calls.json"); len(p.records) != 1 {
 		t.Errorf("%d calls in the new account", len(p.records))
 	}
-	if got := r.write("POST", below+".json", url.Values{"FriendlyName": {"3rd"}, "Status": {"closed"}}, 200); got["friendly_name"] != "3rd" || got["status"] != "closed" {
+	if got := r.write("POST", below+".json", url.Values{"FriendlyName": {"3rd"}, "Status": {"closed"}}, 200); got["friendly_name"] != "3rd" ||
+		got["status"] != "closed" {
 		t.Errorf("updated: %v", got)
 	}
 	if p := r.page("/2010-04-01/Accounts.json?Status=closed&FriendlyName=3rd"); len(p.records) != 1 {
