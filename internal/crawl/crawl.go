@@ -149,11 +149,11 @@ type kindCrawl struct {
 	joined     atomic.Pointer[head]
 	lastChange atomic.Int64
 
-	mu     sync.Mutex
-	state  kindState
-	loaded bool
-	now    pace  // of the sync under way
-	stall  stall // what keeps its walks from going on
+	mu    sync.Mutex
+	state kindState
+	kept  *kindState // what the store has of it; nil: it was not read yet
+	now   pace       // of the sync under way
+	stall stall      // what keeps its walks from going on
 }
 
 // New makes a crawler. Errors: what Options lack.

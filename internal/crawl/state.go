@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -134,7 +135,7 @@ func noteName(name string) string { return "walk/" + name }
 
 // load reads a kind's state once.
 func (w *Crawler) load(ctx context.Context, x *kindCrawl) error {
-	if x.loaded {
+	if x.kept != nil {
 		return nil
 	}
 	raw, err := w.o.Notes.Note(ctx, noteName(x.name()))
@@ -146,13 +147,14 @@ func (w *Crawler) load(ctx context.Context, x *kindCrawl) error {
 		w.o.Logger.Warn("walk: "+why+"; walked anew", "kind", x.name())
 		m = kindState{Keep: m.Keep}
 	}
+	kept := m
 	m.Plan = x.print()
 	if m.V = stateVersion; x.kind.Untold() != "" && m.Of != x.source.User {
 		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
 			m.Lost = w.clock()
 		}
 	}
-	x.state, x.loaded = m, true
+	x.state, x.kept = m, &kept
 	x.seen.Store(&m)
 	return nil
 }
@@ -184,8 +186,21 @@ func (w *Crawler) read(ctx context.Context, x *kindCrawl) (kindState, error) {
 	return x.state, nil
 }
 
-// change changes a kind's state and keeps it. When it cannot be kept it is as
-// before.
+// keepCaughtUp is how far CaughtUp may be ahead of the store when nothing else
+// changed. After a restart the newest page in the store makes up for it.
+const keepCaughtUp = 5 * 60 // seconds
+
+// differs reports whether a state has to be written in place of the one the store
+// has.
+func (m *kindState) differs(kept kindState) bool {
+	if ahead := m.CaughtUp - kept.CaughtUp; ahead > 0 && ahead < keepCaughtUp {
+		kept.CaughtUp = m.CaughtUp
+	}
+	return !reflect.DeepEqual(*m, kept)
+}
+
+// change changes a kind's state and writes it if it differs from what the store
+// has. When it cannot be written it is as before.
 func (w *Crawler) change(ctx context.Context, x *kindCrawl, how func(*kindState)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -194,12 +209,16 @@ func (w *Crawler) change(ctx context.Context, x *kindCrawl, how func(*kindState)
 	}
 	m := x.state
 	how(&m)
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("walk: %s: %w", x.name(), err)
-	}
-	if err := w.o.Notes.SetNote(ctx, noteName(x.name()), raw); err != nil {
-		return fmt.Errorf("walk: %s: %w", x.name(), err)
+	if m.differs(*x.kept) {
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return fmt.Errorf("walk: %s: %w", x.name(), err)
+		}
+		if err := w.o.Notes.SetNote(ctx, noteName(x.name()), raw); err != nil {
+			return fmt.Errorf("walk: %s: %w", x.name(), err)
+		}
+		kept := m
+		x.kept = &kept
 	}
 	x.state = m
 	x.seen.Store(&m)

@@ -103,3 +103,42 @@ func TestSweepIsCaughtUp(t *testing.T) {
 		}
 	})
 }
+
+// A newest page that shows nothing new does not write the state, but for once in
+// five minutes; one that shows something new does.
+func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, x := synced(t, 20, Settings{})
+		tick := func() {
+			t.Helper()
+			time.Sleep(6 * time.Second)
+			target, err := x.walks["post/letters"].newest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			landed, err := w.Fill(t.Context(), understudy.Fill{Target: target})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Landed(landed)
+			if err := x.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := w.writes
+		for range 100 { // ten minutes
+			tick()
+		}
+		if n := w.writes - began; n > 3 {
+			t.Errorf("100 ticks that found nothing new wrote %d times", n)
+		}
+		if s, err := x.State(t.Context(), "post", "letters"); err != nil || time.Since(s.CaughtUp) > time.Second {
+			t.Errorf("it is caught up to %v of %v, %v", s.CaughtUp, time.Now(), err)
+		}
+		began = w.writes
+		w.arrive(1)
+		if tick(); w.writes != began+1 {
+			t.Errorf("a tick that found a record wrote %d times", w.writes-began)
+		}
+	})
+}

@@ -88,6 +88,7 @@ type world struct {
 	number  int64
 	changes []understudy.Change
 	notes   map[string][]byte
+	writes  int // of notes
 	asked   []string
 	before  func(target *understudy.Target) error // of each fetch, before it
 	keeps   int64                                 // upstream refuses to be asked for what is older
@@ -310,6 +311,7 @@ func (w *world) SetNote(_ context.Context, name string, value []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes[name] = value
+	w.writes++
 	return nil
 }
 
