@@ -35,7 +35,7 @@ var imports = map[string]string{
 	"internal/sample":              "",
 	"internal/search":              ". kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token kit/tokenizer kit/xmldoc",
 	"internal/slowapi":             "",
-	"internal/store":               ". internal/store/sqlite kit/jsonspan kit/tokenizer",
+	"internal/store":               ". internal/query internal/store/sqlite kit/jsonspan kit/tokenizer",
 	"internal/store/sqlite":        ".",
 	"internal/store/storetest":     ". internal/store kit/tokenizer",
 	"internal/viewer":              ". internal/access internal/viewer/list internal/viewer/page internal/viewer/plan kit/accesslog kit/httprange",

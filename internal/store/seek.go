@@ -4,11 +4,11 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 
 	"understudy"
-	"understudy/kit/jsonspan"
+	"understudy/internal/query"
 )
 
 // MaxTerms is the most terms of one question, MaxValues the most values of one.
@@ -61,76 +61,59 @@ func checkTerm(t *understudy.Term) error {
 	return nil
 }
 
-// fulfils reports whether a body, whose id, kind and parent are given, is what is
-// asked for by ids, parent and terms. kind is nil when the specs do not name it.
-func fulfils(q *understudy.Seek, kind *understudy.Kind, id, parent string, body []byte) bool {
+// fulfils reports whether a record, whose id, parent and body are given, is what
+// is asked for by ids, parent and terms.
+func (k *kindPlan) fulfils(q *understudy.Seek, id, parent string, body []byte) bool {
 	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
 		return false
 	}
-	if len(q.Terms) == 0 {
-		return true
-	}
-	doc, err := jsonspan.Document(body)
-	if err != nil || doc.Kind != jsonspan.Object {
-		return false
-	}
-	for i := range q.Terms {
-		if !has(&q.Terms[i], kind, body, doc) {
-			return false
-		}
-	}
-	return true
+	return k.match.Match(body)
 }
 
-// has reports whether a body has what a term asks for.
-func has(t *understudy.Term, kind *understudy.Kind, body []byte, doc jsonspan.Value) bool {
-	if t.Field == "" && t.Number == "" {
-		return during(t, ownTime(kind, body, doc))
+// matcher is what terms ask of a body. kind is nil when the specs do not name it.
+func matcher(terms []understudy.Term, kind *understudy.Kind) *query.Matcher {
+	all := make([]query.Condition, len(terms))
+	for i := range terms {
+		all[i] = condition(&terms[i], kind)
 	}
-	if t.Field == "" {
-		for _, f := range phones(kind) {
-			if numberIs(t.Number, valueText(body, doc, f.Name)) {
-				return true
-			}
-		}
-		return false
-	}
-	var f *understudy.Field
-	if kind != nil {
-		if f = kind.Field(t.Field); f == nil {
-			return false
-		}
-	}
+	return query.Compile(all, query.Options{Flat: true})
+}
+
+// condition is a term. A field that the kind does not have fulfils none.
+func condition(t *understudy.Term, kind *understudy.Kind) (c query.Condition) {
+	add := func(f *understudy.Field) { c.Fields = append(c.Fields, query.Field{Name: f.Name, Type: f.Type}) }
 	switch {
 	case len(t.Any) > 0:
-		text := valueText(body, doc, t.Field)
-		return text != "" && slices.Contains(t.Any, text)
+		c.Test = query.OneOf{Texts: t.Any}
 	case t.Number != "":
-		return numberIs(t.Number, valueText(body, doc, t.Field))
+		c.Test = query.NewNumber(t.Number)
+	default:
+		span := query.Span{From: t.From, To: t.To}
+		if t.From == 0 {
+			span.From = math.MinInt64
+		}
+		if t.To == 0 {
+			span.To = math.MaxInt64
+		}
+		c.Test, c.First = query.Times{span}, t.Field == ""
 	}
-	v, ok := jsonspan.Find(body, doc, t.Field)
-	if !ok || f == nil {
-		return false
-	}
-	return during(t, timeOfValue(f.Type, body, v))
-}
-
-// during reports whether a time, 0 for none, is in a term's.
-func during(t *understudy.Term, at int64) bool {
-	return at != 0 && (t.From == 0 || at >= t.From) && (t.To == 0 || at < t.To)
-}
-
-// ownTime is the time of a record's clock or, while it has none, of its kind's
-// order; 0: none.
-func ownTime(kind *understudy.Kind, body []byte, doc jsonspan.Value) int64 {
-	for _, f := range ownTimes(kind) {
-		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
-			if at := timeOfValue(f.Type, body, v); at != 0 {
-				return at
-			}
+	switch {
+	case t.Field == "" && t.Number == "":
+		for _, f := range ownTimes(kind) {
+			add(f)
+		}
+	case t.Field == "":
+		for _, f := range phones(kind) {
+			add(f)
+		}
+	case kind == nil:
+		add(&understudy.Field{Name: t.Field})
+	default:
+		if f := kind.Field(t.Field); f != nil {
+			add(f)
 		}
 	}
-	return 0
+	return c
 }
 
 // ownTimes are the fields a kind's records tell their own time in.
@@ -157,28 +140,6 @@ func phones(kind *understudy.Kind) (fields []*understudy.Field) {
 		}
 	}
 	return fields
-}
-
-// valueText is a value as terms have it; "" for null, what is empty, and what
-// is no single value.
-func valueText(body []byte, doc jsonspan.Value, field string) string {
-	v, ok := jsonspan.Find(body, doc, field)
-	if !ok {
-		return ""
-	}
-	return textOf(body, v)
-}
-
-// numberIs reports whether a value is a number, in any form; what is no number
-// ("client:anna") is compared as it is.
-func numberIs(asked, value string) bool {
-	if value == "" {
-		return false
-	}
-	if n := understudy.ReadPhone(asked); n.Digits != "" {
-		return n.Same(understudy.ReadPhone(value))
-	}
-	return strings.EqualFold(asked, value)
 }
 
 // wants reports whether a question is about a kind.

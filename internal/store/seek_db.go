@@ -190,7 +190,7 @@ var (
 
 // record is what is told of a record; ok is false when it is not meant.
 func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Found, ok bool, err error) {
-	if !fulfils(s.p.q, h.kind.spec, e.id, e.parent, e.body) {
+	if !h.kind.fulfils(s.p.q, e.id, e.parent, e.body) {
 		return f, false, nil
 	}
 	if h.since == 0 {
@@ -264,5 +264,5 @@ func (s *seeking) meant(blocks *opened, h *heldAt) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return fulfils(s.p.q, h.kind.spec, e.id, e.parent, e.body), nil
+	return h.kind.fulfils(s.p.q, e.id, e.parent, e.body), nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 
@@ -30,8 +31,9 @@ type seekPlan struct {
 type kindPlan struct {
 	*kindRow
 	source string
-	shapes []*shapeRow // those it is looked for in; the first is the one it is told in, if it can be
-	asked  []shapePlan // what terms say, shape by shape; none: any record may be meant
+	shapes []*shapeRow    // those it is looked for in; the first is the one it is told in, if it can be
+	asked  []shapePlan    // what terms say, shape by shape; none: any record may be meant
+	match  *query.Matcher // what they ask of a body
 }
 
 // plan makes the plan of a question that was checked.
@@ -44,7 +46,7 @@ func (db *DB) plan(q *understudy.Seek) *seekPlan {
 		if !wants(q, name.source, name.kind) {
 			continue
 		}
-		one := &kindPlan{kindRow: k, source: name.source}
+		one := &kindPlan{kindRow: k, source: name.source, match: matcher(q.Terms, k.spec)}
 		for shape, s := range db.catalog.shapes {
 			if s.kind == k && (q.Shape == "" || shape.shape == q.Shape) {
 				one.shapes = append(one.shapes, s)
