@@ -45,7 +45,7 @@ var imports = map[string]string{
 	"internal/viewer/plan":       ".",
 	"internal/crawl":             ". kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest",
 	"mirror":                     ". kit/jsonspan kit/suggest mirror/compose",
-	"mirror/compose":             ". kit/jsonspan",
+	"mirror/compose":             ". internal/query kit/jsonspan",
 	"mirror/compose/composetest": ". kit/jsonspan",
 	"upstream":                   ". kit/charset kit/jsonspan kit/suggest kit/onlinestat kit/semaphore",
 }

@@ -36,6 +36,9 @@ func (v Value) Null() bool { return v.kind == jsonspan.None }
 // Nested reports whether the value is an object or an array.
 func (v Value) Nested() bool { return v.kind == jsonspan.Object || v.kind == jsonspan.Array }
 
+// Written reports whether the value is a text or a number.
+func (v Value) Written() bool { return v.kind == jsonspan.String || v.kind == jsonspan.Number }
+
 // Text is the value as text: a string decoded, an object or array as JSON, and
 // no value as the empty text.
 func (v Value) Text() string {
@@ -62,7 +65,7 @@ func (v Value) begins(with string) bool {
 
 // Unix is the time the value tells, 0 when it tells none.
 func (v Value) Unix() int64 {
-	if v.kind != jsonspan.String && v.kind != jsonspan.Number {
+	if !v.Written() {
 		return 0
 	}
 	raw, plain := v.plain()

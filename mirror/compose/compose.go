@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // Options are what composing needs to know besides the request. The zero value
@@ -54,8 +55,8 @@ type List struct {
 	target *understudy.Target
 	paging *understudy.Paging
 	o      Options
-	fields []wanted
-	tests  []test
+	tests  []query.Condition
+	match  *query.Matcher // of tests
 	seek   understudy.Seek
 
 	size, page int64
@@ -138,6 +139,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 
 // begin makes ready for the first record.
 func (l *List) begin() {
+	l.match = query.Compile(l.tests, query.Options{})
 	if l.back && !l.o.Downward {
 		l.seek.Up = !l.seek.Up
 	}

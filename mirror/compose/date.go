@@ -86,9 +86,8 @@ func Place(k *understudy.Kind, body []byte) (at int64, clocked bool) {
 }
 
 func timeOf(k *understudy.Kind, name string, body []byte) int64 {
-	f := k.Field(name)
-	if f == nil {
+	if k.Field(name) == nil {
 		return 0
 	}
-	return unix(f.Type, body, find(body, name))
+	return find(k, body, name).Unix()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // filter takes one of the list's filters in, if it was given. One that is bare
@@ -30,9 +31,9 @@ func (l *List) filter(f *understudy.Filter) error {
 	case "day", "since", "until", "before":
 		return l.clock(f, p.Value)
 	case "contains":
-		l.test(f.Field, text(func(have string) bool { return strings.Contains(have, p.Value) }))
+		l.test(f.Field, query.Contains(p.Value))
 	case "digits":
-		l.test(f.Field, text(func(have string) bool { return containsPattern(have, p.Value) }))
+		l.test(f.Field, query.Digits(p.Value))
 	default:
 		return fmt.Errorf("%w: %s cannot be asked of records", understudy.ErrInvalid, f.Name)
 	}
@@ -201,10 +202,6 @@ func edges(f *understudy.Filter, asked span) (e [2]int64) {
 // between asks for a time of a field. Places are of no use here: a record keeps
 // its own while its clock may still move.
 func (l *List) between(name string, e [2]int64) {
-	f := l.target.Kind.Field(name)
-	if f == nil {
-		f = &understudy.Field{Name: name, Type: understudy.TypeText}
-	}
 	term := understudy.Term{Field: name}
 	if e[0] > 0 {
 		term.From = e[0]
@@ -215,24 +212,9 @@ func (l *List) between(name string, e [2]int64) {
 	if (term.From != 0 || term.To != 0) && !l.scanned(name) {
 		l.seek.Terms = append(l.seek.Terms, term)
 	}
-	l.test(name, within(f.Type, e[0], e[1]))
-}
-
-// containsPattern reports whether pattern stands in text; a star is any digit.
-func containsPattern(text, pattern string) bool {
-	for at := 0; at+len(pattern) <= len(text); at++ {
-		if matchesHere(text[at:], pattern) {
-			return true
-		}
+	until := int64(math.MaxInt64)
+	if e[1] < until {
+		until = e[1] + 1
 	}
-	return false
-}
-
-func matchesHere(text, pattern string) bool {
-	for i := range len(pattern) {
-		if c := text[i]; pattern[i] != c && (pattern[i] != '*' || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	l.test(name, query.Times{{From: e[0], To: until}})
 }

@@ -76,7 +76,7 @@ func (l *List) above(i int, f *understudy.Field) error {
 	}
 	for _, before := range t.Vars[:i] {
 		name := t.Spec.Shown[before.Name]
-		if kind.Field(name) == nil || !same(before.Value)(rec.Body, find(rec.Body, name)) {
+		if kind.Field(name) == nil || !find(kind, rec.Body, name).Is(before.Value) {
 			return fmt.Errorf("%w: %s does not tell that it lies under %s", understudy.ErrInvalid, clip(v.Value), clip(before.Value))
 		}
 	}
@@ -221,7 +221,7 @@ func (l *List) startsHere() error {
 				return nil
 			}
 		}
-		if !same(v.Value)(rec.Body, find(rec.Body, name)) {
+		if !find(t.Kind, rec.Body, name).Is(v.Value) {
 			return l.refuse("token")
 		}
 	}

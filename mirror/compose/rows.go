@@ -74,11 +74,8 @@ func (l *List) value(rec *understudy.Record) func(name string) (string, bool) {
 				return v.Value, true
 			}
 		}
-		v := find(rec.Body, name)
-		if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
-			return "", false
-		}
-		return jsonspan.Text(rec.Body, v), true
+		v := find(l.target.Kind, rec.Body, name)
+		return v.Text(), v.Written()
 	}
 }
 
