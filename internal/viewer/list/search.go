@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"understudy"
 
+	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )

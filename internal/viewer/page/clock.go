@@ -164,7 +164,8 @@ func (q *Exchange) ReadAsOf(params understudy.Query) error {
 		at, ok := ParseMoment(p.Value, q.Zone)
 		switch {
 		case !ok:
-			return BadRequest("“"+Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; without a zone it is in "+
+			return BadRequest("“"+Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
+				"without a zone it is in "+
 				q.Zone.String()+", and a day alone means its beginning.", nil)
 		case at.After(q.Start):
 			return BadRequest("“"+Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)

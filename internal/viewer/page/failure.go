@@ -77,6 +77,15 @@ func UnknownWord(what, word string, known []string, link func(string) string) er
 	return p
 }
 
+// statusOf is understudy.Status, but for an address that cannot be read and names
+// nothing of upstream's either: people who typed it are told of their mistake.
+func statusOf(err error) int {
+	if errors.Is(err, understudy.ErrInvalid) {
+		return http.StatusBadRequest
+	}
+	return understudy.Status(err)
+}
+
 // failure is what the error page shows.
 type failure struct {
 	Status int
@@ -94,7 +103,7 @@ type outage struct {
 
 // fail answers with an error page, or the same as data.
 func (q *Exchange) Fail(err error) {
-	status := understudy.Status(err)
+	status := statusOf(err)
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
 	h := q.W.Header()
 	switch status {
