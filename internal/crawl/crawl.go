@@ -171,7 +171,10 @@ func New(o Options) (*Crawler, error) {
 		o.Down = func(string) string { return "" }
 	}
 	o.Settings = o.Settings.withDefaults()
-	w := &Crawler{o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1), landed: map[string]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{}}
+	w := &Crawler{
+		o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1),
+		landed: map[string]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
+	}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			p, err := planOf(src, k)

@@ -45,7 +45,10 @@ type Progress struct {
 
 // Report is a state as JSON.
 func (s State) Report() Report {
-	r := Report{Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Stuck: known(s.Stuck), Ended: s.Ended, CaughtUp: known(s.CaughtUp), Swept: known(s.Swept)}
+	r := Report{
+		Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Ended: s.Ended,
+		Stuck: known(s.Stuck), CaughtUp: known(s.CaughtUp), Swept: known(s.Swept),
+	}
 	if s.Kept {
 		r.Progress = &Progress{Done: s.Done, ETA: int64(s.ETA / time.Second), Walk: s.Walk, Running: s.Running}
 		if s.Total >= 0 {

@@ -109,7 +109,8 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	}
 	if s.Complete && !w.whole(x) {
 		s.Complete, s.Failed = false, true
-		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, or whole: true at the list, where lists without filters show every %s", x.kind.One)
+		s.Why = fmt.Sprintf("walked to its end, but the spec does not say that this is all: write whole_lists: true in it, "+
+			"or whole: true at the list, where lists without filters show every %s", x.kind.One)
 	}
 	if s.Complete && !s.Running {
 		s.Total = s.Done

@@ -186,7 +186,8 @@ func (s *sweepRun) walk(ctx context.Context) error {
 // one walks one list.
 func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page) error) error {
 	if s.stretch != nil {
-		return s.jobRun.forEachPageIn(ctx, s.x.plan, list, *s.stretch, position{List: list}, func(page *understudy.Page, _ position) error { return see(page) })
+		return s.jobRun.forEachPageIn(ctx, s.x.plan, list, *s.stretch, position{List: list},
+			func(page *understudy.Page, _ position) error { return see(page) })
 	}
 	first, err := s.x.page(list, "", interval{early, late, 0}, s.w.o.Page)
 	if err != nil {

@@ -145,7 +145,8 @@ func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
 			return err
 		}
 		if page.Status == 200 {
-			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed", s.x.name(), len(missing), s.before.Len(), e.id)
+			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed",
+				s.x.name(), len(missing), s.before.Len(), e.id)
 		}
 	}
 	return nil

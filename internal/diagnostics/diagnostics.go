@@ -326,7 +326,10 @@ func New(o Options) *Diagnostics {
 
 // Routes are the patterns Handler serves.
 func Routes() []string {
-	return []string{"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}"}
+	return []string{
+		"/-/health", "/-/stats", "/-/purge", "/-/erase", "/-/erasures", "/-/index",
+		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
+	}
 }
 
 // Handler serves all of them; any other path is 404.

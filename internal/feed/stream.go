@@ -23,7 +23,7 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("X-Accel-Buffering", "no")
-	o := &outlet{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.placeAt(s.reader, s.start)}
+	o := &stream{f: f, w: w, control: http.NewResponseController(w), s: s, place: f.placeAt(s.reader, s.start)}
 	// The time a request may take to come is over, and must not end the stream.
 	_ = o.control.SetReadDeadline(time.Time{}) // where there is none, nothing has to be taken back
 	ctx, cancel := o.bounds(r.Context())
@@ -36,8 +36,8 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, s *subscription) {
 	}
 }
 
-// outlet is one stream.
-type outlet struct {
+// stream is one connection that is sent changes as they come.
+type stream struct {
 	f       *Feed
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -50,14 +50,14 @@ type outlet struct {
 }
 
 // bounds end with the grant.
-func (o *outlet) bounds(ctx context.Context) (context.Context, context.CancelFunc) {
+func (o *stream) bounds(ctx context.Context) (context.Context, context.CancelFunc) {
 	if g := o.s.caller.Grant; !g.Expires.IsZero() {
 		return context.WithTimeout(ctx, g.Expires.Sub(o.f.o.Now()))
 	}
 	return context.WithCancel(ctx)
 }
 
-func (o *outlet) run(ctx context.Context) error {
+func (o *stream) run(ctx context.Context) error {
 	// The first thing is the place, so that one who is cut off before the first
 	// change comes back to it.
 	if err := o.write(fmt.Appendf(nil, "retry: %d\nid: %s\n\n", retry, o.cursor())); err != nil {
@@ -98,10 +98,10 @@ func (o *outlet) run(ctx context.Context) error {
 	}
 }
 
-func (o *outlet) full() bool { return o.s.limit > 0 && o.sent >= o.s.limit }
+func (o *stream) full() bool { return o.s.limit > 0 && o.sent >= o.s.limit }
 
 // drain sends everything there is; moved is closed when there is more.
-func (o *outlet) drain(ctx context.Context) (moved <-chan struct{}, err error) {
+func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 	for {
 		if err := o.may(ctx); err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ var errOver = errors.New("feed: the policy is over")
 
 // may says whether the subscriber may be told more: not a change under a policy
 // that is over, however many are there, nor one after its grant has ended.
-func (o *outlet) may(ctx context.Context) error {
+func (o *stream) may(ctx context.Context) error {
 	if o.s.regime.isOver() {
 		return errOver
 	}
@@ -158,7 +158,7 @@ const maxOwed = 32 << 10
 // write sends bytes; who takes nothing for long is let go. Setting a deadline
 // costs as much as all else before the write itself: one that leaves time enough
 // stays.
-func (o *outlet) write(p []byte) error {
+func (o *stream) write(p []byte) error {
 	now := o.f.o.Now()
 	if o.owed > maxOwed || o.until.Sub(now) < o.f.o.Limits.Stall {
 		o.owed = 0
@@ -171,13 +171,13 @@ func (o *outlet) write(p []byte) error {
 	return err
 }
 
-func (o *outlet) flush() error {
+func (o *stream) flush() error {
 	o.owed = 0
 	return o.control.Flush()
 }
 
 // deadline leaves a quarter more than the time that has to be left.
-func (o *outlet) deadline(now time.Time) error {
+func (o *stream) deadline(now time.Time) error {
 	stall := o.f.o.Limits.Stall
 	o.until = now.Add(stall + stall/4)
 	err := o.control.SetWriteDeadline(o.until)
@@ -189,7 +189,7 @@ func (o *outlet) deadline(now time.Time) error {
 
 // beat is a sign of life. It tells the place: always to who must not know
 // whether something hidden happened, and to others when it moved.
-func (o *outlet) beat() error {
+func (o *stream) beat() error {
 	o.f.o.Seen(o.s.source)
 	text := []byte(":\n\n")
 	if !o.s.audience.whole || o.told != o.place.at {
@@ -201,13 +201,13 @@ func (o *outlet) beat() error {
 	return o.flush()
 }
 
-func (o *outlet) cursor() string {
+func (o *stream) cursor() string {
 	o.told = o.place.at
 	return o.s.audience.cursor(o.place.at)
 }
 
 // last says why the stream ends.
-func (o *outlet) last(why string) error {
+func (o *stream) last(why string) error {
 	if err := o.write(fmt.Appendf(nil, ": %s\n\n", why)); err != nil {
 		return err
 	}
