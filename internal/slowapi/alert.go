@@ -30,7 +30,7 @@ type alert struct {
 	s       *sequence
 	i       int64
 	at      int64
-	d       draw
+	d       rng
 	message bool
 	subject int64
 	here    string
@@ -51,7 +51,7 @@ func seedAlerts(w *world, k *kind) *sequence {
 // find draws what the alert is of. The last ten calls of fifty have none, so
 // that the order of calls and messages is that of their alerts.
 func (a *alert) find(w *world) {
-	a.d = drawFor(w.seed, a.s.kind.tag, a.i)
+	a.d = rngFor(w.seed, a.s.kind.tag, a.i)
 	a.message = a.d.below(3) == 0
 	place, each := int64(a.d.below(troubled-10)), int64(1)
 	if a.message {
@@ -78,10 +78,10 @@ func (a *alert) load(w *world, s *sequence, i int64) {
 }
 
 // trouble is what it is about.
-func (a *alert) trouble() trouble {
-	d, all := a.d, callTroubles
+func (a *alert) trouble() incident {
+	d, all := a.d, callIncidents
 	if a.message {
-		all = messageTroubles
+		all = messageIncidents
 	}
 	return all[d.below(len(all))]
 }
@@ -120,9 +120,9 @@ func monthLong(read func(*search, string) (condition, *refusal)) func(*search, s
 func (a *alert) append(dst []byte, w *world) []byte {
 	var c scene
 	if a.message {
-		c = w.messageScene(a.of(w), a.subject, a.d)
+		c = messageScene(w, a.of(w), a.subject, a.d)
 	} else {
-		c = w.callScene(a.of(w), a.subject, a.d)
+		c = callScene(w, a.of(w), a.subject, a.d)
 	}
 	sid := string(w.appendSID(nil, a.s, a.i))
 	text := c.text()

@@ -17,7 +17,7 @@ type schedule struct {
 	kind  *kind
 	every time.Duration // on average
 	next  time.Time     // in the world's time
-	chain draw
+	chain rng
 }
 
 // run lets the world go on until the server closes: it creates what arrives and
@@ -26,8 +26,8 @@ func (s *Server) run(perMinute float64) {
 	every := time.Duration(float64(time.Minute) / perMinute)
 	start := s.worldNow()
 	come := []*schedule{
-		{kind: calls, every: every, chain: drawFor(s.world.seed, calls.tag<<16, start.UnixNano())},
-		{kind: messages, every: every / 2, chain: drawFor(s.world.seed, messages.tag<<16, start.UnixNano())},
+		{kind: calls, every: every, chain: rngFor(s.world.seed, calls.tag<<16, start.UnixNano())},
+		{kind: messages, every: every / 2, chain: rngFor(s.world.seed, messages.tag<<16, start.UnixNano())},
 	}
 	for _, c := range come {
 		c.next = start

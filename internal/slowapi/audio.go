@@ -83,7 +83,7 @@ func (r *recording) sound(mp3 bool, asked string) content {
 		channels = int64(asked[0] - '0')
 	}
 	seconds := min(max(r.seconds(), 1), maxAudio)
-	tune := uint64(drawFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
+	tune := uint64(rngFor(r.s.seed, tagRecorded<<16|uint64(r.s.account), r.i))
 	c := content{
 		ReadSeeker: wavOf(tune, seconds, channels), sort: "audio/x-wav", modified: time.Unix(r.updated(), 0),
 	}
@@ -115,13 +115,13 @@ var (
 )
 
 // transcriptionLife is what a transcription goes through.
-func transcriptionLife(s *sequence, i int64) life {
-	d := drawFor(s.seed, s.kind.tag, i)
+func transcriptionLife(s *sequence, i int64) lifecycle {
+	d := rngFor(s.seed, s.kind.tag, i)
 	dwell := [8]int64{int64(10 + d.below(80)), int64(5 + d.below(55))}
 	if d.below(12) == 0 {
-		return life{transcriptionFailed, dwell}
+		return lifecycle{transcriptionFailed, dwell}
 	}
-	return life{transcriptionDone, dwell}
+	return lifecycle{transcriptionDone, dwell}
 }
 
 // load reads the transcription with an index.
@@ -137,7 +137,7 @@ func (t *transcription) append(dst []byte, w *world) []byte {
 	sid := string(w.appendSID(nil, t.s, t.i))
 	text, price := "", ""
 	if t.progress.status() == "completed" {
-		d := drawFor(t.s.seed, tagSpoken<<8, t.i)
+		d := rngFor(t.s.seed, tagSpoken<<8, t.i)
 		if text = body(d, false); text == "" {
 			text = "(blank)" // Twilio's word for silence
 		}

@@ -11,7 +11,7 @@ import (
 // available is one number that could be bought. It is drawn from its country,
 // sort and place; none is ever bought away.
 type available struct {
-	in       *territory
+	in       *numberCountry
 	of       *offer
 	number   string
 	at       *locale // nil outside North America and for toll-free numbers
@@ -32,7 +32,7 @@ func (n *available) load(w *world, _ *sequence, i int64) {
 	for _, c := range in.iso + of.path {
 		tag = tag<<5 ^ uint64(c)
 	}
-	d := drawFor(w.seed, tag, i)
+	d := rngFor(w.seed, tag, i)
 	front := of.fronts[i%int64(len(of.fronts))]
 	n.number = string(appendSubscriber([]byte("+"+in.code+front), &d, of.size))
 	luck := d.below(100)
@@ -102,7 +102,7 @@ func (o *object) degrees(name string, value float64) {
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
 func (s *Server) availableNumbers(r *http.Request, t target, _ url.Values) (answer, error) {
-	in := territoryOf(t.sids[1])
+	in := numberCountryOf(t.sids[1])
 	sort := t.path[strings.LastIndexByte(t.path, '/')+1:]
 	sort = strings.TrimSuffix(sort, ".json")
 	if in == nil || in.offered(sort) == nil {
@@ -148,18 +148,18 @@ func (s *Server) countryList(_ *http.Request, t target, _ url.Values) (answer, e
 	base := version + "/Accounts/" + s.world.accountSID(t.account) + "/AvailablePhoneNumbers"
 	s.world.mu.RUnlock()
 	if len(t.sids) == 2 {
-		one := territoryOf(t.sids[1])
+		one := numberCountryOf(t.sids[1])
 		if one == nil {
 			return notFound(t.path).answer(), nil
 		}
 		return answer{status: http.StatusOK, body: one.append(nil, base)}, nil
 	}
 	var rows []byte
-	for i := range territories {
+	for i := range numberCountries {
 		if i > 0 {
 			rows = append(rows, ',')
 		}
-		rows = territories[i].append(rows, base)
+		rows = numberCountries[i].append(rows, base)
 	}
 	var o object
 	o.open()
@@ -170,7 +170,7 @@ func (s *Server) countryList(_ *http.Request, t target, _ url.Values) (answer, e
 }
 
 // append writes the country.
-func (t *territory) append(dst []byte, base string) []byte {
+func (t *numberCountry) append(dst []byte, base string) []byte {
 	o := object{b: dst}
 	o.open()
 	o.truth("beta", t.beta)

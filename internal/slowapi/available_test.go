@@ -32,7 +32,7 @@ func TestCountries(t *testing.T) {
 	if err := strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
-	if len(body.Countries) != len(territories) || body.URI != root+"/AvailablePhoneNumbers.json" {
+	if len(body.Countries) != len(numberCountries) || body.URI != root+"/AvailablePhoneNumbers.json" {
 		t.Errorf("%d countries at %s", len(body.Countries), body.URI)
 	}
 	sorts := map[string]bool{}

@@ -31,7 +31,7 @@ type call struct {
 	progress   progress
 	s          *sequence
 	i          int64
-	rest       draw // what only the row needs
+	rest       rng // what only the row needs
 	direction  string
 	from, to   party
 	own        int64 // which of our numbers it went over, -1 for none
@@ -48,7 +48,7 @@ const (
 )
 
 func callRole(seed uint64, i int64) int {
-	d := drawFor(seed, tagRoles, i/5)
+	d := rngFor(seed, tagRoles, i/5)
 	place := 1 + int64(d.below(4))
 	switch i % 5 {
 	case place:
@@ -60,7 +60,7 @@ func callRole(seed uint64, i int64) int {
 }
 
 // callPlan draws what becomes of a call, and whether somebody calls us.
-func callPlan(seed uint64, i int64, d *draw) (plan []string, inbound bool) {
+func callPlan(seed uint64, i int64, d *rng) (plan []string, inbound bool) {
 	role, luck, side := callRole(seed, i), d.below(10000), d.below(100)
 	inbound = role == parent || role == alone && side < 55
 	switch {
@@ -99,17 +99,17 @@ var (
 )
 
 // callLife is what a call goes through.
-func callLife(s *sequence, i int64) life {
-	d := drawFor(s.seed, s.kind.tag, i)
+func callLife(s *sequence, i int64) lifecycle {
+	d := rngFor(s.seed, s.kind.tag, i)
 	plan, _ := callPlan(s.seed, i, &d)
 	if s.written(i) {
 		plan = answeredOutbound
 	}
-	return life{plan, callDwell(&d, plan)}
+	return lifecycle{plan, callDwell(&d, plan)}
 }
 
 // callDwell draws how long each state lasts. Most calls are short, few are long.
-func callDwell(d *draw, plan []string) (dwell [8]int64) {
+func callDwell(d *rng, plan []string) (dwell [8]int64) {
 	talk := int64(5 + min(d.below(600), d.below(600)))
 	if d.below(50) == 0 {
 		talk = int64(600 + d.below(3000))
@@ -133,14 +133,14 @@ func callDwell(d *draw, plan []string) (dwell [8]int64) {
 // load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
 func (c *call) load(w *world, s *sequence, i int64) {
-	d := drawFor(s.seed, s.kind.tag, i)
+	d := rngFor(s.seed, s.kind.tag, i)
 	plan, inbound := callPlan(s.seed, i, &d)
 	role := callRole(s.seed, i)
 	written := s.written(i)
 	if written {
 		plan = answeredOutbound
 	}
-	*c = call{s: s, i: i, own: -1, progress: progressOf(s, i, life{plan, callDwell(&d, plan)})}
+	*c = call{s: s, i: i, own: -1, progress: progressOf(s, i, lifecycle{plan, callDwell(&d, plan)})}
 	c.start, c.end = c.times()
 	if written {
 		c.fromForm(w)
@@ -153,7 +153,7 @@ func (c *call) load(w *world, s *sequence, i int64) {
 }
 
 // sides draws who called whom.
-func (c *call) sides(w *world, role int, inbound bool, d *draw) {
+func (c *call) sides(w *world, role int, inbound bool, d *rng) {
 	c.own = int64(d.below(ownNumbers))
 	us, them := party{own: true, index: c.own}, w.somebody(d)
 	odd, which := d.below(200), d.next()
@@ -212,7 +212,7 @@ func (s *Server) callEvents(r *http.Request, t target, _ url.Values) (answer, er
 	var c call
 	c.load(w, w.below[t.account][calls], t.parent)
 	list := c.events(w)
-	l := shelf{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
+	l := computedList{count: int64(len(list)), row: func(dst []byte, i int64) []byte { return list[i].append(dst) }}
 	return l.page(t, readQuery(r.URL.RawQuery), s.quirks), nil
 }
 
@@ -232,7 +232,7 @@ type callEvent struct {
 func (c *call) events(w *world) (all []callEvent) {
 	sid, account := string(w.appendSID(nil, c.s, c.i)), w.accountSID(c.s.account)
 	from, to := string(c.from.appendTo(nil, w)), string(c.to.appendTo(nil, w))
-	d := drawFor(w.seed, tagCallEvents, c.i)
+	d := rngFor(w.seed, tagCallEvents, c.i)
 	took := func() int64 { return int64(20 + d.below(900)) }
 	told := []string{"account_sid", account, "api_version", apiVersion, "call_sid", sid, "call_status", c.progress.status(), "direction",
 		c.direction, "from", from, "to", to}

@@ -114,7 +114,7 @@ func (c *call) price(w *world) string {
 	return money(rate * max((c.duration()+59)/60, 1))
 }
 
-func (c *call) answeredBy(d *draw) string {
+func (c *call) answeredBy(d *rng) string {
 	pick := d.below(100)
 	switch {
 	case c.direction != "outbound-api" || c.progress.reached("in-progress") == 0 || pick >= 30:
@@ -125,7 +125,7 @@ func (c *call) answeredBy(d *draw) string {
 	return "machine_start"
 }
 
-func (c *call) callerName(d *draw) string {
+func (c *call) callerName(d *rng) string {
 	pick, name := d.below(100), d.below(len(names))
 	if c.direction != "inbound" || pick >= 15 {
 		return ""
@@ -133,7 +133,7 @@ func (c *call) callerName(d *draw) string {
 	return names[name]
 }
 
-func (c *call) forwardedFrom(w *world, d *draw) string {
+func (c *call) forwardedFrom(w *world, d *rng) string {
 	pick, person := d.below(100), w.somebody(d)
 	if c.direction != "inbound" || pick >= 5 {
 		return ""
@@ -142,7 +142,7 @@ func (c *call) forwardedFrom(w *world, d *draw) string {
 }
 
 // rareSID names something outside this world for one record in so many.
-func rareSID(prefix string, oneIn int, d *draw) string {
+func rareSID(prefix string, oneIn int, d *rng) string {
 	if d.below(oneIn) != 0 {
 		d.next()
 		d.next()
@@ -151,7 +151,7 @@ func rareSID(prefix string, oneIn int, d *draw) string {
 	return string(d.hex([]byte(prefix), 16))
 }
 
-func queueTime(d *draw) string {
+func queueTime(d *rng) string {
 	if d.below(12) != 0 {
 		return "0"
 	}

@@ -147,7 +147,7 @@ func (s *Server) newToken(_ *http.Request, t target, form url.Values) (answer, e
 	w := s.world
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	d := drawFor(w.seed, tagSecrets<<8|0x544f, int64(t.account))
+	d := rngFor(w.seed, tagSecrets<<8|0x544f, int64(t.account))
 	user, password := string(d.hex(nil, 32)), string(d.hex(nil, 22))
 
 	var o object

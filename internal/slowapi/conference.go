@@ -28,16 +28,16 @@ type conference struct {
 	progress progress
 	s        *sequence
 	i        int64
-	rest     draw // what only the row needs
+	rest     rng // what only the row needs
 	name     string
 }
 
 var conferencePlan = []string{"init", "in-progress", "completed"}
 
 // conferenceLife is what a conference goes through. It lasts less than an hour.
-func conferenceLife(s *sequence, i int64) life {
-	d := drawFor(s.seed, s.kind.tag, i)
-	return life{conferencePlan, [8]int64{int64(5 + d.below(25)), int64(60 + min(d.below(2900), d.below(2900)))}}
+func conferenceLife(s *sequence, i int64) lifecycle {
+	d := rngFor(s.seed, s.kind.tag, i)
+	return lifecycle{conferencePlan, [8]int64{int64(5 + d.below(25)), int64(60 + min(d.below(2900), d.below(2900)))}}
 }
 
 var rooms = [...]string{
@@ -48,7 +48,7 @@ var rooms = [...]string{
 // load reads the conference with an index.
 func (c *conference) load(_ *world, s *sequence, i int64) {
 	*c = conference{s: s, i: i, progress: progressOf(s, i, conferenceLife(s, i))}
-	c.rest = drawFor(s.seed, tagRooms, i)
+	c.rest = rngFor(s.seed, tagRooms, i)
 	c.name = rooms[c.rest.below(len(rooms))]
 }
 
@@ -89,7 +89,7 @@ func (c *conference) append(dst []byte, w *world) []byte {
 const endedViaAPI = "conference-ended-via-api"
 
 // ending is why the conference ended, and whose leaving ended it.
-func (c *conference) ending(w *world, d *draw) (reason, call string) {
+func (c *conference) ending(w *world, d *rng) (reason, call string) {
 	who, why := d.below(participantCount(c.s, c.i)), d.below(100)
 	switch given, set := c.s.form(c.i, "Reason"); {
 	case c.progress.status() != "completed":

@@ -22,14 +22,14 @@ var events = &kind{
 // eventDates are "at it", "at its end or earlier" and "at its beginning or later".
 var eventDates = clockFilters("Date", true, func(r row) int64 { return r.(*event).at })
 
-// doing is one sort of event: what was done, to what, and what of it changed.
-type doing struct {
+// auditEvent is one sort of event: what was done, to what, and what of it changed.
+type auditEvent struct {
 	name, resource  string
 	field           string // what changed, empty for a creation or deletion
 	previous, after string
 }
 
-var doings = []doing{
+var auditEvents = []auditEvent{
 	{"account.updated", "account", "friendly_name", "Slow & Steady", "Slow & Steady Telephony"},
 	{"phone-number.updated", "phone-number", "voice_url", "https://example.com/old", "https://example.com/voice"},
 	{"phone-number.updated", "phone-number", "friendly_name", "Line 2", "Büro Köln & Bonn"},
@@ -51,15 +51,15 @@ type event struct {
 
 // load reads the event with an index.
 func (e *event) load(_ *world, s *sequence, i int64) {
-	d := drawFor(s.seed, s.kind.tag, i)
-	*e = event{s: s, i: i, at: s.created(i), what: d.below(len(doings)), who: d.below(6), from: d.below(20), which: d.below(ownNumbers)}
+	d := rngFor(s.seed, s.kind.tag, i)
+	*e = event{s: s, i: i, at: s.created(i), what: d.below(len(auditEvents)), who: d.below(6), from: d.below(20), which: d.below(ownNumbers)}
 }
 
-func (e *event) doing() doing { return doings[e.what] }
+func (e *event) doing() auditEvent { return auditEvents[e.what] }
 
 // actorSID is who did it: one of six, whom nothing else knows of.
 func (e *event) actorSID() string {
-	d := drawFor(e.s.seed, e.s.kind.tag<<8, int64(e.who))
+	d := rngFor(e.s.seed, e.s.kind.tag<<8, int64(e.who))
 	return string(d.hex([]byte("US"), 16))
 }
 
@@ -78,7 +78,7 @@ func (e *event) resource(w *world) (sid, path string) {
 		sid = string(w.cipher.appendSID(nil, "AP", e.s.account, tagApplications, int64(e.which%seededApplications)))
 		return sid, path + "/Applications/" + sid
 	case "api-key":
-		d := drawFor(e.s.seed, e.s.kind.tag<<8|1, int64(e.which))
+		d := rngFor(e.s.seed, e.s.kind.tag<<8|1, int64(e.which))
 		sid = string(d.hex([]byte("SK"), 16))
 		return sid, path + "/Keys/" + sid
 	}

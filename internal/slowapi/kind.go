@@ -20,7 +20,7 @@ type kind struct {
 	// derive makes a new sequence follow from others of its account; nil for most.
 	derive func(w *world, s *sequence)
 	// life is what a record goes through; nil when nothing happens to it by itself.
-	life func(s *sequence, i int64) life
+	life func(s *sequence, i int64) lifecycle
 	// create reads what a new record is made of from a form; nil when POST to
 	// the list is not allowed.
 	create func(w *world, s *sequence, form url.Values) (map[string]string, *refusal)

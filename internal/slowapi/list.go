@@ -105,8 +105,8 @@ func (x *search) above(i int64) int64 {
 	return min(best, count)
 }
 
-// stretch is how many records are looked at before others get a turn.
-const stretch = 512
+// batch is how many records are looked at before others get a turn.
+const batch = 512
 
 // down collects up to n indexes from start downwards, after skipping some.
 func (x *search) down(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
@@ -121,7 +121,7 @@ func (x *search) down(ctx context.Context, start int64, skip int64, n int) ([]in
 			return nil, err
 		}
 		x.w.mu.RLock()
-		for range stretch {
+		for range batch {
 			if i = x.below(i); i < 0 || len(found) == n {
 				break
 			}
@@ -146,7 +146,7 @@ func (x *search) up(ctx context.Context, start int64, n int) ([]int64, error) {
 		}
 		x.w.mu.RLock()
 		end := x.s.count()
-		for range stretch {
+		for range batch {
 			if i = x.above(i); i >= end || len(found) == n {
 				break
 			}

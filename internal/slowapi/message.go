@@ -26,7 +26,7 @@ type message struct {
 	progress  progress
 	s         *sequence
 	i         int64
-	rest      draw // what only the row needs
+	rest      rng // what only the row needs
 	direction string
 	from, to  party
 	media     int
@@ -37,7 +37,7 @@ type message struct {
 
 // mediaPlace is the one message of every twenty that carries media.
 func mediaPlace(seed uint64, block int64) int64 {
-	d := drawFor(seed, tagMedia, block)
+	d := rngFor(seed, tagMedia, block)
 	return block*20 + int64(d.below(20))
 }
 
@@ -55,7 +55,7 @@ var (
 )
 
 // draft draws what becomes of a message and which way it goes.
-func (m *message) draft(d *draw) []string {
+func (m *message) draft(d *rng) []string {
 	way, luck, odd := d.below(1000), d.below(1000), d.below(100)
 	m.whatsapp = odd < 2
 	switch {
@@ -90,7 +90,7 @@ func (m *message) draft(d *draw) []string {
 }
 
 // messageDwell draws how long each state lasts.
-func messageDwell(d *draw, plan []string) (dwell [8]int64) {
+func messageDwell(d *rng, plan []string) (dwell [8]int64) {
 	short, hop, bill := int64(1+d.below(2)), int64(1+d.below(9)), int64(5+d.below(55))
 	for i, status := range plan {
 		switch status {
@@ -119,25 +119,25 @@ func writtenPlan(form map[string]string) []string {
 }
 
 // messageLife is what a message goes through.
-func messageLife(s *sequence, i int64) life {
-	d := drawFor(s.seed, s.kind.tag, i)
+func messageLife(s *sequence, i int64) lifecycle {
+	d := rngFor(s.seed, s.kind.tag, i)
 	plan := new(message).draft(&d)
 	if s.written(i) {
 		plan = writtenPlan(s.marks[i].form)
 	}
-	return life{plan, messageDwell(&d, plan)}
+	return lifecycle{plan, messageDwell(&d, plan)}
 }
 
 // load reads the message with an index; its body waits until a row is written.
 func (m *message) load(w *world, s *sequence, i int64) {
 	*m = message{s: s, i: i}
-	d := drawFor(s.seed, s.kind.tag, i)
+	d := rngFor(s.seed, s.kind.tag, i)
 	plan := m.draft(&d)
 	written := s.written(i)
 	if written {
 		plan = writtenPlan(s.marks[i].form)
 	}
-	m.progress = progressOf(s, i, life{plan, messageDwell(&d, plan)})
+	m.progress = progressOf(s, i, lifecycle{plan, messageDwell(&d, plan)})
 	m.sent = m.sentAt()
 	if written {
 		m.fromForm()
@@ -152,7 +152,7 @@ func (m *message) load(w *world, s *sequence, i int64) {
 }
 
 // sides draws who wrote to whom.
-func (m *message) sides(w *world, d *draw) {
+func (m *message) sides(w *world, d *rng) {
 	us, them := party{own: true, index: int64(d.below(ownNumbers))}, w.somebody(d)
 	odd := d.below(200)
 	switch {
@@ -192,7 +192,7 @@ func (m *message) sentAt() int64 {
 }
 
 // say is what the message says now.
-func (m *message) say(d draw) string {
+func (m *message) say(d rng) string {
 	if text, set := m.s.form(m.i, "Body"); set {
 		return text
 	}
@@ -248,7 +248,7 @@ func (m *message) append(dst []byte, w *world) []byte {
 }
 
 // parts is how many segments were sent; a redacted message keeps its number.
-func (m *message) parts(d draw) int {
+func (m *message) parts(d rng) int {
 	if text, set := m.s.form(m.i, "Segments"); set {
 		n, _ := strconv.Atoi(text)
 		return n
@@ -269,7 +269,7 @@ var messageFailures = []struct {
 }
 
 // failure is why a message did not arrive.
-func (m *message) failure(d *draw) (int64, string) {
+func (m *message) failure(d *rng) (int64, string) {
 	why := messageFailures[d.below(len(messageFailures))]
 	if status := m.progress.status(); status != "failed" && status != "undelivered" {
 		return 0, ""
@@ -278,14 +278,14 @@ func (m *message) failure(d *draw) (int64, string) {
 }
 
 // serviceSID is the messaging service the message went through.
-func (m *message) serviceSID(w *world, d *draw) string {
+func (m *message) serviceSID(w *world, d *rng) string {
 	if sid, set := m.s.form(m.i, "MessagingServiceSid"); set {
 		return sid
 	}
 	if !m.service {
 		return ""
 	}
-	one := drawFor(w.seed, tagServices, int64(d.below(2)))
+	one := rngFor(w.seed, tagServices, int64(d.below(2)))
 	return string(one.hex([]byte("MG"), 16))
 }
 

@@ -10,7 +10,7 @@ import (
 var numbers = numberKind()
 
 func numberKind() *kind {
-	k := cards("incoming_phone_numbers", "PN", 'N', ownNumbers, &layout{
+	k := tableKind("incoming_phone_numbers", "PN", 'N', ownNumbers, &table{
 		path:    "IncomingPhoneNumbers",
 		columns: numberColumns,
 		may:     numberFields,
@@ -20,10 +20,10 @@ func numberKind() *kind {
 		},
 		first: firstNumber,
 	},
-		filter{"Beta", truthFilter(func(r row) bool { return r.(*card).field("Beta") == "true" })},
-		filter{"FriendlyName", textFilter(func(r row) string { return r.(*card).friendlyName() })},
-		filter{"PhoneNumber", patternFilter(func(r row) string { return r.(*card).field("PhoneNumber") })},
-		cardFilter("Origin"),
+		filter{"Beta", truthFilter(func(r row) bool { return r.(*tableRow).field("Beta") == "true" })},
+		filter{"FriendlyName", textFilter(func(r row) string { return r.(*tableRow).friendlyName() })},
+		filter{"PhoneNumber", patternFilter(func(r row) string { return r.(*tableRow).field("PhoneNumber") })},
+		tableFilter("Origin"),
 	)
 	k.create = createNumber
 	return k
@@ -87,7 +87,7 @@ var numberColumns = []column{
 
 // dependentColumns are a number's among those that depend on an address.
 var dependentColumns = func() (all []column) {
-	own := map[string]func(*object, string, *card, *world){
+	own := map[string]func(*object, string, *tableRow, *world){
 		"capabilities": capabilities("MMS", "SMS", "Voice"), "sms_application_sid": textOrNull("SmsApplicationSid"),
 	}
 	missing := []string{
@@ -105,8 +105,8 @@ var dependentColumns = func() (all []column) {
 }()
 
 // capabilities is what a number can do, under names of either case.
-func capabilities(names ...string) func(*object, string, *card, *world) {
-	return func(o *object, name string, c *card, _ *world) {
+func capabilities(names ...string) func(*object, string, *tableRow, *world) {
+	return func(o *object, name string, c *tableRow, _ *world) {
 		north := strings.HasPrefix(c.field("PhoneNumber"), "+1")
 		can := map[string]bool{"mms": north, "sms": north || c.field("Type") != "local", "voice": true}
 		o.name(name)
@@ -139,7 +139,7 @@ func createNumber(w *world, s *sequence, form url.Values) (map[string]string, *r
 	}
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
 	if number == "" && len(area) == 3 && digits(area) {
-		d := drawFor(w.seed, tagOwn, s.count()+1000)
+		d := rngFor(w.seed, tagOwn, s.count()+1000)
 		number = string(appendSubscriber([]byte("+1"+area), &d, 7))
 	}
 	if !isNumber(number) {

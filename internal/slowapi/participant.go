@@ -41,24 +41,24 @@ type participant struct {
 	muted, hold, coaching bool
 	endOnExit             bool
 	coached               string // SID of the call it whispers to
-	rest                  draw
+	rest                  rng
 }
 
 // participantCount is how many take part in a conference: 2 to 5.
 func participantCount(s *sequence, conference int64) int {
-	d := drawFor(s.seed, tagSeats, conference)
+	d := rngFor(s.seed, tagSeats, conference)
 	return 2 + d.below(4)
 }
 
 // participantCall is the index of the call that took a seat in a conference, -1
 // when there is none. The conferences of the seed hold answered calls of their
-// own stretch, as far as there are enough; later ones those just before them.
+// own block, as far as there are enough; later ones those just before them.
 func participantCall(s *sequence, conference int64, seat int) int64 {
 	if conference >= s.base {
 		before := s.among[calls].firstSince(s.created(conference)) - 1
 		return max(before-5*((conference-s.base)%100)-int64(seat), -1)
 	}
-	first, end := s.anchor(conference), s.stretch(conference)+15
+	first, end := s.anchor(conference), s.firstCall(conference)+15
 	left := seat
 	for i := first; i < end; i++ {
 		if answered(s.among[calls], i) == 0 {
@@ -94,7 +94,7 @@ func seated(s *sequence, i int64, kept bool) bool {
 // load reads who sits on a seat.
 func (p *participant) load(w *world, s *sequence, i int64) {
 	rooms, room, seat := s.among[conferences], i/seats, int(i%seats)
-	d := drawFor(s.seed, s.kind.tag, i)
+	d := rngFor(s.seed, s.kind.tag, i)
 	*p = participant{s: s, i: i, room: progressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
 	p.joined = p.room.created + int64(seat*(1+d.below(20)))
 	p.queued = int64(d.below(3000))

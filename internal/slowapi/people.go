@@ -73,10 +73,10 @@ func (p *party) is(w *world, asked string) bool {
 
 // country is the country of somebody of the book.
 func (w *world) country(person int64) *country {
-	return countryOf(drawFor(w.seed, tagPeople, person))
+	return countryOf(rngFor(w.seed, tagPeople, person))
 }
 
-func countryOf(d draw) *country {
+func countryOf(d rng) *country {
 	at := d.below(1000)
 	for i := range countries {
 		at -= countries[i].share
@@ -89,7 +89,7 @@ func countryOf(d draw) *country {
 
 // appendPerson appends the number of somebody of the book, in E.164.
 func (w *world) appendPerson(dst []byte, person int64) []byte {
-	d := drawFor(w.seed, tagPeople, person)
+	d := rngFor(w.seed, tagPeople, person)
 	c := countryOf(d)
 	d.next() // the country's
 	dst = append(dst, '+')
@@ -99,7 +99,7 @@ func (w *world) appendPerson(dst []byte, person int64) []byte {
 }
 
 // appendSubscriber appends digits that begin with 2 to 9.
-func appendSubscriber(dst []byte, d *draw, size int) []byte {
+func appendSubscriber(dst []byte, d *rng, size int) []byte {
 	dst = append(dst, byte('2'+d.below(8)))
 	for range size - 1 {
 		dst = append(dst, byte('0'+d.below(10)))
@@ -108,7 +108,7 @@ func appendSubscriber(dst []byte, d *draw, size int) []byte {
 }
 
 // somebody picks from the book; those in front are picked more often.
-func (w *world) somebody(d *draw) party {
+func (w *world) somebody(d *rng) party {
 	a, b := d.next()%uint64(w.people), d.next()%uint64(w.people)
 	return party{index: int64(min(a, b))}
 }
@@ -124,7 +124,7 @@ var ownSizes = [...]int{7, 7, 7, 6, 8, 8, 8, 7}
 // like them for an index past those.
 func ownNumber(seed uint64, index int64) string {
 	kind := index % int64(len(ownFronts))
-	d := drawFor(seed, tagOwn, index)
+	d := rngFor(seed, tagOwn, index)
 	return string(appendSubscriber([]byte(ownFronts[kind]), &d, ownSizes[kind]))
 }
 

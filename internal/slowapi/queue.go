@@ -10,12 +10,12 @@ import (
 var queues = queueKind()
 
 func queueKind() *kind {
-	k := cards("queues", "QU", tagQueues, int64(len(firstQueues)), &layout{
+	k := tableKind("queues", "QU", tagQueues, int64(len(firstQueues)), &table{
 		path: "Queues",
 		columns: []column{
 			{"account_sid", accountColumn},
-			{"average_wait_time", func(o *object, name string, c *card, w *world) { o.number(name, w.waiting(c.s, c.i).average()) }},
-			{"current_size", func(o *object, name string, c *card, w *world) { o.number(name, w.waiting(c.s, c.i).size) }},
+			{"average_wait_time", func(o *object, name string, c *tableRow, w *world) { o.number(name, waiting(w, c.s, c.i).average()) }},
+			{"current_size", func(o *object, name string, c *tableRow, w *world) { o.number(name, waiting(w, c.s, c.i).size) }},
 			{"date_created", createdColumn},
 			{"date_updated", updatedColumn},
 			{"friendly_name", text("FriendlyName")},
@@ -38,7 +38,7 @@ func queueKind() *kind {
 		},
 	})
 	k.keeps = func(w *world, s *sequence, i int64) *refusal {
-		if w.waiting(s, i).size > 0 {
+		if waiting(w, s, i).size > 0 {
 			return invalid("Queue is not empty, cannot delete")
 		}
 		return nil
@@ -58,7 +58,7 @@ type queued struct{ size, waited int64 }
 func (q queued) average() int64 { return q.waited / max(q.size, 1) }
 
 // waiting counts who waits in a queue. Members are few: all are looked at.
-func (w *world) waiting(s *sequence, queue int64) (q queued) {
+func waiting(w *world, s *sequence, queue int64) (q queued) {
 	in := w.below[s.account][members]
 	var m member
 	for i := range in.count() {
@@ -106,7 +106,7 @@ func memberCall(w *world, i int64) int64 { return w.records - 1 - 3*i }
 
 // load reads the member with an index.
 func (m *member) load(w *world, s *sequence, i int64) {
-	d := drawFor(s.seed, s.kind.tag, i)
+	d := rngFor(s.seed, s.kind.tag, i)
 	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.below(5)/2, len(firstQueues)-2))}
 	m.enqueued = w.below[s.account][calls].created(m.call)
 }

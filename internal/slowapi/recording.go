@@ -40,7 +40,7 @@ type recording struct {
 	of       subject
 	end      int64 // of the call or conference, 0 while it goes on
 	status   string
-	rest     draw // what only the row needs
+	rest     rng // what only the row needs
 	look     recordingLook
 	here     string // where this server is
 }
@@ -51,24 +51,24 @@ var (
 )
 
 // recordingLife is what a recording goes through.
-func recordingLife(s *sequence, i int64) life {
+func recordingLife(s *sequence, i int64) lifecycle {
 	of := subjectOf(s, i)
-	d := drawFor(s.seed, s.kind.tag, i)
+	d := rngFor(s.seed, s.kind.tag, i)
 	length := lengthOf(callLife(s.among[calls], of.call), "in-progress")
 	if of.conference >= 0 {
 		rooms := s.among[conferences]
 		length = lengthOf(conferenceLife(rooms, of.conference), "in-progress")
 	}
 	if of.lost || d.below(150) == 0 {
-		return life{plan: recordingLost}
+		return lifecycle{plan: recordingLost}
 	}
-	return life{recordingPlan, [8]int64{length, int64(2 + d.below(20)), int64(5 + d.below(55))}}
+	return lifecycle{recordingPlan, [8]int64{length, int64(2 + d.below(20)), int64(5 + d.below(55))}}
 }
 
 // load reads the recording with an index. How it is shown stays as it was.
 func (r *recording) load(w *world, s *sequence, i int64) {
 	*r = recording{s: s, i: i, look: r.look, here: r.here, of: subjectOf(s, i), progress: progressOf(s, i, recordingLife(s, i))}
-	r.rest = drawFor(s.seed, tagRecorded<<8, i)
+	r.rest = rngFor(s.seed, tagRecorded<<8, i)
 	if r.of.conference >= 0 {
 		var c conference
 		c.load(w, s.among[conferences], r.of.conference)

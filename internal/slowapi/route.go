@@ -75,7 +75,7 @@ var routes = slices.Concat([]route{
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: numbers,
-		narrow: func(r row) bool { return r.(*card).field("Type") == sort },
+		narrow: func(r row) bool { return r.(*tableRow).field("Type") == sort },
 		preset: map[string]string{"Type": sort},
 	}
 }

@@ -71,7 +71,7 @@ func (s *sequence) created(i int64) int64 {
 func (s *sequence) age(k int64) int64 {
 	var chance uint64
 	for k > 0 {
-		d := drawFor(s.seed, s.kind.tag<<8|0xa6e, k)
+		d := rngFor(s.seed, s.kind.tag<<8|0xa6e, k)
 		chance = d.next()
 		if chance%100 != 0 {
 			break
@@ -170,19 +170,19 @@ func without(list []int64, i int64) []int64 {
 	return slices.Delete(list, pos, pos+1)
 }
 
-// life is what a record goes through. The last status stands twice when a
+// lifecycle is what a record goes through. The last status stands twice when a
 // price appears one step after the final state.
-type life struct {
+type lifecycle struct {
 	plan  []string
 	dwell [8]int64 // seconds spent in each step before the next
 }
 
 // final is the step after which nothing happens.
-func (l *life) final() int { return len(l.plan) - 1 }
+func (l *lifecycle) final() int { return len(l.plan) - 1 }
 
 // progress is one record's life together with how far it has come.
 type progress struct {
-	life
+	lifecycle
 	step    int
 	start   int // the step the seed left it at
 	m       *mark
@@ -191,8 +191,8 @@ type progress struct {
 }
 
 // progressOf reads how far a record has come.
-func progressOf(s *sequence, i int64, l life) progress {
-	p := progress{life: l, m: s.marks[i], created: s.created(i), newest: s.newest}
+func progressOf(s *sequence, i int64, l lifecycle) progress {
+	p := progress{lifecycle: l, m: s.marks[i], created: s.created(i), newest: s.newest}
 	if i < s.base {
 		p.start = min(int((s.base-1-i)/2), l.final())
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-var addresses = cards("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &layout{
+var addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
 	path: "Addresses",
 	columns: []column{
 		{"account_sid", accountColumn},
@@ -43,9 +43,9 @@ var addresses = cards("addresses", "AD", tagAddresses, int64(len(firstAddresses)
 		return fields
 	},
 },
-	cardFilter("CustomerName"), cardFilter("FriendlyName"),
-	filter{"EmergencyEnabled", truthFilter(func(r row) bool { return r.(*card).field("EmergencyEnabled") == "true" })},
-	cardFilter("IsoCountry"),
+	tableFilter("CustomerName"), tableFilter("FriendlyName"),
+	filter{"EmergencyEnabled", truthFilter(func(r row) bool { return r.(*tableRow).field("EmergencyEnabled") == "true" })},
+	tableFilter("IsoCountry"),
 )
 
 // firstAddresses are those the main account begins with. Numbers of London and
@@ -70,7 +70,7 @@ func (w *world) addressOf(account int, number int64) string {
 func dependOn(w *world, s *sequence, address int64) condition {
 	sid := string(w.appendSID(nil, w.below[s.account][addresses], address))
 	return everywhere(func(r row) bool {
-		n := r.(*card)
+		n := r.(*tableRow)
 		return n.field("AddressSid") == sid || n.field("EmergencyAddressSid") == sid
 	})
 }
@@ -80,13 +80,13 @@ var addressRoutes = []route{
 	{pattern: "Accounts/*/Addresses/*", kind: addresses, instance: true},
 	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: numbers, parent: addresses, within: dependOn,
 		key: "dependent_phone_numbers", filters: []filter{}, readOnly: true,
-		dress: func(r row, _ string) { r.(*card).shown = dependentColumns }},
+		dress: func(r row, _ string) { r.(*tableRow).shown = dependentColumns }},
 }
 
 // seededApplications is how many the main account begins with.
 const seededApplications = 6
 
-var applications = cards("applications", "AP", tagApplications, seededApplications, &layout{
+var applications = tableKind("applications", "AP", tagApplications, seededApplications, &table{
 	path: "Applications",
 	columns: []column{
 		{"account_sid", accountColumn},
@@ -124,7 +124,7 @@ var applications = cards("applications", "AP", tagApplications, seededApplicatio
 		"SmsFallbackMethod": "POST",
 	},
 	first: firstApplication,
-}, cardFilter("FriendlyName"))
+}, tableFilter("FriendlyName"))
 
 var truths = []string{"true", "false"}
 
@@ -150,11 +150,11 @@ var applicationRoutes = []route{
 }
 
 var (
-	apiKeys     = cards("keys", "SK", tagKeys, 3, &keyLayout)
-	signingKeys = cards("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
+	apiKeys     = tableKind("keys", "SK", tagKeys, 3, &keyLayout)
+	signingKeys = tableKind("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
 )
 
-var keyLayout = layout{
+var keyLayout = table{
 	columns: keyColumns,
 	fresh:   slices.Concat(keyColumns, []column{{"secret", secretColumn}}),
 	may:     map[string][]string{"FriendlyName": nil},
@@ -172,8 +172,8 @@ var keyColumns = []column{
 
 // secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
 // opens nothing here.
-func secretColumn(o *object, name string, c *card, _ *world) {
-	d := drawFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
+func secretColumn(o *object, name string, c *tableRow, _ *world) {
+	d := rngFor(c.s.seed, tagSecrets<<8|c.s.kind.tag, c.i)
 	o.text(name, string(d.hex(nil, 16)))
 }
 
@@ -188,7 +188,7 @@ var keyRoutes = []route{
 var callerIDs = callerIDKind()
 
 func callerIDKind() *kind {
-	k := cards("outgoing_caller_ids", "PN", tagCallerIDs, 5, &layout{
+	k := tableKind("outgoing_caller_ids", "PN", tagCallerIDs, 5, &table{
 		path: "OutgoingCallerIds",
 		columns: []column{
 			{"account_sid", accountColumn},
@@ -208,7 +208,7 @@ func callerIDKind() *kind {
 		},
 		may:   map[string][]string{"FriendlyName": nil},
 		first: firstCallerID,
-	}, cardFilter("PhoneNumber"), filter{"FriendlyName", textFilter(func(r row) string { return r.(*card).friendlyName() })})
+	}, tableFilter("PhoneNumber"), filter{"FriendlyName", textFilter(func(r row) string { return r.(*tableRow).friendlyName() })})
 	k.create, k.made = createCallerID, http.StatusOK
 	return k
 }
@@ -236,13 +236,13 @@ func createCallerID(_ *world, _ *sequence, form url.Values) (map[string]string, 
 }
 
 // validationCall names the call that tells the code; it is no call of this world.
-func validationCall(o *object, name string, c *card, _ *world) {
-	d := drawFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
+func validationCall(o *object, name string, c *tableRow, _ *world) {
+	d := rngFor(c.s.seed, tagSecrets<<8|tagCallerIDs, c.i)
 	o.text(name, string(d.hex([]byte("CA"), 16)))
 }
 
-func validationCode(o *object, name string, c *card, _ *world) {
-	d := drawFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
+func validationCode(o *object, name string, c *tableRow, _ *world) {
+	d := rngFor(c.s.seed, tagSecrets<<16|tagCallerIDs, c.i)
 	o.text(name, strconv.Itoa(100000+d.below(900000)))
 }
 

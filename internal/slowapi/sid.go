@@ -15,27 +15,27 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// draw is a stream of numbers that depends on nothing but where it began.
-type draw uint64
+// rng is a stream of numbers that depends on nothing but where it began.
+type rng uint64
 
-// drawFor begins the stream of one record, or of one other thing of the world.
-func drawFor(seed uint64, tag uint64, index int64) draw {
-	return draw(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
+// rngFor begins the stream of one record, or of one other thing of the world.
+func rngFor(seed uint64, tag uint64, index int64) rng {
+	return rng(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
 }
 
 // next is the next number of the stream.
-func (d *draw) next() uint64 {
+func (d *rng) next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	return mix(uint64(*d))
 }
 
 // below is the next number in [0, n).
-func (d *draw) below(n int) int {
+func (d *rng) below(n int) int {
 	return int(d.next() % uint64(n))
 }
 
 // hex appends n bytes of the stream as 2n hex digits.
-func (d *draw) hex(dst []byte, n int) []byte {
+func (d *rng) hex(dst []byte, n int) []byte {
 	for ; n > 0; n -= 8 {
 		var word [8]byte
 		binary.BigEndian.PutUint64(word[:], d.next())
@@ -53,7 +53,7 @@ type cipher struct {
 
 func newCipher(seed uint64) cipher {
 	var c cipher
-	d := drawFor(seed, 0x51d, 0)
+	d := rngFor(seed, 0x51d, 0)
 	for i := range c.keys {
 		c.keys[i] = d.next()
 	}

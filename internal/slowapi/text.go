@@ -82,7 +82,7 @@ var names = []string{"Ana", "Bao", "Chloé", "Dmitri", "Eszter", "Fatima", "Gora
 	"O'Brien", "Priya", "Quentin", "Renée", "Søren", "Tomás", "Uma", "Vera", "Wanjiru", "Xin", "Yusuf", "Zoë"}
 
 // body is what a message says. Those with media may say nothing at all.
-func body(d draw, media bool) string {
+func body(d rng, media bool) string {
 	kind := d.below(100)
 	pick := d.next()
 	switch {
@@ -96,7 +96,7 @@ func body(d draw, media bool) string {
 }
 
 // fill puts names, codes, times and amounts into a text.
-func fill(text string, d *draw) string {
+func fill(text string, d *rng) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}

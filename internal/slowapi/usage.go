@@ -149,7 +149,7 @@ func (s *Server) usage(t target, name string, q query) answer {
 		return refused.answer()
 	}
 	times := pieces(name, time)
-	l := shelf{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
+	l := computedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
 		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: t.account, name: name}
 		return of.append(dst, w, in)
 	}}

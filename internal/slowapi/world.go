@@ -11,7 +11,7 @@ import (
 )
 
 // world is everything there is. Reads hold mu for reading, and for long lists
-// only a stretch at a time. Whatever changes it is an entry, applied by apply
+// only a batch at a time. Whatever changes it is an entry, applied by apply
 // and nobody else, so that a journal of entries is the world again.
 type world struct {
 	seed    uint64
@@ -176,7 +176,7 @@ func (w *world) accountToken(account int) string {
 	if account == 0 {
 		return w.token
 	}
-	d := drawFor(w.seed, tagSecrets, int64(account))
+	d := rngFor(w.seed, tagSecrets, int64(account))
 	return string(d.hex(nil, 16))
 }
 
@@ -200,7 +200,7 @@ func kindNamed(name string) *kind {
 
 // requestID is a name for one answer.
 func requestID() string {
-	d := draw(rand.Uint64())
+	d := rng(rand.Uint64())
 	return string(d.hex([]byte("RQ"), 16))
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// territory is one country numbers can be had in.
-type territory struct {
+// numberCountry is one country numbers can be had in.
+type numberCountry struct {
 	iso, name, code string
 	beta            bool
 	offers          []offer
@@ -22,7 +22,7 @@ type offer struct {
 	size   int
 }
 
-var territories = []territory{
+var numberCountries = []numberCountry{
 	{"US", "United States", "1", false, []offer{
 		{"Local", []string{"212", "305", "312", "404", "415", "503", "602", "617", "702", "713", "808", "919"}, 7},
 		{"TollFree", []string{"800", "833", "844", "855", "866", "877", "888"}, 7},
@@ -62,18 +62,18 @@ var territories = []territory{
 	{"CH", "Switzerland", "41", true, []offer{{"Local", []string{"22", "44"}, 7}, {"Mobile", []string{"79"}, 7}}, "any"},
 }
 
-// territoryOf finds a territory by its ISO code; nil for none.
-func territoryOf(iso string) *territory {
-	for i := range territories {
-		if territories[i].iso == iso {
-			return &territories[i]
+// numberCountryOf finds a country by its ISO code; nil for none.
+func numberCountryOf(iso string) *numberCountry {
+	for i := range numberCountries {
+		if numberCountries[i].iso == iso {
+			return &numberCountries[i]
 		}
 	}
 	return nil
 }
 
 // offered finds what is asked for by a path; nil when it is not to be had there.
-func (t *territory) offered(path string) *offer {
+func (t *numberCountry) offered(path string) *offer {
 	for i := range t.offers {
 		if t.offers[i].path == path {
 			return &t.offers[i]

@@ -1,4 +1,4 @@
-// Cards: records that say, field by field, what was set in them.
+// Tables of columns: records that say, field by field, what was set in them.
 package slowapi
 
 import (
@@ -8,17 +8,17 @@ import (
 	"strconv"
 )
 
-// card is one number, application, key, caller id, address or queue.
-type card struct {
-	layout *layout
+// tableRow is one number, application, key, caller id, address or queue.
+type tableRow struct {
+	layout *table
 	s      *sequence
 	i      int64
 	fields map[string]string // what is set, by the name of the form field
 	shown  []column          // in place of the layout's, where it looks different
 }
 
-// layout says what the cards of one kind hold and how they look.
-type layout struct {
+// table says what the cards of one kind hold and how they look.
+type table struct {
 	path    string   // of the kind, as it stands in a URI
 	columns []column // in the order they are written
 	fresh   []column // those of the answer to a creation, if they differ
@@ -36,14 +36,14 @@ type layout struct {
 // column is one field of a card on its way out.
 type column struct {
 	name  string
-	write func(o *object, name string, c *card, w *world)
+	write func(o *object, name string, c *tableRow, w *world)
 }
 
-// cards is a kind of cards of which the main account begins with some.
-func cards(name, prefix string, tag uint64, begin int64, l *layout, filters ...filter) *kind {
+// tableKind is a kind of cards of which the main account begins with some.
+func tableKind(name, prefix string, tag uint64, begin int64, l *table, filters ...filter) *kind {
 	return &kind{
 		name: name, prefix: prefix, tag: tag, filters: filters,
-		blank: func() row { return &card{layout: l} },
+		blank: func() row { return &tableRow{layout: l} },
 		seed: func(w *world, k *kind) *sequence {
 			return w.sequence(k, 0, begin, w.epoch.Unix()-(days+1)*86400, 300*86400)
 		},
@@ -64,7 +64,7 @@ func cards(name, prefix string, tag uint64, begin int64, l *layout, filters ...f
 }
 
 // read takes the fields a write sets from its form.
-func (l *layout) read(form url.Values) (map[string]string, *refusal) {
+func (l *table) read(form url.Values) (map[string]string, *refusal) {
 	if l.check != nil {
 		if r := l.check(form); r != nil {
 			return nil, r
@@ -98,8 +98,8 @@ func readFields(may map[string][]string, form url.Values) (map[string]string, *r
 }
 
 // load reads the card with an index.
-func (c *card) load(w *world, s *sequence, i int64) {
-	*c = card{layout: c.layout, s: s, i: i, fields: map[string]string{}}
+func (c *tableRow) load(w *world, s *sequence, i int64) {
+	*c = tableRow{layout: c.layout, s: s, i: i, fields: map[string]string{}}
 	if !s.written(i) && i < s.base {
 		c.fields = c.layout.first(w, s, i)
 	}
@@ -111,17 +111,17 @@ func (c *card) load(w *world, s *sequence, i int64) {
 }
 
 // field is what a field holds.
-func (c *card) field(name string) string {
+func (c *tableRow) field(name string) string {
 	if value := c.fields[name]; value != "" {
 		return value
 	}
 	return c.layout.defaults[name]
 }
 
-func (c *card) made() { c.shown = c.layout.fresh }
+func (c *tableRow) made() { c.shown = c.layout.fresh }
 
 // friendlyName is the name it was given, or else its number as people read it.
-func (c *card) friendlyName() string {
+func (c *tableRow) friendlyName() string {
 	if name := c.field("FriendlyName"); name != "" {
 		return name
 	}
@@ -129,7 +129,7 @@ func (c *card) friendlyName() string {
 }
 
 // updated is when the card was last written to.
-func (c *card) updated() int64 {
+func (c *tableRow) updated() int64 {
 	created := c.s.created(c.i)
 	if m := c.s.marks[c.i]; m != nil {
 		return max(created, m.touched)
@@ -138,7 +138,7 @@ func (c *card) updated() int64 {
 }
 
 // append writes the card's row, which is its instance too.
-func (c *card) append(dst []byte, w *world) []byte {
+func (c *tableRow) append(dst []byte, w *world) []byte {
 	columns := c.shown
 	if columns == nil {
 		columns = c.layout.columns
@@ -152,51 +152,51 @@ func (c *card) append(dst []byte, w *world) []byte {
 	return o.b
 }
 
-// cardFilter asks for cards with exactly this in a field.
-func cardFilter(name string) filter {
-	return filter{name, textFilter(func(r row) string { return r.(*card).field(name) })}
+// tableFilter asks for cards with exactly this in a field.
+func tableFilter(name string) filter {
+	return filter{name, textFilter(func(r row) string { return r.(*tableRow).field(name) })}
 }
 
 // What a column may hold.
 
-func text(form string) func(*object, string, *card, *world) {
-	return func(o *object, name string, c *card, _ *world) { o.text(name, c.field(form)) }
+func text(form string) func(*object, string, *tableRow, *world) {
+	return func(o *object, name string, c *tableRow, _ *world) { o.text(name, c.field(form)) }
 }
 
-func textOrNull(form string) func(*object, string, *card, *world) {
-	return func(o *object, name string, c *card, _ *world) { o.textOrNull(name, c.field(form)) }
+func textOrNull(form string) func(*object, string, *tableRow, *world) {
+	return func(o *object, name string, c *tableRow, _ *world) { o.textOrNull(name, c.field(form)) }
 }
 
-func truth(form string) func(*object, string, *card, *world) {
-	return func(o *object, name string, c *card, _ *world) { o.truth(name, c.field(form) == "true") }
+func truth(form string) func(*object, string, *tableRow, *world) {
+	return func(o *object, name string, c *tableRow, _ *world) { o.truth(name, c.field(form) == "true") }
 }
 
-func amount(form string) func(*object, string, *card, *world) {
-	return func(o *object, name string, c *card, _ *world) {
+func amount(form string) func(*object, string, *tableRow, *world) {
+	return func(o *object, name string, c *tableRow, _ *world) {
 		n, _ := strconv.ParseInt(c.field(form), 10, 64)
 		o.number(name, n)
 	}
 }
 
 // always is a column that holds the same in every card.
-func always(value string) func(*object, string, *card, *world) {
-	return func(o *object, name string, _ *card, _ *world) { o.text(name, value) }
+func always(value string) func(*object, string, *tableRow, *world) {
+	return func(o *object, name string, _ *tableRow, _ *world) { o.text(name, value) }
 }
 
-func nameColumn(o *object, name string, c *card, _ *world) { o.text(name, c.friendlyName()) }
+func nameColumn(o *object, name string, c *tableRow, _ *world) { o.text(name, c.friendlyName()) }
 
-func accountColumn(o *object, name string, c *card, w *world) {
+func accountColumn(o *object, name string, c *tableRow, w *world) {
 	o.text(name, w.accountSID(c.s.account))
 }
 
-func createdColumn(o *object, name string, c *card, _ *world) { o.date(name, c.s.created(c.i)) }
+func createdColumn(o *object, name string, c *tableRow, _ *world) { o.date(name, c.s.created(c.i)) }
 
-func updatedColumn(o *object, name string, c *card, _ *world) { o.date(name, c.updated()) }
+func updatedColumn(o *object, name string, c *tableRow, _ *world) { o.date(name, c.updated()) }
 
-func sidColumn(o *object, name string, c *card, w *world) {
+func sidColumn(o *object, name string, c *tableRow, w *world) {
 	o.text(name, string(w.appendSID(nil, c.s, c.i)))
 }
 
-func uriColumn(o *object, name string, c *card, w *world) {
+func uriColumn(o *object, name string, c *tableRow, w *world) {
 	o.text(name, version+"/Accounts/"+w.accountSID(c.s.account)+"/"+c.layout.path+"/"+string(w.appendSID(nil, c.s, c.i))+".json")
 }

@@ -4,7 +4,7 @@ package slowapi
 
 import "slices"
 
-// Every twenty calls, counted from the newest backwards, are a stretch with one
+// Every twenty calls, counted from the newest backwards, are a block with one
 // conference and four recordings, in this order of creation:
 //
 //	call  0..4        5..8            9      10..14             15..19
@@ -12,11 +12,11 @@ import "slices"
 //	      recorded    and its two                               them going on
 //	                  recordings
 //
-// The calls older than the first stretch have a recording for every five.
+// The calls older than the first block have a recording for every five.
 const (
-	callsPerStretch      = 20
-	recordingsPerStretch = 4
-	perRecording         = 5 // calls one of which is recorded
+	callsPerBlock      = 20
+	recordingsPerBlock = 4
+	perRecording       = 5 // calls one of which is recorded
 )
 
 // Tags of what is drawn here.
@@ -29,7 +29,7 @@ const (
 )
 
 func seedConferences(w *world, k *kind) *sequence {
-	s := w.sequence(k, 0, w.records/callsPerStretch, w.epoch.Unix(), days*86400)
+	s := w.sequence(k, 0, w.records/callsPerBlock, w.epoch.Unix(), days*86400)
 	s.at = func(i int64) int64 { return s.among[calls].created(s.anchor(i)) }
 	return s
 }
@@ -46,23 +46,23 @@ func seedTranscriptions(w *world, k *kind) *sequence {
 	return s
 }
 
-// rest is how many calls are older than the first stretch. s is the conferences.
-func (s *sequence) rest() int64 { return s.among[calls].base - callsPerStretch*s.base }
+// rest is how many calls are older than the first block. s is the conferences.
+func (s *sequence) rest() int64 { return s.among[calls].base - callsPerBlock*s.base }
 
-// stretch is the index of the first call of a conference's stretch.
-func (s *sequence) stretch(conference int64) int64 { return s.rest() + callsPerStretch*conference }
+// firstCall is the index of the first call of a conference's block.
+func (s *sequence) firstCall(conference int64) int64 { return s.rest() + callsPerBlock*conference }
 
 // anchor is the index of the call a conference the seed made begins with.
 func (s *sequence) anchor(conference int64) int64 {
-	d := drawFor(s.seed, tagAnchors, conference)
-	return s.stretch(conference) + 5 + int64(d.below(4))
+	d := rngFor(s.seed, tagAnchors, conference)
+	return s.firstCall(conference) + 5 + int64(d.below(4))
 }
 
 // answered is when somebody answered a call in the world as the seed left it, 0
 // when nobody had.
 func answered(calls *sequence, i int64) int64 {
 	l := callLife(calls, i)
-	p := progress{life: l, created: calls.created(i), newest: calls.newest}
+	p := progress{lifecycle: l, created: calls.created(i), newest: calls.newest}
 	p.start = min(int((calls.base-1-i)/2), l.final())
 	p.step = p.start
 	return p.reached("in-progress")
@@ -79,20 +79,20 @@ type subject struct {
 // subjectOf finds what one of the recordings is of.
 func subjectOf(s *sequence, i int64) subject {
 	rooms := s.among[conferences]
-	extra := s.base - recordingsPerStretch*rooms.base
+	extra := s.base - recordingsPerBlock*rooms.base
 	if i < extra {
 		return recordedCall(s, perRecording*i)
 	}
-	room, part := (i-extra)/recordingsPerStretch, (i-extra)%recordingsPerStretch
+	room, part := (i-extra)/recordingsPerBlock, (i-extra)%recordingsPerBlock
 	switch part {
 	case 0:
-		return recordedCall(s, rooms.stretch(room))
+		return recordedCall(s, rooms.firstCall(room))
 	case 3:
-		return recordedCall(s, rooms.stretch(room)+10)
+		return recordedCall(s, rooms.firstCall(room)+10)
 	}
 	one := subject{call: participantCall(rooms, room, 0), conference: room, since: rooms.created(room)}
 	if part == 2 { // begun later, by hand
-		d := drawFor(s.seed, tagRecorded, i)
+		d := rngFor(s.seed, tagRecorded, i)
 		one.since = min(one.since+int64(d.below(50)), s.among[calls].created(rooms.anchor(room)+1))
 	}
 	return one
@@ -102,7 +102,7 @@ func subjectOf(s *sequence, i int64) subject {
 // said to begin no later than the call after them, so that times never fall.
 func recordedCall(s *sequence, from int64) subject {
 	all := s.among[calls]
-	d := drawFor(s.seed, tagRecorded, from)
+	d := rngFor(s.seed, tagRecorded, from)
 	first, until := int64(d.below(perRecording)), all.newest
 	if from+perRecording < all.base {
 		until = all.created(from + perRecording)
@@ -143,14 +143,14 @@ func recordingsOfCall(_ *world, s *sequence, call int64) condition {
 
 // recordingsNear are the recordings that may be of a call, rising.
 func recordingsNear(s, rooms *sequence, call int64) []int64 {
-	extra := s.base - recordingsPerStretch*rooms.base
+	extra := s.base - recordingsPerBlock*rooms.base
 	if call < rooms.rest() {
 		if i := call / perRecording; i < extra {
 			return []int64{i}
 		}
 		return nil
 	}
-	first := extra + recordingsPerStretch*((call-rooms.rest())/callsPerStretch)
+	first := extra + recordingsPerBlock*((call-rooms.rest())/callsPerBlock)
 	return []int64{first, first + 1, first + 2, first + 3}
 }
 
@@ -160,7 +160,7 @@ func recordingsOfConference(_ *world, s *sequence, room int64) condition {
 	if room >= rooms.base {
 		return nothing
 	}
-	first := s.base - recordingsPerStretch*(rooms.base-room) + 1
+	first := s.base - recordingsPerBlock*(rooms.base-room) + 1
 	return condition{func(r row) bool { return r.(*recording).of.conference == room }, first, first + 1}
 }
 
@@ -171,7 +171,7 @@ const perTranscription = 10
 func spokenIn(s *sequence, transcription int64) int64 {
 	all := s.among[recordings]
 	from := transcription * perTranscription
-	d := drawFor(s.seed, tagSpoken, transcription)
+	d := rngFor(s.seed, tagSpoken, transcription)
 	first := int64(d.below(perTranscription))
 	for k := range int64(perTranscription) {
 		i := from + (first+k)%perTranscription
@@ -204,7 +204,7 @@ func transcriptionsOf(_ *world, s *sequence, recording int64) condition {
 }
 
 // lengthOf is how long somebody talked in a state of a life the seed drew.
-func lengthOf(l life, status string) int64 {
+func lengthOf(l lifecycle, status string) int64 {
 	step := slices.Index(l.plan, status)
 	if step < 0 {
 		return 0

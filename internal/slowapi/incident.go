@@ -1,4 +1,4 @@
-// Troubles: what goes wrong during calls and messages, and the notifications of it.
+// Incidents: what goes wrong during calls and messages, and the notifications of it.
 package slowapi
 
 import (
@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// trouble is one way for things to go wrong. In what it says {to}, {from},
+// incident is one way for things to go wrong. In what it says {to}, {from},
 // {body} and {url} stand for those of the call or message.
-type trouble struct {
+type incident struct {
 	code   int64
 	level  string // error, warning, notice or debug
 	says   string
 	status int // what the webhook answered, 0 when it was not asked or was silent
 }
 
-// callTroubles and messageTroubles bear the codes of Twilio's dictionary of
+// callIncidents and messageIncidents bear the codes of Twilio's dictionary of
 // errors (twilio.com/docs/api/errors).
-var callTroubles = []trouble{
+var callIncidents = []incident{
 	{11200, "error", "Got HTTP 502 response to {url}", 502},
 	{11205, "error", "HTTP connection failure to {url}", 0},
 	{12100, "error", "Document parse failure: content is not allowed in prolog", 200},
@@ -31,7 +31,7 @@ var callTroubles = []trouble{
 	{13214, "warning", "Dial: the caller id {from} is not verified", 200},
 }
 
-var messageTroubles = []trouble{
+var messageIncidents = []incident{
 	{30003, "error", "Unreachable destination handset {to}", 0},
 	{30006, "error", "{to} is a landline or its carrier is unreachable", 0},
 	{30007, "warning", "Filtered by the carrier: \"{body}\"", 0},
@@ -46,24 +46,24 @@ type scene struct {
 	account, sid, from, to, status, direction string
 	message                                   bool
 	body, service                             string
-	trouble                                   trouble
-	d                                         draw // decides on the rest
+	trouble                                   incident
+	d                                         rng // decides on the rest
 }
 
 // callScene reads the scene of a trouble with a call.
-func (w *world) callScene(s *sequence, i int64, d draw) scene {
+func callScene(w *world, s *sequence, i int64, d rng) scene {
 	var c call
 	c.load(w, s, i)
 	return scene{
 		account: w.accountSID(s.account), sid: string(w.appendSID(nil, s, i)),
 		from: string(c.from.appendTo(nil, w)), to: string(c.to.appendTo(nil, w)),
 		status: c.progress.status(), direction: c.direction,
-		trouble: callTroubles[d.below(len(callTroubles))], d: d,
+		trouble: callIncidents[d.below(len(callIncidents))], d: d,
 	}
 }
 
 // messageScene reads the scene of a trouble with a message.
-func (w *world) messageScene(s *sequence, i int64, d draw) scene {
+func messageScene(w *world, s *sequence, i int64, d rng) scene {
 	var m message
 	m.load(w, s, i)
 	rest := m.rest
@@ -74,7 +74,7 @@ func (w *world) messageScene(s *sequence, i int64, d draw) scene {
 		from: string(m.from.appendTo(nil, w)), to: string(m.to.appendTo(nil, w)),
 		status: m.progress.status(), direction: m.direction,
 		message: true, body: m.say(rest), service: service,
-		trouble: messageTroubles[d.below(len(messageTroubles))], d: d,
+		trouble: messageIncidents[d.below(len(messageIncidents))], d: d,
 	}
 }
 
@@ -200,7 +200,7 @@ type notification struct {
 	i     int64
 	call  int64
 	at    int64
-	d     draw
+	d     rng
 	whole bool // an instance, with what was asked and answered
 	below bool // named by its call's path
 }
@@ -215,7 +215,7 @@ func seedNotifications(w *world, k *kind) *sequence {
 // notifiedCall is the call a notification is of. The last ten of fifty have
 // none, so that the order of calls is that of their notifications.
 func notifiedCall(seed uint64, i int64) int64 {
-	d := drawFor(seed, tagTroubles, i)
+	d := rngFor(seed, tagTroubles, i)
 	return i*troubled + int64(d.below(troubled-10))
 }
 
@@ -227,13 +227,13 @@ func notificationsOf(_ *world, _ *sequence, call int64) condition {
 
 // load reads the notification with an index.
 func (n *notification) load(w *world, s *sequence, i int64) {
-	*n = notification{s: s, i: i, call: notifiedCall(s.seed, i), at: s.created(i), d: drawFor(s.seed, s.kind.tag, i)}
+	*n = notification{s: s, i: i, call: notifiedCall(s.seed, i), at: s.created(i), d: rngFor(s.seed, s.kind.tag, i)}
 }
 
 // trouble is what it is about.
-func (n *notification) trouble() trouble {
+func (n *notification) trouble() incident {
 	d := n.d
-	return callTroubles[d.below(len(callTroubles))]
+	return callIncidents[d.below(len(callIncidents))]
 }
 
 // log is 0 for an error and 1 for a warning.
@@ -246,7 +246,7 @@ func (n *notification) log() string {
 
 // append writes the notification's row, or its instance, which says more.
 func (n *notification) append(dst []byte, w *world) []byte {
-	c := w.callScene(w.below[n.s.account][calls], n.call, n.d)
+	c := callScene(w, w.below[n.s.account][calls], n.call, n.d)
 	sid := string(w.appendSID(nil, n.s, n.i))
 	base := version + "/Accounts/" + c.account
 	if n.below {
