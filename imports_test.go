@@ -16,7 +16,7 @@ var imports = map[string]string{
 		"internal/datadir internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend " +
 		"internal/slowapi internal/store",
 	"follow":                     "",
-	"internal/access":            ". kit/jsonspan kit/suggest kit/lru",
+	"internal/access":            ". internal/query kit/jsonspan kit/suggest kit/lru",
 	"internal/access/accesstest": ". internal/access",
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir " +
 		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/jobs " +

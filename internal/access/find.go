@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 )
 
@@ -88,80 +89,39 @@ func (f *finder) finds(body []byte, now time.Time, depth int) bool {
 	if err != nil || doc.Kind != jsonspan.Object {
 		return false
 	}
-	var room [16]jsonspan.Value
-	values := room[:0]
-	for range f.fields {
-		values = append(values, jsonspan.Value{})
-	}
-	f.gather(body, doc, values)
-	text := func(i int) (string, bool) {
-		v := values[i]
-		if v.Kind == jsonspan.None || v.Kind == jsonspan.Null {
-			return "", false
-		}
-		return jsonspan.Text(body, v), true
-	}
-	if f.age > 0 && !f.young(text, now) {
+	var room [16]query.Value
+	values := f.fields.Read(room[:0], body, doc)
+	if f.age > 0 && !f.young(values, now) {
 		return false
 	}
 	for _, c := range f.where {
-		if value, ok := text(c.field); !ok || !c.holds(value) {
+		if !c.test.Holds(values[c.field]) {
 			return false
 		}
 	}
-	return f.numbered(text) && f.under(text, now, depth)
-}
-
-// gather finds the values of the fields that are looked at, in one walk; of a
-// name there twice the last counts, as everywhere.
-func (f *finder) gather(body []byte, doc jsonspan.Value, values []jsonspan.Value) {
-	jsonspan.Members(body, doc, func(raw []byte, v jsonspan.Value) bool {
-		for i, name := range f.fields {
-			if jsonspan.NameIs(raw, name) {
-				values[i] = v
-			}
-		}
-		return true
-	})
-	for i, name := range f.fields {
-		if strings.Contains(name, ".") {
-			values[i], _ = jsonspan.Find(body, doc, name)
-		}
-	}
+	return f.numbered(values) && f.under(values, now, depth)
 }
 
 // young reports whether the record's clock, or what stands for it, is younger
 // than the rule wants.
-func (f *finder) young(text func(int) (string, bool), now time.Time) bool {
+func (f *finder) young(values []query.Value, now time.Time) bool {
 	for _, i := range f.clocks {
-		if value, ok := text(i); ok {
-			at := understudy.Unix(f.kind.Field(f.fields[i]).Type, []byte(value))
+		if v := values[i]; !v.Null() { // a clock that cannot be read finds nothing
+			at := v.Unix()
 			return at != 0 && now.Sub(time.Unix(at, 0)) < f.age
 		}
 	}
 	return false
 }
 
-func (m Match) holds(value string) bool {
-	if m.Prefix != "" {
-		return strings.HasPrefix(value, m.Prefix)
-	}
-	for _, want := range m.In {
-		if value == want {
-			return true
-		}
-	}
-	return false
-}
-
 // numbered reports whether a phone field holds a number the rule wants.
-func (f *finder) numbered(text func(int) (string, bool)) bool {
+func (f *finder) numbered(values []query.Value) bool {
 	if len(f.phones) == 0 {
 		return true
 	}
 	for _, i := range f.phones {
-		value, ok := text(i)
-		if !ok || value == "" {
+		value := values[i].Text()
+		if value == "" {
 			continue
 		}
 		n := number(value)
@@ -174,11 +134,11 @@ func (f *finder) numbered(text func(int) (string, bool)) bool {
 
 // under reports whether every record that this one lies under may be found,
 // and whether there is one when there must be.
-func (f *finder) under(text func(int) (string, bool), now time.Time, depth int) bool {
+func (f *finder) under(values []query.Value, now time.Time, depth int) bool {
 	found := false
 	for _, a := range f.above {
-		id, ok := text(a.at)
-		if !ok || id == "" {
+		id := values[a.at].Text()
+		if id == "" {
 			continue
 		}
 		k := a.kind

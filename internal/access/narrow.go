@@ -28,7 +28,7 @@ func (f *finder) narrow(w *understudy.Wish, now time.Time) {
 	}
 	for _, c := range f.where {
 		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Terms) < mostTerms {
-			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field], Any: c.In})
+			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field].Name, Any: c.In})
 		}
 	}
 	if all := f.numbers(); len(all) == 1 && len(w.Terms) < mostTerms {
@@ -80,7 +80,7 @@ func (f *finder) told() bool {
 		return false
 	}
 	for _, c := range f.where {
-		if c.Prefix != "" || len(c.In) > mostValues || !s.Termed(f.kind, f.kind.Field(f.fields[c.field])) {
+		if c.Prefix != "" || len(c.In) > mostValues || !s.Termed(f.kind, f.kind.Field(f.fields[c.field].Name)) {
 			return false
 		}
 	}

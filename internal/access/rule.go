@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/suggest"
 )
 
@@ -62,7 +63,7 @@ type finder struct {
 	kind   *understudy.Kind
 	rows   map[string]*finder // of the role, by kind
 
-	fields []string // those looked at
+	fields query.Fields // those looked at
 	age    time.Duration
 	clocks []int // of fields: the clock, then what stands for one that is null
 	own    bool
@@ -77,6 +78,7 @@ type finder struct {
 type condition struct {
 	field int
 	Match
+	test query.Test
 }
 
 // compileRows makes the finders of one role for one source; nil: it has no row
@@ -182,7 +184,7 @@ func (f *finder) fill(s *understudy.Spec, rule RowRule, said bool) {
 			f.need = true
 			continue
 		}
-		f.where = append(f.where, condition{f.look(of), rule.Where[name]})
+		f.where = append(f.where, condition{f.look(of), rule.Where[name], rule.Where[name].test()})
 	}
 	for i := range f.above {
 		f.above[i].at = f.look(f.above[i].field)
@@ -214,12 +216,19 @@ func fieldFor(s *understudy.Spec, k *understudy.Kind, name string) string {
 
 // look is the place of a field among those looked at.
 func (f *finder) look(name string) int {
-	i := slices.Index(f.fields, name)
-	if i < 0 {
-		i = len(f.fields)
-		f.fields = append(f.fields, name)
+	of := query.Field{Name: name}
+	if field := f.kind.Field(name); field != nil {
+		of.Type = field.Type
 	}
-	return i
+	return f.fields.Add(of)
+}
+
+// test is the condition on a value. A prefix takes the place of the values.
+func (m Match) test() query.Test {
+	if m.Prefix != "" {
+		return query.OneOf{Prefixes: []string{m.Prefix}}
+	}
+	return query.OneOf{Texts: m.In}
 }
 
 // phoneFields are a kind's fields that hold numbers as they are. Of a kind

@@ -47,14 +47,14 @@ func (f *finder) words() string {
 	}
 	for _, c := range f.where {
 		if c.Prefix != "" {
-			parts = append(parts, fmt.Sprintf("%s begins with %q", f.fields[c.field], clip(c.Prefix)))
+			parts = append(parts, fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, clip(c.Prefix)))
 			continue
 		}
 		values := make([]string, len(c.In))
 		for i, v := range c.In {
 			values[i] = clip(v)
 		}
-		parts = append(parts, f.fields[c.field]+" is "+strings.Join(values, " or "))
+		parts = append(parts, f.fields[c.field].Name+" is "+strings.Join(values, " or "))
 	}
 	switch over := f.overWords(); {
 	case over == "":
@@ -77,7 +77,7 @@ func (f *finder) numberWords() string {
 func (f *finder) names(of []int) string {
 	var all []string
 	for _, i := range of {
-		all = append(all, f.fields[i])
+		all = append(all, f.fields[i].Name)
 	}
 	return strings.Join(all, " or ")
 }
