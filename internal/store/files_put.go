@@ -71,7 +71,7 @@ func notKept(err error) error {
 
 var (
 	errLarge     = &sqlite.Fault{Reason: "larger than one content may be", Saving: true}
-	errErased    = &sqlite.Fault{Reason: notErased, Saving: true}
+	errErased    = &sqlite.Fault{Reason: "erased", Saving: true}
 	errForgotten = &sqlite.Fault{Reason: "its record was forgotten meanwhile", Saving: true}
 )
 

@@ -1,0 +1,126 @@
+// Contents of what is erased.
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/upstream"
+)
+
+// The contents of what is erased go, and none is kept again; those of another
+// record stay.
+func TestContentsErased(t *testing.T) {
+	db := storetest.Open(t, store.Options{Specs: twilio(t), Now: func() time.Time { return storetest.Epoch }})
+	s := newShelf(t, func(o *store.FilesOptions) { o.Erased = db.Erased })
+	save := func(kind, id, body string) {
+		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/" + kind + id}, Kind: kind, Shape: kind, ID: id, Status: 200, Body: []byte(body),
+			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 2 {
+		c := contentOf(n)
+		save("calls", fmt.Sprintf("CA%032d", n), fmt.Sprintf(`{"from": "+1415555010%d"}`, n))
+		save("recordings", c.ID, fmt.Sprintf(`{"call_sid": "CA%032d"}`, n))
+		s.put(n, fmt.Sprint("the voice of ", n))
+	}
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
+		t.Fatal(err)
+	}
+	done, err := db.CarryOut(t.Context(), store.Eraser{Files: s.Files})
+	if err != nil || len(done) != 1 || done[0].Files != 1 || done[0].Records != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, held := s.text(0); held || len(filesWith(t, s.dir, "the voice of 0")) > 0 {
+		t.Error("its content is still there")
+	}
+	if _, held := s.text(1); !held {
+		t.Error("another's content is not there any more")
+	}
+	if _, err := s.Put(t.Context(), contentOf(0), strings.NewReader("the voice of 0")); !errors.Is(err, understudy.ErrNotStored) {
+		t.Errorf("put again: %v", err)
+	}
+	within := contentOf(7)
+	within.Within = []string{fmt.Sprintf("CA%032d", 0)}
+	if _, err := s.Put(t.Context(), within, strings.NewReader("the voice of 0")); !errors.Is(err, understudy.ErrNotStored) {
+		t.Errorf("put within an erased record: %v", err)
+	}
+	if found := filesWith(t, s.dir, "the voice of 0"); len(found) > 0 {
+		t.Errorf("it was kept: %v", found)
+	}
+}
+
+// A content that cannot be removed keeps its receipt back until it can.
+func TestContentsThatStay(t *testing.T) {
+	db := storetest.Open(t, store.Options{Specs: twilio(t), Now: func() time.Time { return storetest.Epoch }})
+	s := newShelf(t)
+	c := s.put(3, "the voice")
+	body := `{"from": "+14155550100"}`
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/r"}, Kind: c.Kind, Shape: c.Kind, ID: c.ID, Status: 200, Body: []byte(body),
+		Rows: []understudy.Row{{ID: c.ID, End: len(body)}}, At: storetest.Epoch}
+	if _, err := db.Save(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.EraseNumber(t.Context(), "twilio", c.Kind+"/"+c.ID); err != nil {
+		t.Fatal(err)
+	}
+	content := filepath.Join(s.dir, "content", fmt.Sprintf("%x", c.Sum[:1]), fmt.Sprintf("%x", c.Sum))
+	if err := os.Remove(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(content, "full"), 0o700); err != nil { // a folder in its place cannot be removed
+		t.Fatal(err)
+	}
+	for range 2 {
+		if done, err := db.CarryOut(context.Background(), store.Eraser{Files: s.Files}); err == nil {
+			t.Fatalf("a receipt for what is still there: %+v", done)
+		}
+	}
+	if err := os.Remove(filepath.Join(content, "full")); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := db.CarryOut(t.Context(), store.Eraser{Files: s.Files}); err != nil || len(done) != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
+
+// twilio is the built-in spec by the name of its source.
+func twilio(t testing.TB) map[string]*understudy.Spec {
+	t.Helper()
+	spec, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*understudy.Spec{"twilio": spec}
+}
+
+// filesWith are the files under a folder that hold a text.
+func filesWith(t testing.TB, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), text) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
