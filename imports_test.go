@@ -20,7 +20,7 @@ var imports = map[string]string{
 	"internal/access/accesstest": ". internal/access",
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir " +
 		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/jobs " +
-		"internal/proxy internal/search internal/store internal/viewer internal/viewer/page kit/accesslog " +
+		"internal/proxy internal/search internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog " +
 		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror upstream",
 	"internal/callers":             ". kit/accesslog",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror upstream",
@@ -35,7 +35,8 @@ var imports = map[string]string{
 	"internal/sample":              "",
 	"internal/search":              ". kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token kit/tokenizer kit/xmldoc",
 	"internal/slowapi":             "",
-	"internal/store":               ". internal/query internal/store/sqlite kit/jsonspan kit/tokenizer",
+	"internal/store":               ". internal/query internal/store/contents internal/store/sqlite kit/jsonspan kit/tokenizer",
+	"internal/store/contents":      ". internal/store/sqlite",
 	"internal/store/sqlite":        ".",
 	"internal/store/storetest":     ". internal/store kit/tokenizer",
 	"internal/viewer":              ". internal/access internal/viewer/list internal/viewer/page internal/viewer/plan kit/accesslog kit/httprange",

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store"
+	"understudy/internal/store/contents"
 )
 
 // studio is a world with contents.
@@ -85,10 +85,10 @@ func fails(err error) func(understudy.MediaAsk) (*understudy.Medium, error) {
 }
 
 // recorded is a stage with contents of recordings and media kept.
-func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *store.Files) {
+func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *contents.Files) {
 	t.Helper()
 	x := &studio{wait: time.Second}
-	files, err := store.OpenFiles(store.FilesOptions{Dir: filepath.Join(t.TempDir(), "media"), Most: 8 << 20})
+	files, err := contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Most: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
@@ -77,7 +78,7 @@ type opened struct {
 	sources   []*understudy.Source
 	clients   map[string]*upstream.Client
 	db        *store.DB
-	files     *store.Files
+	files     *contents.Files
 	seals     *page.Seals
 	mirror    *mirror.Mirror
 	saved     *savedBus

@@ -21,13 +21,14 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
 )
 
 // FolderErasing erases in a folder no server uses.
 type FolderErasing struct {
 	db      *store.DB
-	files   *store.Files
+	files   *contents.Files
 	sources []*understudy.Source
 }
 
@@ -38,7 +39,7 @@ func OpenErasing(ctx context.Context, cfg *config.Settings, settings string, dir
 		return nil, err
 	}
 	f := &FolderErasing{db: db, sources: sources}
-	if f.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(dir.Path, datadir.MediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
+	if f.files, err = contents.Open(contents.Options{Dir: filepath.Join(dir.Path, datadir.MediaFolder), Limit: math.MaxInt64, Now: time.Now}); err != nil {
 		return nil, errors.Join(err, f.db.Close())
 	}
 	return f, nil

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
 	"understudy/kit/dispatch"
@@ -162,7 +163,7 @@ func (h *App) tell(l understudy.Landed) {
 // openMedia opens the folder of contents, and makes the seals of their
 // addresses in the viewer, which outlive any policy.
 func (h *App) openMedia(b Options) (err error) {
-	h.files, err = store.OpenFiles(store.FilesOptions{
+	h.files, err = contents.Open(contents.Options{
 		Dir: filepath.Join(b.Dir.Path, datadir.MediaFolder), Limit: int64(b.Settings.Store.Media), Most: int64(b.Settings.Store.MediaFile), Erased: h.db.Erased, Later: !b.Headless, Now: time.Now, Logger: h.log,
 	})
 	if err != nil {

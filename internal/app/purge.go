@@ -20,6 +20,7 @@ import (
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
 	"understudy/mirror"
 )
@@ -165,7 +166,7 @@ func purgeMedia(dir *datadir.Dir, a target) (gone int, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return 0, nil // none was ever held
 	}
-	files, err := store.OpenFiles(store.FilesOptions{Dir: path, Limit: math.MaxInt64, Now: time.Now})
+	files, err := contents.Open(contents.Options{Dir: path, Limit: math.MaxInt64, Now: time.Now})
 	if err != nil {
 		return 0, err
 	}

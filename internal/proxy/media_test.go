@@ -22,6 +22,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/internal/store/storetest"
 	"understudy/mirror"
 	"understudy/upstream"
@@ -31,7 +32,7 @@ import (
 type hall struct {
 	*testing.T
 	slow, face *httptest.Server
-	files      *store.Files
+	files      *contents.Files
 	ahead      atomic.Int64 // nanoseconds our clocks are ahead
 
 	mu      sync.Mutex
@@ -81,7 +82,7 @@ func newHall(t *testing.T, kept ...string) *hall {
 	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}, Media: kept}
 	specs := map[string]*understudy.Spec{"twilio": spec}
 	db := storetest.Open(t, store.Options{Specs: specs, Now: h.now})
-	h.files, err = store.OpenFiles(store.FilesOptions{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now})
+	h.files, err = contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now})
 	check(t, err)
 	client, err := upstream.New(upstream.Options{Source: src, Base: h.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: h.now})
 	check(t, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql/driver"
 
+	"understudy/internal/store/contents"
 	"understudy/internal/store/sqlite"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // Eraser is what erasing needs beside the database. All may be nil.
 type Eraser struct {
-	Files *Files // where the contents of records are
+	Files *contents.Files // where the contents of records are
 	// Gone is told the kinds of which something went (none: perhaps all),
 	// before the file is cleaned, so that memory forgets it too.
 	Gone func(ctx context.Context, source string, kinds []string) error

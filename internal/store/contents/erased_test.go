@@ -1,6 +1,6 @@
 // Contents of what is erased.
 
-package store_test
+package contents_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/internal/store/storetest"
 	"understudy/upstream"
 )
@@ -22,7 +23,7 @@ import (
 // record stay.
 func TestContentsErased(t *testing.T) {
 	db := storetest.Open(t, store.Options{Specs: twilio(t), Now: func() time.Time { return storetest.Epoch }})
-	s := newShelf(t, func(o *store.FilesOptions) { o.Erased = db.Erased })
+	s := newShelf(t, func(o *contents.Options) { o.Erased = db.Erased })
 	save := func(kind, id, body string) {
 		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/" + kind + id}, Kind: kind, Shape: kind, ID: id, Status: 200, Body: []byte(body),
 			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}

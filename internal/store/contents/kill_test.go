@@ -1,6 +1,6 @@
 // Contents and kill -9; contents and a full disk.
 
-package store_test
+package contents_test
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store"
+	"understudy/internal/store/contents"
 )
 
 // killedText is the n-th content the child keeps, under one of 12 keys. Some
@@ -37,7 +37,7 @@ func TestKilledFilesChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := store.OpenFiles(store.FilesOptions{Dir: dir})
+	f, err := contents.Open(contents.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
-// Files: the contents of records (audio, images), kept whole as files.
+// The folder of contents: its settings, its index in memory, reading and forgetting.
 
-package store
+// Package contents keeps the contents of records (audio, images) whole, as files.
+package contents
 
 import (
 	"container/list"
@@ -21,7 +22,7 @@ import (
 	"understudy"
 )
 
-// Defaults of FilesOptions.
+// Defaults of Options.
 const (
 	filesLimit = 1 << 30
 	fileLimit  = 64 << 20
@@ -30,8 +31,8 @@ const (
 	touchEvery = time.Hour       // how often a read is noted on disk
 )
 
-// FilesOptions are the settings of Files; zero values are the defaults named.
-type FilesOptions struct {
+// Options are the settings of Files; zero values are the defaults named.
+type Options struct {
 	Dir   string // made when it is missing; required
 	Limit int64  // bytes of all contents: 1 GiB
 	Most  int64  // bytes of one content: 64 MiB
@@ -62,7 +63,7 @@ type FilesOptions struct {
 // index entry names a whole content, and what no entry names is swept at the
 // next start.
 type Files struct {
-	o     FilesOptions
+	o     Options
 	slots chan struct{} // open files
 
 	disk sync.Mutex // held while files come or go
@@ -110,7 +111,7 @@ type FilesStats struct {
 	Failed    int64 // could not be kept: too large, disk full
 }
 
-func (o *FilesOptions) defaults() {
+func (o *Options) defaults() {
 	if o.Limit <= 0 {
 		o.Limit = filesLimit
 	}
@@ -128,9 +129,9 @@ func (o *FilesOptions) defaults() {
 	}
 }
 
-// OpenFiles opens a folder, reads its index and removes what belongs to none; with
+// Open opens a folder, reads its index and removes what belongs to none; with
 // Later, the last two are Load's.
-func OpenFiles(o FilesOptions) (*Files, error) {
+func Open(o Options) (*Files, error) {
 	o.defaults()
 	if o.Dir == "" {
 		return nil, errors.New("store: files: no folder was given")

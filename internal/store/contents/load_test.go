@@ -1,6 +1,6 @@
 // Contents are given out, kept and forgotten before their index is read.
 
-package store_test
+package contents_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store"
+	"understudy/internal/store/contents"
 )
 
 // Finding 8: a start with 100,000 contents took 3.1 s, for the index was read
@@ -28,7 +28,7 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 		os.WriteFile(filepath.Join(s.dir, "content", "orphan"), []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	s.open(func(o *store.FilesOptions) { o.Later, o.Limit = true, 10 })
+	s.open(func(o *contents.Options) { o.Later, o.Limit = true, 10 })
 	if st := s.Stats(); st.Files != 0 || s.onDisk("content") != 8 || s.onDisk("index") != 9 {
 		t.Fatalf("%+v: the index was read", st)
 	}
@@ -76,7 +76,7 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 func TestALoadThatEndsEarlyOwesErasures(t *testing.T) {
 	s := newShelf(t)
 	s.put(1, "a")
-	s.open(func(o *store.FilesOptions) { o.Later = true })
+	s.open(func(o *contents.Options) { o.Later = true })
 	if _, err := s.Forget("twilio", "recordings", contentOf(1).ID); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Contents: what is kept, what goes, and that nothing half is ever served.
 
-package store_test
+package contents_test
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store"
+	"understudy/internal/store/contents"
 )
 
 var filesEpoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -29,25 +29,25 @@ var filesEpoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // shelf is a folder of contents with a clock of its own.
 type shelf struct {
 	testing.TB
-	*store.Files
+	*contents.Files
 	dir string
 	now time.Time
 }
 
-func newShelf(t testing.TB, change ...func(*store.FilesOptions)) *shelf {
+func newShelf(t testing.TB, change ...func(*contents.Options)) *shelf {
 	s := &shelf{TB: t, dir: filepath.Join(t.TempDir(), "media"), now: filesEpoch}
 	s.open(change...)
 	return s
 }
 
-func (s *shelf) open(change ...func(*store.FilesOptions)) {
+func (s *shelf) open(change ...func(*contents.Options)) {
 	s.Helper()
-	o := store.FilesOptions{Dir: s.dir, Now: func() time.Time { return s.now }}
+	o := contents.Options{Dir: s.dir, Now: func() time.Time { return s.now }}
 	for _, c := range change {
 		c(&o)
 	}
 	var err error
-	if s.Files, err = store.OpenFiles(o); err != nil {
+	if s.Files, err = contents.Open(o); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -187,7 +187,7 @@ func TestFilesReplaceAndShare(t *testing.T) {
 }
 
 func TestFilesLimit(t *testing.T) {
-	limit := func(o *store.FilesOptions) { o.Limit = 30 }
+	limit := func(o *contents.Options) { o.Limit = 30 }
 	s := newShelf(t, limit)
 	for n := range 3 {
 		s.put(n, fmt.Sprintf("content %02d", n))
@@ -209,14 +209,14 @@ func TestFilesLimit(t *testing.T) {
 	if st := s.Stats(); st.Bytes != 30 || st.Limit != 30 || st.Files != 3 || st.Evicted != 1 {
 		t.Errorf("%+v", st)
 	}
-	s.open(func(o *store.FilesOptions) { o.Limit = 10 })
+	s.open(func(o *contents.Options) { o.Limit = 10 })
 	if st := s.Stats(); st.Files != 1 || st.Bytes != 10 || s.onDisk("content") != 1 {
 		t.Errorf("%+v", st)
 	}
 }
 
 func TestFilesNotKept(t *testing.T) {
-	s := newShelf(t, func(o *store.FilesOptions) { o.Most = 10 })
+	s := newShelf(t, func(o *contents.Options) { o.Most = 10 })
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct {
@@ -346,7 +346,7 @@ func TestFilesSweep(t *testing.T) {
 
 func TestFilesOpenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t, func(o *store.FilesOptions) { o.Open = 1 })
+		s := newShelf(t, func(o *contents.Options) { o.Open = 1 })
 		s.put(1, "one")
 		_, first, err := s.Get(t.Context(), contentOf(1).Key)
 		if err != nil {
@@ -364,7 +364,7 @@ func TestFilesOpenAtOnce(t *testing.T) {
 }
 
 func TestFilesAtOnce(t *testing.T) {
-	s := newShelf(t, func(o *store.FilesOptions) { o.Limit = 4000 })
+	s := newShelf(t, func(o *contents.Options) { o.Limit = 4000 })
 	var all sync.WaitGroup
 	for g := range 6 {
 		all.Go(func() {
@@ -392,9 +392,9 @@ func TestFilesAtOnce(t *testing.T) {
 	if st.Bytes > 4000 || int(st.Files) != s.onDisk("index") || s.onDisk("new") != 0 {
 		t.Errorf("%+v, %d index files, %d new", st, s.onDisk("index"), s.onDisk("new"))
 	}
-	contents := s.onDisk("content")
-	s.open(func(o *store.FilesOptions) { o.Limit = 4000 })
-	if after := s.Stats(); after.Files != st.Files || after.Bytes != st.Bytes || s.onDisk("content") != contents {
+	held := s.onDisk("content")
+	s.open(func(o *contents.Options) { o.Limit = 4000 })
+	if after := s.Stats(); after.Files != st.Files || after.Bytes != st.Bytes || s.onDisk("content") != held {
 		t.Errorf("%+v, after a restart %+v", st, after)
 	}
 }

@@ -1,6 +1,6 @@
 // The index of contents: one small file a key.
 
-package store
+package contents
 
 import (
 	"encoding/hex"

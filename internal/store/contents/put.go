@@ -1,6 +1,6 @@
 // Contents come and go.
 
-package store
+package contents
 
 import (
 	"context"

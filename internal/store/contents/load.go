@@ -1,6 +1,6 @@
 // Load: the index of contents is read while contents are given out.
 
-package store
+package contents
 
 import (
 	"context"
