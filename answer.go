@@ -4,19 +4,19 @@ package understudy
 
 import "time"
 
-// Ask is one question to the mirror. It does not say who asks. Of all it says
+// Request is one question to the mirror. It does not say who asks. Of all it says
 // about its answer's age the narrowest counts.
-type Ask struct {
+type Request struct {
 	Target   *Target
-	MaxStale *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
+	AgeLimit *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
 	JoinOnly bool           // with NoCache: join a fetch; when none is under way it is as if NoCache were not said
 
 	// What else the request says (RFC 9111, 5.2.1); nil: nothing.
-	MaxAge    *time.Duration // max-age: no older than this
-	MinFresh  *time.Duration // min-fresh: fresh for this much longer
-	PastFresh *time.Duration // max-stale: past fresh by no more than this, in place of the mirror's own limit; negative: by any time
-	HeldOnly  bool           // only-if-cached: what is held, else ErrNotHeld; upstream is not asked, not even behind the answer
+	MaxAge       *time.Duration // max-age: no older than this
+	MinFresh     *time.Duration // min-fresh: fresh for this much longer
+	MaxStale     *time.Duration // max-stale: past fresh by no more than this, in place of the mirror's own limit; negative: by any time
+	OnlyIfCached bool           // only-if-cached: what is held, else ErrNotHeld; upstream is not asked, not even behind the answer
 
 	// NotFinal takes a record for one that may still change: its reader does not
 	// see what makes it final, and must not be told by how long it is fresh.
@@ -33,29 +33,29 @@ type Ask struct {
 	// had begun then: what was taken back may be hidden from the reader, and must
 	// not be told by what is missing.
 	Folded bool
-	// Wish, when it is not nil, asks for an answer composed from records; when
+	// Local, when it is not nil, asks for an answer composed from records; when
 	// coverage is not known, ErrNotMirrored.
-	Wish *Wish
+	Local *LocalQuery
 
 	// Turn is an opaque tag. Those who wait for upstream with different ones
 	// take turns, so that a flood of one does not starve another. It shapes
 	// nothing that is kept.
-	Turn uint64
+	Flow uint64
 }
 
-// How says how an answer came.
-type How uint8
+// Outcome says how an answer came.
+type Outcome uint8
 
 // The four ways.
 const (
-	Warm     How = iota // fresh from memory or store
-	Stale               // past fresh
-	Cold                // fetched
-	Composed            // made from records
+	Warm     Outcome = iota // fresh from memory or store
+	Stale                   // past fresh
+	Cold                    // fetched
+	Composed                // made from records
 )
 
 // String is the word in logs, stats and pages.
-func (h How) String() string {
+func (h Outcome) String() string {
 	if int(h) < len(hows) {
 		return hows[h]
 	}
@@ -64,12 +64,12 @@ func (h How) String() string {
 
 var hows = [...]string{"warm", "stale", "cold", "composed"}
 
-// Answer is a page and how it came. It is shared by every reader of the same
+// Response is a page and how it came. It is shared by every reader of the same
 // flight and never changed.
-type Answer struct {
+type Response struct {
 	Page     *Page
 	Gzip     []byte // Page.Body compressed, when the mirror has it ready; else nil
-	How      How
+	Outcome  Outcome
 	Age      time.Duration
 	Newest   time.Duration // of a list made from records: the age of the newest page it rests on, while Age is that of the oldest walk; 0: none
 	TTL      time.Duration // how long it stays fresh; negative: past fresh by that much
@@ -83,7 +83,7 @@ type Answer struct {
 
 // CurrentAge is how old the data are (RFC 9111, 4.2.3): the time since upstream
 // gave them, and what they had waited in upstream's own caches. Never negative.
-func (a *Answer) CurrentAge() time.Duration {
+func (a *Response) CurrentAge() time.Duration {
 	age := max(a.Age, 0)
 	if a.Page != nil {
 		age += a.Page.InitialAge

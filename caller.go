@@ -8,7 +8,7 @@ type Caller struct {
 	Name   string // the credential's name, "loopback" for a local person; goes to the access log
 	Source string // the one source it may ask; "" = every source (people in the viewer)
 	Grant  *Grant // what it may do; nil = nothing
-	Turn   uint64 // stands for it where callers are not known: see Ask
+	Flow   uint64 // stands for it where callers are not known: see Ask
 }
 
 // Role is the caller's role, "" when it has no grant.

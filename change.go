@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// What says what happened to a record.
-type What uint8
+// ChangeType says what happened to a record.
+type ChangeType uint8
 
 // The three things that happen to records.
 const (
-	Came What = iota + 1
+	Came ChangeType = iota + 1
 	Changed
 	Went
 )
 
 // String is "came", "changed" or "went".
-func (w What) String() string {
+func (w ChangeType) String() string {
 	switch w {
 	case Came:
 		return "came"
@@ -39,7 +39,7 @@ type Change struct {
 	Source  string
 	Kind    string
 	ID      string
-	What    What
+	Type    ChangeType
 	Record  int64 // the store's number of the record
 	Version int64 // the version it now has; of one that went, the last
 	At      time.Time

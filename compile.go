@@ -55,7 +55,7 @@ func (s *Spec) check() error {
 	if err := s.Hook.check(); err != nil {
 		return err
 	}
-	if err := s.Odd.check(); err != nil {
+	if err := s.Quirks.check(); err != nil {
 		return err
 	}
 	if err := s.Paging.check("paging"); err != nil {
@@ -231,7 +231,7 @@ func (k *Kind) checkNames() error {
 
 // checkForgets makes sure that it can be told which records upstream forgets.
 func (k *Kind) checkForgets() error {
-	switch f := k.Forgets; {
+	switch f := k.Retention; {
 	case f.Days < 0:
 		return fmt.Errorf("forgets.days: %d", f.Days)
 	case f.Days > 0 && k.Clock == "":

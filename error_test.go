@@ -14,7 +14,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("reason %d is %q, want %q", i, got, want)
 		}
 	}
-	if Reasons != 6 || Came.String() != "came" || Changed.String() != "changed" || Went.String() != "went" || What(9).String() != "unknown" {
+	if Reasons != 6 || Came.String() != "came" || Changed.String() != "changed" || Went.String() != "went" || ChangeType(9).String() != "unknown" {
 		t.Error("words of changes")
 	}
 	seen := map[string]bool{}

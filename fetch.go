@@ -47,7 +47,7 @@ type Fetch struct {
 	Retry time.Duration
 	// Turn is an opaque tag: errands with different ones take turns in the
 	// waiting lane, so that many of one do not hold up another.
-	Turn uint64
+	Flow uint64
 	// Queue is how long the errand may wait for budget while a reader waits
 	// for it; 0 = as long as the context. One whose place would come later
 	// (or later than By, when that is set) fails at once, as FailBusy.
@@ -57,7 +57,7 @@ type Fetch struct {
 	// upstream says it or the last one like it was as long, and as it grows
 	// when it outgrows that; it waits for room while its ctx lasts, and the body
 	// stays in the socket. An error ends the fetch with it. May be nil.
-	Weigh func(ctx context.Context, bytes int64) error
+	Reserve func(ctx context.Context, bytes int64) error
 	// Tried is told each failed try that will be followed by another, at
 	// once, from the fetching goroutine. May be nil.
 	Tried func(*UpstreamError)
@@ -70,7 +70,7 @@ type Fill struct {
 	// RecordsOnly keeps the records and not the page itself: a walk by pages
 	// of another size than readers ask for.
 	RecordsOnly bool
-	Weigh       func(ctx context.Context, bytes int64) error // see Fetch
+	Reserve     func(ctx context.Context, bytes int64) error // see Fetch
 }
 
 // Write is a request that changes something upstream, passed on once and never

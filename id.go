@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// Sort is a sort of ids. It is an empty type of whoever makes or reads them:
+// IDKind is a sort of ids. It is an empty type of whoever makes or reads them:
 //
 //	type session struct{}
 //
 //	func (session) Prefix() string { return "ses_" }
-type Sort interface {
+type IDKind interface {
 	// Prefix is what their texts begin with: always the same, ASCII, possibly "".
 	Prefix() string
 }
@@ -26,13 +26,13 @@ type Sort interface {
 // 4648, 5) for where length counts. Each id has exactly one of either; reading
 // takes both and nothing else. An ID can be compared with ==; the zero value is
 // the id of 16 zero bytes. Nothing that appends allocates when dst has room.
-type ID[S Sort] struct {
+type ID[S IDKind] struct {
 	_   [0]*S // sorts that are converted into each other do not compile, either
 	Raw [16]byte
 }
 
 // ParseID reads either text; ok is false for any other. It does not allocate.
-func ParseID[S Sort](text string) (id ID[S], ok bool) {
+func ParseID[S IDKind](text string) (id ID[S], ok bool) {
 	prefix := id.prefix()
 	if len(text) < len(prefix) || text[:len(prefix)] != prefix {
 		return ID[S]{}, false

@@ -256,7 +256,7 @@ func FuzzParseID(f *testing.F) {
 }
 
 // exact: whatever is read is written again as it was, and through every form.
-func exact[S Sort](t *testing.T, text string) {
+func exact[S IDKind](t *testing.T, text string) {
 	id, ok := ParseID[S](text)
 	if !ok {
 		return

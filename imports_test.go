@@ -12,43 +12,44 @@ import (
 // new import is a new line here. Packages of kit import none.
 var imports = map[string]string{
 	".": "",
-	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl " +
-		"internal/datadir internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend " +
-		"internal/slowapi internal/store",
+	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl internal/datadir " +
+		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/slowapi " +
+		"internal/store",
 	"follow":                     "",
-	"internal/access":            ". internal/query kit/jsonspan kit/suggest kit/lru",
+	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest",
 	"internal/access/accesstest": ". internal/access",
-	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir " +
-		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/jobs " +
-		"internal/proxy internal/search internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog " +
-		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror upstream",
+	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir internal/diagnostics " +
+		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/search " +
+		"internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog kit/dispatch " +
+		"kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror upstream",
 	"internal/callers":             ". kit/accesslog",
 	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror upstream",
+	"internal/crawl":               ". kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest",
 	"internal/datadir":             "",
 	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp",
 	"internal/diagnostics/profile": ".",
-	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token",
+	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token",
 	"internal/frontend":            "internal/config",
 	"internal/jobs":                ". kit/accesslog kit/jsonhttp kit/semaphore",
-	"internal/proxy":               ". internal/access kit/accesslog kit/charset kit/httprange kit/header kit/suggest kit/limiter kit/lru",
+	"internal/proxy":               ". internal/access kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru kit/suggest",
 	"internal/query":               ". kit/jsonspan",
 	"internal/sample":              "",
-	"internal/search":              ". kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/limiter kit/token kit/tokenizer kit/xmldoc",
+	"internal/search":              ". kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token kit/tokenizer kit/xmldoc",
 	"internal/slowapi":             "",
 	"internal/store":               ". internal/query internal/store/contents internal/store/sqlite kit/jsonspan kit/tokenizer",
 	"internal/store/contents":      ". internal/store/sqlite",
 	"internal/store/sqlite":        ".",
 	"internal/store/storetest":     ". internal/store kit/tokenizer",
-	"internal/viewer":              ". internal/access internal/viewer/list internal/viewer/page internal/viewer/plan kit/accesslog kit/httprange",
-	"internal/viewer/list":         ". internal/access internal/viewer/page internal/viewer/plan kit/cycle kit/jsonspan kit/limiter",
-	"internal/viewer/page": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
-		"kit/suggest kit/limiter kit/lru",
+	"internal/viewer": ". internal/access internal/viewer/list internal/viewer/page internal/viewer/plan kit/accesslog " +
+		"kit/httprange",
+	"internal/viewer/list": ". internal/access internal/viewer/page internal/viewer/plan kit/cycle kit/jsonspan kit/limiter",
+	"internal/viewer/page": ". internal/access internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan kit/limiter " +
+		"kit/lru kit/suggest",
 	"internal/viewer/plan":       ".",
-	"internal/crawl":             ". kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest",
 	"mirror":                     ". kit/jsonspan kit/suggest mirror/compose",
 	"mirror/compose":             ". internal/query kit/jsonspan",
 	"mirror/compose/composetest": ". kit/jsonspan",
-	"upstream":                   ". kit/charset kit/jsonspan kit/suggest kit/onlinestat kit/semaphore",
+	"upstream":                   ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest",
 }
 
 func TestTheTableOfImports(t *testing.T) {

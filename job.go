@@ -4,23 +4,23 @@ package understudy
 
 import "time"
 
-// Lane is the order in which waiting jobs start: lower ones first.
-type Lane uint8
+// Priority is the order in which waiting jobs start: lower ones first.
+type Priority uint8
 
 // The lanes.
 const (
-	Soon   Lane = iota // somebody waits for it
-	Steady             // what keeps records fresh
-	Bulk               // what fills up
+	Soon   Priority = iota // somebody waits for it
+	Steady                 // what keeps records fresh
+	Bulk                   // what fills up
 	lanes
 )
 
-// Lanes is how many there are.
-const Lanes = int(lanes)
+// Priorities is how many there are.
+const Priorities = int(lanes)
 
 // String is "soon", "steady" or "bulk".
-func (l Lane) String() string {
-	if int(l) < Lanes {
+func (l Priority) String() string {
+	if int(l) < Priorities {
 		return [...]string{"soon", "steady", "bulk"}[l]
 	}
 	return "unknown"
@@ -53,9 +53,9 @@ type Job struct {
 	Kind   string // verb and noun: "sync calls", "deliver changes"
 	// Key names the work among jobs of its Kind: while one with the same key
 	// is live, another is not taken. "": any number may be.
-	Key     string
-	Payload []byte // what the work is about; JSON; at most MaxJobPayload
-	Lane    Lane
+	Key      string
+	Payload  []byte // what the work is about; JSON; at most MaxJobPayload
+	Priority Priority
 	// Once: at most once. A run that broke off (a crash, a lost lease) is not
 	// begun again, it is JobFailed. Otherwise the job runs at least once.
 	Once     bool

@@ -7,21 +7,21 @@ import "strings"
 // Kind is a sort of record: calls, messages. Like its Spec it is never changed
 // after Compile.
 type Kind struct {
-	Name     string   `yaml:"name"`     // its list key: calls
-	Title    string   `yaml:"title"`    // Calls
-	One      string   `yaml:"one"`      // call
-	ID       []string `yaml:"id"`       // the fields that name a record; several are joined by "~"; none: pages only
-	Prefixes []string `yaml:"prefixes"` // what ids begin with: CA
-	Clock    string   `yaml:"clock"`    // the field that orders records in time
-	Order    string   `yaml:"order"`    // the field by whose time a record without a clock stands among the others in lists
-	Final    []State  `yaml:"final"`    // a record is final when one of these holds
-	Failed   []State  `yaml:"failed"`   // a record is marked as failed when one of these holds
-	Own      string   `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
-	Columns  []string `yaml:"columns"`  // what a table of them shows
-	Group    string   `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
-	Rollup   string   `yaml:"rollup"`   // a field by whose values the newest records are counted over time
-	Parent   string   `yaml:"parent"`   // the field that names the record this one lies under, for kinds without a list of their own
-	Forgets  Forgets  `yaml:"forgets"`  // what upstream forgets by itself; a record that is missing for that reason was not deleted
+	Name      string            `yaml:"name"`     // its list key: calls
+	Title     string            `yaml:"title"`    // Calls
+	One       string            `yaml:"one"`      // call
+	ID        []string          `yaml:"id"`       // the fields that name a record; several are joined by "~"; none: pages only
+	Prefixes  []string          `yaml:"prefixes"` // what ids begin with: CA
+	Clock     string            `yaml:"clock"`    // the field that orders records in time
+	Order     string            `yaml:"order"`    // the field by whose time a record without a clock stands among the others in lists
+	Final     []State           `yaml:"final"`    // a record is final when one of these holds
+	Failed    []State           `yaml:"failed"`   // a record is marked as failed when one of these holds
+	Own       string            `yaml:"own"`      // this field of every record is a number of our own (incoming numbers)
+	Columns   []string          `yaml:"columns"`  // what a table of them shows
+	Group     string            `yaml:"group"`    // the heading under which people find it; "": one of the API's main kinds
+	Rollup    string            `yaml:"rollup"`   // a field by whose values the newest records are counted over time
+	Parent    string            `yaml:"parent"`   // the field that names the record this one lies under, for kinds without a list of their own
+	Retention UpstreamRetention `yaml:"forgets"`  // what upstream forgets by itself; a record that is missing for that reason was not deleted
 
 	Lists     []*List     `yaml:"lists"`
 	Instances []*Instance `yaml:"instances"`
@@ -32,8 +32,8 @@ type Kind struct {
 	untold string
 }
 
-// Forgets says when upstream forgets records of a kind by itself.
-type Forgets struct {
+// UpstreamRetention says when upstream forgets records of a kind by itself.
+type UpstreamRetention struct {
 	Days       int  `yaml:"days"`        // those whose clock is older; 0 = never
 	WithParent bool `yaml:"with_parent"` // those under a parent that is final
 	Unlisted   bool `yaml:"unlisted"`    // by Days: lists no longer show them either

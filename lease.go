@@ -7,12 +7,12 @@ import "time"
 
 // Claim asks for jobs that may begin now.
 type Claim struct {
-	Worker string    // who asks; unique among workers
-	Now    time.Time // of the asker's clock
-	Kinds  []ClaimKind
-	Limit  int   // most jobs
-	Lane   Lane  // and the lanes before it
-	Weight int64 // of the heaviest job wanted, in bytes
+	Worker   string    // who asks; unique among workers
+	Now      time.Time // of the asker's clock
+	Kinds    []ClaimKind
+	Limit    int      // most jobs
+	Priority Priority // and the lanes before it
+	Weight   int64    // of the heaviest job wanted, in bytes
 	// Alone: nobody but Worker can hold a lease, so that any other was lost
 	// with its process.
 	Alone bool
@@ -54,21 +54,21 @@ func (c *Claimed) Count(s JobState) {
 	}
 }
 
-// Beat is a sign of life of a run.
-type Beat struct {
+// Heartbeat is a sign of life of a run.
+type Heartbeat struct {
 	Number, Fence int64
 	LeaseEnd      time.Time // the new one
 	Progress      Progress
 }
 
-// Beaten is what a Beat found.
-type Beaten struct {
+// HeartbeatReply is what a Beat found.
+type HeartbeatReply struct {
 	Lost bool // the lease is another's, or nobody's
 	Stop bool // somebody asked for the run to end
 }
 
-// JobEnd is how a run ended: State is what the job becomes.
-type JobEnd struct {
+// JobResult is how a run ended: State is what the job becomes.
+type JobResult struct {
 	Number, Fence int64
 	At            time.Time
 	State         JobState // JobWaiting: it is to run again, from RunAfter on
@@ -94,15 +94,15 @@ const MaxJobs = 500
 // JobCounts are jobs by where they stand.
 type JobCounts struct{ Waiting, Running, Archived int64 }
 
-// Later is the error of a run that says: not now, begin again after Wait. It
+// Snooze is the error of a run that says: not now, begin again after Wait. It
 // does not count as an attempt; a job that is at most once fails all the same.
-type Later struct {
+type Snooze struct {
 	Wait time.Duration
 	Err  error // why
 }
 
 // Error is the reason's text.
-func (e *Later) Error() string {
+func (e *Snooze) Error() string {
 	if e.Err == nil {
 		return "later"
 	}
@@ -110,4 +110,4 @@ func (e *Later) Error() string {
 }
 
 // Unwrap is the reason.
-func (e *Later) Unwrap() error { return e.Err }
+func (e *Snooze) Unwrap() error { return e.Err }

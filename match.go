@@ -78,7 +78,7 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		q = q.Without(isOwn)
 	}
 	if s.route(t, segments); t.Kind == nil {
-		t.Misspelt = s.misspelt(segments)
+		t.NearMiss = s.misspelt(segments)
 	}
 	t.Query = s.canonical(t, q)
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MediaAsk is one question for a record's content. It does not say who asks.
-type MediaAsk struct {
+// MediaRequest is one question for a record's content. It does not say who asks.
+type MediaRequest struct {
 	Target  *Target // with Media set
 	Head    bool    // only what it is, not the bytes
 	Range   string  // the request's Range, verbatim; "" = all of it
@@ -16,13 +16,13 @@ type MediaAsk struct {
 	NoCache bool    // the request said no-cache: upstream is asked
 	// MaxStale is the oldest content the caller accepts without upstream being
 	// asked; nil: the usual fresh time.
-	MaxStale *time.Duration
-	HeldOnly bool // what is held, else ErrNotHeld; upstream is not asked
+	MaxStale     *time.Duration
+	OnlyIfCached bool // what is held, else ErrNotHeld; upstream is not asked
 	// IfNoneMatch is verbatim what a request upstream says; 304 is the answer
 	// when it holds.
 	IfNoneMatch string
 	Reason      Reason // of a request upstream
-	Turn        uint64 // as in Ask
+	Flow        uint64 // as in Ask
 }
 
 // Content is what is known of a medium that is held whole, beside its bytes.
@@ -41,9 +41,9 @@ type Content struct {
 	At          time.Time // when upstream last said that it is so
 }
 
-// Medium is the content of a record on its way to one reader, from a file of
+// MediaResponse is the content of a record on its way to one reader, from a file of
 // ours or straight from upstream. The reader must Close it.
-type Medium struct {
+type MediaResponse struct {
 	io.ReadCloser // the bytes of this answer; empty for HEAD
 
 	// File, when not nil, is the whole content, held by us: the face itself
@@ -57,7 +57,7 @@ type Medium struct {
 	ETag         string // quoted; of the content where it is held, else upstream's
 	Modified     time.Time
 
-	How      How           // Warm from a file, Stale from a file while upstream is down, Cold from upstream
+	Outcome  Outcome       // Warm from a file, Stale from a file while upstream is down, Cold from upstream
 	Age      time.Duration // of what a file holds
 	TTL      time.Duration // fresh time left of it; negative when past
 	Stored   bool          // Cold, and kept: the next reader gets it from a file

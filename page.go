@@ -54,9 +54,9 @@ type Row struct {
 	Version    int64 // the store's number of this body; 0 = not saved
 }
 
-// Window names held records: those of a kind in one shape that are present,
+// RangeScan names held records: those of a kind in one shape that are present,
 // the newest clock first and of one clock the last found first.
-type Window struct {
+type RangeScan struct {
 	Source, Kind, Shape string
 	Parent              string // only those under it; "" = all
 	From, To            int64  // clocks in [From, To), Unix seconds; 0 = open
@@ -69,9 +69,9 @@ type Window struct {
 	Limit int // rows at most; 0 = 1000, more than 10,000 is 10,000
 }
 
-// Landed is a page that has just been saved: what the rooms tell each other at
+// PageSaved is a page that has just been saved: what the rooms tell each other at
 // once. It may be lost; the rows in the store are the truth.
-type Landed struct {
+type PageSaved struct {
 	Page    *Page // as saved, with its numbers
 	Changes []Change
 	Reason  Reason
@@ -83,6 +83,6 @@ type Saved struct {
 	Changes []Change // in number order; empty when nothing was new
 }
 
-// Touch names what a write touched: the lists of a kind in every filter and,
+// Invalidation names what a write touched: the lists of a kind in every filter and,
 // when ID is not empty, one record of it.
-type Touch struct{ Source, Kind, ID string }
+type Invalidation struct{ Source, Kind, ID string }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// SearchAsk is a search: a query's text and how its answer is wanted. The zero
+// SearchRequest is a search: a query's text and how its answer is wanted. The zero
 // value of every field but Text is a good one.
-type SearchAsk struct {
+type SearchRequest struct {
 	// Text is the query, in the grammar of docs/search.md; "" finds everything
 	// the caller sees.
 	Text   string
@@ -105,11 +105,11 @@ type SearchValue struct {
 // SavedSearch is a query kept under a name: text and parameters, never an
 // answer. Whoever opens it searches as itself.
 type SavedSearch struct {
-	Name   string // 1 to 60 characters, unique among its owner's
-	Owner  string // the caller's name
-	Shared bool   // everyone who may search sees it; only its owner changes it
-	Ask    SearchAsk
-	At     time.Time
+	Name    string // 1 to 60 characters, unique among its owner's
+	Owner   string // the caller's name
+	Shared  bool   // everyone who may search sees it; only its owner changes it
+	Request SearchRequest
+	At      time.Time
 }
 
 // SyntaxError is a query that cannot be understood, or a name in it that the

@@ -2,17 +2,17 @@
 
 package understudy
 
-// Place is where a record stands among those of its kind, as upstream's lists
+// OrderKey is where a record stands among those of its kind, as upstream's lists
 // showed them; the clock places only what no page has shown. A larger place is
 // nearer the top. It is the same for every shape of a record, stays when the
 // record changes or goes, and 0 is none. Places of different kinds can be
 // compared too: a record with a later clock has the larger one.
-type Place int64
+type OrderKey int64
 
-// Seek names held records that are present, in the order of their places: the
+// RecordQuery names held records that are present, in the order of their places: the
 // newest first, or the other way with Up. What a role may see is not its
 // business: whoever shows what it finds looks at a view.
-type Seek struct {
+type RecordQuery struct {
 	Source string   // "" = every source
 	Kinds  []string // none = every kind
 	// Shape, with exactly one kind, wants records in that shape only. "" = each
@@ -27,14 +27,14 @@ type Seek struct {
 	// has none, that of its kind's order): in [From, To), Unix seconds; 0 = open.
 	// It is a coarse bound: what a page showed out of the clock's order may
 	// stand outside it.
-	From, To int64
-	Terms    []Term // all must hold
-	Text     *Text  // nil = any text
+	From, To   int64
+	Predicates []Predicate // all must hold
+	Text       *Text       // nil = any text
 	// Since wants only records that came or changed after the change of this
 	// number; with exactly one source. 0 = all.
 	Since int64
 	// Below goes on after a place (with Up: above it). 0 = from the beginning.
-	Below Place
+	Below OrderKey
 	Up    bool
 	Limit int // records at most; 0 = until the receiver has enough
 	// Want is how many records the receiver is likely to take, so that as many are
@@ -42,10 +42,10 @@ type Seek struct {
 	Want int
 }
 
-// Term is one exact condition on a field. What a store finds by it may be more
+// Predicate is one exact condition on a field. What a store finds by it may be more
 // than what fulfils it, never less: a receiver that must be exact looks at the
 // body.
-type Term struct {
+type Predicate struct {
 	// Field is dotted. It may be "" with Number, which means any field of class
 	// phone, and with From and To: the time of the record's clock or, while it has
 	// none, that of its kind's order.
@@ -67,20 +67,20 @@ type RowRule struct {
 	Finds func(*Record) bool
 	// Terms hold for every record that may be found, and one of Numbers when there
 	// are any; From is as in Seek.
-	Terms   []Term
-	Numbers []string
-	From    int64
+	Predicates []Predicate
+	Numbers    []string
+	From       int64
 	// Whole says that a store's indexes tell what may be found by these alone: a
 	// question that has them reads no record that may not be. Where it is false a
 	// question must have no other conditions, or its time tells what they find.
 	Whole bool
 }
 
-// Found is one record of a Seek.
-type Found struct {
+// Hit is one record of a Seek.
+type Hit struct {
 	*Record
 	Clock int64 // of its clock field in Unix seconds; 0 = null or none
-	Place Place
+	Order OrderKey
 }
 
 // TextOp says how a Text is made of its parts.

@@ -28,10 +28,10 @@ type Spec struct {
 	// (below its record) from its first page to its last. Where it is not said a
 	// list may have a filter of its own, or more pages than it tells of.
 	WholeLists bool `yaml:"whole_lists"`
-	// Odd is what becomes of list requests that are not quite right.
-	Odd   Odd     `yaml:"odd"`
-	Kinds []*Kind `yaml:"kinds"`
-	Hook  Hook    `yaml:"hook"`
+	// Quirks is what becomes of list requests that are not quite right.
+	Quirks Quirks  `yaml:"odd"`
+	Kinds  []*Kind `yaml:"kinds"`
+	Hook   Hook    `yaml:"hook"`
 
 	routes []route
 	kinds  map[string]*Kind
@@ -69,10 +69,10 @@ type Paging struct {
 	First    int      `yaml:"first_page"`
 	Tokens   []string `yaml:"tokens"`   // query parameters that move on from the newest page
 	Envelope []*Field `yaml:"envelope"` // fields of a list answer beside the records
-	// Answer is a list answer as upstream writes it, for lists made from
+	// Template is a list answer as upstream writes it, for lists made from
 	// records; Token the token of the page after a record. See docs/specs.md.
-	Answer string `yaml:"answer"`
-	Token  string `yaml:"token"`
+	Template string `yaml:"answer"`
+	Token    string `yaml:"token"`
 }
 
 // Errors says what upstream's error bodies look like. Template holds {code},
@@ -80,7 +80,7 @@ type Paging struct {
 type Errors struct {
 	ContentType string            `yaml:"content_type"`
 	Template    string            `yaml:"template"`
-	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server; or one of a parameter (see OddWords)
+	Codes       map[string]int    `yaml:"codes"`    // by our word: unauthorized, forbidden, not_found, method, invalid, limited, server; or one of a parameter (see QuirkWords)
 	Messages    map[string]string `yaml:"messages"` // by the same words; {path} is the request's path
 	// Link is where an error code is explained, {code} in it; Meanings says a
 	// code in few words. Both are for people.
@@ -178,7 +178,7 @@ type List struct {
 	Only map[string]string `yaml:"only"`
 	// Rows, for a list under a record, says how its rows come of what a list of
 	// all records shows; nil: they are only ever what it showed itself.
-	Rows *RowForm `yaml:"rows"`
+	Rows *RowMapping `yaml:"rows"`
 	// Count is, for a list under a record, the record's field that says how
 	// many rows it has: with 0 there nobody needs to ask.
 	Count string `yaml:"count"`

@@ -21,7 +21,7 @@ type Target struct {
 	Own      Query     // understudy.* parameters
 	First    bool      // a list asked without a page or token: its newest page
 	PageSize int       // asked or default; 0 when unpaged or not a number
-	Misspelt bool      // no kind, but the path would have one if case, empty segments and ;parameters did not count
+	NearMiss bool      // no kind, but the path would have one if case, empty segments and ;parameters did not count
 }
 
 // Shape is the shape of the records in the answer.
@@ -105,5 +105,5 @@ func (t *Target) KeptAs(user string) string {
 	if whose := t.Var(t.Kind.untold); whose == "" || whose == user {
 		return t.Shape()
 	}
-	return t.Shape() + Elsewhere
+	return t.Shape() + ForeignShape
 }

@@ -177,8 +177,8 @@ func TestPathsThatLookLikeOthers(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if target.Misspelt != want || want && target.Kind != nil {
-			t.Errorf("%s: misspelt %v, want %v", path, target.Misspelt, want)
+		if target.NearMiss != want || want && target.Kind != nil {
+			t.Errorf("%s: misspelt %v, want %v", path, target.NearMiss, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // for by their field. What lies in a field that is text is text, too. The index
 // of words and who looks for words in a body go by it both, so that the one
 // finds no less than the other.
-func (k *Kind) Worded(f *Field) bool {
+func (k *Kind) IsText(f *Field) bool {
 	switch {
 	case f.From != "", f.Link != "", f.Absolute, f.Name == k.Parent, slices.Contains(k.ID, f.Name), f.Class == ClassSecret, f.Class == ClassPrice:
 		return false
@@ -25,9 +25,9 @@ func (k *Kind) Worded(f *Field) bool {
 	return false
 }
 
-// TellsTime reports whether a text is a date or a time as programs write them,
+// LooksLikeTime reports whether a text is a date or a time as programs write them,
 // which in a field without a class is no text.
-func TellsTime(text string) bool {
+func LooksLikeTime(text string) bool {
 	if len(text) < 10 || len(text) > 40 {
 		return false
 	}

@@ -75,11 +75,11 @@ func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
 // nobody fills what a face needs to be made; no request reaches it.
 type nobody struct{}
 
-func (nobody) Page(context.Context, understudy.Ask) (*understudy.Answer, error) {
+func (nobody) Page(context.Context, understudy.Request) (*understudy.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 
-func (nobody) Write(context.Context, understudy.Write) (*understudy.Answer, error) {
+func (nobody) Write(context.Context, understudy.Write) (*understudy.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 

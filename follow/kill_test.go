@@ -139,7 +139,7 @@ func (s *source) change(ctx context.Context, t *testing.T) {
 			t.Error(err)
 			return
 		}
-		s.feed.Ring(understudy.Landed{Page: saved.Page, Changes: saved.Changes})
+		s.feed.Ring(understudy.PageSaved{Page: saved.Page, Changes: saved.Changes})
 	}
 }
 

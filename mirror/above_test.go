@@ -18,7 +18,7 @@ import (
 func (c *claims) tips(newest time.Time, ids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.c.At, c.c.Newest, c.c.Tip = newest, newest, append([]string{}, ids...)
+	c.c.At, c.c.Newest, c.c.Head = newest, newest, append([]string{}, ids...)
 }
 
 // TestNoHoleBelowWhatCameAlone: a small page brings the newest record, and not
@@ -39,11 +39,11 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 			}
 		}
 		fill("PageSize=1")
-		wish := func(w understudy.Wish, query string) (*understudy.Answer, error) {
-			return s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", query), Wish: &w})
+		wish := func(w understudy.LocalQuery, query string) (*understudy.Response, error) {
+			return s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", query), Local: &w})
 		}
 		all := func(*understudy.Record) bool { return true }
-		shows := func(a *understudy.Answer, err error, ids ...string) {
+		shows := func(a *understudy.Response, err error, ids ...string) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
@@ -55,13 +55,13 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		}
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=3")), nil, sid(7), sid(6), sid(5))
 		shows(s.get(t, s.target(t, "Calls.json", "Status=queued")), nil)
-		a, err := wish(understudy.Wish{Only: all}, "PageSize=2")
+		a, err := wish(understudy.LocalQuery{Only: all}, "PageSize=2")
 		shows(a, err, sid(7), sid(6))
-		a, err = wish(understudy.Wish{Up: true}, "PageSize=9")
+		a, err = wish(understudy.LocalQuery{Up: true}, "PageSize=9")
 		shows(a, err, sid(1), sid(2), sid(3), sid(4), sid(5), sid(6), sid(7))
-		a, err = wish(understudy.Wish{Since: 7}, "PageSize=2") // by the number of its change nothing is passed over
+		a, err = wish(understudy.LocalQuery{Since: 7}, "PageSize=2") // by the number of its change nothing is passed over
 		shows(a, err, sid(12))
-		if _, err = wish(understudy.Wish{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
+		if _, err = wish(understudy.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("a walk goes on below it: %v", err)
 		}
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=2&Page=1&PageToken=PA"+sid(7))), nil, sid(6), sid(5))
@@ -71,19 +71,19 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		if _, err := s.store.Save(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
-		a, err = wish(understudy.Wish{Only: all}, "PageSize=2")
+		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=2")
 		shows(a, err, sid(6), sid(5))
 
 		// A list that was empty shows nothing yet.
 		c.tips(time.Now())
-		a, err = wish(understudy.Wish{Only: all}, "PageSize=2")
+		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=2")
 		shows(a, err)
 
 		fill("PageSize=50")
 		c.tips(time.Now(), sid(12), sid(11))
-		a, err = wish(understudy.Wish{Only: all}, "PageSize=3")
+		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=3")
 		shows(a, err, sid(12), sid(11), sid(10))
-		a, err = wish(understudy.Wish{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
+		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
 		shows(a, err, sid(11))
 	})
 }
@@ -113,9 +113,9 @@ func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 // limited is a shelf that hands out no more than it is asked for.
 type limited struct{ shelf }
 
-func (l limited) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (l limited) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	n := 0
-	return l.shelf.Seek(ctx, q, func(f understudy.Found) bool {
+	return l.shelf.Seek(ctx, q, func(f understudy.Hit) bool {
 		n++
 		return yield(f) && n != q.Limit
 	})
@@ -135,9 +135,9 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 		held = append(held, rec)
 	}
 	w := &filteredStore{Store: limited{held}, plan: &composePlan{target: s.newest(t)}, ends: true, top: 5, came: now.Add(-time.Minute)}
-	for below, want := range map[understudy.Place][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
+	for below, want := range map[understudy.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
 		var got []string
-		err := w.Seek(t.Context(), understudy.Seek{Up: true, Below: below, Limit: 2}, func(f understudy.Found) bool {
+		err := w.Seek(t.Context(), understudy.RecordQuery{Up: true, Below: below, Limit: 2}, func(f understudy.Hit) bool {
 			got = append(got, f.ID)
 			return true
 		})
@@ -155,7 +155,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		var newest atomic.Pointer[understudy.Key]
 		var c *claims
 		s, c := covered(t, 7, polls("calls"), func(o *Options) {
-			o.Landed = func(l understudy.Landed) {
+			o.Landed = func(l understudy.PageSaved) {
 				if key := newest.Load(); key != nil && l.Page.Key == *key {
 					c.tips(l.Page.At, l.Page.Rows[0].ID)
 				}
@@ -165,7 +165,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		c.tips(time.Now(), sid(7))
 		newest.Store(&key)
 		time.Sleep(5 * time.Second) // the poll has completed
-		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=3"), Wish: &understudy.Wish{Only: func(*understudy.Record) bool { return true }}}
+		ask := understudy.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &understudy.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
 		list := func(ids ...string) {
 			t.Helper()
 			a, err := s.Page(t.Context(), ask)

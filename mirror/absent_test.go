@@ -19,8 +19,8 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(AnswersRecords))
 		never := s.call(t, sid(99))
-		if a := s.get(t, never); a.How != understudy.Cold || a.Page.Status != http.StatusNotFound {
-			t.Errorf("while upstream is well: %s %d", a.How, a.Page.Status)
+		if a := s.get(t, never); a.Outcome != understudy.Cold || a.Page.Status != http.StatusNotFound {
+			t.Errorf("while upstream is well: %s %d", a.Outcome, a.Page.Status)
 		}
 		time.Sleep(20 * time.Second)
 		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
@@ -36,7 +36,7 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 			other.Vars[i].Value = strings.Replace(other.Vars[i].Value, account, "AC00000000000000000000000000000002", 1)
 		}
 		refused := func(why string, target *understudy.Target) {
-			if a, err := s.Page(t.Context(), understudy.Ask{Target: target}); err == nil {
+			if a, err := s.Page(t.Context(), understudy.Request{Target: target}); err == nil {
 				t.Errorf("%s: %d", why, a.Page.Status)
 			}
 		}

@@ -103,7 +103,7 @@ func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
 }
 
 // freshFor is that for one ask, of what stays fresh for so long for everybody.
-func (a *Ages) freshFor(ask *understudy.Ask, p *understudy.Page, fresh time.Duration) time.Duration {
+func (a *Ages) freshFor(ask *understudy.Request, p *understudy.Page, fresh time.Duration) time.Duration {
 	if ask.NotFinal && ask.Target.List == nil && p.Status < 400 {
 		return a.Other
 	}
@@ -111,7 +111,7 @@ func (a *Ages) freshFor(ask *understudy.Ask, p *understudy.Page, fresh time.Dura
 }
 
 // asFor has what is held judged for one ask.
-func (a *Ages) asFor(ask *understudy.Ask, k *kind, h *held) {
+func (a *Ages) asFor(ask *understudy.Request, k *kind, h *held) {
 	h.fresh = a.freshFor(ask, h.page, h.fresh)
 	if ask.Shown != nil && !h.page.List {
 		h.composed = false // that a list has shown something new of it
@@ -175,18 +175,18 @@ type bounds struct {
 func (a *Ages) usual() bounds { return bounds{within: math.MaxInt64, left: -1, past: a.Stale} }
 
 // bounds are those of an ask. Only PastFresh can be wider than the usual ones.
-func (a *Ages) bounds(ask *understudy.Ask) bounds {
+func (a *Ages) bounds(ask *understudy.Request) bounds {
 	b := a.usual()
 	b.within = within(ask)
 	if ask.MinFresh != nil {
 		b.left = max(*ask.MinFresh, 0)
 	}
 	switch {
-	case ask.PastFresh == nil:
-	case *ask.PastFresh < 0:
+	case ask.MaxStale == nil:
+	case *ask.MaxStale < 0:
 		b.past = a.Hard
 	default:
-		b.past = justPast(*ask.PastFresh)
+		b.past = justPast(*ask.MaxStale)
 	}
 	return b
 }

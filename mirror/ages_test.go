@@ -23,7 +23,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		m5  = 5 * time.Minute
 		any = time.Duration(-1)
 	)
-	type ask = understudy.Ask
+	type ask = understudy.Request
 	for name, c := range map[string]struct {
 		age  time.Duration
 		ask  ask
@@ -40,8 +40,8 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		"max-age never widens":      {s30 + m5, ask{MaxAge: ptr(time.Hour)}, "cold stale"},
 		"max-age 0":                 {1, ask{MaxAge: ptr(0)}, "cold request"},
 		"max-age, any number":       {s30, ask{MaxAge: ptr(1<<63 - 1)}, "stale"},
-		"grant below max-age":       {10 * time.Second, ask{MaxAge: ptr(time.Hour), MaxStale: ptr(10 * time.Second)}, "cold request"},
-		"max-age below grant":       {10 * time.Second, ask{MaxAge: ptr(time.Second), MaxStale: ptr(time.Hour)}, "cold request"},
+		"grant below max-age":       {10 * time.Second, ask{MaxAge: ptr(time.Hour), AgeLimit: ptr(10 * time.Second)}, "cold request"},
+		"max-age below grant":       {10 * time.Second, ask{MaxAge: ptr(time.Second), AgeLimit: ptr(time.Hour)}, "cold request"},
 
 		"min-fresh, enough left":        {10 * time.Second, ask{MinFresh: ptr(20 * time.Second)}, "warm"},
 		"min-fresh, too little left":    {10*time.Second + 1, ask{MinFresh: ptr(20 * time.Second)}, "cold request"},
@@ -49,29 +49,29 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		"min-fresh 0, past fresh":       {s30 + 1, ask{MinFresh: ptr(0)}, "cold stale"},
 		"min-fresh nobody can have":     {2 * time.Second, ask{MinFresh: ptr(time.Hour)}, "cold request"},
 		"min-fresh, as new as there is": {time.Second - 1, ask{MinFresh: ptr(time.Hour)}, "warm"},
-		"min-fresh and max-stale":       {40 * time.Second, ask{MinFresh: ptr(0), PastFresh: ptr(any)}, "cold stale"},
+		"min-fresh and max-stale":       {40 * time.Second, ask{MinFresh: ptr(0), MaxStale: ptr(any)}, "cold stale"},
 
-		"max-stale widens":            {s30 + m5 + time.Minute, ask{PastFresh: ptr(10 * time.Minute)}, "stale"},
-		"max-stale, exactly":          {s30 + 10*time.Minute, ask{PastFresh: ptr(10 * time.Minute)}, "stale"},
-		"max-stale, more":             {s30 + 10*time.Minute + 1, ask{PastFresh: ptr(10 * time.Minute)}, "cold stale"},
-		"max-stale, any":              {twoDays - time.Hour, ask{PastFresh: ptr(any)}, "stale"},
-		"max-stale, never past hard":  {twoDays, ask{PastFresh: ptr(any)}, "cold uri-miss"},
-		"max-stale, never past grant": {6 * time.Minute, ask{PastFresh: ptr(any), MaxStale: ptr(6 * time.Minute)}, "cold stale"},
-		"max-stale below the grant":   {6*time.Minute - 1, ask{PastFresh: ptr(any), MaxStale: ptr(6 * time.Minute)}, "stale"},
-		"max-stale and max-age":       {6 * time.Minute, ask{PastFresh: ptr(any), MaxAge: ptr(time.Minute)}, "cold stale"},
-		"max-stale narrows":           {60 * time.Second, ask{PastFresh: ptr(10 * time.Second)}, "cold stale"},
-		"max-stale 0, fresh":          {10 * time.Second, ask{PastFresh: ptr(0)}, "warm"},
-		"max-stale 0, past fresh":     {31 * time.Second, ask{PastFresh: ptr(0)}, "cold stale"},
+		"max-stale widens":            {s30 + m5 + time.Minute, ask{MaxStale: ptr(10 * time.Minute)}, "stale"},
+		"max-stale, exactly":          {s30 + 10*time.Minute, ask{MaxStale: ptr(10 * time.Minute)}, "stale"},
+		"max-stale, more":             {s30 + 10*time.Minute + 1, ask{MaxStale: ptr(10 * time.Minute)}, "cold stale"},
+		"max-stale, any":              {twoDays - time.Hour, ask{MaxStale: ptr(any)}, "stale"},
+		"max-stale, never past hard":  {twoDays, ask{MaxStale: ptr(any)}, "cold uri-miss"},
+		"max-stale, never past grant": {6 * time.Minute, ask{MaxStale: ptr(any), AgeLimit: ptr(6 * time.Minute)}, "cold stale"},
+		"max-stale below the grant":   {6*time.Minute - 1, ask{MaxStale: ptr(any), AgeLimit: ptr(6 * time.Minute)}, "stale"},
+		"max-stale and max-age":       {6 * time.Minute, ask{MaxStale: ptr(any), MaxAge: ptr(time.Minute)}, "cold stale"},
+		"max-stale narrows":           {60 * time.Second, ask{MaxStale: ptr(10 * time.Second)}, "cold stale"},
+		"max-stale 0, fresh":          {10 * time.Second, ask{MaxStale: ptr(0)}, "warm"},
+		"max-stale 0, past fresh":     {31 * time.Second, ask{MaxStale: ptr(0)}, "cold stale"},
 
-		"only-if-cached, fresh":              {10 * time.Second, ask{HeldOnly: true}, "warm"},
-		"only-if-cached, nearly past fresh":  {29 * time.Second, ask{HeldOnly: true}, "warm"},
-		"only-if-cached, past fresh":         {60 * time.Second, ask{HeldOnly: true}, "stale"},
-		"only-if-cached, too old":            {s30 + m5, ask{HeldOnly: true}, "not held"},
-		"only-if-cached, max-stale":          {s30 + m5, ask{HeldOnly: true, PastFresh: ptr(any)}, "stale"},
-		"only-if-cached, max-age":            {10*time.Second + 1, ask{HeldOnly: true, MaxAge: ptr(10 * time.Second)}, "not held"},
-		"only-if-cached, min-fresh":          {10 * time.Second, ask{HeldOnly: true, MinFresh: ptr(21 * time.Second)}, "not held"},
-		"only-if-cached, no-cache":           {time.Second, ask{HeldOnly: true, NoCache: true}, "not held"},
-		"only-if-cached, grant":              {time.Second, ask{HeldOnly: true, MaxStale: ptr(0)}, "not held"},
+		"only-if-cached, fresh":              {10 * time.Second, ask{OnlyIfCached: true}, "warm"},
+		"only-if-cached, nearly past fresh":  {29 * time.Second, ask{OnlyIfCached: true}, "warm"},
+		"only-if-cached, past fresh":         {60 * time.Second, ask{OnlyIfCached: true}, "stale"},
+		"only-if-cached, too old":            {s30 + m5, ask{OnlyIfCached: true}, "not held"},
+		"only-if-cached, max-stale":          {s30 + m5, ask{OnlyIfCached: true, MaxStale: ptr(any)}, "stale"},
+		"only-if-cached, max-age":            {10*time.Second + 1, ask{OnlyIfCached: true, MaxAge: ptr(10 * time.Second)}, "not held"},
+		"only-if-cached, min-fresh":          {10 * time.Second, ask{OnlyIfCached: true, MinFresh: ptr(21 * time.Second)}, "not held"},
+		"only-if-cached, no-cache":           {time.Second, ask{OnlyIfCached: true, NoCache: true}, "not held"},
+		"only-if-cached, grant":              {time.Second, ask{OnlyIfCached: true, AgeLimit: ptr(0)}, "not held"},
 		"no-cache joins, none is under way":  {60 * time.Second, ask{NoCache: true, JoinOnly: true}, "stale"},
 		"no-cache joins, and max-age counts": {10 * time.Second, ask{NoCache: true, JoinOnly: true, MaxAge: ptr(time.Second)}, "cold request"},
 	} {
@@ -80,7 +80,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			s.get(t, s.newest(t))
 			time.Sleep(2 * time.Second) // the next page comes in candidate
 			s.get(t, s.newest(t))
-			zero, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true})
+			zero, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: true})
 			if err != nil || zero.Age != 0 {
 				t.Fatalf("%v %v", zero, err)
 			}
@@ -91,23 +91,23 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			a, err := s.Page(t.Context(), c.ask)
 			got := "not held"
 			switch {
-			case err == nil && a.How == understudy.Cold:
+			case err == nil && a.Outcome == understudy.Cold:
 				got = "cold " + a.Fwd
 			case err == nil:
-				got = a.How.String()
+				got = a.Outcome.String()
 			case !errors.Is(err, understudy.ErrNotHeld):
 				t.Fatal(err)
 			}
 			if got != c.want {
 				t.Errorf("%s: %s, want %s", name, got, c.want)
 			}
-			if err == nil && a.How != understudy.Cold && a.Age != c.age {
+			if err == nil && a.Outcome != understudy.Cold && a.Age != c.age {
 				t.Errorf("%s: age %v, want %v", name, a.Age, c.age)
 			}
 			time.Sleep(time.Minute) // for whatever goes on behind
-			if n, _ := s.fetches(""); c.ask.HeldOnly && n != before {
+			if n, _ := s.fetches(""); c.ask.OnlyIfCached && n != before {
 				t.Errorf("%s: upstream was asked %d times", name, n-before)
-			} else if !c.ask.HeldOnly && c.want != "warm" && n == before {
+			} else if !c.ask.OnlyIfCached && c.want != "warm" && n == before {
 				t.Errorf("%s: upstream was never asked", name)
 			}
 		})
@@ -118,8 +118,8 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
-		held := func(target *understudy.Target) (*understudy.Answer, error) {
-			return s.Page(t.Context(), understudy.Ask{Target: target, HeldOnly: true})
+		held := func(target *understudy.Target) (*understudy.Response, error) {
+			return s.Page(t.Context(), understudy.Request{Target: target, OnlyIfCached: true})
 		}
 		a, err := held(s.call(t, sid(2)))
 		if err != nil {
@@ -160,10 +160,10 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), PastFresh: ptr(-1), HeldOnly: true}); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached after a write: %v, want ErrNotHeld", err)
 		}
-		a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), PastFresh: ptr(-1)})
+		a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), MaxStale: ptr(-1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,18 +177,18 @@ func TestJoinOnlyJoins(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
 		time.Sleep(10 * time.Second)
-		ask := func(joinOnly bool) *understudy.Answer {
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
+		ask := func(joinOnly bool) *understudy.Response {
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
 			if err != nil {
 				t.Error(err)
 			}
 			return a
 		}
-		first := make(chan *understudy.Answer)
+		first := make(chan *understudy.Response)
 		go func() { first <- ask(false) }()
 		time.Sleep(500 * time.Millisecond)
-		if a := ask(true); a.How != understudy.Cold || !a.Joined {
-			t.Errorf("the second came %s, joined %v", a.How, a.Joined)
+		if a := ask(true); a.Outcome != understudy.Cold || !a.Joined {
+			t.Errorf("the second came %s, joined %v", a.Outcome, a.Joined)
 		}
 		<-first
 		want(t, ask(true), understudy.Warm, "")
@@ -202,13 +202,13 @@ func TestJoinOnlyJoins(t *testing.T) {
 func TestLimitsOnAnUnknownAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
-			ask  understudy.Ask
-			want understudy.How
+			ask  understudy.Request
+			want understudy.Outcome
 		}{
-			"nothing said": {understudy.Ask{}, understudy.Stale},
-			"max-age":      {understudy.Ask{MaxAge: ptr(time.Hour)}, understudy.Cold},
-			"min-fresh":    {understudy.Ask{MinFresh: ptr(0)}, understudy.Cold},
-			"max-stale":    {understudy.Ask{PastFresh: ptr(-1)}, understudy.Stale},
+			"nothing said": {understudy.Request{}, understudy.Stale},
+			"max-age":      {understudy.Request{MaxAge: ptr(time.Hour)}, understudy.Cold},
+			"min-fresh":    {understudy.Request{MinFresh: ptr(0)}, understudy.Cold},
+			"max-stale":    {understudy.Request{MaxStale: ptr(-1)}, understudy.Stale},
 		} {
 			s := open(t, 3)
 			ahead := *s.get(t, s.newest(t)).Page
@@ -224,8 +224,8 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.How != c.want {
-				t.Errorf("%s: %s, want %s", name, a.How, c.want)
+			if a.Outcome != c.want {
+				t.Errorf("%s: %s, want %s", name, a.Outcome, c.want)
 			}
 			s.stop()
 		}
@@ -240,8 +240,8 @@ func TestFinalIsNotTold(t *testing.T) {
 		for i := range s.calls {
 			s.calls[i].final = i%2 == 0
 		}
-		ask := func(i int, hidden bool) *understudy.Answer {
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.call(t, s.calls[i].id), NotFinal: hidden})
+		ask := func(i int, hidden bool) *understudy.Response {
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.call(t, s.calls[i].id), NotFinal: hidden})
 			if err != nil {
 				t.Error(err)
 			}
@@ -250,14 +250,14 @@ func TestFinalIsNotTold(t *testing.T) {
 		told := 0
 		for range 2 {
 			for _, age := range []time.Duration{0, 10 * time.Second, 25 * time.Second, time.Minute, time.Hour} {
-				var one, other *understudy.Answer
+				var one, other *understudy.Response
 				var both sync.WaitGroup
 				both.Go(func() { one = ask(0, true) })
 				both.Go(func() { other = ask(1, true) })
 				both.Wait()
-				if one.How != other.How || one.TTL != other.TTL || one.Age != other.Age || one.Fwd != other.Fwd || one.Detail != other.Detail || one.TTL > 30*time.Second {
+				if one.Outcome != other.Outcome || one.TTL != other.TTL || one.Age != other.Age || one.Fwd != other.Fwd || one.Detail != other.Detail || one.TTL > 30*time.Second {
 					told++
-					t.Logf("final: %v ttl %v age %v %s, other: %v ttl %v age %v %s", one.How, one.TTL, one.Age, one.Fwd, other.How, other.TTL, other.Age, other.Fwd)
+					t.Logf("final: %v ttl %v age %v %s, other: %v ttl %v age %v %s", one.Outcome, one.TTL, one.Age, one.Fwd, other.Outcome, other.TTL, other.Age, other.Fwd)
 				}
 				if seen := ask(0, false); seen.TTL < 22*time.Hour {
 					t.Errorf("to who sees it, final has ttl %v", seen.TTL)

@@ -22,7 +22,7 @@ type History interface {
 
 // asOf answers with what was known at Ask.AsOf. Upstream is not asked: what
 // nobody had seen by then is not there.
-func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask) (*understudy.Answer, error) {
+func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Request) (*understudy.Response, error) {
 	begin := m.now()
 	at := a.AsOf.UTC()
 	kept, ok := m.store.(History)
@@ -33,7 +33,7 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
 	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil:
 		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
-	case a.Wish != nil && (a.Wish.Up || a.Wish.Since != 0 || a.Wish.Text != nil):
+	case a.Local != nil && (a.Local.Up || a.Local.Since != 0 || a.Local.Text != nil):
 		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
 	}
 	var history compose.Snapshots = kept
@@ -45,7 +45,7 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 	var p *understudy.Page
 	var err error
 	if a.Target.List != nil {
-		p, err = compose.ListAt(ctx, history, s.Source.Source, a.Target, a.Wish, at)
+		p, err = compose.ListAt(ctx, history, s.Source.Source, a.Target, a.Local, at)
 	} else {
 		p, err = m.instanceAt(ctx, history, k, a.Target, at)
 	}
@@ -57,8 +57,8 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Ask
 	}
 	s.counts.composed.Add(1)
 	now := m.now()
-	return &understudy.Answer{
-		Page: p, How: understudy.Composed, Age: max(now.Sub(at), 0), Stored: true,
+	return &understudy.Response{
+		Page: p, Outcome: understudy.Composed, Age: max(now.Sub(at), 0), Stored: true,
 		Detail: "composed as of " + at.Format(time.RFC3339), Store: now.Sub(begin),
 	}, nil
 }

@@ -99,7 +99,7 @@ func (noStore) Save(_ context.Context, p *understudy.Page) (understudy.Saved, er
 	return understudy.Saved{Page: p}, nil
 }
 
-func (noStore) Touch(context.Context, understudy.Touch) (int64, error) { return 1, nil }
+func (noStore) Touch(context.Context, understudy.Invalidation) (int64, error) { return 1, nil }
 
 // TestBenchPagesPacked: what 25 MiB hold, by the tier's own books, and that
 // the books are true.
@@ -149,11 +149,11 @@ func BenchmarkWarm(b *testing.B) {
 	for s.Stats("twilio").ReadyEntries == 0 {
 		s.get(b, target)
 	}
-	ask := understudy.Ask{Target: target}
+	ask := understudy.Request{Target: target}
 	b.Run("one reader", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if a, err := s.Page(context.Background(), ask); err != nil || a.How != understudy.Warm {
+			if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != understudy.Warm {
 				b.Fatal(a, err)
 			}
 		}
@@ -162,7 +162,7 @@ func BenchmarkWarm(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if a, err := s.Page(context.Background(), ask); err != nil || a.How != understudy.Warm {
+				if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != understudy.Warm {
 					b.Error(a, err)
 					return
 				}
@@ -245,8 +245,8 @@ func BenchmarkCold(b *testing.B) {
 	zero := time.Duration(0)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		a, err := m.Page(context.Background(), understudy.Ask{Target: targets[i%len(targets)], MaxStale: &zero})
-		if err != nil || a.How != understudy.Cold {
+		a, err := m.Page(context.Background(), understudy.Request{Target: targets[i%len(targets)], AgeLimit: &zero})
+		if err != nil || a.Outcome != understudy.Cold {
 			b.Fatal(a, err)
 		}
 	}

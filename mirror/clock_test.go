@@ -47,8 +47,8 @@ func TestClockStepsWhileReading(t *testing.T) {
 		step(d)
 		for _, target := range []*understudy.Target{list, one, missing} {
 			a := s.get(t, target)
-			if a.Age < 0 || a.Age > s.ages().Hard || d < 0 && (a.How == understudy.Warm || a.Age != 0 && a.How == understudy.Stale) {
-				t.Errorf("%s: %s, age %v", target.Key, a.How, a.Age)
+			if a.Age < 0 || a.Age > s.ages().Hard || d < 0 && (a.Outcome == understudy.Warm || a.Age != 0 && a.Outcome == understudy.Stale) {
+				t.Errorf("%s: %s, age %v", target.Key, a.Outcome, a.Age)
 			}
 		}
 		s.script(func() { s.calls = append([]call{{sid(99), "completed", true}}, s.calls...) })
@@ -62,8 +62,8 @@ func TestClockStepsWhileReading(t *testing.T) {
 			// Set back by less than five minutes, the clock cannot be told from an
 			// answer that lost a race to a newer one: memory alone keeps it.
 			kept := a.Stored || d < 0 && d > -5*time.Minute
-			if a.How != understudy.Warm && a.How != understudy.Composed || a.Page.Status != 200 || a.Age < 0 || a.TTL <= 0 || !kept {
-				t.Errorf("later %s: %s (%s), status %d, age %v, stored %v", target.Key, a.How, a.Detail, a.Page.Status, a.Age, a.Stored)
+			if a.Outcome != understudy.Warm && a.Outcome != understudy.Composed || a.Page.Status != 200 || a.Age < 0 || a.TTL <= 0 || !kept {
+				t.Errorf("later %s: %s (%s), status %d, age %v, stored %v", target.Key, a.Outcome, a.Detail, a.Page.Status, a.Age, a.Stored)
 			}
 		}
 	})
@@ -83,8 +83,8 @@ func TestClockStepsUnderASteadyReader(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		before, _ := s.fetches("")
 		for range 300 {
-			if a := s.get(t, list); a.How != understudy.Warm {
-				t.Fatalf("%s (%s), age %v", a.How, a.Detail, a.Age)
+			if a := s.get(t, list); a.Outcome != understudy.Warm {
+				t.Fatalf("%s (%s), age %v", a.Outcome, a.Detail, a.Age)
 			}
 			time.Sleep(time.Second)
 		}
@@ -117,8 +117,8 @@ func TestClockStepsUnderPolls(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				before, _ := s.fetches("Calls.json")
 				for range 300 {
-					if a := s.get(t, s.newest(t)); a.How != understudy.Warm {
-						t.Fatalf("%s (%s), age %v", a.How, a.Detail, a.Age)
+					if a := s.get(t, s.newest(t)); a.Outcome != understudy.Warm {
+						t.Fatalf("%s (%s), age %v", a.Outcome, a.Detail, a.Age)
 					}
 					time.Sleep(time.Second)
 				}

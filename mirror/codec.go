@@ -31,7 +31,7 @@ type form struct {
 }
 
 // form finds the form of a shape; there are at most twice as many as the spec has
-// shapes (understudy.Elsewhere).
+// shapes (understudy.ForeignShape).
 func (k *kind) form(shape string) *form {
 	k.mu.Lock()
 	defer k.mu.Unlock()

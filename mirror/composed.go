@@ -41,7 +41,7 @@ type composePlan struct {
 	source   *source
 	kind     *kind
 	target   *understudy.Target
-	wish     *understudy.Wish
+	wish     *understudy.LocalQuery
 	list     *compose.List
 	coverage understudy.Coverage
 	outdated bool          // a write touched the kind, and what it changed is not known yet
@@ -60,7 +60,7 @@ type composedList struct {
 // planCompose finds out whether a list can be made from records. Errors: a
 // *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
 // records are known to be held; ErrInvalid: it is never made from records.
-func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *understudy.Wish) (*composePlan, error) {
+func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *understudy.LocalQuery) (*composePlan, error) {
 	switch {
 	case m.coverage == nil || m.records == nil:
 		return nil, &uncoveredError{"nothing is walked here"}
@@ -152,14 +152,14 @@ func (m *Mirror) covers(p *composePlan) (understudy.Coverage, error) {
 
 // timed reports whether a question asks for a time of a clock, so that what has
 // none is not meant.
-func timed(q *understudy.Seek, clock string) bool {
-	return slices.ContainsFunc(q.Terms, func(t understudy.Term) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
+func timed(q *understudy.RecordQuery, clock string) bool {
+	return slices.ContainsFunc(q.Predicates, func(t understudy.Predicate) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
 }
 
 // clocks are the bounds that a question sets to a kind's clock, 0 = open.
-func clocks(q *understudy.Seek, clock string) (from, to int64) {
+func clocks(q *understudy.RecordQuery, clock string) (from, to int64) {
 	from, to = q.From, q.To
-	for _, t := range q.Terms {
+	for _, t := range q.Predicates {
 		if clock == "" || t.Field != clock || len(t.Any) > 0 || t.Number != "" {
 			continue
 		}
@@ -184,7 +184,7 @@ func (m *Mirror) composeList(p *composePlan) (*composedList, error) {
 	}
 	begin := m.now()
 	w := &filteredStore{Store: m.records, plan: p}
-	if days := p.target.Kind.Forgets.Days; p.target.Kind.Forgets.Unlisted {
+	if days := p.target.Kind.Retention.Days; p.target.Kind.Retention.Unlisted {
 		w.none = begin.Unix() - int64(days)*24*60*60
 	}
 	if p.coverage.Above == "" {
@@ -248,10 +248,10 @@ func (x *composedList) held(a *Ages) held {
 
 // composedAnswer is the answer made from records: as old as the oldest walk it
 // rests on, for what may be missing, and as the newest page, for what is new.
-func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *understudy.Answer {
+func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *understudy.Response {
 	s.counts.composed.Add(1)
 	age, _ := m.ages().age(m.now(), x.coverage.At)
-	a := &understudy.Answer{Page: x.page, How: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
+	a := &understudy.Response{Page: x.page, Outcome: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
 	if !x.coverage.Newest.IsZero() {
 		newest, _ := m.ages().age(m.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)
@@ -271,11 +271,11 @@ func refusalOf(t *understudy.Target, err error, now time.Time) *understudy.Page 
 
 // refused is the answer to a request that upstream refuses; nil when err says
 // nothing of that.
-func (m *Mirror) refused(s *source, t *understudy.Target, err error) *understudy.Answer {
+func (m *Mirror) refused(s *source, t *understudy.Target, err error) *understudy.Response {
 	p := refusalOf(t, err, m.now())
 	if p == nil {
 		return nil
 	}
 	s.counts.composed.Add(1)
-	return &understudy.Answer{Page: p, How: understudy.Composed, TTL: m.ages().NotFound, Detail: "composed"}
+	return &understudy.Response{Page: p, Outcome: understudy.Composed, TTL: m.ages().NotFound, Detail: "composed"}
 }

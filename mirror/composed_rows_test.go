@@ -136,7 +136,7 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		walk()
-		if a := s.get(t, list); a.How == understudy.Composed {
+		if a := s.get(t, list); a.Outcome == understudy.Composed {
 			t.Errorf("composed of what the walk did not see: %v", shown(a.Page))
 		}
 	})

@@ -72,26 +72,26 @@ func (c *claims) none(why string) {
 // shelf is the calls of a world as a store has records.
 type shelf []*understudy.Record
 
-func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.Place, error) {
+func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.OrderKey, error) {
 	for i, r := range s {
 		if r.ID == id {
-			return understudy.Place(len(s) - i), nil
+			return understudy.OrderKey(len(s) - i), nil
 		}
 	}
 	return 0, understudy.ErrNotFound
 }
 
-func (s shelf) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (s shelf) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	for n := range s {
 		i := n
 		if q.Up {
 			i = len(s) - 1 - n
 		}
-		p := understudy.Place(len(s) - i)
+		p := understudy.OrderKey(len(s) - i)
 		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
 			continue
 		}
-		if !yield(understudy.Found{Record: s[i], Place: p, Clock: 1780000000 - int64(i)}) {
+		if !yield(understudy.Hit{Record: s[i], Order: p, Clock: 1780000000 - int64(i)}) {
 			return nil
 		}
 	}
@@ -226,23 +226,23 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 	minute := func(n int) *time.Duration { d := time.Duration(n) * time.Minute; return &d }
 	for name, test := range map[string]struct {
-		ask    func(*understudy.Ask)
+		ask    func(*understudy.Request)
 		at     time.Duration // ago, the oldest walk
 		newest time.Duration
-		want   understudy.How
+		want   understudy.Outcome
 	}{
-		"nothing said":               {func(*understudy.Ask) {}, 10 * time.Hour, time.Minute, understudy.Composed},
-		"the walk is too old":        {func(*understudy.Ask) {}, 25 * time.Hour, time.Minute, understudy.Cold},
-		"the newest page is too old": {func(*understudy.Ask) {}, 10 * time.Hour, 6 * time.Minute, understudy.Cold},
-		"it does not reach the tip":  {func(*understudy.Ask) {}, 10 * time.Hour, 0, understudy.Composed},
-		"max-age":                    {func(a *understudy.Ask) { a.MaxAge = minute(59) }, time.Hour, time.Minute, understudy.Cold},
-		"max-age that will do":       {func(a *understudy.Ask) { a.MaxAge = minute(60) }, time.Hour, time.Minute, understudy.Composed},
-		"the credential":             {func(a *understudy.Ask) { a.MaxStale = minute(59) }, time.Hour, time.Minute, understudy.Cold},
-		"no-cache":                   {func(a *understudy.Ask) { a.NoCache = true }, time.Second, time.Second, understudy.Cold},
-		"min-fresh":                  {func(a *understudy.Ask) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute, understudy.Cold},
-		"min-fresh that will do":     {func(a *understudy.Ask) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, understudy.Composed},
-		"max-stale":                  {func(a *understudy.Ask) { a.PastFresh = minute(60) }, 25 * time.Hour, time.Minute, understudy.Composed},
-		"only-if-cached":             {func(a *understudy.Ask) { a.HeldOnly = true }, 10 * time.Hour, time.Minute, understudy.Composed},
+		"nothing said":               {func(*understudy.Request) {}, 10 * time.Hour, time.Minute, understudy.Composed},
+		"the walk is too old":        {func(*understudy.Request) {}, 25 * time.Hour, time.Minute, understudy.Cold},
+		"the newest page is too old": {func(*understudy.Request) {}, 10 * time.Hour, 6 * time.Minute, understudy.Cold},
+		"it does not reach the tip":  {func(*understudy.Request) {}, 10 * time.Hour, 0, understudy.Composed},
+		"max-age":                    {func(a *understudy.Request) { a.MaxAge = minute(59) }, time.Hour, time.Minute, understudy.Cold},
+		"max-age that will do":       {func(a *understudy.Request) { a.MaxAge = minute(60) }, time.Hour, time.Minute, understudy.Composed},
+		"the credential":             {func(a *understudy.Request) { a.AgeLimit = minute(59) }, time.Hour, time.Minute, understudy.Cold},
+		"no-cache":                   {func(a *understudy.Request) { a.NoCache = true }, time.Second, time.Second, understudy.Cold},
+		"min-fresh":                  {func(a *understudy.Request) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute, understudy.Cold},
+		"min-fresh that will do":     {func(a *understudy.Request) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, understudy.Composed},
+		"max-stale":                  {func(a *understudy.Request) { a.MaxStale = minute(60) }, 25 * time.Hour, time.Minute, understudy.Composed},
+		"only-if-cached":             {func(a *understudy.Request) { a.OnlyIfCached = true }, 10 * time.Hour, time.Minute, understudy.Composed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -252,17 +252,17 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 					newest = time.Now().Add(-test.newest)
 				}
 				c.since(time.Now().Add(-test.at), newest)
-				ask := understudy.Ask{Target: s.newest(t)}
+				ask := understudy.Request{Target: s.newest(t)}
 				test.ask(&ask)
 				a, err := s.Page(t.Context(), ask)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if a.How == understudy.Composed && (a.Newest != test.newest || a.Age != test.at) {
+				if a.Outcome == understudy.Composed && (a.Newest != test.newest || a.Age != test.at) {
 					t.Errorf("new as of %v, walked %v ago; want %v, %v", a.Newest, a.Age, test.newest, test.at)
 				}
-				if a.How != test.want {
-					t.Errorf("answered %s, %s old; want %s", a.How, a.Age, test.want)
+				if a.Outcome != test.want {
+					t.Errorf("answered %s, %s old; want %s", a.Outcome, a.Age, test.want)
 				}
 			})
 		})
@@ -290,12 +290,12 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 		// Nothing is covered: what is held; nothing held: the error.
 		c.none("they are not synced")
 		want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
-		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("nothing held, nothing covered: %v", err)
 		}
 		// Older than anything may be.
 		c.all(time.Now().Add(-31 * 24 * time.Hour))
-		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("walked 31 days ago: %v", err)
 		}
 	})
@@ -312,7 +312,7 @@ func TestATooSlowUpstreamIsNotWaitedFor(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		a, err := s.Page(ctx, understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=2")})
+		a, err := s.Page(ctx, understudy.Request{Target: s.target(t, "Calls.json", "PageSize=2")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		s, c := covered(t, 7)
 		n := s.count()
 		c.all(time.Now().Add(-20 * time.Hour))
-		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=3"), Wish: &understudy.Wish{Up: true}}
+		ask := understudy.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &understudy.LocalQuery{Up: true}}
 		a, err := s.Page(t.Context(), ask)
 		if err != nil {
 			t.Fatal(err)
@@ -334,22 +334,22 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		if got := shown(a.Page); !slices.Equal(got, []string{sid(1), sid(2), sid(3)}) {
 			t.Errorf("oldest first: %v", got)
 		}
-		ask.Wish = &understudy.Wish{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
+		ask.Local = &understudy.LocalQuery{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
 		if a, err = s.Page(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
 			t.Errorf("only two: %v, %v", shown(a.Page), err)
 		}
 		zero := time.Duration(0)
-		ask.MaxStale = &zero
+		ask.AgeLimit = &zero
 		if _, err = s.Page(t.Context(), ask); err != nil {
 			t.Errorf("nobody has a younger one, and it is refused: %v", err)
 		}
 		minute := time.Minute
-		ask.HeldOnly, ask.MaxAge = true, &minute
+		ask.OnlyIfCached, ask.MaxAge = true, &minute
 		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached, max-age=60: %v", err)
 		}
-		ask = understudy.Ask{Target: s.target(t, "Calls.json", "StartTime=never"), Wish: &understudy.Wish{}}
-		if a, err = s.Page(t.Context(), ask); err != nil || a.Page.Status != 400 || a.How != understudy.Composed {
+		ask = understudy.Request{Target: s.target(t, "Calls.json", "StartTime=never"), Local: &understudy.LocalQuery{}}
+		if a, err = s.Page(t.Context(), ask); err != nil || a.Page.Status != 400 || a.Outcome != understudy.Composed {
 			t.Errorf("what upstream refuses: %+v, %v", a, err)
 		}
 		c.none("they are not synced")
@@ -363,7 +363,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Page(t.Context(), understudy.Ask{Target: t2, Wish: &understudy.Wish{}}); !errors.Is(err, understudy.ErrNotMirrored) {
+			if _, err := s.Page(t.Context(), understudy.Request{Target: t2, Local: &understudy.LocalQuery{}}); !errors.Is(err, understudy.ErrNotMirrored) {
 				t.Errorf("%s: %v", other, err)
 			}
 		}
@@ -385,7 +385,7 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 		c.rest = at
 		c.mu.Unlock()
 		for query, want := range map[string]time.Time{"": at, "StartTime%3E=2026-01-01": time.Now()} {
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", query), Wish: &understudy.Wish{From: 1}})
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", query), Local: &understudy.LocalQuery{From: 1}})
 			if err != nil || !a.Page.At.Equal(want) {
 				t.Errorf("%q: %v, as of %v, want %v", query, err, a, want)
 			}
@@ -413,7 +413,7 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 		if a.Page.Next.Zero() {
 			t.Error("the page that is covered says it is the last")
 		}
-		ask := understudy.Ask{Target: s.target(t, "Calls.json", "PageSize=2"), Wish: &understudy.Wish{Up: true}}
+		ask := understudy.Request{Target: s.target(t, "Calls.json", "PageSize=2"), Local: &understudy.LocalQuery{Up: true}}
 		if _, err := s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("the oldest first: %v", err)
 		}

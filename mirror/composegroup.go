@@ -21,21 +21,21 @@ type filteredStore struct {
 	none    int64 // what is older upstream has forgotten; 0 = never
 	short   bool  // something older was reached
 	ends    bool  // above, at the newest page's records:
-	top     understudy.Place
+	top     understudy.OrderKey
 	came    time.Time // what stands above top and was not seen before is left out
 	invalid bool      // a write touched one of them
 	strange bool      // one does not tell whose it is, and the walk did not see it
 }
 
 // Seek is the store's less what upstream no longer has.
-func (w *filteredStore) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (w *filteredStore) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	if w.none != 0 || w.ends && (q.Below == 0 || q.Below > w.top) {
 		q.Limit = 0 // some do not count
 	}
 	for {
 		left, last, skipped, ended := q.Limit, q.Below, false, false
-		err := w.Store.Seek(ctx, q, func(f understudy.Found) bool {
-			last = f.Place
+		err := w.Store.Seek(ctx, q, func(f understudy.Hit) bool {
+			last = f.Order
 			switch {
 			case w.early(f): // it does not count
 				skipped = true
@@ -54,7 +54,7 @@ func (w *filteredStore) Seek(ctx context.Context, q understudy.Seek, yield func(
 }
 
 // hand hands on a record that is of the list's time.
-func (w *filteredStore) hand(f understudy.Found, yield func(understudy.Found) bool) bool {
+func (w *filteredStore) hand(f understudy.Hit, yield func(understudy.Hit) bool) bool {
 	k := w.plan.target.Kind
 	if w.none != 0 || w.from != 0 {
 		at := f.Clock
@@ -69,7 +69,7 @@ func (w *filteredStore) hand(f understudy.Found, yield func(understudy.Found) bo
 			return false
 		}
 	}
-	if k.Untold() != "" && f.Seen.Before(w.plan.coverage.At) {
+	if k.UnscopedVar() != "" && f.Seen.Before(w.plan.coverage.At) {
 		w.strange = true
 		return false
 	}
@@ -88,18 +88,18 @@ const slowest = time.Minute
 // (its list shows other records than this one) ends nothing.
 func (w *filteredStore) bind(ctx context.Context) error {
 	p := w.plan
-	if p.above || p.coverage.Tip == nil || p.wish != nil && p.wish.Since != 0 {
+	if p.above || p.coverage.Head == nil || p.wish != nil && p.wish.Since != 0 {
 		return nil
 	}
 	w.ends, w.came = true, p.coverage.Newest.Add(-slowest)
-	for _, id := range p.coverage.Tip {
+	for _, id := range p.coverage.Head {
 		place, err := w.Store.PlaceOf(ctx, p.source.Name, p.kind.name, id)
 		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}
 		w.top = max(w.top, place)
 	}
-	if w.top == 0 && len(p.coverage.Tip) > 0 {
+	if w.top == 0 && len(p.coverage.Head) > 0 {
 		w.ends = false // all of them were erased
 	}
 	return nil
@@ -107,21 +107,21 @@ func (w *filteredStore) bind(ctx context.Context) error {
 
 // early reports whether a record stands above what the newest page showed, and
 // was found since.
-func (w *filteredStore) early(f understudy.Found) bool {
-	return w.ends && f.Place > w.top && !f.Since.Before(w.came)
+func (w *filteredStore) early(f understudy.Hit) bool {
+	return w.ends && f.Order > w.top && !f.Since.Before(w.came)
 }
 
 // PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest
 // page showed goes on there, past what nobody has seen yet.
-func (w *filteredStore) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
+func (w *filteredStore) PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error) {
 	place, err := w.Store.PlaceOf(ctx, source, kind, id)
 	if err != nil || !w.ends || place <= w.top {
 		return place, err
 	}
 	early := true
-	q := understudy.Seek{Source: source, Kinds: []string{kind}, Below: place + 1, Limit: 1}
-	err = w.Store.Seek(ctx, q, func(f understudy.Found) bool {
-		early = f.Place == place && w.early(f)
+	q := understudy.RecordQuery{Source: source, Kinds: []string{kind}, Below: place + 1, Limit: 1}
+	err = w.Store.Seek(ctx, q, func(f understudy.Hit) bool {
+		early = f.Order == place && w.early(f)
 		return false
 	})
 	if err == nil && early {

@@ -68,15 +68,15 @@ type download struct {
 // bring waits for a download, begun now unless it is under way. Without a
 // Medium and an error there is no file after all and the reader may ask for
 // himself: the content is large, or could not be kept.
-func (m *Mirror) download(ctx context.Context, p *playing, held understudy.Content) (*understudy.Medium, error) {
+func (m *Mirror) download(ctx context.Context, p *playing, held understudy.Content) (*understudy.MediaResponse, error) {
 	b, joined, err := m.mediaRequest(p, held, understudy.Waiting)
 	if b == nil || err != nil {
 		return nil, err
 	}
-	if err := m.enter(p.Turn); err != nil {
+	if err := m.enter(p.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, err)
 	}
-	defer m.exit(p.Turn)
+	defer m.exit(p.Flow)
 	ages := m.ages()
 	wait := ages.Wait
 	if held.Key.Zero() {
@@ -100,12 +100,12 @@ func (m *Mirror) download(ctx context.Context, p *playing, held understudy.Conte
 }
 
 // brought is what a download that has ended is to its readers.
-func (m *Mirror) downloaded(ctx context.Context, b *download, joined bool) (*understudy.Medium, error) {
+func (m *Mirror) downloaded(ctx context.Context, b *download, joined bool) (*understudy.MediaResponse, error) {
 	switch {
 	case b.err != nil:
 		return nil, fmt.Errorf("mirror: open %s: %w", b.target.Key, b.err)
 	case b.status == http.StatusNotFound || b.status == http.StatusGone:
-		return &understudy.Medium{ReadCloser: http.NoBody, Status: b.status, How: understudy.Cold, Upstream: b.took, Joined: joined}, nil
+		return &understudy.MediaResponse{ReadCloser: http.NoBody, Status: b.status, Outcome: understudy.Cold, Upstream: b.took, Joined: joined}, nil
 	case !b.kept:
 		return nil, nil
 	}
@@ -167,11 +167,11 @@ func (m *Mirror) runDownload(b *download) {
 		began()
 		close(b.done)
 	}()
-	a := understudy.MediaAsk{Target: b.target, Reason: b.reason}
+	a := understudy.MediaRequest{Target: b.target, Reason: b.reason}
 	if !b.held.Key.Zero() {
 		a.IfNoneMatch = b.held.ETag
 	}
-	var medium *understudy.Medium
+	var medium *understudy.MediaResponse
 	if medium, b.err = b.source.media.Open(b.ctx, a); b.err != nil {
 		b.small = true // that it failed is known at once
 		return
@@ -185,7 +185,7 @@ func (m *Mirror) runDownload(b *download) {
 }
 
 // file keeps what a download brought.
-func (m *Mirror) file(b *download, medium *understudy.Medium) error {
+func (m *Mirror) file(b *download, medium *understudy.MediaResponse) error {
 	switch b.status {
 	case http.StatusOK:
 		_, err := m.media.files.Put(b.ctx, understudy.Content{

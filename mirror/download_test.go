@@ -23,7 +23,7 @@ func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
 		x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
 		heard := make(chan error)
 		go func() {
-			m, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)})
+			m, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)})
 			if err == nil && m.Status == 200 {
 				err = errors.New("it was played")
 				m.Close()
@@ -31,7 +31,7 @@ func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
 			heard <- err
 		}()
 		time.Sleep(500 * time.Millisecond)
-		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
+		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(404, ""), nil })
 		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"}); err != nil {
 			t.Fatal(err)
 		}
@@ -48,13 +48,13 @@ func TestContentThatCannotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
 		large := bytes.Repeat([]byte("x"), 9<<20) // more than one file may have
-		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) {
+		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) {
 			m := medio(200, "")
 			m.ReadCloser, m.Size = io.NopCloser(bytes.NewReader(large)), int64(len(large))
 			return m, nil
 		})
 		for range 3 {
-			if m, text := s.hear(t, understudy.MediaAsk{}); len(text) != len(large) || m.File != nil {
+			if m, text := s.hear(t, understudy.MediaRequest{}); len(text) != len(large) || m.File != nil {
 				t.Errorf("%d bytes", len(text))
 			}
 			synctest.Wait()
@@ -64,12 +64,12 @@ func TestContentThatCannotBeKept(t *testing.T) {
 		}
 		// What broke off is passed on as far as it came, and tried again.
 		broken := fmt.Errorf("broke off")
-		x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) {
+		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) {
 			m := medio(200, "")
 			m.ReadCloser, m.Size = io.NopCloser(io.MultiReader(strings.NewReader("half"), errReader{broken})), 100
 			return m, nil
 		})
-		other := understudy.MediaAsk{Target: s.target(t, "Recordings/RE2.wav", "")}
+		other := understudy.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}
 		m, err := s.Mirror.Open(t.Context(), other)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestContentErrands(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 3 * maxErrands {
 			all.Go(func() {
-				s.hear(t, understudy.MediaAsk{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
+				s.hear(t, understudy.MediaRequest{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
 			})
 		}
 		time.Sleep(time.Second)
@@ -115,10 +115,10 @@ func TestContentWhenTheMirrorCloses(t *testing.T) {
 		s, x, _ := recorded(t)
 		x.wait = time.Minute
 		time.AfterFunc(time.Second, s.stop)
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%v", err)
 		}
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaAsk{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -58,11 +58,11 @@ func (m *Mirror) fetchFor(f *flight) understudy.Fetch {
 	e := understudy.Fetch{
 		Target: f.target, Reason: f.reason, Generation: f.generation,
 		Promote: f.promote, Patient: f.patient,
-		Turn: f.flow, Queue: m.ages().Wait, By: f.deadline,
+		Flow: f.flow, Queue: m.ages().Wait, By: f.deadline,
 		Tried: f.failed,
 	}
 	if f.reservation != nil {
-		e.Weigh = f.reservation.reserve
+		e.Reserve = f.reservation.reserve
 	}
 	if f.reason == understudy.Waiting {
 		e.Retry = m.ages().Wait

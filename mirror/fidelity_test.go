@@ -26,9 +26,9 @@ func (s *stage) ofCalls(t testing.TB) Fidelity {
 }
 
 // fresh reads what upstream says now.
-func (s *stage) fresh(t testing.TB, target *understudy.Target) *understudy.Answer {
+func (s *stage) fresh(t testing.TB, target *understudy.Target) *understudy.Response {
 	t.Helper()
-	a, err := s.Page(t.Context(), understudy.Ask{Target: target, NoCache: true})
+	a, err := s.Page(t.Context(), understudy.Request{Target: target, NoCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func TestChecksAreFew(t *testing.T) {
 				for i := range test.reads {
 					c.all(time.Now())
 					a := s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+i%1000)))
-					if a.How != understudy.Composed && a.How != understudy.Warm {
-						t.Fatalf("read %d was answered %s", i, a.How)
+					if a.Outcome != understudy.Composed && a.Outcome != understudy.Warm {
+						t.Fatalf("read %d was answered %s", i, a.Outcome)
 					}
 					time.Sleep(test.every)
 				}
@@ -194,9 +194,9 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 // What was found out by another spec is not known of this one.
 func TestScoresAreOfOneSpec(t *testing.T) {
 	for name, change := range map[string]func(*understudy.Spec){
-		"another answer": func(s *understudy.Spec) { s.Paging.Answer = strings.Replace(s.Paging.Answer, "{start}", "0", 1) },
+		"another answer": func(s *understudy.Spec) { s.Paging.Template = strings.Replace(s.Paging.Template, "{start}", "0", 1) },
 		"a filter":       func(s *understudy.Spec) { s.Kind("calls").Lists[0].Filters[0].Op = "contains" },
-		"an oddity":      func(s *understudy.Spec) { s.Odd.Above = understudy.OddRefused },
+		"an oddity":      func(s *understudy.Spec) { s.Quirks.Above = understudy.QuirkRefused },
 		"":               func(s *understudy.Spec) { s.Title, s.Kind("calls").Title = "T", "C" },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,14 +32,14 @@ const fillTime = 5 * time.Minute
 // one the walk comes back to the same page later. Weigh is not called any more
 // when Fill has returned, nor once a reader waits for the page, until it is
 // there.
-func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
 	if f.Target == nil || m.sources[f.Target.Key.Source] == nil || f.Target.Media != nil {
-		return understudy.Landed{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
+		return understudy.PageSaved{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
 	}
 	s := m.sources[f.Target.Key.Source]
 	k := s.of(f.Target)
 	if k == nil || k.name == "" {
-		return understudy.Landed{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
+		return understudy.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
 	}
 	if f.Reason == understudy.Waiting {
 		f.Reason = understudy.Sync
@@ -55,11 +55,11 @@ func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed
 }
 
 // fillOnce waits for one flight; joined says that it was under way.
-func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source, k *kind) (landed understudy.Landed, joined bool, err error) {
+func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source, k *kind) (landed understudy.PageSaved, joined bool, err error) {
 	if err := m.saving.may(m.now()); err != nil {
 		return landed, false, err
 	}
-	w := newReservation(ctx, fill.Weigh)
+	w := newReservation(ctx, fill.Reserve)
 	defer w.end()
 	f, joined, err := m.joinFill(fill, s, k, w)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source,
 		}
 		return landed, joined, f.err
 	}
-	landed = understudy.Landed{Page: f.page, Changes: f.changes, Reason: fill.Reason}
+	landed = understudy.PageSaved{Page: f.page, Changes: f.changes, Reason: fill.Reason}
 	if f.saveErr != nil {
 		err = unkept(f.saveErr)
 	}

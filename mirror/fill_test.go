@@ -14,7 +14,7 @@ import (
 )
 
 // fill fills and must not fail.
-func (s *stage) fill(t testing.TB, f understudy.Fill) understudy.Landed {
+func (s *stage) fill(t testing.TB, f understudy.Fill) understudy.PageSaved {
 	t.Helper()
 	landed, err := s.Fill(t.Context(), f)
 	if err != nil {
@@ -24,10 +24,10 @@ func (s *stage) fill(t testing.TB, f understudy.Fill) understudy.Landed {
 }
 
 // told collects what completes.
-func told(into *[]understudy.Landed) setting {
+func told(into *[]understudy.PageSaved) setting {
 	var mu sync.Mutex
 	return func(o *Options) {
-		o.Landed = func(l understudy.Landed) {
+		o.Landed = func(l understudy.PageSaved) {
 			mu.Lock()
 			defer mu.Unlock()
 			*into = append(*into, l)
@@ -37,7 +37,7 @@ func told(into *[]understudy.Landed) setting {
 
 func TestFillKeepsThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heard []understudy.Landed
+		var heard []understudy.PageSaved
 		s := open(t, 7, told(&heard))
 		landed := s.fill(t, understudy.Fill{Target: s.newest(t), Reason: understudy.Sync})
 		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.Zero() || landed.Page.Rows[2].Version == 0 || landed.Reason != understudy.Sync {
@@ -76,18 +76,18 @@ func TestFillRecordsOnly(t *testing.T) {
 		s.set(sid(7), "busy", true)
 		big := s.target(t, "Calls.json", "PageSize=1000")
 		landed := s.fill(t, understudy.Fill{Target: big, Reason: understudy.Sync, RecordsOnly: true})
-		if landed.Page.Key != big.Key || landed.Page.Next.Zero() || len(landed.Changes) != 1 || landed.Changes[0].What != understudy.Changed {
+		if landed.Page.Key != big.Key || landed.Page.Next.Zero() || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Changed {
 			t.Errorf("landed %+v", landed)
 		}
 		if _, err := s.memory.Page(t.Context(), big.Key); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("the page is held: %v", err)
 		}
 		// What showed the changed record is superseded, the record is as seen.
-		if a := s.get(t, s.newest(t)); a.How != understudy.Cold || string(a.Page.Body) == string(held.Page.Body) {
-			t.Errorf("a page that shows what changed came %s", a.How)
+		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold || string(a.Page.Body) == string(held.Page.Body) {
+			t.Errorf("a page that shows what changed came %s", a.Outcome)
 		}
-		if a := s.get(t, s.call(t, sid(7))); a.How != understudy.Composed {
-			t.Errorf("an instance came %s", a.How)
+		if a := s.get(t, s.call(t, sid(7))); a.Outcome != understudy.Composed {
+			t.Errorf("an instance came %s", a.Outcome)
 		}
 		// A fill for records is not for readers, but takes what they have begun.
 		before, _ := s.fetches("PageSize=1000")
@@ -188,11 +188,11 @@ func TestFillOfAnInstanceThatWent(t *testing.T) {
 		synctest.Wait()
 		s.remove(sid(2))
 		landed := s.fill(t, understudy.Fill{Target: s.call(t, sid(2)), Reason: understudy.Check, RecordsOnly: true})
-		if landed.Page.Status != 404 || len(landed.Changes) != 1 || landed.Changes[0].What != understudy.Went || landed.Changes[0].ID != sid(2) {
+		if landed.Page.Status != 404 || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Went || landed.Changes[0].ID != sid(2) {
 			t.Errorf("landed %+v", landed)
 		}
-		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
-			t.Errorf("a list that shows it came %s", a.How)
+		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+			t.Errorf("a list that shows it came %s", a.Outcome)
 		}
 	})
 }
@@ -283,8 +283,8 @@ func TestFillWeighs(t *testing.T) {
 		heavy := errors.New("too heavy")
 		weighing := func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
 			time.Sleep(time.Second)
-			if f.Weigh != nil {
-				if err := f.Weigh(ctx, 5<<20); err != nil {
+			if f.Reserve != nil {
+				if err := f.Reserve(ctx, 5<<20); err != nil {
 					return nil, err
 				}
 			}
@@ -303,14 +303,14 @@ func TestFillWeighs(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), Weigh: weigh(heavy)}); !errors.Is(err, heavy) {
+		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), Reserve: weigh(heavy)}); !errors.Is(err, heavy) {
 			t.Errorf("too heavy: %v", err)
 		}
-		s.fill(t, understudy.Fill{Target: s.newest(t), Weigh: weigh(nil)})
+		s.fill(t, understudy.Fill{Target: s.newest(t), Reserve: weigh(nil)})
 
 		// A reader who comes meanwhile is nobody's to refuse.
 		target := s.target(t, "Calls.json", "PageSize=2")
-		go func() { s.fill(t, understudy.Fill{Target: target, Weigh: weigh(heavy)}) }()
+		go func() { s.fill(t, understudy.Fill{Target: target, Reserve: weigh(heavy)}) }()
 		synctest.Wait()
 		want(t, s.get(t, target), understudy.Cold, "")
 
@@ -321,7 +321,7 @@ func TestFillWeighs(t *testing.T) {
 			return heavy
 		}
 		go func() {
-			if _, err := s.Fill(t.Context(), understudy.Fill{Target: target, Weigh: late}); err != nil {
+			if _, err := s.Fill(t.Context(), understudy.Fill{Target: target, Reserve: late}); err != nil {
 				t.Errorf("a page somebody else wants too: %v", err)
 			}
 		}()
@@ -333,7 +333,7 @@ func TestFillWeighs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		over := false
-		_, err := s.Fill(ctx, understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=5"), Weigh: func(ctx context.Context, _ int64) error {
+		_, err := s.Fill(ctx, understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=5"), Reserve: func(ctx context.Context, _ int64) error {
 			if over {
 				t.Error("told after the fill returned")
 			}

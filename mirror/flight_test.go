@@ -22,7 +22,7 @@ func TestHundredReadersShareOneFetch(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+				a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
 				if err != nil {
 					t.Error(err)
 					return
@@ -53,14 +53,14 @@ func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
 		leader, leave := context.WithCancel(t.Context())
 		gone := make(chan error)
 		go func() {
-			_, err := s.Page(leader, understudy.Ask{Target: s.newest(t)})
+			_, err := s.Page(leader, understudy.Request{Target: s.newest(t)})
 			gone <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
 		others := make(chan error, 99)
 		for range 99 {
 			go func() {
-				_, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+				_, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
 				others <- err
 			}()
 		}
@@ -86,13 +86,13 @@ func TestWaiterLeavesAtItsOwnDeadline(t *testing.T) {
 		s.delay = func(understudy.Fetch) time.Duration { return 5 * time.Second }
 		patient := make(chan error)
 		go func() {
-			_, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+			_, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
 			patient <- err
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		begin := time.Now()
-		_, err := s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+		_, err := s.Page(ctx, understudy.Request{Target: s.newest(t)})
 		if took := time.Since(begin); took != 2*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v after %v, want its deadline after 2 s", err, took)
 		}
@@ -116,7 +116,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
 				defer cancel()
-				_, _ = s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+				_, _ = s.Page(ctx, understudy.Request{Target: s.newest(t)})
 			})
 		}
 		time.Sleep(2900 * time.Millisecond)
@@ -158,7 +158,7 @@ func TestPanicIsContained(t *testing.T) {
 				errs := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)})
+						_, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
 						errs <- err
 					}()
 				}
@@ -198,8 +198,8 @@ func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		begin := time.Now()
 		a := s.get(t, target)
-		if took := time.Since(begin); a.How != understudy.Cold || !a.Joined || took != 600*time.Millisecond {
-			t.Errorf("%s, joined %v, took %v", a.How, a.Joined, took)
+		if took := time.Since(begin); a.Outcome != understudy.Cold || !a.Joined || took != 600*time.Millisecond {
+			t.Errorf("%s, joined %v, took %v", a.Outcome, a.Joined, took)
 		}
 		<-f.Promote
 	})
@@ -248,7 +248,7 @@ func (o *oddStore) Save(ctx context.Context, p *understudy.Page) (understudy.Sav
 	return o.Store.Save(ctx, p)
 }
 
-func (o *oddStore) Touch(ctx context.Context, t understudy.Touch) (int64, error) {
+func (o *oddStore) Touch(ctx context.Context, t understudy.Invalidation) (int64, error) {
 	if o.touch != nil {
 		if err := o.touch(); err != nil {
 			return 0, err
@@ -303,10 +303,10 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		synctest.Wait() // until the flight has left the list
 		n, _ := s.fetches("")
 		src := s.Mirror.sources[target.Key.Source]
-		r := &reading{Ask: understudy.Ask{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
+		r := &reading{Request: understudy.Request{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
 		// The look is over and found nothing; now it joins.
 		a, err := s.ask(t.Context(), r)
-		if err != nil || a.How != understudy.Warm {
+		if err != nil || a.Outcome != understudy.Warm {
 			t.Errorf("%+v, %v", a, err)
 		}
 		if after, _ := s.fetches(""); after != n {

@@ -20,8 +20,8 @@ func after(t *testing.T, s *stage, target *understudy.Target, pages, versions in
 	}
 	before, _ := s.fetches("")
 	a := s.get(t, target)
-	if n, _ := s.fetches(""); n != before+1 || a.How != understudy.Cold || a.Fwd != "uri-miss" {
-		t.Errorf("the next answer came %s (%s) with %d fetches", a.How, a.Fwd, n-before)
+	if n, _ := s.fetches(""); n != before+1 || a.Outcome != understudy.Cold || a.Fwd != "uri-miss" {
+		t.Errorf("the next answer came %s (%s) with %d fetches", a.Outcome, a.Fwd, n-before)
 	}
 }
 
@@ -59,8 +59,8 @@ func TestARecordIsForgotten(t *testing.T) {
 		one := s.call(t, sid(1))
 		after(t, s, one, 1, 1, func() (Forgotten, error) { return s.ForgetRecord(t.Context(), "twilio", "calls", sid(1)) })
 		want(t, s.get(t, s.call(t, sid(2))), understudy.Composed, "composed")
-		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
-			t.Errorf("the list came %s", a.How)
+		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+			t.Errorf("the list came %s", a.Outcome)
 		}
 	})
 }
@@ -87,9 +87,9 @@ func TestNothingUnderWayIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		list := s.newest(t)
-		got := make(chan *understudy.Answer, 1)
+		got := make(chan *understudy.Response, 1)
 		go func() {
-			a, _ := s.Page(t.Context(), understudy.Ask{Target: list})
+			a, _ := s.Page(t.Context(), understudy.Request{Target: list})
 			got <- a
 		}()
 		time.Sleep(500 * time.Millisecond)

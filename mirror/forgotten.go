@@ -22,16 +22,16 @@ const parentAge = 10 * time.Second
 // A record without any time, or under nothing that is held, was deleted.
 func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
 	spec := k.source.Spec.Kind(k.name)
-	if spec.Forgets.Days > 0 {
+	if spec.Retention.Days > 0 {
 		clock := unixOf(spec, spec.Clock, rec.Body)
 		if clock == 0 {
 			clock = unixOf(spec, spec.Order, rec.Body) // never sent, never started
 		}
-		if clock != 0 && m.now().Unix()-clock > int64(spec.Forgets.Days)*24*60*60 {
+		if clock != 0 && m.now().Unix()-clock > int64(spec.Retention.Days)*24*60*60 {
 			return true
 		}
 	}
-	if !spec.Forgets.WithParent {
+	if !spec.Retention.WithParent {
 		return false
 	}
 	above := k.source.Spec.Kind(spec.Field(spec.Parent).Link)
@@ -40,7 +40,7 @@ func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record)
 		return false
 	}
 	parent := m.known(ctx, k.source, above, id)
-	if parent == nil || parent.Final || above.Forgets.WithParent {
+	if parent == nil || parent.Final || above.Retention.WithParent {
 		return parent != nil && parent.Final
 	}
 	if age, sane := m.ages().age(m.now(), parent.Seen); sane && age < parentAge {

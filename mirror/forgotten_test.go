@@ -62,7 +62,7 @@ func TestForgottenByAge(t *testing.T) {
 		{age: 398 * 24 * time.Hour, made: 401 * 24 * time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var heard []understudy.Landed
+			var heard []understudy.PageSaved
 			s := open(t, 0, told(&heard))
 			ago := func(d time.Duration) string {
 				if d == 0 {
@@ -79,14 +79,14 @@ func TestForgottenByAge(t *testing.T) {
 			time.Sleep(25 * time.Hour) // until it is asked for again
 			s.script(func() { m.gone = true })
 			instance := s.target(t, "Messages/"+m.id+".json", "")
-			if a := s.get(t, instance); a.Page.Status != 404 || a.How != understudy.Cold {
-				t.Errorf("%v: %d, %s", c.age, a.Page.Status, a.How)
+			if a := s.get(t, instance); a.Page.Status != 404 || a.Outcome != understudy.Cold {
+				t.Errorf("%v: %d, %s", c.age, a.Page.Status, a.Outcome)
 			}
 			rec, err := s.memory.Record(t.Context(), "twilio", "messages", "messages", m.id)
 			went := 0
 			for _, l := range heard {
 				for _, change := range l.Changes {
-					if change.What == understudy.Went {
+					if change.Type == understudy.Went {
 						went++
 					}
 				}
@@ -186,13 +186,13 @@ func TestForgottenContents(t *testing.T) {
 			})
 			path := "Messages/" + message + "/Media"
 			s.fill(t, understudy.Fill{Target: s.target(t, path+".json", ""), RecordsOnly: true})
-			content := understudy.MediaAsk{Target: s.target(t, path+"/"+me, "")}
+			content := understudy.MediaRequest{Target: s.target(t, path+"/"+me, "")}
 			s.hear(t, content)
 			if files.Stats().Files != 1 {
 				t.Fatalf("%v: %+v", c.age, files.Stats())
 			}
 			time.Sleep(25 * time.Hour)
-			x.answer(func(understudy.MediaAsk) (*understudy.Medium, error) { return medio(404, ""), nil })
+			x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(404, ""), nil })
 			content.NoCache = true
 			if got, _ := s.hear(t, content); got.Status != 404 || files.Stats().Files != c.kept {
 				t.Errorf("%v: %d, %+v", c.age, got.Status, files.Stats())

@@ -298,9 +298,9 @@ func (s *stage) call(t testing.TB, id string) *understudy.Target {
 }
 
 // get reads and must get an answer.
-func (s *stage) get(t testing.TB, target *understudy.Target) *understudy.Answer {
+func (s *stage) get(t testing.TB, target *understudy.Target) *understudy.Response {
 	t.Helper()
-	a, err := s.Page(t.Context(), understudy.Ask{Target: target})
+	a, err := s.Page(t.Context(), understudy.Request{Target: target})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,9 +312,9 @@ func down(status int) error {
 }
 
 // want compares how an answer came.
-func want(t testing.TB, a *understudy.Answer, how understudy.How, detail string) {
+func want(t testing.TB, a *understudy.Response, how understudy.Outcome, detail string) {
 	t.Helper()
-	if a.How != how || a.Detail != detail {
-		t.Fatalf("answer came %s, detail %q; want %s, %q", a.How, a.Detail, how, detail)
+	if a.Outcome != how || a.Detail != detail {
+		t.Fatalf("answer came %s, detail %q; want %s, %q", a.Outcome, a.Detail, how, detail)
 	}
 }

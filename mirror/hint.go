@@ -200,7 +200,7 @@ func (m *Mirror) lookOnce(h *hint) (early bool, err error) {
 		return joined, err
 	}
 	for _, c := range landed.Changes {
-		if c.What == understudy.Came {
+		if c.Type == understudy.Came {
 			h.kind.hinted()
 		}
 	}

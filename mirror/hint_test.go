@@ -26,11 +26,11 @@ func TestHintsAreOneFetch(t *testing.T) {
 		if n != 1 || by[understudy.Refresh] != 1 {
 			t.Errorf("%d fetches by %v for a hundred hints", n, by)
 		}
-		if a := s.get(t, s.call(t, sid(2))); a.How != understudy.Stale && a.How != understudy.Composed {
-			t.Errorf("the record came %s", a.How)
+		if a := s.get(t, s.call(t, sid(2))); a.Outcome != understudy.Stale && a.Outcome != understudy.Composed {
+			t.Errorf("the record came %s", a.Outcome)
 		}
-		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
-			t.Errorf("a list that shows what changed came %s", a.How)
+		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+			t.Errorf("a list that shows what changed came %s", a.Outcome)
 		}
 	})
 }
@@ -48,11 +48,11 @@ func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
 		s.Hint("twilio", "calls", sid(2))
 		s.Hint("twilio", "calls", sid(3))
 		time.Sleep(3 * time.Second)
-		if a := s.get(t, s.call(t, sid(2))); !strings.Contains(string(a.Page.Body), "failed") || a.How == understudy.Cold {
-			t.Errorf("%s: %s", a.How, a.Page.Body)
+		if a := s.get(t, s.call(t, sid(2))); !strings.Contains(string(a.Page.Body), "failed") || a.Outcome == understudy.Cold {
+			t.Errorf("%s: %s", a.Outcome, a.Page.Body)
 		}
 		if a := s.get(t, s.call(t, sid(3))); a.Page.Status != 404 {
-			t.Errorf("%s: %s", a.How, a.Page.Body)
+			t.Errorf("%s: %s", a.Outcome, a.Page.Body)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestHintWhileItIsFetched(t *testing.T) {
 func TestHintJoinsNothingOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		go func() { _, _ = s.Page(t.Context(), understudy.Ask{Target: s.call(t, sid(1))}) }()
+		go func() { _, _ = s.Page(t.Context(), understudy.Request{Target: s.call(t, sid(1))}) }()
 		synctest.Wait()
 		s.Hint("twilio", "calls", sid(1))
 		time.Sleep(time.Minute)
@@ -119,8 +119,8 @@ func TestHintOfSomethingNew(t *testing.T) {
 		if after := polled(); after != lists+1 {
 			t.Errorf("%d fetches of the newest page", after-lists)
 		}
-		if a := s.get(t, s.newest(t)); a.How != understudy.Warm || a.Page.Rows[0].ID != sid(9) {
-			t.Errorf("the newest page came %s and begins with %s", a.How, a.Page.Rows[0].ID)
+		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Warm || a.Page.Rows[0].ID != sid(9) {
+			t.Errorf("the newest page came %s and begins with %s", a.Outcome, a.Page.Rows[0].ID)
 		}
 		s.Hint("twilio", "calls", sid(9)) // nothing new: the list is left alone
 		time.Sleep(2500 * time.Millisecond)

@@ -60,7 +60,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 						target = s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
 					}
 					wg.Go(func() {
-						_, err := s.Page(t.Context(), understudy.Ask{Target: target, Turn: 7})
+						_, err := s.Page(t.Context(), understudy.Request{Target: target, Flow: 7})
 						switch {
 						case busy(t, err):
 							refused.Add(1)
@@ -77,13 +77,13 @@ func TestReadersAreTurnedAway(t *testing.T) {
 					t.Errorf("%+v, %d turned away", l, refused.Load())
 				}
 				want(t, s.get(t, warm), understudy.Warm, "")
-				a, err := s.Page(t.Context(), understudy.Ask{Target: old, Turn: 7})
+				a, err := s.Page(t.Context(), understudy.Request{Target: old, Flow: 7})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want(t, a, understudy.Stale, "stale: too many wait for upstream")
 				if name == "each" { // another one's turn is not touched
-					if _, err := s.Page(t.Context(), understudy.Ask{Target: s.target(t, "Calls.json", "From=2"), Turn: 8}); err != nil {
+					if _, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", "From=2"), Flow: 8}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -108,12 +108,12 @@ func TestErrandOfAReader(t *testing.T) {
 		s := open(t, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := s.Page(ctx, understudy.Ask{Target: s.newest(t), Turn: 7}); err != nil {
+		if _, err := s.Page(ctx, understudy.Request{Target: s.newest(t), Flow: 7}); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if f := s.asked[0]; f.Turn != 7 || f.Queue != 8*time.Second || time.Until(f.By) != 2*time.Second {
+		if f := s.asked[0]; f.Flow != 7 || f.Queue != 8*time.Second || time.Until(f.By) != 2*time.Second {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -134,12 +134,12 @@ func TestPatienceIsOnesOwn(t *testing.T) {
 		defer cancel()
 		short := make(chan error)
 		go func() {
-			_, err := s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+			_, err := s.Page(ctx, understudy.Request{Target: s.newest(t)})
 			short <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
-		if a := s.get(t, s.newest(t)); a.How != understudy.Cold {
-			t.Errorf("came %s", a.How)
+		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+			t.Errorf("came %s", a.Outcome)
 		}
 		if err := <-short; !busy(t, err) {
 			t.Errorf("the one who would have left: %v", err)

@@ -31,7 +31,7 @@ import (
 type Media interface {
 	// Open asks for a content and returns at its first byte. Errors:
 	// *understudy.UpstreamError, the context's.
-	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
+	Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error)
 }
 
 // Files is what the mirror needs of the store for contents. All methods
@@ -50,7 +50,7 @@ type Files interface {
 
 // playing is one reader on his way to a content.
 type playing struct {
-	understudy.MediaAsk
+	understudy.MediaRequest
 	source *source
 	kind   *kind
 }
@@ -62,14 +62,14 @@ type playing struct {
 // Errors: ErrUnavailable (nearly always an *understudy.UpstreamError),
 // ErrNotHeld, ErrNotFound when contents are not brought at all, ErrInvalid, ErrClosed, the
 // context's.
-func (m *Mirror) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
+func (m *Mirror) Open(ctx context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
 	if m.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	if a.Target == nil || a.Target.Media == nil || m.sources[a.Target.Key.Source] == nil {
 		return nil, fmt.Errorf("mirror: %w: no such content", understudy.ErrInvalid)
 	}
-	p := &playing{MediaAsk: a, source: m.sources[a.Target.Key.Source]}
+	p := &playing{MediaRequest: a, source: m.sources[a.Target.Key.Source]}
 	if p.kind = p.source.of(a.Target); p.kind == nil || p.source.media == nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", a.Target.Key, understudy.ErrNotFound)
 	}
@@ -79,7 +79,7 @@ func (m *Mirror) Open(ctx context.Context, a understudy.MediaAsk) (*understudy.M
 	return medium, err
 }
 
-func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.Medium, error) {
+func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.MediaResponse, error) {
 	if m.media.files == nil || !p.source.keeps[p.kind.name] {
 		return m.relay(ctx, p)
 	}
@@ -92,7 +92,7 @@ func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.Medium, erro
 	case !errors.Is(err, understudy.ErrNotFound):
 		m.log.Warn("mirror: a content cannot be read", "key", p.Target.Key.String(), "error", err)
 		return m.relay(ctx, p)
-	case p.Head || p.HeldOnly:
+	case p.Head || p.OnlyIfCached:
 		return m.relay(ctx, p)
 	}
 	medium, err := m.download(ctx, p, understudy.Content{})
@@ -103,7 +103,7 @@ func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.Medium, erro
 }
 
 // playHeld answers from a file, or with what has come of asking about it.
-func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content, file io.ReadSeekCloser) (*understudy.Medium, error) {
+func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content, file io.ReadSeekCloser) (*understudy.MediaResponse, error) {
 	ages, now := m.ages(), m.now()
 	age, sane := ages.age(now, c.At)
 	within := time.Duration(math.MaxInt64)
@@ -118,12 +118,12 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 	case age < within && age < ages.Final && sane:
 		return held, nil
 	case age < within && age < ages.Hard:
-		if !p.HeldOnly {
+		if !p.OnlyIfCached {
 			m.downloadInBackground(p, c)
 		}
-		held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, now)
+		held.Outcome, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, now)
 		return held, nil
-	case p.HeldOnly:
+	case p.OnlyIfCached:
 		_ = file.Close() // it was only read
 		return m.relay(ctx, p)
 	}
@@ -140,7 +140,7 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 		return fresh, nil
 	}
 	// Nothing newer came: what is held is the second choice.
-	held.How, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, m.now())
+	held.Outcome, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, m.now())
 	if held.Detail == "" {
 		held.Detail = "stale: upstream slow"
 	}
@@ -148,24 +148,24 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 }
 
 // medium is a content as a reader gets it.
-func medium(c understudy.Content, file io.ReadSeekCloser, how understudy.How, age, ttl time.Duration) *understudy.Medium {
-	return &understudy.Medium{
+func medium(c understudy.Content, file io.ReadSeekCloser, how understudy.Outcome, age, ttl time.Duration) *understudy.MediaResponse {
+	return &understudy.MediaResponse{
 		ReadCloser: file, File: file, Status: http.StatusOK, ContentType: c.ContentType, Size: c.Size,
 		ETag: `"` + base64.RawURLEncoding.EncodeToString(c.Sum[:16]) + `"`, Modified: c.Modified,
-		How: how, Age: age, TTL: ttl,
+		Outcome: how, Age: age, TTL: ttl,
 	}
 }
 
 // relay asks upstream for this reader alone, if upstream may be asked.
-func (m *Mirror) relay(ctx context.Context, p *playing) (*understudy.Medium, error) {
-	if p.HeldOnly {
+func (m *Mirror) relay(ctx context.Context, p *playing) (*understudy.MediaResponse, error) {
+	if p.OnlyIfCached {
 		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, understudy.ErrNotHeld)
 	}
-	if err := m.enter(p.Turn); err != nil {
+	if err := m.enter(p.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, err)
 	}
-	defer m.exit(p.Turn)
-	a := p.MediaAsk
+	defer m.exit(p.Flow)
+	a := p.MediaRequest
 	a.Reason = understudy.Waiting
 	medium, err := p.source.media.Open(ctx, a)
 	if err != nil {
@@ -191,13 +191,13 @@ func (m *Mirror) exit(turn uint64) {
 type mediaCounts struct{ warm, stale, cold, failed, kept, notKept atomic.Int64 }
 
 // add counts one answer.
-func (c *mediaCounts) add(medium *understudy.Medium, err error) {
+func (c *mediaCounts) add(medium *understudy.MediaResponse, err error) {
 	switch {
 	case err != nil:
 		c.failed.Add(1)
-	case medium.How == understudy.Warm:
+	case medium.Outcome == understudy.Warm:
 		c.warm.Add(1)
-	case medium.How == understudy.Stale:
+	case medium.Outcome == understudy.Stale:
 		c.stale.Add(1)
 	default:
 		c.cold.Add(1)

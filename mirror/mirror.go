@@ -31,7 +31,7 @@ type Store interface {
 	// Save keeps a page and its records in one transaction; ErrOutdated.
 	Save(context.Context, *understudy.Page) (understudy.Saved, error)
 	// Touch makes what a write touched invalid and raises the generation.
-	Touch(context.Context, understudy.Touch) (generation int64, err error)
+	Touch(context.Context, understudy.Invalidation) (generation int64, err error)
 }
 
 // Upstream is what the mirror needs of the upstream package.
@@ -82,7 +82,7 @@ type Options struct {
 	// Landed is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: nobody is.
-	Landed func(understudy.Landed)
+	Landed func(understudy.PageSaved)
 }
 
 const (
@@ -101,7 +101,7 @@ type Mirror struct {
 	limits  atomic.Pointer[Limits]
 	now     func() time.Time
 	log     *slog.Logger
-	tell    func(understudy.Landed) // may be nil
+	tell    func(understudy.PageSaved) // may be nil
 	hot     *hot
 	start   time.Time // the clock's zero for what is kept in one word
 

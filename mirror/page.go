@@ -13,13 +13,13 @@ import (
 )
 
 // within is the age from which an answer needs upstream first.
-func within(a *understudy.Ask) time.Duration {
+func within(a *understudy.Request) time.Duration {
 	if a.NoCache {
 		return 0
 	}
 	limit := time.Duration(math.MaxInt64)
-	if a.MaxStale != nil {
-		limit = max(*a.MaxStale, 0)
+	if a.AgeLimit != nil {
+		limit = max(*a.AgeLimit, 0)
 	}
 	if a.MaxAge != nil {
 		limit = min(limit, justPast(*a.MaxAge)) // an answer exactly that old will do
@@ -46,7 +46,7 @@ func justPast(limit time.Duration) time.Duration {
 // Errors: ErrNotHeld, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose
 // Page may be passed on), the context's error when it ended first and nothing
 // was held, ErrInvalid, ErrClosed.
-func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (m *Mirror) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
 	if m.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
@@ -65,11 +65,11 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	if !a.AsOf.IsZero() {
 		return m.asOf(ctx, s, k, &a)
 	}
-	if a.Wish != nil {
-		return m.recordsOnly(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+	if a.Local != nil {
+		return m.recordsOnly(ctx, &reading{Request: a, source: s, kind: k, now: now})
 	}
 	if k.name == "" {
-		return m.ahead(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+		return m.ahead(ctx, &reading{Request: a, source: s, kind: k, now: now})
 	}
 	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key) {
 		a.NoCache = false
@@ -80,12 +80,12 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 			return m.hit(&h, &a, s, age, now), nil
 		}
 	}
-	return m.search(ctx, &reading{Ask: a, source: s, kind: k, now: now})
+	return m.search(ctx, &reading{Request: a, source: s, kind: k, now: now})
 }
 
 // reading is one request on its way down.
 type reading struct {
-	understudy.Ask
+	understudy.Request
 	source *source
 	kind   *kind
 	now    time.Time
@@ -100,20 +100,20 @@ type reading struct {
 }
 
 // search looks through everything held, then decides.
-func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, error) {
+func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Response, error) {
 	h, ok, err := m.find(ctx, r.Target, r.kind, r.now)
 	if err != nil {
 		return nil, err
 	}
 	v, age := spent, time.Duration(0)
 	if ok {
-		m.ages().asFor(&r.Ask, r.kind, &h)
-		v, age = m.ages().decide(&h, m.ages().bounds(&r.Ask), r.now)
+		m.ages().asFor(&r.Request, r.kind, &h)
+		v, age = m.ages().decide(&h, m.ages().bounds(&r.Request), r.now)
 	}
 	if v == fresh {
-		return m.hit(&h, &r.Ask, r.source, age, r.now), nil
+		return m.hit(&h, &r.Request, r.source, age, r.now), nil
 	}
-	if l := r.source.listMode(r.Target); l != nil && (l.recordsFirst() || r.HeldOnly && v != stale) {
+	if l := r.source.listMode(r.Target); l != nil && (l.recordsFirst() || r.OnlyIfCached && v != stale) {
 		if a := m.recordsFirst(ctx, r); a != nil {
 			m.check(l, r)
 			return a, nil
@@ -121,7 +121,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 	}
 	switch v {
 	case stale:
-		if !r.HeldOnly {
+		if !r.OnlyIfCached {
 			m.startBackground(r.Target, r.source, r.kind, understudy.Refresh)
 		}
 		return m.pastFresh(r, &h, age, ""), nil
@@ -134,8 +134,8 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Answer, er
 }
 
 // ahead asks upstream, unless the reader forbids it.
-func (m *Mirror) ahead(ctx context.Context, r *reading) (*understudy.Answer, error) {
-	if r.HeldOnly {
+func (m *Mirror) ahead(ctx context.Context, r *reading) (*understudy.Response, error) {
+	if r.OnlyIfCached {
 		r.source.counts.failed.Add(1)
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, understudy.ErrNotHeld)
 	}
@@ -152,17 +152,17 @@ func (m *Mirror) flies(key understudy.Key) bool {
 
 // hit answers with something fresh. It is the warm path: no locks, no
 // formatting, one allocation.
-func (m *Mirror) hit(h *held, ask *understudy.Ask, s *source, age time.Duration, now time.Time) *understudy.Answer {
-	a := &understudy.Answer{Page: h.page, Gzip: h.gzip, How: understudy.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
+func (m *Mirror) hit(h *held, ask *understudy.Request, s *source, age time.Duration, now time.Time) *understudy.Response {
+	a := &understudy.Response{Page: h.page, Gzip: h.gzip, Outcome: understudy.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
 	switch {
 	case h.composed:
-		a.How, a.Detail = understudy.Composed, "composed"
+		a.Outcome, a.Detail = understudy.Composed, "composed"
 		s.counts.composed.Add(1)
 	default:
 		a.Detail = notStored(h.page)
 		s.counts.warm.Add(1)
 	}
-	if l := s.listMode(ask.Target); ask.HeldOnly || l != nil && l.recordsFirst() {
+	if l := s.listMode(ask.Target); ask.OnlyIfCached || l != nil && l.recordsFirst() {
 		return a // upstream is not asked, or only now and then
 	}
 	if h.entry != nil {
@@ -173,9 +173,9 @@ func (m *Mirror) hit(h *held, ask *understudy.Ask, s *source, age time.Duration,
 }
 
 // pastFresh answers with something older.
-func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *understudy.Answer {
+func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *understudy.Response {
 	r.source.counts.stale.Add(1)
-	if !r.HeldOnly {
+	if !r.OnlyIfCached {
 		m.follow(h, r.source, r.now)
 	}
 	why := r.source.outage.reason()
@@ -190,7 +190,7 @@ func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string
 	default:
 		detail = notStored(h.page)
 	}
-	return &understudy.Answer{Page: h.page, Gzip: h.gzip, How: understudy.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
+	return &understudy.Response{Page: h.page, Gzip: h.gzip, Outcome: understudy.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
 }
 
 // renewAgain is how long after one refresh of a fresh page the next may begin,

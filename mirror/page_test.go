@@ -63,7 +63,7 @@ func TestAges(t *testing.T) {
 		for _, then := range []struct {
 			name string
 			at   time.Duration
-			how  understudy.How
+			how  understudy.Outcome
 		}{
 			{"fresh", c.fresh - time.Millisecond, understudy.Warm},
 			{"past fresh", c.fresh, understudy.Stale},
@@ -133,7 +133,7 @@ func TestOutage(t *testing.T) {
 		fail  func(context.Context, understudy.Fetch) (*understudy.Page, error)
 		limit time.Duration // of the caller; 0 = none
 
-		how    understudy.How
+		how    understudy.Outcome
 		detail string
 		took   time.Duration
 		err    error
@@ -181,7 +181,7 @@ func TestOutage(t *testing.T) {
 					defer cancel()
 				}
 				begin := time.Now()
-				a, err := s.Page(ctx, understudy.Ask{Target: s.newest(t)})
+				a, err := s.Page(ctx, understudy.Request{Target: s.newest(t)})
 				if took := time.Since(begin); took != c.took {
 					t.Errorf("took %v, want %v", took, c.took)
 				}
@@ -242,7 +242,7 @@ func TestRetriesGoOnBehind(t *testing.T) {
 func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 	for _, c := range []struct {
 		age, within time.Duration
-		how         understudy.How
+		how         understudy.Outcome
 	}{
 		{5 * time.Second, 0, understudy.Cold},
 		{5 * time.Second, 5 * time.Second, understudy.Cold},
@@ -255,12 +255,12 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			s := open(t, 3)
 			s.get(t, s.newest(t))
 			time.Sleep(c.age)
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), MaxStale: &c.within})
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), AgeLimit: &c.within})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.How != c.how {
-				t.Errorf("age %v, within %v: %s, want %s", c.age, c.within, a.How, c.how)
+			if a.Outcome != c.how {
+				t.Errorf("age %v, within %v: %s, want %s", c.age, c.within, a.Outcome, c.how)
 			}
 			if c.within == 0 && a.Fwd != "request" {
 				t.Errorf("fwd %q, want request", a.Fwd)
@@ -268,7 +268,7 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			time.Sleep(2 * time.Second) // what goes on behind completes
 			s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
 			zero := time.Duration(0)
-			a, err = s.Page(t.Context(), understudy.Ask{Target: s.newest(t), MaxStale: &zero})
+			a, err = s.Page(t.Context(), understudy.Request{Target: s.newest(t), AgeLimit: &zero})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,9 +281,9 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
-		first := make(chan *understudy.Answer)
-		ask := func() *understudy.Answer {
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: true})
+		first := make(chan *understudy.Response)
+		ask := func() *understudy.Response {
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: true})
 			if err != nil {
 				t.Error(err)
 			}
@@ -292,10 +292,10 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 		go func() { first <- ask() }()
 		time.Sleep(500 * time.Millisecond)
 		second := ask()
-		if a := <-first; a.How != understudy.Cold || a.Joined || a.Fwd != "request" {
+		if a := <-first; a.Outcome != understudy.Cold || a.Joined || a.Fwd != "request" {
 			t.Errorf("first %+v", a)
 		}
-		if second.How != understudy.Cold || !second.Joined {
+		if second.Outcome != understudy.Cold || !second.Joined {
 			t.Errorf("second %+v", second)
 		}
 		if n, _ := s.fetches("Calls.json"); n != 2 {
@@ -339,11 +339,11 @@ func TestClosed(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			s.stop()
 		}()
-		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("a waiter of a mirror that closes: %v, want ErrClosed", err)
 		}
 		synctest.Wait()
-		if _, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("Page: %v, want ErrClosed", err)
 		}
 		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {

@@ -129,7 +129,7 @@ func (m *Mirror) flush(ctx context.Context, k *kind) error {
 			}
 			k.pending.shown(d.id)
 		}
-		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name, ID: d.id})
+		n, err := m.store.Touch(ctx, understudy.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.id})
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (m *Mirror) flush(ctx context.Context, k *kind) error {
 		k.pending.flushed(d.id, d.generation)
 	}
 	for len(all) > 0 && k.known.Load() < generation {
-		n, err := m.store.Touch(ctx, understudy.Touch{Source: k.source.Name, Kind: k.name})
+		n, err := m.store.Touch(ctx, understudy.Invalidation{Source: k.source.Name, Kind: k.name})
 		if err != nil {
 			return err
 		}
@@ -180,11 +180,11 @@ func (k *kind) reached(generation int64) {
 // Intents remember the writes under way where a crash does not take them.
 type Intents interface {
 	// Begin notes a write before it is passed on; its number ends it.
-	Begin(understudy.Touch) (n int64, err error)
+	Begin(understudy.Invalidation) (n int64, err error)
 	// End notes that the store was told of the write, or that there was none.
 	End(n int64)
 	// Left are the writes that nobody has ended, by number.
-	Left() (numbers []int64, touched []understudy.Touch)
+	Left() (numbers []int64, touched []understudy.Invalidation)
 }
 
 // leftover is a record that a write of a process that was killed may have changed.

@@ -190,10 +190,10 @@ func TestWritesToOthersDoNotKeepAFetchFromBeingSaved(t *testing.T) {
 // intents are kept by a file in the product.
 type intents struct {
 	mu   sync.Mutex
-	open map[int64]understudy.Touch
+	open map[int64]understudy.Invalidation
 }
 
-func (in *intents) Begin(t understudy.Touch) (int64, error) {
+func (in *intents) Begin(t understudy.Invalidation) (int64, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	n := int64(len(in.open) + 1)
@@ -213,7 +213,7 @@ func (in *intents) count() int {
 	return len(in.open)
 }
 
-func (in *intents) Left() (numbers []int64, touched []understudy.Touch) {
+func (in *intents) Left() (numbers []int64, touched []understudy.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for n, t := range in.open {
@@ -226,7 +226,7 @@ func (in *intents) Left() (numbers []int64, touched []understudy.Touch) {
 // their records by itself, and answers nothing from before.
 func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := &intents{open: map[int64]understudy.Touch{}}
+		in := &intents{open: map[int64]understudy.Invalidation{}}
 		remember := func(o *Options) { o.Intents = in }
 		s := open(t, 3, polls(), remember)
 		s.get(t, s.newest(t))
@@ -235,13 +235,13 @@ func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 			t.Fatalf("after a write: %d open, %v", in.count(), err)
 		}
 		s.stop()
-		for _, left := range []understudy.Touch{{Source: "twilio", Kind: "calls", ID: sid(2)}, {Source: "twilio", Kind: "calls"}, {Source: "gone", Kind: "x", ID: "y"}} {
+		for _, left := range []understudy.Invalidation{{Source: "twilio", Kind: "calls", ID: sid(2)}, {Source: "twilio", Kind: "calls"}, {Source: "gone", Kind: "x", ID: "y"}} {
 			_, _ = in.Begin(left)
 		}
 		s.remove(sid(2))
 		s.start(t, Options{Store: s.store, Intents: in, Sources: []Source{{Source: s.Mirror.sources["twilio"].Source.Source, Upstream: s.world}}})
-		if a := s.get(t, s.call(t, sid(2))); a.How != understudy.Cold {
-			t.Errorf("the record came %s", a.How)
+		if a := s.get(t, s.call(t, sid(2))); a.Outcome != understudy.Cold {
+			t.Errorf("the record came %s", a.Outcome)
 		}
 		time.Sleep(time.Minute)
 		if held := s.records(t, 3); held[sid(2)] != "" || in.count() != 0 {

@@ -40,13 +40,13 @@ func TestReaderEverySecondNeverWaits(t *testing.T) {
 					s.get(t, s.newest(t))
 				}
 				time.Sleep(2 * time.Second)
-				counts := map[understudy.How]int{}
+				counts := map[understudy.Outcome]int{}
 				for range 600 {
 					begin := time.Now()
 					a := s.get(t, s.newest(t))
-					counts[a.How]++
+					counts[a.Outcome]++
 					if took := time.Since(begin); took != 0 {
-						t.Fatalf("%s after %v", a.How, took)
+						t.Fatalf("%s after %v", a.Outcome, took)
 					}
 					time.Sleep(time.Second)
 				}
@@ -252,7 +252,7 @@ func TestPollSettings(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	for _, c := range []struct {
 		step time.Duration
-		how  understudy.How
+		how  understudy.Outcome
 		age  time.Duration
 	}{
 		{0, understudy.Warm, 5 * time.Second},
@@ -273,14 +273,14 @@ func TestClockSteps(t *testing.T) {
 				step = c.step
 				s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory, Now: clock})
 				a := s.get(t, s.newest(t))
-				if a.How != c.how || a.Age != c.age {
-					t.Errorf("%s, age %v; want %s, %v", a.How, a.Age, c.how, c.age)
+				if a.Outcome != c.how || a.Age != c.age {
+					t.Errorf("%s, age %v; want %s, %v", a.Outcome, a.Age, c.how, c.age)
 				}
 				time.Sleep(2 * time.Second)
 				// However it stepped, what upstream gives now is kept and fresh.
 				a = s.get(t, s.newest(t))
-				if a.How != understudy.Warm || a.Age < 0 || a.Age > 5*time.Second+2*time.Second {
-					t.Errorf("later: %s, age %v", a.How, a.Age)
+				if a.Outcome != understudy.Warm || a.Age < 0 || a.Age > 5*time.Second+2*time.Second {
+					t.Errorf("later: %s, age %v", a.Outcome, a.Age)
 				}
 			})
 		})
@@ -301,7 +301,7 @@ func TestTimesKeepTheirMonotonicReading(t *testing.T) {
 	for s.Stats("twilio").ReadyEntries == 0 && time.Now().Before(until) {
 		a := s.get(t, s.newest(t))
 		if at := a.Page.At; at == at.Round(0) {
-			t.Fatalf("%s answer's time has lost its monotonic reading", a.How)
+			t.Fatalf("%s answer's time has lost its monotonic reading", a.Outcome)
 		}
 	}
 	if at := s.get(t, s.newest(t)).Page.At; at == at.Round(0) || s.Stats("twilio").ReadyEntries != 1 {

@@ -60,8 +60,8 @@ func TestWalkFindsEveryNextPage(t *testing.T) {
 		target := s.newest(t)
 		for n := 0; ; n++ {
 			a := s.get(t, target)
-			if (n == 0) != (a.How == understudy.Cold) {
-				t.Errorf("page %d came %s", n, a.How)
+			if (n == 0) != (a.Outcome == understudy.Cold) {
+				t.Errorf("page %d came %s", n, a.Outcome)
 			}
 			if a.Page.Next.Zero() {
 				if n != 9 {

@@ -15,7 +15,7 @@ import (
 )
 
 // wished answers what upstream cannot be asked: from records, or not at all.
-func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*understudy.Answer, error) {
+func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*understudy.Response, error) {
 	a, err := m.fromRecords(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
@@ -24,13 +24,13 @@ func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*understudy.Answe
 	return a, nil
 }
 
-func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Answer, error) {
-	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, r.Wish)
+func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Response, error) {
+	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
 	if a := m.refused(r.source, r.Target, err); a != nil {
 		return a, nil
 	}
-	if err == nil && p.outdated && !r.HeldOnly && m.showWritten(ctx, r) {
-		p, err = m.planCompose(ctx, r.source, r.kind, r.Target, r.Wish)
+	if err == nil && p.outdated && !r.OnlyIfCached && m.showWritten(ctx, r) {
+		p, err = m.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
 	}
 	if err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Answe
 	if err != nil {
 		return nil, err
 	}
-	ask := r.Ask
-	ask.MaxStale = nil // nobody can have a newer one
+	ask := r.Request
+	ask.AgeLimit = nil // nobody can have a newer one
 	h := x.held(m.ages())
 	switch v, _ := m.ages().decide(&h, m.ages().bounds(&ask), r.now); {
 	case v == spent:
 		return nil, &uncoveredError{r.kind.name + ": they were walked too long ago"}
-	case v == wait && r.HeldOnly && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
+	case v == wait && r.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
 		return nil, understudy.ErrNotHeld
 	}
 	return m.composedAnswer(r.source, x, "composed"), nil
@@ -92,13 +92,13 @@ func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
 // waitOnce waits for one flight to a polled page. A flight that a write has made
 // old is not joined.
 func (m *Mirror) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
-	want := fetchOptions{reason: understudy.Waiting, direct: true, flow: r.Turn}
+	want := fetchOptions{reason: understudy.Waiting, direct: true, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()
 	f, _, err := m.join(p.target, r.source, r.kind, want)
 	if err != nil {
 		return nil, err
 	}
-	defer m.releaseReader(f, r.Turn, true)
+	defer m.releaseReader(f, r.Flow, true)
 	select {
 	case <-f.done:
 		return f, nil
@@ -115,7 +115,7 @@ func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 
 // before answers from records before upstream is asked, nil when it has to be
 // asked: what is held is not known to be all, or is too old for who asks.
-func (m *Mirror) recordsFirst(ctx context.Context, r *reading) *understudy.Answer {
+func (m *Mirror) recordsFirst(ctx context.Context, r *reading) *understudy.Response {
 	if !r.trusted() {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (m *Mirror) good(r *reading, h *held, c *understudy.Coverage) bool {
 			return false
 		}
 	}
-	v, _ := ages.decide(h, ages.bounds(&r.Ask), r.now)
+	v, _ := ages.decide(h, ages.bounds(&r.Request), r.now)
 	return v == fresh || v == stale
 }
 
@@ -191,7 +191,7 @@ func (m *Mirror) prepareFallback(ctx context.Context, r *reading) {
 // come since.
 func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
 	t, s, spec := r.Target, r.source, r.Target.Kind
-	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || spec.Untold() != "" || spec.Forgets.Unlisted || spec.Forgets.WithParent {
+	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || spec.UnscopedVar() != "" || spec.Retention.Unlisted || spec.Retention.WithParent {
 		return nil
 	}
 	for _, v := range t.Vars {
@@ -232,7 +232,7 @@ func (r *reading) hasFallback() bool {
 // second is the answer when upstream failed, or was too slow when why is nil:
 // what is held or what records tell, whichever is younger. err is what whoever
 // asks is told when there is neither.
-func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*understudy.Answer, error) {
+func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*understudy.Response, error) {
 	detail := "upstream slow"
 	if why != nil {
 		detail = why.Short()
@@ -241,7 +241,7 @@ func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.Upstr
 	case r.refusal != nil && r.held.page == nil:
 		r.source.counts.composed.Add(1)
 		age, _ := m.ages().age(m.now(), r.refusal.At)
-		return &understudy.Answer{Page: r.refusal, How: understudy.Composed, Age: age, Detail: "composed: " + detail}, nil
+		return &understudy.Response{Page: r.refusal, Outcome: understudy.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
 		r.composedFallback = nil // a plan is made once
 		x, bad := m.composeOnce(context.WithoutCancel(ctx), p)

@@ -165,7 +165,7 @@ func (m *Mirror) recheck(s sample, told *understudy.Page, gone []string) {
 // as the settings say.
 func (m *Mirror) check(l *listMode, r *reading) {
 	n := l.composed.Add(1)
-	if r.HeldOnly || !l.recordsFirst() || l.checked.Load() >= n/checkShare || rand.IntN(checkShare/10) != 0 {
+	if r.OnlyIfCached || !l.recordsFirst() || l.checked.Load() >= n/checkShare || rand.IntN(checkShare/10) != 0 {
 		return
 	}
 	every := time.Duration(r.source.checks.every.Load())

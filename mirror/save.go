@@ -96,7 +96,7 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 // numbers.
 func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why understudy.Reason) {
 	if m.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
-		m.tell(understudy.Landed{Page: p, Changes: changes, Reason: why})
+		m.tell(understudy.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
 }
 

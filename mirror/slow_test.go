@@ -93,11 +93,11 @@ func (s *slowSeek) SetNote(ctx context.Context, name string, value []byte) error
 	return s.Store.(Notes).SetNote(ctx, name, value)
 }
 
-func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error) {
+func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error) {
 	return s.records.PlaceOf(ctx, source, kind, id)
 }
 
-func (s *slowSeek) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (s *slowSeek) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	s.mu.Lock()
 	s.seeks++
 	s.mu.Unlock()

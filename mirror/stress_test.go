@@ -51,11 +51,11 @@ func TestStress(t *testing.T) {
 	s.SetAges(Ages{}) // a slow machine may have answered nothing warm until now
 	for n, how := 0, understudy.Cold; how != understudy.Warm && n < 20; n++ {
 		for _, anew := range []bool{true, false} {
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), NoCache: anew})
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: anew})
 			if err != nil {
 				t.Fatal(err)
 			}
-			how = a.How
+			how = a.Outcome
 		}
 	}
 	st := s.Stats("twilio")
@@ -92,13 +92,13 @@ func (s *stage) act(t *testing.T, r *rand.Rand) {
 	default:
 		target = s.newest(t)
 	}
-	a := understudy.Ask{Target: target, NoCache: r.IntN(20) == 0}
+	a := understudy.Request{Target: target, NoCache: r.IntN(20) == 0}
 	answer, err := s.Page(ctx, a)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, understudy.ErrUnavailable):
 	case err != nil:
 		t.Error(err)
 	case answer.Page.Key != target.Key || answer.Age < 0 || answer.Page.Status == 200 && target.ID != "" && answer.Page.Rows[0].ID != target.ID:
-		t.Errorf("asked for %s, got %s (%s)", target.Key, answer.Page.Key, answer.How)
+		t.Errorf("asked for %s, got %s (%s)", target.Key, answer.Page.Key, answer.Outcome)
 	}
 }

@@ -28,7 +28,7 @@ func (m *Mirror) supersede(k *kind, shape string, changes []understudy.Change, e
 	}
 	k.changes.Add(1)
 	for _, c := range changes {
-		if c.What == understudy.Went {
+		if c.Type == understudy.Went {
 			m.forgetMedia(k, c.ID)
 		}
 	}
@@ -63,11 +63,11 @@ func (m *Mirror) newsOf(changes []understudy.Change, shape string, ids understud
 	}
 	for i, c := range changes {
 		n.idents[m.hot.ident(c.ID)] = true
-		if c.What == understudy.Came {
+		if c.Type == understudy.Came {
 			continue // no list held can show it yet
 		}
 		version, fields := c.Version, c.Fields
-		if c.What == understudy.Went {
+		if c.Type == understudy.Went {
 			version, fields = -1, ids
 		}
 		if len(n.versions) == 0 || i == 0 {

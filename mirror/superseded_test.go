@@ -62,7 +62,7 @@ func TestSupersededPageInAnOutage(t *testing.T) {
 func TestPolledPageHasItsGrace(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
-		how   understudy.How
+		how   understudy.Outcome
 		took  time.Duration
 	}{
 		{0, understudy.Stale, 0},
@@ -91,8 +91,8 @@ func TestPolledPageHasItsGrace(t *testing.T) {
 			time.Sleep(c.after)
 			begin := time.Now()
 			a := s.get(t, s.newest(t))
-			if a.How != c.how || a.TTL > 0 || time.Since(begin) != c.took {
-				t.Errorf("after %v: %s, ttl %v, took %v", c.after, a.How, a.TTL, time.Since(begin))
+			if a.Outcome != c.how || a.TTL > 0 || time.Since(begin) != c.took {
+				t.Errorf("after %v: %s, ttl %v, took %v", c.after, a.Outcome, a.TTL, time.Since(begin))
 			}
 		})
 	}
@@ -109,8 +109,8 @@ func TestPolledPageIsRefilledAtOnceAfterAWrite(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		if a.How != understudy.Cold || !a.Joined || time.Since(begin) != 600*time.Millisecond {
-			t.Errorf("%s, joined %v, took %v", a.How, a.Joined, time.Since(begin))
+		if a.Outcome != understudy.Cold || !a.Joined || time.Since(begin) != 600*time.Millisecond {
+			t.Errorf("%s, joined %v, took %v", a.Outcome, a.Joined, time.Since(begin))
 		}
 	})
 }
@@ -173,8 +173,8 @@ func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
 				return nil
 			}
 		})
-		if a := s.get(t, other); a.How != understudy.Cold || a.Page.Status != 404 || a.Stored {
-			t.Errorf("%s, status %d, stored %v", a.How, a.Page.Status, a.Stored)
+		if a := s.get(t, other); a.Outcome != understudy.Cold || a.Page.Status != 404 || a.Stored {
+			t.Errorf("%s, status %d, stored %v", a.Outcome, a.Page.Status, a.Stored)
 		}
 		// It is not there, but it is not gone.
 		want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed")
@@ -198,8 +198,8 @@ func TestGoneRecordGoesFromItsLists(t *testing.T) {
 		s.script(func() { s.fail = nil })
 		s.set(sid(3), "ringing", false)
 		s.get(t, s.target(t, "Calls.json", "From=1"))
-		if a := s.get(t, s.call(t, sid(3))); a.How != understudy.Composed || a.Page.Status != 200 {
-			t.Errorf("%s, status %d", a.How, a.Page.Status)
+		if a := s.get(t, s.call(t, sid(3))); a.Outcome != understudy.Composed || a.Page.Status != 200 {
+			t.Errorf("%s, status %d", a.Outcome, a.Page.Status)
 		}
 	})
 }
@@ -269,9 +269,9 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		s := open(t, 6)
 		s.set(sid(6), "ringing", false)
 		hides := func(field string) func(string) bool { return func(name string) bool { return name != field } }
-		ask := func(shown func(string) bool) *understudy.Answer {
+		ask := func(shown func(string) bool) *understudy.Response {
 			t.Helper()
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.newest(t), Shown: shown})
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), Shown: shown})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -312,9 +312,9 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		ask := func(id string) *understudy.Answer {
+		ask := func(id string) *understudy.Response {
 			t.Helper()
-			a, err := s.Page(t.Context(), understudy.Ask{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
+			a, err := s.Page(t.Context(), understudy.Request{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -326,8 +326,8 @@ func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 		s.get(t, s.newest(t)) // shows both, and the one has changed
 		for range 2 {
 			one, other := ask(sid(1)), ask(sid(2))
-			if one.How != other.How || one.Detail != other.Detail || one.Fwd != other.Fwd {
-				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.How, one.Detail, one.Fwd, other.How, other.Detail, other.Fwd)
+			if one.Outcome != other.Outcome || one.Detail != other.Detail || one.Fwd != other.Fwd {
+				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.Outcome, one.Detail, one.Fwd, other.Outcome, other.Detail, other.Fwd)
 			}
 		}
 		want(t, s.get(t, s.call(t, sid(1))), understudy.Composed, "composed")

@@ -24,11 +24,11 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 			fail := func(err error) { s.script(func() { s.fail = func(int, understudy.Fetch) error { return err } }) }
 			try := func(query string, given bool) {
 				t.Helper()
-				for _, ask := range []understudy.Ask{{}, {HeldOnly: true}} {
+				for _, ask := range []understudy.Request{{}, {OnlyIfCached: true}} {
 					ask.Target = s.target(t, "Calls.json", query)
 					a, err := s.Page(t.Context(), ask)
 					switch {
-					case given && (err != nil || a.How != understudy.Composed):
+					case given && (err != nil || a.Outcome != understudy.Composed):
 						t.Errorf("whole %v, %q: %v, %v", whole, query, a, err)
 					case !given && !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, understudy.ErrNotHeld):
 						t.Errorf("whole %v, %q: %v, %v; want nothing", whole, query, a, err)

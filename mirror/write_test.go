@@ -32,7 +32,7 @@ func (s *stage) answers(t *testing.T, status int, c *call, err error) {
 	})
 }
 
-func (s *stage) post(t *testing.T, method string, target *understudy.Target) (*understudy.Answer, error) {
+func (s *stage) post(t *testing.T, method string, target *understudy.Target) (*understudy.Response, error) {
 	t.Helper()
 	return s.Mirror.Write(t.Context(), understudy.Write{Target: target, Method: method})
 }
@@ -52,7 +52,7 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.How != understudy.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
+		if a.Outcome != understudy.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
 			t.Errorf("write's answer %+v", a)
 		}
 		// The answer's body is a version, and the next read waits for upstream all the same.
@@ -79,7 +79,7 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := changes[len(changes)-1]; last.What != understudy.Changed || last.ID != sid(6) {
+		if last := changes[len(changes)-1]; last.Type != understudy.Changed || last.ID != sid(6) {
 			t.Errorf("last change %+v", last)
 		}
 	})
@@ -119,8 +119,8 @@ func TestWhichWritesInvalidate(t *testing.T) {
 				}
 				// The record first: a list fetched after the write shows it anew.
 				for _, target := range []*understudy.Target{s.call(t, sid(2)), s.newest(t)} {
-					if a := s.get(t, target); (a.How == understudy.Cold) != c.invalid {
-						t.Errorf("%s came %s", target.Key, a.How)
+					if a := s.get(t, target); (a.Outcome == understudy.Cold) != c.invalid {
+						t.Errorf("%s came %s", target.Key, a.Outcome)
 					}
 				}
 			})
@@ -154,9 +154,9 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 			})
 			want(t, s.get(t, target), understudy.Stale, "") // its refresh is in flight
 			zero := time.Duration(0)
-			joined := make(chan *understudy.Answer)
+			joined := make(chan *understudy.Response)
 			go func() {
-				a, err := s.Page(t.Context(), understudy.Ask{Target: target, MaxStale: &zero})
+				a, err := s.Page(t.Context(), understudy.Request{Target: target, AgeLimit: &zero})
 				if err != nil {
 					t.Error(err)
 				}
@@ -172,8 +172,8 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 			s.script(func() { s.fetch = nil })
 			begin := time.Now()
 			after := s.get(t, target)
-			if took := time.Since(begin); after.How != understudy.Cold || after.Joined || took != time.Second {
-				t.Errorf("list %v: after the write: %s, joined %v, took %v", list, after.How, after.Joined, took)
+			if took := time.Since(begin); after.Outcome != understudy.Cold || after.Joined || took != time.Second {
+				t.Errorf("list %v: after the write: %s, joined %v, took %v", list, after.Outcome, after.Joined, took)
 			}
 			if !strings.Contains(string(after.Page.Body), sid(3)+`","account_sid":"`+account+`","status":"completed"`) {
 				t.Errorf("list %v: after the write: %s", list, after.Page.Body)
@@ -182,8 +182,8 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 				t.Errorf("list %v: who waited for the refresh: %+v %s", list, a, a.Page.Body)
 			}
 			time.Sleep(time.Second)
-			if a := s.get(t, target); a.How == understudy.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) || strings.Contains(string(a.Page.Body), "ringing") {
-				t.Errorf("list %v: the old refresh filled: %s %s", list, a.How, a.Page.Body)
+			if a := s.get(t, target); a.Outcome == understudy.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) || strings.Contains(string(a.Page.Body), "ringing") {
+				t.Errorf("list %v: the old refresh filled: %s %s", list, a.Outcome, a.Page.Body)
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestDeleteRemovesTheRecord(t *testing.T) {
 			t.Errorf("status %d", a.Page.Status)
 		}
 		changes, _ := s.memory.Changes(t.Context(), "twilio", 0, 100)
-		if last := changes[len(changes)-1]; last.What != understudy.Went {
+		if last := changes[len(changes)-1]; last.Type != understudy.Went {
 			t.Errorf("last change %+v", last)
 		}
 	})
@@ -289,8 +289,8 @@ func TestAWriteMakesAPageWithoutAnIDOld(t *testing.T) {
 		if _, err := s.post(t, http.MethodPost, target); err != nil {
 			t.Fatal(err)
 		}
-		if a := s.get(t, target); a.How != understudy.Cold || !strings.Contains(string(a.Page.Body), `"2"`) {
-			t.Errorf("after the write: %s, %s", a.How, a.Page.Body)
+		if a := s.get(t, target); a.Outcome != understudy.Cold || !strings.Contains(string(a.Page.Body), `"2"`) {
+			t.Errorf("after the write: %s, %s", a.Outcome, a.Page.Body)
 		}
 	})
 }

@@ -228,9 +228,9 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 		return page, nil
 	}
 	if t.List != nil {
-		shape, elsewhere := shownAs(t.Kind, t.List), strings.HasSuffix(page.Shape, understudy.Elsewhere)
+		shape, elsewhere := shownAs(t.Kind, t.List), strings.HasSuffix(page.Shape, understudy.ForeignShape)
 		if page.Shape = shape; elsewhere {
-			page.Shape += understudy.Elsewhere
+			page.Shape += understudy.ForeignShape
 		}
 	}
 	f := readOne(c.plans[t.Kind], d.body, d.doc)

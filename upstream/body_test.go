@@ -49,7 +49,7 @@ func TestABodyTakesItsLengthOnce(t *testing.T) {
 		})
 		f := understudy.Fetch{Target: target(t, client, callsPath)}
 		if c.weighs {
-			f.Weigh = func(context.Context, int64) error { return nil }
+			f.Reserve = func(context.Context, int64) error { return nil }
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -78,7 +78,7 @@ func TestAPackedBodyThatLiesAboutItsLength(t *testing.T) {
 			_, _ = w.Write(wire)
 		})
 		told := int64(0)
-		_, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Weigh: func(_ context.Context, n int64) error {
+		_, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Reserve: func(_ context.Context, n int64) error {
 			told = max(told, n)
 			return nil
 		}})
@@ -112,7 +112,7 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				p, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Weigh: func(ctx context.Context, _ int64) error {
+				p, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
 					select {
 					case <-room:
 						return nil
@@ -143,7 +143,7 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 func TestAWaitForRoomEnds(t *testing.T) {
 	waiting(t, func(t *testing.T, c *Client, heavy, light *understudy.Target) {
 		begin := time.Now()
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Weigh: func(ctx context.Context, _ int64) error {
+		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}})

@@ -345,13 +345,13 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(200, understudy.Fetch{Turn: 1, Queue: 8 * time.Second})
+		w.send(200, understudy.Fetch{Flow: 1, Queue: 8 * time.Second})
 		refused := len(w.failed())
 		start := time.Now()
 		var late atomic.Int64
 		for range 5 {
 			w.wg.Go(func() {
-				if _, err := w.c.Fetch(t.Context(), understudy.Fetch{Target: target(t, w.c, callsPath), Turn: 2, Queue: 8 * time.Second}); err != nil {
+				if _, err := w.c.Fetch(t.Context(), understudy.Fetch{Target: target(t, w.c, callsPath), Flow: 2, Queue: 8 * time.Second}); err != nil {
 					t.Error(err)
 				}
 				late.Store(max(late.Load(), int64(time.Since(start))))

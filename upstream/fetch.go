@@ -155,7 +155,7 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 		if err != nil || refused != nil {
 			return false, refused, err
 		}
-		g.reason, err = g.c.budget.take(ctx, claim{reason: g.reason, turn: g.f.Turn, queue: g.f.Queue, by: g.f.By, promote: g.f.Promote})
+		g.reason, err = g.c.budget.take(ctx, claim{reason: g.reason, turn: g.f.Flow, queue: g.f.Queue, by: g.f.By, promote: g.f.Promote})
 		if err != nil {
 			if probe {
 				g.c.breaker.unused()
@@ -261,7 +261,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	g.tries++
 	credential, began, limits := c.credentials.Load(), c.o.Now(), g.limits(probe)
 	a, failed, err := g.round(ctx, httpRequest{
-		method: http.MethodGet, uri: g.key, weigh: g.f.Weigh, park: park, like: likeOf(g.f.Target), limits: limits,
+		method: http.MethodGet, uri: g.key, weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits,
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {

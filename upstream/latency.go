@@ -185,7 +185,7 @@ func (g *attempt) limits(probe bool) limits {
 		}
 	}
 	l := g.c.pace.limits(g.f.Target, w)
-	l.hedges = g.f.Retry > 0 && g.f.Weigh == nil && g.reason == understudy.Waiting
+	l.hedges = g.f.Retry > 0 && g.f.Reserve == nil && g.reason == understudy.Waiting
 	return l
 }
 

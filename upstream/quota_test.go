@@ -63,7 +63,7 @@ func TestWeigh(t *testing.T) {
 		}
 		current.Store(next)
 		var told []int64
-		f := understudy.Fetch{Target: target(t, client, callsPath), Weigh: func(_ context.Context, n int64) error {
+		f := understudy.Fetch{Target: target(t, client, callsPath), Reserve: func(_ context.Context, n int64) error {
 			told = append(told, n)
 			return nil
 		}}
@@ -77,7 +77,7 @@ func TestWeigh(t *testing.T) {
 			t.Errorf("%s: told %v of %d bytes", c.name, told, len(c.body))
 		}
 		tooHeavy, times := errors.New("too heavy"), 0
-		f.Weigh = func(_ context.Context, n int64) error {
+		f.Reserve = func(_ context.Context, n int64) error {
 			if times++; times > 1 {
 				t.Errorf("%s: told after it was refused", c.name)
 			}
@@ -104,7 +104,7 @@ func TestWeighMayTakeItsTime(t *testing.T) {
 		body := string(callsPage(1000))
 		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, body), nil }})
 		begin := time.Now()
-		p, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Weigh: func(ctx context.Context, n int64) error {
+		p, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Reserve: func(ctx context.Context, n int64) error {
 			if n != int64(len(body)) {
 				return fmt.Errorf("told %d of %d bytes", n, len(body))
 			}

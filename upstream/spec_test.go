@@ -135,7 +135,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		"The file": understudy.Spec{}, "hosts": understudy.Host{}, "auth": understudy.Auth{}, "paging": understudy.Paging{},
 		"errors": understudy.Errors{}, "kinds": understudy.Kind{}, "lists": understudy.List{}, "filters": understudy.Filter{},
 		"instances": understudy.Instance{}, "media": understudy.Media{}, "fields and envelope": understudy.Field{}, "final and failed": understudy.State{},
-		"forgets": understudy.Forgets{}, "hook": understudy.Hook{}, "odd": understudy.Odd{}, "rows": understudy.RowForm{},
+		"forgets": understudy.UpstreamRetention{}, "hook": understudy.Hook{}, "odd": understudy.Quirks{}, "rows": understudy.RowMapping{},
 	} {
 		text, ok := parts[heading]
 		if !ok {
@@ -157,7 +157,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		understudy.TypeEpoch, understudy.TypeDate, understudy.TypeSelect, understudy.TypeMap, understudy.TypeCode, understudy.TypeMedia, understudy.ClassPhone, understudy.ClassBody,
 		understudy.ClassPrice, understudy.ClassURL, understudy.ClassName, understudy.ClassSecret,
 		"body", "header", "cursor", "none", "basic", "bearer",
-		understudy.OddIgnored, understudy.OddRefused, understudy.OddDefault, understudy.OddLargest, understudy.OddCounts,
+		understudy.QuirkIgnored, understudy.QuirkRefused, understudy.QuirkDefault, understudy.QuirkLargest, understudy.QuirkCounts,
 	} {
 		if !strings.Contains(string(data), "`"+word+"`") {
 			t.Errorf("docs/specs.md does not tell of %s", word)

@@ -19,7 +19,7 @@ import (
 // reads; any may close.
 type stream struct {
 	c      *Client
-	ask    *understudy.MediaAsk
+	ask    *understudy.MediaRequest
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   func()

@@ -48,7 +48,7 @@ func (g *Gate) Change(c understudy.Caller, ch understudy.Change) (understudy.Cha
 		return understudy.Change{}, false
 	}
 	ch.N, ch.Record, ch.Version = 0, 0, 0
-	return ch, ch.What != understudy.Changed || ch.Fields != ""
+	return ch, ch.Type != understudy.Changed || ch.Fields != ""
 }
 
 // names reports whether a dotted name, written as a body writes it, may be

@@ -36,7 +36,7 @@ func TestChange(t *testing.T) {
 	g := changeGate(t)
 	for _, c := range []struct {
 		role, kind string
-		what       understudy.What
+		what       understudy.ChangeType
 		fields     []string
 		shown      bool
 		left       []string
@@ -68,7 +68,7 @@ func TestChange(t *testing.T) {
 		{"all", "calls", understudy.Came, nil, true, nil},
 		{"open", "nowhere", understudy.Came, nil, false, nil},
 	} {
-		ch := understudy.Change{N: 7, Source: "twilio", Kind: c.kind, ID: "X", What: c.what, Record: 8, Version: 9, Fields: understudy.NamesOf(c.fields...)}
+		ch := understudy.Change{N: 7, Source: "twilio", Kind: c.kind, ID: "X", Type: c.what, Record: 8, Version: 9, Fields: understudy.NamesOf(c.fields...)}
 		caller := understudy.Caller{Name: c.role, Grant: &understudy.Grant{Role: c.role}}
 		got, shown := g.Change(caller, ch)
 		if shown != c.shown || shown && got.Fields != understudy.NamesOf(c.left...) {

@@ -21,18 +21,18 @@ const (
 )
 
 // narrow tells the store what it need not look at.
-func (f *finder) narrow(w *understudy.Wish, now time.Time) {
+func (f *finder) narrow(w *understudy.LocalQuery, now time.Time) {
 	if f.age > 0 {
 		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
-		w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{From: now.Add(-f.age).Unix()})
+		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{From: now.Add(-f.age).Unix()})
 	}
 	for _, c := range f.where {
-		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Terms) < mostTerms {
-			w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Field: f.fields[c.field].Name, Any: c.In})
+		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Predicates) < mostTerms {
+			w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{Field: f.fields[c.field].Name, Any: c.In})
 		}
 	}
-	if all := f.numbers(); len(all) == 1 && len(w.Terms) < mostTerms {
-		w.Terms = append(w.Terms[:len(w.Terms):len(w.Terms)], understudy.Term{Number: all[0]})
+	if all := f.numbers(); len(all) == 1 && len(w.Predicates) < mostTerms {
+		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{Number: all[0]})
 	}
 }
 
@@ -63,9 +63,9 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *understudy.RowRul
 		return r
 	}
 	now := g.now()
-	w := understudy.Wish{}
+	w := understudy.LocalQuery{}
 	f.narrow(&w, now)
-	r.Terms, r.From, r.Whole = w.Terms, w.From, f.told()
+	r.Predicates, r.From, r.Whole = w.Predicates, w.From, f.told()
 	if all := f.numbers(); len(all) > 1 {
 		r.Numbers = all
 	}

@@ -38,9 +38,9 @@ func TestNumbersAreLookedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
-		var terms []understudy.Term
-		_, _ = g.Page(t.Context(), c, understudy.Ask{Target: at}, func(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
-			terms = a.Wish.Terms
+		var terms []understudy.Predicate
+		_, _ = g.Page(t.Context(), c, understudy.Request{Target: at}, func(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+			terms = a.Local.Predicates
 			return nil, understudy.ErrNotMirrored
 		})
 		if want == "" && len(terms) > 0 || want != "" && (len(terms) != 1 || terms[0].Number != want || terms[0].Field != "") {
@@ -68,7 +68,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 }
 
 // held reports whether a store that has a record finds it by terms.
-func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Term, rec *understudy.Record, now time.Time) bool {
+func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Predicate, rec *understudy.Record, now time.Time) bool {
 	t.Helper()
 	db := storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return now }})
 	shape := specs["twilio"].Kind("messages").Lists[0].Shape
@@ -78,7 +78,7 @@ func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Te
 		t.Fatal(err)
 	}
 	found := false
-	err := db.Seek(t.Context(), understudy.Seek{Source: "twilio", Kinds: []string{"messages"}, Terms: terms}, func(understudy.Found) bool { found = true; return true })
+	err := db.Seek(t.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: terms}, func(understudy.Hit) bool { found = true; return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,16 +129,16 @@ func TestRulesAreTold(t *testing.T) {
 			}
 			continue
 		}
-		if r == nil || r.Finds == nil || r.Whole != want.whole || len(r.Terms) != want.terms || len(r.Numbers) != want.numbers {
+		if r == nil || r.Finds == nil || r.Whole != want.whole || len(r.Predicates) != want.terms || len(r.Numbers) != want.numbers {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
-			var w *understudy.Wish
-			_, _ = g.Page(t.Context(), c, understudy.Ask{Target: at}, func(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
-				w = a.Wish
+			var w *understudy.LocalQuery
+			_, _ = g.Page(t.Context(), c, understudy.Request{Target: at}, func(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+				w = a.Local
 				return nil, understudy.ErrNotMirrored
 			})
-			if w == nil || w.Only == nil || w.Scan != (!want.whole || want.numbers > 0) || len(w.Terms) != want.terms {
+			if w == nil || w.Only == nil || w.Scan != (!want.whole || want.numbers > 0) || len(w.Predicates) != want.terms {
 				t.Errorf("%s: the list wants %+v", name, w)
 			}
 		}

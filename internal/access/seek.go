@@ -33,7 +33,7 @@ type askedKey struct {
 type sought struct {
 	when   time.Time
 	done   chan struct{}
-	answer *understudy.Answer // a record that may be found, which is not remembered, or what says nothing of one
+	answer *understudy.Response // a record that may be found, which is not remembered, or what says nothing of one
 	err    error
 	left   bool // its caller went away before it ended
 }
@@ -44,11 +44,11 @@ type sought struct {
 // asks meanwhile waits for it. The mirror is not asked whether it has just been
 // there: what it holds of a record that is hidden and what it holds of one that
 // is not differ, in their age too.
-func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a understudy.Ask, ask Asker) (*understudy.Answer, error) {
+func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a understudy.Request, ask Asker) (*understudy.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
-	case a.HeldOnly:
+	case a.OnlyIfCached:
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotHeld)
 	}
 	k := askedKey{c.Name, a.Target.Key}
@@ -102,7 +102,7 @@ func (g *Gate) forget(k askedKey, s *sought) {
 // lead asks upstream and fills in the end, for everybody who waits. What was
 // found is forgotten at once, and so is what nobody waited for to its end, be it
 // for a panic below.
-func (g *Gate) lead(ctx context.Context, f *finder, a understudy.Ask, ask Asker, k askedKey, s *sought) (*understudy.Answer, error) {
+func (g *Gate) lead(ctx context.Context, f *finder, a understudy.Request, ask Asker, k askedKey, s *sought) (*understudy.Response, error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
 		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {
@@ -110,7 +110,7 @@ func (g *Gate) lead(ctx context.Context, f *finder, a understudy.Ask, ask Asker,
 		}
 		close(s.done)
 	}()
-	a.NoCache, a.JoinOnly, a.MaxAge, a.MinFresh, a.PastFresh = true, false, nil, nil, nil
+	a.NoCache, a.JoinOnly, a.MaxAge, a.MinFresh, a.MaxStale = true, false, nil, nil, nil
 	answer, err := ask(ctx, a)
 	s.left = false
 	switch {
@@ -118,7 +118,7 @@ func (g *Gate) lead(ctx context.Context, f *finder, a understudy.Ask, ask Asker,
 		s.err = fmt.Errorf("access: %w", understudy.ErrNotFound)
 	case err != nil && ctx.Err() != nil:
 		s.left, s.err = true, late(ctx)
-	case err != nil, answer.How != understudy.Cold && (answer.How != understudy.Warm || answer.Age > justNow):
+	case err != nil, answer.Outcome != understudy.Cold && (answer.Outcome != understudy.Warm || answer.Age > justNow):
 	default:
 		s.answer, s.err = g.verdict(f, answer)
 	}

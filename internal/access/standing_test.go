@@ -12,7 +12,7 @@ import (
 
 func TestStanding(t *testing.T) {
 	grant := understudy.Grant{Role: "r", By: "config"}
-	caller := understudy.Caller{Name: "ann", Source: "twilio", Grant: &grant, Turn: 1}
+	caller := understudy.Caller{Name: "ann", Source: "twilio", Grant: &grant, Flow: 1}
 	type policy struct {
 		Options
 		caller understudy.Caller
@@ -45,7 +45,7 @@ func TestStanding(t *testing.T) {
 		"a role less":        func(p *policy) { delete(p.Roles, "other") },
 		"another's rows":     func(p *policy) { p.Rows["other"] = map[string]RowRules{"twilio": {"calls": {Word: FindAll}}} },
 		"the cache":          func(p *policy) { p.Cache = -1 },
-		"where it waits":     func(p *policy) { p.caller.Turn = 2 },
+		"where it waits":     func(p *policy) { p.caller.Flow = 2 },
 		"the same end, here": func(p *policy) { p.caller.Grant.Expires = time.Time{}.Local() },
 	} {
 		if standing(change) != was {

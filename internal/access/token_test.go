@@ -40,11 +40,11 @@ func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...str
 	}
 	c := as("r")
 	c.Name = who
-	a := understudy.Ask{Target: at}
+	a := understudy.Request{Target: at}
 	if then {
 		a.AsOf = start.Add(-time.Minute)
 	}
-	_, err = g.Page(t.Context(), c, a, func(context.Context, understudy.Ask) (*understudy.Answer, error) {
+	_, err = g.Page(t.Context(), c, a, func(context.Context, understudy.Request) (*understudy.Response, error) {
 		p := &understudy.Page{Key: at.Key, Kind: at.Kind.Name, List: true, Status: http.StatusOK}
 		var bodies []string
 		for _, id := range rows {
@@ -52,7 +52,7 @@ func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...str
 			bodies = append(bodies, string(g.newest("twilio", at.Kind.Name, id).Body))
 		}
 		p.Body = fmt.Appendf(nil, `{%q:[%s]}`, at.List.Key, strings.Join(bodies, ","))
-		return &understudy.Answer{Page: p, How: understudy.Composed}, nil
+		return &understudy.Response{Page: p, Outcome: understudy.Composed}, nil
 	})
 	return err
 }

@@ -158,7 +158,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	if err := h.openMirror(ctx, b); err != nil {
 		return h, err
 	}
-	h.saved.Subscribe(func(_ context.Context, s understudy.Landed) error { h.lookups.saved(s.Page); return nil })
+	h.saved.Subscribe(func(_ context.Context, s understudy.PageSaved) error { h.lookups.saved(s.Page); return nil })
 	if err := h.lookups.open(ctx, h.db); err != nil {
 		return h, err
 	}

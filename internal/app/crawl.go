@@ -26,7 +26,7 @@ func (h *App) openWalker() (err error) {
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
 	})
 	if err == nil {
-		h.saved.Subscribe(func(_ context.Context, l understudy.Landed) error { h.walker.Landed(l); return nil })
+		h.saved.Subscribe(func(_ context.Context, l understudy.PageSaved) error { h.walker.Landed(l); return nil })
 	}
 	return err
 }

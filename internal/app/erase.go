@@ -243,7 +243,7 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Lane: understudy.Steady, RunAfter: time.Now().Add(delay)}); err != nil {
+		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Priority: understudy.Steady, RunAfter: time.Now().Add(delay)}); err != nil {
 			h.log.Error("erasing waits for its hour", "err", err)
 		}
 		t := time.NewTimer(delay / 2) // a busy sweep rings often
@@ -260,7 +260,7 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 func (h erasures) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := eraseIn(ctx, h.db, h.sources, e)
 	if err == nil && got.Receipt != nil {
-		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Lane: understudy.Soon})
+		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Priority: understudy.Soon})
 	}
 	return got, err
 }

@@ -28,7 +28,7 @@ func (h *App) openFeed(ctx context.Context, p policy) error {
 		return err
 	}
 	h.feed = f
-	h.saved.Subscribe(func(_ context.Context, l understudy.Landed) error { f.Ring(l); return nil })
+	h.saved.Subscribe(func(_ context.Context, l understudy.PageSaved) error { f.Ring(l); return nil })
 	h.servers[0].OnShutdown(f.End)
 	return nil
 }

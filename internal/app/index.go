@@ -43,7 +43,7 @@ const indexTell = 10 * time.Second
 func (h indexes) indexSoon(ctx context.Context) (at diagnostics.Indexed, err error) {
 	at.Done, at.Total, err = h.db.Indexed(ctx)
 	if err == nil && at.Done < at.Total {
-		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Lane: understudy.Steady})
+		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.Steady})
 	}
 	return at, err
 }

@@ -93,7 +93,7 @@ func (l *lookups) readOwn(ctx context.Context) error {
 				continue
 			}
 			for _, shape := range shapesOf(k) {
-				w := understudy.Window{Source: src.Name, Kind: k.Name, Shape: shape}
+				w := understudy.RangeScan{Source: src.Name, Kind: k.Name, Shape: shape}
 				for _, w.Unclocked = range []bool{false, true} {
 					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
 						if n := fieldOf(rec.Body, k.Own); n != "" {

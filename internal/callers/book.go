@@ -123,7 +123,7 @@ func (b *Book) add(c *Credential) error {
 	grant := c.Grant
 	e := &entry{digest: b.sum(c.Source, user, secret), caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant}}
 	// Of the digest, which is salted: nobody can tell the credential from it.
-	e.caller.Turn = binary.LittleEndian.Uint64(e.digest[:])
+	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])
 	if other := b.known[e.digest]; other != nil {
 		return fmt.Errorf("callers: credential %s: same user and secret as %s", c.Name, other.caller.Name)
 	}

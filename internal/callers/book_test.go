@@ -328,7 +328,7 @@ func TestAgain(t *testing.T) {
 			if !ok {
 				role = "-"
 			}
-			if role != want || ok && (got.Name != who.Name || got.Turn != who.Turn) {
+			if role != want || ok && (got.Name != who.Name || got.Flow != who.Flow) {
 				t.Errorf("%s: %s is %+v (%s), want %s", name, who.Name, got, role, want)
 			}
 		}
@@ -336,7 +336,7 @@ func TestAgain(t *testing.T) {
 	if _, ok := was.Again(understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: "all"}}); ok {
 		t.Error("a caller no book makes is known")
 	}
-	if c := ann; c.Turn == 0 || c.Turn == bob.Turn {
-		t.Errorf("turns %d and %d", c.Turn, bob.Turn)
+	if c := ann; c.Flow == 0 || c.Flow == bob.Flow {
+		t.Errorf("turns %d and %d", c.Flow, bob.Flow)
 	}
 }

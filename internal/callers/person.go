@@ -84,11 +84,11 @@ func (b *Book) advice() string {
 // on this machine. ok is false when the credential is gone, is another's by now
 // or has another secret, and of callers no book makes.
 func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
-	if c.Turn == 0 && c.Source == "" && c.Name == b.local.Name {
+	if c.Flow == 0 && c.Source == "" && c.Name == b.local.Name {
 		return b.local, b.local.Role() != "" && !b.behind
 	}
 	for _, e := range b.people {
-		if e.caller.Turn == c.Turn && e.caller.Name == c.Name && e.caller.Source == c.Source {
+		if e.caller.Flow == c.Flow && e.caller.Name == c.Name && e.caller.Source == c.Source {
 			return e.caller, true
 		}
 	}

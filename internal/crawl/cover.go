@@ -55,7 +55,7 @@ func (w *Crawler) Covered(source, kind, parent string, from, to int64) (understu
 	at, why := x.walkedSince(m, low, unbound(to, late), from == 0 && to == 0)
 	if why == "" && x.reachesTip(m, to, w.o.Overlap) {
 		newest := int64(0)
-		c.Tip, newest = x.newestPage(m, now)
+		c.Head, newest = x.newestPage(m, now)
 		at, why = x.tipped(m, min(at, newest))
 		c.Newest = time.Unix(newest, 0)
 	}
@@ -91,7 +91,7 @@ func unbound(clock, open int64) int64 {
 // which we keep nothing; early when there is no such clock.
 func (w *Crawler) edges(x *kindCrawl, now int64) (none, kept int64) {
 	none, kept = early, early
-	if days := x.kind.Forgets.Days; days > 0 {
+	if days := x.kind.Retention.Days; days > 0 {
 		none = now - int64(days)*24*60*60
 	}
 	far := w.o.Horizon
@@ -216,7 +216,7 @@ func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (under
 func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	last := int64(0)
 	for i := range changes {
-		if changes[i].What != understudy.Went {
+		if changes[i].Type != understudy.Went {
 			last = max(last, changes[i].N)
 		}
 	}
@@ -249,7 +249,7 @@ func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 		return nil
 	}
 	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
-		w.Landed(understudy.Landed{Page: p})
+		w.Landed(understudy.PageSaved{Page: p})
 	}
 	return nil // what is not held left nothing behind
 }

@@ -25,7 +25,7 @@ const oneDay = 24 * 60 * 60
 // any window; every second of it has to have been walked.
 func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 	world := newWorld(t)
-	world.spec.Kind("letters").Forgets.Days = 1
+	world.spec.Kind("letters").Retention.Days = 1
 	world.src = &understudy.Source{Name: "post", Spec: world.spec, User: "me"}
 	rapid.Check(t, func(t *rapid.T) {
 		now := int64(oneDay + rapid.IntRange(0, clocks).Draw(t, "forgotten"))
@@ -107,7 +107,7 @@ type history struct {
 }
 
 // Fill tells the crawler of what landed, as the mirror does.
-func (h *history) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+func (h *history) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
 		h.x.Landed(landed)
@@ -162,7 +162,7 @@ func (h *history) truth(kind, parent string, from, to int64) error {
 	below := false // all that stands below the newest page's first is held, whenever it came
 	for _, x := range h.things[kind] {
 		inside := (from == 0 || x.clock >= from) && (to == 0 || x.clock < to) && (x.clock != 0 || from == 0 && to == 0)
-		below = below || len(c.Tip) > 0 && c.Tip[0] == x.id
+		below = below || len(c.Head) > 0 && c.Head[0] == x.id
 		if !inside || h.hidden[x.id] || parent != "" && x.parent != parent || !below && !h.born[x.id].Before(since.Truncate(time.Second)) {
 			continue
 		}
@@ -170,8 +170,8 @@ func (h *history) truth(kind, parent string, from, to int64) error {
 			return fmt.Errorf("%s of %q in [%d,%d) are covered since %v, and %s of %v is not held", kind, parent, from, to, since, x.id, h.born[x.id])
 		}
 	}
-	if len(c.Tip) > 0 && !below {
-		return fmt.Errorf("the newest page showed %v, which is not in the list", c.Tip)
+	if len(c.Head) > 0 && !below {
+		return fmt.Errorf("the newest page showed %v, which is not in the list", c.Head)
 	}
 	return nil
 }

@@ -27,13 +27,13 @@ type Mirror interface {
 	// Fill fetches a page and saves it. A refusal is a page with its status; a
 	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
 	// ErrNotStored, ErrOutdated (come back later); that of Weigh; the context's.
-	Fill(context.Context, understudy.Fill) (understudy.Landed, error)
+	Fill(context.Context, understudy.Fill) (understudy.PageSaved, error)
 }
 
 // Store is what the crawler needs of the store room.
 type Store interface {
 	// Rows are the held records of a window, in its order.
-	Rows(context.Context, understudy.Window) ([]understudy.Row, error)
+	Rows(context.Context, understudy.RangeScan) ([]understudy.Row, error)
 	// Record is the newest version of a record in one shape. ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// Changes are those of a source with numbers above after, in order.

@@ -74,7 +74,7 @@ func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*underst
 				return nil, err
 			}
 		}
-		var landed understudy.Landed
+		var landed understudy.PageSaved
 		if landed, err = t.once(ctx, target); err == nil {
 			t.mu.Lock()
 			t.pages++
@@ -86,18 +86,18 @@ func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*underst
 		}
 		var failed *understudy.UpstreamError
 		if errors.As(err, &failed) && (failed.RetryAfter > 0 || failed.Why == understudy.FailDown || failed.Why == understudy.FailCredential) {
-			return nil, &understudy.Later{Wait: max(failed.RetryAfter, 5*time.Second), Err: err}
+			return nil, &understudy.Snooze{Wait: max(failed.RetryAfter, 5*time.Second), Err: err}
 		}
 	}
-	return nil, &understudy.Later{Wait: 5 * time.Second, Err: err}
+	return nil, &understudy.Snooze{Wait: 5 * time.Second, Err: err}
 }
 
 // once is one try. A page for which there is no room beside others waits for it.
-func (t *jobRun) once(ctx context.Context, target *understudy.Target) (understudy.Landed, error) {
+func (t *jobRun) once(ctx context.Context, target *understudy.Target) (understudy.PageSaved, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, understudy.Fill{
 		Target: target, Reason: understudy.Sync, RecordsOnly: target.List != nil,
-		Weigh: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
+		Reserve: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
 	})
 	if p := landed.Page; p != nil && len(p.Rows) > 0 {
 		rows := *p

@@ -17,12 +17,12 @@ type press struct {
 	fills  int
 }
 
-func (p *press) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+func (p *press) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
 	p.fills++
-	if err := f.Weigh(ctx, p.weight); err != nil {
-		return understudy.Landed{}, err
+	if err := f.Reserve(ctx, p.weight); err != nil {
+		return understudy.PageSaved{}, err
 	}
-	return understudy.Landed{Page: &understudy.Page{Status: 200}}, nil
+	return understudy.PageSaved{Page: &understudy.Page{Status: 200}}, nil
 }
 
 // A page weighs with what comes of it, and nothing once it is done with.

@@ -379,7 +379,7 @@ func TestAnOutageIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := w.work(t.Context(), x)
-		var later *understudy.Later
+		var later *understudy.Snooze
 		if !errors.As(err, &later) {
 			t.Fatalf("error %v", err)
 		}

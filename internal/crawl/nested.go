@@ -36,7 +36,7 @@ func (s *syncRun) nested(ctx context.Context) error {
 		return err
 	}
 	if why != "" {
-		return &understudy.Later{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s %w: %s", s.x.name(), above.kind.Title, errAbove, why)}
+		return &understudy.Snooze{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s %w: %s", s.x.name(), above.kind.Title, errAbove, why)}
 	}
 	if s.mark.Top == nil {
 		after, err := s.w.lastChange(ctx, s.x.source.Name, 0)
@@ -160,7 +160,7 @@ func numbers(n int) []int {
 // parents are the next records of the kind above, and where those after them
 // begin.
 func (w *Crawler) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
-	q := understudy.Window{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
+	q := understudy.RangeScan{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
 	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
 		q.From = floor
 	}
@@ -181,7 +181,7 @@ func (w *Crawler) parents(ctx context.Context, above *kindCrawl, at childPositio
 // beneath walks every list under one record. One that is gone has nothing
 // under it.
 func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl, parent understudy.Row, see func(*understudy.Page)) error {
-	if p.kind.Forgets.WithParent && parent.Final {
+	if p.kind.Retention.WithParent && parent.Final {
 		return nil
 	}
 	for i, l := range p.lists {
@@ -307,7 +307,7 @@ func changedIDs(changes []understudy.Change, kind string) ([]string, int64) {
 	last := int64(0)
 	for _, c := range changes {
 		last = c.N
-		if c.Kind == kind && c.What != understudy.Went {
+		if c.Kind == kind && c.Type != understudy.Went {
 			ids = append(ids, c.ID)
 		}
 	}

@@ -17,9 +17,9 @@ func (w *Crawler) floor(x *kindCrawl, now int64) int64 {
 	if keep := w.o.Retention[x.source.Name][k.Name]; keep > 0 && (far == 0 || keep < far) {
 		far = keep
 	}
-	if k.Forgets.Days > 0 {
+	if k.Retention.Days > 0 {
 		// An hour less, so that what is about to be forgotten is not missed.
-		forgets := time.Duration(k.Forgets.Days)*24*time.Hour - time.Hour
+		forgets := time.Duration(k.Retention.Days)*24*time.Hour - time.Hour
 		if far == 0 || forgets < far {
 			far = forgets
 		}

@@ -68,7 +68,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
-		Landed: func(l understudy.Landed) { walker.Landed(l) },
+		Landed: func(l understudy.PageSaved) { walker.Landed(l) },
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
@@ -212,7 +212,7 @@ func (h *house) log(kind string, after int64) []string {
 		}
 		for _, c := range some {
 			if after = c.N; c.Kind == kind {
-				out = append(out, c.ID+" "+c.What.String())
+				out = append(out, c.ID+" "+c.Type.String())
 			}
 		}
 	}
@@ -375,7 +375,7 @@ func TestRemoveIsAChange(t *testing.T) {
 	h := open(t, slowapi.Options{Records: 20})
 	h.sync("calls")
 	from := h.last()
-	rows, err := h.db.Rows(t.Context(), understudy.Window{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
+	rows, err := h.db.Rows(t.Context(), understudy.RangeScan{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
 	must(t, err)
 	h.edits(`{"sid":"` + rows[0].ID + `","delete":true}`) // or the next poll brings it back
 	for range 2 {

@@ -149,7 +149,7 @@ func (w *Crawler) load(ctx context.Context, x *kindCrawl) error {
 	}
 	kept := m
 	m.Plan = x.print()
-	if m.V = stateVersion; x.kind.Untold() != "" && m.Of != x.source.User {
+	if m.V = stateVersion; x.kind.UnscopedVar() != "" && m.Of != x.source.User {
 		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
 			m.Lost = w.clock()
 		}

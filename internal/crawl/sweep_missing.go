@@ -53,7 +53,7 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 	parents := map[string]bool{}
 	var out []entry
 	for _, e := range missing {
-		if s.x.kind.Forgets.WithParent && s.x.plan.parentKind != nil {
+		if s.x.kind.Retention.WithParent && s.x.plan.parentKind != nil {
 			over, known := parents[e.parent]
 			if !known {
 				var err error

@@ -129,7 +129,7 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 // comesBack reports whether the job begins again where it was, by itself, until
 // what is in its way is over. What can never have the room it needs does not.
 func comesBack(err error) bool {
-	var later *understudy.Later
+	var later *understudy.Snooze
 	var heavy *heavyError
 	return errors.As(err, &later) || passing(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
 }

@@ -183,7 +183,7 @@ func TestUnderEveryRecord(t *testing.T) {
 		}
 		for range 5 {
 			if err := w.work(t.Context(), x); err != nil {
-				var later *understudy.Later
+				var later *understudy.Snooze
 				if !errors.As(err, &later) {
 					t.Fatal(err)
 				}

@@ -22,7 +22,7 @@ type head struct {
 // Landed is told of every page that was saved. It returns at once; what it
 // leads to happens in Run. A page it is not told of, or that is lost with the
 // process, is made up for by the next.
-func (w *Crawler) Landed(l understudy.Landed) {
+func (w *Crawler) Landed(l understudy.PageSaved) {
 	if l.Page == nil {
 		return
 	}
@@ -214,13 +214,13 @@ func every(page *understudy.Page) []string {
 }
 
 // promise enqueues a job of a kind; at most one with the same key is live.
-func (w *Crawler) enqueue(ctx context.Context, x *kindCrawl, verb string, lane understudy.Lane, e payload, part string) error {
+func (w *Crawler) enqueue(ctx context.Context, x *kindCrawl, verb string, lane understudy.Priority, e payload, part string) error {
 	e.Source, e.Kind = x.source.Name, x.kind.Name
 	payload, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
 	}
-	_, err = w.o.Jobs.Enqueue(ctx, understudy.Job{Kind: verb + " " + x.kind.Name, Key: x.name() + part, Lane: lane, Payload: payload})
+	_, err = w.o.Jobs.Enqueue(ctx, understudy.Job{Kind: verb + " " + x.kind.Name, Key: x.name() + part, Priority: lane, Payload: payload})
 	if err != nil {
 		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
 	}

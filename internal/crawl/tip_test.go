@@ -46,7 +46,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		}
 		ends := func(at time.Time, ids ...string) {
 			t.Helper()
-			if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Tip, ids) || !c.Newest.Equal(at) {
+			if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Head, ids) || !c.Newest.Equal(at) {
 				t.Errorf("%+v, %v; want it to end at %v of %v", c, ok, ids, at)
 			}
 		}
@@ -59,8 +59,8 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends(began, "L000020", "L000019", "L000018")
-		if c, ok := x.Covered("post", "letters", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Tip != nil {
-			t.Errorf("what does not reach the newest page ends at %v, %v", c.Tip, ok)
+		if c, ok := x.Covered("post", "letters", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Head != nil {
+			t.Errorf("what does not reach the newest page ends at %v, %v", c.Head, ok)
 		}
 		all := w.things["letters"]
 		land(letters.newest()) // and nobody has looked yet
@@ -80,7 +80,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		if err := errors.Join(x.Keep(t.Context(), "post", "boxes"), w.work(t.Context(), x)); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "boxes", "", 0, 0); !ok || c.Tip == nil || len(c.Tip) > 0 {
+		if c, ok := x.Covered("post", "boxes", "", 0, 0); !ok || c.Head == nil || len(c.Head) > 0 {
 			t.Errorf("an empty list: %+v, %v", c, ok)
 		}
 	})
@@ -98,7 +98,7 @@ func TestSweepIsCaughtUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := w.things["letters"]
-		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Tip, []string{all[0].id, all[1].id, all[2].id}) || c.Newest.Before(began) || c.At.Before(began) {
+		if c, ok := x.Covered("post", "letters", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) || c.Newest.Before(began) || c.At.Before(began) {
 			t.Errorf("%+v, %v: it ends before %s, which the sweep has seen", c, ok, all[0].id)
 		}
 	})

@@ -128,7 +128,7 @@ func (w *world) walker(s Settings) *Crawler {
 }
 
 // Fill answers as upstream would and keeps what it said.
-func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed, error) {
+func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
 	time.Sleep(w.delay)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,15 +136,15 @@ func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed,
 	w.asked = append(w.asked, target.Key.URI)
 	if w.before != nil {
 		if err := w.before(target); err != nil {
-			return understudy.Landed{}, err
+			return understudy.PageSaved{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return understudy.Landed{}, err
+		return understudy.PageSaved{}, err
 	}
 	if w.heavy > 0 {
-		if err := f.Weigh(ctx, w.heavy); err != nil {
-			return understudy.Landed{}, fmt.Errorf("fill: %w", err)
+		if err := f.Reserve(ctx, w.heavy); err != nil {
+			return understudy.PageSaved{}, fmt.Errorf("fill: %w", err)
 		}
 	}
 	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.Shape(), Status: 200, At: time.Now()}
@@ -161,7 +161,7 @@ func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.Landed,
 	} else {
 		w.list(target, p)
 	}
-	return understudy.Landed{Page: p, Changes: slices.Clone(w.changes[n:]), Reason: f.Reason}, nil
+	return understudy.PageSaved{Page: p, Changes: slices.Clone(w.changes[n:]), Reason: f.Reason}, nil
 }
 
 func (w *world) list(target *understudy.Target, p *understudy.Page) {
@@ -233,8 +233,8 @@ func (w *world) keep(p *understudy.Page, x thing) {
 	p.Rows = append(p.Rows, understudy.Row{ID: x.id, Clock: x.clock, Parent: x.parent, Final: !x.open, Record: h.number})
 }
 
-func (w *world) note(kind, id string, what understudy.What) {
-	w.changes = append(w.changes, understudy.Change{N: int64(len(w.changes)) + 1, Source: "post", Kind: kind, ID: id, What: what})
+func (w *world) note(kind, id string, what understudy.ChangeType) {
+	w.changes = append(w.changes, understudy.Change{N: int64(len(w.changes)) + 1, Source: "post", Kind: kind, ID: id, Type: what})
 }
 
 func (w *world) remove(kind, id string) {
@@ -252,7 +252,7 @@ func (w *world) Remove(_ context.Context, _, kind, id string) error {
 	return nil
 }
 
-func (w *world) Rows(_ context.Context, q understudy.Window) ([]understudy.Row, error) {
+func (w *world) Rows(_ context.Context, q understudy.RangeScan) ([]understudy.Row, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []understudy.Row
@@ -418,7 +418,7 @@ func (w *world) log(from int) []string {
 	defer w.mu.Unlock()
 	var out []string
 	for _, c := range w.changes[from:] {
-		out = append(out, c.Kind+" "+c.ID+" "+c.What.String())
+		out = append(out, c.Kind+" "+c.ID+" "+c.Type.String())
 	}
 	slices.Sort(out)
 	return out

@@ -248,7 +248,7 @@ func (q *query) wants(seen *understudy.Change) bool {
 	if len(q.kinds) > 0 && !slices.Contains(q.kinds, seen.Kind) {
 		return false
 	}
-	if len(q.fields) == 0 || seen.What != understudy.Changed || seen.Fields == "" {
+	if len(q.fields) == 0 || seen.Type != understudy.Changed || seen.Fields == "" {
 		return true
 	}
 	for name := range seen.Fields.All() {

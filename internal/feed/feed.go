@@ -213,7 +213,7 @@ func (r *policy) end() {
 }
 
 // Ring says that a page with changes has landed. It never blocks.
-func (f *Feed) Ring(l understudy.Landed) {
+func (f *Feed) Ring(l understudy.PageSaved) {
 	if len(l.Changes) > 0 {
 		f.RingSource(l.Changes[0].Source)
 	}

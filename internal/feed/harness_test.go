@@ -89,11 +89,11 @@ func (t *table) put(source string, changes ...understudy.Change) {
 }
 
 func came(kind, id string) understudy.Change {
-	return understudy.Change{Kind: kind, ID: id, What: understudy.Came}
+	return understudy.Change{Kind: kind, ID: id, Type: understudy.Came}
 }
 
 func changed(kind, id string, fields ...string) understudy.Change {
-	return understudy.Change{Kind: kind, ID: id, What: understudy.Changed, Fields: understudy.NamesOf(fields...)}
+	return understudy.Change{Kind: kind, ID: id, Type: understudy.Changed, Fields: understudy.NamesOf(fields...)}
 }
 
 // roles of the tests: support sees no bodies and the ends of numbers; desk no
@@ -186,7 +186,7 @@ func open(t testing.TB, tab *table, o Options) *rig {
 // make appends changes and rings the bell.
 func (r *rig) make(changes ...understudy.Change) {
 	r.put("twilio", changes...)
-	r.feed.Ring(understudy.Landed{Changes: []understudy.Change{{Source: "twilio"}}})
+	r.feed.Ring(understudy.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
 }
 
 // heard waits until the feed has read what was made.

@@ -180,7 +180,7 @@ func (h *hooks) look(ctx context.Context, r *reader) {
 		if one.Source != r.source || !h.wakes(one, r) {
 			continue
 		}
-		_, err := h.f.o.Enqueue(ctx, understudy.Job{Kind: DeliverKind, Key: one.Name, Lane: understudy.Steady})
+		_, err := h.f.o.Enqueue(ctx, understudy.Job{Kind: DeliverKind, Key: one.Name, Priority: understudy.Steady})
 		if err != nil && ctx.Err() == nil {
 			h.f.o.Logger.Error("feed: job for a webhook", "webhook", one.Name, "err", err)
 		}

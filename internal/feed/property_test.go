@@ -32,9 +32,9 @@ var (
 func anyChange(t *rapid.T) understudy.Change {
 	ch := understudy.Change{
 		Kind: rapid.SampledFrom(someKinds).Draw(t, "kind"), ID: fmt.Sprint("X", rapid.IntRange(0, 9).Draw(t, "id")),
-		What: understudy.What(rapid.IntRange(1, 3).Draw(t, "what")),
+		Type: understudy.ChangeType(rapid.IntRange(1, 3).Draw(t, "what")),
 	}
-	if ch.What == understudy.Changed {
+	if ch.Type == understudy.Changed {
 		ch.Fields = understudy.NamesOf(rapid.SliceOfN(rapid.SampledFrom(someFields), 0, 3).Draw(t, "fields")...)
 	}
 	return ch
@@ -42,7 +42,7 @@ func anyChange(t *rapid.T) understudy.Change {
 
 // told is what was seen of a change, in words that leave out numbers of places.
 func told(ch understudy.Change) string {
-	return fmt.Sprint(ch.N, ch.Kind, ch.ID, ch.What, strings.ReplaceAll(string(ch.Fields), "\n", ","), ch.Version)
+	return fmt.Sprint(ch.N, ch.Kind, ch.ID, ch.Type, strings.ReplaceAll(string(ch.Fields), "\n", ","), ch.Version)
 }
 
 // visitor is a subscriber that comes and goes.
@@ -211,7 +211,7 @@ func TestManyListenWhileChangesCome(t *testing.T) {
 				if !ok {
 					continue
 				}
-				if _, m := l.event(t); m["id"] != seen.ID || m["kind"] != seen.Kind || m["what"] != seen.What.String() {
+				if _, m := l.event(t); m["id"] != seen.ID || m["kind"] != seen.Kind || m["what"] != seen.Type.String() {
 					t.Errorf("%s hears %v at %d, want %+v", role, m, n+1, seen)
 					return
 				}

@@ -79,14 +79,14 @@ func (f *faulty) ClaimJobs(ctx context.Context, want understudy.Claim) (understu
 	return f.DB.ClaimJobs(ctx, want)
 }
 
-func (f *faulty) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
+func (f *faulty) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
 	if err := f.call("beat"); err != nil {
 		return nil, err
 	}
 	return f.DB.BeatJobs(ctx, beats...)
 }
 
-func (f *faulty) EndJob(ctx context.Context, e understudy.JobEnd) (understudy.JobState, error) {
+func (f *faulty) EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error) {
 	if err := f.call("end"); err != nil {
 		return 0, err
 	}

@@ -25,7 +25,7 @@ func (u *Run) nextBeat() time.Time {
 // beat writes the signs of life that are due, all in one transaction.
 func (r *Runner) beat(ctx context.Context, now time.Time) {
 	var runs []*Run
-	var beats []understudy.Beat
+	var beats []understudy.Heartbeat
 	r.mu.Lock()
 	for _, u := range r.runs {
 		if !u.nextBeat().After(now) {
@@ -60,11 +60,11 @@ func (r *Runner) beat(ctx context.Context, now time.Time) {
 }
 
 // sign is the run's sign of life.
-func (u *Run) sign(now time.Time) understudy.Beat {
+func (u *Run) sign(now time.Time) understudy.Heartbeat {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.beatAt, u.dirty = now, false
-	return understudy.Beat{Number: u.job.Number, Fence: u.job.Fence, LeaseEnd: now.Add(u.kind.Lease), Progress: u.job.Progress}
+	return understudy.Heartbeat{Number: u.job.Number, Fence: u.job.Fence, LeaseEnd: now.Add(u.kind.Lease), Progress: u.job.Progress}
 }
 
 func (u *Run) beaten(end time.Time) {

@@ -121,7 +121,7 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 
 // write writes the end of a run. A store that cannot be written is tried again
 // for as long as the runner runs; the lease is kept meanwhile, if it can be.
-func (r *Runner) write(ctx context.Context, e understudy.JobEnd) (state understudy.JobState, lost bool) {
+func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state understudy.JobState, lost bool) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxPause) {
 		tried, cancel := context.WithTimeout(ctx, writeTime)
 		state, err := r.o.Store.EndJob(tried, e)
@@ -154,7 +154,7 @@ func (r *Runner) pause(d time.Duration) {
 }
 
 // note counts and logs the end of a run.
-func (r *Runner) note(u *Run, e understudy.JobEnd, state understudy.JobState, lost bool) {
+func (r *Runner) note(u *Run, e understudy.JobResult, state understudy.JobState, lost bool) {
 	r.mu.Lock()
 	switch {
 	case lost:

@@ -125,7 +125,7 @@ func known(t time.Time) *time.Time {
 
 func show(j *understudy.Job) shown {
 	s := shown{
-		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Lane.String(), Once: j.Once, Attempt: j.Attempt, Attempts: j.Attempts,
+		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt, Attempts: j.Attempts,
 		Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started), Ended: known(j.Ended), Error: j.Error,
 	}
 	switch j.State {

@@ -42,9 +42,9 @@ type Queue interface {
 
 // Leases are jobs that run; what is said under an old fence is ErrLost.
 type Leases interface {
-	BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error)
+	BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
-	EndJob(ctx context.Context, e understudy.JobEnd) (understudy.JobState, error)
+	EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error)
 }
 
 // Shelf is where jobs are looked up.
@@ -61,7 +61,7 @@ type Kind struct {
 	// says why: the job was cancelled, its lease lost, the runner stopped. A
 	// nil error is the end of the job. Otherwise it is begun again after a
 	// while until its attempts are used up, except that an error that wraps
-	// understudy.ErrInvalid fails it at once, understudy.Later says when and
+	// understudy.ErrInvalid fails it at once, understudy.Snooze says when and
 	// does not count, and neither does one that wraps understudy.ErrNotStored.
 	// What the error says is shown to people: no payload in it. A panic is an
 	// error whose text and stack are in the log alone.
@@ -69,14 +69,14 @@ type Kind struct {
 	// Once: at most once. A run that broke off in whatever way is not begun
 	// again.
 	Once        bool
-	Concurrency int             // how many may run at once, over all processes; 0: any number
-	Attempts    int             // how many runs may begin; 0: 5
-	Lane        understudy.Lane // of jobs that are in the first one
-	Weight      int64           // bytes of memory of a job that does not say; 0: next to nothing
-	Lease       time.Duration   // how long a run is waited for that is not heard of; 0: the runner's
-	Limit       time.Duration   // how long one run may take; 0: as long as it is heard of
-	Backoff     time.Duration   // before the second run, doubled for each further one, with jitter; 0: 1s
-	MaxBackoff  time.Duration   // and never more than this; 0: 10m
+	Concurrency int                 // how many may run at once, over all processes; 0: any number
+	Attempts    int                 // how many runs may begin; 0: 5
+	Lane        understudy.Priority // of jobs that are in the first one
+	Weight      int64               // bytes of memory of a job that does not say; 0: next to nothing
+	Lease       time.Duration       // how long a run is waited for that is not heard of; 0: the runner's
+	Limit       time.Duration       // how long one run may take; 0: as long as it is heard of
+	Backoff     time.Duration       // before the second run, doubled for each further one, with jitter; 0: 1s
+	MaxBackoff  time.Duration       // and never more than this; 0: 10m
 
 	// Every makes the kind periodic: its job, with the key "periodic", is
 	// added at that pace while none is live, over restarts too. What was missed

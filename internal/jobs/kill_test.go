@@ -181,7 +181,7 @@ func TestKillWorker(t *testing.T) {
 	for k := range int(kills) {
 		var batch []understudy.Job
 		for n := range 6 {
-			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)], Lane: understudy.Lane(rng.IntN(understudy.Lanes))}
+			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)], Priority: understudy.Priority(rng.IntN(understudy.Priorities))}
 			if rng.IntN(4) == 0 {
 				j.Key = fmt.Sprint("key ", rng.IntN(5))
 			}

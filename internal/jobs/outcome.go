@@ -20,27 +20,27 @@ const (
 )
 
 // outcome decides. A run that ended well is done, whatever else happened.
-func (u *Run) outcome(ctx context.Context, err error) understudy.JobEnd {
+func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 	u.mu.Lock()
 	job, working := u.job, u.working
 	u.mu.Unlock()
 	now := u.r.o.Now()
-	e := understudy.JobEnd{Number: job.Number, Fence: job.Fence, At: now, State: understudy.JobDone, Progress: job.Progress}
+	e := understudy.JobResult{Number: job.Number, Fence: job.Fence, At: now, State: understudy.JobDone, Progress: job.Progress}
 	if err == nil {
 		return e
 	}
 	cause := context.Cause(ctx)
 	once := job.Once && working // one that has not begun may begin
-	fail := func(text string) understudy.JobEnd {
+	fail := func(text string) understudy.JobResult {
 		e.State, e.Error = understudy.JobFailed, text
 		return e
 	}
-	again := func(wait time.Duration, counted bool) understudy.JobEnd {
+	again := func(wait time.Duration, counted bool) understudy.JobResult {
 		e.State, e.Error, e.RunAfter, e.Uncounted = understudy.JobWaiting, err.Error(), now.Add(wait), !counted
 		return e
 	}
 	var heavy *tooHeavy
-	var later *understudy.Later
+	var later *understudy.Snooze
 	switch {
 	case errors.Is(cause, errCancelled):
 		e.State, e.Error = understudy.JobCancelled, errCancelled.Error()

@@ -18,7 +18,7 @@ func (r *Runner) filled(j understudy.Job, k *Kind) understudy.Job {
 		j.Attempts = 1
 	}
 	j.Weight = cmp.Or(j.Weight, k.Weight)
-	j.Lane = cmp.Or(j.Lane, k.Lane)
+	j.Priority = cmp.Or(j.Priority, k.Lane)
 	return j
 }
 
@@ -84,7 +84,7 @@ func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
 	if j.State <= understudy.JobRunning {
 		return 0, fmt.Errorf("jobs: replay job %d: %w: it is %s; cancel it first", number, understudy.ErrInvalid, j.State)
 	}
-	again := understudy.Job{Kind: j.Kind, Key: j.Key, Payload: j.Payload, Lane: j.Lane, Once: j.Once, Attempts: j.Attempts, Weight: j.Weight}
+	again := understudy.Job{Kind: j.Kind, Key: j.Key, Payload: j.Payload, Priority: j.Priority, Once: j.Once, Attempts: j.Attempts, Weight: j.Weight}
 	if j.State != understudy.JobDone {
 		again.Mark = j.Mark
 	}

@@ -39,12 +39,12 @@ func TestOutcomes(t *testing.T) {
 		"this one at most once":  {job: understudy.Job{Once: true}, err: errors.New("no"), after: time.Hour, state: understudy.JobFailed, runs: 1, text: "no"},
 		"never possible":         {err: fmt.Errorf("walk: %w: nonsense", understudy.ErrInvalid), after: time.Hour, state: understudy.JobFailed, runs: 1, text: "walk: invalid request: nonsense"},
 		"not stored":             {err: fmt.Errorf("x: %w", understudy.ErrNotStored), after: 59 * time.Second, state: understudy.JobWaiting, runs: 6, text: "x: not stored"},
-		"later":                  {err: &understudy.Later{Wait: 10 * time.Minute, Err: errors.New("it sleeps")}, after: 65 * time.Minute, state: understudy.JobWaiting, runs: 7, text: "it sleeps"},
-		"later, at most once":    {kind: jobs.Kind{Once: true}, err: &understudy.Later{Wait: time.Minute}, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "later"},
+		"later":                  {err: &understudy.Snooze{Wait: 10 * time.Minute, Err: errors.New("it sleeps")}, after: 65 * time.Minute, state: understudy.JobWaiting, runs: 7, text: "it sleeps"},
+		"later, at most once":    {kind: jobs.Kind{Once: true}, err: &understudy.Snooze{Wait: time.Minute}, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "later"},
 		"upstream says when":     {err: &understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: 30 * time.Minute}, after: 59 * time.Minute, state: understudy.JobWaiting, runs: 2, text: "upstream rate limited"},
 		"heavier than there is":  {kind: jobs.Kind{Weight: 1 << 20}, err: errWeigh, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "it weighs 1024 MiB, more than jobs.memory (256 MiB); raise it"},
 		"longer than its kind's": {kind: jobs.Kind{Limit: time.Minute, Attempts: 1}, err: errHang, after: time.Hour, state: understudy.JobFailed, runs: 1, text: "it took longer than 1m0s"},
-		"expired while it waits": {job: understudy.Job{ExpiresAt: time.Unix(946684800+90, 0)}, err: &understudy.Later{Wait: time.Hour}, after: 2 * time.Hour, state: understudy.JobExpired, runs: 1, text: "later"},
+		"expired while it waits": {job: understudy.Job{ExpiresAt: time.Unix(946684800+90, 0)}, err: &understudy.Snooze{Wait: time.Hour}, after: 2 * time.Hour, state: understudy.JobExpired, runs: 1, text: "later"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAloneAtTheStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := m.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Kinds: []understudy.ClaimKind{kind}, Limit: 9, Lane: understudy.Bulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
+		if got, err := m.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Kinds: []understudy.ClaimKind{kind}, Limit: 9, Priority: understudy.Bulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
 			t.Fatal(got, err)
 		}
 		b := start(t, m, jobs.Options{Alone: true, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error { return nil }}}})
@@ -200,14 +200,14 @@ func TestReplay(t *testing.T) {
 			return nil
 		}}}})
 		defer b.stop()
-		n := b.add(understudy.Job{Kind: "work", Key: "k", Payload: []byte("what"), Lane: understudy.Steady, Weight: 7})
+		n := b.add(understudy.Job{Kind: "work", Key: "k", Payload: []byte("what"), Priority: understudy.Steady, Weight: 7})
 		b.is(n, understudy.JobFailed)
 		fail = false
 		again, err := b.Replay(t.Context(), n)
 		if err != nil || again == n {
 			t.Fatal(again, err)
 		}
-		if j := b.is(again, understudy.JobDone); j.Key != "k" || j.Lane != understudy.Steady || j.Weight != 7 {
+		if j := b.is(again, understudy.JobDone); j.Key != "k" || j.Priority != understudy.Steady || j.Weight != 7 {
 			t.Errorf("%+v", j)
 		}
 		b.is(n, understudy.JobFailed)

@@ -209,7 +209,7 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	}
 	half := max(r.o.Workers/2, 1)
 	limit := max(min(free-r.o.Workers/4, half-r.gathering), 1)
-	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Lane: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
+	c := understudy.Claim{Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: laneFor(free, r.o.Workers), Weight: math.MaxInt64, Alone: r.alone}
 	if r.gathering >= half {
 		// Enough heavy ones wait for room: what is taken now fits beside them.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
@@ -219,7 +219,7 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 
 // laneFor is the last lane that may take one of so many free workers: a few
 // are kept for work that somebody waits for.
-func laneFor(free, workers int) understudy.Lane {
+func laneFor(free, workers int) understudy.Priority {
 	switch {
 	case workers > 1 && free <= workers/8:
 		return understudy.Soon

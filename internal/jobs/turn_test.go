@@ -23,14 +23,14 @@ func TestSoonGoesFirst(t *testing.T) {
 		gate := make(chan struct{})
 		b := start(t, nil, jobs.Options{Workers: 1, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
 			<-gate
-			order = append(order, r.Job().Lane.String())
+			order = append(order, r.Job().Priority.String())
 			return nil
 		}}}})
 		defer b.stop()
 		b.add(understudy.Job{Kind: "work"})
 		synctest.Wait()
-		for _, lane := range []understudy.Lane{understudy.Bulk, understudy.Steady, understudy.Bulk, understudy.Soon, understudy.Steady, understudy.Soon} {
-			b.add(understudy.Job{Kind: "work", Lane: lane})
+		for _, lane := range []understudy.Priority{understudy.Bulk, understudy.Steady, understudy.Bulk, understudy.Soon, understudy.Steady, understudy.Soon} {
+			b.add(understudy.Job{Kind: "work", Priority: lane})
 		}
 		close(gate)
 		synctest.Wait()
@@ -47,18 +47,18 @@ func TestBulkLeavesWorkers(t *testing.T) {
 		var mu sync.Mutex
 		b := start(t, nil, jobs.Options{Workers: 8, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
 			mu.Lock()
-			running[r.Job().Lane.String()]++
+			running[r.Job().Priority.String()]++
 			mu.Unlock()
 			<-gate
 			return nil
 		}}}})
 		defer b.stop()
 		for _, c := range []struct {
-			lane understudy.Lane
+			lane understudy.Priority
 			want string
 		}{{understudy.Bulk, "map[bulk:6]"}, {understudy.Steady, "map[bulk:6 steady:1]"}, {understudy.Soon, "map[bulk:6 soon:1 steady:1]"}} {
 			for range 20 {
-				b.add(understudy.Job{Kind: "work", Lane: c.lane})
+				b.add(understudy.Job{Kind: "work", Priority: c.lane})
 			}
 			time.Sleep(5 * time.Second)
 			synctest.Wait()

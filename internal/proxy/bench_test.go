@@ -40,14 +40,14 @@ func benchBed(b *testing.B) *bed {
 
 // still answers every read alike.
 type still struct {
-	page func(context.Context, understudy.Ask) (*understudy.Answer, error)
+	page func(context.Context, understudy.Request) (*understudy.Response, error)
 }
 
-func (s still) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (s still) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
 	return s.page(ctx, a)
 }
 
-func (s still) Write(context.Context, understudy.Write) (*understudy.Answer, error) {
+func (s still) Write(context.Context, understudy.Write) (*understudy.Response, error) {
 	return nil, understudy.ErrUnavailable
 }
 

@@ -69,7 +69,7 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	if err != nil {
 		return false
 	}
-	a := &understudy.Answer{Page: e.Page, How: understudy.Cold, Detail: e.Short(), Upstream: e.Page.Took}
+	a := &understudy.Response{Page: e.Page, Outcome: understudy.Cold, Detail: e.Short(), Upstream: e.Page.Took}
 	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
 		a.Fwd = fwdMethod
 	}

@@ -195,7 +195,7 @@ func TestAnAnswerTheRoleCannotReadIsRefused(t *testing.T) {
 
 func TestAPanicIsA500AndIsLogged(t *testing.T) {
 	b := newBed(t)
-	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) { panic("of secrets") }
+	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) { panic("of secrets") }
 	w := b.ask("GET", root+"/Calls.json", demo)
 	wantShape(t, w.Body.Bytes(), 500, 20500, "internal server error")
 	if !strings.Contains(b.text(t), "status=500") || strings.Contains(w.Body.String(), "secrets") {

@@ -182,17 +182,17 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 // deaf answers without the wish.
 type deaf struct{ *accesstest.World }
 
-func (d deaf) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
-	a.Wish = nil
+func (d deaf) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+	a.Local = nil
 	return d.World.Page(ctx, a)
 }
 
 // liar calls it composed.
 type liar struct{ *accesstest.World }
 
-func (l liar) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (l liar) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
 	answer, err := deaf(l).Page(ctx, a)
-	answer.How = understudy.Composed
+	answer.Outcome = understudy.Composed
 	return answer, err
 }
 
@@ -241,11 +241,11 @@ func TestHiddenRecordsInAnOutage(t *testing.T) {
 // cut is a mirror whose upstream is down: what is held goes out stale.
 type cut struct{ *accesstest.World }
 
-func (c cut) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (c cut) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
 	answer, err := c.World.Page(ctx, a)
 	if a.Target.Kind == nil || c.Newest("", a.Target.Kind.Name, a.Target.ID) == nil {
 		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502, RetryAfter: 7 * time.Second, Page: &understudy.Page{Status: 502, Kind: "calls", Body: []byte(`{"message":"` + accesstest.Mark + `"}`)}}
 	}
-	answer.How, answer.Detail, answer.Age = understudy.Stale, "stale: upstream 502", time.Hour
+	answer.Outcome, answer.Detail, answer.Age = understudy.Stale, "stale: upstream 502", time.Hour
 	return answer, err
 }

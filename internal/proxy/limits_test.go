@@ -22,13 +22,13 @@ func TestCredentialsHaveTurns(t *testing.T) {
 		}
 	}
 	a := b.script.asked
-	if a[0].Turn == 0 || a[0].Turn != a[1].Turn || a[0].Turn == a[2].Turn {
-		t.Errorf("turns %x, %x, %x", a[0].Turn, a[1].Turn, a[2].Turn)
+	if a[0].Flow == 0 || a[0].Flow != a[1].Flow || a[0].Flow == a[2].Flow {
+		t.Errorf("turns %x, %x, %x", a[0].Flow, a[1].Flow, a[2].Flow)
 	}
 	other := newBed(t)
 	other.answers(page("calls", true, 200, `{"calls":[]}`))
 	other.ask("GET", root+"/Calls.json", demo)
-	if other.script.asked[0].Turn == a[0].Turn {
+	if other.script.asked[0].Flow == a[0].Flow {
 		t.Error("a turn is the same in another process: it tells the credential")
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // localQuery takes over our own parameters: order, since and q. They are for lists;
 // with any of them a list is made from records.
-func (v *exchange) localQuery(ask *understudy.Ask) error {
-	var w understudy.Wish
+func (v *exchange) localQuery(ask *understudy.Request) error {
+	var w understudy.LocalQuery
 	wished := false
 	given := map[string]bool{}
 	for _, p := range v.target.Own {
@@ -38,13 +38,13 @@ func (v *exchange) localQuery(ask *understudy.Ask) error {
 		wished = wished || some
 	}
 	if wished {
-		ask.Wish = &w
+		ask.Local = &w
 	}
 	return nil
 }
 
 // localParam takes one parameter over; false: it asks for nothing special.
-func (v *exchange) localParam(w *understudy.Wish, p understudy.Param) (wished bool, err error) {
+func (v *exchange) localParam(w *understudy.LocalQuery, p understudy.Param) (wished bool, err error) {
 	switch p.Name {
 	case understudy.OwnOrder:
 		if p.Value != "asc" && p.Value != "desc" {

@@ -71,23 +71,23 @@ func TestWishesOfARequest(t *testing.T) {
 	}
 }
 
-func saysOf(a understudy.Ask) string {
-	if a.Wish == nil {
+func saysOf(a understudy.Request) string {
+	if a.Local == nil {
 		return "none"
 	}
 	var out []string
-	if a.Wish.Up {
+	if a.Local.Up {
 		out = append(out, "up")
 	}
 	if since, ok := a.Target.Own.Get(understudy.OwnSince); ok {
-		out = append(out, fmt.Sprintf("since %d", a.Wish.Since))
-		if fmt.Sprint(a.Wish.Since) != since {
+		out = append(out, fmt.Sprintf("since %d", a.Local.Since))
+		if fmt.Sprint(a.Local.Since) != since {
 			out = append(out, "not "+since)
 		}
 	}
-	if a.Wish.Text != nil {
-		out = append(out, "text "+a.Wish.Text.Words[0])
-		if a.Wish.Only == nil || !a.Wish.Only(&understudy.Record{ID: "anna"}) || a.Wish.Only(&understudy.Record{}) {
+	if a.Local.Text != nil {
+		out = append(out, "text "+a.Local.Text.Words[0])
+		if a.Local.Only == nil || !a.Local.Only(&understudy.Record{ID: "anna"}) || a.Local.Only(&understudy.Record{}) {
 			out = append(out, "without its condition")
 		}
 	}
@@ -96,7 +96,7 @@ func saysOf(a understudy.Ask) string {
 
 func TestNotMirroredYet(t *testing.T) {
 	b := newBed(t)
-	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) {
+	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) {
 		return nil, fmt.Errorf("mirror: compose: %w: calls: they are not synced", understudy.ErrNotMirrored)
 	}
 	w := b.ask("GET", root+"/Calls.json?understudy.order=asc", demo)

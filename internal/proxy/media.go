@@ -52,12 +52,12 @@ func (v *exchange) medium() error {
 const maxValidator = 1 << 10
 
 // mediaAsk is what the request asks the mirror.
-func (v *exchange) mediaAsk() understudy.MediaAsk {
-	page := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale, Turn: v.caller.Turn}
+func (v *exchange) mediaAsk() understudy.MediaRequest {
+	page := understudy.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
 	v.freshen(&page)
-	a := understudy.MediaAsk{
+	a := understudy.MediaRequest{
 		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: oldest(&page),
-		HeldOnly: page.HeldOnly, Turn: page.Turn,
+		OnlyIfCached: page.OnlyIfCached, Flow: page.Flow,
 	}
 	if tags := v.r.Header["If-None-Match"]; len(tags) == 1 && len(tags[0]) <= maxValidator {
 		a.IfNoneMatch = tags[0]
@@ -74,13 +74,13 @@ func (v *exchange) mediaAsk() understudy.MediaAsk {
 }
 
 // sendMedium answers with what the mirror opened.
-func (v *exchange) sendMedium(m *understudy.Medium, err error) error {
+func (v *exchange) sendMedium(m *understudy.MediaResponse, err error) error {
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	v.start(&understudy.Answer{
-		How: m.How, Age: m.Age, TTL: m.TTL, Stored: m.Stored, Joined: m.Joined,
+	v.start(&understudy.Response{
+		Outcome: m.Outcome, Age: m.Age, TTL: m.TTL, Stored: m.Stored, Joined: m.Joined,
 		Detail: m.Detail, Upstream: m.Upstream,
 	})
 	h := v.w.Header()

@@ -33,17 +33,17 @@ import (
 type Mirror interface {
 	// Page answers a read. Errors are the root package's kinds, or the
 	// context's.
-	Page(context.Context, understudy.Ask) (*understudy.Answer, error)
+	Page(context.Context, understudy.Request) (*understudy.Response, error)
 	// Write passes a write on, once. Its answer's page is whatever upstream
 	// answered.
-	Write(context.Context, understudy.Write) (*understudy.Answer, error)
+	Write(context.Context, understudy.Write) (*understudy.Response, error)
 }
 
 // Media opens the contents of records.
 type Media interface {
 	// Open is the content a media path names; it must be closed. Errors are the
 	// root package's kinds, or the context's.
-	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
+	Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error)
 }
 
 // Callers knows who is asking.

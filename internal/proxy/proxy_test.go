@@ -56,13 +56,13 @@ func twilio(t testing.TB) *understudy.Spec {
 // asked.
 type script struct {
 	mu     sync.Mutex
-	page   func(context.Context, understudy.Ask) (*understudy.Answer, error)
-	write  func(context.Context, understudy.Write) (*understudy.Answer, error)
-	asked  []understudy.Ask
+	page   func(context.Context, understudy.Request) (*understudy.Response, error)
+	write  func(context.Context, understudy.Write) (*understudy.Response, error)
+	asked  []understudy.Request
 	passed []understudy.Write
 }
 
-func (s *script) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (s *script) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, a)
 	answer := s.page
@@ -70,7 +70,7 @@ func (s *script) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer
 	return answer(ctx, a)
 }
 
-func (s *script) Write(ctx context.Context, w understudy.Write) (*understudy.Answer, error) {
+func (s *script) Write(ctx context.Context, w understudy.Write) (*understudy.Response, error) {
 	s.mu.Lock()
 	s.passed = append(s.passed, w)
 	answer := s.write
@@ -158,14 +158,14 @@ func page(kind string, list bool, status int, body string) *understudy.Page {
 }
 
 // answers makes the mirror answer every read with one page, warm.
-func (b *bed) answers(p *understudy.Page) *understudy.Answer {
-	a := &understudy.Answer{Page: p, How: understudy.Warm, Age: 9 * time.Second, TTL: 21 * time.Second, Stored: true}
-	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) { return a, nil }
+func (b *bed) answers(p *understudy.Page) *understudy.Response {
+	a := &understudy.Response{Page: p, Outcome: understudy.Warm, Age: 9 * time.Second, TTL: 21 * time.Second, Stored: true}
+	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) { return a, nil }
 	return a
 }
 
 func (b *bed) fails(err error) {
-	b.script.page = func(context.Context, understudy.Ask) (*understudy.Answer, error) { return nil, err }
+	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) { return nil, err }
 }
 
 // ask sends one request with a secret, "" for none, and header pairs.

@@ -25,7 +25,7 @@ func (v *exchange) get() error {
 	if err := v.gate.Read(v.caller, v.target); err != nil {
 		return v.unknown(err)
 	}
-	ask := understudy.Ask{Target: v.target, MaxStale: v.caller.Grant.MaxStale, Turn: v.caller.Turn}
+	ask := understudy.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
 	v.freshen(&ask)
 	if err := v.asOf(&ask); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (v *exchange) get() error {
 }
 
 // asOf takes over the time whose knowledge is asked for.
-func (v *exchange) asOf(ask *understudy.Ask) (err error) {
+func (v *exchange) asOf(ask *understudy.Request) (err error) {
 	text, said := v.target.Own.Get(understudy.OwnAsOf)
 	if !said {
 		return nil
@@ -70,7 +70,7 @@ func (v *exchange) asOf(ask *understudy.Ask) (err error) {
 // own word for it, where only case, slashes or ;parameters keep it from being
 // one: upstream would not find it either.
 func (v *exchange) unknown(err error) error {
-	if v.target.Misspelt && errors.Is(err, understudy.ErrForbidden) {
+	if v.target.NearMiss && errors.Is(err, understudy.ErrForbidden) {
 		return fmt.Errorf("proxy: %w", understudy.ErrNotFound)
 	}
 	return err
@@ -79,7 +79,7 @@ func (v *exchange) unknown(err error) error {
 // freshen takes over what the request says of how old an answer may be. What
 // makes upstream be asked at once is limited per credential and key; past that
 // limit it joins a fetch that is under way, or is as if not said.
-func (v *exchange) freshen(ask *understudy.Ask) {
+func (v *exchange) freshen(ask *understudy.Request) {
 	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
 	var w directives
 	switch {
@@ -90,11 +90,11 @@ func (v *exchange) freshen(ask *understudy.Ask) {
 	default:
 		return
 	}
-	ask.HeldOnly = w.onlyIfCached
-	ask.MinFresh, ask.PastFresh = w.minFresh.pointer(), w.maxStale.pointer()
+	ask.OnlyIfCached = w.onlyIfCached
+	ask.MinFresh, ask.MaxStale = w.minFresh.pointer(), w.maxStale.pointer()
 	if w.noCache || w.maxAge.said && w.maxAge.Duration == 0 {
 		ask.NoCache = true
-		ask.JoinOnly = !ask.HeldOnly && !v.fresh.allow(v.caller.Name, v.target.Key.URI, v.now())
+		ask.JoinOnly = !ask.OnlyIfCached && !v.fresh.allow(v.caller.Name, v.target.Key.URI, v.now())
 		return
 	}
 	ask.MaxAge = w.maxAge.pointer()
@@ -102,11 +102,11 @@ func (v *exchange) freshen(ask *understudy.Ask) {
 
 // oldest is the oldest answer an ask takes while upstream is well; nil: the
 // mirror's ages count.
-func oldest(ask *understudy.Ask) *time.Duration {
-	if ask.MaxStale == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.MaxStale {
+func oldest(ask *understudy.Request) *time.Duration {
+	if ask.AgeLimit == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.AgeLimit {
 		return ask.MaxAge
 	}
-	return ask.MaxStale
+	return ask.AgeLimit
 }
 
 // freshInterval is how often one credential may have one key asked upstream.

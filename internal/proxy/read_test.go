@@ -41,7 +41,7 @@ func TestWarmAnswer(t *testing.T) {
 	if w.Header().Get("X-Request-Id") == "" {
 		t.Error("no request id")
 	}
-	if ask := b.script.asked[0]; ask.NoCache || ask.MaxStale != nil || ask.Target.ID != "SM1" {
+	if ask := b.script.asked[0]; ask.NoCache || ask.AgeLimit != nil || ask.Target.ID != "SM1" {
 		t.Errorf("asked %+v", ask)
 	}
 }
@@ -131,7 +131,7 @@ func TestGzip(t *testing.T) {
 	for _, test := range []struct {
 		name, secret string
 		ready        []byte
-		how          understudy.How
+		how          understudy.Outcome
 		packed       bool
 	}{
 		{"cold and whole goes out plain", demo, nil, understudy.Cold, false},
@@ -140,7 +140,7 @@ func TestGzip(t *testing.T) {
 		{"a view never is the mirror's", masked, mirrors, understudy.Warm, true},
 		{"a cold view", masked, nil, understudy.Cold, true},
 	} {
-		a.Gzip, a.How = test.ready, test.how
+		a.Gzip, a.Outcome = test.ready, test.how
 		w := b.ask("GET", target, test.secret, "Accept-Encoding", "br, gzip")
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != test.packed {
 			t.Errorf("%s: compressed is %v", test.name, got)
@@ -171,22 +171,22 @@ func itoa(n int) string { return string(appendMillis(nil, time.Duration(n)*time.
 
 func TestCacheStatusAndServerTiming(t *testing.T) {
 	for _, test := range []struct {
-		a      understudy.Answer
+		a      understudy.Response
 		status string
 		timing string
 	}{
-		{understudy.Answer{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
-		{understudy.Answer{How: understudy.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
-		{understudy.Answer{How: understudy.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond}, "understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
-		{understudy.Answer{How: understudy.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed", "store;dur=0"},
-		{understudy.Answer{How: understudy.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
-		{understudy.Answer{How: understudy.Cold, Fwd: "stale", Detail: "not stored: disk full"}, `understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
-		{understudy.Answer{How: understudy.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
-		{understudy.Answer{How: understudy.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
-		{understudy.Answer{How: understudy.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
-		{understudy.Answer{How: understudy.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
-		{understudy.Answer{How: understudy.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"}, `understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
-		{understudy.Answer{How: understudy.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
+		{understudy.Response{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
+		{understudy.Response{Outcome: understudy.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond}, "understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
+		{understudy.Response{Outcome: understudy.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed", "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Cold, Fwd: "stale", Detail: "not stored: disk full"}, `understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"}, `understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
+		{understudy.Response{Outcome: understudy.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
 	} {
 		if got := string(appendCacheStatus(nil, &test.a)); got != test.status {
 			t.Errorf("got  %s\nwant %s", got, test.status)
@@ -200,22 +200,22 @@ func TestCacheStatusAndServerTiming(t *testing.T) {
 func TestFreshnessWishes(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", true, 200, `{"calls":[]}`))
-	last := func() understudy.Ask { return b.script.asked[len(b.script.asked)-1] }
+	last := func() understudy.Request { return b.script.asked[len(b.script.asked)-1] }
 	target := root + "/Calls.json"
 	b.ask("GET", target, reader)
-	if a := last(); a.MaxStale == nil || *a.MaxStale != time.Minute || a.NoCache {
+	if a := last(); a.AgeLimit == nil || *a.AgeLimit != time.Minute || a.NoCache {
 		t.Errorf("the grant's: %+v", a)
 	}
 	b.ask("GET", target, reader, "Cache-Control", "max-age=5, min-fresh=4, max-stale=3")
-	if a := last(); *a.MaxStale != time.Minute || *a.MaxAge != 5*time.Second || *a.MinFresh != 4*time.Second || *a.PastFresh != 3*time.Second || a.NoCache || a.HeldOnly {
+	if a := last(); *a.AgeLimit != time.Minute || *a.MaxAge != 5*time.Second || *a.MinFresh != 4*time.Second || *a.MaxStale != 3*time.Second || a.NoCache || a.OnlyIfCached {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "max-stale, only-if-cached")
-	if a := last(); a.MaxStale != nil || a.MaxAge != nil || a.MinFresh != nil || *a.PastFresh >= 0 || !a.HeldOnly {
+	if a := last(); a.AgeLimit != nil || a.MaxAge != nil || a.MinFresh != nil || *a.MaxStale >= 0 || !a.OnlyIfCached {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "no-store")
-	if a := last(); !reflect.DeepEqual(a, understudy.Ask{Target: a.Target, Turn: a.Turn}) {
+	if a := last(); !reflect.DeepEqual(a, understudy.Request{Target: a.Target, Flow: a.Flow}) {
 		t.Errorf("no-store: %+v", a)
 	}
 }
@@ -297,7 +297,7 @@ func TestHeadersThatSayNothing(t *testing.T) {
 func TestPreferredWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		b.script.page = func(ctx context.Context, _ understudy.Ask) (*understudy.Answer, error) {
+		b.script.page = func(ctx context.Context, _ understudy.Request) (*understudy.Response, error) {
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -315,7 +315,7 @@ func TestPreferredWait(t *testing.T) {
 
 func TestACallerWhoLeftIsLoggedAsSuch(t *testing.T) {
 	b := newBed(t)
-	b.script.page = func(ctx context.Context, _ understudy.Ask) (*understudy.Answer, error) { return nil, ctx.Err() }
+	b.script.page = func(ctx context.Context, _ understudy.Request) (*understudy.Response, error) { return nil, ctx.Err() }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", root+"/Calls.json", nil)
@@ -332,7 +332,7 @@ func TestACallerWhoLeftIsLoggedAsSuch(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	b := newBed(t)
 	a := b.answers(page("calls", true, 200, `{"calls":[]}`))
-	a.How, a.Upstream = understudy.Cold, 812*time.Millisecond
+	a.Outcome, a.Upstream = understudy.Cold, 812*time.Millisecond
 	w := b.ask("GET", root+"/Calls.json?To=%2B14155551234", demo, "X-Request-Id", "mine-1")
 	if w.Header().Get("X-Request-Id") != "mine-1" {
 		t.Error("the caller's id was not kept")

@@ -34,8 +34,8 @@ func newSocket(t testing.TB, settings ...func(*http.Server)) *socket {
 	t.Helper()
 	s := &socket{bed: newBed(t)}
 	s.Proxy.now = time.Now
-	s.script.write = func(context.Context, understudy.Write) (*understudy.Answer, error) {
-		return &understudy.Answer{Page: page("messages", false, 201, oneMessage)}, nil
+	s.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
+		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	s.server = httptest.NewUnstartedServer(s.Proxy)
 	s.server.Listener = counting{s.server.Listener, &s.read}
@@ -227,9 +227,9 @@ func TestRefusedWhileItSends(t *testing.T) {
 func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 	s := newSocket(t)
 	var asked atomic.Bool
-	s.script.write = func(_ context.Context, w understudy.Write) (*understudy.Answer, error) {
+	s.script.write = func(_ context.Context, w understudy.Write) (*understudy.Response, error) {
 		asked.Store(true)
-		return &understudy.Answer{Page: page("messages", false, 201, oneMessage)}, nil
+		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	c := s.dial(t)
 	begun := time.Now()
@@ -351,9 +351,9 @@ func TestTooManyWrites(t *testing.T) {
 	s := newSocket(t)
 	s.Proxy.writes.Limit(3, 2)
 	release := make(chan struct{})
-	s.script.write = func(context.Context, understudy.Write) (*understudy.Answer, error) {
+	s.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
 		<-release
-		return &understudy.Answer{Page: page("messages", false, 201, oneMessage)}, nil
+		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	begin := func(secret string) *client {
 		c := s.dial(t)

@@ -39,7 +39,7 @@ func (v *exchange) write() error {
 		return err
 	}
 	passed := *a
-	passed.How, passed.Fwd = understudy.Cold, fwdMethod
+	passed.Outcome, passed.Fwd = understudy.Cold, fwdMethod
 	if !v.gate.Shows(v.caller, v.source.Name, a.Page.Kind, a.Page) {
 		return v.unseen(&passed, nil)
 	}
@@ -52,7 +52,7 @@ func (v *exchange) write() error {
 }
 
 // pass takes a place, reads the body and has the mirror pass it on.
-func (v *exchange) pass() (*understudy.Answer, error) {
+func (v *exchange) pass() (*understudy.Response, error) {
 	leave, err := v.writes.Take(v.caller.Name)
 	if err != nil {
 		return nil, limitedError{}
@@ -93,7 +93,7 @@ func (v *exchange) asWritten() (*understudy.Target, error) {
 
 // unseen answers a write that was done, but whose answer the role may not see:
 // a refusal would read as if it had not been done.
-func (v *exchange) unseen(a *understudy.Answer, why error) error {
+func (v *exchange) unseen(a *understudy.Response, why error) error {
 	if a.Page.Status >= http.StatusMultipleChoices {
 		return why
 	}

@@ -123,7 +123,7 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 			l := byName[f.Name]
 			if l == nil {
 				l = &leaf{node: n, in: map[*sight]string{}}
-				l.test, l.term = is(id), &understudy.Term{Any: []string{id}}
+				l.test, l.term = is(id), &understudy.Predicate{Any: []string{id}}
 				byName[f.Name] = l
 				all = append(all, &cond{op: opField, leaf: l})
 			}

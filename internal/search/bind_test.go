@@ -58,7 +58,7 @@ func TestErrorsPointAtNames(t *testing.T) {
 		{"texts", "id:SM1", "id:SM1", "sees no ids", understudy.ErrForbidden},
 		{"texts", "price<0", "price", "does not fully see price", understudy.ErrForbidden},
 	} {
-		_, err := r.s.Find(t.Context(), as(c.role), understudy.SearchAsk{Text: c.text})
+		_, err := r.s.Find(t.Context(), as(c.role), understudy.SearchRequest{Text: c.text})
 		var e *understudy.SyntaxError
 		if !errors.As(err, &e) {
 			t.Errorf("%s asks %s: %v", c.role, c.text, err)
@@ -69,8 +69,8 @@ func TestErrorsPointAtNames(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages", "kind:calls OR kind:messages status:failed", "voice:true", "in:call", "date:2030..-7d", "date:-7d..2000", "date:2026-05..2026-05", "age:1d..1d", "kind:calls price:1..1"} {
-		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role), understudy.SearchAsk{Text: text}) != nil {
-			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), understudy.SearchAsk{Text: text}))
+		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role), understudy.SearchRequest{Text: text}) != nil {
+			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), understudy.SearchRequest{Text: text}))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func FuzzQuery(f *testing.F) {
 	record := &understudy.Record{Source: "twilio", Kind: "calls", Shape: "calls", ID: "CA00000000000000000000000000000001", Body: body}
 	f.Fuzz(func(t *testing.T, text string, role uint8) {
 		who := as([]string{"all", "support", "billing", "texts", "failed", "partial"}[int(role)%6])
-		q, err := r.read(who, &understudy.SearchAsk{Text: text}, epoch)
+		q, err := r.read(who, &understudy.SearchRequest{Text: text}, epoch)
 		if err != nil {
 			var e *understudy.SyntaxError
 			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) {
@@ -185,7 +185,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		for _, one := range q.plan() {
-			for _, term := range one.Terms {
+			for _, term := range one.Predicates {
 				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && len(term.Any) > 0 || slices.Contains(term.Any, "") {
 					t.Fatalf("%q: a term that asks for nothing: %+v", text, term)
 				}

@@ -41,7 +41,7 @@ type leaf struct {
 	test func(c *candidate, field string) bool // nil: words decide
 	// What a store can be asked for it; the zero values: nothing.
 	ids   []string // of one of these ids
-	term  *understudy.Term
+	term  *understudy.Predicate
 	every bool // the term is of a field each kind has; else Field is put in when all call it the same
 }
 

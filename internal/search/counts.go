@@ -237,7 +237,7 @@ func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool
 		err = errLarge
 	}
 	for _, s := range v.q.sights {
-		q := understudy.Seek{Source: source, Kinds: []string{s.kind.Name}}
+		q := understudy.RecordQuery{Source: source, Kinds: []string{s.kind.Name}}
 		for _, c := range changes {
 			if c.Kind == s.kind.Name {
 				q.IDs = append(q.IDs, c.ID)
@@ -249,7 +249,7 @@ func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool
 		}
 		changed = true
 		var c candidate
-		err = v.s.o.Store.Seek(ctx, q, func(f understudy.Found) bool {
+		err = v.s.o.Store.Seek(ctx, q, func(f understudy.Hit) bool {
 			t.set(f.Number, v.match(&c, s, f.Record))
 			return ctx.Err() == nil
 		})

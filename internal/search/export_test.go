@@ -23,7 +23,7 @@ func TestExport(t *testing.T) {
 	r := newRig(t, true)
 	url := r.serve(r.s).URL
 	for _, role := range []string{"all", "support"} {
-		want := r.all(role, understudy.SearchAsk{Text: "kind:calls,messages", Limit: 500})
+		want := r.all(role, understudy.SearchRequest{Text: "kind:calls,messages", Limit: 500})
 		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls,messages", role, "")
 		lines := strings.Split(strings.TrimSpace(body), "\n")
 		if resp.StatusCode != 200 || len(lines) != len(want) || resp.Trailer.Get(endTrailer) != fmt.Sprintf("complete; %d records", len(want)) {
@@ -77,9 +77,9 @@ type failing struct {
 	how   func(ctx context.Context) error
 }
 
-func (f failing) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (f failing) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	n := 0
-	err := f.Store.Seek(ctx, q, func(one understudy.Found) bool {
+	err := f.Store.Seek(ctx, q, func(one understudy.Hit) bool {
 		n++
 		return n <= f.after && yield(one)
 	})
@@ -145,7 +145,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 			return over, func() { ended++ }
 		}
 	})
-	n, err := s.Export(t.Context(), as("all"), understudy.SearchAsk{Text: "kind:calls"}, func(*understudy.SearchHit) error {
+	n, err := s.Export(t.Context(), as("all"), understudy.SearchRequest{Text: "kind:calls"}, func(*understudy.SearchHit) error {
 		select {
 		case <-over:
 			t.Error("a hit after the policy's end")
@@ -173,7 +173,7 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		before := s.o.Exports.Load().Now
 		running.Go(func() {
-			n, err := s.Export(context.Background(), as(who), understudy.SearchAsk{Text: "kind:calls"}, func(*understudy.SearchHit) error { return nil }, func() error { return nil })
+			n, err := s.Export(context.Background(), as(who), understudy.SearchRequest{Text: "kind:calls"}, func(*understudy.SearchHit) error { return nil }, func() error { return nil })
 			if n != 3 || err != nil {
 				t.Errorf("%s: %d, %v", who, n, err)
 			}

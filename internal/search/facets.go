@@ -136,7 +136,7 @@ func (v *visit) countInStore(ctx context.Context, end time.Time) error {
 	if len(plan) != 1 || !v.countable() {
 		return nil
 	}
-	one := func(q understudy.Seek, at *understudy.Count) error {
+	one := func(q understudy.RecordQuery, at *understudy.Count) error {
 		left := end.Sub(v.s.o.Now())
 		if left <= 0 {
 			return nil
@@ -153,20 +153,20 @@ func (v *visit) countInStore(ctx context.Context, end time.Time) error {
 		}
 		return nil
 	}
-	if err := one(plan[0].Seek, v.out.Total); err != nil {
+	if err := one(plan[0].RecordQuery, v.out.Total); err != nil {
 		return err
 	}
 	for i := range v.out.Facets {
 		f := &v.out.Facets[i]
 		for j := range f.Values {
-			q := plan[0].Seek
+			q := plan[0].RecordQuery
 			switch f.Name {
 			case "day", "month":
 				continue
 			case kindName:
 				q.Kinds = []string{f.Values[j].Value}
 			default:
-				q.Terms = append(slices.Clone(q.Terms), understudy.Term{Field: f.Name, Any: []string{f.Values[j].Value}})
+				q.Predicates = append(slices.Clone(q.Predicates), understudy.Predicate{Field: f.Name, Any: []string{f.Values[j].Value}})
 			}
 			if err := one(q, &f.Values[j].Count); err != nil {
 				return err

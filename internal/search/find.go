@@ -36,7 +36,7 @@ func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 // *understudy.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when
 // too many search at once, all together or of one caller, what the store says (ErrIndexing, ErrClosed); a search
 // that takes too long is no error but Partial.
-func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.SearchRequest) (*understudy.SearchResult, error) {
 	leave, err := s.running.Take(c.Name)
 	switch {
 	case errors.Is(err, limiter.ErrEach):

@@ -24,14 +24,14 @@ type seen struct {
 	name   string // as rig.all says it
 	kind   *understudy.Kind
 	fields map[string]string
-	place  understudy.Place
+	place  understudy.OrderKey
 }
 
 // views are all records a role may find, newest first, through the gate alone.
 func (r *rig) views(role string) (all []seen) {
 	r.Helper()
 	c := as(role)
-	err := r.store.Seek(r.Context(), understudy.Seek{Source: "twilio"}, func(f understudy.Found) bool {
+	err := r.store.Seek(r.Context(), understudy.RecordQuery{Source: "twilio"}, func(f understudy.Hit) bool {
 		if !r.gate.Sees(c, "twilio", f.Kind) {
 			return true
 		}
@@ -43,7 +43,7 @@ func (r *rig) views(role string) (all []seen) {
 			r.Fatal(err)
 		}
 		row := v.Rows()[0]
-		one := seen{kind: r.spec.Kind(f.Kind), fields: map[string]string{}, place: f.Place}
+		one := seen{kind: r.spec.Kind(f.Kind), fields: map[string]string{}, place: f.Order}
 		for _, val := range row.Fields() {
 			if val.State == access.Seen {
 				one.fields[val.Name] = val.Text
@@ -263,7 +263,7 @@ func TestFindEqualsLookingAtEveryView(t *testing.T) {
 		refused, found := 0, 0
 		for compared := 0; compared < rounds(); {
 			g := random(rnd, all, 2)
-			a := understudy.SearchAsk{Text: g.text, Limit: 40 + rnd.IntN(200)}
+			a := understudy.SearchRequest{Text: g.text, Limit: 40 + rnd.IntN(200)}
 			if _, err := r.s.Find(t.Context(), as(role), a); err != nil {
 				var e *understudy.SyntaxError
 				if !errors.As(err, &e) || role == "all" && e.Kind == understudy.ErrForbidden {

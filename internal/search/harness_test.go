@@ -176,7 +176,7 @@ func as(role string) understudy.Caller {
 }
 
 // all finds everything, page by page.
-func (r *rig) all(role string, a understudy.SearchAsk) (ids []string) {
+func (r *rig) all(role string, a understudy.SearchRequest) (ids []string) {
 	r.Helper()
 	for n := 0; ; n++ {
 		out, err := r.s.Find(r.Context(), as(role), a)

@@ -16,7 +16,7 @@ const maxBranches = 24
 
 // question is one Seek and the kinds it is about.
 type question struct {
-	understudy.Seek
+	understudy.RecordQuery
 	sights map[string]*sight // by kind
 }
 
@@ -88,7 +88,7 @@ func (c *cond) questions(source string, about []*sight) []question {
 		c = &cond{op: opAnd}
 	}
 	q := c.ask(source, about)
-	q.Terms = append(q.Terms, rule.Terms...)
+	q.Predicates = append(q.Predicates, rule.Predicates...)
 	q.From = max(q.From, rule.From)
 	if len(rule.Numbers) == 0 {
 		return []question{q}
@@ -96,7 +96,7 @@ func (c *cond) questions(source string, about []*sight) []question {
 	var all []question
 	for _, n := range rule.Numbers {
 		one := q
-		one.Terms = append(q.Terms[:len(q.Terms):len(q.Terms)], understudy.Term{Number: n})
+		one.Predicates = append(q.Predicates[:len(q.Predicates):len(q.Predicates)], understudy.Predicate{Number: n})
 		all = append(all, one)
 	}
 	return all
@@ -156,7 +156,7 @@ func (c *cond) named() bool {
 
 // ask makes the question for some kinds of a source.
 func (c *cond) ask(source string, about []*sight) question {
-	q := question{Seek: understudy.Seek{Source: source}, sights: map[string]*sight{}}
+	q := question{RecordQuery: understudy.RecordQuery{Source: source}, sights: map[string]*sight{}}
 	for _, s := range about {
 		q.Kinds = append(q.Kinds, s.kind.Name)
 		q.sights[s.kind.Name] = s
@@ -171,7 +171,7 @@ func (c *cond) ask(source string, about []*sight) question {
 			continue
 		}
 		if t := p.leaf.asked(about); t != nil {
-			q.Terms = append(q.Terms, *t)
+			q.Predicates = append(q.Predicates, *t)
 		}
 		if len(p.leaf.ids) > 0 && len(q.IDs) == 0 {
 			q.IDs = p.leaf.ids
@@ -182,7 +182,7 @@ func (c *cond) ask(source string, about []*sight) question {
 }
 
 // asked is the leaf's term for some kinds, nil when there is none they share.
-func (l *leaf) asked(about []*sight) *understudy.Term {
+func (l *leaf) asked(about []*sight) *understudy.Predicate {
 	if l.term == nil {
 		return nil
 	}

@@ -49,11 +49,11 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n understudy.S
 	if err := checkName(n.Name); err != nil {
 		return err
 	}
-	n.Ask.Cursor, n.Ask.Limit, n.Ask.Facets = "", 0, false
-	if err := s.Check(c, n.Ask); err != nil {
+	n.Request.Cursor, n.Request.Limit, n.Request.Facets = "", 0, false
+	if err := s.Check(c, n.Request); err != nil {
 		return err
 	}
-	k := kept{n.Name, c.Name, n.Shared, n.Ask.Text, n.Ask.Source, n.Ask.Kinds, n.Ask.Sort, s.o.Now().Unix()}
+	k := kept{n.Name, c.Name, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort, s.o.Now().Unix()}
 	note := noteName(k.Owner, k.Name)
 	if len(note) > maxNoteName {
 		return invalid("the name is too long; use at most %d letters", maxSavedName)
@@ -123,7 +123,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]understudy
 			continue
 		}
 		n := k.search()
-		if k.Owner != c.Name && c.Role() != understudy.RoleAll && s.Check(c, n.Ask) != nil {
+		if k.Owner != c.Name && c.Role() != understudy.RoleAll && s.Check(c, n.Request) != nil {
 			continue // it names what is hidden, or not there for this caller
 		}
 		all = append(all, n)
@@ -143,7 +143,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]understudy
 func (k *kept) search() understudy.SavedSearch {
 	return understudy.SavedSearch{
 		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unix(k.At),
-		Ask: understudy.SearchAsk{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
+		Request: understudy.SearchRequest{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
 	}
 }
 

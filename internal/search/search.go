@@ -18,9 +18,9 @@ import (
 type Store interface {
 	// Seek calls yield with the records of a question in the order of their
 	// places; what it finds may be more than what fulfils the question.
-	Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error
+	Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error
 	// Count counts them, most at most and not beyond a time.
-	Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (understudy.Count, error)
+	Count(ctx context.Context, q understudy.RecordQuery, most int64, by time.Time) (understudy.Count, error)
 	// Edition says which records there are: while its numbers are the same, what
 	// was made of a source's records is still right. change is the number of the
 	// last change; silent is another one after records came or went without any.
@@ -207,7 +207,7 @@ const (
 )
 
 // read checks an ask and binds its text; now is when it was first asked.
-func (s *Searcher) read(c understudy.Caller, a *understudy.SearchAsk, now time.Time) (*query, error) {
+func (s *Searcher) read(c understudy.Caller, a *understudy.SearchRequest, now time.Time) (*query, error) {
 	switch {
 	case a.Limit < 0 || a.Limit > understudy.MostHits:
 		return nil, invalid("limit=%d: want 1 to %d", a.Limit, understudy.MostHits)
@@ -239,7 +239,7 @@ func invalid(format string, args ...any) error {
 }
 
 // Check reads an ask as Find does, and finds nothing. Errors: as Find.
-func (s *Searcher) Check(c understudy.Caller, a understudy.SearchAsk) error {
+func (s *Searcher) Check(c understudy.Caller, a understudy.SearchRequest) error {
 	q, err := s.read(c, &a, s.o.Now())
 	if err == nil {
 		_, err = q.order(a.Sort)
@@ -252,7 +252,7 @@ func (s *Searcher) Check(c understudy.Caller, a understudy.SearchAsk) error {
 // tests a record. Names in it are of that kind.
 // Errors: a *understudy.SyntaxError, ErrInvalid, ErrForbidden.
 func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
-	q, err := s.read(c, &understudy.SearchAsk{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
+	q, err := s.read(c, &understudy.SearchRequest{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -29,7 +29,7 @@ type writer interface {
 
 // export streams every match. What is wrong with the question is told before
 // anything is sent; what happens later, behind it.
-func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a understudy.SearchAsk, form string) {
+func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a understudy.SearchRequest, form string) {
 	if _, _, err := h.s.exportable(c, &a); err != nil {
 		h.refuse(w, r, err)
 		return

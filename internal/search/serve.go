@@ -128,7 +128,7 @@ const (
 )
 
 // readAsk reads the parameters of a search. Errors are ErrInvalid.
-func readAsk(r *http.Request) (a understudy.SearchAsk, form string, err error) {
+func readAsk(r *http.Request) (a understudy.SearchRequest, form string, err error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return a, "", invalid("the query is longer than %d bytes", maxQuery)
 	}
@@ -147,7 +147,7 @@ func readAsk(r *http.Request) (a understudy.SearchAsk, form string, err error) {
 			return a, "", invalid("%s is empty; leave it out", name)
 		}
 	}
-	a = understudy.SearchAsk{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
+	a = understudy.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
 	if text := values.Get("facets"); text != "" {
 		if a.Facets, err = strconv.ParseBool(text); err != nil {
 			return a, "", invalid("facets=%s: write true or false", clip(text))

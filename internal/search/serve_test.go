@@ -135,14 +135,14 @@ func TestServe(t *testing.T) {
 // An exact id comes first, also where its words are found elsewhere.
 func TestExact(t *testing.T) {
 	r := newRig(t, true)
-	call := strings.TrimPrefix(r.all("all", understudy.SearchAsk{Text: "kind:participants", Limit: 1})[0], "participants/")
+	call := strings.TrimPrefix(r.all("all", understudy.SearchRequest{Text: "kind:participants", Limit: 1})[0], "participants/")
 	conference, sid, _ := strings.Cut(call, "~")
 	for _, id := range []string{sid, conference, call} {
-		out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: id, Limit: 3})
+		out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: id, Limit: 3})
 		if err != nil || len(out.Hits) == 0 || out.Hits[0].ID != id || !out.Hits[0].Exact || out.Meant.ID != id {
 			t.Fatalf("%s: %+v, %v", id, out, err)
 		}
-		found := r.all("all", understudy.SearchAsk{Text: id, Limit: 2})
+		found := r.all("all", understudy.SearchRequest{Text: id, Limit: 2})
 		sorted := slices.Clone(found)
 		slices.Sort(sorted)
 		if len(slices.Compact(sorted)) != len(found) {
@@ -152,10 +152,10 @@ func TestExact(t *testing.T) {
 			t.Errorf("%s: what names it is not found: %q", id, found)
 		}
 	}
-	if out, err := r.s.Find(t.Context(), as("texts"), understudy.SearchAsk{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
+	if out, err := r.s.Find(t.Context(), as("texts"), understudy.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
 		t.Errorf("a hidden id is meant: %+v %v", out, err)
 	}
-	if out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: "+1 (555) 010-0123"}); err != nil || out.Meant.Number != "+15550100123" {
+	if out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil || out.Meant.Number != "+15550100123" {
 		t.Errorf("%+v %v", out.Meant, err)
 	}
 }
@@ -164,7 +164,7 @@ func TestSnippets(t *testing.T) {
 	r := newRig(t, false)
 	long := strings.Repeat("wörter davor und 日本語 ", 20) + "the needle in it" + strings.Repeat(" and after it", 30)
 	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
-	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchAsk{Text: `need* -absent "in it"`})
+	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: `need* -absent "in it"`})
 	if err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 2 {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -172,7 +172,7 @@ func TestSnippets(t *testing.T) {
 	if s.Field != "body" || !s.Before || !s.After || !strings.Contains(long, s.Text) || len(s.Marks) != 2 || s.Text[s.Marks[0][0]:s.Marks[0][1]] != "needle" || s.Text[s.Marks[1][0]:s.Marks[1][1]] != "in it" {
 		t.Errorf("%+v", s)
 	}
-	if out, err := r.s.Find(t.Context(), as("support"), understudy.SearchAsk{Text: `needle`}); err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
+	if out, err := r.s.Find(t.Context(), as("support"), understudy.SearchRequest{Text: `needle`}); err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -264,14 +264,14 @@ func TestBusy(t *testing.T) {
 	url := r.serve(s).URL + "/-/search"
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Find(context.Background(), as("all"), understudy.SearchAsk{})
+		_, err := s.Find(context.Background(), as("all"), understudy.SearchRequest{})
 		done <- err
 	}()
 	<-begun
 	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if _, err := s.Find(t.Context(), as("all"), understudy.SearchAsk{}); !errors.Is(err, understudy.ErrUnavailable) {
+	if _, err := s.Find(t.Context(), as("all"), understudy.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) {
 		t.Errorf("%v is no kind of error", err)
 	}
 	close(hold)
@@ -302,9 +302,9 @@ func TestTextOfOneKind(t *testing.T) {
 	if err != nil || text != nil {
 		t.Fatalf("%+v %v", text, err)
 	}
-	want := r.all("support", understudy.SearchAsk{Text: "kind:messages (status:delivered OR hello)", Limit: 500})
+	want := r.all("support", understudy.SearchRequest{Text: "kind:messages (status:delivered OR hello)", Limit: 500})
 	var got []string
-	_ = r.store.Seek(t.Context(), understudy.Seek{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Found) bool {
+	_ = r.store.Seek(t.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Hit) bool {
 		if test(f.Record) {
 			got = append(got, "messages/"+f.ID)
 		}
@@ -321,7 +321,7 @@ func TestTextOfOneKind(t *testing.T) {
 		if err != nil || none != (text != nil && text.Op == understudy.TextNone) {
 			t.Fatalf("%s: %+v %v", query, text, err)
 		}
-		_ = r.store.Seek(t.Context(), understudy.Seek{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Found) bool {
+		_ = r.store.Seek(t.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Hit) bool {
 			if none && test(f.Record) {
 				t.Errorf("%s finds %s", query, f.ID)
 			}

@@ -135,7 +135,7 @@ func (s *sight) field(name string) (f *understudy.Field, ambiguous []string) {
 type candidate struct {
 	*understudy.Record
 	sight *sight
-	place understudy.Place
+	place understudy.OrderKey
 	doc   jsonspan.Value
 	read  bool
 	held  []tokenizer.Field // its texts, once they were asked for

@@ -143,7 +143,7 @@ func dialled(n *node, every bool) *leaf {
 		}
 	}
 	if len(n.values) == 1 {
-		l.term = &understudy.Term{Number: n.values[0].text}
+		l.term = &understudy.Predicate{Number: n.values[0].text}
 	}
 	return l
 }

@@ -11,18 +11,18 @@ import (
 
 // source of records: one question's, as they are pulled.
 type found struct {
-	understudy.Found
+	understudy.Hit
 	sight *sight
 }
 
 // stream yields what a plan finds, newest first or with up oldest first, each
 // record once, from behind a place.
-func (s *Searcher) stream(ctx context.Context, plan []question, below understudy.Place, up bool, yield func(found) bool) error {
+func (s *Searcher) stream(ctx context.Context, plan []question, below understudy.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Below, plan[i].Up = below, up
 	}
 	if len(plan) == 1 {
-		return s.o.Store.Seek(ctx, plan[0].Seek, func(f understudy.Found) bool {
+		return s.o.Store.Seek(ctx, plan[0].RecordQuery, func(f understudy.Hit) bool {
 			in := plan[0].sights[f.Kind]
 			return in == nil || yield(found{f, in})
 		})
@@ -42,7 +42,7 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 	var open []*branch
 	for _, q := range plan {
 		next, stop := iter.Pull(func(yield func(found) bool) {
-			err := s.o.Store.Seek(ctx, q.Seek, func(f understudy.Found) bool {
+			err := s.o.Store.Seek(ctx, q.RecordQuery, func(f understudy.Hit) bool {
 				in := q.sights[f.Kind]
 				return in == nil || yield(found{f, in})
 			})
@@ -57,11 +57,11 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 			open = append(open, b)
 		}
 	}
-	last, begun := understudy.Place(0), false
+	last, begun := understudy.OrderKey(0), false
 	for len(open) > 0 && failed == nil {
 		first := 0
 		for i, b := range open[1:] {
-			if p := open[first].head.Place; b.head.Place > p != up && b.head.Place != p {
+			if p := open[first].head.Order; b.head.Order > p != up && b.head.Order != p {
 				first = i + 1
 			}
 		}
@@ -70,10 +70,10 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 		if open[first].head, ok = open[first].next(); !ok {
 			open = append(open[:first], open[first+1:]...)
 		}
-		if begun && f.Place == last {
+		if begun && f.Order == last {
 			continue // found by another question, too
 		}
-		last, begun = f.Place, true
+		last, begun = f.Order, true
 		if !yield(f) {
 			return nil
 		}

@@ -19,7 +19,7 @@ func textRuleOf(k *understudy.Kind) textRule {
 	rule := textRule{}
 	for _, f := range k.Fields {
 		rule[f.Name] = noText
-		if k.Worded(f) {
+		if k.IsText(f) {
 			rule[f.Name] = f.Class
 		}
 	}
@@ -79,7 +79,7 @@ func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
 		return
 	}
 	text := jsonspan.Text(c.Body, v)
-	if v.Kind == jsonspan.String && class == "" && understudy.TellsTime(text) {
+	if v.Kind == jsonspan.String && class == "" && understudy.LooksLikeTime(text) {
 		return
 	}
 	c.held = append(c.held, tokenizer.Field{Class: class, Name: string(name), Text: text})

@@ -122,8 +122,8 @@ func (b *binder) same(l *leaf) {
 
 // exactly is the term for one of some values; nil when one of them is a
 // beginning only.
-func exactly(values []value) *understudy.Term {
-	t := &understudy.Term{}
+func exactly(values []value) *understudy.Predicate {
+	t := &understudy.Predicate{}
 	for _, v := range values {
 		if v.prefix || v.text == "" {
 			return nil
@@ -159,7 +159,7 @@ func (b *binder) textual(l *leaf) {
 }
 
 func (b *binder) boolean(l *leaf) {
-	t := &understudy.Term{}
+	t := &understudy.Predicate{}
 	for _, v := range l.node.values {
 		switch strings.ToLower(v.text) {
 		case "true", "yes":
@@ -265,7 +265,7 @@ func (b *binder) phone(l *leaf) {
 			return ok && slices.ContainsFunc(values, func(v value) bool { return sameNumber(text, v.text) })
 		}
 		if len(values) == 1 {
-			l.term = &understudy.Term{Number: values[0].text}
+			l.term = &understudy.Predicate{Number: values[0].text}
 		}
 	}
 }

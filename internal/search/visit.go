@@ -16,7 +16,7 @@ import (
 type visit struct {
 	s     *Searcher
 	c     understudy.Caller
-	ask   *understudy.SearchAsk
+	ask   *understudy.SearchRequest
 	q     *query
 	order order
 	limit int
@@ -39,7 +39,7 @@ func (v *visit) run(ctx context.Context) error {
 			}
 			v.add(c)
 		}
-		last = f.Place
+		last = f.Order
 		if looked >= v.s.o.Limits.Look {
 			more = true
 			if len(v.out.Hits) < v.limit {
@@ -67,7 +67,7 @@ func (v *visit) next() (err error) {
 
 // each looks at every record of the plan; c is nil for one that is none of
 // those looked for. Both are valid until yield returns.
-func (v *visit) each(ctx context.Context, below understudy.Place, yield func(f found, c *candidate) bool) error {
+func (v *visit) each(ctx context.Context, below understudy.OrderKey, yield func(f found, c *candidate) bool) error {
 	var c candidate
 	return v.s.stream(ctx, v.q.plan(), below, v.order.up, func(f found) bool {
 		if ctx.Err() != nil {
@@ -76,7 +76,7 @@ func (v *visit) each(ctx context.Context, below understudy.Place, yield func(f f
 		if !f.sight.see(&c, f.Record) || !v.q.cond.holds(&c) || v.isMeant(f.Record) {
 			return yield(f, nil)
 		}
-		c.place = f.Place
+		c.place = f.Order
 		return yield(f, &c)
 	})
 }
@@ -93,10 +93,10 @@ func (v *visit) window(ctx context.Context) error {
 	top, bottom := v.mark.Top, v.mark.Bottom
 	started := v.ask.Cursor != ""
 	err := v.each(ctx, 0, func(f found, c *candidate) bool {
-		if top != 0 && f.Place > top {
+		if top != 0 && f.Order > top {
 			return true
 		}
-		if bottom != 0 && f.Place < bottom || matched == v.s.o.Limits.Window {
+		if bottom != 0 && f.Order < bottom || matched == v.s.o.Limits.Window {
 			v.out.More = true
 			return false
 		}
@@ -109,12 +109,12 @@ func (v *visit) window(ctx context.Context) error {
 		}
 		matched++
 		if v.mark.Top == 0 {
-			v.mark.Top = f.Place
+			v.mark.Top = f.Order
 		}
 		if !started {
-			v.mark.Bottom = f.Place
+			v.mark.Bottom = f.Order
 		}
-		e := &entry{mark: mark{Place: f.Place}}
+		e := &entry{mark: mark{Place: f.Order}}
 		v.order.key(v.q, c, &e.mark)
 		if started && v.order.compare(&e.mark, &v.mark) <= 0 {
 			return true // it was given out before
@@ -197,8 +197,8 @@ func (v *visit) exact(ctx context.Context) error {
 		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
 			continue
 		}
-		seek := understudy.Seek{Source: s.source, Kinds: []string{s.kind.Name}, IDs: []string{v.q.id}}
-		err := v.s.o.Store.Seek(ctx, seek, func(f understudy.Found) bool {
+		seek := understudy.RecordQuery{Source: s.source, Kinds: []string{s.kind.Name}, IDs: []string{v.q.id}}
+		err := v.s.o.Store.Seek(ctx, seek, func(f understudy.Hit) bool {
 			var c candidate
 			if s.see(&c, f.Record) {
 				v.meant = &c

@@ -32,7 +32,7 @@ func (s *saving) putChanges() error {
 		first, n := &s.changes[i], 1
 		for i+n < len(s.changes) {
 			next := &s.changes[i+n]
-			if next.What != first.What || next.Fields != first.Fields || next.Record != first.Record+int64(n) ||
+			if next.Type != first.Type || next.Fields != first.Fields || next.Record != first.Record+int64(n) ||
 				next.Version != first.Version+int64(n) {
 				break
 			}
@@ -42,7 +42,7 @@ func (s *saving) putChanges() error {
 		if err != nil {
 			return err
 		}
-		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.What), first.Record, first.Version, s.at, fields)
+		args = append(args, s.counters.source, first.N, int64(n), s.kind.number, int64(first.Type), first.Record, first.Version, s.at, fields)
 		i += n
 	}
 	return execMany(s.c, insertChanges, 9, args)
@@ -84,7 +84,7 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 				if n+i <= after || len(changes) == limit {
 					continue
 				}
-				changes = append(changes, understudy.Change{N: n + i, Source: source, Kind: r[6].(string), What: understudy.What(r[2].(int64)),
+				changes = append(changes, understudy.Change{N: n + i, Source: source, Kind: r[6].(string), Type: understudy.ChangeType(r[2].(int64)),
 					Record: r[3].(int64) + i, Version: r[4].(int64) + i, At: time.Unix(0, r[5].(int64)).UTC(), Fields: understudy.Names(fields)})
 			}
 			return nil

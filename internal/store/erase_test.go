@@ -127,7 +127,7 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range changes {
-		if c.What == understudy.Went {
+		if c.Type == understudy.Went {
 			went[c.ID]++
 		}
 	}

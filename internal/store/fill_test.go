@@ -55,14 +55,14 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 	if err := db.Empty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	any, word := understudy.Seek{Source: "twilio"}, understudy.Seek{Source: "twilio", Text: &understudy.Text{Words: []string{"version0"}}}
-	term := understudy.Seek{Source: "twilio", Kinds: []string{"messages"}, Terms: []understudy.Term{{Field: "status", Any: []string{"delivered"}}}}
+	any, word := understudy.RecordQuery{Source: "twilio"}, understudy.RecordQuery{Source: "twilio", Text: &understudy.Text{Words: []string{"version0"}}}
+	term := understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []understudy.Predicate{{Field: "status", Any: []string{"delivered"}}}}
 	steps, widened := 0, int64(0)
 	for whole := false; !whole; steps++ {
 		if steps > 20 {
 			t.Fatal("it is never done")
 		}
-		for name, q := range map[string]understudy.Seek{"word": word, "term": term} {
+		for name, q := range map[string]understudy.RecordQuery{"word": word, "term": term} {
 			if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), fmt.Sprint(" of ", total)) {
 				t.Errorf("step %d: %s: %v, want it to be filled", steps, name, err)
 			}
@@ -104,19 +104,19 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		t.Errorf("filled in %d steps, room was made %d times", steps, widened)
 	}
 	wholeWords(t, db)
-	var places []understudy.Place
+	var places []understudy.OrderKey
 	old := 0
-	err := db.Seek(t.Context(), any, func(f understudy.Found) bool {
-		places = append(places, f.Place)
+	err := db.Seek(t.Context(), any, func(f understudy.Hit) bool {
+		places = append(places, f.Order)
 		if bytes.Contains(f.Body, []byte(`"version0 of`)) {
 			old++
 		}
 		return true
 	})
-	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places, func(a, b understudy.Place) int { return int(min(max(b-a, -1), 1)) }) {
+	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places, func(a, b understudy.OrderKey) int { return int(min(max(b-a, -1), 1)) }) {
 		t.Errorf("%d records, want %d, in order: %v", len(places), total-steps, err)
 	}
-	for q, want := range map[*understudy.Seek]int{&term: total - steps, &word: old} {
+	for q, want := range map[*understudy.RecordQuery]int{&term: total - steps, &word: old} {
 		if got, err := db.Count(t.Context(), *q, 0, time.Time{}); err != nil || got.N != int64(want) {
 			t.Errorf("%d, %v, want %d", got.N, err, want)
 		}

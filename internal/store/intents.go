@@ -31,7 +31,7 @@ type Intents struct {
 	size int64 // of the lines; empty ones follow
 	due  int64 // the size at which the file is written anew
 	last int64
-	open map[int64]understudy.Touch
+	open map[int64]understudy.Invalidation
 }
 
 // intent is a line of the file.
@@ -52,7 +52,7 @@ const (
 // when it is not there. A line that a crash cut is left out. Error: the file
 // cannot be read or written.
 func OpenIntents(path string) (*Intents, error) {
-	in := &Intents{path: path, open: map[int64]understudy.Touch{}}
+	in := &Intents{path: path, open: map[int64]understudy.Invalidation{}}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("store: intents: %w", err)
@@ -73,19 +73,19 @@ func (in *Intents) read(text []byte) {
 		case one.Done > 0:
 			delete(in.open, one.Done)
 		case one.N > 0 && one.Source != "" && one.Kind != "":
-			in.open[one.N] = understudy.Touch{Source: one.Source, Kind: one.Kind, ID: one.ID}
+			in.open[one.N] = understudy.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
 		}
 	}
 	left := in.lines()
 	clear(in.open)
 	for _, one := range left { // numbered anew: the file is written anew
 		in.last++
-		in.open[in.last] = understudy.Touch{Source: one.Source, Kind: one.Kind, ID: one.ID}
+		in.open[in.last] = understudy.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
 	}
 }
 
 // Left are the writes that nobody has ended, the oldest first, by number.
-func (in *Intents) Left() (numbers []int64, touched []understudy.Touch) {
+func (in *Intents) Left() (numbers []int64, touched []understudy.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, one := range in.lines() {
@@ -97,7 +97,7 @@ func (in *Intents) Left() (numbers []int64, touched []understudy.Touch) {
 
 // Begin notes a write before it is passed on. The number ends it. An error
 // means that the next process will not know of it.
-func (in *Intents) Begin(t understudy.Touch) (n int64, err error) {
+func (in *Intents) Begin(t understudy.Invalidation) (n int64, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last++

@@ -110,7 +110,7 @@ func checkJob(j *understudy.Job) error {
 		return fmt.Errorf("%w: a job's key has at most %d bytes", understudy.ErrInvalid, maxJobKey)
 	case len(j.Payload) > understudy.MaxJobPayload || len(j.Mark) > understudy.MaxJobPayload:
 		return fmt.Errorf("%w: a job's payload and mark have at most %d bytes each", understudy.ErrInvalid, understudy.MaxJobPayload)
-	case j.Attempts < 1 || j.Weight < 0 || int(j.Lane) >= understudy.Lanes:
+	case j.Attempts < 1 || j.Weight < 0 || int(j.Priority) >= understudy.Priorities:
 		return fmt.Errorf("%w: a job has attempts, no negative weight, and a lane", understudy.ErrInvalid)
 	}
 	return nil
@@ -179,7 +179,7 @@ func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err
 	if after.Before(now) {
 		after = now // so that jobs begin in the order they were added
 	}
-	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Lane), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after),
+	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Priority), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after),
 		nanos(j.ExpiresAt), nanos(now), blob(j.Mark)}
 	keep := func(r []driver.Value) { number = r[0].(int64) }
 	added, err := c.One(insertJob, args, keep)
@@ -250,7 +250,7 @@ func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) 
 	for _, k := range want.Kinds {
 		args = append(args, k.Name, int64(k.Most), int64(k.Lease))
 	}
-	args = append(args, int64(want.Lane), now, want.Weight, want.Worker, now, now)
+	args = append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now)
 	for len(got.Jobs) < want.Limit {
 		before := len(got.Jobs)
 		err := c.Query(claimJob, len(want.Kinds), args, func(r []driver.Value) error {

@@ -49,15 +49,15 @@ func clipped(s string, most int) string {
 
 // BeatJobs writes signs of life and returns what each found, in order. A lease
 // whose end has passed is renewed as long as nobody has taken it back.
-func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error) {
+func (db *DB) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	var all []understudy.Beaten
+	var all []understudy.HeartbeatReply
 	err = db.settle(ctx, func(c *sqlite.Conn) error {
-		all = make([]understudy.Beaten, len(beats))
+		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
 			found, err := c.One(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clipped(b.Progress.Note,
 				maxJobError), b.Number, b.Fence},
@@ -107,7 +107,7 @@ func checkMark(mark []byte) error {
 // EndJob notes how a run ended and returns what the job became: what e says, or
 // JobCancelled when it was to run again and somebody has cancelled it. Errors:
 // ErrLost, ErrInvalid, ErrNotStored.
-func (db *DB) EndJob(ctx context.Context, e understudy.JobEnd) (state understudy.JobState, err error) {
+func (db *DB) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
@@ -129,7 +129,7 @@ func (db *DB) EndJob(ctx context.Context, e understudy.JobEnd) (state understudy
 	return state, sqlite.Failed(true, err, "end job %d", e.Number)
 }
 
-func checkEnd(e *understudy.JobEnd) error {
+func checkEnd(e *understudy.JobResult) error {
 	if e.State == understudy.JobRunning || e.State < understudy.JobWaiting || e.State > understudy.JobExpired {
 		return fmt.Errorf("%w: a run does not end as %v", understudy.ErrInvalid, e.State)
 	}

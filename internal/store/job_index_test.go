@@ -100,7 +100,7 @@ func TestClaimsAmongMany(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			got, err := db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1, Lane: understudy.Bulk, Weight: 1,
+			got, err := db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1, Priority: understudy.Bulk, Weight: 1,
 				Kinds: []understudy.ClaimKind{{Name: "full", Most: 0, Lease: time.Minute}, {Name: "open", Most: 1000, Lease: time.Minute}}})
 			if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Kind != "open" {
 				t.Fatal(got, err)

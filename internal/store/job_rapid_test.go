@@ -24,7 +24,7 @@ type modelJob struct {
 	once          bool
 	attempts      int
 	weight        int64
-	lane          understudy.Lane
+	lane          understudy.Priority
 	after, expiry time.Time
 
 	state    understudy.JobState
@@ -124,12 +124,12 @@ func (m *model) add(rt *rapid.T) {
 	j := modelJob{
 		kind: rapid.SampledFrom([]string{"wide", "wide", "narrow"}).Draw(rt, "kind"), key: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(rt, "key"),
 		once: rapid.IntRange(0, 3).Draw(rt, "once") == 0, attempts: rapid.IntRange(1, 4).Draw(rt, "attempts"), weight: rapid.Int64Range(0, 100).Draw(rt, "weight"),
-		lane: understudy.Lane(rapid.IntRange(0, 2).Draw(rt, "lane")), after: m.now.Add(time.Duration(max(rapid.IntRange(-20, 20).Draw(rt, "after"), 0)) * time.Second),
+		lane: understudy.Priority(rapid.IntRange(0, 2).Draw(rt, "lane")), after: m.now.Add(time.Duration(max(rapid.IntRange(-20, 20).Draw(rt, "after"), 0)) * time.Second),
 	}
 	if rapid.IntRange(0, 5).Draw(rt, "expires") == 0 {
 		j.expiry = m.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(rt, "expiry")) * time.Second)
 	}
-	m.put(&j, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Lane: j.lane, RunAfter: j.after, ExpiresAt: j.expiry})
+	m.put(&j, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane, RunAfter: j.after, ExpiresAt: j.expiry})
 }
 
 func (m *model) put(j *modelJob, add understudy.Job) {
@@ -186,7 +186,7 @@ func (m *model) running(kind string) (n int) {
 }
 
 // due is the job whose turn it is; 0: none.
-func (m *model) due(lane understudy.Lane, weight int64) (turn int64) {
+func (m *model) due(lane understudy.Priority, weight int64) (turn int64) {
 	for _, n := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[n]
 		if j.state != understudy.JobWaiting || j.after.After(m.now) || j.lane > lane || j.weight > weight || m.running(j.kind) >= m.most[j.kind] {
@@ -201,11 +201,11 @@ func (m *model) due(lane understudy.Lane, weight int64) (turn int64) {
 
 func (m *model) claim(rt *rapid.T) {
 	m.claimAs(fmt.Sprint("worker ", rapid.IntRange(0, 3).Draw(rt, "worker")), rapid.IntRange(1, 3).Draw(rt, "limit"),
-		understudy.Lane(rapid.SampledFrom([]int{0, 1, 2, 2}).Draw(rt, "lane")), rapid.SampledFrom([]int64{50, 100, 100}).Draw(rt, "weight"))
+		understudy.Priority(rapid.SampledFrom([]int{0, 1, 2, 2}).Draw(rt, "lane")), rapid.SampledFrom([]int64{50, 100, 100}).Draw(rt, "weight"))
 }
 
-func (m *model) claimAs(worker string, limit int, lane understudy.Lane, weight int64) int {
-	got, err := m.s.ClaimJobs(m.Context(), understudy.Claim{Worker: worker, Now: m.now, Kinds: modelKinds, Limit: limit, Lane: lane, Weight: weight})
+func (m *model) claimAs(worker string, limit int, lane understudy.Priority, weight int64) int {
+	got, err := m.s.ClaimJobs(m.Context(), understudy.Claim{Worker: worker, Now: m.now, Kinds: modelKinds, Limit: limit, Priority: lane, Weight: weight})
 	m.ok(err)
 	m.sweep()
 	for i := range limit {
@@ -260,7 +260,7 @@ func (m *model) lost(what string, h hand, holds bool, err error) {
 func (m *model) beat(rt *rapid.T) {
 	h, holds := m.pick(rt)
 	j, end := m.jobs[h.number], m.now.Add(15*time.Second)
-	got, err := m.s.BeatJobs(m.Context(), understudy.Beat{Number: h.number, Fence: h.fence, LeaseEnd: end})
+	got, err := m.s.BeatJobs(m.Context(), understudy.Heartbeat{Number: h.number, Fence: h.fence, LeaseEnd: end})
 	m.ok(err)
 	if got[0].Lost == holds || holds && got[0].Stop != j.stop {
 		m.Fatalf("beat of job %d: %+v, holds: %v, stop: %v", h.number, got[0], holds, j.stop)
@@ -290,7 +290,7 @@ func (m *model) endAs(h hand, holds bool, state understudy.JobState, counted boo
 	if state == understudy.JobWaiting && (j.once || j.attempt >= j.attempts && counted) {
 		state = understudy.JobFailed // what a runner does then
 	}
-	got, err := m.s.EndJob(m.Context(), understudy.JobEnd{Number: h.number, Fence: h.fence, At: m.now, State: state, RunAfter: m.now.Add(wait), Uncounted: !counted})
+	got, err := m.s.EndJob(m.Context(), understudy.JobResult{Number: h.number, Fence: h.fence, At: m.now, State: state, RunAfter: m.now.Add(wait), Uncounted: !counted})
 	m.lost("end", h, holds, err)
 	if !holds {
 		return
@@ -342,7 +342,7 @@ func (m *model) replay(rt *rapid.T) {
 		rt.Skip("it is live")
 	}
 	again := modelJob{kind: j.kind, key: j.key, once: j.once, attempts: j.attempts, weight: j.weight, lane: j.lane, after: m.now, mark: j.mark}
-	m.put(&again, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Lane: j.lane, Mark: []byte(j.mark)})
+	m.put(&again, understudy.Job{Kind: j.kind, Key: j.key, Once: j.once, Attempts: j.attempts, Weight: j.weight, Priority: j.lane, Mark: []byte(j.mark)})
 }
 
 // compare looks at everything after each step.

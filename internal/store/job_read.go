@@ -35,7 +35,7 @@ func jobOf(r []driver.Value) understudy.Job {
 		return slices.Clone(b)
 	}
 	return understudy.Job{
-		Number: n(0), Kind: text(1), Key: text(2), Payload: data(3), Lane: understudy.Lane(n(4)), Once: n(5) != 0, Attempts: int(n(6)),
+		Number: n(0), Kind: text(1), Key: text(2), Payload: data(3), Priority: understudy.Priority(n(4)), Once: n(5) != 0, Attempts: int(n(6)),
 		Weight:   n(7),
 		RunAfter: instant(n(8)), ExpiresAt: instant(n(9)), State: understudy.JobState(n(10)), Attempt: int(n(11)), Fence: n(12),
 		Worker: text(13), Error: text(14),

@@ -230,7 +230,7 @@ func (s *saving) settle(sights []sighting) error {
 }
 
 // change notes a change; it gets its number when all are known.
-func (s *saving) change(what understudy.What, id string, record, version int64, fields understudy.Names) {
+func (s *saving) change(what understudy.ChangeType, id string, record, version int64, fields understudy.Names) {
 	n := &s.counters
 	n.change++
 	n.kinds++
@@ -241,7 +241,7 @@ func (s *saving) change(what understudy.What, id string, record, version int64, 
 	case understudy.Went:
 		n.records--
 	}
-	s.changes = append(s.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, What: what,
+	s.changes = append(s.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, Type: what,
 		Record: record, Version: version, At: time.Unix(0, s.at).UTC(), Fields: fields})
 }
 

@@ -40,8 +40,8 @@ const (
 )
 
 // placeOf is the place of a record of a kind that stands at a position.
-func placeOf(position, kind int64) understudy.Place {
-	return understudy.Place(position<<shapeBits | kind)
+func placeOf(position, kind int64) understudy.OrderKey {
+	return understudy.OrderKey(position<<shapeBits | kind)
 }
 
 // secondOf is the second of a position.

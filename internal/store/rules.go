@@ -45,10 +45,10 @@ func (p *prior) present() bool {
 
 // verdict is what to do about a sight.
 type verdict struct {
-	late  bool            // an older observation came after a newer one: nothing changes
-	what  understudy.What // 0: no change
-	write bool            // the held row changes beyond its time
-	touch bool            // only Seen is brought up to date
+	late  bool                  // an older observation came after a newer one: nothing changes
+	what  understudy.ChangeType // 0: no change
+	write bool                  // the held row changes beyond its time
+	touch bool                  // only Seen is brought up to date
 	state int64
 }
 

@@ -18,7 +18,7 @@ const (
 )
 
 // checkSeek refuses a question that means nothing.
-func checkSeek(q *understudy.Seek) error {
+func checkSeek(q *understudy.RecordQuery) error {
 	switch {
 	case q.Shape != "" && len(q.Kinds) != 1:
 		return fmt.Errorf("%w: a shape is asked for with exactly one kind", understudy.ErrInvalid)
@@ -30,18 +30,18 @@ func checkSeek(q *understudy.Seek) error {
 		return fmt.Errorf("%w: changes are numbered by source: one must be named", understudy.ErrInvalid)
 	case q.Since < 0 || q.Limit < 0 || q.Want < 0:
 		return fmt.Errorf("%w: a number below zero", understudy.ErrInvalid)
-	case len(q.Terms) > MaxTerms:
+	case len(q.Predicates) > MaxTerms:
 		return fmt.Errorf("%w: more than %d terms", understudy.ErrInvalid, MaxTerms)
 	}
-	for i := range q.Terms {
-		if err := checkTerm(&q.Terms[i]); err != nil {
+	for i := range q.Predicates {
+		if err := checkTerm(&q.Predicates[i]); err != nil {
 			return fmt.Errorf("%w: term %d: %w", understudy.ErrInvalid, i, err)
 		}
 	}
 	return nil
 }
 
-func checkTerm(t *understudy.Term) error {
+func checkTerm(t *understudy.Predicate) error {
 	ways := 0
 	for _, has := range []bool{len(t.Any) > 0, t.Number != "", t.From != 0 || t.To != 0} {
 		if has {
@@ -63,7 +63,7 @@ func checkTerm(t *understudy.Term) error {
 
 // fulfils reports whether a record, whose id, parent and body are given, is what
 // is asked for by ids, parent and terms.
-func (k *kindPlan) fulfils(q *understudy.Seek, id, parent string, body []byte) bool {
+func (k *kindPlan) fulfils(q *understudy.RecordQuery, id, parent string, body []byte) bool {
 	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
 		return false
 	}
@@ -71,7 +71,7 @@ func (k *kindPlan) fulfils(q *understudy.Seek, id, parent string, body []byte) b
 }
 
 // matcher is what terms ask of a body. kind is nil when the specs do not name it.
-func matcher(terms []understudy.Term, kind *understudy.Kind) *query.Matcher {
+func matcher(terms []understudy.Predicate, kind *understudy.Kind) *query.Matcher {
 	all := make([]query.Condition, len(terms))
 	for i := range terms {
 		all[i] = condition(&terms[i], kind)
@@ -80,7 +80,7 @@ func matcher(terms []understudy.Term, kind *understudy.Kind) *query.Matcher {
 }
 
 // condition is a term. A field that the kind does not have fulfils none.
-func condition(t *understudy.Term, kind *understudy.Kind) (c query.Condition) {
+func condition(t *understudy.Predicate, kind *understudy.Kind) (c query.Condition) {
 	add := func(f *understudy.Field) { c.Fields = append(c.Fields, query.Field{Name: f.Name, Type: f.Type}) }
 	switch {
 	case len(t.Any) > 0:
@@ -143,7 +143,7 @@ func phones(kind *understudy.Kind) (fields []*understudy.Field) {
 }
 
 // wants reports whether a question is about a kind.
-func wants(q *understudy.Seek, source, kind string) bool {
+func wants(q *understudy.RecordQuery, source, kind string) bool {
 	return (q.Source == "" || q.Source == source) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, kind))
 }
 

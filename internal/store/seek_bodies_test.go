@@ -27,10 +27,10 @@ func TestScatteredBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seek := func(want int, up bool) (found []understudy.Found, err error) {
-		q := understudy.Seek{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", Want: want, Up: up,
-			Terms: []understudy.Term{{Field: "status", Any: []string{"failed", "busy", "no-answer"}}}}
-		err = db.Seek(t.Context(), q, func(f understudy.Found) bool {
+	seek := func(want int, up bool) (found []understudy.Hit, err error) {
+		q := understudy.RecordQuery{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", Want: want, Up: up,
+			Predicates: []understudy.Predicate{{Field: "status", Any: []string{"failed", "busy", "no-answer"}}}}
+		err = db.Seek(t.Context(), q, func(f understudy.Hit) bool {
 			found = append(found, f)
 			return true
 		})

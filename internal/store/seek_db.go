@@ -27,7 +27,7 @@ const (
 // meanwhile may show. A record that changes meanwhile is neither missed nor
 // told twice; one that a page moves may be. Terms are compared with the bodies,
 // so what comes fulfils them. Errors: ErrInvalid.
-func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (db *DB) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 		if q.Limit > 0 {
 			size = min(size, q.Limit-given)
 		}
-		var found []understudy.Found
+		var found []understudy.Hit
 		err := db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			found, err = s.part(ctx, c, size)
 			return err
@@ -67,7 +67,7 @@ func (db *DB) Seek(ctx context.Context, q understudy.Seek, yield func(understudy
 }
 
 // seek makes a question ready, or refuses what means nothing.
-func (db *DB) seek(q *understudy.Seek) (*seeking, error) {
+func (db *DB) seek(q *understudy.RecordQuery) (*seeking, error) {
 	if err := checkSeek(q); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (db *DB) seek(q *understudy.Seek) (*seeking, error) {
 type seeking struct {
 	db      *DB
 	p       *seekPlan
-	below   understudy.Place // of the record looked at last
+	below   understudy.OrderKey // of the record looked at last
 	last    heldAt
 	widened int64 // of the DB, when below was right
 	ended   bool
@@ -91,7 +91,7 @@ type seeking struct {
 type heldAt struct {
 	kind        *kindPlan
 	record      int64
-	place       understudy.Place
+	place       understudy.OrderKey
 	shape       *shapeRow
 	version     int64
 	seen, state int64
@@ -99,7 +99,7 @@ type heldAt struct {
 }
 
 // part is the next records, at most size.
-func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []understudy.Found, err error) {
+func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []understudy.Hit, err error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s *seeking) prepare(ctx context.Context, c *sqlite.Conn) error {
 	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
-			s.p.since.set(r[2].(int64)+i, understudy.What(r[3].(int64)) != understudy.Went)
+			s.p.since.set(r[2].(int64)+i, understudy.ChangeType(r[3].(int64)) != understudy.Went)
 		}
 		return sqlite.CheckContext(ctx)
 	})
@@ -189,7 +189,7 @@ var (
 )
 
 // record is what is told of a record; ok is false when it is not meant.
-func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Found, ok bool, err error) {
+func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Hit, ok bool, err error) {
 	if !h.kind.fulfils(s.p.q, e.id, e.parent, e.body) {
 		return f, false, nil
 	}
@@ -201,13 +201,13 @@ func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Foun
 	rec := &understudy.Record{Source: h.kind.source, Kind: h.kind.name, Shape: h.shape.name, ID: e.id, Number: h.record, Version: h.version,
 		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}
 	rec.Body = slices.Clone(e.body)
-	return understudy.Found{Record: rec, Clock: e.clock, Place: h.place}, true, nil
+	return understudy.Hit{Record: rec, Clock: e.clock, Order: h.place}, true, nil
 }
 
 // Count says how many records Seek finds: at most most of them (0: all), as far
 // as it comes by a time (zero: none) or until ctx is over. It reads no body
 // unless the question needs one.
-func (db *DB) Count(ctx context.Context, q understudy.Seek, most int64, by time.Time) (n understudy.Count, err error) {
+func (db *DB) Count(ctx context.Context, q understudy.RecordQuery, most int64, by time.Time) (n understudy.Count, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return n, err

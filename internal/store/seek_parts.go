@@ -35,10 +35,10 @@ type asked struct {
 // ask says what terms say of a kind; none: no record of the kind can fulfil
 // them.
 func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
-	if p.q.Parent == "" && len(p.q.Terms) == 0 {
+	if p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return false
 	}
-	terms, never := joinTimes(p.q.Terms)
+	terms, never := joinTimes(p.q.Predicates)
 	if never {
 		return true
 	}
@@ -72,11 +72,11 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 // has only one; never: it cannot be in all of them. A time after one moment and
 // before another asked for apart would each be looked for under every day since
 // or until then.
-func joinTimes(terms []understudy.Term) (joined []understudy.Term, never bool) {
+func joinTimes(terms []understudy.Predicate) (joined []understudy.Predicate, never bool) {
 	for _, t := range terms {
 		i := -1
 		if t.Field != "" && len(t.Any) == 0 && t.Number == "" {
-			i = slices.IndexFunc(joined, func(o understudy.Term) bool {
+			i = slices.IndexFunc(joined, func(o understudy.Predicate) bool {
 				return o.Field == t.Field && len(o.Any) == 0 && o.Number == ""
 			})
 		}
@@ -92,13 +92,13 @@ func joinTimes(terms []understudy.Term) (joined []understudy.Term, never bool) {
 			one.To = t.To
 		}
 	}
-	never = slices.ContainsFunc(joined, func(t understudy.Term) bool { return t.From != 0 && t.To != 0 && t.From >= t.To })
+	never = slices.ContainsFunc(joined, func(t understudy.Predicate) bool { return t.From != 0 && t.To != 0 && t.From >= t.To })
 	return joined, never
 }
 
 // part is what a term says; when that is nothing the index does not help.
 // exact: what has one of its words fulfils it.
-func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Term) (says part, exact, none bool) {
+func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Predicate) (says part, exact, none bool) {
 	add := func(field, value string) {
 		says.words = append(says.words, string(appendToken(nil, s.number, field, value)))
 	}
@@ -157,7 +157,7 @@ func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Term) (says part, exac
 }
 
 // window is the time a term asks for of a field, in a shape.
-func (f *termField) window(s *shapeRow, t *understudy.Term) asked {
+func (f *termField) window(s *shapeRow, t *understudy.Predicate) asked {
 	return asked{far: spanName{s.number, f.name}, near: spanName{s.number, f.near}, from: t.From, to: t.To}
 }
 
@@ -295,7 +295,7 @@ var (
 // matchSpots are the spots of what FTS5 finds in the index of terms. The first
 // reading is of as many as are wanted: each looks for every word anew in every
 // part of the index.
-func matchSpots(c *sqlite.Conn, match string, q *understudy.Seek) stream {
+func matchSpots(c *sqlite.Conn, match string, q *understudy.RecordQuery) stream {
 	st := matchDown
 	if q.Up {
 		st = matchUp
@@ -304,7 +304,7 @@ func matchSpots(c *sqlite.Conn, match string, q *understudy.Seek) stream {
 }
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
-func placeSpots(c *sqlite.Conn, kind, shape int64, q *understudy.Seek) stream {
+func placeSpots(c *sqlite.Conn, kind, shape int64, q *understudy.RecordQuery) stream {
 	st := placeDown
 	if q.Up {
 		st = placeUp

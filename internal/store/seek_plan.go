@@ -17,7 +17,7 @@ import (
 // seekPlan is a question with its numbers.
 type seekPlan struct {
 	db       *DB
-	q        *understudy.Seek
+	q        *understudy.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
 	from, to int64     // positions
@@ -37,7 +37,7 @@ type kindPlan struct {
 }
 
 // plan makes the plan of a question that was checked.
-func (db *DB) plan(q *understudy.Seek) *seekPlan {
+func (db *DB) plan(q *understudy.RecordQuery) *seekPlan {
 	p := &seekPlan{db: db, q: q, byShape: map[int64]*kindPlan{}, exact: true}
 	p.from, p.to = positions(*q)
 	db.catalog.mu.RLock()
@@ -46,7 +46,7 @@ func (db *DB) plan(q *understudy.Seek) *seekPlan {
 		if !wants(q, name.source, name.kind) {
 			continue
 		}
-		one := &kindPlan{kindRow: k, source: name.source, match: matcher(q.Terms, k.spec)}
+		one := &kindPlan{kindRow: k, source: name.source, match: matcher(q.Predicates, k.spec)}
 		for shape, s := range db.catalog.shapes {
 			if s.kind == k && (q.Shape == "" || shape.shape == q.Shape) {
 				one.shapes = append(one.shapes, s)
@@ -80,7 +80,7 @@ func (p *seekPlan) stream(c *sqlite.Conn) (stream, error) {
 		return p.asked(c)
 	}
 	named, err := p.namedSpots(c)
-	if err != nil || len(named.spots) == 0 || !p.said && p.q.Parent == "" && len(p.q.Terms) == 0 {
+	if err != nil || len(named.spots) == 0 || !p.said && p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return named, err
 	}
 	asked, err := p.asked(c)
@@ -117,7 +117,7 @@ func (p *seekPlan) asked(c *sqlite.Conn) (stream, error) {
 		return p.termSpots(c, false), nil
 	}
 	text, err := wordSpots(c, p.text, p.kinds, up)
-	if err != nil || p.q.Parent == "" && len(p.q.Terms) == 0 {
+	if err != nil || p.q.Parent == "" && len(p.q.Predicates) == 0 {
 		return text, err
 	}
 	return allIn(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
@@ -151,7 +151,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) stream {
 
 // first is where the plan's stream is to begin: at the first position after
 // the place below, its own included, since other kinds may stand there.
-func (p *seekPlan) first(below understudy.Place) int64 {
+func (p *seekPlan) first(below understudy.OrderKey) int64 {
 	at := int64(below) >> shapeBits
 	if p.q.Up {
 		if from := p.from; below == 0 || at < from {
@@ -193,7 +193,7 @@ func (s recordSet) has(record int64) bool {
 }
 
 // positions are those of a question's time.
-func positions(q understudy.Seek) (from, to int64) {
+func positions(q understudy.RecordQuery) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if q.From != 0 {
 		from, _ = secondBounds(min(max(q.From, leastSecond), mostSecond))

@@ -22,13 +22,13 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 	t.Parallel()
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
 	saveMessages(t, db, 0, 20)
-	ask := func(q understudy.Seek) error {
+	ask := func(q understudy.RecordQuery) error {
 		q.Source, q.Kinds = "twilio", []string{"messages"}
-		return db.Seek(t.Context(), q, func(understudy.Found) bool { return true })
+		return db.Seek(t.Context(), q, func(understudy.Hit) bool { return true })
 	}
-	asked := map[string]understudy.Seek{
+	asked := map[string]understudy.RecordQuery{
 		"a parent": {Parent: "AC01"},
-		"a term":   {Terms: []understudy.Term{{Field: "status", Any: []string{"delivered"}}}},
+		"a term":   {Predicates: []understudy.Predicate{{Field: "status", Any: []string{"delivered"}}}},
 		"a text":   {Text: &understudy.Text{Words: []string{"everything"}}},
 	}
 	for _, step := range []struct {
@@ -44,7 +44,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 				t.Errorf("%s, %s: %v, want %v", name, step.sql, err, step.want)
 			}
 		}
-		if err := ask(understudy.Seek{}); err != nil {
+		if err := ask(understudy.RecordQuery{}); err != nil {
 			t.Errorf("any record: %v", err)
 		}
 	}
@@ -64,9 +64,9 @@ func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	q := understudy.Seek{Source: "twilio", Kinds: []string{"conferences"}, Text: &understudy.Text{Words: []string{"everything"}}}
+	q := understudy.RecordQuery{Source: "twilio", Kinds: []string{"conferences"}, Text: &understudy.Text{Words: []string{"everything"}}}
 	var ids []string
-	err := db.Seek(ctx, q, func(f understudy.Found) bool {
+	err := db.Seek(ctx, q, func(f understudy.Hit) bool {
 		ids = append(ids, f.ID)
 		return true
 	})
@@ -87,11 +87,11 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := db.seek(&understudy.Seek{Source: "twilio", Kinds: []string{"messages"}})
+	s, err := db.seek(&understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepare := func(when string, want understudy.Place) {
+	prepare := func(when string, want understudy.OrderKey) {
 		t.Helper()
 		if err := db.pool.Read(ctx, func(c *sqlite.Conn) error { return s.prepare(ctx, c) }); err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func BenchmarkSeekTextKinds(b *testing.B) {
 				at, id := len(p.Body), fmt.Sprintf("XX%016x%016x", rng.Uint64(), i)
 				p.Body = fmt.Appendf(p.Body, `{"sid":"%s"`, id)
 				for _, f := range k.Fields {
-					if k.Worded(f) {
+					if k.IsText(f) {
 						p.Body = fmt.Appendf(p.Body, `,%q:"%s %s"`, f.Name, words[often.Uint64()], words[often.Uint64()])
 					}
 				}
@@ -121,27 +121,27 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 	word := func(text string) *understudy.Text { return &understudy.Text{Words: []string{text}} }
 	for _, bench := range []struct {
 		name string
-		ask  func() understudy.Seek
+		ask  func() understudy.RecordQuery
 	}{
-		{"rare word", func() understudy.Seek { return understudy.Seek{Text: word("zanzibar")} }},
-		{"common word", func() understudy.Seek { return understudy.Seek{Text: word(words[rng.IntN(3)])} }},
-		{"word in the middle", func() understudy.Seek { return understudy.Seek{Text: word(words[500+rng.IntN(500)])} }},
-		{"two words", func() understudy.Seek {
-			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextAnd, Of: []*understudy.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
+		{"rare word", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word("zanzibar")} }},
+		{"common word", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word(words[rng.IntN(3)])} }},
+		{"word in the middle", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word(words[500+rng.IntN(500)])} }},
+		{"two words", func() understudy.RecordQuery {
+			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextAnd, Of: []*understudy.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
 		}},
-		{"common phrase", func() understudy.Seek {
-			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}
+		{"common phrase", func() understudy.RecordQuery {
+			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}
 		}},
-		{"rare phrase", func() understudy.Seek {
-			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(20)], words[1000+rng.IntN(1000)]}}}
+		{"rare phrase", func() understudy.RecordQuery {
+			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(20)], words[1000+rng.IntN(1000)]}}}
 		}},
-		{"beginning", func() understudy.Seek {
-			return understudy.Seek{Text: &understudy.Text{Op: understudy.TextPrefix, Words: []string{words[rng.IntN(2000)][:3]}}}
+		{"beginning", func() understudy.RecordQuery {
+			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPrefix, Words: []string{words[rng.IntN(2000)][:3]}}}
 		}},
-		{"word and filter", func() understudy.Seek {
-			return understudy.Seek{Text: word(words[rng.IntN(3)]), Terms: []understudy.Term{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
+		{"word and filter", func() understudy.RecordQuery {
+			return understudy.RecordQuery{Text: word(words[rng.IntN(3)]), Predicates: []understudy.Predicate{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
 		}},
-		{"nothing", func() understudy.Seek { return understudy.Seek{Text: word("nosuchwordatall")} }},
+		{"nothing", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word("nosuchwordatall")} }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			var took []time.Duration
@@ -152,7 +152,7 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 					q.Shape = "messages"
 				}
 				n, start := 0, time.Now()
-				if err := db.Seek(b.Context(), q, func(understudy.Found) bool { n++; return n < 50 }); err != nil {
+				if err := db.Seek(b.Context(), q, func(understudy.Hit) bool { n++; return n < 50 }); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))

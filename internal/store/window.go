@@ -25,9 +25,9 @@ const (
 // spot is a place in the order of a window.
 type spot struct{ clock, record int64 }
 
-// window is an understudy.Window with its numbers.
+// window is an understudy.RangeScan with its numbers.
 type window struct {
-	understudy.Window
+	understudy.RangeScan
 	shape    *shapeRow
 	parent   int64
 	from, to int64 // clocks from..to-1
@@ -35,7 +35,7 @@ type window struct {
 }
 
 // bounds are the clocks of a window, from the first to the one after the last.
-func bounds(w understudy.Window) (from, to int64) {
+func bounds(w understudy.RangeScan) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	switch {
 	case w.Unclocked:
@@ -50,7 +50,7 @@ func bounds(w understudy.Window) (from, to int64) {
 }
 
 // begins is the place a window begins below.
-func begins(w understudy.Window) spot {
+func begins(w understudy.RangeScan) spot {
 	if w.Below.Record == 0 {
 		return spot{math.MaxInt64, math.MaxInt64}
 	}
@@ -58,13 +58,13 @@ func begins(w understudy.Window) spot {
 }
 
 // window gives w its numbers; ok is false when nothing can be in it.
-func (db *DB) window(c *sqlite.Conn, w understudy.Window) (*window, bool, error) {
+func (db *DB) window(c *sqlite.Conn, w understudy.RangeScan) (*window, bool, error) {
 	s := db.shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
 	}
 	parent, err := parentNumber(c, w.Parent)
-	v := &window{Window: w, shape: s, parent: parent, below: begins(w)}
+	v := &window{RangeScan: w, shape: s, parent: parent, below: begins(w)}
 	v.from, v.to = bounds(w)
 	return v, parent >= 0, err
 }
@@ -84,7 +84,7 @@ var (
 // order; Start and End are 0. One window can be read in parts, with Below: a
 // record whose clock changes meanwhile may be missed or come twice. A kind,
 // shape or parent nothing is known of has none.
-func (db *DB) Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error) {
+func (db *DB) Rows(ctx context.Context, w understudy.RangeScan) ([]understudy.Row, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (db *DB) Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, 
 }
 
 // limitOf is how many rows a window gives at once.
-func limitOf(w understudy.Window) int {
+func limitOf(w understudy.RangeScan) int {
 	if w.Limit <= 0 {
 		return rowsUsual
 	}
@@ -115,7 +115,7 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *opened) (rows
 	if v.Open {
 		not |= stateFinal
 	}
-	limit := limitOf(v.Window)
+	limit := limitOf(v.RangeScan)
 	unclocked := int64(0)
 	if v.Unclocked {
 		unclocked = 1
@@ -142,7 +142,7 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *opened) (rows
 // what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
-func (db *DB) RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record,
+func (db *DB) RecordsAt(ctx context.Context, w understudy.RangeScan, at time.Time, yield func(rec *understudy.Record,
 	clock int64) bool) error {
 	leave, err := db.pool.Begin()
 	if err != nil {

@@ -108,7 +108,7 @@ func textRuleOf(k *understudy.Kind) textRule {
 }
 
 func fieldColumn(k *understudy.Kind, f *understudy.Field) column {
-	if !k.Worded(f) {
+	if !k.IsText(f) {
 		return columnNone
 	}
 	return columnOf(f.Class)
@@ -175,7 +175,7 @@ func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 
 // tellsTime reports whether a text in a column is a date or a time, and no text.
 func tellsTime(c column, text string) bool {
-	return (c == columnPlain || c == columnOther) && understudy.TellsTime(text)
+	return (c == columnPlain || c == columnOther) && understudy.LooksLikeTime(text)
 }
 
 // wordRow is the words of a record in one shape: each column's, cut, folded and

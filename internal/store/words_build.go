@@ -17,8 +17,8 @@ var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 
 // searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
-func (db *DB) searchable(c *sqlite.Conn, q *understudy.Seek) error {
-	terms := len(q.Terms) > 0 || q.Parent != ""
+func (db *DB) searchable(c *sqlite.Conn, q *understudy.RecordQuery) error {
+	terms := len(q.Predicates) > 0 || q.Parent != ""
 	if q.Text == nil && !terms {
 		return nil
 	}

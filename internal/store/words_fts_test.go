@@ -155,7 +155,7 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 	}
 	given := func(text *understudy.Text, kinds ...string) (n int) {
 		t.Helper()
-		s, err := db.seek(&understudy.Seek{Source: "twilio", Kinds: kinds, Text: text})
+		s, err := db.seek(&understudy.RecordQuery{Source: "twilio", Kinds: kinds, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}

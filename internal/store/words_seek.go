@@ -82,7 +82,7 @@ func (e *everyShape) read(from int64) error {
 
 // askedText is the text of a question made ready; ok is false when it asks for
 // none.
-func (o *Options) askedText(q *understudy.Seek) (plan *textPlan, ok bool, err error) {
+func (o *Options) askedText(q *understudy.RecordQuery) (plan *textPlan, ok bool, err error) {
 	if q.Text == nil {
 		return nil, false, nil
 	}
@@ -92,7 +92,7 @@ func (o *Options) askedText(q *understudy.Seek) (plan *textPlan, ok bool, err er
 
 // kindsAsked are the specs of the kinds a question is about; nil stands for
 // those no spec names.
-func (o *Options) kindsAsked(q *understudy.Seek) (kinds []*understudy.Kind) {
+func (o *Options) kindsAsked(q *understudy.RecordQuery) (kinds []*understudy.Kind) {
 	for source, spec := range o.Specs {
 		for _, k := range spec.Kinds {
 			if wants(q, source, k.Name) {

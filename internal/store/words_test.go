@@ -49,7 +49,7 @@ func saveMessages(t testing.TB, db *DB, from, n int) {
 
 func countText(t testing.TB, db *DB, text *understudy.Text) int64 {
 	t.Helper()
-	n, err := db.Count(context.Background(), understudy.Seek{Source: "twilio", Text: text}, 0, time.Time{})
+	n, err := db.Count(context.Background(), understudy.RecordQuery{Source: "twilio", Text: text}, 0, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	wholeWords(t, db)
-	text := understudy.Seek{Source: "twilio", Text: &understudy.Text{Words: []string{"everything"}}}
+	text := understudy.RecordQuery{Source: "twilio", Text: &understudy.Text{Words: []string{"everything"}}}
 	if _, err := db.Count(t.Context(), text, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), " of 1200") {
 		t.Fatalf("counted while it is being built: %v", err)
 	}
@@ -250,7 +250,7 @@ func TestAnotherSpec(t *testing.T) {
 	}
 	defer db.Close()
 	named := &understudy.Text{Words: []string{"delivered"}, In: []string{understudy.ClassName}}
-	if _, err := db.Count(t.Context(), understudy.Seek{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
+	if _, err := db.Count(t.Context(), understudy.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 		t.Fatalf("counted: %v", err)
 	}
 	if err := db.Index(t.Context(), nil); err != nil {
@@ -286,7 +286,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	defer db.Close()
 	count := func(field, value string, want int64) {
 		t.Helper()
-		q := understudy.Seek{Source: "twilio", Kinds: []string{"messages"}, Terms: []understudy.Term{{Field: field, Any: []string{value}}}}
+		q := understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []understudy.Predicate{{Field: field, Any: []string{value}}}}
 		if got, err := db.Count(t.Context(), q, 0, time.Time{}); err != nil || got.N != want {
 			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
 		}
@@ -295,9 +295,9 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 		t.Errorf("after opening with another spec: %+v", u)
 	}
 	wholeWords(t, db)
-	for name, q := range map[string]understudy.Seek{
+	for name, q := range map[string]understudy.RecordQuery{
 		"words": {Text: &understudy.Text{Words: []string{"everything"}}},
-		"terms": {Source: "twilio", Kinds: []string{"messages"}, Terms: []understudy.Term{{Field: "status", Any: []string{"delivered"}}}},
+		"terms": {Source: "twilio", Kinds: []string{"messages"}, Predicates: []understudy.Predicate{{Field: "status", Any: []string{"delivered"}}}},
 	} {
 		if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 			t.Fatalf("%s counted: %v", name, err)

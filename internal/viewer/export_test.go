@@ -23,8 +23,8 @@ import (
 func (h *house) composed() {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
-	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
-		if a.Wish == nil {
+	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+		if a.Local == nil {
 			return nil, errors.New("not wished for")
 		}
 		return answer, nil
@@ -36,13 +36,13 @@ func (h *house) onlyHeld(pages int) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	n := 0
-	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
 		switch {
-		case a.Wish != nil:
+		case a.Local != nil:
 			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
 		case n == pages:
 			return nil, understudy.ErrNotHeld
-		case a.HeldOnly != (n > 0):
+		case a.OnlyIfCached != (n > 0):
 			return nil, errors.New("upstream would be asked for more than the first page")
 		}
 		n++
@@ -148,7 +148,7 @@ func TestExportBrokenOff(t *testing.T) {
 	}
 	h = open(t)
 	h.mirror.mu.Lock()
-	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
 		if strings.Contains(a.Target.Key.URI, "Page=20") {
 			return nil, errors.New("mirror: secret=abc: broken")
 		}
@@ -168,7 +168,7 @@ func TestExportBrokenOff(t *testing.T) {
 // A later page that upstream refuses is told in upstream's words, as a first one is.
 func TestExportRefusedLater(t *testing.T) {
 	h := open(t)
-	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
+	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
 		if !strings.Contains(a.Target.Key.URI, "PageToken") {
 			return answer, nil
 		}
@@ -186,8 +186,8 @@ func TestExportRefusedLater(t *testing.T) {
 func TestExportOfACircle(t *testing.T) {
 	h := open(t)
 	n := 0
-	h.mirror.change = func(a understudy.Ask, answer *understudy.Answer) (*understudy.Answer, error) {
-		if a.Wish != nil {
+	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+		if a.Local != nil {
 			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
 		}
 		n++

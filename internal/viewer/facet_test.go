@@ -18,7 +18,7 @@ type slowly struct {
 	release chan error
 }
 
-func (s *slowly) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (s *slowly) Find(ctx context.Context, c understudy.Caller, a understudy.SearchRequest) (*understudy.SearchResult, error) {
 	if a.Facets {
 		select {
 		case err := <-s.release:

@@ -16,7 +16,7 @@ import (
 // unready is a search that cannot answer.
 type unready struct{ err error }
 
-func (u unready) Find(context.Context, understudy.Caller, understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (u unready) Find(context.Context, understudy.Caller, understudy.SearchRequest) (*understudy.SearchResult, error) {
 	return nil, u.err
 }
 

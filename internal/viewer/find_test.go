@@ -305,7 +305,7 @@ func TestHitsSayWhatThereIs(t *testing.T) {
 // windowed says of every search that there was more than it put in order.
 type windowed struct{ *search.Searcher }
 
-func (w windowed) Find(ctx context.Context, c understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (w windowed) Find(ctx context.Context, c understudy.Caller, ask understudy.SearchRequest) (*understudy.SearchResult, error) {
 	r, err := w.Searcher.Find(ctx, c, ask)
 	if err == nil && !ask.Facets {
 		r.More, r.Notes = true, append(r.Notes, "Only the newest 3 matches were put in order; there are older ones.")
@@ -370,7 +370,7 @@ func TestExportFound(t *testing.T) {
 // failing finds the first page alone.
 type failing struct{ page.Search }
 
-func (f failing) Find(ctx context.Context, c understudy.Caller, a understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (f failing) Find(ctx context.Context, c understudy.Caller, a understudy.SearchRequest) (*understudy.SearchResult, error) {
 	if a.Cursor != "" {
 		return nil, context.DeadlineExceeded
 	}

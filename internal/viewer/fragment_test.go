@@ -144,7 +144,7 @@ type countedSearch struct {
 	n atomic.Int64
 }
 
-func (c *countedSearch) Find(ctx context.Context, who understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (c *countedSearch) Find(ctx context.Context, who understudy.Caller, ask understudy.SearchRequest) (*understudy.SearchResult, error) {
 	c.n.Add(1)
 	return c.Search.Find(ctx, who, ask)
 }

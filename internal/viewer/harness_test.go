@@ -33,8 +33,8 @@ type keeper struct {
 	mu     sync.Mutex
 	pages  map[understudy.Key]*understudy.Page
 	asked  []string
-	as     []time.Time                                                          // the moments that were asked for
-	change func(understudy.Ask, *understudy.Answer) (*understudy.Answer, error) // nil: none
+	as     []time.Time                                                                  // the moments that were asked for
+	change func(understudy.Request, *understudy.Response) (*understudy.Response, error) // nil: none
 }
 
 // forget drops every page, beside whoever still reads some.
@@ -44,19 +44,19 @@ func (k *keeper) forget() {
 	clear(k.pages)
 }
 
-func (k *keeper) Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (k *keeper) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
 	k.mu.Lock()
 	k.asked, k.as = append(k.asked, a.Target.Key.URI), append(k.as, a.AsOf)
 	page, change := k.pages[a.Target.Key], k.change
 	k.mu.Unlock()
-	answer := &understudy.Answer{Page: page, How: understudy.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}
+	answer := &understudy.Response{Page: page, Outcome: understudy.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}
 	if page == nil {
 		var err error
 		page, err = k.fetch(ctx, understudy.Fetch{Target: a.Target, Reason: understudy.Waiting, Retry: 8 * time.Second})
 		if err != nil {
 			return nil, err
 		}
-		answer = &understudy.Answer{Page: page, How: understudy.Cold, Upstream: 812 * time.Millisecond}
+		answer = &understudy.Response{Page: page, Outcome: understudy.Cold, Upstream: 812 * time.Millisecond}
 		k.mu.Lock()
 		k.pages[a.Target.Key] = page
 		k.mu.Unlock()

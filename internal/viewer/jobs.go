@@ -151,7 +151,7 @@ func laterFirst(a, b understudy.Job) int {
 
 func (q jobsView) jobView(j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Stop: j.Stop, Error: j.Error,
-		Lane: j.Lane.String(), Size: size(j.Weight)}
+		Lane: j.Priority.String(), Size: size(j.Weight)}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {

@@ -65,11 +65,11 @@ func (w *workshop) Replay(_ context.Context, number int64) (int64, error) {
 // busy is a workshop with a job in every state.
 func busy() *workshop {
 	return &workshop{jobs: []understudy.Job{
-		{Number: 9, Kind: "sync calls", Key: "twilio/calls", Lane: understudy.Bulk, State: understudy.JobRunning, Attempt: 2, Attempts: 5, Weight: 8 << 20,
+		{Number: 9, Kind: "sync calls", Key: "twilio/calls", Priority: understudy.Bulk, State: understudy.JobRunning, Attempt: 2, Attempts: 5, Weight: 8 << 20,
 			Started: noon.Add(-4 * time.Minute), Progress: understudy.Progress{Done: 1204, Total: 5000, Note: "slice 2 of 4", End: noon.Add(12 * time.Minute)}},
-		{Number: 8, Kind: "sync messages", Key: "twilio/messages", Lane: understudy.Bulk, State: understudy.JobRunning, Attempt: 1, Stop: true, Started: noon.Add(-time.Second), Progress: understudy.Progress{Done: 7}},
-		{Number: 7, Kind: "deliver changes", Key: "audit <script>", Lane: understudy.Soon, State: understudy.JobWaiting, Attempt: 1, Attempts: 8, RunAfter: noon.Add(time.Minute), Error: "POST https://receiver.example: 503"},
-		{Number: 6, Kind: "sweep calls", Lane: understudy.Steady, State: understudy.JobWaiting, Created: noon.Add(-time.Minute)},
+		{Number: 8, Kind: "sync messages", Key: "twilio/messages", Priority: understudy.Bulk, State: understudy.JobRunning, Attempt: 1, Stop: true, Started: noon.Add(-time.Second), Progress: understudy.Progress{Done: 7}},
+		{Number: 7, Kind: "deliver changes", Key: "audit <script>", Priority: understudy.Soon, State: understudy.JobWaiting, Attempt: 1, Attempts: 8, RunAfter: noon.Add(time.Minute), Error: "POST https://receiver.example: 503"},
+		{Number: 6, Kind: "sweep calls", Priority: understudy.Steady, State: understudy.JobWaiting, Created: noon.Add(-time.Minute)},
 		{Number: 5, Kind: "deliver changes", Key: "crm", State: understudy.JobFailed, Attempt: 8, Attempts: 8, Ended: noon.Add(-time.Hour), Error: "POST https://crm.example: connection refused"},
 		{Number: 4, Kind: "sync alerts", State: understudy.JobDone, Attempt: 1, Started: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour), Progress: understudy.Progress{Done: 100, Total: 100}},
 		{Number: 3, Kind: "sync queues", State: understudy.JobCancelled, Ended: noon.Add(-2 * time.Hour)},

@@ -264,7 +264,7 @@ func TestCodes(t *testing.T) {
 // studio opens contents; only whether it is there matters to a page.
 type studio struct{}
 
-func (studio) Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error) {
+func (studio) Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error) {
 	return nil, errors.New("nothing to hear")
 }
 

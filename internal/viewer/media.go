@@ -72,13 +72,13 @@ func (q mediaRequest) media() (err error) {
 		return err
 	}
 	defer m.Close()
-	line.How, line.Upstream = m.How.String(), m.Upstream
+	line.How, line.Upstream = m.Outcome.String(), m.Upstream
 	return q.sendMedium(t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Start))
 }
 
 // mediaAsk is what the browser's request asks the mirror.
-func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaAsk {
-	a := understudy.MediaAsk{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Turn: q.Caller.Turn}
+func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaRequest {
+	a := understudy.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
 	}
@@ -90,7 +90,7 @@ func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaAsk {
 
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
-func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.Medium, left time.Duration) error {
+func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.MediaResponse, left time.Duration) error {
 	h := q.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:

@@ -22,22 +22,22 @@ import (
 // player opens made-up contents.
 type player struct {
 	mu     sync.Mutex
-	asked  []understudy.MediaAsk
-	medium func() (*understudy.Medium, error)
+	asked  []understudy.MediaRequest
+	medium func() (*understudy.MediaResponse, error)
 }
 
 const tune = "RIFF la la la"
 
-func (p *player) Open(_ context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
+func (p *player) Open(_ context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, a)
 	if p.medium != nil {
 		return p.medium()
 	}
-	return &understudy.Medium{
+	return &understudy.MediaResponse{
 		ReadCloser: io.NopCloser(strings.NewReader("")), File: strings.NewReader(tune), Status: 200,
-		Size: int64(len(tune)), ContentType: "audio/x-wav", ETag: `"tune"`, How: understudy.Warm,
+		Size: int64(len(tune)), ContentType: "audio/x-wav", ETag: `"tune"`, Outcome: understudy.Warm,
 	}, nil
 }
 
@@ -268,32 +268,32 @@ func TestMediaFailures(t *testing.T) {
 	s := withMedia(t)
 	address, session := s.address(all)
 	for name, test := range map[string]struct {
-		medium *understudy.Medium
+		medium *understudy.MediaResponse
 		err    error
 		status int
 	}{
-		"gone":   {&understudy.Medium{ReadCloser: http.NoBody, Status: 404, How: understudy.Cold}, nil, 404},
-		"range":  {&understudy.Medium{ReadCloser: http.NoBody, Status: 416, ContentRange: "bytes */9", How: understudy.Cold}, nil, 416},
+		"gone":   {&understudy.MediaResponse{ReadCloser: http.NoBody, Status: 404, Outcome: understudy.Cold}, nil, 404},
+		"range":  {&understudy.MediaResponse{ReadCloser: http.NoBody, Status: 416, ContentRange: "bytes */9", Outcome: understudy.Cold}, nil, 416},
 		"outage": {nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}, 503},
 		"closed": {nil, understudy.ErrClosed, 503},
 	} {
-		s.medium = func() (*understudy.Medium, error) { return test.medium, test.err }
+		s.medium = func() (*understudy.MediaResponse, error) { return test.medium, test.err }
 		resp, body := s.play("GET", address, all, session)
 		if resp.StatusCode != test.status || body == "" || strings.Contains(resp.Header.Get("Cache-Control"), "max-age") {
 			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
 		}
 	}
 	// What is older than it should be is not kept by browsers.
-	s.medium = func() (*understudy.Medium, error) {
-		return &understudy.Medium{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html", Detail: "stale: upstream 503", How: understudy.Stale}, nil
+	s.medium = func() (*understudy.MediaResponse, error) {
+		return &understudy.MediaResponse{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html", Detail: "stale: upstream 503", Outcome: understudy.Stale}, nil
 	}
 	resp, _ := s.play("GET", address, all, session)
 	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%v", h)
 	}
 	// What breaks off cuts the connection.
-	s.medium = func() (*understudy.Medium, error) {
-		return &understudy.Medium{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav", How: understudy.Cold}, nil
+	s.medium = func() (*understudy.MediaResponse, error) {
+		return &understudy.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav", Outcome: understudy.Cold}, nil
 	}
 	defer func() {
 		if why := recover(); why != http.ErrAbortHandler {

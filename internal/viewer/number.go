@@ -203,7 +203,7 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 		if !whole || !pn.Reading.More() {
 			return pn.Reading.Err
 		}
-		found, err := q.Search(ctx, k, understudy.SearchAsk{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest",
+		found, err := q.Search(ctx, k, understudy.SearchRequest{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest",
 			Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more

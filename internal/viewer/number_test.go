@@ -232,9 +232,9 @@ type talker struct {
 	calls []time.Time // those of A to B; every other kind and direction has none
 }
 
-func (m *talker) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (m *talker) Page(_ context.Context, a understudy.Request) (*understudy.Response, error) {
 	p := &understudy.Page{Key: a.Target.Key, Kind: a.Target.Kind.Name, Shape: a.Target.Shape(), List: true, Status: 200, ContentType: "application/json"}
-	answer := &understudy.Answer{Page: p, How: understudy.Warm}
+	answer := &understudy.Response{Page: p, Outcome: understudy.Warm}
 	from, _ := a.Target.Query.Get("From")
 	if a.Target.Kind.Name != "calls" || from != "+15550000001" {
 		p.Body = []byte(`{"` + a.Target.List.Key + `":[]}`)

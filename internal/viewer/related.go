@@ -127,7 +127,7 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	for field, value := range a.list.Only {
 		text = append(text, field+"="+page.Quote(value))
 	}
-	found, err := q.Search(ctx, k, understudy.SearchAsk{Text: strings.TrimSpace(strings.Join(text, " ")), Limit: maxRows})
+	found, err := q.Search(ctx, k, understudy.SearchRequest{Text: strings.TrimSpace(strings.Join(text, " ")), Limit: maxRows})
 	if err != nil {
 		return nil // upstream's own answer is there
 	}

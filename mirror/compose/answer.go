@@ -53,8 +53,8 @@ func sum(body []byte) [16]byte {
 
 // write makes the page's body and notes where its rows lie.
 func (l *List) write(p *understudy.Page, links links) {
-	body := make([]byte, 0, int64(512+len(l.paging.Answer)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
-	for rest := l.paging.Answer; ; {
+	body := make([]byte, 0, int64(512+len(l.paging.Template)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
+	for rest := l.paging.Template; ; {
 		before, word, after, found := understudy.CutWord(rest)
 		body = append(body, before...)
 		switch {

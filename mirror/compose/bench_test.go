@@ -12,8 +12,8 @@ import (
 
 func BenchmarkPage(b *testing.B) {
 	r := newRig(b, 1, nil)
-	var found []understudy.Found
-	err := r.world.Seek(b.Context(), understudy.Seek{Kinds: []string{"calls"}, Shape: "calls"}, func(f understudy.Found) bool {
+	var found []understudy.Hit
+	err := r.world.Seek(b.Context(), understudy.RecordQuery{Kinds: []string{"calls"}, Shape: "calls"}, func(f understudy.Hit) bool {
 		found = append(found, f)
 		return len(found) < 120
 	})

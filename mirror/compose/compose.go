@@ -28,7 +28,7 @@ type Options struct {
 	// depends on it are not composed.
 	Now func() time.Time
 	// Wish is asked beyond what upstream's own parameters say; nil: nothing.
-	Wish *understudy.Wish
+	Wish *understudy.LocalQuery
 	// Held is the record of a kind that is present, in any shape, or nil. A list
 	// under a record (or under another account) is composed only when that
 	// record is held: upstream says 404 where it is not. It is called a few
@@ -57,7 +57,7 @@ type List struct {
 	o      Options
 	tests  []query.Condition
 	match  *query.Matcher // of tests
-	seek   understudy.Seek
+	seek   understudy.RecordQuery
 
 	size, page int64
 	skip       int64  // rows of earlier pages, when they are named by a number alone
@@ -65,11 +65,11 @@ type List struct {
 	start      string // the record the token names
 	back       bool   // the page ends before it
 	form       understudy.TokenForm
-	stop       understudy.Place
+	stop       understudy.OrderKey
 
 	none   bool // upstream shows nothing here, or nothing can be what is wished
 	told   bool // the rows are as the list shows them
-	rows   []understudy.Found
+	rows   []understudy.Hit
 	bytes  int64
 	more   bool // rows come after the last one
 	done   bool
@@ -96,11 +96,11 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}
 	l := &List{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}
-	if l.paging.Answer == "" {
+	if l.paging.Template == "" {
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
 	l.form = l.paging.TokenForm(t.Kind)
-	l.seek = understudy.Seek{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
+	l.seek = understudy.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
 	if w := o.Wish; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
 		if w.Up && o.Downward {
@@ -130,7 +130,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 	}
 	if w := o.Wish; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
-		l.seek.Terms = append(l.seek.Terms, w.Terms...)
+		l.seek.Predicates = append(l.seek.Predicates, w.Predicates...)
 		l.none = l.none || w.Text != nil && w.Text.Op == understudy.TextNone
 	}
 	l.begin()
@@ -151,7 +151,7 @@ func (l *List) begin() {
 	}
 	l.done = l.none
 	if !l.none {
-		l.rows = make([]understudy.Found, 0, min(l.size, 64))
+		l.rows = make([]understudy.Hit, 0, min(l.size, 64))
 	}
 }
 
@@ -164,14 +164,14 @@ func (l *List) only() func(*understudy.Record) bool {
 
 // Seek is what records to hand in, as narrow as it can be said; more of them do
 // no harm.
-func (l *List) Seek() understudy.Seek { return l.seek }
+func (l *List) Seek() understudy.RecordQuery { return l.seek }
 
 // Start is the record the page begins after (back: ends before), "" for none.
 // Its place must be told to Below before the first Take.
 func (l *List) Start() (id string, back bool) { return l.start, l.back }
 
 // Below tells the place of the record that Start names, present or gone.
-func (l *List) Below(p understudy.Place) {
+func (l *List) Below(p understudy.OrderKey) {
 	if l.back && l.o.Downward {
 		l.stop = p
 		return
@@ -180,7 +180,7 @@ func (l *List) Below(p understudy.Place) {
 }
 
 // Belongs reports whether a record is one of the list's, wherever it stands.
-func (l *List) Belongs(f understudy.Found) bool { return !l.none && l.passes(f) }
+func (l *List) Belongs(f understudy.Hit) bool { return !l.none && l.passes(f) }
 
 // Most is how many of the list's records decide what the page is, counted from
 // where Seek begins; 0: as many as there are.
@@ -193,12 +193,12 @@ func (l *List) Most() int64 {
 
 // Take is told one record after the other, in the order of Seek. It returns
 // false when it needs no more. Bodies are not kept longer than the list.
-func (l *List) Take(f understudy.Found) bool {
+func (l *List) Take(f understudy.Hit) bool {
 	if l.done || !l.passes(f) {
 		return !l.done
 	}
 	switch {
-	case l.asking == forMore, l.stop != 0 && f.Place <= l.stop:
+	case l.asking == forMore, l.stop != 0 && f.Order <= l.stop:
 		l.done, l.more = true, true
 		return false
 	case l.skip > 0:
@@ -230,7 +230,7 @@ func (l *List) Again() bool {
 	if len(l.rows) == 0 {
 		return false
 	}
-	l.seek.Below = l.rows[len(l.rows)-1].Place
+	l.seek.Below = l.rows[len(l.rows)-1].Order
 	l.seek.Limit, l.seek.Want = min(l.seek.Limit, 1), 1
 	return true
 }
@@ -239,10 +239,10 @@ func (l *List) Again() bool {
 type Store interface {
 	// Seek hands out records in the order of their places until yield returns
 	// false.
-	Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error
+	Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error
 	// PlaceOf is the place of a record, also of one that is gone; ErrNotFound:
 	// it was never seen.
-	PlaceOf(ctx context.Context, source, kind, id string) (understudy.Place, error)
+	PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error)
 }
 
 // Fill reads the page's records from a store. ErrInvalid: the token names a

@@ -114,16 +114,16 @@ func (a *api) records(path string) []*understudy.Record {
 // shelf is records in order, as a store has them.
 type shelf []*understudy.Record
 
-func (s shelf) place(i int) understudy.Place { return understudy.Place(10 * (len(s) - i)) }
+func (s shelf) place(i int) understudy.OrderKey { return understudy.OrderKey(10 * (len(s) - i)) }
 
-func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.Place, error) {
+func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.OrderKey, error) {
 	if i := slices.IndexFunc(s, func(r *understudy.Record) bool { return r.ID == id }); i >= 0 {
 		return s.place(i), nil
 	}
 	return 0, understudy.ErrNotFound
 }
 
-func (s shelf) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (s shelf) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	for n := range s {
 		i := n
 		if q.Up {
@@ -133,7 +133,7 @@ func (s shelf) Seek(_ context.Context, q understudy.Seek, yield func(understudy.
 		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
 			continue
 		}
-		if !yield(understudy.Found{Record: s[i], Place: p}) {
+		if !yield(understudy.Hit{Record: s[i], Order: p}) {
 			break
 		}
 	}

@@ -35,9 +35,9 @@ func newTill(t *testing.T) *till {
 		Name: "till", Hosts: []understudy.Host{{URL: "https://till.example"}}, Auth: understudy.Auth{Style: "bearer"},
 		Paging: understudy.Paging{
 			Style: "cursor", Next: "has_more", Cursor: "starting_after", Size: "limit", Default: 10, Max: 100, Tokens: []string{"ending_before"},
-			Answer: `{"object":"list","data":{rows},"has_more":{more},"url":"/v1/charges"}`,
+			Template: `{"object":"list","data":{rows},"has_more":{more},"url":"/v1/charges"}`,
 		},
-		Pagings: map[string]*understudy.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Answer: "{rows}"}},
+		Pagings: map[string]*understudy.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Template: "{rows}"}},
 		Errors:  understudy.Errors{ContentType: "application/json", Template: `{"error":{message}}`, Messages: map[string]string{"date": "Invalid time"}},
 		Kinds: []*understudy.Kind{{
 			Name: "charges", ID: []string{"id"}, Clock: "created",
@@ -56,12 +56,12 @@ func (x *till) charge(i int) string {
 }
 
 // Seek hands out the charges, the newest first.
-func (x *till) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (x *till) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	for i := x.n; i > 0; i-- {
-		if q.Below != 0 && understudy.Place(i) >= q.Below {
+		if q.Below != 0 && understudy.OrderKey(i) >= q.Below {
 			continue
 		}
-		if !yield(understudy.Found{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Place: understudy.Place(i), Clock: int64(1_700_000_000 + i*60)}) {
+		if !yield(understudy.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: understudy.OrderKey(i), Clock: int64(1_700_000_000 + i*60)}) {
 			return nil
 		}
 	}
@@ -69,12 +69,12 @@ func (x *till) Seek(_ context.Context, q understudy.Seek, yield func(understudy.
 }
 
 // PlaceOf is where a charge stands.
-func (x *till) PlaceOf(_ context.Context, _, _, id string) (understudy.Place, error) {
+func (x *till) PlaceOf(_ context.Context, _, _, id string) (understudy.OrderKey, error) {
 	i, err := strconv.Atoi(id[min(3, len(id)):])
 	if err != nil || i < 1 || i > x.n {
 		return 0, understudy.ErrNotFound
 	}
-	return understudy.Place(i), nil
+	return understudy.OrderKey(i), nil
 }
 
 // says is what the API itself answers to a list of charges.
@@ -191,7 +191,7 @@ func TestAnswersSayHowTheyGoOn(t *testing.T) {
 	} {
 		x := newTill(t)
 		p := x.spec.Paging
-		p.Answer = answer
+		p.Template = answer
 		s := &understudy.Spec{Name: "till", Hosts: x.spec.Hosts, Auth: x.spec.Auth, Paging: p}
 		if err := s.Compile(); (err == nil) != ok {
 			t.Errorf("%s: %v", answer, err)
@@ -199,12 +199,12 @@ func TestAnswersSayHowTheyGoOn(t *testing.T) {
 	}
 	for next, ok := range map[string]bool{"{next}": true, "{next_url}": true, "null": false, `"{next}"`: false, "{first}": false} {
 		s := newTill(t).spec
-		body := &understudy.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth, Paging: understudy.Paging{Style: "body", Next: "links.next", Answer: `{"data":{rows},"links":{"next":` + next + `}}`}}
+		body := &understudy.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth, Paging: understudy.Paging{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}
 		if err := body.Compile(); (err == nil) != ok {
 			t.Errorf("%s: %v", next, err)
 		}
 	}
-	if words := understudy.AnswerWords(); !slices.Contains(words, "more") {
+	if words := understudy.EnvelopeWords(); !slices.Contains(words, "more") {
 		t.Error(words)
 	}
 }

@@ -42,7 +42,7 @@ func (l *List) filter(f *understudy.Filter) error {
 
 // is asks for one value of a field.
 func (l *List) is(name, value string) {
-	l.seek.Terms = append(l.seek.Terms, understudy.Term{Field: name, Any: []string{value}})
+	l.seek.Predicates = append(l.seek.Predicates, understudy.Predicate{Field: name, Any: []string{value}})
 	l.test(name, same(value))
 }
 
@@ -94,7 +94,7 @@ func (l *List) clock(f *understudy.Filter, value string) error {
 		return err
 	}
 	if value[0] == '<' || value[0] == '>' {
-		if l.target.Spec.Odd.Operator == understudy.OddIgnored {
+		if l.target.Spec.Quirks.Operator == understudy.QuirkIgnored {
 			return nil
 		}
 		return l.refuse("date")
@@ -202,7 +202,7 @@ func edges(f *understudy.Filter, asked span) (e [2]int64) {
 // between asks for a time of a field. Places are of no use here: a record keeps
 // its own while its clock may still move.
 func (l *List) between(name string, e [2]int64) {
-	term := understudy.Term{Field: name}
+	term := understudy.Predicate{Field: name}
 	if e[0] > 0 {
 		term.From = e[0]
 	}
@@ -210,7 +210,7 @@ func (l *List) between(name string, e [2]int64) {
 		term.To = max(e[1]+1, 1)
 	}
 	if (term.From != 0 || term.To != 0) && !l.scanned(name) {
-		l.seek.Terms = append(l.seek.Terms, term)
+		l.seek.Predicates = append(l.seek.Predicates, term)
 	}
 	until := int64(math.MaxInt64)
 	if e[1] < until {

@@ -53,10 +53,10 @@ func FuzzNew(f *testing.F) {
 		if aim.Kind == nil {
 			return
 		}
-		var found []understudy.Found
+		var found []understudy.Hit
 		for i, body := range bodies {
 			id := strings.Join(append(aim.Kind.Prefixes, "CF1~CA")[:1], "") + string(rune('2'+i))
-			found = append(found, understudy.Found{Record: &understudy.Record{ID: id, Body: []byte(body)}, Place: understudy.Place(1000 - i)})
+			found = append(found, understudy.Hit{Record: &understudy.Record{ID: id, Body: []byte(body)}, Order: understudy.OrderKey(1000 - i)})
 		}
 		for range 2 {
 			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true})

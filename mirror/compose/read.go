@@ -81,7 +81,7 @@ func (l *List) above(i int, f *understudy.Field) error {
 		}
 	}
 	// What goes with its parent is still held when that has ended.
-	if t.Kind.Forgets.WithParent && rec.Final && f != nil && f.Name == t.Kind.Parent {
+	if t.Kind.Retention.WithParent && rec.Final && f != nil && f.Name == t.Kind.Parent {
 		l.none = true
 	}
 	return nil
@@ -136,14 +136,14 @@ func (l *List) readPlace() error {
 		// its other pages are upstream's, and have what this one would leave out.
 		return fmt.Errorf("%w: this list goes on by numbers alone", understudy.ErrInvalid)
 	}
-	if l.target.Spec.Odd.Alone == understudy.OddCounts {
+	if l.target.Spec.Quirks.Alone == understudy.QuirkCounts {
 		l.skip = l.page * l.size
 	}
 	return nil
 }
 
 func (l *List) readSize() error {
-	p, odd := l.paging, &l.target.Spec.Odd
+	p, odd := l.paging, &l.target.Spec.Quirks
 	if l.size = int64(p.Default); l.size <= 0 {
 		l.size = 1000
 	}
@@ -153,12 +153,12 @@ func (l *List) readSize() error {
 	}
 	n, ok := number(one.Value)
 	switch {
-	case (!ok || n == 0) && odd.Size == understudy.OddDefault:
+	case (!ok || n == 0) && odd.Size == understudy.QuirkDefault:
 		return nil
 	case !ok || n == 0:
 		return l.refuse("size")
 	case p.Max > 0 && n > int64(p.Max):
-		if odd.Above == understudy.OddRefused {
+		if odd.Above == understudy.QuirkRefused {
 			return l.refuse("size_above")
 		}
 		n = int64(p.Max)
@@ -200,14 +200,14 @@ func (l *List) readToken() error {
 func (l *List) startsHere() error {
 	t := l.target
 	var rec *understudy.Record
-	if t.Kind.Untold() != "" {
+	if t.Kind.UnscopedVar() != "" {
 		if l.o.Held != nil {
 			rec = l.o.Held(t.Kind.Name, l.start)
 		}
 		switch {
 		case rec == nil:
 			return fmt.Errorf("%w: nobody knows whose record the page token names", understudy.ErrInvalid)
-		case strings.HasSuffix(rec.Shape, understudy.Elsewhere):
+		case strings.HasSuffix(rec.Shape, understudy.ForeignShape):
 			return l.refuse("token")
 		}
 	}

@@ -35,7 +35,7 @@ func (r *Refusal) Page(t *understudy.Target, at time.Time) *understudy.Page {
 	return p
 }
 
-// refuse is the refusal under one of the words of understudy.OddWords. What it
+// refuse is the refusal under one of the words of understudy.QuirkWords. What it
 // says must be known: else the list is not composed.
 func (l *List) refuse(word string) error { return refusal(l.target, word, http.StatusBadRequest) }
 

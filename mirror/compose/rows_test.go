@@ -29,7 +29,7 @@ func TestRewrite(t *testing.T) {
 		{`{"b":1}`, "", "/p", ""},
 		{`[1]`, "a", "", ""},
 	} {
-		f := &understudy.RowForm{}
+		f := &understudy.RowMapping{}
 		if c.without != "" {
 			f.Without = []string{c.without}
 		}
@@ -57,7 +57,7 @@ func FuzzRewrite(f *testing.F) {
 		if err != nil || doc.Kind != jsonspan.Object {
 			return
 		}
-		form := &understudy.RowForm{Without: []string{"a", "c"}, With: map[string]string{"b": "{V}!"}}
+		form := &understudy.RowMapping{Without: []string{"a", "c"}, With: map[string]string{"b": "{V}!"}}
 		out, ok := rewrite(form, body, known)
 		if !ok {
 			return

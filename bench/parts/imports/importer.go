@@ -118,7 +118,7 @@ func (i *intakes) page(ctx context.Context, r *jobs.Run) (err error) {
 		return nil
 	}
 	defer func() { err = errors.Join(err, weigh(ctx, 0)) }()
-	landed, err := i.m.Fill(ctx, understudy.Fill{Target: target, Reason: understudy.Sync, RecordsOnly: true, Weigh: weigh})
+	landed, err := i.m.Fill(ctx, understudy.Fill{Target: target, Reason: understudy.Sync, RecordsOnly: true, Reserve: weigh})
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (i *intakes) run(ctx context.Context, runner *jobs.Runner, client *upstream
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for k, size := range i.sizes {
-		job := understudy.Job{Kind: "import page", Key: fmt.Sprint(size), Payload: fmt.Appendf(nil, `"PageSize=%d"`, size), Lane: understudy.Bulk}
+		job := understudy.Job{Kind: "import page", Key: fmt.Sprint(size), Payload: fmt.Appendf(nil, `"PageSize=%d"`, size), Priority: understudy.Bulk}
 		if small && k > 0 {
 			for i.most.Load() == 0 {
 				<-tick.C

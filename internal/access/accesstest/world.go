@@ -43,7 +43,7 @@ type World struct {
 	Held   bool // the hidden records are held; else upstream alone has them
 
 	mu    sync.Mutex
-	Asked []understudy.Ask // what the mirror was asked
+	Asked []understudy.Request // what the mirror was asked
 	Sent  []understudy.Write
 }
 
@@ -208,15 +208,15 @@ func Rules() map[string]access.RowRules {
 
 // Page answers as a mirror would: lists under a wish from records, others and
 // what is to be new as upstream's page; instances as they are, or upstream's 404.
-func (w *World) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, error) {
+func (w *World) Page(_ context.Context, a understudy.Request) (*understudy.Response, error) {
 	w.mu.Lock()
 	w.Asked = append(w.Asked, a)
 	w.mu.Unlock()
 	t := a.Target
 	p := &understudy.Page{Key: t.Key, List: t.List != nil, ID: t.ID, Status: http.StatusOK, ContentType: "application/json", Shape: t.Shape()}
-	answer := &understudy.Answer{Page: p, How: understudy.Warm, Age: 12 * time.Second, TTL: 5 * time.Second}
+	answer := &understudy.Response{Page: p, Outcome: understudy.Warm, Age: 12 * time.Second, TTL: 5 * time.Second}
 	if a.NoCache && !a.JoinOnly {
-		answer = &understudy.Answer{Page: p, How: understudy.Cold, Fwd: "request", Stored: true, Upstream: 800 * time.Millisecond}
+		answer = &understudy.Response{Page: p, Outcome: understudy.Cold, Fwd: "request", Stored: true, Upstream: 800 * time.Millisecond}
 	}
 	if a.JoinOnly { // it was fetched just now
 		answer.Age = time.Second / 2
@@ -227,8 +227,8 @@ func (w *World) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, e
 	switch {
 	case t.List != nil:
 		w.list(p, a)
-		if a.Wish != nil {
-			answer.How = understudy.Composed
+		if a.Local != nil {
+			answer.Outcome = understudy.Composed
 		}
 	case t.Kind != nil && t.ID != "" && w.Body(p.Kind, t.ID) != nil:
 		p.Body = w.Body(p.Kind, t.ID)
@@ -248,7 +248,7 @@ func (w *World) Page(_ context.Context, a understudy.Ask) (*understudy.Answer, e
 
 // list writes both records, those of a wish alone when there is one, under the
 // record the path names.
-func (w *World) list(p *understudy.Page, a understudy.Ask) {
+func (w *World) list(p *understudy.Page, a understudy.Request) {
 	t := a.Target
 	var rows [][]byte
 	last := ""
@@ -260,7 +260,7 @@ func (w *World) list(p *understudy.Page, a understudy.Ask) {
 		if len(t.Kind.ID) > 0 {
 			body = w.body(t.Kind, hidden)
 		}
-		if a.Wish != nil && !a.Wish.Only(&understudy.Record{Source: t.Key.Source, Kind: t.Kind.Name, Shape: t.List.Shape, ID: id, Body: body}) {
+		if a.Local != nil && !a.Local.Only(&understudy.Record{Source: t.Key.Source, Kind: t.Kind.Name, Shape: t.List.Shape, ID: id, Body: body}) {
 			return
 		}
 		rows, last = append(rows, body), id
@@ -281,7 +281,7 @@ func (w *World) list(p *understudy.Page, a understudy.Ask) {
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `{%q:[%s]`, t.List.Key, bytes.Join(rows, []byte(",")))
-	if a.Wish == nil { // upstream's page names the next one by its last record
+	if a.Local == nil { // upstream's page names the next one by its last record
 		fmt.Fprintf(&out, `,"next_page_uri":"%s?PageToken=PA%s","total":%d`, path, last, digits)
 	}
 	out.WriteString("}")
@@ -290,7 +290,7 @@ func (w *World) list(p *understudy.Page, a understudy.Ask) {
 
 // Write notes a write and answers it with the record its path names, a new one
 // that is marked when it names none.
-func (w *World) Write(_ context.Context, write understudy.Write) (*understudy.Answer, error) {
+func (w *World) Write(_ context.Context, write understudy.Write) (*understudy.Response, error) {
 	w.mu.Lock()
 	w.Sent = append(w.Sent, write)
 	w.mu.Unlock()
@@ -302,16 +302,16 @@ func (w *World) Write(_ context.Context, write understudy.Write) (*understudy.An
 			p.Body = w.body(t.Kind, t.ID != w.Shown(p.Kind))
 		}
 	}
-	return &understudy.Answer{Page: p}, nil
+	return &understudy.Response{Page: p}, nil
 }
 
 // Open opens the content of a record: marked unless it is of the open one.
-func (w *World) Open(_ context.Context, a understudy.MediaAsk) (*understudy.Medium, error) {
+func (w *World) Open(_ context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
 	text := "content of " + Mark
 	if a.Target.ID == w.Shown(a.Target.Kind.Name) {
 		text = "content"
 	}
-	return &understudy.Medium{Status: http.StatusOK, ContentType: "audio/mpeg", Size: int64(len(text)), ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
+	return &understudy.MediaResponse{Status: http.StatusOK, ContentType: "audio/mpeg", Size: int64(len(text)), ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
 }
 
 // Marked is the first mark in a text, "" when there is none; what was asked for

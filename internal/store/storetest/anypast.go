@@ -243,7 +243,7 @@ func (o *pastOracle) history(id string) (words []string) {
 }
 
 // window is what is in a window at a time.
-func (o *pastOracle) window(w understudy.Window, when int) (ids []string) {
+func (o *pastOracle) window(w understudy.RangeScan, when int) (ids []string) {
 	clocks := map[string]int64{}
 	for id := range o.held {
 		r := o.at(w.Shape, id, when)
@@ -295,7 +295,7 @@ func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 
 // compareWindow compares a window at a time; 0: now.
 func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
-	w := understudy.Window{Source: o.source, Kind: "calls", Shape: rapid.SampledFrom(pastShapes).Draw(rt, "shape"),
+	w := understudy.RangeScan{Source: o.source, Kind: "calls", Shape: rapid.SampledFrom(pastShapes).Draw(rt, "shape"),
 		Parent: rapid.SampledFrom([]string{"", "", "P", "Q"}).Draw(rt, "parent"), Unclocked: rapid.IntRange(0, 3).Draw(rt, "unclocked") == 0, Open: rapid.Bool().Draw(rt, "open")}
 	if !w.Unclocked {
 		w.From, w.To = rapid.SampledFrom([]int64{0, 0, 100, 150}).Draw(rt, "from"), rapid.SampledFrom([]int64{0, 0, 200, 201}).Draw(rt, "to")
@@ -339,8 +339,8 @@ func (o *pastOracle) compareChanges(rt *rapid.T, s *suite) {
 	}
 	var got []string
 	for i, c := range all {
-		word := c.What.String() + " " + c.ID
-		if c.What == understudy.Changed {
+		word := c.Type.String() + " " + c.ID
+		if c.Type == understudy.Changed {
 			word += " " + strings.ReplaceAll(string(c.Fields), "\n", ",")
 		}
 		if got = append(got, word); c.N != int64(i+1) {

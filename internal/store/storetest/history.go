@@ -114,7 +114,7 @@ func (o *oracle) save(rt *rapid.T, s *suite, p *understudy.Page, rows []row) {
 	o.words = append(o.words, words...)
 	var got []string
 	for _, c := range saved.Changes {
-		got = append(got, c.What.String()+" "+c.ID)
+		got = append(got, c.Type.String()+" "+c.ID)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(words) {
 		rt.Fatalf("save %s: changes %v, want %v", p.Key, got, words)
@@ -122,7 +122,7 @@ func (o *oracle) save(rt *rapid.T, s *suite, p *understudy.Page, rows []row) {
 }
 
 func (o *oracle) touch(rt *rapid.T, s *suite, base string) {
-	touch := understudy.Touch{Source: Source, Kind: "calls"}
+	touch := understudy.Invalidation{Source: Source, Kind: "calls"}
 	if rapid.Bool().Draw(rt, "one record") {
 		touch.ID = drawRow(rt, base).id
 		for _, shape := range []string{"calls", "brief"} {
@@ -187,7 +187,7 @@ func (o *oracle) compare(rt *rapid.T, s *suite, base string, changed int64) {
 	}
 	var got []string
 	for _, c := range all {
-		got = append(got, c.What.String()+" "+c.ID)
+		got = append(got, c.Type.String()+" "+c.ID)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(o.words) {
 		rt.Fatalf("changes %v, want %v", got, o.words)

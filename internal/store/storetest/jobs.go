@@ -21,9 +21,9 @@ type Jobs interface {
 	PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error)
 	ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error)
 	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
-	BeatJobs(ctx context.Context, beats ...understudy.Beat) ([]understudy.Beaten, error)
+	BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
-	EndJob(ctx context.Context, e understudy.JobEnd) (understudy.JobState, error)
+	EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error)
 	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	JobCounts(ctx context.Context) (understudy.JobCounts, error)
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
@@ -88,7 +88,7 @@ func (s *desk) add(second int, j understudy.Job) int64 {
 // claim asks for up to limit jobs of the kinds "work", a minute each.
 func (s *desk) claim(second, limit int, change ...func(*understudy.Claim)) understudy.Claimed {
 	s.Helper()
-	want := understudy.Claim{Worker: "w", Now: at(second), Limit: limit, Lane: understudy.Bulk, Weight: 1 << 40,
+	want := understudy.Claim{Worker: "w", Now: at(second), Limit: limit, Priority: understudy.Bulk, Weight: 1 << 40,
 		Kinds: []understudy.ClaimKind{{Name: "work", Most: 100, Lease: time.Minute}}}
 	for _, f := range change {
 		f(&want)
@@ -137,15 +137,15 @@ func (s *desk) state(number int64, want understudy.JobState) understudy.Job {
 	return j
 }
 
-func (s *desk) end(j understudy.Job, second int, state understudy.JobState, change ...func(*understudy.JobEnd)) {
+func (s *desk) end(j understudy.Job, second int, state understudy.JobState, change ...func(*understudy.JobResult)) {
 	s.Helper()
 	if err := s.tryEnd(j, second, state, change...); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *desk) tryEnd(j understudy.Job, second int, state understudy.JobState, change ...func(*understudy.JobEnd)) error {
-	e := understudy.JobEnd{Number: j.Number, Fence: j.Fence, At: at(second), State: state, RunAfter: at(second)}
+func (s *desk) tryEnd(j understudy.Job, second int, state understudy.JobState, change ...func(*understudy.JobResult)) error {
+	e := understudy.JobResult{Number: j.Number, Fence: j.Fence, At: at(second), State: state, RunAfter: at(second)}
 	for _, f := range change {
 		f(&e)
 	}
@@ -160,7 +160,7 @@ func sameJob(a, b understudy.Job) bool {
 }
 
 func jobComesBack(t *testing.T, s *desk) {
-	want := understudy.Job{Kind: "work", Key: "k/é", Payload: []byte("{\"a\":\"\\u0000\"}\x00\xff"), Lane: understudy.Bulk, Once: true, Attempts: 7, Weight: 5 << 20,
+	want := understudy.Job{Kind: "work", Key: "k/é", Payload: []byte("{\"a\":\"\\u0000\"}\x00\xff"), Priority: understudy.Bulk, Once: true, Attempts: 7, Weight: 5 << 20,
 		RunAfter: at(10).Add(7), ExpiresAt: at(1000).Add(3), Mark: []byte("from here")}
 	n := s.add(1, want)
 	want.Number, want.State, want.Created = n, understudy.JobWaiting, at(1)
@@ -188,7 +188,7 @@ func jobRefused(t *testing.T, s *desk) {
 		"a big payload": func(j *understudy.Job) { j.Payload = make([]byte, understudy.MaxJobPayload+1) },
 		"a big mark":    func(j *understudy.Job) { j.Mark = make([]byte, understudy.MaxJobPayload+1) },
 		"no attempts":   func(j *understudy.Job) { j.Attempts = 0 },
-		"no such lane":  func(j *understudy.Job) { j.Lane = understudy.Lane(understudy.Lanes) },
+		"no such lane":  func(j *understudy.Job) { j.Priority = understudy.Priority(understudy.Priorities) },
 		"less than 0":   func(j *understudy.Job) { j.Weight = -1 },
 	} {
 		bad := good
@@ -237,16 +237,16 @@ func oneLiveKey(t *testing.T, s *desk) {
 }
 
 func turns(t *testing.T, s *desk) {
-	bulk := s.add(1, understudy.Job{Lane: understudy.Bulk})
+	bulk := s.add(1, understudy.Job{Priority: understudy.Bulk})
 	late := s.add(1, understudy.Job{RunAfter: at(9)})
 	early := s.add(2, understudy.Job{RunAfter: at(8)})
-	steady := s.add(3, understudy.Job{Lane: understudy.Steady})
-	second := s.add(3, understudy.Job{Lane: understudy.Steady})
+	steady := s.add(3, understudy.Job{Priority: understudy.Steady})
+	second := s.add(3, understudy.Job{Priority: understudy.Steady})
 	s.add(1, understudy.Job{RunAfter: at(100)})
 	s.add(1, understudy.Job{Kind: "unknown"})
-	got := s.claim(10, 3, func(c *understudy.Claim) { c.Lane = understudy.Steady })
+	got := s.claim(10, 3, func(c *understudy.Claim) { c.Priority = understudy.Steady })
 	s.numbers(got.Jobs, early, late, steady)
-	s.numbers(s.claim(10, 5, func(c *understudy.Claim) { c.Lane = understudy.Soon }).Jobs)
+	s.numbers(s.claim(10, 5, func(c *understudy.Claim) { c.Priority = understudy.Soon }).Jobs)
 	s.take(10, second, bulk)
 }
 
@@ -295,8 +295,8 @@ func fences(t *testing.T, s *desk) {
 	if err := s.MarkJob(t.Context(), n, old.Fence, []byte("x")); !errors.Is(err, understudy.ErrLost) {
 		t.Fatalf("a late mark: %v", err)
 	}
-	beaten, err := s.BeatJobs(t.Context(), understudy.Beat{Number: n, Fence: old.Fence, LeaseEnd: at(999), Progress: understudy.Progress{Done: 5}},
-		understudy.Beat{Number: n, Fence: fresh.Fence, LeaseEnd: at(200), Progress: understudy.Progress{Done: 1, Total: 2, Note: "half"}})
+	beaten, err := s.BeatJobs(t.Context(), understudy.Heartbeat{Number: n, Fence: old.Fence, LeaseEnd: at(999), Progress: understudy.Progress{Done: 5}},
+		understudy.Heartbeat{Number: n, Fence: fresh.Fence, LeaseEnd: at(200), Progress: understudy.Progress{Done: 1, Total: 2, Note: "half"}})
 	if err != nil || !beaten[0].Lost || beaten[1].Lost || beaten[1].Stop {
 		t.Fatalf("%+v, %v", beaten, err)
 	}

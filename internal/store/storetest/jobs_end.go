@@ -53,7 +53,7 @@ func leasesOfTheDead(t *testing.T, s *desk) {
 func ends(t *testing.T, s *desk) {
 	n := s.add(1, understudy.Job{Weight: 5})
 	j := s.take(1, n)[0]
-	s.end(j, 2, understudy.JobWaiting, func(e *understudy.JobEnd) {
+	s.end(j, 2, understudy.JobWaiting, func(e *understudy.JobResult) {
 		e.Error, e.RunAfter, e.Progress = "no "+strings.Repeat("é", 2000), at(10), understudy.Progress{Done: 3}
 	})
 	w := s.state(n, understudy.JobWaiting)
@@ -65,7 +65,7 @@ func ends(t *testing.T, s *desk) {
 	if j.Progress.Done != 0 {
 		t.Fatalf("a run begins with the progress of the one before: %+v", j)
 	}
-	s.end(j, 11, understudy.JobWaiting, func(e *understudy.JobEnd) { e.Uncounted, e.Weight = true, 50 })
+	s.end(j, 11, understudy.JobWaiting, func(e *understudy.JobResult) { e.Uncounted, e.Weight = true, 50 })
 	if w := s.state(n, understudy.JobWaiting); w.Attempt != 1 || w.Again != 1 || w.Weight != 50 {
 		t.Fatalf("%+v", w)
 	}
@@ -73,7 +73,7 @@ func ends(t *testing.T, s *desk) {
 	if j.Fence != 3 || j.Attempt != 2 {
 		t.Fatalf("%+v", j)
 	}
-	s.end(j, 13, understudy.JobDone, func(e *understudy.JobEnd) {
+	s.end(j, 13, understudy.JobDone, func(e *understudy.JobResult) {
 		e.Progress = understudy.Progress{Done: 9, Total: 9, Note: "all"}
 	})
 	if d := s.state(n, understudy.JobDone); d.Error != "" || !d.Ended.Equal(at(13)) || d.Progress.Note != "all" || !d.LeaseEnd.IsZero() {
@@ -96,12 +96,12 @@ func cancelling(t *testing.T, s *desk) {
 	if c, err := s.CancelJob(t.Context(), running, at(4)); err != nil || c.State != understudy.JobRunning || !c.Stop {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	beaten, err := s.BeatJobs(t.Context(), understudy.Beat{Number: running, Fence: j.Fence, LeaseEnd: at(70)})
+	beaten, err := s.BeatJobs(t.Context(), understudy.Heartbeat{Number: running, Fence: j.Fence, LeaseEnd: at(70)})
 	if err != nil || !beaten[0].Stop || beaten[0].Lost {
 		t.Fatalf("%+v, %v", beaten, err)
 	}
 	// A run that was to begin again does not.
-	state, err := s.EndJob(t.Context(), understudy.JobEnd{Number: running, Fence: j.Fence, At: at(5), State: understudy.JobWaiting, RunAfter: at(6)})
+	state, err := s.EndJob(t.Context(), understudy.JobResult{Number: running, Fence: j.Fence, At: at(5), State: understudy.JobWaiting, RunAfter: at(6)})
 	if err != nil || state != understudy.JobCancelled {
 		t.Fatalf("%v, %v", state, err)
 	}
@@ -127,7 +127,7 @@ func expiring(t *testing.T, s *desk) {
 	begun := s.add(1, understudy.Job{ExpiresAt: at(10)})
 	other := s.add(1, understudy.Job{Kind: "unknown", ExpiresAt: at(10)})
 	j := s.claim(2, 1).Jobs[0]
-	s.end(j, 3, understudy.JobWaiting, func(e *understudy.JobEnd) { e.RunAfter = at(20) })
+	s.end(j, 3, understudy.JobWaiting, func(e *understudy.JobResult) { e.RunAfter = at(20) })
 	got := s.claim(9, 1)
 	s.numbers(got.Jobs, begun)
 	if !got.Next.Equal(at(10)) {
@@ -146,8 +146,8 @@ func comesNext(t *testing.T, s *desk) {
 		t.Fatalf("%+v", got)
 	}
 	s.add(1, understudy.Job{Kind: "unknown"})
-	s.add(1, understudy.Job{RunAfter: at(500), Lane: understudy.Bulk})
-	s.add(1, understudy.Job{RunAfter: at(400), Lane: understudy.Steady})
+	s.add(1, understudy.Job{RunAfter: at(500), Priority: understudy.Bulk})
+	s.add(1, understudy.Job{RunAfter: at(400), Priority: understudy.Steady})
 	if got := s.claim(1, 1); !got.Next.Equal(at(400)) || got.Held {
 		t.Fatalf("%+v", got)
 	}

@@ -22,32 +22,32 @@ func terms(_ *testing.T, s *seeker) {
 	a.to, b.to, c.to = "+491711234567", "client:Anna", "+4915550100"
 	b.parent, c.parent = sid(1), sid(2)
 	s.save(placedPage(at(0), nil, true, c, a, b))
-	ask := func(t ...understudy.Term) understudy.Seek {
-		return understudy.Seek{Source: Source, Kinds: []string{"calls"}, Terms: t}
+	ask := func(t ...understudy.Predicate) understudy.RecordQuery {
+		return understudy.RecordQuery{Source: Source, Kinds: []string{"calls"}, Predicates: t}
 	}
 	for _, q := range []struct {
-		understudy.Seek
+		understudy.RecordQuery
 		want string
 	}{
-		{ask(understudy.Term{Field: "status", Any: []string{"completed"}}), "3 2"},
-		{ask(understudy.Term{Field: "status", Any: []string{"completed", "busy"}}), "3 1 2"},
-		{ask(understudy.Term{Field: "status", Any: []string{"failed"}}), ""},
-		{ask(understudy.Term{Field: "status", Any: []string{"completed"}}, understudy.Term{Field: "parent_call_sid", Any: []string{sid(1)}}), "2"},
-		{ask(understudy.Term{Field: "to", Any: []string{"+491711234567"}}), "1"},
-		{ask(understudy.Term{Field: "to", Any: []string{"0171 1234567"}}), ""},
-		{ask(understudy.Term{Field: "to", Number: "0171 1234567"}), "1"},
-		{ask(understudy.Term{Number: "0049 171 123-4567"}), "1"},
-		{ask(understudy.Term{Number: "(415) 555-0100"}), "3 1 2"},
-		{ask(understudy.Term{Field: "to", Number: "CLIENT:anna"}), "2"},
-		{ask(understudy.Term{Field: "start_time", From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
-		{ask(understudy.Term{Field: "end_time", From: Epoch.Unix() + 86_400}), "3"},
-		{ask(understudy.Term{Field: "end_time", To: Epoch.Unix() + 50}), "2"},
-		{ask(understudy.Term{Field: "end_time", To: Epoch.Unix() + 51}), "1 2"},
-		{ask(understudy.Term{From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
-		{understudy.Seek{Source: Source, Terms: []understudy.Term{{To: Epoch.Unix() + 41}}}, "2"},
-		{ask(understudy.Term{From: Epoch.Unix() + 51}, understudy.Term{Field: "status", Any: []string{"completed"}}), "3"},
-		{ask(understudy.Term{Field: "nothing", Any: []string{"x"}}), ""},
-		{ask(understudy.Term{Field: "sid", Any: []string{sid(2)}}), "2"},
+		{ask(understudy.Predicate{Field: "status", Any: []string{"completed"}}), "3 2"},
+		{ask(understudy.Predicate{Field: "status", Any: []string{"completed", "busy"}}), "3 1 2"},
+		{ask(understudy.Predicate{Field: "status", Any: []string{"failed"}}), ""},
+		{ask(understudy.Predicate{Field: "status", Any: []string{"completed"}}, understudy.Predicate{Field: "parent_call_sid", Any: []string{sid(1)}}), "2"},
+		{ask(understudy.Predicate{Field: "to", Any: []string{"+491711234567"}}), "1"},
+		{ask(understudy.Predicate{Field: "to", Any: []string{"0171 1234567"}}), ""},
+		{ask(understudy.Predicate{Field: "to", Number: "0171 1234567"}), "1"},
+		{ask(understudy.Predicate{Number: "0049 171 123-4567"}), "1"},
+		{ask(understudy.Predicate{Number: "(415) 555-0100"}), "3 1 2"},
+		{ask(understudy.Predicate{Field: "to", Number: "CLIENT:anna"}), "2"},
+		{ask(understudy.Predicate{Field: "start_time", From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
+		{ask(understudy.Predicate{Field: "end_time", From: Epoch.Unix() + 86_400}), "3"},
+		{ask(understudy.Predicate{Field: "end_time", To: Epoch.Unix() + 50}), "2"},
+		{ask(understudy.Predicate{Field: "end_time", To: Epoch.Unix() + 51}), "1 2"},
+		{ask(understudy.Predicate{From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
+		{understudy.RecordQuery{Source: Source, Predicates: []understudy.Predicate{{To: Epoch.Unix() + 41}}}, "2"},
+		{ask(understudy.Predicate{From: Epoch.Unix() + 51}, understudy.Predicate{Field: "status", Any: []string{"completed"}}), "3"},
+		{ask(understudy.Predicate{Field: "nothing", Any: []string{"x"}}), ""},
+		{ask(understudy.Predicate{Field: "sid", Any: []string{sid(2)}}), "2"},
 	} {
 		for _, up := range []bool{false, true} {
 			q.Up = up
@@ -55,23 +55,23 @@ func terms(_ *testing.T, s *seeker) {
 			if up {
 				slices.Reverse(want)
 			}
-			if got := numbers(s.seek(q.Seek)); got != strings.Join(want, " ") {
-				s.Errorf("seek %+v: %s, want %s", q.Seek, got, want)
+			if got := numbers(s.seek(q.RecordQuery)); got != strings.Join(want, " ") {
+				s.Errorf("seek %+v: %s, want %s", q.RecordQuery, got, want)
 			}
 		}
-		if n, err := s.Count(s.Context(), q.Seek, 0, time.Time{}); err != nil || n.N != int64(len(strings.Fields(q.want))) {
-			s.Errorf("count %+v: %+v, %v, want %s", q.Seek, n, err, q.want)
+		if n, err := s.Count(s.Context(), q.RecordQuery, 0, time.Time{}); err != nil || n.N != int64(len(strings.Fields(q.want))) {
+			s.Errorf("count %+v: %+v, %v, want %s", q.RecordQuery, n, err, q.want)
 		}
 	}
 	// What changes, goes and comes again is found by what it says now.
-	ids := func(t []understudy.Term, some ...string) understudy.Seek {
-		return understudy.Seek{Source: Source, Kinds: []string{"calls"}, IDs: some, Terms: t}
+	ids := func(t []understudy.Predicate, some ...string) understudy.RecordQuery {
+		return understudy.RecordQuery{Source: Source, Kinds: []string{"calls"}, IDs: some, Predicates: t}
 	}
 	s.wantOf(ids(nil, sid(2), "CAunheard"), 2)
 	s.wantOf(ids(nil, "CAunheard"))
-	s.wantOf(ids([]understudy.Term{{Field: "status", Any: []string{"unheard"}}}, sid(2)))
-	status := func(word string) understudy.Seek {
-		return ask(understudy.Term{Field: "status", Any: []string{word}})
+	s.wantOf(ids([]understudy.Predicate{{Field: "status", Any: []string{"unheard"}}}, sid(2)))
+	status := func(word string) understudy.RecordQuery {
+		return ask(understudy.Predicate{Field: "status", Any: []string{word}})
 	}
 	b.status = "busy"
 	s.save(placedOne(at(10), b))
@@ -87,12 +87,12 @@ func terms(_ *testing.T, s *seeker) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.wantOf(understudy.Seek{Source: Source, Since: last})
-	s.wantOf(understudy.Seek{Source: Source, Since: last - 1}, 2)
+	s.wantOf(understudy.RecordQuery{Source: Source, Since: last})
+	s.wantOf(understudy.RecordQuery{Source: Source, Since: last - 1}, 2)
 	a.status = "failed"
 	s.save(placedOne(at(40), a))
-	s.wantOf(understudy.Seek{Source: Source, Since: last}, 1)
-	s.wantOf(understudy.Seek{Source: Source, Since: last - 1, Terms: status("failed").Terms}, 1, 2)
+	s.wantOf(understudy.RecordQuery{Source: Source, Since: last}, 1)
+	s.wantOf(understudy.RecordQuery{Source: Source, Since: last - 1, Predicates: status("failed").Predicates}, 1, 2)
 }
 
 func walkWhileChanging(_ *testing.T, s *seeker) {
@@ -107,7 +107,7 @@ func walkWhileChanging(_ *testing.T, s *seeker) {
 	now := 0
 	for _, up := range []bool{false, true} {
 		seen, i := map[string]bool{}, 0
-		err := s.Seek(s.Context(), understudy.Seek{Source: Source, Up: up}, func(f understudy.Found) bool {
+		err := s.Seek(s.Context(), understudy.RecordQuery{Source: Source, Up: up}, func(f understudy.Hit) bool {
 			if seen[f.ID] {
 				s.Errorf("%s comes twice", f.ID)
 			}
@@ -150,24 +150,24 @@ func kindsMerge(_ *testing.T, s *seeker) {
 		}
 		s.save(p)
 	}
-	if got := len(s.seek(understudy.Seek{})); got != 60 {
+	if got := len(s.seek(understudy.RecordQuery{})); got != 60 {
 		s.Errorf("%d of all", got)
 	}
-	if got := len(s.seek(understudy.Seek{Source: Source})); got != 48 {
+	if got := len(s.seek(understudy.RecordQuery{Source: Source})); got != 48 {
 		s.Errorf("%d of a source", got)
 	}
-	if got := len(s.seek(understudy.Seek{Kinds: []string{"messages", "unheard"}, Up: true})); got != 40 {
+	if got := len(s.seek(understudy.RecordQuery{Kinds: []string{"messages", "unheard"}, Up: true})); got != 40 {
 		s.Errorf("%d of two kinds", got)
 	}
-	all := s.seek(understudy.Seek{})
-	var parts []understudy.Found
-	for q := (understudy.Seek{Limit: 7}); ; {
+	all := s.seek(understudy.RecordQuery{})
+	var parts []understudy.Hit
+	for q := (understudy.RecordQuery{Limit: 7}); ; {
 		some := s.seek(q)
 		if len(some) == 0 {
 			break
 		}
 		parts = append(parts, some...)
-		q.Below = some[len(some)-1].Place
+		q.Below = some[len(some)-1].Order
 	}
 	if numbers(parts) != numbers(all) {
 		s.Errorf("in parts %s, at once %s", numbers(parts), numbers(all))
@@ -316,8 +316,8 @@ func (w *listing) compare() {
 		}
 	}
 	w.want(all)
-	w.want(busy, understudy.Term{Field: "status", Any: []string{"s1", "busy"}})
-	w.want(anna, understudy.Term{Field: "to", Any: []string{"client:anna"}})
+	w.want(busy, understudy.Predicate{Field: "status", Any: []string{"s1", "busy"}})
+	w.want(anna, understudy.Predicate{Field: "to", Any: []string{"client:anna"}})
 	for range 6 {
 		w.window()
 	}
@@ -331,7 +331,7 @@ func (w *listing) window() {
 	}
 	field := []string{"start_time", "end_time", ""}[w.rng.IntN(3)]
 	one := w.rows[w.rng.IntN(len(w.rows))]
-	t := understudy.Term{Field: field, From: one.start + int64(w.rng.IntN(5)) - 2}
+	t := understudy.Predicate{Field: field, From: one.start + int64(w.rng.IntN(5)) - 2}
 	if one.start == 0 {
 		t.From = Epoch.Unix() + w.clock/2
 	}
@@ -360,35 +360,35 @@ func (w *listing) window() {
 		}
 	}
 	w.want(all, t)
-	w.want(busy, t, understudy.Term{Field: "status", Any: []string{"busy"}})
+	w.want(busy, t, understudy.Predicate{Field: "status", Any: []string{"busy"}})
 	if t.From == 0 || t.To == 0 {
 		return
 	}
 	// The same in two terms, of which each is wider; and two that exclude each other.
 	if field != "" {
-		w.want(all, understudy.Term{Field: field, From: t.From, To: t.To + int64(w.rng.IntN(9))},
-			understudy.Term{Field: field, From: int64(w.rng.IntN(2)) * (t.From - 7), To: t.To})
+		w.want(all, understudy.Predicate{Field: field, From: t.From, To: t.To + int64(w.rng.IntN(9))},
+			understudy.Predicate{Field: field, From: int64(w.rng.IntN(2)) * (t.From - 7), To: t.To})
 	}
-	w.want(nil, understudy.Term{Field: "start_time", From: t.To}, understudy.Term{Field: "start_time", To: t.From})
+	w.want(nil, understudy.Predicate{Field: "start_time", From: t.To}, understudy.Predicate{Field: "start_time", To: t.From})
 }
 
-func (w *listing) want(rows []int, terms ...understudy.Term) {
+func (w *listing) want(rows []int, terms ...understudy.Predicate) {
 	up := w.rng.IntN(2) == 0
 	rows = slices.Clone(rows)
 	if up {
 		slices.Reverse(rows)
 	}
-	q := understudy.Seek{Source: Source, Terms: terms, Up: up}
+	q := understudy.RecordQuery{Source: Source, Predicates: terms, Up: up}
 	var got []int
 	for {
 		q.Limit, q.Want = 1+w.rng.IntN(20), w.rng.IntN(30)
 		n := 0
-		err := w.s.Seek(w.ctx(), q, func(f understudy.Found) bool {
+		err := w.s.Seek(w.ctx(), q, func(f understudy.Hit) bool {
 			n++
 			var id int
 			fmt.Sscanf(f.ID[2:], "%x", &id)
 			got = append(got, id/7919)
-			q.Below = f.Place
+			q.Below = f.Order
 			return true
 		})
 		if err != nil {

@@ -219,7 +219,7 @@ func writeAnswer(t *testing.T, s *suite) {
 // and though a fetch that read the record before ended after it.
 func writeAnswerWins(t *testing.T, s *suite) {
 	s.save(list("/l", at(9), call(1, "x"), call(2, "x")))
-	if _, err := s.Touch(t.Context(), understudy.Touch{Source: Source, Kind: "calls", ID: sid(3)}); err != nil {
+	if _, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls", ID: sid(3)}); err != nil {
 		t.Fatal(err)
 	}
 	s.wantChanges(s.save(instance("", at(8), call(1, "redacted"))).Changes, "changed "+sid(1))

@@ -232,7 +232,7 @@ func (h *crowded) step() {
 	case "read":
 		h.read(h.uri())
 	case "touch":
-		g, err := h.Touch(ctx, understudy.Touch{Source: Source, Kind: "calls", ID: h.id()})
+		g, err := h.Touch(ctx, understudy.Invalidation{Source: Source, Kind: "calls", ID: h.id()})
 		if err != nil {
 			h.Fatal(err)
 		}

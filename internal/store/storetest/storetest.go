@@ -23,15 +23,15 @@ type Store interface {
 	Page(ctx context.Context, key understudy.Key) (*understudy.Page, error)
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
-	Touch(ctx context.Context, t understudy.Touch) (generation int64, err error)
+	Touch(ctx context.Context, t understudy.Invalidation) (generation int64, err error)
 	Kinds(ctx context.Context, source string) ([]store.KindState, error)
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	LastChange(ctx context.Context, source string) (int64, error)
 	Edition(ctx context.Context, source string) (change, silent int64, err error)
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
-	Rows(ctx context.Context, w understudy.Window) ([]understudy.Row, error)
-	RecordsAt(ctx context.Context, w understudy.Window, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
+	Rows(ctx context.Context, w understudy.RangeScan) ([]understudy.Row, error)
+	RecordsAt(ctx context.Context, w understudy.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 	World(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
@@ -266,7 +266,7 @@ func (s *suite) wantChanges(got []understudy.Change, want ...string) {
 	s.Helper()
 	var words []string
 	for _, c := range got {
-		words = append(words, c.What.String()+" "+c.ID)
+		words = append(words, c.Type.String()+" "+c.ID)
 	}
 	if strings.Join(words, ", ") != strings.Join(want, ", ") {
 		s.Fatalf("changes:\n got %s\nwant %s", strings.Join(words, ", "), strings.Join(want, ", "))

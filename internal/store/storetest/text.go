@@ -77,8 +77,8 @@ func (s *seeker) letters(shape string, all ...letter) {
 // findText is the numbers of the messages a text finds, the newest first, and
 // makes sure that they are as many as are counted.
 func findText(s Seeker, text *understudy.Text) (found []int, err error) {
-	q := understudy.Seek{Source: Source, Kinds: []string{"messages"}, Text: text}
-	err = s.Seek(context.Background(), q, func(f understudy.Found) bool {
+	q := understudy.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: text}
+	err = s.Seek(context.Background(), q, func(f understudy.Hit) bool {
 		n := 0
 		if _, err := fmt.Sscanf(f.ID, "SM%x", &n); err != nil {
 			panic(err)
@@ -171,7 +171,7 @@ func textTimes(_ *testing.T, s *seeker) {
 	for _, c := range []struct {
 		from, to int64
 		text     string
-		terms    []understudy.Term
+		terms    []understudy.Predicate
 		want     int
 	}{
 		{50, 101, "hello", nil, 51},
@@ -179,11 +179,11 @@ func textTimes(_ *testing.T, s *seeker) {
 		{0, 101, "there", nil, 25},
 		{150, 0, "there", nil, 14},
 		{300, 301, "there", nil, 1},
-		{50, 101, "there", []understudy.Term{{Field: "status", Any: []string{"failed", "sent"}}}, 8},
+		{50, 101, "there", []understudy.Predicate{{Field: "status", Any: []string{"failed", "sent"}}}, 8},
 		{400, 0, "hello", nil, 0},
 		{50, 101, "nowhere", nil, 0},
 	} {
-		t := understudy.Term{}
+		t := understudy.Predicate{}
 		if c.from != 0 {
 			t.From = Epoch.Unix() + c.from
 		}
@@ -193,7 +193,7 @@ func textTimes(_ *testing.T, s *seeker) {
 		for _, field := range []string{"", "date_sent"} {
 			for _, up := range []bool{false, true} {
 				t.Field = field
-				q := understudy.Seek{Source: Source, Kinds: []string{"messages"}, Text: word(c.text), Terms: append([]understudy.Term{t}, c.terms...), Up: up}
+				q := understudy.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: word(c.text), Predicates: append([]understudy.Predicate{t}, c.terms...), Up: up}
 				if got := s.seek(q); len(got) != c.want {
 					s.Errorf("%+v, field %q, up %v: %d, want %d", c, field, up, len(got), c.want)
 				}
@@ -250,8 +250,8 @@ func textShapes(_ *testing.T, s *seeker) {
 	s.wantText(word("there"), 1)
 	s.wantText(joined(understudy.TextNot, word("both"), word("here")), 1)
 	n := 0
-	q := understudy.Seek{Source: Source, Kinds: []string{"messages"}, Shape: "detail", Text: word("here")}
-	if err := s.Seek(s.Context(), q, func(understudy.Found) bool { n++; return true }); err != nil || n > 0 {
+	q := understudy.RecordQuery{Source: Source, Kinds: []string{"messages"}, Shape: "detail", Text: word("here")}
+	if err := s.Seek(s.Context(), q, func(understudy.Hit) bool { n++; return true }); err != nil || n > 0 {
 		s.Errorf("%d of the other shape, %v", n, err)
 	}
 	s.save(letterPage(1, "detail", at(2), letter{"body": "changed"}))

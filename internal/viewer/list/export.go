@@ -285,7 +285,7 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 
 // exportFound sends everything a search finds, page by page. columns are those of
 // a list; without them rows say of which kind they are.
-func exportFound(q *page.Exchange, name string, search understudy.SearchAsk, columns []*plan.Column) error {
+func exportFound(q *page.Exchange, name string, search understudy.SearchRequest, columns []*plan.Column) error {
 	w, mime := encoderOf(q, columns, columns == nil)
 	return exportRows(q, name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = understudy.MostHits, false

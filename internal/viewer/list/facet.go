@@ -157,7 +157,7 @@ type counter struct {
 
 // counting begins to count. rows, if any, is told how many rows the page has when
 // they have come: what was counted before they were held is counted once more.
-func (q facetPart) counting(search understudy.SearchAsk, rows <-chan int) *counter {
+func (q facetPart) counting(search understudy.SearchRequest, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.Future = q.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {

@@ -55,8 +55,8 @@ func (q listing) conditions() (text string, ok bool) {
 }
 
 // searchAsk is a list as a search; a problem when it cannot be one.
-func (q listing) searchAsk() (understudy.SearchAsk, error) {
-	var none understudy.SearchAsk
+func (q listing) searchAsk() (understudy.SearchRequest, error) {
+	var none understudy.SearchRequest
 	switch {
 	case !q.Findable():
 		return none, page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
@@ -73,7 +73,7 @@ func (q listing) searchAsk() (understudy.SearchAsk, error) {
 	if !ok {
 		return none, page.BadRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
 	}
-	return understudy.SearchAsk{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
+	return understudy.SearchRequest{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
 }
 
 // searchOrder is the order in the words of the search.
@@ -174,7 +174,7 @@ func (q listing) refusedSearch(err error) error {
 		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
 	}
 	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
-		_, err := q.V.Search.Find(q.Ctx, q.Caller, understudy.SearchAsk{Text: q.ask.text, Source: q.Source.Name,
+		_, err := q.V.Search.Find(q.Ctx, q.Caller, understudy.SearchRequest{Text: q.ask.text, Source: q.Source.Name,
 			Kinds: []string{q.Kind.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own

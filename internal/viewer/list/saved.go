@@ -49,8 +49,8 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 		}
 	}
 	for _, one := range all {
-		at := searchRequest{text: one.Ask.Text, source: one.Ask.Source, kinds: one.Ask.Kinds, sort: one.Ask.Sort}
-		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Ask.Text, Shared: one.Shared, Own: one.Owner == q.Caller.Name,
+		at := searchRequest{text: one.Request.Text, source: one.Request.Source, kinds: one.Request.Kinds, sort: one.Request.Sort}
+		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared, Own: one.Owner == q.Caller.Name,
 			When: q.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
@@ -81,7 +81,7 @@ func saveSearch(q *page.Exchange) error {
 	for _, n := range form[searchNarrow] {
 		s.narrow = appendNew(s.narrow, n)
 	}
-	one := understudy.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Ask: s.ask(), At: q.Start}
+	one := understudy.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Start}
 	if err := q.V.Shelf.Save(q.Ctx, q.Caller, one); err != nil {
 		if wrong := page.SyntaxOf(err); wrong != nil {
 			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}

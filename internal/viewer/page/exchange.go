@@ -30,9 +30,9 @@ type Exchange struct {
 	tasks
 	Reply
 	recordEdition
-	Answer *understudy.Answer // what the mirror said, for the footer
-	Found  bool               // the page shows what a search found
-	Typed  string             // what was put in the search box
+	Answer *understudy.Response // what the mirror said, for the footer
+	Found  bool                 // the page shows what a search found
+	Typed  string               // what was put in the search box
 }
 
 // subject is what an address names.
@@ -68,7 +68,7 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 	})
 	if q.Answer != nil {
 		line := accesslog.Of(ctx)
-		line.How, line.Upstream = q.Answer.How.String(), q.Answer.Upstream
+		line.How, line.Upstream = q.Answer.Outcome.String(), q.Answer.Upstream
 	}
 	if err == nil {
 		return

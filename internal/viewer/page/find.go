@@ -17,12 +17,12 @@ import (
 type Search interface {
 	// Find answers a search as its caller may see it. Errors: a
 	// *understudy.SyntaxError, ErrInvalid, ErrForbidden, and those of the store.
-	Find(ctx context.Context, c understudy.Caller, ask understudy.SearchAsk) (*understudy.SearchResult, error)
+	Find(ctx context.Context, c understudy.Caller, ask understudy.SearchRequest) (*understudy.SearchResult, error)
 }
 
 // search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
-func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask understudy.SearchAsk) (*understudy.SearchResult, error) {
+func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask understudy.SearchRequest) (*understudy.SearchResult, error) {
 	ask.Source, ask.Kinds = q.Source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
 	known = known && q.Counts(k) // a row rule may look at the time

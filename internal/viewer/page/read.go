@@ -28,36 +28,36 @@ const atOnce = 16
 
 // reading is a page as the caller sees it.
 type Reading struct {
-	Answer *understudy.Answer
+	Answer *understudy.Response
 	View   *access.View
 	Err    error
 }
 
 // read asks for one target. A refusal asks for nothing.
 func (q *Exchange) Read(ctx context.Context, t *understudy.Target) Reading {
-	return q.ask(ctx, understudy.Ask{Target: t, NoCache: Forced(q.R)})
+	return q.ask(ctx, understudy.Request{Target: t, NoCache: Forced(q.R)})
 }
 
 // readOn asks for a page of a list that is read from its beginning to its end.
 // whole: it must be composed from records. Pages after the first cost no upstream
 // request, whatever is held of them.
 func (q *Exchange) ReadOn(ctx context.Context, t *understudy.Target, whole, first bool) Reading {
-	a := understudy.Ask{Target: t, HeldOnly: whole || !first}
+	a := understudy.Request{Target: t, OnlyIfCached: whole || !first}
 	if whole {
-		a.Wish = &understudy.Wish{}
+		a.Local = &understudy.LocalQuery{}
 	}
 	return q.ask(ctx, a)
 }
 
 // ask asks the mirror as the caller, through the gate there and back. Everything
 // that the viewer reads of upstream's pages is asked here.
-func (q *Exchange) ask(ctx context.Context, a understudy.Ask) Reading {
+func (q *Exchange) ask(ctx context.Context, a understudy.Request) Reading {
 	if err := q.Gate.Read(q.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
-	a.AsOf, a.Turn = q.AsOf.At, q.Caller.Turn
+	a.AsOf, a.Flow = q.AsOf.At, q.Caller.Flow
 	if q.Caller.Grant != nil {
-		a.MaxStale = q.Caller.Grant.MaxStale
+		a.AgeLimit = q.Caller.Grant.MaxStale
 	}
 	answer, err := q.Gate.Page(ctx, q.Caller, a, q.V.Mirror.Page)
 	if err != nil {
@@ -127,7 +127,7 @@ func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zer
 
 // agedAt is the moment a reading shows; of a list made from records that of its
 // newest page, as what is new is shown since.
-func (q *Exchange) AgedAt(a *understudy.Answer) *When {
+func (q *Exchange) AgedAt(a *understudy.Response) *When {
 	if a == nil || !q.AsOf.At.IsZero() {
 		return nil
 	}

@@ -277,7 +277,7 @@ func (q *Exchange) How() string {
 		return "made from what was known then"
 	}
 	age := longAgo(q.Answer.CurrentAge())
-	switch q.Answer.How {
+	switch q.Answer.Outcome {
 	case understudy.Cold:
 		if q.Answer.Page.InitialAge > 0 {
 			return "from upstream, where it was " + longAgo(q.Answer.Page.InitialAge) + " old"

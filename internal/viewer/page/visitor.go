@@ -25,7 +25,7 @@ import (
 type Mirror interface {
 	// Page is the newest fitting answer for a target. Its errors are those of
 	// the root package.
-	Page(ctx context.Context, a understudy.Ask) (*understudy.Answer, error)
+	Page(ctx context.Context, a understudy.Request) (*understudy.Response, error)
 }
 
 // Callers knows who is asking.
@@ -230,7 +230,7 @@ type Shelf interface {
 type Media interface {
 	// Open is the content a media path names. Its errors are those of the root
 	// package, and the context's. The Medium must be closed.
-	Open(context.Context, understudy.MediaAsk) (*understudy.Medium, error)
+	Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error)
 }
 
 // route is a pattern, what answers it, and the forms of it that people and scripts use.

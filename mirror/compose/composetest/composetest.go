@@ -73,7 +73,7 @@ func Empty(src *understudy.Source, parents int, ask Ask) *World {
 func (w *World) Walk() error {
 	w.lists = nil
 	for _, h := range w.kinds {
-		if !h.kind.Forgets.WithParent || h.now == nil {
+		if !h.kind.Retention.WithParent || h.now == nil {
 			h.now = map[string]map[string]*understudy.Record{}
 		}
 	}
@@ -99,7 +99,7 @@ func (w *World) Walk() error {
 // leave takes out what lies under a record that has not ended: what is still
 // there of it the walk finds again.
 func (w *World) leave(k *understudy.Kind) {
-	if !k.Forgets.WithParent {
+	if !k.Retention.WithParent {
 		return
 	}
 	h := w.kinds[k.Name]
@@ -114,7 +114,7 @@ func (w *World) leave(k *understudy.Kind) {
 
 func (w *World) walkKind(k *understudy.Kind, under bool) error {
 	for _, l := range k.Lists {
-		if w.src.Spec.PagingOf(l).Answer == "" {
+		if w.src.Spec.PagingOf(l).Template == "" {
 			continue
 		}
 		for _, path := range w.paths(l, under) {

@@ -12,10 +12,12 @@ import (
 // spread is how far places lie apart.
 const spread = 1 << 10
 
-func (h *held) place(i int) understudy.Place { return understudy.Place(spread * (len(h.order) - i)) }
+func (h *held) place(i int) understudy.OrderKey {
+	return understudy.OrderKey(spread * (len(h.order) - i))
+}
 
 // PlaceOf is the place of a record that was ever seen.
-func (w *World) PlaceOf(_ context.Context, _, kind, id string) (understudy.Place, error) {
+func (w *World) PlaceOf(_ context.Context, _, kind, id string) (understudy.OrderKey, error) {
 	h := w.kinds[kind]
 	if i := slices.Index(h.order, id); i >= 0 {
 		return h.place(i), nil
@@ -44,7 +46,7 @@ func (w *World) Present(kind string) []string {
 
 // Seek hands out the records of one kind in one shape that are asked for, and no
 // others.
-func (w *World) Seek(_ context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
+func (w *World) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
 	h, given := w.kinds[q.Kinds[0]], 0
 	for n := range h.order {
 		i := n
@@ -55,7 +57,7 @@ func (w *World) Seek(_ context.Context, q understudy.Seek, yield func(understudy
 		if rec == nil || q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) || !h.fits(rec, q) {
 			continue
 		}
-		if given++; !yield(understudy.Found{Record: rec, Place: p}) || given == q.Limit {
+		if given++; !yield(understudy.Hit{Record: rec, Order: p}) || given == q.Limit {
 			break
 		}
 	}
@@ -63,11 +65,11 @@ func (w *World) Seek(_ context.Context, q understudy.Seek, yield func(understudy
 }
 
 // fits reports whether a record is one that is asked for.
-func (h *held) fits(rec *understudy.Record, q understudy.Seek) bool {
+func (h *held) fits(rec *understudy.Record, q understudy.RecordQuery) bool {
 	if q.Parent != "" && Text(rec.Body, h.kind.Parent) != q.Parent {
 		return false
 	}
-	return !slices.ContainsFunc(q.Terms, func(t understudy.Term) bool {
+	return !slices.ContainsFunc(q.Predicates, func(t understudy.Predicate) bool {
 		text := Text(rec.Body, t.Field)
 		if len(t.Any) > 0 {
 			return !slices.Contains(t.Any, text)
@@ -85,7 +87,7 @@ func (w *World) Loose() Loose { return Loose{w} }
 type Loose struct{ *World }
 
 // Seek is as World.Seek without terms and limit.
-func (l Loose) Seek(ctx context.Context, q understudy.Seek, yield func(understudy.Found) bool) error {
-	q.Terms, q.Limit = nil, 0
+func (l Loose) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+	q.Predicates, q.Limit = nil, 0
 	return l.World.Seek(ctx, q, yield)
 }

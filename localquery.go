@@ -4,9 +4,9 @@ package understudy
 
 import "time"
 
-// Wish is asked of a composed answer; upstream is never asked for it and
+// LocalQuery is asked of a composed answer; upstream is never asked for it and
 // nothing made by it is kept.
-type Wish struct {
+type LocalQuery struct {
 	Up    bool  // oldest first
 	Since int64 // only what came or changed after the change of this number
 	Text  *Text // only what has these words
@@ -16,8 +16,8 @@ type Wish struct {
 	// From and Terms say of Only what a store can make use of: it says no to
 	// every record whose place is of a time before From (Unix seconds, 0 = open),
 	// and to every one that does not fulfil all terms.
-	From  int64
-	Terms []Term
+	From       int64
+	Predicates []Predicate
 	// Scan has no index asked for the list's filters, but for those on its clock: they
 	// are tested on what is read. It is set where From and Terms are not all that Only
 	// looks at: how long an index takes would tell how much it finds besides.
@@ -32,7 +32,7 @@ type Coverage struct {
 	// newest first: what stands above them came later, and not all of that may be
 	// held. nil: the stretch has no newest page; empty: that page was. Not to be
 	// changed.
-	Tip []string
+	Head []string
 	// From, when it is not 0, is the clock before which nothing is covered: of
 	// the list or, with Above, of the records of that kind it lies under.
 	From   int64

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Odd says what becomes of list requests that are not quite right. What is
+// Quirks says what becomes of list requests that are not quite right. What is
 // refused is said by the errors' messages: one without a text is not known.
-type Odd struct {
+type Quirks struct {
 	Operator string `yaml:"operator"`   // a time that begins with < or >: ignored (default), refused
 	Size     string `yaml:"size"`       // a page size that is no number above 0: refused (default), default
 	Above    string `yaml:"size_above"` // a page size above the largest: largest (default), refused
@@ -18,18 +18,18 @@ type Odd struct {
 
 // The ways of Odd.
 const (
-	OddIgnored = "ignored"
-	OddRefused = "refused"
-	OddDefault = "default"
-	OddLargest = "largest"
-	OddCounts  = "counts"
+	QuirkIgnored = "ignored"
+	QuirkRefused = "refused"
+	QuirkDefault = "default"
+	QuirkLargest = "largest"
+	QuirkCounts  = "counts"
 )
 
-// OddWords are the words under which the errors' codes and messages tell how
+// QuirkWords are the words under which the errors' codes and messages tell how
 // upstream refuses a parameter: a date or a truth value that is none, a time
 // from before what is kept, too long a range, and paging. The status is 400,
 // and the code that of invalid when the word has none of its own.
-func OddWords() []string {
+func QuirkWords() []string {
 	return []string{"date", "bool", "retention", "range", "size", "size_above", "page", "token"}
 }
 
@@ -42,16 +42,16 @@ func FilterOps() []string {
 }
 
 // check fills in what is not said and refuses what means nothing.
-func (o *Odd) check() error {
+func (o *Quirks) check() error {
 	for _, one := range []struct {
 		name  string
 		value *string
 		ways  []string
 	}{
-		{"operator", &o.Operator, []string{OddIgnored, OddRefused}},
-		{"size", &o.Size, []string{OddRefused, OddDefault}},
-		{"size_above", &o.Above, []string{OddLargest, OddRefused}},
-		{"page_alone", &o.Alone, []string{OddCounts, OddIgnored}},
+		{"operator", &o.Operator, []string{QuirkIgnored, QuirkRefused}},
+		{"size", &o.Size, []string{QuirkRefused, QuirkDefault}},
+		{"size_above", &o.Above, []string{QuirkLargest, QuirkRefused}},
+		{"page_alone", &o.Alone, []string{QuirkCounts, QuirkIgnored}},
 	} {
 		if *one.value == "" {
 			*one.value = one.ways[0]

@@ -4,14 +4,14 @@ package understudy
 
 import "strings"
 
-// Elsewhere ends the shape of records that do not tell whose they are and were
+// ForeignShape ends the shape of records that do not tell whose they are and were
 // seen under a path that names somebody else than the source's user. So what is
 // kept in a list's own shape lies under the user.
-const Elsewhere = "@elsewhere"
+const ForeignShape = "@elsewhere"
 
 // Untold is the variable in the paths of a kind's lists that the source's user
 // fills in and that no field of its records shows; "" when there is none.
-func (k *Kind) Untold() string { return k.untold }
+func (k *Kind) UnscopedVar() string { return k.untold }
 
 // findUntold finds it. Where another variable follows, the record that one
 // names tells.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// AnswerWords are what Paging.Answer may hold in braces:
+// EnvelopeWords are what Paging.Answer may hold in braces:
 //
 //	{start} {end} {page} {size}                  numbers
 //	{more}                                       true when a page comes after this one, else false
@@ -17,7 +17,7 @@ import (
 //	{rows}                                       the records, between brackets
 //	{uri} {first} {next} {previous}              relative links; the last two may be null
 //	{url} {first_url} {next_url} {previous_url}  the same, absolute
-func AnswerWords() []string {
+func EnvelopeWords() []string {
 	return []string{"start", "end", "page", "size", "more", "key", "rows", "uri", "first", "next", "previous", "url", "first_url", "next_url", "previous_url"}
 }
 
@@ -46,16 +46,16 @@ func (p *Paging) checkAnswer() error {
 	if p.Token != "" && strings.Count(p.Token, "{id}") != 1 {
 		return fmt.Errorf("token %q: want {id} in it, once", p.Token)
 	}
-	rows := p.Answer == ""
-	for rest := p.Answer; ; {
+	rows := p.Template == ""
+	for rest := p.Template; ; {
 		_, word, after, found := CutWord(rest)
 		switch {
 		case !found && !rows:
 			return fmt.Errorf("answer: want {rows} in it")
 		case !found:
 			return p.tryAnswer()
-		case !slices.Contains(AnswerWords(), word):
-			return fmt.Errorf("answer: {%s} is not known; there is {%s}", word, strings.Join(AnswerWords(), "}, {"))
+		case !slices.Contains(EnvelopeWords(), word):
+			return fmt.Errorf("answer: {%s} is not known; there is {%s}", word, strings.Join(EnvelopeWords(), "}, {"))
 		}
 		rows = rows || word == "rows"
 		rest = after
@@ -66,7 +66,7 @@ func (p *Paging) checkAnswer() error {
 // upstream does whether a page comes after it: else whoever reads on by that
 // would take the first page for all there is.
 func (p *Paging) tryAnswer() error {
-	if p.Answer == "" {
+	if p.Template == "" {
 		return nil
 	}
 	ends, err := p.sample("null", "false")
@@ -81,7 +81,7 @@ func (p *Paging) tryAnswer() error {
 		return fmt.Errorf("answer: want {next} or {next_url} at %s", p.Next)
 	case p.Style == "cursor" && (goes != true || ends != false):
 		return fmt.Errorf("answer: want {more} at %s", p.Next)
-	case strings.Contains(p.Answer, "{previous") && len(p.Tokens) > 0 && p.Token != "" && !strings.Contains(strings.SplitN(p.Token, "{id}", 2)[0], "A"):
+	case strings.Contains(p.Template, "{previous") && len(p.Tokens) > 0 && p.Token != "" && !strings.Contains(strings.SplitN(p.Token, "{id}", 2)[0], "A"):
 		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", p.Token)
 	}
 	return nil
@@ -90,7 +90,7 @@ func (p *Paging) tryAnswer() error {
 // sample is what an answer form says of the page after it.
 func (p *Paging) sample(next, more string) (value any, err error) {
 	var body []byte
-	for rest := p.Answer; ; {
+	for rest := p.Template; ; {
 		before, word, after, found := CutWord(rest)
 		body = append(body, before...)
 		switch rest = after; {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// RowForm says how the rows of a list that only shows what lies under one record
+// RowMapping says how the rows of a list that only shows what lies under one record
 // come of the same records as a list of all of them shows them (shape From), so
 // that it can be made from records though nobody ever asked for it.
-type RowForm struct {
+type RowMapping struct {
 	From string `yaml:"from"` // a shape of the kind, that of a list which shows every record
 	// Without are members of the body that these rows do not have; With are texts
 	// that stand in place of a member's value, {Variable} of the path and {field}
@@ -26,7 +26,7 @@ type RowForm struct {
 }
 
 // Fill puts values into one of With's texts; ok is false when one is not known.
-func (f *RowForm) Fill(text string, value func(name string) (string, bool)) (filled string, ok bool) {
+func (f *RowMapping) Fill(text string, value func(name string) (string, bool)) (filled string, ok bool) {
 	var b strings.Builder
 	for {
 		head, rest, found := strings.Cut(text, "{")

@@ -30,7 +30,7 @@ func TestKeptAs(t *testing.T) {
 			t.Errorf("%s is kept as %q, want %q", path, got, want)
 		}
 	}
-	if got := s.Kind("keys").Untold(); got != "Who" {
+	if got := s.Kind("keys").UnscopedVar(); got != "Who" {
 		t.Errorf("keys do not tell %q", got)
 	}
 }
