@@ -6,8 +6,6 @@ import (
 	"testing"
 )
 
-const calls = "/1/AC1/Calls.json"
-
 func TestKeyText(t *testing.T) {
 	k := Key{Source: "s", URI: "/a?b"}
 	if k.String() != "s /a?b" || k.Path() != "/a" || k.Query() != "b" || k.Zero() || !(Key{Source: "s"}).Zero() {

@@ -53,36 +53,3 @@ type Row struct {
 	Record     int64 // the store's number of the record; 0 = not saved
 	Version    int64 // the store's number of this body; 0 = not saved
 }
-
-// RangeScan names held records: those of a kind in one shape that are present,
-// the newest clock first and of one clock the last found first.
-type RangeScan struct {
-	Source, Kind, Shape string
-	Parent              string // only those under it; "" = all
-	From, To            int64  // clocks in [From, To), Unix seconds; 0 = open
-	Unclocked           bool   // those without a clock instead of the others
-	Open                bool   // only those that are not final
-
-	// Below goes on after the last row of an answer: only rows that come after
-	// this clock and record number. A zero record number: from the beginning.
-	Below struct{ Clock, Record int64 }
-	Limit int // rows at most; 0 = 1000, more than 10,000 is 10,000
-}
-
-// PageSaved is a page that has just been saved: what the rooms tell each other at
-// once. It may be lost; the rows in the store are the truth.
-type PageSaved struct {
-	Page    *Page // as saved, with its numbers
-	Changes []Change
-	Reason  Reason
-}
-
-// Saved is what saving a page did.
-type Saved struct {
-	Page    *Page    // the page given, or a copy with Version and the rows' numbers set
-	Changes []Change // in number order; empty when nothing was new
-}
-
-// Invalidation names what a write touched: the lists of a kind in every filter and,
-// when ID is not empty, one record of it.
-type Invalidation struct{ Source, Kind, ID string }

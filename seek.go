@@ -117,3 +117,18 @@ type Count struct {
 	N       int64
 	AtLeast bool // counting was broken off: there are this many or more
 }
+
+// RangeScan names held records: those of a kind in one shape that are present,
+// the newest clock first and of one clock the last found first.
+type RangeScan struct {
+	Source, Kind, Shape string
+	Parent              string // only those under it; "" = all
+	From, To            int64  // clocks in [From, To), Unix seconds; 0 = open
+	Unclocked           bool   // those without a clock instead of the others
+	Open                bool   // only those that are not final
+
+	// Below goes on after the last row of an answer: only rows that come after
+	// this clock and record number. A zero record number: from the beginning.
+	Below struct{ Clock, Record int64 }
+	Limit int // rows at most; 0 = 1000, more than 10,000 is 10,000
+}

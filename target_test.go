@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+const calls = "/1/AC1/Calls.json"
+
 // exampleSpec is made up for tests.
 func exampleSpec(t testing.TB) *Spec {
 	t.Helper()

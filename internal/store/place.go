@@ -100,11 +100,11 @@ type follows struct {
 
 // followed reads the token of a page's key.
 func followed(spec *understudy.Spec, key understudy.Key) (f follows) {
-	query := key.Query()
-	if spec == nil || query == "" {
+	raw := key.Query()
+	if spec == nil || raw == "" {
 		return f
 	}
-	params, err := understudy.ParseQuery(query)
+	params, err := understudy.ParseQuery(raw)
 	if err != nil {
 		return f
 	}

@@ -1,0 +1,17 @@
+// Reasons: the words that go into logs and /-/stats.
+
+package understudy
+
+import "testing"
+
+func TestReasonWords(t *testing.T) {
+	words := []string{"waiting", "refresh", "poll", "sync", "check", "prefetch"}
+	if Reasons != len(words) {
+		t.Errorf("%d reasons, want %d", Reasons, len(words))
+	}
+	for i, want := range words {
+		if got := Reason(i).String(); got != want {
+			t.Errorf("reason %d is %q, want %q", i, got, want)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+// Saved: what saving a page did, and who is told.
+
+package understudy
+
+// PageSaved is a page that has just been saved: what the rooms tell each other at
+// once. It may be lost; the rows in the store are the truth.
+type PageSaved struct {
+	Page    *Page // as saved, with its numbers
+	Changes []Change
+	Reason  Reason
+}
+
+// Saved is what saving a page did.
+type Saved struct {
+	Page    *Page    // the page given, or a copy with Version and the rows' numbers set
+	Changes []Change // in number order; empty when nothing was new
+}
+
+// Invalidation names what a write touched: the lists of a kind in every filter and,
+// when ID is not empty, one record of it.
+type Invalidation struct{ Source, Kind, ID string }
