@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -75,11 +76,11 @@ func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
 // nobody fills what a face needs to be made; no request reaches it.
 type nobody struct{}
 
-func (nobody) Page(context.Context, understudy.Request) (*understudy.Response, error) {
+func (nobody) Page(context.Context, request.Request) (*request.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 
-func (nobody) Write(context.Context, understudy.Write) (*understudy.Response, error) {
+func (nobody) Write(context.Context, request.Write) (*request.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 

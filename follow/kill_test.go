@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/follow"
@@ -139,7 +140,7 @@ func (s *source) change(ctx context.Context, t *testing.T) {
 			t.Error(err)
 			return
 		}
-		s.feed.Ring(understudy.PageSaved{Page: saved.Page, Changes: saved.Changes})
+		s.feed.Ring(request.PageSaved{Page: saved.Page, Changes: saved.Changes})
 	}
 }
 

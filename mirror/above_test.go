@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -34,34 +35,34 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		}
 		fill := func(query string) {
 			t.Helper()
-			if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.target(t, "Calls.json", query), RecordsOnly: true}); err != nil {
+			if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", query), RecordsOnly: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		fill("PageSize=1")
-		wish := func(w understudy.LocalQuery, query string) (*understudy.Response, error) {
-			return s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", query), Local: &w})
+		wish := func(w request.LocalQuery, query string) (*request.Response, error) {
+			return s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", query), Local: &w})
 		}
 		all := func(*understudy.Record) bool { return true }
-		shows := func(a *understudy.Response, err error, ids ...string) {
+		shows := func(a *request.Response, err error, ids ...string) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
 			}
-			want(t, a, understudy.Composed, "composed")
+			want(t, a, request.Composed, "composed")
 			if got := shown(a.Page); !slices.Equal(got, ids) {
 				t.Errorf("the list shows %v, want %v", got, ids)
 			}
 		}
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=3")), nil, sid(7), sid(6), sid(5))
 		shows(s.get(t, s.target(t, "Calls.json", "Status=queued")), nil)
-		a, err := wish(understudy.LocalQuery{Only: all}, "PageSize=2")
+		a, err := wish(request.LocalQuery{Only: all}, "PageSize=2")
 		shows(a, err, sid(7), sid(6))
-		a, err = wish(understudy.LocalQuery{Up: true}, "PageSize=9")
+		a, err = wish(request.LocalQuery{Up: true}, "PageSize=9")
 		shows(a, err, sid(1), sid(2), sid(3), sid(4), sid(5), sid(6), sid(7))
-		a, err = wish(understudy.LocalQuery{Since: 7}, "PageSize=2") // by the number of its change nothing is passed over
+		a, err = wish(request.LocalQuery{Since: 7}, "PageSize=2") // by the number of its change nothing is passed over
 		shows(a, err, sid(12))
-		if _, err = wish(understudy.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
+		if _, err = wish(request.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12)); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("a walk goes on below it: %v", err)
 		}
 		shows(s.get(t, s.target(t, "Calls.json", "PageSize=2&Page=1&PageToken=PA"+sid(7))), nil, sid(6), sid(5))
@@ -71,19 +72,19 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		if _, err := s.store.Save(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
-		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=2")
+		a, err = wish(request.LocalQuery{Only: all}, "PageSize=2")
 		shows(a, err, sid(6), sid(5))
 
 		// A list that was empty shows nothing yet.
 		c.tips(time.Now())
-		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=2")
+		a, err = wish(request.LocalQuery{Only: all}, "PageSize=2")
 		shows(a, err)
 
 		fill("PageSize=50")
 		c.tips(time.Now(), sid(12), sid(11))
-		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=3")
+		a, err = wish(request.LocalQuery{Only: all}, "PageSize=3")
 		shows(a, err, sid(12), sid(11), sid(10))
-		a, err = wish(understudy.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
+		a, err = wish(request.LocalQuery{Only: all}, "PageSize=1&Page=1&PageToken=PA"+sid(12))
 		shows(a, err, sid(11))
 	})
 }
@@ -102,7 +103,7 @@ func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 		c.tips(time.Now(), sid(5))
 		for query, id := range map[string]string{"PageSize=1": sid(7), "PageSize=1&Page=1&PageToken=PA" + sid(7): sid(6)} {
 			a := s.get(t, s.target(t, "Calls.json", query))
-			want(t, a, understudy.Composed, "composed")
+			want(t, a, request.Composed, "composed")
 			if got := shown(a.Page); !slices.Equal(got, []string{id}) {
 				t.Errorf("%s shows %v, want %v", query, got, id)
 			}
@@ -155,7 +156,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		var newest atomic.Pointer[understudy.Key]
 		var c *claims
 		s, c := covered(t, 7, polls("calls"), func(o *Options) {
-			o.Landed = func(l understudy.PageSaved) {
+			o.Landed = func(l request.PageSaved) {
 				if key := newest.Load(); key != nil && l.Page.Key == *key {
 					c.tips(l.Page.At, l.Page.Rows[0].ID)
 				}
@@ -165,7 +166,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		c.tips(time.Now(), sid(7))
 		newest.Store(&key)
 		time.Sleep(5 * time.Second) // the poll has completed
-		ask := understudy.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &understudy.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
+		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &request.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
 		list := func(ids ...string) {
 			t.Helper()
 			a, err := s.Page(t.Context(), ask)
@@ -179,11 +180,11 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		list(sid(7), sid(6), sid(5))
 		write := func() {
 			t.Helper()
-			if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t), Method: "POST"}); err != nil {
+			if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(8), "queued", false) // somebody else's
 			s.set(sid(9), "queued", false)
 			return instance(s.call(t, sid(9)), 201, call{sid(9), "queued", false}), nil
@@ -203,9 +204,9 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 		// While nothing comes from upstream the list is as it was.
 		time.Sleep(time.Minute)
 		s.world.script(func() {
-			s.world.fail = func(int, understudy.Fetch) error { return down(503) }
+			s.world.fail = func(int, request.Fetch) error { return down(503) }
 		})
-		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(10), "queued", false)
 			return instance(s.call(t, sid(10)), 201, call{sid(10), "queued", false}), nil
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -19,14 +20,14 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(AnswersRecords))
 		never := s.call(t, sid(99))
-		if a := s.get(t, never); a.Outcome != understudy.Cold || a.Page.Status != http.StatusNotFound {
+		if a := s.get(t, never); a.Outcome != request.Cold || a.Page.Status != http.StatusNotFound {
 			t.Errorf("while upstream is well: %s %d", a.Outcome, a.Page.Status)
 		}
 		time.Sleep(20 * time.Second)
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		never = s.call(t, sid(98))
 		a := s.get(t, never)
-		want(t, a, understudy.Composed, "composed: upstream 503")
+		want(t, a, request.Composed, "composed: upstream 503")
 		if body := string(a.Page.Body); a.Page.Status != http.StatusNotFound || !strings.Contains(body, "20404") || !strings.Contains(body, never.Key.Path()) || a.Age < 20*time.Second {
 			t.Errorf("%d, age %v: %s", a.Page.Status, a.Age, body)
 		}
@@ -36,13 +37,13 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 			other.Vars[i].Value = strings.Replace(other.Vars[i].Value, account, "AC00000000000000000000000000000002", 1)
 		}
 		refused := func(why string, target *understudy.Target) {
-			if a, err := s.Page(t.Context(), understudy.Request{Target: target}); err == nil {
+			if a, err := s.Page(t.Context(), request.Request{Target: target}); err == nil {
 				t.Errorf("%s: %d", why, a.Page.Status)
 			}
 		}
 		refused("another account", &other)
 		s.script(func() {
-			s.world.write = func(understudy.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
+			s.world.write = func(request.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
 		})
 		time.Sleep(time.Second)
 		_, _ = s.post(t, http.MethodPost, s.target(t, "Calls.json", ""))

@@ -5,6 +5,7 @@ package mirror
 import (
 	"math"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -103,7 +104,7 @@ func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
 }
 
 // freshFor is that for one ask, of what stays fresh for so long for everybody.
-func (a *Ages) freshFor(ask *understudy.Request, p *understudy.Page, fresh time.Duration) time.Duration {
+func (a *Ages) freshFor(ask *request.Request, p *understudy.Page, fresh time.Duration) time.Duration {
 	if ask.NotFinal && ask.Target.List == nil && p.Status < 400 {
 		return a.Other
 	}
@@ -111,7 +112,7 @@ func (a *Ages) freshFor(ask *understudy.Request, p *understudy.Page, fresh time.
 }
 
 // asFor has what is held judged for one ask.
-func (a *Ages) asFor(ask *understudy.Request, k *kind, h *held) {
+func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 	h.fresh = a.freshFor(ask, h.page, h.fresh)
 	if ask.Shown != nil && !h.page.List {
 		h.composed = false // that a list has shown something new of it
@@ -175,7 +176,7 @@ type bounds struct {
 func (a *Ages) usual() bounds { return bounds{within: math.MaxInt64, left: -1, past: a.Stale} }
 
 // bounds are those of an ask. Only PastFresh can be wider than the usual ones.
-func (a *Ages) bounds(ask *understudy.Request) bounds {
+func (a *Ages) bounds(ask *request.Request) bounds {
 	b := a.usual()
 	b.within = within(ask)
 	if ask.MinFresh != nil {

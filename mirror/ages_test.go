@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
@@ -23,7 +24,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		m5  = 5 * time.Minute
 		any = time.Duration(-1)
 	)
-	type ask = understudy.Request
+	type ask = request.Request
 	for name, c := range map[string]struct {
 		age  time.Duration
 		ask  ask
@@ -80,7 +81,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			s.get(t, s.newest(t))
 			time.Sleep(2 * time.Second) // the next page comes in candidate
 			s.get(t, s.newest(t))
-			zero, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: true})
+			zero, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: true})
 			if err != nil || zero.Age != 0 {
 				t.Fatalf("%v %v", zero, err)
 			}
@@ -91,7 +92,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			a, err := s.Page(t.Context(), c.ask)
 			got := "not held"
 			switch {
-			case err == nil && a.Outcome == understudy.Cold:
+			case err == nil && a.Outcome == request.Cold:
 				got = "cold " + a.Fwd
 			case err == nil:
 				got = a.Outcome.String()
@@ -101,7 +102,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s: %s, want %s", name, got, c.want)
 			}
-			if err == nil && a.Outcome != understudy.Cold && a.Age != c.age {
+			if err == nil && a.Outcome != request.Cold && a.Age != c.age {
 				t.Errorf("%s: age %v, want %v", name, a.Age, c.age)
 			}
 			time.Sleep(time.Minute) // for whatever goes on behind
@@ -118,14 +119,14 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
-		held := func(target *understudy.Target) (*understudy.Response, error) {
-			return s.Page(t.Context(), understudy.Request{Target: target, OnlyIfCached: true})
+		held := func(target *understudy.Target) (*request.Response, error) {
+			return s.Page(t.Context(), request.Request{Target: target, OnlyIfCached: true})
 		}
 		a, err := held(s.call(t, sid(2)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		for _, target := range []*understudy.Target{s.call(t, sid(99)), s.target(t, "Calls.json", "Status=busy"), s.target(t, "Odd/Thing.json", "")} {
 			if _, err := held(target); !errors.Is(err, understudy.ErrNotHeld) {
 				t.Errorf("%s: %v, want ErrNotHeld", target.Key, err)
@@ -150,24 +151,24 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
 		s.script(func() {
-			s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			s.world.write = func(w request.Write) (*understudy.Page, error) {
 				p := page(w.Target, 201, body(call{sid(4), "queued", false}))
 				p.Key, p.List, p.ID = understudy.Key{}, false, sid(4)
 				p.Rows = []understudy.Row{{ID: sid(4), End: len(p.Body)}}
 				return p, nil
 			}
 		})
-		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t), Method: "POST"}); err != nil {
+		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached after a write: %v, want ErrNotHeld", err)
 		}
-		a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), MaxStale: ptr(-1)})
+		a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, a, understudy.Cold, "")
+		want(t, a, request.Cold, "")
 	})
 }
 
@@ -177,21 +178,21 @@ func TestJoinOnlyJoins(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
 		time.Sleep(10 * time.Second)
-		ask := func(joinOnly bool) *understudy.Response {
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
+		ask := func(joinOnly bool) *request.Response {
+			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
 			if err != nil {
 				t.Error(err)
 			}
 			return a
 		}
-		first := make(chan *understudy.Response)
+		first := make(chan *request.Response)
 		go func() { first <- ask(false) }()
 		time.Sleep(500 * time.Millisecond)
-		if a := ask(true); a.Outcome != understudy.Cold || !a.Joined {
+		if a := ask(true); a.Outcome != request.Cold || !a.Joined {
 			t.Errorf("the second came %s, joined %v", a.Outcome, a.Joined)
 		}
 		<-first
-		want(t, ask(true), understudy.Warm, "")
+		want(t, ask(true), request.Warm, "")
 		if n, _ := s.fetches("Calls.json"); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
 		}
@@ -202,13 +203,13 @@ func TestJoinOnlyJoins(t *testing.T) {
 func TestLimitsOnAnUnknownAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
-			ask  understudy.Request
-			want understudy.Outcome
+			ask  request.Request
+			want request.Outcome
 		}{
-			"nothing said": {understudy.Request{}, understudy.Stale},
-			"max-age":      {understudy.Request{MaxAge: ptr(time.Hour)}, understudy.Cold},
-			"min-fresh":    {understudy.Request{MinFresh: ptr(0)}, understudy.Cold},
-			"max-stale":    {understudy.Request{MaxStale: ptr(-1)}, understudy.Stale},
+			"nothing said": {request.Request{}, request.Stale},
+			"max-age":      {request.Request{MaxAge: ptr(time.Hour)}, request.Cold},
+			"min-fresh":    {request.Request{MinFresh: ptr(0)}, request.Cold},
+			"max-stale":    {request.Request{MaxStale: ptr(-1)}, request.Stale},
 		} {
 			s := open(t, 3)
 			ahead := *s.get(t, s.newest(t)).Page
@@ -240,8 +241,8 @@ func TestFinalIsNotTold(t *testing.T) {
 		for i := range s.calls {
 			s.calls[i].final = i%2 == 0
 		}
-		ask := func(i int, hidden bool) *understudy.Response {
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.call(t, s.calls[i].id), NotFinal: hidden})
+		ask := func(i int, hidden bool) *request.Response {
+			a, err := s.Page(t.Context(), request.Request{Target: s.call(t, s.calls[i].id), NotFinal: hidden})
 			if err != nil {
 				t.Error(err)
 			}
@@ -250,7 +251,7 @@ func TestFinalIsNotTold(t *testing.T) {
 		told := 0
 		for range 2 {
 			for _, age := range []time.Duration{0, 10 * time.Second, 25 * time.Second, time.Minute, time.Hour} {
-				var one, other *understudy.Response
+				var one, other *request.Response
 				var both sync.WaitGroup
 				both.Go(func() { one = ask(0, true) })
 				both.Go(func() { other = ask(1, true) })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -15,7 +16,7 @@ import (
 // ask joins the key's flight. With nothing held the reader waits as long as it
 // likes. With something held it waits for one try, for its own deadline or for
 // Ages.Wait, whichever ends first, and then gets that.
-func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Response, error) {
+func (m *Mirror) ask(ctx context.Context, r *reading) (*request.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
 	}
@@ -41,7 +42,7 @@ func (m *Mirror) ask(ctx context.Context, r *reading) (*understudy.Response, err
 
 // unjoined answers a reader who could not join: what completed meanwhile, or, when
 // too many wait already, what is held.
-func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*understudy.Response, error) {
+func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*request.Response, error) {
 	var busy *understudy.UpstreamError
 	switch {
 	case errors.Is(err, errCompleted):
@@ -56,7 +57,7 @@ func (m *Mirror) unjoined(ctx context.Context, r *reading, err error) (*understu
 func (m *Mirror) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was completed for those who waited for it, and nobody else.
 	direct := within(&r.Request) == 0 || r.kind.name == ""
-	want := fetchOptions{reason: understudy.Waiting, patient: !r.hasFallback(), direct: direct, flow: r.Flow}
+	want := fetchOptions{reason: request.Waiting, patient: !r.hasFallback(), direct: direct, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
@@ -67,12 +68,12 @@ func (m *Mirror) joinFor(ctx context.Context, r *reading) (*flight, bool, error)
 }
 
 // searchAgain looks once more at what is held.
-func (m *Mirror) searchAgain(ctx context.Context, r *reading) (*understudy.Response, error) {
+func (m *Mirror) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
 	return m.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: m.now(), again: true})
 }
 
 // wait waits for the flight and leaves it.
-func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (*understudy.Response, error) {
+func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	var tried <-chan struct{}
 	var late <-chan time.Time
 	if r.hasFallback() {
@@ -88,7 +89,7 @@ func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (
 	case <-f.offered:
 		if !f.completed() {
 			keep = true
-			return m.answerWith(r, f, f.unsaved, joined, &understudy.Response{Detail: "not stored yet: saving it takes long"}), nil
+			return m.answerWith(r, f, f.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
 		}
 		return m.answerOf(ctx, r, f, joined)
 	case <-tried:
@@ -113,7 +114,7 @@ func (m *Mirror) wait(ctx context.Context, r *reading, f *flight, joined bool) (
 var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
 
 // answerOf answers from a flight that has completed.
-func (m *Mirror) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*understudy.Response, error) {
+func (m *Mirror) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	switch {
 	case f.err == nil:
 		return m.fetched(r, f, joined), nil
@@ -128,13 +129,13 @@ func (m *Mirror) answerOf(ctx context.Context, r *reading, f *flight, joined boo
 }
 
 // fetched is the answer upstream gave.
-func (m *Mirror) fetched(r *reading, f *flight, joined bool) *understudy.Response {
-	return m.answerWith(r, f, f.page, joined, &understudy.Response{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
+func (m *Mirror) fetched(r *reading, f *flight, joined bool) *request.Response {
+	return m.answerWith(r, f, f.page, joined, &request.Response{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
 }
 
 // given is the answer upstream gave, completed with what is the same whether or
 // not its page is saved already.
-func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *understudy.Response) *understudy.Response {
+func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *request.Response) *request.Response {
 	counts := &r.source.counts
 	counts.cold.Add(1)
 	if joined {
@@ -144,7 +145,7 @@ func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bo
 		m.addCandidate(p, r.source, nil)
 	}
 	age, _ := m.ages().age(m.now(), p.At)
-	a.Page, a.Outcome, a.Age, a.TTL = p, understudy.Cold, age, m.ages().freshFor(&r.Request, p, m.ages().fresh(r.Target, p))-age
+	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, m.ages().freshFor(&r.Request, p, m.ages().fresh(r.Target, p))-age
 	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
@@ -154,7 +155,7 @@ func (m *Mirror) answerWith(r *reading, f *flight, p *understudy.Page, joined bo
 
 // fallbackHeld is the held answer: upstream failed, or was too slow when why
 // is nil.
-func (m *Mirror) fallbackHeld(r *reading, why *understudy.UpstreamError) *understudy.Response {
+func (m *Mirror) fallbackHeld(r *reading, why *understudy.UpstreamError) *request.Response {
 	detail := "stale: upstream slow"
 	if why != nil {
 		detail = "stale: " + why.Short()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -22,7 +23,7 @@ type History interface {
 
 // asOf answers with what was known at Ask.AsOf. Upstream is not asked: what
 // nobody had seen by then is not there.
-func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Request) (*understudy.Response, error) {
+func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Request) (*request.Response, error) {
 	begin := m.now()
 	at := a.AsOf.UTC()
 	kept, ok := m.store.(History)
@@ -57,8 +58,8 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *understudy.Req
 	}
 	s.counts.composed.Add(1)
 	now := m.now()
-	return &understudy.Response{
-		Page: p, Outcome: understudy.Composed, Age: max(now.Sub(at), 0), Stored: true,
+	return &request.Response{
+		Page: p, Outcome: request.Composed, Age: max(now.Sub(at), 0), Stored: true,
 		Detail: "composed as of " + at.Format(time.RFC3339), Store: now.Sub(begin),
 	}, nil
 }

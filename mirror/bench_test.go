@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/slowapi"
@@ -55,7 +56,7 @@ func walk(t testing.TB, src *understudy.Source, client *upstream.Client, path st
 		t.Fatal(err)
 	}
 	for n := int64(1); ; {
-		p, err := client.Fetch(context.Background(), understudy.Fetch{Target: target})
+		p, err := client.Fetch(context.Background(), request.Fetch{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,11 +96,11 @@ func (noStore) Record(context.Context, string, string, string, string) (*underst
 	return nil, understudy.ErrNotFound
 }
 
-func (noStore) Save(_ context.Context, p *understudy.Page) (understudy.Saved, error) {
-	return understudy.Saved{Page: p}, nil
+func (noStore) Save(_ context.Context, p *understudy.Page) (request.Saved, error) {
+	return request.Saved{Page: p}, nil
 }
 
-func (noStore) Touch(context.Context, understudy.Invalidation) (int64, error) { return 1, nil }
+func (noStore) Touch(context.Context, request.Invalidation) (int64, error) { return 1, nil }
 
 // TestBenchPagesPacked: what 25 MiB hold, by the tier's own books, and that
 // the books are true.
@@ -144,16 +145,16 @@ func TestBenchPagesPacked(t *testing.T) {
 // BenchmarkWarm is Page on a page that is ready.
 func BenchmarkWarm(b *testing.B) {
 	s := open(b, 3)
-	s.delay = func(understudy.Fetch) time.Duration { return 0 }
+	s.delay = func(request.Fetch) time.Duration { return 0 }
 	target := s.target(b, "Calls.json", older) // five minutes fresh, no next page
 	for s.Stats("twilio").ReadyEntries == 0 {
 		s.get(b, target)
 	}
-	ask := understudy.Request{Target: target}
+	ask := request.Request{Target: target}
 	b.Run("one reader", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != understudy.Warm {
+			if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != request.Warm {
 				b.Fatal(a, err)
 			}
 		}
@@ -162,7 +163,7 @@ func BenchmarkWarm(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != understudy.Warm {
+				if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != request.Warm {
 					b.Error(a, err)
 					return
 				}
@@ -219,13 +220,13 @@ type echo struct {
 	pages map[understudy.Key]*understudy.Page
 }
 
-func (e echo) Fetch(_ context.Context, f understudy.Fetch) (*understudy.Page, error) {
+func (e echo) Fetch(_ context.Context, f request.Fetch) (*understudy.Page, error) {
 	p := *e.pages[f.Target.Key]
 	p.At = time.Now()
 	return &p, nil
 }
 
-func (echo) Write(context.Context, understudy.Write) (*understudy.Page, error) {
+func (echo) Write(context.Context, request.Write) (*understudy.Page, error) {
 	return nil, understudy.ErrUnavailable
 }
 
@@ -245,8 +246,8 @@ func BenchmarkCold(b *testing.B) {
 	zero := time.Duration(0)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		a, err := m.Page(context.Background(), understudy.Request{Target: targets[i%len(targets)], AgeLimit: &zero})
-		if err != nil || a.Outcome != understudy.Cold {
+		a, err := m.Page(context.Background(), request.Request{Target: targets[i%len(targets)], AgeLimit: &zero})
+		if err != nil || a.Outcome != request.Cold {
 			b.Fatal(a, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/upstream"
@@ -102,7 +103,7 @@ func (s *stage) reloading(t *testing.T, targets []*understudy.Target, long time.
 			time.Sleep(time.Duration(user) * 31 * time.Millisecond)
 			for i := user; ctx.Err() == nil; i++ {
 				begin := time.Now()
-				if _, err := s.Page(t.Context(), understudy.Request{Target: targets[i%len(targets)], Flow: uint64(user)}); err != nil {
+				if _, err := s.Page(t.Context(), request.Request{Target: targets[i%len(targets)], Flow: uint64(user)}); err != nil {
 					t.Errorf("user %d: %v", user, err)
 				}
 				took := time.Since(begin)

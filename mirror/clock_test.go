@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -47,7 +48,7 @@ func TestClockStepsWhileReading(t *testing.T) {
 		step(d)
 		for _, target := range []*understudy.Target{list, one, missing} {
 			a := s.get(t, target)
-			if a.Age < 0 || a.Age > s.ages().Hard || d < 0 && (a.Outcome == understudy.Warm || a.Age != 0 && a.Outcome == understudy.Stale) {
+			if a.Age < 0 || a.Age > s.ages().Hard || d < 0 && (a.Outcome == request.Warm || a.Age != 0 && a.Outcome == request.Stale) {
 				t.Errorf("%s: %s, age %v", target.Key, a.Outcome, a.Age)
 			}
 		}
@@ -62,7 +63,7 @@ func TestClockStepsWhileReading(t *testing.T) {
 			// Set back by less than five minutes, the clock cannot be told from an
 			// answer that lost a race to a newer one: memory alone keeps it.
 			kept := a.Stored || d < 0 && d > -5*time.Minute
-			if a.Outcome != understudy.Warm && a.Outcome != understudy.Composed || a.Page.Status != 200 || a.Age < 0 || a.TTL <= 0 || !kept {
+			if a.Outcome != request.Warm && a.Outcome != request.Composed || a.Page.Status != 200 || a.Age < 0 || a.TTL <= 0 || !kept {
 				t.Errorf("later %s: %s (%s), status %d, age %v, stored %v", target.Key, a.Outcome, a.Detail, a.Page.Status, a.Age, a.Stored)
 			}
 		}
@@ -83,7 +84,7 @@ func TestClockStepsUnderASteadyReader(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		before, _ := s.fetches("")
 		for range 300 {
-			if a := s.get(t, list); a.Outcome != understudy.Warm {
+			if a := s.get(t, list); a.Outcome != request.Warm {
 				t.Fatalf("%s (%s), age %v", a.Outcome, a.Detail, a.Age)
 			}
 			time.Sleep(time.Second)
@@ -104,7 +105,7 @@ func TestClockStepsUnderPolls(t *testing.T) {
 				time.Sleep(40 * time.Second)
 				s.script(func() {
 					if trouble == "upstream" {
-						s.fail = func(int, understudy.Fetch) error { return down(503) }
+						s.fail = func(int, request.Fetch) error { return down(503) }
 					}
 				})
 				broken.Store(trouble == "store")
@@ -117,7 +118,7 @@ func TestClockStepsUnderPolls(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				before, _ := s.fetches("Calls.json")
 				for range 300 {
-					if a := s.get(t, s.newest(t)); a.Outcome != understudy.Warm {
+					if a := s.get(t, s.newest(t)); a.Outcome != request.Warm {
 						t.Fatalf("%s (%s), age %v", a.Outcome, a.Detail, a.Age)
 					}
 					time.Sleep(time.Second)
@@ -140,7 +141,7 @@ func TestClockStepsAfterAFailure(t *testing.T) {
 		list := s.newest(t)
 		s.get(t, list)
 		time.Sleep(time.Minute)
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		s.get(t, list)
 		time.Sleep(1500 * time.Millisecond)
 		step(d)
@@ -148,7 +149,7 @@ func TestClockStepsAfterAFailure(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		s.get(t, list)
 		time.Sleep(2 * time.Second)
-		want(t, s.get(t, list), understudy.Warm, "")
+		want(t, s.get(t, list), request.Warm, "")
 	})
 }
 
@@ -160,9 +161,9 @@ type faulty struct {
 
 var errBroken = errors.New("store: disk full")
 
-func (f *faulty) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
+func (f *faulty) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
 	if f.broken != nil && f.broken.Load() {
-		return understudy.Saved{}, fmt.Errorf("%w: %w", understudy.ErrNotStored, errBroken)
+		return request.Saved{}, fmt.Errorf("%w: %w", understudy.ErrNotStored, errBroken)
 	}
 	return f.Store.Save(ctx, p)
 }
@@ -183,7 +184,7 @@ func TestUnreadableStoreIsLoggedOnce(t *testing.T) {
 			over(func(st Store) Store { return &faulty{Store: st, unreadable: &unreadable} }))
 		unreadable.Store(true)
 		for n := range 20 {
-			want(t, s.get(t, s.target(t, "Calls.json", fmt.Sprint("PageSize=", n+1))), understudy.Cold, "")
+			want(t, s.get(t, s.target(t, "Calls.json", fmt.Sprint("PageSize=", n+1))), request.Cold, "")
 		}
 		unreadable.Store(false)
 		for n := range 20 {

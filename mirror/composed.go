@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -24,7 +25,7 @@ type Coverage interface {
 	// [from, to), 0 = open, is held, under one record or (parent "") under any;
 	// of an empty one (from = to), whether what has no clock is.
 	// It is called for every list that may be composed and must be cheap.
-	Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool)
+	Covered(source, kind, parent string, from, to int64) (request.Coverage, bool)
 }
 
 // uncoveredError says why a list cannot be made from records now.
@@ -41,9 +42,9 @@ type composePlan struct {
 	source   *source
 	kind     *kind
 	target   *understudy.Target
-	wish     *understudy.LocalQuery
+	wish     *request.LocalQuery
 	list     *compose.List
-	coverage understudy.Coverage
+	coverage request.Coverage
 	outdated bool          // a write touched the kind, and what it changed is not known yet
 	most     time.Duration // that making may take; 0: Ages.Wait
 	above    bool          // what stands above the newest page's records belongs to it, too
@@ -52,7 +53,7 @@ type composePlan struct {
 // composedList is the page of a plan.
 type composedList struct {
 	page     *understudy.Page
-	coverage understudy.Coverage
+	coverage request.Coverage
 	outdated bool
 	took     time.Duration
 }
@@ -60,7 +61,7 @@ type composedList struct {
 // planCompose finds out whether a list can be made from records. Errors: a
 // *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
 // records are known to be held; ErrInvalid: it is never made from records.
-func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *understudy.LocalQuery) (*composePlan, error) {
+func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *request.LocalQuery) (*composePlan, error) {
 	switch {
 	case m.coverage == nil || m.records == nil:
 		return nil, &uncoveredError{"nothing is walked here"}
@@ -125,7 +126,7 @@ func (m *Mirror) own(s *source, t *understudy.Target) func(*understudy.Record) *
 func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
 
 // covers asks whether the records of a plan are held.
-func (m *Mirror) covers(p *composePlan) (understudy.Coverage, error) {
+func (m *Mirror) covers(p *composePlan) (request.Coverage, error) {
 	q := p.list.Seek()
 	from, to := clocks(&q, p.target.Kind.Clock)
 	c, ok := m.coverage.Covered(p.source.Name, p.kind.name, q.Parent, from, to)
@@ -248,10 +249,10 @@ func (x *composedList) held(a *Ages) held {
 
 // composedAnswer is the answer made from records: as old as the oldest walk it
 // rests on, for what may be missing, and as the newest page, for what is new.
-func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *understudy.Response {
+func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *request.Response {
 	s.counts.composed.Add(1)
 	age, _ := m.ages().age(m.now(), x.coverage.At)
-	a := &understudy.Response{Page: x.page, Outcome: understudy.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
+	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: m.ages().Records - age, Stored: true, Detail: detail, Store: x.took}
 	if !x.coverage.Newest.IsZero() {
 		newest, _ := m.ages().age(m.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)
@@ -271,11 +272,11 @@ func refusalOf(t *understudy.Target, err error, now time.Time) *understudy.Page 
 
 // refused is the answer to a request that upstream refuses; nil when err says
 // nothing of that.
-func (m *Mirror) refused(s *source, t *understudy.Target, err error) *understudy.Response {
+func (m *Mirror) refused(s *source, t *understudy.Target, err error) *request.Response {
 	p := refusalOf(t, err, m.now())
 	if p == nil {
 		return nil
 	}
 	s.counts.composed.Add(1)
-	return &understudy.Response{Page: p, Outcome: understudy.Composed, TTL: m.ages().NotFound, Detail: "composed"}
+	return &request.Response{Page: p, Outcome: request.Composed, TTL: m.ages().NotFound, Detail: "composed"}
 }

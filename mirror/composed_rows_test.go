@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -15,7 +16,7 @@ import (
 // taped is a world with one call and its one recording, whose status may
 // change.
 func taped(w *world, status *string) {
-	w.page = func(f understudy.Fetch) *understudy.Page {
+	w.page = func(f request.Fetch) *understudy.Page {
 		t := f.Target
 		if t.List == nil || t.Kind.Name != "recordings" {
 			return nil
@@ -45,7 +46,7 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		taped(s.world, &status)
 		all, of := s.target(t, "Recordings.json", ""), s.target(t, "Calls/"+sid(1)+"/Recordings.json", "")
 		for _, target := range []*understudy.Target{s.target(t, "Calls.json", ""), all} {
-			if _, err := s.Fill(t.Context(), understudy.Fill{Target: target, RecordsOnly: true}); err != nil {
+			if _, err := s.Fill(t.Context(), request.Fill{Target: target, RecordsOnly: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -56,23 +57,23 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		walked()
 		time.Sleep(time.Second)
 		a := s.get(t, of)
-		want(t, a, understudy.Cold, "")
+		want(t, a, request.Cold, "")
 		time.Sleep(time.Minute) // past fresh
 		b := s.get(t, of)
-		want(t, b, understudy.Composed, "composed")
+		want(t, b, request.Composed, "composed")
 		if string(a.Page.Body) != string(b.Page.Body) {
 			t.Errorf("composed\n%s\nupstream\n%s", b.Page.Body, a.Page.Body)
 		}
 
 		status = "completed"
-		if _, err := s.Fill(t.Context(), understudy.Fill{Target: all, RecordsOnly: true}); err != nil {
+		if _, err := s.Fill(t.Context(), request.Fill{Target: all, RecordsOnly: true}); err != nil {
 			t.Fatal(err)
 		}
 		walked()
 		time.Sleep(time.Second)
-		want(t, s.get(t, of), understudy.Stale, "") // what is held, and upstream is asked behind it
+		want(t, s.get(t, of), request.Stale, "") // what is held, and upstream is asked behind it
 		time.Sleep(time.Minute)
-		want(t, s.get(t, of), understudy.Composed, "composed")
+		want(t, s.get(t, of), request.Composed, "composed")
 		for _, f := range s.Fidelity("twilio") {
 			if f.Path == of.List.Path && (f.All != 2 || f.Equal != 2) {
 				t.Errorf("what upstream said was compared: %+v", f)
@@ -83,7 +84,7 @@ func TestRowsOfTheirOwn(t *testing.T) {
 
 // keyring is a world in which two accounts have a key each.
 func keyring(w *world) {
-	w.page = func(f understudy.Fetch) *understudy.Page {
+	w.page = func(f request.Fetch) *understudy.Page {
 		t := f.Target
 		if t.List == nil || t.Kind.Name != "keys" {
 			return nil
@@ -112,7 +113,7 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 			t.Helper()
 			c.since(time.Now(), time.Now())
 			c.c.Shapes = []string{"keys"}
-			if _, err := s.Fill(t.Context(), understudy.Fill{Target: list, RecordsOnly: true}); err != nil {
+			if _, err := s.Fill(t.Context(), request.Fill{Target: list, RecordsOnly: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -121,9 +122,9 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, s.get(t, other), understudy.Cold, "")
+		want(t, s.get(t, other), request.Cold, "")
 		a := s.get(t, list)
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if ids := shown(a.Page); len(ids) != 1 || ids[0] != "SK"+account[2:] {
 			t.Errorf("the user's keys: %v", ids)
 		}
@@ -136,7 +137,7 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		walk()
-		if a := s.get(t, list); a.Outcome == understudy.Composed {
+		if a := s.get(t, list); a.Outcome == request.Composed {
 			t.Errorf("composed of what the walk did not see: %v", shown(a.Page))
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -23,7 +24,7 @@ import (
 // claims is a coverage that says what it is told to.
 type claims struct {
 	mu      sync.Mutex
-	c       understudy.Coverage
+	c       request.Coverage
 	ok      bool
 	asked   int
 	after   func(asked int) // before each answer but the first
@@ -32,14 +33,14 @@ type claims struct {
 	rest    time.Time // when what has no clock was walked; zero = with all else
 }
 
-func (c *claims) Covered(_, kind, _ string, from, to int64) (understudy.Coverage, bool) {
+func (c *claims) Covered(_, kind, _ string, from, to int64) (request.Coverage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked++; c.asked > 1 && c.after != nil {
 		c.after(c.asked)
 	}
 	if kind != cmp.Or(c.kind, "calls") {
-		return understudy.Coverage{Why: "nobody walks them"}, false
+		return request.Coverage{Why: "nobody walks them"}, false
 	}
 	told := c.c
 	if from != 0 && from == to && !c.rest.IsZero() {
@@ -60,13 +61,13 @@ func (c *claims) all(at time.Time) { c.since(at, at) }
 func (c *claims) since(at, newest time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.c, c.ok, c.asked = understudy.Coverage{At: at, Newest: newest, Shapes: []string{"calls"}}, true, 0
+	c.c, c.ok, c.asked = request.Coverage{At: at, Newest: newest, Shapes: []string{"calls"}}, true, 0
 }
 
 func (c *claims) none(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.c, c.ok = understudy.Coverage{Why: why}, false
+	c.c, c.ok = request.Coverage{Why: why}, false
 }
 
 // shelf is the calls of a world as a store has records.
@@ -101,7 +102,7 @@ func (s shelf) Seek(_ context.Context, q understudy.RecordQuery, yield func(unde
 // faithful has the world's lists look like the provider's; edit may change a
 // body (never its length, where rows lie).
 func faithful(w *world, edit func(string) string) {
-	w.page = func(f understudy.Fetch) *understudy.Page {
+	w.page = func(f request.Fetch) *understudy.Page {
 		t := f.Target
 		if t.List == nil || t.Kind.Name != "calls" {
 			return nil
@@ -152,7 +153,7 @@ func covered(t testing.TB, n int, settings ...setting) (*stage, *claims) {
 		o.Notes = o.Store.(Notes)
 	})...)
 	faithful(s.world, nil)
-	if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=1000"), RecordsOnly: true}); err != nil {
+	if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=1000"), RecordsOnly: true}); err != nil {
 		t.Fatal(err)
 	}
 	c.all(time.Now())
@@ -164,7 +165,7 @@ func pinned(a Answers) setting {
 }
 
 // asked is how many requests upstream has had since, by reason.
-func (s *stage) since(n int) (all int, by [understudy.Reasons]int) {
+func (s *stage) since(n int) (all int, by [request.Reasons]int) {
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	for _, f := range s.world.asked[n:] {
@@ -193,7 +194,7 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 		n := s.count()
 		first := s.target(t, "Calls.json", "PageSize=3&Status=completed")
 		a := s.get(t, first)
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if a.Age != 20*time.Second || a.TTL != 24*time.Hour-20*time.Second || !a.Page.At.Equal(began) {
 			t.Errorf("age %v, ttl %v, at %v; want those of the walk at %v", a.Age, a.TTL, a.Page.At, began)
 		}
@@ -208,7 +209,7 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			a = s.get(t, next)
-			want(t, a, understudy.Composed, "composed")
+			want(t, a, request.Composed, "composed")
 		}
 		if len(all) != 7 || all[0] != sid(7) || all[6] != sid(1) {
 			t.Errorf("the walk shows %v", all)
@@ -226,23 +227,23 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 	minute := func(n int) *time.Duration { d := time.Duration(n) * time.Minute; return &d }
 	for name, test := range map[string]struct {
-		ask    func(*understudy.Request)
+		ask    func(*request.Request)
 		at     time.Duration // ago, the oldest walk
 		newest time.Duration
-		want   understudy.Outcome
+		want   request.Outcome
 	}{
-		"nothing said":               {func(*understudy.Request) {}, 10 * time.Hour, time.Minute, understudy.Composed},
-		"the walk is too old":        {func(*understudy.Request) {}, 25 * time.Hour, time.Minute, understudy.Cold},
-		"the newest page is too old": {func(*understudy.Request) {}, 10 * time.Hour, 6 * time.Minute, understudy.Cold},
-		"it does not reach the tip":  {func(*understudy.Request) {}, 10 * time.Hour, 0, understudy.Composed},
-		"max-age":                    {func(a *understudy.Request) { a.MaxAge = minute(59) }, time.Hour, time.Minute, understudy.Cold},
-		"max-age that will do":       {func(a *understudy.Request) { a.MaxAge = minute(60) }, time.Hour, time.Minute, understudy.Composed},
-		"the credential":             {func(a *understudy.Request) { a.AgeLimit = minute(59) }, time.Hour, time.Minute, understudy.Cold},
-		"no-cache":                   {func(a *understudy.Request) { a.NoCache = true }, time.Second, time.Second, understudy.Cold},
-		"min-fresh":                  {func(a *understudy.Request) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute, understudy.Cold},
-		"min-fresh that will do":     {func(a *understudy.Request) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, understudy.Composed},
-		"max-stale":                  {func(a *understudy.Request) { a.MaxStale = minute(60) }, 25 * time.Hour, time.Minute, understudy.Composed},
-		"only-if-cached":             {func(a *understudy.Request) { a.OnlyIfCached = true }, 10 * time.Hour, time.Minute, understudy.Composed},
+		"nothing said":               {func(*request.Request) {}, 10 * time.Hour, time.Minute, request.Composed},
+		"the walk is too old":        {func(*request.Request) {}, 25 * time.Hour, time.Minute, request.Cold},
+		"the newest page is too old": {func(*request.Request) {}, 10 * time.Hour, 6 * time.Minute, request.Cold},
+		"it does not reach the tip":  {func(*request.Request) {}, 10 * time.Hour, 0, request.Composed},
+		"max-age":                    {func(a *request.Request) { a.MaxAge = minute(59) }, time.Hour, time.Minute, request.Cold},
+		"max-age that will do":       {func(a *request.Request) { a.MaxAge = minute(60) }, time.Hour, time.Minute, request.Composed},
+		"the credential":             {func(a *request.Request) { a.AgeLimit = minute(59) }, time.Hour, time.Minute, request.Cold},
+		"no-cache":                   {func(a *request.Request) { a.NoCache = true }, time.Second, time.Second, request.Cold},
+		"min-fresh":                  {func(a *request.Request) { a.MinFresh = minute(60) }, 23*time.Hour + time.Second, time.Minute, request.Cold},
+		"min-fresh that will do":     {func(a *request.Request) { a.MinFresh = minute(60) }, 23 * time.Hour, time.Minute, request.Composed},
+		"max-stale":                  {func(a *request.Request) { a.MaxStale = minute(60) }, 25 * time.Hour, time.Minute, request.Composed},
+		"only-if-cached":             {func(a *request.Request) { a.OnlyIfCached = true }, 10 * time.Hour, time.Minute, request.Composed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -252,13 +253,13 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 					newest = time.Now().Add(-test.newest)
 				}
 				c.since(time.Now().Add(-test.at), newest)
-				ask := understudy.Request{Target: s.newest(t)}
+				ask := request.Request{Target: s.newest(t)}
 				test.ask(&ask)
 				a, err := s.Page(t.Context(), ask)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if a.Outcome == understudy.Composed && (a.Newest != test.newest || a.Age != test.at) {
+				if a.Outcome == request.Composed && (a.Newest != test.newest || a.Age != test.at) {
 					t.Errorf("new as of %v, walked %v ago; want %v, %v", a.Newest, a.Age, test.newest, test.at)
 				}
 				if a.Outcome != test.want {
@@ -274,28 +275,28 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 		s, c := covered(t, 7)
 		c.since(time.Now().Add(-time.Hour), time.Now())
 		target := s.target(t, "Calls.json", "PageSize=3")
-		want(t, s.get(t, target), understudy.Cold, "")
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		want(t, s.get(t, target), request.Cold, "")
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		other := s.get(t, s.target(t, "Calls.json", "PageSize=2"))
-		want(t, other, understudy.Composed, "composed: upstream 503")
+		want(t, other, request.Composed, "composed: upstream 503")
 		if age := other.Age; age < time.Hour || age > time.Hour+time.Minute {
 			t.Errorf("it says it is %v old", age)
 		}
 		// Of two the younger: the page held is.
 		time.Sleep(20 * time.Minute)
-		want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
+		want(t, s.get(t, target), request.Stale, "stale: upstream 503")
 		// The records are.
 		c.since(time.Now().Add(-5*time.Minute), time.Now())
-		want(t, s.get(t, target), understudy.Composed, "composed: upstream 503")
+		want(t, s.get(t, target), request.Composed, "composed: upstream 503")
 		// Nothing is covered: what is held; nothing held: the error.
 		c.none("they are not synced")
-		want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
-		if _, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+		want(t, s.get(t, target), request.Stale, "stale: upstream 503")
+		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("nothing held, nothing covered: %v", err)
 		}
 		// Older than anything may be.
 		c.all(time.Now().Add(-31 * 24 * time.Hour))
-		if _, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("walked 31 days ago: %v", err)
 		}
 	})
@@ -304,19 +305,19 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 func TestATooSlowUpstreamIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 3)
-		s.script(func() { s.delay = func(understudy.Fetch) time.Duration { return 20 * time.Second } })
+		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 20 * time.Second } })
 		began := time.Now()
-		want(t, s.get(t, s.newest(t)), understudy.Composed, "composed: upstream slow")
+		want(t, s.get(t, s.newest(t)), request.Composed, "composed: upstream slow")
 		if took := time.Since(began); took != 8*time.Second {
 			t.Errorf("waited %v", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		a, err := s.Page(ctx, understudy.Request{Target: s.target(t, "Calls.json", "PageSize=2")})
+		a, err := s.Page(ctx, request.Request{Target: s.target(t, "Calls.json", "PageSize=2")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, a, understudy.Composed, "composed: upstream slow")
+		want(t, a, request.Composed, "composed: upstream slow")
 	})
 }
 
@@ -325,16 +326,16 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		s, c := covered(t, 7)
 		n := s.count()
 		c.all(time.Now().Add(-20 * time.Hour))
-		ask := understudy.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &understudy.LocalQuery{Up: true}}
+		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &request.LocalQuery{Up: true}}
 		a, err := s.Page(t.Context(), ask)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if got := shown(a.Page); !slices.Equal(got, []string{sid(1), sid(2), sid(3)}) {
 			t.Errorf("oldest first: %v", got)
 		}
-		ask.Local = &understudy.LocalQuery{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
+		ask.Local = &request.LocalQuery{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
 		if a, err = s.Page(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
 			t.Errorf("only two: %v, %v", shown(a.Page), err)
 		}
@@ -348,8 +349,8 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached, max-age=60: %v", err)
 		}
-		ask = understudy.Request{Target: s.target(t, "Calls.json", "StartTime=never"), Local: &understudy.LocalQuery{}}
-		if a, err = s.Page(t.Context(), ask); err != nil || a.Page.Status != 400 || a.Outcome != understudy.Composed {
+		ask = request.Request{Target: s.target(t, "Calls.json", "StartTime=never"), Local: &request.LocalQuery{}}
+		if a, err = s.Page(t.Context(), ask); err != nil || a.Page.Status != 400 || a.Outcome != request.Composed {
 			t.Errorf("what upstream refuses: %+v, %v", a, err)
 		}
 		c.none("they are not synced")
@@ -363,7 +364,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Page(t.Context(), understudy.Request{Target: t2, Local: &understudy.LocalQuery{}}); !errors.Is(err, understudy.ErrNotMirrored) {
+			if _, err := s.Page(t.Context(), request.Request{Target: t2, Local: &request.LocalQuery{}}); !errors.Is(err, understudy.ErrNotMirrored) {
 				t.Errorf("%s: %v", other, err)
 			}
 		}
@@ -385,7 +386,7 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 		c.rest = at
 		c.mu.Unlock()
 		for query, want := range map[string]time.Time{"": at, "StartTime%3E=2026-01-01": time.Now()} {
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", query), Local: &understudy.LocalQuery{From: 1}})
+			a, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", query), Local: &request.LocalQuery{From: 1}})
 			if err != nil || !a.Page.At.Equal(want) {
 				t.Errorf("%q: %v, as of %v, want %v", query, err, a, want)
 			}
@@ -396,8 +397,8 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(AnswersRecords))
-		c.after = func(int) { c.c, c.ok = understudy.Coverage{Why: "a newest page has left a gap"}, false }
-		want(t, s.get(t, s.newest(t)), understudy.Cold, "")
+		c.after = func(int) { c.c, c.ok = request.Coverage{Why: "a newest page has left a gap"}, false }
+		want(t, s.get(t, s.newest(t)), request.Cold, "")
 	})
 }
 
@@ -407,13 +408,13 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 		c.mu.Lock()
 		c.c.From, c.ok = 1780000000-4, false // the newest five
 		c.mu.Unlock()
-		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=5")), understudy.Cold, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=5")), request.Cold, "")
 		a := s.get(t, s.target(t, "Calls.json", "PageSize=4"))
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if a.Page.Next.Zero() {
 			t.Error("the page that is covered says it is the last")
 		}
-		ask := understudy.Request{Target: s.target(t, "Calls.json", "PageSize=2"), Local: &understudy.LocalQuery{Up: true}}
+		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=2"), Local: &request.LocalQuery{Up: true}}
 		if _, err := s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("the oldest first: %v", err)
 		}
@@ -423,20 +424,20 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(AnswersRecords))
-		want(t, s.get(t, s.newest(t)), understudy.Composed, "composed")
-		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+		want(t, s.get(t, s.newest(t)), request.Composed, "composed")
+		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(3), "canceled", true)
 			return instance(w.Target, 200, call{sid(3), "canceled", true}), nil
 		}
 		time.Sleep(time.Second)
-		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.call(t, sid(3)), Method: "POST"}); err != nil {
+		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.call(t, sid(3)), Method: "POST"}); err != nil {
 			t.Fatal(err)
 		}
 		target := s.target(t, "Calls.json", "Status=canceled")
-		want(t, s.get(t, target), understudy.Cold, "")
+		want(t, s.get(t, target), request.Cold, "")
 		time.Sleep(time.Second)
 		c.since(time.Now().Add(-time.Hour), time.Now())
-		want(t, s.get(t, s.target(t, "Calls.json", "Status=canceled&PageSize=2")), understudy.Composed, "composed")
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=canceled&PageSize=2")), request.Composed, "composed")
 	})
 }
 
@@ -445,11 +446,11 @@ func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(AnswersRecords))
-		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			return nil, understudy.ErrUnknownOutcome
 		}
 		time.Sleep(time.Second)
-		_, _ = s.Mirror.Write(t.Context(), understudy.Write{Target: s.call(t, sid(3)), Method: "POST"})
+		_, _ = s.Mirror.Write(t.Context(), request.Write{Target: s.call(t, sid(3)), Method: "POST"})
 		time.Sleep(time.Second)
 		c.since(time.Now().Add(-time.Hour), time.Now())
 		k := s.Mirror.sources["twilio"].kinds["calls"]
@@ -467,13 +468,13 @@ func TestWhatArrivesIsInTheNextList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 7, pinned(AnswersRecords))
 		target := s.target(t, "Calls.json", "PageSize=3")
-		want(t, s.get(t, target), understudy.Composed, "composed")
+		want(t, s.get(t, target), request.Composed, "composed")
 		s.set(sid(8), "queued", false)
-		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: true}); err != nil {
+		if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: true}); err != nil {
 			t.Fatal(err)
 		}
 		a := s.get(t, target)
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if got := shown(a.Page); got[0] != sid(8) {
 			t.Errorf("the list shows %v", got)
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -49,8 +50,8 @@ type download struct {
 	target *understudy.Target
 	source *source
 	kind   *kind
-	reason understudy.Reason
-	held   understudy.Content // what it asks about; Key zero: nothing is held
+	reason request.Reason
+	held   request.Content // what it asks about; Key zero: nothing is held
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -68,8 +69,8 @@ type download struct {
 // bring waits for a download, begun now unless it is under way. Without a
 // Medium and an error there is no file after all and the reader may ask for
 // himself: the content is large, or could not be kept.
-func (m *Mirror) download(ctx context.Context, p *playing, held understudy.Content) (*understudy.MediaResponse, error) {
-	b, joined, err := m.mediaRequest(p, held, understudy.Waiting)
+func (m *Mirror) download(ctx context.Context, p *playing, held request.Content) (*request.MediaResponse, error) {
+	b, joined, err := m.mediaRequest(p, held, request.Waiting)
 	if b == nil || err != nil {
 		return nil, err
 	}
@@ -100,12 +101,12 @@ func (m *Mirror) download(ctx context.Context, p *playing, held understudy.Conte
 }
 
 // brought is what a download that has ended is to its readers.
-func (m *Mirror) downloaded(ctx context.Context, b *download, joined bool) (*understudy.MediaResponse, error) {
+func (m *Mirror) downloaded(ctx context.Context, b *download, joined bool) (*request.MediaResponse, error) {
 	switch {
 	case b.err != nil:
 		return nil, fmt.Errorf("mirror: open %s: %w", b.target.Key, b.err)
 	case b.status == http.StatusNotFound || b.status == http.StatusGone:
-		return &understudy.MediaResponse{ReadCloser: http.NoBody, Status: b.status, Outcome: understudy.Cold, Upstream: b.took, Joined: joined}, nil
+		return &request.MediaResponse{ReadCloser: http.NoBody, Status: b.status, Outcome: request.Cold, Upstream: b.took, Joined: joined}, nil
 	case !b.kept:
 		return nil, nil
 	}
@@ -115,19 +116,19 @@ func (m *Mirror) downloaded(ctx context.Context, b *download, joined bool) (*und
 	}
 	ages := m.ages()
 	age, _ := ages.age(m.now(), c.At)
-	out := medium(c, file, understudy.Cold, age, ages.Final-age)
+	out := medium(c, file, request.Cold, age, ages.Final-age)
 	out.Upstream, out.Stored, out.Joined = b.took, true, joined
 	return out, nil
 }
 
 // downloadInBackground asks about a content nobody waits for.
-func (m *Mirror) downloadInBackground(p *playing, held understudy.Content) {
-	_, _, _ = m.mediaRequest(p, held, understudy.Refresh) // a reader has been answered; who is next tries again
+func (m *Mirror) downloadInBackground(p *playing, held request.Content) {
+	_, _, _ = m.mediaRequest(p, held, request.Refresh) // a reader has been answered; who is next tries again
 }
 
 // mediaRequest finds the key's download or begins it. It is nil when none may begin:
 // too many are under way, or the content could not be kept a while ago.
-func (m *Mirror) mediaRequest(p *playing, held understudy.Content, reason understudy.Reason) (b *download, joined bool, err error) {
+func (m *Mirror) mediaRequest(p *playing, held request.Content, reason request.Reason) (b *download, joined bool, err error) {
 	m.media.Lock()
 	defer m.media.Unlock()
 	key, now := p.Target.Key, m.now()
@@ -167,11 +168,11 @@ func (m *Mirror) runDownload(b *download) {
 		began()
 		close(b.done)
 	}()
-	a := understudy.MediaRequest{Target: b.target, Reason: b.reason}
+	a := request.MediaRequest{Target: b.target, Reason: b.reason}
 	if !b.held.Key.Zero() {
 		a.IfNoneMatch = b.held.ETag
 	}
-	var medium *understudy.MediaResponse
+	var medium *request.MediaResponse
 	if medium, b.err = b.source.media.Open(b.ctx, a); b.err != nil {
 		b.small = true // that it failed is known at once
 		return
@@ -185,10 +186,10 @@ func (m *Mirror) runDownload(b *download) {
 }
 
 // file keeps what a download brought.
-func (m *Mirror) file(b *download, medium *understudy.MediaResponse) error {
+func (m *Mirror) file(b *download, medium *request.MediaResponse) error {
 	switch b.status {
 	case http.StatusOK:
-		_, err := m.media.files.Put(b.ctx, understudy.Content{
+		_, err := m.media.files.Put(b.ctx, request.Content{
 			Key: b.target.Key, Kind: b.kind.name, ID: b.target.ID, Within: b.target.Within(), ContentType: medium.ContentType,
 			Size: medium.Size, ETag: medium.ETag, Modified: medium.Modified, At: m.now(),
 		}, &watched{medium, &b.cut})
@@ -313,7 +314,7 @@ func (m *Mirror) forgetMedia(k *kind, id string) {
 
 // wrote makes contents follow a write: a record that may have gone takes its
 // own and what lies within it along; one that may have changed, its own.
-func (m *Mirror) wrote(k *kind, w understudy.Write) {
+func (m *Mirror) wrote(k *kind, w request.Write) {
 	if w.Method == http.MethodDelete || k.source.keeps[k.name] {
 		m.forgetMedia(k, w.Target.ID)
 	}

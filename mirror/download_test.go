@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -20,10 +21,10 @@ import (
 func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
-		x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+		x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
 		heard := make(chan error)
 		go func() {
-			m, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)})
+			m, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)})
 			if err == nil && m.Status == 200 {
 				err = errors.New("it was played")
 				m.Close()
@@ -31,8 +32,8 @@ func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
 			heard <- err
 		}()
 		time.Sleep(500 * time.Millisecond)
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(404, ""), nil })
-		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"}); err != nil {
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(404, ""), nil })
+		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-heard; err != nil {
@@ -48,13 +49,13 @@ func TestContentThatCannotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
 		large := bytes.Repeat([]byte("x"), 9<<20) // more than one file may have
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) {
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) {
 			m := medio(200, "")
 			m.ReadCloser, m.Size = io.NopCloser(bytes.NewReader(large)), int64(len(large))
 			return m, nil
 		})
 		for range 3 {
-			if m, text := s.hear(t, understudy.MediaRequest{}); len(text) != len(large) || m.File != nil {
+			if m, text := s.hear(t, request.MediaRequest{}); len(text) != len(large) || m.File != nil {
 				t.Errorf("%d bytes", len(text))
 			}
 			synctest.Wait()
@@ -64,12 +65,12 @@ func TestContentThatCannotBeKept(t *testing.T) {
 		}
 		// What broke off is passed on as far as it came, and tried again.
 		broken := fmt.Errorf("broke off")
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) {
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) {
 			m := medio(200, "")
 			m.ReadCloser, m.Size = io.NopCloser(io.MultiReader(strings.NewReader("half"), errReader{broken})), 100
 			return m, nil
 		})
-		other := understudy.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}
+		other := request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}
 		m, err := s.Mirror.Open(t.Context(), other)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +94,7 @@ func TestContentErrands(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 3 * maxErrands {
 			all.Go(func() {
-				s.hear(t, understudy.MediaRequest{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
+				s.hear(t, request.MediaRequest{Target: s.target(t, fmt.Sprintf("Recordings/RE%d.wav", i), "")})
 			})
 		}
 		time.Sleep(time.Second)
@@ -115,10 +116,10 @@ func TestContentWhenTheMirrorCloses(t *testing.T) {
 		s, x, _ := recorded(t)
 		x.wait = time.Minute
 		time.AfterFunc(time.Second, s.stop)
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%v", err)
 		}
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
@@ -30,22 +31,22 @@ func TestTheErasedPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		list, one, other := s.newest(t), s.call(t, sid(1)), s.call(t, sid(2))
-		want(t, s.get(t, list), understudy.Cold, "")
-		want(t, s.get(t, one), understudy.Composed, "composed")
+		want(t, s.get(t, list), request.Cold, "")
+		want(t, s.get(t, one), request.Composed, "composed")
 		s.erase(t, sid(1))
 		if s.hot.find(list.Key) != nil || s.hot.find(one.Key) != nil {
 			t.Fatal("memory still holds a page that shows it")
 		}
 		for i := range 2 {
 			a := s.get(t, one)
-			if want(t, a, understudy.Cold, "not stored: erased"); a.Stored || a.Page.Status != 200 {
+			if want(t, a, request.Cold, "not stored: erased"); a.Stored || a.Page.Status != 200 {
 				t.Fatalf("%+v", a)
 			}
 			if a = s.get(t, list); a.Stored || a.Detail != "not stored: erased" {
 				t.Fatalf("%s, stored %v", a.Detail, a.Stored)
 			}
 			if i == 0 {
-				want(t, s.get(t, other), understudy.Composed, "composed") // the list's other records are kept
+				want(t, s.get(t, other), request.Composed, "composed") // the list's other records are kept
 			}
 			time.Sleep(48 * time.Hour) // past every age
 		}

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
 
 // fetchOptions is what somebody wants of a flight.
 type fetchOptions struct {
-	reason  understudy.Reason
+	reason  request.Reason
 	patient bool // nothing is held
 	direct  bool // what has completed already will not do
 	// since is when upstream gave what the reader found; what completed after it
@@ -54,8 +55,8 @@ func (m *Mirror) runFlight(f *flight) {
 	m.sampled(f)
 }
 
-func (m *Mirror) fetchFor(f *flight) understudy.Fetch {
-	e := understudy.Fetch{
+func (m *Mirror) fetchFor(f *flight) request.Fetch {
+	e := request.Fetch{
 		Target: f.target, Reason: f.reason, Generation: f.generation,
 		Promote: f.promote, Patient: f.patient,
 		Flow: f.flow, Queue: m.ages().Wait, By: f.deadline,
@@ -64,7 +65,7 @@ func (m *Mirror) fetchFor(f *flight) understudy.Fetch {
 	if f.reservation != nil {
 		e.Reserve = f.reservation.reserve
 	}
-	if f.reason == understudy.Waiting {
+	if f.reason == request.Waiting {
 		e.Retry = m.ages().Wait
 	}
 	return e

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/upstream"
@@ -26,9 +27,9 @@ func (s *stage) ofCalls(t testing.TB) Fidelity {
 }
 
 // fresh reads what upstream says now.
-func (s *stage) fresh(t testing.TB, target *understudy.Target) *understudy.Response {
+func (s *stage) fresh(t testing.TB, target *understudy.Target) *request.Response {
 	t.Helper()
-	a, err := s.Page(t.Context(), understudy.Request{Target: target, NoCache: true})
+	a, err := s.Page(t.Context(), request.Request{Target: target, NoCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func (s *stage) samples(t testing.TB, c *claims, n int) {
 	t.Helper()
 	for i := range n {
 		c.all(time.Now())
-		want(t, s.fresh(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+i%1000))), understudy.Cold, "")
+		want(t, s.fresh(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+i%1000))), request.Cold, "")
 	}
 }
 
@@ -59,7 +60,7 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 		time.Sleep(time.Hour)
 		c.all(time.Now())
 		n := s.count()
-		want(t, s.get(t, s.newest(t)), understudy.Composed, "composed")
+		want(t, s.get(t, s.newest(t)), request.Composed, "composed")
 		if asked, _ := s.since(n); asked != 0 {
 			t.Errorf("upstream was asked %d times", asked)
 		}
@@ -79,8 +80,8 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 		if f.First != AnswersUpstream || f.Equal != 0 || f.Differing != 1 || f.Field != "page_size" || f.Where != "around the rows" || f.At.IsZero() {
 			t.Errorf("after %d reads: %+v", read, f)
 		}
-		if _, by := s.since(n); by[understudy.Check] != 1 {
-			t.Errorf("%d checks", by[understudy.Check])
+		if _, by := s.since(n); by[request.Check] != 1 {
+			t.Errorf("%d checks", by[request.Check])
 		}
 	})
 }
@@ -103,13 +104,13 @@ func TestChecksAreFew(t *testing.T) {
 				for i := range test.reads {
 					c.all(time.Now())
 					a := s.get(t, s.target(t, "Calls.json", fmt.Sprintf("PageSize=%d", 1+i%1000)))
-					if a.Outcome != understudy.Composed && a.Outcome != understudy.Warm {
+					if a.Outcome != request.Composed && a.Outcome != request.Warm {
 						t.Fatalf("read %d was answered %s", i, a.Outcome)
 					}
 					time.Sleep(test.every)
 				}
 				asked, by := s.since(n)
-				if checks := int64(by[understudy.Check]); checks > test.most || checks == 0 || asked != by[understudy.Check] {
+				if checks := int64(by[request.Check]); checks > test.most || checks == 0 || asked != by[request.Check] {
 					t.Errorf("%d checks of %d reads, want 1 to %d; %d requests by reason %v", checks, test.reads, test.most, asked, by)
 				}
 			})
@@ -139,7 +140,7 @@ func TestWhatMovedIsNoDifference(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 		// Nor one that nobody read.
-		s.Fill(t.Context(), understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=4")})
+		s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=4")})
 		synctest.Wait()
 		if f := s.ofCalls(t); f.All != 1 {
 			t.Errorf("%+v", f)
@@ -222,18 +223,18 @@ func TestScoresAreOfOneSpec(t *testing.T) {
 func TestAnswersArePinnedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 3)
-		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=1")), understudy.Cold, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=1")), request.Cold, "")
 		if err := s.SetAnswers("twilio", map[string]Answers{"calls": AnswersRecords, "": AnswersUpstream}); err != nil {
 			t.Fatal(err)
 		}
-		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=2")), understudy.Composed, "composed")
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=2")), request.Composed, "composed")
 		if err := s.SetAnswers("twilio", map[string]Answers{"": "recrds"}); err == nil || !strings.Contains(err.Error(), "records") {
 			t.Errorf("a word that is none: %v", err)
 		}
 		if err := s.SetAnswers("twilio", map[string]Answers{"cals": "records"}); err == nil {
 			t.Error("a kind that is none is taken")
 		}
-		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=3")), understudy.Composed, "composed")
+		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=3")), request.Composed, "composed")
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -32,17 +33,17 @@ const fillTime = 5 * time.Minute
 // one the walk comes back to the same page later. Weigh is not called any more
 // when Fill has returned, nor once a reader waits for the page, until it is
 // there.
-func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
+func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	if f.Target == nil || m.sources[f.Target.Key.Source] == nil || f.Target.Media != nil {
-		return understudy.PageSaved{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
+		return request.PageSaved{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
 	}
 	s := m.sources[f.Target.Key.Source]
 	k := s.of(f.Target)
 	if k == nil || k.name == "" {
-		return understudy.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
+		return request.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
 	}
-	if f.Reason == understudy.Waiting {
-		f.Reason = understudy.Sync
+	if f.Reason == request.Waiting {
+		f.Reason = request.Sync
 	}
 	landed, _, err := m.fillOnce(ctx, &f, s, k)
 	if errors.Is(err, understudy.ErrOutdated) {
@@ -55,7 +56,7 @@ func (m *Mirror) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSa
 }
 
 // fillOnce waits for one flight; joined says that it was under way.
-func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source, k *kind) (landed understudy.PageSaved, joined bool, err error) {
+func (m *Mirror) fillOnce(ctx context.Context, fill *request.Fill, s *source, k *kind) (landed request.PageSaved, joined bool, err error) {
 	if err := m.saving.may(m.now()); err != nil {
 		return landed, false, err
 	}
@@ -78,7 +79,7 @@ func (m *Mirror) fillOnce(ctx context.Context, fill *understudy.Fill, s *source,
 		}
 		return landed, joined, f.err
 	}
-	landed = understudy.PageSaved{Page: f.page, Changes: f.changes, Reason: fill.Reason}
+	landed = request.PageSaved{Page: f.page, Changes: f.changes, Reason: fill.Reason}
 	if f.saveErr != nil {
 		err = unkept(f.saveErr)
 	}
@@ -96,7 +97,7 @@ func unkept(err error) error {
 // joinFill joins the flight that brings what a fill wants, begun now unless one
 // is under way. Of one that has completed nothing is taken: a walk wants what
 // upstream says now.
-func (m *Mirror) joinFill(fill *understudy.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
+func (m *Mirror) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
 	want := fetchOptions{reason: fill.Reason, direct: true, fill: true, reservation: w}
 	if !fill.RecordsOnly {
 		return m.join(fill.Target, s, k, want)

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
 
 // fill fills and must not fail.
-func (s *stage) fill(t testing.TB, f understudy.Fill) understudy.PageSaved {
+func (s *stage) fill(t testing.TB, f request.Fill) request.PageSaved {
 	t.Helper()
 	landed, err := s.Fill(t.Context(), f)
 	if err != nil {
@@ -24,10 +25,10 @@ func (s *stage) fill(t testing.TB, f understudy.Fill) understudy.PageSaved {
 }
 
 // told collects what completes.
-func told(into *[]understudy.PageSaved) setting {
+func told(into *[]request.PageSaved) setting {
 	var mu sync.Mutex
 	return func(o *Options) {
-		o.Landed = func(l understudy.PageSaved) {
+		o.Landed = func(l request.PageSaved) {
 			mu.Lock()
 			defer mu.Unlock()
 			*into = append(*into, l)
@@ -37,31 +38,31 @@ func told(into *[]understudy.PageSaved) setting {
 
 func TestFillKeepsThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heard []understudy.PageSaved
+		var heard []request.PageSaved
 		s := open(t, 7, told(&heard))
-		landed := s.fill(t, understudy.Fill{Target: s.newest(t), Reason: understudy.Sync})
-		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.Zero() || landed.Page.Rows[2].Version == 0 || landed.Reason != understudy.Sync {
+		landed := s.fill(t, request.Fill{Target: s.newest(t), Reason: request.Sync})
+		if len(landed.Changes) != 3 || len(landed.Page.Rows) != 3 || landed.Page.Next.Zero() || landed.Page.Rows[2].Version == 0 || landed.Reason != request.Sync {
 			t.Errorf("landed %+v", landed)
 		}
-		if len(heard) != 1 || heard[0].Page != landed.Page || len(heard[0].Changes) != 3 || heard[0].Reason != understudy.Sync {
+		if len(heard) != 1 || heard[0].Page != landed.Page || len(heard[0].Changes) != 3 || heard[0].Reason != request.Sync {
 			t.Errorf("told of %+v", heard)
 		}
 		next, err := s.spec.Target("twilio", landed.Page.Next.Path(), landed.Page.Next.Query())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.fill(t, understudy.Fill{Target: next, Reason: understudy.Check})
+		s.fill(t, request.Fill{Target: next, Reason: request.Check})
 		synctest.Wait() // until both flights have ended
-		want(t, s.get(t, next), understudy.Warm, "")
+		want(t, s.get(t, next), request.Warm, "")
 		if entries := s.Stats("twilio").HotEntries; entries != 1 {
 			t.Errorf("%d pages in memory; a walk's pages are not for it, the one read is", entries)
 		}
 		// The page after the one read may be on its way already.
-		if n, by := s.fetches("Calls.json"); n-by[understudy.Prefetch] != 2 || by[understudy.Sync] != 1 || by[understudy.Check] != 1 {
+		if n, by := s.fetches("Calls.json"); n-by[request.Prefetch] != 2 || by[request.Sync] != 1 || by[request.Check] != 1 {
 			t.Errorf("%d fetches by %v", n, by)
 		}
 		time.Sleep(2 * time.Second) // the page after the one read is prefetched
-		again := s.fill(t, understudy.Fill{Target: next, Reason: understudy.Sync})
+		again := s.fill(t, request.Fill{Target: next, Reason: request.Sync})
 		if len(again.Changes) != 0 || len(heard) != 4 {
 			t.Errorf("the same page once more: %d changes, told %d times", len(again.Changes), len(heard))
 		}
@@ -75,7 +76,7 @@ func TestFillRecordsOnly(t *testing.T) {
 		synctest.Wait()
 		s.set(sid(7), "busy", true)
 		big := s.target(t, "Calls.json", "PageSize=1000")
-		landed := s.fill(t, understudy.Fill{Target: big, Reason: understudy.Sync, RecordsOnly: true})
+		landed := s.fill(t, request.Fill{Target: big, Reason: request.Sync, RecordsOnly: true})
 		if landed.Page.Key != big.Key || landed.Page.Next.Zero() || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Changed {
 			t.Errorf("landed %+v", landed)
 		}
@@ -83,24 +84,24 @@ func TestFillRecordsOnly(t *testing.T) {
 			t.Errorf("the page is held: %v", err)
 		}
 		// What showed the changed record is superseded, the record is as seen.
-		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold || string(a.Page.Body) == string(held.Page.Body) {
+		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold || string(a.Page.Body) == string(held.Page.Body) {
 			t.Errorf("a page that shows what changed came %s", a.Outcome)
 		}
-		if a := s.get(t, s.call(t, sid(7))); a.Outcome != understudy.Composed {
+		if a := s.get(t, s.call(t, sid(7))); a.Outcome != request.Composed {
 			t.Errorf("an instance came %s", a.Outcome)
 		}
 		// A fill for records is not for readers, but takes what they have begun.
 		before, _ := s.fetches("PageSize=1000")
 		var wg sync.WaitGroup
 		defer wg.Wait()
-		wg.Go(func() { s.fill(t, understudy.Fill{Target: big, RecordsOnly: true}) })
+		wg.Go(func() { s.fill(t, request.Fill{Target: big, RecordsOnly: true}) })
 		synctest.Wait()
 		wg.Go(func() { s.get(t, big) })
 		synctest.Wait()
 		if n, _ := s.fetches("PageSize=1000"); n != before+2 {
 			t.Errorf("%d fetches for a fill and a reader, want 2", n-before)
 		}
-		landed = s.fill(t, understudy.Fill{Target: big, RecordsOnly: true})
+		landed = s.fill(t, request.Fill{Target: big, RecordsOnly: true})
 		if n, _ := s.fetches("PageSize=1000"); n != before+2 || landed.Page.Version == 0 {
 			t.Errorf("%d fetches, version %d; want the reader's", n-before, landed.Page.Version)
 		}
@@ -111,10 +112,10 @@ func TestFillSharesFlights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		var wg sync.WaitGroup
-		wg.Go(func() { s.fill(t, understudy.Fill{Target: s.newest(t)}) })
+		wg.Go(func() { s.fill(t, request.Fill{Target: s.newest(t)}) })
 		synctest.Wait()
-		wg.Go(func() { want(t, s.get(t, s.newest(t)), understudy.Cold, "") })
-		wg.Go(func() { s.fill(t, understudy.Fill{Target: s.newest(t)}) })
+		wg.Go(func() { want(t, s.get(t, s.newest(t)), request.Cold, "") })
+		wg.Go(func() { s.fill(t, request.Fill{Target: s.newest(t)}) })
 		synctest.Wait()
 		select {
 		case <-s.asked[0].Promote:
@@ -135,13 +136,13 @@ func TestFillLeaves(t *testing.T) {
 		defer cancel()
 		var ended bool
 		s.script(func() {
-			s.world.fetch = func(ctx context.Context, _ understudy.Fetch) (*understudy.Page, error) {
+			s.world.fetch = func(ctx context.Context, _ request.Fetch) (*understudy.Page, error) {
 				<-ctx.Done()
 				ended = true
 				return nil, ctx.Err()
 			}
 		})
-		if _, err := s.Fill(ctx, understudy.Fill{Target: s.newest(t)}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Fill(ctx, request.Fill{Target: s.newest(t)}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a fill whose walk has ended: %v", err)
 		}
 		synctest.Wait()
@@ -160,15 +161,15 @@ func TestFillOutdatedByAWrite(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 3)
 			s.script(func() {
-				s.write = func(understudy.Write) (*understudy.Page, error) { return &understudy.Page{Status: 202}, nil }
+				s.write = func(request.Write) (*understudy.Page, error) { return &understudy.Page{Status: 202}, nil }
 			})
 			go func() {
 				for range c.writes {
 					time.Sleep(900 * time.Millisecond)
-					_, _ = s.Mirror.Write(t.Context(), understudy.Write{Target: s.call(t, sid(1)), Method: "POST"})
+					_, _ = s.Mirror.Write(t.Context(), request.Write{Target: s.call(t, sid(1)), Method: "POST"})
 				}
 			}()
-			_, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: c.only})
+			_, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: c.only})
 			if n, _ := s.fetches("Calls.json"); n != c.fetches || !errors.Is(err, c.err) {
 				t.Errorf("%+v: %d fetches, %v", c, n, err)
 			}
@@ -187,11 +188,11 @@ func TestFillOfAnInstanceThatWent(t *testing.T) {
 		s.get(t, s.newest(t))
 		synctest.Wait()
 		s.remove(sid(2))
-		landed := s.fill(t, understudy.Fill{Target: s.call(t, sid(2)), Reason: understudy.Check, RecordsOnly: true})
+		landed := s.fill(t, request.Fill{Target: s.call(t, sid(2)), Reason: request.Check, RecordsOnly: true})
 		if landed.Page.Status != 404 || len(landed.Changes) != 1 || landed.Changes[0].Type != understudy.Went || landed.Changes[0].ID != sid(2) {
 			t.Errorf("landed %+v", landed)
 		}
-		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold {
 			t.Errorf("a list that shows it came %s", a.Outcome)
 		}
 	})
@@ -201,40 +202,40 @@ func TestFillRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.script(func() {
-			s.page = func(f understudy.Fetch) *understudy.Page {
+			s.page = func(f request.Fetch) *understudy.Page {
 				p := page(f.Target, 400, `{"code":20004}`)
 				p.NotStored = "status 400"
 				return p
 			}
 		})
-		landed := s.fill(t, understudy.Fill{Target: s.newest(t)})
+		landed := s.fill(t, request.Fill{Target: s.newest(t)})
 		if landed.Page.Status != 400 || len(landed.Changes) != 0 {
 			t.Errorf("landed %+v", landed)
 		}
 		s.script(func() {
-			s.page = func(f understudy.Fetch) *understudy.Page {
+			s.page = func(f request.Fetch) *understudy.Page {
 				p := page(f.Target, 200, `{"calls":[]}`)
 				p.NotStored = "invalid UTF-8"
 				return p
 			}
 		})
-		if landed, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t)}); !errors.Is(err, understudy.ErrNotStored) || landed.Page == nil {
+		if landed, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t)}); !errors.Is(err, understudy.ErrNotStored) || landed.Page == nil {
 			t.Errorf("what cannot be kept: %v", err)
 		}
-		s.script(func() { s.page, s.fail = nil, func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.page, s.fail = nil, func(int, request.Fetch) error { return down(503) } })
 		var failed *understudy.UpstreamError
-		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t)}); !errors.As(err, &failed) || failed.Status != 503 {
+		if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t)}); !errors.As(err, &failed) || failed.Status != 503 {
 			t.Errorf("in an outage: %v", err)
 		}
 		media := s.target(t, "Recordings/RE"+sid(1)[2:]+".mp3", "")
-		for _, f := range []understudy.Fill{{}, {Target: &understudy.Target{Key: understudy.Key{Source: "none", URI: "/"}}}, {Target: media}} {
+		for _, f := range []request.Fill{{}, {Target: &understudy.Target{Key: understudy.Key{Source: "none", URI: "/"}}}, {Target: media}} {
 			if _, err := s.Fill(t.Context(), f); !errors.Is(err, understudy.ErrInvalid) {
 				t.Errorf("%+v: %v", f, err)
 			}
 		}
 		s.stop()
 		for _, only := range []bool{true, false} {
-			if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: only}); !errors.Is(err, understudy.ErrClosed) {
+			if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: only}); !errors.Is(err, understudy.ErrClosed) {
 				t.Errorf("closed: %v", err)
 			}
 		}
@@ -255,7 +256,7 @@ func TestFillWhenNothingCanBeSaved(t *testing.T) {
 			}}
 		}))
 		try := func(only bool) error {
-			_, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: only})
+			_, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: only})
 			return err
 		}
 		for range 5 {
@@ -281,7 +282,7 @@ func TestFillWeighs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		heavy := errors.New("too heavy")
-		weighing := func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+		weighing := func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 			time.Sleep(time.Second)
 			if f.Reserve != nil {
 				if err := f.Reserve(ctx, 5<<20); err != nil {
@@ -303,16 +304,16 @@ func TestFillWeighs(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), Reserve: weigh(heavy)}); !errors.Is(err, heavy) {
+		if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), Reserve: weigh(heavy)}); !errors.Is(err, heavy) {
 			t.Errorf("too heavy: %v", err)
 		}
-		s.fill(t, understudy.Fill{Target: s.newest(t), Reserve: weigh(nil)})
+		s.fill(t, request.Fill{Target: s.newest(t), Reserve: weigh(nil)})
 
 		// A reader who comes meanwhile is nobody's to refuse.
 		target := s.target(t, "Calls.json", "PageSize=2")
-		go func() { s.fill(t, understudy.Fill{Target: target, Reserve: weigh(heavy)}) }()
+		go func() { s.fill(t, request.Fill{Target: target, Reserve: weigh(heavy)}) }()
 		synctest.Wait()
-		want(t, s.get(t, target), understudy.Cold, "")
+		want(t, s.get(t, target), request.Cold, "")
 
 		// One who comes too late for that has a fetch of his own.
 		target = s.target(t, "Calls.json", "PageSize=4")
@@ -321,19 +322,19 @@ func TestFillWeighs(t *testing.T) {
 			return heavy
 		}
 		go func() {
-			if _, err := s.Fill(t.Context(), understudy.Fill{Target: target, Reserve: late}); err != nil {
+			if _, err := s.Fill(t.Context(), request.Fill{Target: target, Reserve: late}); err != nil {
 				t.Errorf("a page somebody else wants too: %v", err)
 			}
 		}()
 		time.Sleep(1500 * time.Millisecond)
-		want(t, s.get(t, target), understudy.Cold, "")
+		want(t, s.get(t, target), request.Cold, "")
 		time.Sleep(5 * time.Second)
 
 		// Nobody is told after the walk has left.
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		over := false
-		_, err := s.Fill(ctx, understudy.Fill{Target: s.target(t, "Calls.json", "PageSize=5"), Reserve: func(ctx context.Context, _ int64) error {
+		_, err := s.Fill(ctx, request.Fill{Target: s.target(t, "Calls.json", "PageSize=5"), Reserve: func(ctx context.Context, _ int64) error {
 			if over {
 				t.Error("told after the fill returned")
 			}

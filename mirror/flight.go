@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -46,7 +47,7 @@ type flight struct {
 	target      *understudy.Target
 	source      *source
 	kind        *kind
-	reason      understudy.Reason
+	reason      request.Reason
 	generation  int64 // of the kind when it began
 	counter     int64 // the kind's counter of changes when it began
 	forgets     int64 // likewise
@@ -101,13 +102,13 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want fetchOption
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	f = m.flights.running[t.Key]
-	if f == nil && want.reason == understudy.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
+	if f == nil && want.reason == request.Waiting && !want.blind && m.freshSince(t.Key, k, want.since) {
 		return nil, false, errCompleted
 	}
 	// Of one that has completed only its page is for others: not its error, and
 	// nothing for who wants it as fresh as upstream.
 	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil)
-	if want.reason == understudy.Waiting {
+	if want.reason == request.Waiting {
 		if err := m.flights.admit(m.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
 		}
@@ -118,10 +119,10 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want fetchOption
 		joined = true
 	}
 	f.waiters++
-	if want.reason == understudy.Waiting {
+	if want.reason == request.Waiting {
 		f.readers++
 	}
-	if want.reason == understudy.Waiting && f.reason != understudy.Waiting && !f.promoted {
+	if want.reason == request.Waiting && f.reason != request.Waiting && !f.promoted {
 		f.promoted = true
 		close(f.promote)
 		f.reservation.stop()
@@ -136,7 +137,7 @@ func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want fetchOptio
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
 		promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
-		kept: want.reason != understudy.Waiting && !want.fill, flow: want.flow, deadline: want.deadline,
+		kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline,
 		filled: want.fill, recordsOnly: want.recordsOnly, reservation: want.reservation,
 	}
 	f.ctx, f.cancel = context.WithCancel(m.ctx)
@@ -204,7 +205,7 @@ func (f *flight) completed() bool {
 
 // behind begins a flight nobody waits for, unless one is under way, too many
 // are, or the key has just failed.
-func (m *Mirror) startBackground(t *understudy.Target, s *source, k *kind, why understudy.Reason) *flight {
+func (m *Mirror) startBackground(t *understudy.Target, s *source, k *kind, why request.Reason) *flight {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	f := m.flights.running[t.Key]
@@ -218,7 +219,7 @@ func (m *Mirror) startBackground(t *understudy.Target, s *source, k *kind, why u
 		return nil
 	case remaining(m.now(), m.flights.cooling[t.Key], coolTime) > 0:
 		return nil
-	case why == understudy.Prefetch && m.freshSince(t.Key, k, time.Time{}):
+	case why == request.Prefetch && m.freshSince(t.Key, k, time.Time{}):
 		return nil // it completed a moment ago
 	}
 	return m.begin(t, s, k, fetchOptions{reason: why})

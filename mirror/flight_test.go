@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -22,7 +23,7 @@ func TestHundredReadersShareOneFetch(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
+				a, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
 				if err != nil {
 					t.Error(err)
 					return
@@ -53,14 +54,14 @@ func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
 		leader, leave := context.WithCancel(t.Context())
 		gone := make(chan error)
 		go func() {
-			_, err := s.Page(leader, understudy.Request{Target: s.newest(t)})
+			_, err := s.Page(leader, request.Request{Target: s.newest(t)})
 			gone <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
 		others := make(chan error, 99)
 		for range 99 {
 			go func() {
-				_, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
+				_, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
 				others <- err
 			}()
 		}
@@ -83,16 +84,16 @@ func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
 func TestWaiterLeavesAtItsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		s.delay = func(understudy.Fetch) time.Duration { return 5 * time.Second }
+		s.delay = func(request.Fetch) time.Duration { return 5 * time.Second }
 		patient := make(chan error)
 		go func() {
-			_, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
+			_, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
 			patient <- err
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		begin := time.Now()
-		_, err := s.Page(ctx, understudy.Request{Target: s.newest(t)})
+		_, err := s.Page(ctx, request.Request{Target: s.newest(t)})
 		if took := time.Since(begin); took != 2*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v after %v, want its deadline after 2 s", err, took)
 		}
@@ -106,7 +107,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		var cancelled atomic.Bool
-		s.fetch = func(ctx context.Context, _ understudy.Fetch) (*understudy.Page, error) {
+		s.fetch = func(ctx context.Context, _ request.Fetch) (*understudy.Page, error) {
 			<-ctx.Done()
 			cancelled.Store(true)
 			return nil, ctx.Err()
@@ -116,7 +117,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
 				defer cancel()
-				_, _ = s.Page(ctx, understudy.Request{Target: s.newest(t)})
+				_, _ = s.Page(ctx, request.Request{Target: s.newest(t)})
 			})
 		}
 		time.Sleep(2900 * time.Millisecond)
@@ -129,7 +130,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 			t.Error("not cancelled when the last waiter had left")
 		}
 		s.script(func() { s.fetch = nil })
-		want(t, s.get(t, s.newest(t)), understudy.Cold, "") // nobody joins what is cancelled
+		want(t, s.get(t, s.newest(t)), request.Cold, "") // nobody joins what is cancelled
 	})
 }
 
@@ -148,7 +149,7 @@ func TestPanicIsContained(t *testing.T) {
 					}}
 				}))
 				s.script(func() {
-					s.fail = func(int, understudy.Fetch) error {
+					s.fail = func(int, request.Fetch) error {
 						if where == "fetch" && broken.Load() {
 							panic("fetch broke")
 						}
@@ -158,7 +159,7 @@ func TestPanicIsContained(t *testing.T) {
 				errs := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)})
+						_, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
 						errs <- err
 					}()
 				}
@@ -168,7 +169,7 @@ func TestPanicIsContained(t *testing.T) {
 					}
 				}
 				broken.Store(false)
-				want(t, s.get(t, s.newest(t)), understudy.Cold, "") // the key is not stuck
+				want(t, s.get(t, s.newest(t)), request.Cold, "") // the key is not stuck
 			})
 		})
 	}
@@ -185,9 +186,9 @@ func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var f understudy.Fetch
+		var f request.Fetch
 		s.script(func() { f = s.asked[1] })
-		if f.Reason != understudy.Prefetch || f.Target.Key != next {
+		if f.Reason != request.Prefetch || f.Target.Key != next {
 			t.Fatalf("fetch of %s for %s", f.Target.Key, f.Reason)
 		}
 		select {
@@ -198,7 +199,7 @@ func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		begin := time.Now()
 		a := s.get(t, target)
-		if took := time.Since(begin); a.Outcome != understudy.Cold || !a.Joined || took != 600*time.Millisecond {
+		if took := time.Since(begin); a.Outcome != request.Cold || !a.Joined || took != 600*time.Millisecond {
 			t.Errorf("%s, joined %v, took %v", a.Outcome, a.Joined, took)
 		}
 		<-f.Promote
@@ -211,8 +212,8 @@ func TestJoinedWithLessPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 9)
 		s.script(func() {
-			s.fail = func(_ int, f understudy.Fetch) error {
-				if f.Reason == understudy.Prefetch {
+			s.fail = func(_ int, f request.Fetch) error {
+				if f.Reason == request.Prefetch {
 					return &understudy.UpstreamError{Why: understudy.FailDown}
 				}
 				return nil
@@ -224,9 +225,9 @@ func TestJoinedWithLessPatience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, s.get(t, target), understudy.Cold, "")
+		want(t, s.get(t, target), request.Cold, "")
 		_, by := s.fetches("PageToken")
-		if by[understudy.Prefetch] != 1 || by[understudy.Waiting] != 1 {
+		if by[request.Prefetch] != 1 || by[request.Waiting] != 1 {
 			t.Errorf("fetches by reason %v", by)
 		}
 	})
@@ -239,16 +240,16 @@ type oddStore struct {
 	touch func() error
 }
 
-func (o *oddStore) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
+func (o *oddStore) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
 	if o.save != nil {
 		if err := o.save(); err != nil {
-			return understudy.Saved{}, err
+			return request.Saved{}, err
 		}
 	}
 	return o.Store.Save(ctx, p)
 }
 
-func (o *oddStore) Touch(ctx context.Context, t understudy.Invalidation) (int64, error) {
+func (o *oddStore) Touch(ctx context.Context, t request.Invalidation) (int64, error) {
 	if o.touch != nil {
 		if err := o.touch(); err != nil {
 			return 0, err
@@ -262,7 +263,7 @@ func (o *oddStore) Touch(ctx context.Context, t understudy.Invalidation) (int64,
 func TestWorkBehindIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		s.delay = func(understudy.Fetch) time.Duration { return 0 }
+		s.delay = func(request.Fetch) time.Duration { return 0 }
 		var targets []*understudy.Target
 		for n := range 300 {
 			target := s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
@@ -274,7 +275,7 @@ func TestWorkBehindIsBounded(t *testing.T) {
 		s.script(func() { s.delay = nil })
 		before, _ := s.fetches("")
 		for _, target := range targets {
-			want(t, s.get(t, target), understudy.Stale, "")
+			want(t, s.get(t, target), request.Stale, "")
 		}
 		synctest.Wait()
 		most := s.limits.Load().Behind
@@ -303,16 +304,16 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		synctest.Wait() // until the flight has left the list
 		n, _ := s.fetches("")
 		src := s.Mirror.sources[target.Key.Source]
-		r := &reading{Request: understudy.Request{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
+		r := &reading{Request: request.Request{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
 		// The look is over and found nothing; now it joins.
 		a, err := s.ask(t.Context(), r)
-		if err != nil || a.Outcome != understudy.Warm {
+		if err != nil || a.Outcome != request.Warm {
 			t.Errorf("%+v, %v", a, err)
 		}
 		if after, _ := s.fetches(""); after != n {
 			t.Errorf("upstream was asked %d times more", after-n)
 		}
-		if f := s.startBackground(target, src, r.kind, understudy.Prefetch); f != nil {
+		if f := s.startBackground(target, src, r.kind, request.Prefetch); f != nil {
 			t.Error("it was prefetched again")
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -20,7 +21,7 @@ func after(t *testing.T, s *stage, target *understudy.Target, pages, versions in
 	}
 	before, _ := s.fetches("")
 	a := s.get(t, target)
-	if n, _ := s.fetches(""); n != before+1 || a.Outcome != understudy.Cold || a.Fwd != "uri-miss" {
+	if n, _ := s.fetches(""); n != before+1 || a.Outcome != request.Cold || a.Fwd != "uri-miss" {
 		t.Errorf("the next answer came %s (%s) with %d fetches", a.Outcome, a.Fwd, n-before)
 	}
 }
@@ -29,11 +30,11 @@ func TestAKeyIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		list := s.newest(t)
-		want(t, s.get(t, list), understudy.Cold, "")
-		want(t, s.get(t, list), understudy.Warm, "")
+		want(t, s.get(t, list), request.Cold, "")
+		want(t, s.get(t, list), request.Warm, "")
 		after(t, s, list, 1, 0, func() (Forgotten, error) { return s.Forget(t.Context(), list) })
 		// Its records stay: an instance needs no upstream.
-		want(t, s.get(t, s.call(t, sid(1))), understudy.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(1))), request.Composed, "composed")
 		if found, err := s.Forget(t.Context(), s.target(t, "Calls.json", "PageSize=7")); err != nil || found != (Forgotten{}) {
 			t.Errorf("what is not held: %+v, %v", found, err)
 		}
@@ -46,7 +47,7 @@ func TestAnInstanceIsForgottenWithItsRecord(t *testing.T) {
 		s := open(t, 3)
 		one := s.call(t, sid(1))
 		s.get(t, s.newest(t))
-		want(t, s.get(t, one), understudy.Composed, "composed")
+		want(t, s.get(t, one), request.Composed, "composed")
 		after(t, s, one, 2, 1, func() (Forgotten, error) { return s.Forget(t.Context(), one) })
 	})
 }
@@ -58,8 +59,8 @@ func TestARecordIsForgotten(t *testing.T) {
 		s.get(t, s.newest(t))
 		one := s.call(t, sid(1))
 		after(t, s, one, 1, 1, func() (Forgotten, error) { return s.ForgetRecord(t.Context(), "twilio", "calls", sid(1)) })
-		want(t, s.get(t, s.call(t, sid(2))), understudy.Composed, "composed")
-		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+		want(t, s.get(t, s.call(t, sid(2))), request.Composed, "composed")
+		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold {
 			t.Errorf("the list came %s", a.Outcome)
 		}
 	})
@@ -87,9 +88,9 @@ func TestNothingUnderWayIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		list := s.newest(t)
-		got := make(chan *understudy.Response, 1)
+		got := make(chan *request.Response, 1)
 		go func() {
-			a, _ := s.Page(t.Context(), understudy.Request{Target: list})
+			a, _ := s.Page(t.Context(), request.Request{Target: list})
 			got <- a
 		}()
 		time.Sleep(500 * time.Millisecond)
@@ -100,7 +101,7 @@ func TestNothingUnderWayIsKept(t *testing.T) {
 		if n, _ := s.fetches(""); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
 		}
-		want(t, s.get(t, list), understudy.Warm, "")
+		want(t, s.get(t, list), request.Warm, "")
 	})
 }
 
@@ -116,7 +117,7 @@ func TestAForgottenPolledPageComesBack(t *testing.T) {
 		if n, _ := s.fetches(""); n != 2 {
 			t.Errorf("%d fetches, want 2", n)
 		}
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -50,7 +51,7 @@ func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record)
 	if target == nil || !ok {
 		return false
 	}
-	fill := understudy.Fill{Target: target, Reason: understudy.Refresh, RecordsOnly: true}
+	fill := request.Fill{Target: target, Reason: request.Refresh, RecordsOnly: true}
 	if _, _, err := m.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
 		return true // nobody knows; the next time may tell
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -21,7 +22,7 @@ type thing struct {
 
 // shows makes the world answer lists of a key, and instances, from things; it
 // gives false for a path it does not know.
-func shows(f understudy.Fetch, key string, things []*thing) *understudy.Page {
+func shows(f request.Fetch, key string, things []*thing) *understudy.Page {
 	t := f.Target
 	if t.List != nil && t.List.Key == key {
 		text := `{"` + key + `":[`
@@ -62,7 +63,7 @@ func TestForgottenByAge(t *testing.T) {
 		{age: 398 * 24 * time.Hour, made: 401 * 24 * time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var heard []understudy.PageSaved
+			var heard []request.PageSaved
 			s := open(t, 0, told(&heard))
 			ago := func(d time.Duration) string {
 				if d == 0 {
@@ -73,13 +74,13 @@ func TestForgottenByAge(t *testing.T) {
 			m := &thing{id: "SM" + sid(1)[2:], final: true}
 			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"date_sent":%s,"date_created":%s,"body":"hello"}`, m.id, account, ago(c.age), ago(c.made))
 			s.script(func() {
-				s.page = func(f understudy.Fetch) *understudy.Page { return shows(f, "messages", []*thing{m}) }
+				s.page = func(f request.Fetch) *understudy.Page { return shows(f, "messages", []*thing{m}) }
 			})
 			s.get(t, s.target(t, "Messages.json", ""))
 			time.Sleep(25 * time.Hour) // until it is asked for again
 			s.script(func() { m.gone = true })
 			instance := s.target(t, "Messages/"+m.id+".json", "")
-			if a := s.get(t, instance); a.Page.Status != 404 || a.Outcome != understudy.Cold {
+			if a := s.get(t, instance); a.Page.Status != 404 || a.Outcome != request.Cold {
 				t.Errorf("%v: %d, %s", c.age, a.Page.Status, a.Outcome)
 			}
 			rec, err := s.memory.Record(t.Context(), "twilio", "messages", "messages", m.id)
@@ -132,7 +133,7 @@ func TestForgottenWithItsParent(t *testing.T) {
 			p := &thing{id: cf.id + "~" + sid(2)}
 			p.body = fmt.Sprintf(`{"conference_sid":%q,"call_sid":%q,"account_sid":%q,"status":"connected"}`, cf.id, sid(2), account)
 			s.script(func() {
-				s.page = func(f understudy.Fetch) *understudy.Page {
+				s.page = func(f request.Fetch) *understudy.Page {
 					if strings.Contains(f.Target.Key.URI, "Participants") {
 						return shows(f, "participants", []*thing{p})
 					}
@@ -140,9 +141,9 @@ func TestForgottenWithItsParent(t *testing.T) {
 				}
 			})
 			path := "Conferences/" + cf.id
-			s.fill(t, understudy.Fill{Target: s.target(t, path+"/Participants.json", ""), RecordsOnly: true})
+			s.fill(t, request.Fill{Target: s.target(t, path+"/Participants.json", ""), RecordsOnly: true})
 			if c.held {
-				s.fill(t, understudy.Fill{Target: s.target(t, path+".json", ""), RecordsOnly: true})
+				s.fill(t, request.Fill{Target: s.target(t, path+".json", ""), RecordsOnly: true})
 			}
 			time.Sleep(c.wait)
 			before, _ := s.fetches(path + ".json")
@@ -150,7 +151,7 @@ func TestForgottenWithItsParent(t *testing.T) {
 				p.gone = true
 				status(c.after)
 				if c.after == "" {
-					s.fail = func(_ int, f understudy.Fetch) error {
+					s.fail = func(_ int, f request.Fetch) error {
 						if strings.HasSuffix(f.Target.Key.URI, path+".json") {
 							return down(503)
 						}
@@ -158,7 +159,7 @@ func TestForgottenWithItsParent(t *testing.T) {
 					}
 				}
 			})
-			landed := s.fill(t, understudy.Fill{Target: s.target(t, path+"/Participants/"+sid(2)+".json", ""), RecordsOnly: true, Reason: understudy.Check})
+			landed := s.fill(t, request.Fill{Target: s.target(t, path+"/Participants/"+sid(2)+".json", ""), RecordsOnly: true, Reason: request.Check})
 			after, _ := s.fetches(path + ".json")
 			_, err := s.memory.Record(t.Context(), "twilio", "participants", "participants", p.id)
 			if landed.Page.Status != 404 || c.kept != (len(landed.Changes) == 0) || c.kept != (err == nil) || after-before != c.fetches {
@@ -182,17 +183,17 @@ func TestForgottenContents(t *testing.T) {
 			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"parent_sid":%q,"date_created":%q}`, me, account, message,
 				time.Now().Add(-c.age).UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
 			s.script(func() {
-				s.page = func(f understudy.Fetch) *understudy.Page { return shows(f, "media_list", []*thing{m}) }
+				s.page = func(f request.Fetch) *understudy.Page { return shows(f, "media_list", []*thing{m}) }
 			})
 			path := "Messages/" + message + "/Media"
-			s.fill(t, understudy.Fill{Target: s.target(t, path+".json", ""), RecordsOnly: true})
-			content := understudy.MediaRequest{Target: s.target(t, path+"/"+me, "")}
+			s.fill(t, request.Fill{Target: s.target(t, path+".json", ""), RecordsOnly: true})
+			content := request.MediaRequest{Target: s.target(t, path+"/"+me, "")}
 			s.hear(t, content)
 			if files.Stats().Files != 1 {
 				t.Fatalf("%v: %+v", c.age, files.Stats())
 			}
 			time.Sleep(25 * time.Hour)
-			x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(404, ""), nil })
+			x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(404, ""), nil })
 			content.NoCache = true
 			if got, _ := s.hear(t, content); got.Status != 404 || files.Stats().Files != c.kept {
 				t.Errorf("%v: %d, %+v", c.age, got.Status, files.Stats())

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
@@ -31,14 +32,14 @@ type world struct {
 	mu     sync.Mutex
 	calls  []call // newest first
 	size   int    // of a page
-	asked  []understudy.Fetch
-	writes []understudy.Write
+	asked  []request.Fetch
+	writes []request.Write
 
-	delay func(f understudy.Fetch) time.Duration                            // before an answer; nil: 1 s
-	fail  func(n int, f understudy.Fetch) error                             // of the n-th fetch, from 1; nil: none
-	page  func(f understudy.Fetch) *understudy.Page                         // instead of the world's answer
-	write func(w understudy.Write) (*understudy.Page, error)                // a write's answer
-	fetch func(context.Context, understudy.Fetch) (*understudy.Page, error) // everything
+	delay func(f request.Fetch) time.Duration                            // before an answer; nil: 1 s
+	fail  func(n int, f request.Fetch) error                             // of the n-th fetch, from 1; nil: none
+	page  func(f request.Fetch) *understudy.Page                         // instead of the world's answer
+	write func(w request.Write) (*understudy.Page, error)                // a write's answer
+	fetch func(context.Context, request.Fetch) (*understudy.Page, error) // everything
 }
 
 type call struct {
@@ -48,7 +49,7 @@ type call struct {
 
 func sid(n int) string { return fmt.Sprintf("CA%032x", n) }
 
-func (w *world) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+func (w *world) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	w.mu.Lock()
 	w.asked = append(w.asked, f)
 	n, d := len(w.asked), time.Second
@@ -77,7 +78,7 @@ func (w *world) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page
 	return p, nil
 }
 
-func (w *world) Write(ctx context.Context, wr understudy.Write) (*understudy.Page, error) {
+func (w *world) Write(ctx context.Context, wr request.Write) (*understudy.Page, error) {
 	w.mu.Lock()
 	w.writes = append(w.writes, wr)
 	answer := w.write
@@ -90,7 +91,7 @@ func (w *world) Write(ctx context.Context, wr understudy.Write) (*understudy.Pag
 }
 
 // answer is what the world says now; the lock is held.
-func (w *world) answer(f understudy.Fetch) *understudy.Page {
+func (w *world) answer(f request.Fetch) *understudy.Page {
 	if w.page != nil {
 		if p := w.page(f); p != nil {
 			return p
@@ -194,7 +195,7 @@ func (w *world) script(f func()) {
 }
 
 // fetches are the fetches so far whose URI contains part, by reason.
-func (w *world) fetches(part string) (n int, by [understudy.Reasons]int) {
+func (w *world) fetches(part string) (n int, by [request.Reasons]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.asked {
@@ -298,9 +299,9 @@ func (s *stage) call(t testing.TB, id string) *understudy.Target {
 }
 
 // get reads and must get an answer.
-func (s *stage) get(t testing.TB, target *understudy.Target) *understudy.Response {
+func (s *stage) get(t testing.TB, target *understudy.Target) *request.Response {
 	t.Helper()
-	a, err := s.Page(t.Context(), understudy.Request{Target: target})
+	a, err := s.Page(t.Context(), request.Request{Target: target})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +313,7 @@ func down(status int) error {
 }
 
 // want compares how an answer came.
-func want(t testing.TB, a *understudy.Response, how understudy.Outcome, detail string) {
+func want(t testing.TB, a *request.Response, how request.Outcome, detail string) {
 	t.Helper()
 	if a.Outcome != how || a.Detail != detail {
 		t.Fatalf("answer came %s, detail %q; want %s, %q", a.Outcome, a.Detail, how, detail)

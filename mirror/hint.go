@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -194,7 +195,7 @@ func (m *Mirror) lookOnce(h *hint) (early bool, err error) {
 		h.kind.hinted()
 		return false, nil
 	}
-	fill := understudy.Fill{Target: h.target, Reason: understudy.Refresh, RecordsOnly: true}
+	fill := request.Fill{Target: h.target, Reason: request.Refresh, RecordsOnly: true}
 	landed, joined, err := m.fillOnce(m.ctx, &fill, h.kind.source, h.kind)
 	if err != nil {
 		return joined, err

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"understudy"
+	"understudy/request"
 )
 
 func TestHintsAreOneFetch(t *testing.T) {
@@ -23,13 +22,13 @@ func TestHintsAreOneFetch(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		n, by := s.fetches("Calls/" + sid(2))
-		if n != 1 || by[understudy.Refresh] != 1 {
+		if n != 1 || by[request.Refresh] != 1 {
 			t.Errorf("%d fetches by %v for a hundred hints", n, by)
 		}
-		if a := s.get(t, s.call(t, sid(2))); a.Outcome != understudy.Stale && a.Outcome != understudy.Composed {
+		if a := s.get(t, s.call(t, sid(2))); a.Outcome != request.Stale && a.Outcome != request.Composed {
 			t.Errorf("the record came %s", a.Outcome)
 		}
-		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold {
 			t.Errorf("a list that shows what changed came %s", a.Outcome)
 		}
 	})
@@ -40,15 +39,15 @@ func TestHintsAreOneFetch(t *testing.T) {
 func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls())
-		want(t, s.get(t, s.call(t, sid(2))), understudy.Cold, "")
-		want(t, s.get(t, s.call(t, sid(3))), understudy.Cold, "")
+		want(t, s.get(t, s.call(t, sid(2))), request.Cold, "")
+		want(t, s.get(t, s.call(t, sid(3))), request.Cold, "")
 		time.Sleep(time.Minute)
 		s.set(sid(2), "failed", true)
 		s.remove(sid(3))
 		s.Hint("twilio", "calls", sid(2))
 		s.Hint("twilio", "calls", sid(3))
 		time.Sleep(3 * time.Second)
-		if a := s.get(t, s.call(t, sid(2))); !strings.Contains(string(a.Page.Body), "failed") || a.Outcome == understudy.Cold {
+		if a := s.get(t, s.call(t, sid(2))); !strings.Contains(string(a.Page.Body), "failed") || a.Outcome == request.Cold {
 			t.Errorf("%s: %s", a.Outcome, a.Page.Body)
 		}
 		if a := s.get(t, s.call(t, sid(3))); a.Page.Status != 404 {
@@ -62,7 +61,7 @@ func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
 func TestHintWhileItIsFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		s.script(func() { s.delay = func(understudy.Fetch) time.Duration { return 3 * time.Second } })
+		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 3 * time.Second } })
 		s.Hint("twilio", "calls", sid(2))
 		time.Sleep(time.Second)
 		for range 100 {
@@ -73,7 +72,7 @@ func TestHintWhileItIsFetched(t *testing.T) {
 		if n, _ := s.fetches(""); n != 2 {
 			t.Errorf("%d fetches, want one and one after", n)
 		}
-		s.script(func() { s.delay = func(understudy.Fetch) time.Duration { return 100 * time.Millisecond } })
+		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 100 * time.Millisecond } })
 		for range 100 { // ten seconds of hints
 			s.Hint("twilio", "calls", sid(3))
 			time.Sleep(100 * time.Millisecond)
@@ -93,11 +92,11 @@ func TestHintWhileItIsFetched(t *testing.T) {
 func TestHintJoinsNothingOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		go func() { _, _ = s.Page(t.Context(), understudy.Request{Target: s.call(t, sid(1))}) }()
+		go func() { _, _ = s.Page(t.Context(), request.Request{Target: s.call(t, sid(1))}) }()
 		synctest.Wait()
 		s.Hint("twilio", "calls", sid(1))
 		time.Sleep(time.Minute)
-		if n, by := s.fetches(""); n != 2 || by[understudy.Refresh] != 1 {
+		if n, by := s.fetches(""); n != 2 || by[request.Refresh] != 1 {
 			t.Errorf("%d fetches by %v", n, by)
 		}
 	})
@@ -110,7 +109,7 @@ func TestHintOfSomethingNew(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		polled := func() int {
 			_, by := s.fetches("Calls.json")
-			return by[understudy.Poll]
+			return by[request.Poll]
 		}
 		lists := polled()
 		s.set(sid(9), "ringing", false)
@@ -119,7 +118,7 @@ func TestHintOfSomethingNew(t *testing.T) {
 		if after := polled(); after != lists+1 {
 			t.Errorf("%d fetches of the newest page", after-lists)
 		}
-		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Warm || a.Page.Rows[0].ID != sid(9) {
+		if a := s.get(t, s.newest(t)); a.Outcome != request.Warm || a.Page.Rows[0].ID != sid(9) {
 			t.Errorf("the newest page came %s and begins with %s", a.Outcome, a.Page.Rows[0].ID)
 		}
 		s.Hint("twilio", "calls", sid(9)) // nothing new: the list is left alone

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -60,7 +61,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 						target = s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
 					}
 					wg.Go(func() {
-						_, err := s.Page(t.Context(), understudy.Request{Target: target, Flow: 7})
+						_, err := s.Page(t.Context(), request.Request{Target: target, Flow: 7})
 						switch {
 						case busy(t, err):
 							refused.Add(1)
@@ -76,14 +77,14 @@ func TestReadersAreTurnedAway(t *testing.T) {
 				if l := c.load(s.Loads()); l.Limit != 5 || l.Now != 5 || l.Refused != 15 || refused.Load() != 15 {
 					t.Errorf("%+v, %d turned away", l, refused.Load())
 				}
-				want(t, s.get(t, warm), understudy.Warm, "")
-				a, err := s.Page(t.Context(), understudy.Request{Target: old, Flow: 7})
+				want(t, s.get(t, warm), request.Warm, "")
+				a, err := s.Page(t.Context(), request.Request{Target: old, Flow: 7})
 				if err != nil {
 					t.Fatal(err)
 				}
-				want(t, a, understudy.Stale, "stale: too many wait for upstream")
+				want(t, a, request.Stale, "stale: too many wait for upstream")
 				if name == "each" { // another one's turn is not touched
-					if _, err := s.Page(t.Context(), understudy.Request{Target: s.target(t, "Calls.json", "From=2"), Flow: 8}); err != nil {
+					if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "From=2"), Flow: 8}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -108,7 +109,7 @@ func TestErrandOfAReader(t *testing.T) {
 		s := open(t, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := s.Page(ctx, understudy.Request{Target: s.newest(t), Flow: 7}); err != nil {
+		if _, err := s.Page(ctx, request.Request{Target: s.newest(t), Flow: 7}); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Lock()
@@ -124,7 +125,7 @@ func TestErrandOfAReader(t *testing.T) {
 func TestPatienceIsOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		s.fail = func(_ int, f understudy.Fetch) error {
+		s.fail = func(_ int, f request.Fetch) error {
 			if !f.By.IsZero() {
 				return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: time.Second}
 			}
@@ -134,11 +135,11 @@ func TestPatienceIsOnesOwn(t *testing.T) {
 		defer cancel()
 		short := make(chan error)
 		go func() {
-			_, err := s.Page(ctx, understudy.Request{Target: s.newest(t)})
+			_, err := s.Page(ctx, request.Request{Target: s.newest(t)})
 			short <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
-		if a := s.get(t, s.newest(t)); a.Outcome != understudy.Cold {
+		if a := s.get(t, s.newest(t)); a.Outcome != request.Cold {
 			t.Errorf("came %s", a.Outcome)
 		}
 		if err := <-short; !busy(t, err) {
@@ -153,11 +154,11 @@ func TestAgesAreReplaced(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
 		time.Sleep(10 * time.Second)
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 		s.SetAges(Ages{Newest: 5 * time.Second})
-		want(t, s.get(t, s.newest(t)), understudy.Stale, "")
+		want(t, s.get(t, s.newest(t)), request.Stale, "")
 		s.SetAges(Ages{})
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 	})
 }
 
@@ -186,7 +187,7 @@ func TestPollsAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		want(t, s.get(t, s.target(t, "Messages.json", "")), understudy.Warm, "")
+		want(t, s.get(t, s.target(t, "Messages.json", "")), request.Warm, "")
 		if n, _ := s.fetches("Calls.json"); n > calls+1 {
 			t.Errorf("calls were asked for %d times more", n-calls)
 		}

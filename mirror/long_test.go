@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -33,7 +34,7 @@ func TestALongSaveHoldsNobodyUp(t *testing.T) {
 		}))
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		want(t, a, understudy.Cold, "not stored yet: saving it takes long")
+		want(t, a, request.Cold, "not stored yet: saving it takes long")
 		if took := time.Since(begin); took != 2*time.Second || len(a.Page.Rows) != 3 || a.Stored {
 			t.Errorf("answered after %v with %d rows, stored %v", took, len(a.Page.Rows), a.Stored)
 		}
@@ -42,7 +43,7 @@ func TestALongSaveHoldsNobodyUp(t *testing.T) {
 			t.Errorf("%d saves, trouble %q", saves.Load(), s.saving.trouble())
 		}
 		fill := func() error {
-			_, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t), RecordsOnly: true})
+			_, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: true})
 			return err
 		}
 		long.Store(false)

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -31,16 +32,16 @@ import (
 type Media interface {
 	// Open asks for a content and returns at its first byte. Errors:
 	// *understudy.UpstreamError, the context's.
-	Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error)
+	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
 // Files is what the mirror needs of the store for contents. All methods
 // are called from many goroutines.
 type Files interface {
 	// Get opens what is held under a key; ErrNotFound.
-	Get(context.Context, understudy.Key) (understudy.Content, io.ReadSeekCloser, error)
+	Get(context.Context, understudy.Key) (request.Content, io.ReadSeekCloser, error)
 	// Put keeps a content, all of it or nothing; ErrNotStored.
-	Put(context.Context, understudy.Content, io.Reader) (understudy.Content, error)
+	Put(context.Context, request.Content, io.Reader) (request.Content, error)
 	// Confirm notes when upstream said that a content is still so.
 	Confirm(key understudy.Key, at time.Time) error
 	// Forget removes what is held of a record and of what lies within it, and
@@ -50,7 +51,7 @@ type Files interface {
 
 // playing is one reader on his way to a content.
 type playing struct {
-	understudy.MediaRequest
+	request.MediaRequest
 	source *source
 	kind   *kind
 }
@@ -62,7 +63,7 @@ type playing struct {
 // Errors: ErrUnavailable (nearly always an *understudy.UpstreamError),
 // ErrNotHeld, ErrNotFound when contents are not brought at all, ErrInvalid, ErrClosed, the
 // context's.
-func (m *Mirror) Open(ctx context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
+func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if m.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
@@ -79,7 +80,7 @@ func (m *Mirror) Open(ctx context.Context, a understudy.MediaRequest) (*understu
 	return medium, err
 }
 
-func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.MediaResponse, error) {
+func (m *Mirror) play(ctx context.Context, p *playing) (*request.MediaResponse, error) {
 	if m.media.files == nil || !p.source.keeps[p.kind.name] {
 		return m.relay(ctx, p)
 	}
@@ -95,7 +96,7 @@ func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.MediaRespons
 	case p.Head || p.OnlyIfCached:
 		return m.relay(ctx, p)
 	}
-	medium, err := m.download(ctx, p, understudy.Content{})
+	medium, err := m.download(ctx, p, request.Content{})
 	if medium == nil && err == nil {
 		return m.relay(ctx, p)
 	}
@@ -103,7 +104,7 @@ func (m *Mirror) play(ctx context.Context, p *playing) (*understudy.MediaRespons
 }
 
 // playHeld answers from a file, or with what has come of asking about it.
-func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content, file io.ReadSeekCloser) (*understudy.MediaResponse, error) {
+func (m *Mirror) playHeld(ctx context.Context, p *playing, c request.Content, file io.ReadSeekCloser) (*request.MediaResponse, error) {
 	ages, now := m.ages(), m.now()
 	age, sane := ages.age(now, c.At)
 	within := time.Duration(math.MaxInt64)
@@ -113,7 +114,7 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 	case p.MaxStale != nil:
 		within = max(*p.MaxStale, 0)
 	}
-	held := medium(c, file, understudy.Warm, age, ages.Final-age)
+	held := medium(c, file, request.Warm, age, ages.Final-age)
 	switch {
 	case age < within && age < ages.Final && sane:
 		return held, nil
@@ -121,7 +122,7 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 		if !p.OnlyIfCached {
 			m.downloadInBackground(p, c)
 		}
-		held.Outcome, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, now)
+		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, now)
 		return held, nil
 	case p.OnlyIfCached:
 		_ = file.Close() // it was only read
@@ -140,7 +141,7 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 		return fresh, nil
 	}
 	// Nothing newer came: what is held is the second choice.
-	held.Outcome, held.TTL, held.Detail = understudy.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, m.now())
+	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), m.media.negative(p.Target.Key, m.now())
 	if held.Detail == "" {
 		held.Detail = "stale: upstream slow"
 	}
@@ -148,8 +149,8 @@ func (m *Mirror) playHeld(ctx context.Context, p *playing, c understudy.Content,
 }
 
 // medium is a content as a reader gets it.
-func medium(c understudy.Content, file io.ReadSeekCloser, how understudy.Outcome, age, ttl time.Duration) *understudy.MediaResponse {
-	return &understudy.MediaResponse{
+func medium(c request.Content, file io.ReadSeekCloser, how request.Outcome, age, ttl time.Duration) *request.MediaResponse {
+	return &request.MediaResponse{
 		ReadCloser: file, File: file, Status: http.StatusOK, ContentType: c.ContentType, Size: c.Size,
 		ETag: `"` + base64.RawURLEncoding.EncodeToString(c.Sum[:16]) + `"`, Modified: c.Modified,
 		Outcome: how, Age: age, TTL: ttl,
@@ -157,7 +158,7 @@ func medium(c understudy.Content, file io.ReadSeekCloser, how understudy.Outcome
 }
 
 // relay asks upstream for this reader alone, if upstream may be asked.
-func (m *Mirror) relay(ctx context.Context, p *playing) (*understudy.MediaResponse, error) {
+func (m *Mirror) relay(ctx context.Context, p *playing) (*request.MediaResponse, error) {
 	if p.OnlyIfCached {
 		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, understudy.ErrNotHeld)
 	}
@@ -166,7 +167,7 @@ func (m *Mirror) relay(ctx context.Context, p *playing) (*understudy.MediaRespon
 	}
 	defer m.exit(p.Flow)
 	a := p.MediaRequest
-	a.Reason = understudy.Waiting
+	a.Reason = request.Waiting
 	medium, err := p.source.media.Open(ctx, a)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", p.Target.Key, err)
@@ -191,13 +192,13 @@ func (m *Mirror) exit(turn uint64) {
 type mediaCounts struct{ warm, stale, cold, failed, kept, notKept atomic.Int64 }
 
 // add counts one answer.
-func (c *mediaCounts) add(medium *understudy.MediaResponse, err error) {
+func (c *mediaCounts) add(medium *request.MediaResponse, err error) {
 	switch {
 	case err != nil:
 		c.failed.Add(1)
-	case medium.Outcome == understudy.Warm:
+	case medium.Outcome == request.Warm:
 		c.warm.Add(1)
-	case medium.Outcome == understudy.Stale:
+	case medium.Outcome == request.Stale:
 		c.stale.Add(1)
 	default:
 		c.cold.Add(1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/contents"
@@ -21,22 +22,22 @@ import (
 type studio struct {
 	*world
 	mu      sync.Mutex
-	opened  []understudy.MediaRequest
+	opened  []request.MediaRequest
 	closed  int
-	content func(a understudy.MediaRequest) (*understudy.MediaResponse, error) // nil: sound for everything
-	wait    time.Duration                                                      // before the first byte
+	content func(a request.MediaRequest) (*request.MediaResponse, error) // nil: sound for everything
+	wait    time.Duration                                                // before the first byte
 }
 
 const sound = "RIFF a few seconds of noise"
 
-func medio(status int, text string) *understudy.MediaResponse {
-	return &understudy.MediaResponse{
+func medio(status int, text string) *request.MediaResponse {
+	return &request.MediaResponse{
 		ReadCloser: io.NopCloser(strings.NewReader(text)), Status: status, Size: int64(len(text)), ContentType: "audio/x-wav",
-		ETag: `"one"`, Outcome: understudy.Cold, Upstream: time.Second,
+		ETag: `"one"`, Outcome: request.Cold, Upstream: time.Second,
 	}
 }
 
-func (s *studio) Open(ctx context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
+func (s *studio) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	s.mu.Lock()
 	s.opened = append(s.opened, a)
 	content, wait := s.content, s.wait
@@ -68,20 +69,20 @@ func (c *counted) Close() error {
 	return c.ReadCloser.Close()
 }
 
-func (s *studio) asks() []understudy.MediaRequest {
+func (s *studio) asks() []request.MediaRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]understudy.MediaRequest(nil), s.opened...)
+	return append([]request.MediaRequest(nil), s.opened...)
 }
 
-func (s *studio) answer(content func(a understudy.MediaRequest) (*understudy.MediaResponse, error)) {
+func (s *studio) answer(content func(a request.MediaRequest) (*request.MediaResponse, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.content = content
 }
 
-func fails(err error) func(understudy.MediaRequest) (*understudy.MediaResponse, error) {
-	return func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return nil, err }
+func fails(err error) func(request.MediaRequest) (*request.MediaResponse, error) {
+	return func(request.MediaRequest) (*request.MediaResponse, error) { return nil, err }
 }
 
 // recorded is a stage with contents of recordings and media kept.
@@ -111,7 +112,7 @@ func (s *stage) audio(t testing.TB) *understudy.Target {
 }
 
 // hear opens a content and reads it whole.
-func (s *stage) hear(t testing.TB, a understudy.MediaRequest) (*understudy.MediaResponse, string) {
+func (s *stage) hear(t testing.TB, a request.MediaRequest) (*request.MediaResponse, string) {
 	t.Helper()
 	if a.Target == nil {
 		a.Target = s.audio(t)
@@ -128,7 +129,7 @@ func (s *stage) hear(t testing.TB, a understudy.MediaRequest) (*understudy.Media
 	return m, string(b)
 }
 
-func wantMedium(t testing.TB, m *understudy.MediaResponse, how understudy.Outcome, detail string) {
+func wantMedium(t testing.TB, m *request.MediaResponse, how request.Outcome, detail string) {
 	t.Helper()
 	if m.Outcome != how || m.Detail != detail {
 		t.Fatalf("the content came %s, detail %q; want %s, %q", m.Outcome, m.Detail, how, detail)
@@ -143,8 +144,8 @@ func TestContentIsBroughtOnce(t *testing.T) {
 		var mu sync.Mutex
 		for range 20 {
 			all.Go(func() {
-				m, text := s.hear(t, understudy.MediaRequest{})
-				if text != sound || m.File == nil || m.Outcome != understudy.Cold || !m.Stored {
+				m, text := s.hear(t, request.MediaRequest{})
+				if text != sound || m.File == nil || m.Outcome != request.Cold || !m.Stored {
 					t.Errorf("%q, %+v", text, m)
 				}
 				mu.Lock()
@@ -158,11 +159,11 @@ func TestContentIsBroughtOnce(t *testing.T) {
 		if n := len(x.asks()); n != 1 || joined != 19 {
 			t.Errorf("upstream was asked %d times, %d joined", n, joined)
 		}
-		m, text := s.hear(t, understudy.MediaRequest{Range: "bytes=2-3"}) // the frontend cuts
-		if wantMedium(t, m, understudy.Warm, ""); text != sound || m.Size != int64(len(sound)) || m.ETag == "" || m.ETag == `"one"` {
+		m, text := s.hear(t, request.MediaRequest{Range: "bytes=2-3"}) // the frontend cuts
+		if wantMedium(t, m, request.Warm, ""); text != sound || m.Size != int64(len(sound)) || m.ETag == "" || m.ETag == `"one"` {
 			t.Errorf("%q, %+v", text, m)
 		}
-		if m, _ := s.hear(t, understudy.MediaRequest{Head: true}); m.Outcome != understudy.Warm {
+		if m, _ := s.hear(t, request.MediaRequest{Head: true}); m.Outcome != request.Warm {
 			t.Errorf("HEAD: %+v", m)
 		}
 		st := s.Stats("twilio").Media
@@ -181,11 +182,11 @@ func TestContentIsBroughtOnce(t *testing.T) {
 func TestContentIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Media = []string{"media"} })
-		a := understudy.MediaRequest{Range: "bytes=2-3", IfRange: `"x"`, IfNoneMatch: `"y"`, Flow: 7}
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(206, "FF"), nil })
+		a := request.MediaRequest{Range: "bytes=2-3", IfRange: `"x"`, IfNoneMatch: `"y"`, Flow: 7}
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(206, "FF"), nil })
 		for range 2 {
 			m, text := s.hear(t, a)
-			if wantMedium(t, m, understudy.Cold, ""); text != "FF" || m.File != nil || m.Status != 206 {
+			if wantMedium(t, m, request.Cold, ""); text != "FF" || m.File != nil || m.Status != 206 {
 				t.Errorf("%q %+v", text, m)
 			}
 		}
@@ -196,22 +197,22 @@ func TestContentIsPassedOn(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
-		if m, _ := s.hear(t, understudy.MediaRequest{Head: true}); m.Outcome != understudy.Cold || files.Stats().Files != 0 || len(x.asks()) != 1 {
+		if m, _ := s.hear(t, request.MediaRequest{Head: true}); m.Outcome != request.Cold || files.Stats().Files != 0 || len(x.asks()) != 1 {
 			t.Errorf("%+v", m)
 		}
 		large := strings.Repeat("0123456789abcdef", smallMedium/16+1)
-		x.answer(func(a understudy.MediaRequest) (*understudy.MediaResponse, error) {
+		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) {
 			if a.Range != "" {
 				return medio(206, "FF"), nil
 			}
 			return medio(200, large), nil
 		})
-		if m, text := s.hear(t, understudy.MediaRequest{Range: "bytes=1-2"}); m.Status != 206 || text != "FF" {
+		if m, text := s.hear(t, request.MediaRequest{Range: "bytes=1-2"}); m.Status != 206 || text != "FF" {
 			t.Errorf("%+v", m)
 		}
 		synctest.Wait()
-		m, text := s.hear(t, understudy.MediaRequest{Range: "bytes=1-2"})
-		if wantMedium(t, m, understudy.Warm, ""); text != large {
+		m, text := s.hear(t, request.MediaRequest{Range: "bytes=1-2"})
+		if wantMedium(t, m, request.Warm, ""); text != large {
 			t.Errorf("%d bytes", len(text))
 		}
 		if len(x.asks()) != 3 {
@@ -223,43 +224,43 @@ func TestContentIsPassedOn(t *testing.T) {
 func TestContentGrowsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
-		s.hear(t, understudy.MediaRequest{})
+		s.hear(t, request.MediaRequest{})
 		time.Sleep(23 * time.Hour)
-		m, _ := s.hear(t, understudy.MediaRequest{})
-		if wantMedium(t, m, understudy.Warm, ""); m.Age != 23*time.Hour || m.TTL != time.Hour {
+		m, _ := s.hear(t, request.MediaRequest{})
+		if wantMedium(t, m, request.Warm, ""); m.Age != 23*time.Hour || m.TTL != time.Hour {
 			t.Errorf("%+v", m)
 		}
 		time.Sleep(2 * time.Hour)
-		x.answer(func(a understudy.MediaRequest) (*understudy.MediaResponse, error) {
-			if a.IfNoneMatch != `"one"` || a.Reason != understudy.Refresh {
+		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) {
+			if a.IfNoneMatch != `"one"` || a.Reason != request.Refresh {
 				t.Errorf("%+v", a)
 			}
 			return medio(304, ""), nil
 		})
-		m, text := s.hear(t, understudy.MediaRequest{}) // at once, and asked about behind
-		if wantMedium(t, m, understudy.Stale, ""); text != sound || m.TTL != -time.Hour {
+		m, text := s.hear(t, request.MediaRequest{}) // at once, and asked about behind
+		if wantMedium(t, m, request.Stale, ""); text != sound || m.TTL != -time.Hour {
 			t.Errorf("%+v", m)
 		}
 		time.Sleep(2 * time.Second)
-		m, _ = s.hear(t, understudy.MediaRequest{})
-		if wantMedium(t, m, understudy.Warm, ""); m.Age != time.Second || len(x.asks()) != 2 {
+		m, _ = s.hear(t, request.MediaRequest{})
+		if wantMedium(t, m, request.Warm, ""); m.Age != time.Second || len(x.asks()) != 2 {
 			t.Errorf("%+v after %d asks", m, len(x.asks()))
 		}
 		// Upstream has something else after all.
 		time.Sleep(25 * time.Hour)
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(200, "another"), nil })
-		s.hear(t, understudy.MediaRequest{})
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(200, "another"), nil })
+		s.hear(t, request.MediaRequest{})
 		time.Sleep(2 * time.Second)
-		m, text = s.hear(t, understudy.MediaRequest{})
-		if wantMedium(t, m, understudy.Warm, ""); text != "another" {
+		m, text = s.hear(t, request.MediaRequest{})
+		if wantMedium(t, m, request.Warm, ""); text != "another" {
 			t.Errorf("%q", text)
 		}
 		// It went.
 		time.Sleep(25 * time.Hour)
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(404, ""), nil })
-		s.hear(t, understudy.MediaRequest{})
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(404, ""), nil })
+		s.hear(t, request.MediaRequest{})
 		time.Sleep(2 * time.Second)
-		if m, _ := s.hear(t, understudy.MediaRequest{}); m.Status != 404 || m.Outcome != understudy.Cold {
+		if m, _ := s.hear(t, request.MediaRequest{}); m.Status != 404 || m.Outcome != request.Cold {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -268,40 +269,40 @@ func TestContentGrowsOld(t *testing.T) {
 func TestContentInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
-		s.hear(t, understudy.MediaRequest{})
+		s.hear(t, request.MediaRequest{})
 		x.answer(fails(down(503)))
-		m, _ := s.hear(t, understudy.MediaRequest{})
-		wantMedium(t, m, understudy.Warm, "")
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, understudy.ErrUnavailable) {
+		m, _ := s.hear(t, request.MediaRequest{})
+		wantMedium(t, m, request.Warm, "")
+		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("nothing held: %v", err)
 		}
 		time.Sleep(25 * time.Hour)
-		s.hear(t, understudy.MediaRequest{})
+		s.hear(t, request.MediaRequest{})
 		time.Sleep(2 * time.Second)
-		m, text := s.hear(t, understudy.MediaRequest{})
-		if wantMedium(t, m, understudy.Stale, "stale: upstream 503"); text != sound {
+		m, text := s.hear(t, request.MediaRequest{})
+		if wantMedium(t, m, request.Stale, "stale: upstream 503"); text != sound {
 			t.Errorf("%q", text)
 		}
 		// A reader that insists waits for one download, then has the file.
 		zero := time.Duration(0)
-		for _, a := range []understudy.MediaRequest{{NoCache: true}, {MaxStale: &zero}} {
+		for _, a := range []request.MediaRequest{{NoCache: true}, {MaxStale: &zero}} {
 			time.Sleep(5 * time.Second)
 			m, text = s.hear(t, a)
-			if wantMedium(t, m, understudy.Stale, "stale: upstream 503"); text != sound {
+			if wantMedium(t, m, request.Stale, "stale: upstream 503"); text != sound {
 				t.Errorf("%q", text)
 			}
 		}
 		time.Sleep(30 * 24 * time.Hour)
-		if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("older than anything: %v", err)
 		}
-		x.answer(func(a understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(304, ""), nil })
+		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) { return medio(304, ""), nil })
 		time.Sleep(2 * time.Second)
-		m, _ = s.hear(t, understudy.MediaRequest{})
-		if wantMedium(t, m, understudy.Cold, ""); m.Age != 0 {
+		m, _ = s.hear(t, request.MediaRequest{})
+		if wantMedium(t, m, request.Cold, ""); m.Age != 0 {
 			t.Errorf("%+v", m)
 		}
-		if m, _ = s.hear(t, understudy.MediaRequest{NoCache: true}); m.Outcome != understudy.Cold {
+		if m, _ = s.hear(t, request.MediaRequest{NoCache: true}); m.Outcome != request.Cold {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -311,17 +312,17 @@ func TestContentInAnOutage(t *testing.T) {
 func TestContentWhenUpstreamIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
-		s.hear(t, understudy.MediaRequest{})
+		s.hear(t, request.MediaRequest{})
 		x.wait = time.Minute
 		begin := time.Now()
-		m, _ := s.hear(t, understudy.MediaRequest{NoCache: true})
-		wantMedium(t, m, understudy.Stale, "stale: upstream slow")
+		m, _ := s.hear(t, request.MediaRequest{NoCache: true})
+		wantMedium(t, m, request.Stale, "stale: upstream slow")
 		if took := time.Since(begin); took != 8*time.Second {
 			t.Errorf("after %v", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Mirror.Open(ctx, understudy.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Mirror.Open(ctx, request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -331,32 +332,32 @@ func TestContentWhenUpstreamIsSlow(t *testing.T) {
 func TestContentOfARecordThatWent(t *testing.T) {
 	for name, goes := range map[string]func(t *testing.T, s *stage, x *studio){
 		"deleted through us": func(t *testing.T, s *stage, x *studio) {
-			x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
-			_, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"})
+			x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+			_, err := s.Mirror.Write(t.Context(), request.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"})
 			if err != nil {
 				t.Error(err)
 			}
 		},
 		"deleted by its other name": func(t *testing.T, s *stage, x *studio) {
-			x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
-			if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re, ""), Method: "DELETE"}); err != nil {
+			x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+			if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.target(t, "Recordings/"+re, ""), Method: "DELETE"}); err != nil {
 				t.Error(err)
 			}
 		},
 		"perhaps deleted": func(t *testing.T, s *stage, x *studio) {
-			x.write = func(understudy.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
-			_, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"})
+			x.write = func(request.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
+			_, err := s.Mirror.Write(t.Context(), request.Write{Target: s.target(t, "Recordings/"+re+".json", ""), Method: "DELETE"})
 			if !errors.Is(err, understudy.ErrUnknownOutcome) {
 				t.Error(err)
 			}
 		},
 		"its account deleted": func(t *testing.T, s *stage, x *studio) {
-			x.write = func(w understudy.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
+			x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
 			target, err := s.spec.Target("twilio", "/2010-04-01/Accounts/"+account+".json", "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: target, Method: "DELETE"}); err != nil {
+			if _, err := s.Mirror.Write(t.Context(), request.Write{Target: target, Method: "DELETE"}); err != nil {
 				t.Error(err)
 			}
 		},
@@ -379,11 +380,11 @@ func TestContentOfARecordThatWent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, x, files := recorded(t)
-				s.hear(t, understudy.MediaRequest{})
+				s.hear(t, request.MediaRequest{})
 				x.answer(fails(down(503))) // only a file could answer now
-				wantMedium(t, first(s.hear(t, understudy.MediaRequest{})), understudy.Warm, "")
+				wantMedium(t, first(s.hear(t, request.MediaRequest{})), request.Warm, "")
 				goes(t, s, x)
-				if _, err := s.Mirror.Open(t.Context(), understudy.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
+				if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
 					t.Errorf("it still plays: %v", err)
 				}
 				if files.Stats().Files != 0 || files.Stats().Forgotten != 1 {
@@ -401,32 +402,32 @@ func first[A, B any](a A, _ B) A { return a }
 func TestContentUnderAnotherPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
-		s.hear(t, understudy.MediaRequest{})
-		x.answer(func(understudy.MediaRequest) (*understudy.MediaResponse, error) { return medio(404, ""), nil })
+		s.hear(t, request.MediaRequest{})
+		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(404, ""), nil })
 		other, err := s.spec.Target("twilio", strings.Replace(s.audio(t).Key.URI, account, "AC00000000000000000000000000000002", 1), "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, _ := s.hear(t, understudy.MediaRequest{Target: other}); m.Status != 404 || files.Stats().Files != 1 {
+		if m, _ := s.hear(t, request.MediaRequest{Target: other}); m.Status != 404 || files.Stats().Files != 1 {
 			t.Errorf("%+v, %+v", m, files.Stats())
 		}
-		wantMedium(t, first(s.hear(t, understudy.MediaRequest{})), understudy.Warm, "")
+		wantMedium(t, first(s.hear(t, request.MediaRequest{})), request.Warm, "")
 	})
 }
 
 func TestContentThatIsHeldOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
-		only := understudy.MediaRequest{Target: s.audio(t), OnlyIfCached: true}
+		only := request.MediaRequest{Target: s.audio(t), OnlyIfCached: true}
 		if _, err := s.Mirror.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) || len(x.asks()) != 0 {
 			t.Errorf("nothing held: %v", err)
 		}
-		s.hear(t, understudy.MediaRequest{})
+		s.hear(t, request.MediaRequest{})
 		m, _ := s.hear(t, only)
-		wantMedium(t, m, understudy.Warm, "")
+		wantMedium(t, m, request.Warm, "")
 		time.Sleep(25 * time.Hour)
 		m, _ = s.hear(t, only)
-		wantMedium(t, m, understudy.Stale, "")
+		wantMedium(t, m, request.Stale, "")
 		only.NoCache = true
 		if _, err := s.Mirror.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("nothing new enough held: %v", err)
@@ -440,13 +441,13 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 
 func TestContentAsksThatMakeNoSense(t *testing.T) {
 	s, _, _ := recorded(t)
-	for _, a := range []understudy.MediaRequest{{}, {Target: s.newest(t)}, {Target: &understudy.Target{Key: understudy.Key{Source: "other"}, Media: &understudy.Media{}}}} {
+	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)}, {Target: &understudy.Target{Key: understudy.Key{Source: "other"}, Media: &understudy.Media{}}}} {
 		if _, err := s.Mirror.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}
 	plain := open(t, 1)
-	if _, err := plain.Mirror.Open(t.Context(), understudy.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := plain.Mirror.Open(t.Context(), request.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("an upstream without contents: %v", err)
 	}
 	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: plain.spec, User: account, Media: []string{"calls"}}, Upstream: plain.world}}})

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -29,19 +30,19 @@ type Store interface {
 	// Record is the newest version of a record in one shape. ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// Save keeps a page and its records in one transaction; ErrOutdated.
-	Save(context.Context, *understudy.Page) (understudy.Saved, error)
+	Save(context.Context, *understudy.Page) (request.Saved, error)
 	// Touch makes what a write touched invalid and raises the generation.
-	Touch(context.Context, understudy.Invalidation) (generation int64, err error)
+	Touch(context.Context, request.Invalidation) (generation int64, err error)
 }
 
 // Upstream is what the mirror needs of the upstream package.
 type Upstream interface {
 	// Fetch brings one page. Errors: *understudy.UpstreamError, the context's.
-	Fetch(context.Context, understudy.Fetch) (*understudy.Page, error)
+	Fetch(context.Context, request.Fetch) (*understudy.Page, error)
 	// Write passes a write on, once. Any answer of upstream is a page;
 	// ErrUnknownOutcome when none came; *understudy.UpstreamError when
 	// nothing was sent.
-	Write(context.Context, understudy.Write) (*understudy.Page, error)
+	Write(context.Context, request.Write) (*understudy.Page, error)
 }
 
 // Source is one configured upstream and the way to it.
@@ -82,7 +83,7 @@ type Options struct {
 	// Landed is told of every save that held at least one record or change, at
 	// once, from the saving goroutine: it must not wait. The changes of one kind
 	// come in the order of their numbers. nil: nobody is.
-	Landed func(understudy.PageSaved)
+	Landed func(request.PageSaved)
 }
 
 const (
@@ -101,7 +102,7 @@ type Mirror struct {
 	limits  atomic.Pointer[Limits]
 	now     func() time.Time
 	log     *slog.Logger
-	tell    func(understudy.PageSaved) // may be nil
+	tell    func(request.PageSaved) // may be nil
 	hot     *hot
 	start   time.Time // the clock's zero for what is kept in one word
 

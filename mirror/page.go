@@ -8,12 +8,13 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
 
 // within is the age from which an answer needs upstream first.
-func within(a *understudy.Request) time.Duration {
+func within(a *request.Request) time.Duration {
 	if a.NoCache {
 		return 0
 	}
@@ -46,7 +47,7 @@ func justPast(limit time.Duration) time.Duration {
 // Errors: ErrNotHeld, ErrNotMirrored, ErrUnavailable (nearly always an *understudy.UpstreamError, whose
 // Page may be passed on), the context's error when it ended first and nothing
 // was held, ErrInvalid, ErrClosed.
-func (m *Mirror) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	if m.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
@@ -85,7 +86,7 @@ func (m *Mirror) Page(ctx context.Context, a understudy.Request) (*understudy.Re
 
 // reading is one request on its way down.
 type reading struct {
-	understudy.Request
+	request.Request
 	source *source
 	kind   *kind
 	now    time.Time
@@ -100,7 +101,7 @@ type reading struct {
 }
 
 // search looks through everything held, then decides.
-func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Response, error) {
+func (m *Mirror) search(ctx context.Context, r *reading) (*request.Response, error) {
 	h, ok, err := m.find(ctx, r.Target, r.kind, r.now)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Response, 
 	switch v {
 	case stale:
 		if !r.OnlyIfCached {
-			m.startBackground(r.Target, r.source, r.kind, understudy.Refresh)
+			m.startBackground(r.Target, r.source, r.kind, request.Refresh)
 		}
 		return m.pastFresh(r, &h, age, ""), nil
 	case wait:
@@ -134,7 +135,7 @@ func (m *Mirror) search(ctx context.Context, r *reading) (*understudy.Response, 
 }
 
 // ahead asks upstream, unless the reader forbids it.
-func (m *Mirror) ahead(ctx context.Context, r *reading) (*understudy.Response, error) {
+func (m *Mirror) ahead(ctx context.Context, r *reading) (*request.Response, error) {
 	if r.OnlyIfCached {
 		r.source.counts.failed.Add(1)
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, understudy.ErrNotHeld)
@@ -152,11 +153,11 @@ func (m *Mirror) flies(key understudy.Key) bool {
 
 // hit answers with something fresh. It is the warm path: no locks, no
 // formatting, one allocation.
-func (m *Mirror) hit(h *held, ask *understudy.Request, s *source, age time.Duration, now time.Time) *understudy.Response {
-	a := &understudy.Response{Page: h.page, Gzip: h.gzip, Outcome: understudy.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
+func (m *Mirror) hit(h *held, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
+	a := &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Warm, Age: age, TTL: h.fresh - age, Stored: h.stored, Store: h.took}
 	switch {
 	case h.composed:
-		a.Outcome, a.Detail = understudy.Composed, "composed"
+		a.Outcome, a.Detail = request.Composed, "composed"
 		s.counts.composed.Add(1)
 	default:
 		a.Detail = notStored(h.page)
@@ -173,7 +174,7 @@ func (m *Mirror) hit(h *held, ask *understudy.Request, s *source, age time.Durat
 }
 
 // pastFresh answers with something older.
-func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *understudy.Response {
+func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
 	if !r.OnlyIfCached {
 		m.follow(h, r.source, r.now)
@@ -190,7 +191,7 @@ func (m *Mirror) pastFresh(r *reading, h *held, age time.Duration, detail string
 	default:
 		detail = notStored(h.page)
 	}
-	return &understudy.Response{Page: h.page, Gzip: h.gzip, Outcome: understudy.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
+	return &request.Response{Page: h.page, Gzip: h.gzip, Outcome: request.Stale, Age: age, TTL: min(h.fresh-age, 0), Stored: h.stored, Detail: detail, Store: h.took}
 }
 
 // renewAgain is how long after one refresh of a fresh page the next may begin,
@@ -205,7 +206,7 @@ func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Durati
 		return
 	}
 	if m.throttle(&h.entry.renewed, now, renewAgain, renewAgain) {
-		m.startBackground(t, s, h.entry.form.kind, understudy.Refresh)
+		m.startBackground(t, s, h.entry.form.kind, request.Refresh)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -21,14 +22,14 @@ func TestColdThenWarm(t *testing.T) {
 		s := open(t, 3)
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		want(t, a, understudy.Cold, "")
+		want(t, a, request.Cold, "")
 		if a.Fwd != "uri-miss" || !a.Stored || a.Joined || a.Upstream != time.Second || time.Since(begin) != time.Second {
 			t.Errorf("cold answer %+v after %v", a, time.Since(begin))
 		}
 		cold := a.Page
 		time.Sleep(19 * time.Second)
 		a = s.get(t, s.newest(t))
-		want(t, a, understudy.Warm, "")
+		want(t, a, request.Warm, "")
 		if a.Age != 19*time.Second || a.TTL != 11*time.Second || a.Fwd != "" || !bytes.Equal(a.Page.Body, cold.Body) || a.Page.Key != cold.Key {
 			t.Errorf("warm answer: age %v, ttl %v", a.Age, a.TTL)
 		}
@@ -41,7 +42,7 @@ func TestColdThenWarm(t *testing.T) {
 // TestAges: the fresh and stale times, as docs/mirror.md has them.
 func TestAges(t *testing.T) {
 	open400 := func(w *world) {
-		w.page = func(f understudy.Fetch) *understudy.Page {
+		w.page = func(f request.Fetch) *understudy.Page {
 			return page(f.Target, http.StatusBadRequest, `{"code":20001,"status":400}`)
 		}
 	}
@@ -63,12 +64,12 @@ func TestAges(t *testing.T) {
 		for _, then := range []struct {
 			name string
 			at   time.Duration
-			how  understudy.Outcome
+			how  request.Outcome
 		}{
-			{"fresh", c.fresh - time.Millisecond, understudy.Warm},
-			{"past fresh", c.fresh, understudy.Stale},
-			{"last stale", c.fresh + 5*time.Minute - time.Millisecond, understudy.Stale},
-			{"past stale", c.fresh + 5*time.Minute, understudy.Cold},
+			{"fresh", c.fresh - time.Millisecond, request.Warm},
+			{"past fresh", c.fresh, request.Stale},
+			{"last stale", c.fresh + 5*time.Minute - time.Millisecond, request.Stale},
+			{"past stale", c.fresh + 5*time.Minute, request.Cold},
 		} {
 			t.Run(c.name+"/"+then.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -80,28 +81,28 @@ func TestAges(t *testing.T) {
 						c.script(s.world)
 					}
 					target := s.target(t, c.path, c.query)
-					want(t, s.get(t, target), understudy.Cold, "")
+					want(t, s.get(t, target), request.Cold, "")
 					time.Sleep(then.at)
 					begin := time.Now()
 					a := s.get(t, target)
 					want(t, a, then.how, "")
 					took := time.Since(begin)
 					switch then.how {
-					case understudy.Cold:
+					case request.Cold:
 						if took != time.Second || a.Fwd != "stale" || a.Age != 0 {
 							t.Errorf("took %v, fwd %q, age %v", took, a.Fwd, a.Age)
 						}
 						return
-					case understudy.Warm, understudy.Stale:
+					case request.Warm, request.Stale:
 						if took != 0 || a.Age != then.at || a.TTL != c.fresh-then.at || a.Fwd != "" {
 							t.Errorf("took %v, age %v, ttl %v, fwd %q", took, a.Age, a.TTL, a.Fwd)
 						}
 					}
-					if then.how == understudy.Stale { // refilled behind
+					if then.how == request.Stale { // refilled behind
 						time.Sleep(1001 * time.Millisecond)
 						a = s.get(t, target)
-						want(t, a, understudy.Warm, "")
-						if _, by := s.fetches(target.Key.Path()); by[understudy.Refresh] != 1 || by[understudy.Waiting] != 1 {
+						want(t, a, request.Warm, "")
+						if _, by := s.fetches(target.Key.Path()); by[request.Refresh] != 1 || by[request.Waiting] != 1 {
 							t.Errorf("fetches by reason %v", by)
 						}
 					}
@@ -119,7 +120,7 @@ func TestAgesSurviveTheWayThroughTheStore(t *testing.T) {
 		time.Sleep(100 * time.Second)
 		s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory})
 		a := s.get(t, s.newest(t))
-		want(t, a, understudy.Stale, "")
+		want(t, a, request.Stale, "")
 		if a.Age != 100*time.Second || !a.Stored {
 			t.Errorf("age after a restart %v, stored %v", a.Age, a.Stored)
 		}
@@ -130,35 +131,35 @@ func TestOutage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		age   time.Duration
-		fail  func(context.Context, understudy.Fetch) (*understudy.Page, error)
+		fail  func(context.Context, request.Fetch) (*understudy.Page, error)
 		limit time.Duration // of the caller; 0 = none
 
-		how    understudy.Outcome
+		how    request.Outcome
 		detail string
 		took   time.Duration
 		err    error
 	}{
-		{name: "first try fails, retries go on", age: time.Hour, how: understudy.Stale, detail: "stale: upstream 503", took: time.Second,
-			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+		{name: "first try fails, retries go on", age: time.Hour, how: request.Stale, detail: "stale: upstream 503", took: time.Second,
+			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				f.Tried(&understudy.UpstreamError{Why: understudy.FailServer, Status: 503})
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}},
-		{name: "fails for good", age: time.Hour, how: understudy.Stale, detail: "stale: upstream unreachable", took: time.Second,
-			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+		{name: "fails for good", age: time.Hour, how: request.Stale, detail: "stale: upstream unreachable", took: time.Second,
+			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				return nil, &understudy.UpstreamError{Why: understudy.FailUnreachable}
 			}},
-		{name: "no answer", age: time.Hour, how: understudy.Stale, detail: "stale: upstream slow", took: 8 * time.Second, fail: never},
-		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: understudy.Stale, detail: "stale: upstream slow", took: 2 * time.Second, fail: never},
-		{name: "just under the hard limit", age: twoDays - 2*time.Second, how: understudy.Stale, detail: "stale: upstream 500", took: time.Second,
-			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+		{name: "no answer", age: time.Hour, how: request.Stale, detail: "stale: upstream slow", took: 8 * time.Second, fail: never},
+		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: request.Stale, detail: "stale: upstream slow", took: 2 * time.Second, fail: never},
+		{name: "just under the hard limit", age: twoDays - 2*time.Second, how: request.Stale, detail: "stale: upstream 500", took: time.Second,
+			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				return nil, down(500)
 			}},
 		{name: "hard limit", age: twoDays, took: time.Second, err: understudy.ErrUnavailable,
-			fail: func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				if !f.Patient {
 					t.Error("nothing is held, yet the fetch has no patience")
 				}
@@ -181,7 +182,7 @@ func TestOutage(t *testing.T) {
 					defer cancel()
 				}
 				begin := time.Now()
-				a, err := s.Page(ctx, understudy.Request{Target: s.newest(t)})
+				a, err := s.Page(ctx, request.Request{Target: s.newest(t)})
 				if took := time.Since(begin); took != c.took {
 					t.Errorf("took %v, want %v", took, c.took)
 				}
@@ -201,7 +202,7 @@ func TestOutage(t *testing.T) {
 }
 
 // never answers until it is cancelled.
-func never(ctx context.Context, _ understudy.Fetch) (*understudy.Page, error) {
+func never(ctx context.Context, _ request.Fetch) (*understudy.Page, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -214,7 +215,7 @@ func TestRetriesGoOnBehind(t *testing.T) {
 		s.get(t, s.newest(t))
 		time.Sleep(time.Hour)
 		s.script(func() {
-			s.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+			s.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				if f.Retry != 8*time.Second || f.Patient {
 					t.Errorf("retry %v, patient %v", f.Retry, f.Patient)
 				}
@@ -230,9 +231,9 @@ func TestRetriesGoOnBehind(t *testing.T) {
 				return p, nil
 			}
 		})
-		want(t, s.get(t, s.newest(t)), understudy.Stale, "stale: upstream 502")
+		want(t, s.get(t, s.newest(t)), request.Stale, "stale: upstream 502")
 		time.Sleep(5*time.Second + time.Millisecond)
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 		if n, _ := s.fetches("Calls.json"); n != 2 {
 			t.Errorf("%d fetches, want the first and one more", n)
 		}
@@ -242,20 +243,20 @@ func TestRetriesGoOnBehind(t *testing.T) {
 func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 	for _, c := range []struct {
 		age, within time.Duration
-		how         understudy.Outcome
+		how         request.Outcome
 	}{
-		{5 * time.Second, 0, understudy.Cold},
-		{5 * time.Second, 5 * time.Second, understudy.Cold},
-		{5 * time.Second, 6 * time.Second, understudy.Warm},
-		{40 * time.Second, 39 * time.Second, understudy.Cold},
-		{40 * time.Second, 41 * time.Second, understudy.Stale},
-		{6 * time.Minute, time.Hour, understudy.Cold}, // it never lengthens
+		{5 * time.Second, 0, request.Cold},
+		{5 * time.Second, 5 * time.Second, request.Cold},
+		{5 * time.Second, 6 * time.Second, request.Warm},
+		{40 * time.Second, 39 * time.Second, request.Cold},
+		{40 * time.Second, 41 * time.Second, request.Stale},
+		{6 * time.Minute, time.Hour, request.Cold}, // it never lengthens
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 3)
 			s.get(t, s.newest(t))
 			time.Sleep(c.age)
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), AgeLimit: &c.within})
+			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), AgeLimit: &c.within})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,13 +267,13 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 				t.Errorf("fwd %q, want request", a.Fwd)
 			}
 			time.Sleep(2 * time.Second) // what goes on behind completes
-			s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+			s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 			zero := time.Duration(0)
-			a, err = s.Page(t.Context(), understudy.Request{Target: s.newest(t), AgeLimit: &zero})
+			a, err = s.Page(t.Context(), request.Request{Target: s.newest(t), AgeLimit: &zero})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want(t, a, understudy.Stale, "stale: upstream 503") // the outage rules still hold
+			want(t, a, request.Stale, "stale: upstream 503") // the outage rules still hold
 		})
 	}
 }
@@ -281,9 +282,9 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
-		first := make(chan *understudy.Response)
-		ask := func() *understudy.Response {
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: true})
+		first := make(chan *request.Response)
+		ask := func() *request.Response {
+			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: true})
 			if err != nil {
 				t.Error(err)
 			}
@@ -292,10 +293,10 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 		go func() { first <- ask() }()
 		time.Sleep(500 * time.Millisecond)
 		second := ask()
-		if a := <-first; a.Outcome != understudy.Cold || a.Joined || a.Fwd != "request" {
+		if a := <-first; a.Outcome != request.Cold || a.Joined || a.Fwd != "request" {
 			t.Errorf("first %+v", a)
 		}
-		if second.Outcome != understudy.Cold || !second.Joined {
+		if second.Outcome != request.Cold || !second.Joined {
 			t.Errorf("second %+v", second)
 		}
 		if n, _ := s.fetches("Calls.json"); n != 2 {
@@ -310,7 +311,7 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 		odd := s.target(t, "Odd/Thing.json", "")
 		for range 2 {
 			a := s.get(t, odd)
-			want(t, a, understudy.Cold, "")
+			want(t, a, request.Cold, "")
 			if a.Stored {
 				t.Error("stored")
 			}
@@ -339,14 +340,14 @@ func TestClosed(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			s.stop()
 		}()
-		if _, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("a waiter of a mirror that closes: %v, want ErrClosed", err)
 		}
 		synctest.Wait()
-		if _, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("Page: %v, want ErrClosed", err)
 		}
-		if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("Write: %v, want ErrClosed", err)
 		}
 		if err := s.Run(t.Context()); err == nil {
@@ -362,13 +363,13 @@ func TestAnOutageIsSaidFromTheFirstStaleSecond(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		held := s.target(t, "Calls.json", "Status=completed")
 		s.get(t, held)
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		time.Sleep(31 * time.Second) // the polls have failed meanwhile
-		want(t, s.get(t, held), understudy.Stale, "stale: upstream 503")
+		want(t, s.get(t, held), request.Stale, "stale: upstream 503")
 		s.script(func() { s.fail = nil })
 		time.Sleep(time.Minute)
-		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), understudy.Cold, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), request.Cold, "")
 		time.Sleep(31 * time.Second)
-		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), understudy.Stale, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), request.Stale, "")
 	})
 }

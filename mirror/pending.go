@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -129,7 +130,7 @@ func (m *Mirror) flush(ctx context.Context, k *kind) error {
 			}
 			k.pending.shown(d.id)
 		}
-		n, err := m.store.Touch(ctx, understudy.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.id})
+		n, err := m.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.id})
 		if err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (m *Mirror) flush(ctx context.Context, k *kind) error {
 		k.pending.flushed(d.id, d.generation)
 	}
 	for len(all) > 0 && k.known.Load() < generation {
-		n, err := m.store.Touch(ctx, understudy.Invalidation{Source: k.source.Name, Kind: k.name})
+		n, err := m.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
 		if err != nil {
 			return err
 		}
@@ -166,9 +167,9 @@ func (m *Mirror) show(ctx context.Context, k *kind, id string, p *understudy.Pag
 
 // news makes held pages old that show what a saved page without a key changed,
 // and tells of it. The caller has the kind's lock.
-func (m *Mirror) news(k *kind, saved understudy.Saved) {
+func (m *Mirror) news(k *kind, saved request.Saved) {
 	m.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
-	m.landed(saved.Page, saved.Changes, understudy.Waiting)
+	m.landed(saved.Page, saved.Changes, request.Waiting)
 }
 
 // reached notes the store's generation.
@@ -180,11 +181,11 @@ func (k *kind) reached(generation int64) {
 // Intents remember the writes under way where a crash does not take them.
 type Intents interface {
 	// Begin notes a write before it is passed on; its number ends it.
-	Begin(understudy.Invalidation) (n int64, err error)
+	Begin(request.Invalidation) (n int64, err error)
 	// End notes that the store was told of the write, or that there was none.
 	End(n int64)
 	// Left are the writes that nobody has ended, by number.
-	Left() (numbers []int64, touched []understudy.Invalidation)
+	Left() (numbers []int64, touched []request.Invalidation)
 }
 
 // leftover is a record that a write of a process that was killed may have changed.

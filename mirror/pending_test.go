@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -35,14 +36,14 @@ func TestOverlappingWritesKeepDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 40
 		s := open(t, n)
-		if _, err := s.Fill(t.Context(), understudy.Fill{Target: s.newest(t)}); err != nil {
+		if _, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t)}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range n {
 			s.get(t, s.call(t, sid(i+1)))
 		}
 		s.script(func() {
-			s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+			s.world.write = func(w request.Write) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				if w.Method == http.MethodDelete {
 					s.remove(w.Target.ID)
@@ -137,13 +138,13 @@ func TestDoubtfulWritesAreLookedUp(t *testing.T) {
 			s := open(t, 3)
 			s.get(t, s.newest(t))
 			s.script(func() {
-				s.fail = func(n int, f understudy.Fetch) error {
+				s.fail = func(n int, f request.Fetch) error {
 					if n < 5 {
 						return down(503)
 					}
 					return nil
 				}
-				s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+				s.world.write = func(w request.Write) (*understudy.Page, error) {
 					time.Sleep(time.Second)
 					s.remove(w.Target.ID)
 					if !overlap {
@@ -190,10 +191,10 @@ func TestWritesToOthersDoNotKeepAFetchFromBeingSaved(t *testing.T) {
 // intents are kept by a file in the product.
 type intents struct {
 	mu   sync.Mutex
-	open map[int64]understudy.Invalidation
+	open map[int64]request.Invalidation
 }
 
-func (in *intents) Begin(t understudy.Invalidation) (int64, error) {
+func (in *intents) Begin(t request.Invalidation) (int64, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	n := int64(len(in.open) + 1)
@@ -213,7 +214,7 @@ func (in *intents) count() int {
 	return len(in.open)
 }
 
-func (in *intents) Left() (numbers []int64, touched []understudy.Invalidation) {
+func (in *intents) Left() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for n, t := range in.open {
@@ -226,7 +227,7 @@ func (in *intents) Left() (numbers []int64, touched []understudy.Invalidation) {
 // their records by itself, and answers nothing from before.
 func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := &intents{open: map[int64]understudy.Invalidation{}}
+		in := &intents{open: map[int64]request.Invalidation{}}
 		remember := func(o *Options) { o.Intents = in }
 		s := open(t, 3, polls(), remember)
 		s.get(t, s.newest(t))
@@ -235,12 +236,12 @@ func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 			t.Fatalf("after a write: %d open, %v", in.count(), err)
 		}
 		s.stop()
-		for _, left := range []understudy.Invalidation{{Source: "twilio", Kind: "calls", ID: sid(2)}, {Source: "twilio", Kind: "calls"}, {Source: "gone", Kind: "x", ID: "y"}} {
+		for _, left := range []request.Invalidation{{Source: "twilio", Kind: "calls", ID: sid(2)}, {Source: "twilio", Kind: "calls"}, {Source: "gone", Kind: "x", ID: "y"}} {
 			_, _ = in.Begin(left)
 		}
 		s.remove(sid(2))
 		s.start(t, Options{Store: s.store, Intents: in, Sources: []Source{{Source: s.Mirror.sources["twilio"].Source.Source, Upstream: s.world}}})
-		if a := s.get(t, s.call(t, sid(2))); a.Outcome != understudy.Cold {
+		if a := s.get(t, s.call(t, sid(2))); a.Outcome != request.Cold {
 			t.Errorf("the record came %s", a.Outcome)
 		}
 		time.Sleep(time.Minute)

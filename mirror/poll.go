@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -197,7 +198,7 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 // refill waits for a flight to the polled page, whoever began it. The sum is that
 // of the page, zero when it counts for nothing.
 func (m *Mirror) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := m.join(p.target, p.source, p.kind, fetchOptions{reason: understudy.Poll, direct: true})
+	f, _, err := m.join(p.target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
 	if err != nil {
 		return sum, err
 	}

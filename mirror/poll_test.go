@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -26,10 +27,10 @@ func TestReaderEverySecondNeverWaits(t *testing.T) {
 				s := open(t, 3, settings...)
 				r := rand.New(rand.NewPCG(1, 2))
 				s.script(func() {
-					s.delay = func(understudy.Fetch) time.Duration {
+					s.delay = func(request.Fetch) time.Duration {
 						return 800*time.Millisecond + time.Duration(r.IntN(401))*time.Millisecond
 					}
-					s.fail = func(n int, _ understudy.Fetch) error {
+					s.fail = func(n int, _ request.Fetch) error {
 						if n == 10 {
 							return down(500)
 						}
@@ -40,7 +41,7 @@ func TestReaderEverySecondNeverWaits(t *testing.T) {
 					s.get(t, s.newest(t))
 				}
 				time.Sleep(2 * time.Second)
-				counts := map[understudy.Outcome]int{}
+				counts := map[request.Outcome]int{}
 				for range 600 {
 					begin := time.Now()
 					a := s.get(t, s.newest(t))
@@ -50,7 +51,7 @@ func TestReaderEverySecondNeverWaits(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				if counts[understudy.Warm] != 600 {
+				if counts[request.Warm] != 600 {
 					t.Errorf("answers: %v, want all warm", counts)
 				}
 				n, by := s.fetches("Calls.json")
@@ -107,7 +108,7 @@ func TestPollsAdapt(t *testing.T) {
 				time.Sleep(5 * time.Second)
 			}
 			_, after := s.fetches("Calls.json")
-			return after[understudy.Poll] - before[understudy.Poll]
+			return after[request.Poll] - before[request.Poll]
 		}
 		n := 10
 		arrive := func() {
@@ -151,21 +152,21 @@ func TestPollsKeepTheirShare(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		_, by := s.fetches("")
-		if n := by[understudy.Poll]; n < 170 || n > 180+3 {
+		if n := by[request.Poll]; n < 170 || n > 180+3 {
 			t.Errorf("%d polls in an hour at half a request a second", n)
 		}
 		if err := s.SetRate("twilio", 0); err != nil {
 			t.Error(err)
 		}
-		before := by[understudy.Poll]
+		before := by[request.Poll]
 		for range 600 {
 			for _, path := range []string{"Calls.json", "Messages.json", "Conferences.json"} {
 				s.get(t, s.target(t, path, ""))
 			}
 			time.Sleep(time.Second)
 		}
-		if _, by := s.fetches(""); by[understudy.Poll]-before < 75 {
-			t.Errorf("%d polls in ten minutes at ten requests a second", by[understudy.Poll]-before)
+		if _, by := s.fetches(""); by[request.Poll]-before < 75 {
+			t.Errorf("%d polls in ten minutes at ten requests a second", by[request.Poll]-before)
 		}
 		if s.SetRate("none", 1) == nil {
 			t.Error("the rate of no source is set")
@@ -180,10 +181,10 @@ func TestAPathWithAQueryIsPolled(t *testing.T) {
 		failed := s.target(t, "Calls.json", "Status=failed")
 		time.Sleep(time.Minute)
 		for range 60 {
-			want(t, s.get(t, failed), understudy.Warm, "")
+			want(t, s.get(t, failed), request.Warm, "")
 			time.Sleep(5 * time.Second)
 		}
-		if n, by := s.fetches("Status=failed"); n < 12 || by[understudy.Poll] != n {
+		if n, by := s.fetches("Status=failed"); n < 12 || by[request.Poll] != n {
 			t.Errorf("%d fetches, %v", n, by)
 		}
 		if n, _ := s.fetches(""); n > 20 {
@@ -202,7 +203,7 @@ func TestPollsThroughAnOutage(t *testing.T) {
 		if at := s.Stats("twilio").CaughtUp["calls"]; time.Since(at) > 2*time.Second {
 			t.Errorf("caught up at %v", at)
 		}
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		before, _ := s.fetches("Calls.json")
 		time.Sleep(4 * time.Minute)
 		after, _ := s.fetches("Calls.json")
@@ -211,7 +212,7 @@ func TestPollsThroughAnOutage(t *testing.T) {
 		}
 		s.script(func() { s.fail = nil })
 		time.Sleep(40 * time.Second) // the longest wait after a failure, a quarter more, and an answer
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 	})
 }
 
@@ -223,7 +224,7 @@ func TestPollsOfARestartAskForNothingFresh(t *testing.T) {
 		before, _ := s.fetches("")
 		s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world}}, Store: s.memory})
 		time.Sleep(15 * time.Second)
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 		if after, _ := s.fetches(""); after != before {
 			t.Errorf("%d fetches of a fresh page", after-before)
 		}
@@ -252,14 +253,14 @@ func TestPollSettings(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	for _, c := range []struct {
 		step time.Duration
-		how  understudy.Outcome
+		how  request.Outcome
 		age  time.Duration
 	}{
-		{0, understudy.Warm, 5 * time.Second},
-		{-time.Hour, understudy.Stale, 0},                                  // from the future: nobody knows its age
-		{10 * time.Minute, understudy.Cold, 0},                             // past stale: the reader waits
-		{30 * 24 * time.Hour, understudy.Cold, 0},                          // past the hard limit
-		{2 * time.Minute, understudy.Stale, 2*time.Minute + 5*time.Second}, // a little forward
+		{0, request.Warm, 5 * time.Second},
+		{-time.Hour, request.Stale, 0},                                  // from the future: nobody knows its age
+		{10 * time.Minute, request.Cold, 0},                             // past stale: the reader waits
+		{30 * 24 * time.Hour, request.Cold, 0},                          // past the hard limit
+		{2 * time.Minute, request.Stale, 2*time.Minute + 5*time.Second}, // a little forward
 	} {
 		t.Run(c.step.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -279,7 +280,7 @@ func TestClockSteps(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				// However it stepped, what upstream gives now is kept and fresh.
 				a = s.get(t, s.newest(t))
-				if a.Outcome != understudy.Warm || a.Age < 0 || a.Age > 5*time.Second+2*time.Second {
+				if a.Outcome != request.Warm || a.Age < 0 || a.Age > 5*time.Second+2*time.Second {
 					t.Errorf("later: %s, age %v", a.Outcome, a.Age)
 				}
 			})
@@ -292,7 +293,7 @@ func TestClockSteps(t *testing.T) {
 // clock of a bubble has none, so this one runs outside.)
 func TestTimesKeepTheirMonotonicReading(t *testing.T) {
 	s := open(t, 3)
-	s.delay = func(understudy.Fetch) time.Duration { return 0 }
+	s.delay = func(request.Fetch) time.Duration { return 0 }
 	until := time.Now().Add(10 * time.Second)
 	s.get(t, s.newest(t))
 	for s.Stats("twilio").HotEntries == 0 && time.Now().Before(until) {

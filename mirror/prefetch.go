@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -71,7 +72,7 @@ func (m *Mirror) prefetchOne(h candidate) {
 		h.until(m, left)
 		return
 	}
-	f := m.startBackground(t, h.source, k, understudy.Prefetch)
+	f := m.startBackground(t, h.source, k, request.Prefetch)
 	if f == nil {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -37,7 +38,7 @@ func TestPrefetchOncePerPageNotPerViewer(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		n, by := s.fetches("Calls.json")
-		if n != 2 || by[understudy.Prefetch] != 1 {
+		if n != 2 || by[request.Prefetch] != 1 {
 			t.Errorf("%d fetches, %v: want the page and one prefetch", n, by)
 		}
 		st := s.Stats("twilio")
@@ -46,7 +47,7 @@ func TestPrefetchOncePerPageNotPerViewer(t *testing.T) {
 		}
 		// The next page is there, and only reading it fetches the one after.
 		a := s.get(t, s.follow(t, s.get(t, s.newest(t)).Page.Next))
-		want(t, a, understudy.Warm, "")
+		want(t, a, request.Warm, "")
 		time.Sleep(2 * time.Second)
 		if n, _ := s.fetches("Calls.json"); n != 3 {
 			t.Errorf("%d fetches after reading the second page, want 3", n)
@@ -60,7 +61,7 @@ func TestWalkFindsEveryNextPage(t *testing.T) {
 		target := s.newest(t)
 		for n := 0; ; n++ {
 			a := s.get(t, target)
-			if (n == 0) != (a.Outcome == understudy.Cold) {
+			if (n == 0) != (a.Outcome == request.Cold) {
 				t.Errorf("page %d came %s", n, a.Outcome)
 			}
 			if a.Page.Next.Zero() {
@@ -87,18 +88,18 @@ func TestPrefetchAgainWhenTheNextPageIsOld(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		_, by := s.fetches("PageToken")
-		if by[understudy.Prefetch] < 2 || by[understudy.Prefetch] > 4 {
-			t.Errorf("%d prefetches in fifteen minutes, want one for each five", by[understudy.Prefetch])
+		if by[request.Prefetch] < 2 || by[request.Prefetch] > 4 {
+			t.Errorf("%d prefetches in fifteen minutes, want one for each five", by[request.Prefetch])
 		}
-		want(t, s.get(t, next), understudy.Warm, "")
+		want(t, s.get(t, next), request.Warm, "")
 	})
 }
 
 func TestFailedPrefetchIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
-		s.fail = func(_ int, f understudy.Fetch) error {
-			if f.Reason == understudy.Prefetch {
+		s.fail = func(_ int, f request.Fetch) error {
+			if f.Reason == request.Prefetch {
 				return down(503)
 			}
 			return nil
@@ -107,8 +108,8 @@ func TestFailedPrefetchIsTriedAgainLater(t *testing.T) {
 			s.get(t, s.newest(t))
 			time.Sleep(time.Second)
 		}
-		if _, by := s.fetches("PageToken"); by[understudy.Prefetch] < 2 || by[understudy.Prefetch] > 4 {
-			t.Errorf("%d prefetches in twenty seconds", by[understudy.Prefetch])
+		if _, by := s.fetches("PageToken"); by[request.Prefetch] < 2 || by[request.Prefetch] > 4 {
+			t.Errorf("%d prefetches in twenty seconds", by[request.Prefetch])
 		}
 	})
 }

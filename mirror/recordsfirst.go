@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/mirror/compose"
 )
 
 // wished answers what upstream cannot be asked: from records, or not at all.
-func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*understudy.Response, error) {
+func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*request.Response, error) {
 	a, err := m.fromRecords(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
@@ -24,7 +25,7 @@ func (m *Mirror) recordsOnly(ctx context.Context, r *reading) (*understudy.Respo
 	return a, nil
 }
 
-func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*understudy.Response, error) {
+func (m *Mirror) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
 	p, err := m.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
 	if a := m.refused(r.source, r.Target, err); a != nil {
 		return a, nil
@@ -92,7 +93,7 @@ func (m *Mirror) waitFor(ctx context.Context, r *reading, p *poll) bool {
 // waitOnce waits for one flight to a polled page. A flight that a write has made
 // old is not joined.
 func (m *Mirror) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
-	want := fetchOptions{reason: understudy.Waiting, direct: true, flow: r.Flow}
+	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()
 	f, _, err := m.join(p.target, r.source, r.kind, want)
 	if err != nil {
@@ -115,7 +116,7 @@ func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
 
 // before answers from records before upstream is asked, nil when it has to be
 // asked: what is held is not known to be all, or is too old for who asks.
-func (m *Mirror) recordsFirst(ctx context.Context, r *reading) *understudy.Response {
+func (m *Mirror) recordsFirst(ctx context.Context, r *reading) *request.Response {
 	if !r.trusted() {
 		return nil
 	}
@@ -147,7 +148,7 @@ func stateOf(old bool) state {
 }
 
 // good reports whether who asks would have a list of that age.
-func (m *Mirror) good(r *reading, h *held, c *understudy.Coverage) bool {
+func (m *Mirror) good(r *reading, h *held, c *request.Coverage) bool {
 	ages := m.ages()
 	h.fresh = ages.Records
 	if !c.Newest.IsZero() {
@@ -232,7 +233,7 @@ func (r *reading) hasFallback() bool {
 // second is the answer when upstream failed, or was too slow when why is nil:
 // what is held or what records tell, whichever is younger. err is what whoever
 // asks is told when there is neither.
-func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*understudy.Response, error) {
+func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
 	detail := "upstream slow"
 	if why != nil {
 		detail = why.Short()
@@ -241,7 +242,7 @@ func (m *Mirror) fallback(ctx context.Context, r *reading, why *understudy.Upstr
 	case r.refusal != nil && r.held.page == nil:
 		r.source.counts.composed.Add(1)
 		age, _ := m.ages().age(m.now(), r.refusal.At)
-		return &understudy.Response{Page: r.refusal, Outcome: understudy.Composed, Age: age, Detail: "composed: " + detail}, nil
+		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.coverage.At.After(r.held.page.At)):
 		r.composedFallback = nil // a plan is made once
 		x, bad := m.composeOnce(context.WithoutCancel(ctx), p)

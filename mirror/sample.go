@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -44,7 +45,7 @@ func (m *Mirror) sampled(f *flight) {
 		return
 	}
 	m.flights.Lock()
-	read := f.reason == understudy.Waiting || f.reason == understudy.Refresh || f.reason == understudy.Check || f.promoted
+	read := f.reason == request.Waiting || f.reason == request.Refresh || f.reason == request.Check || f.promoted
 	m.flights.Unlock()
 	saved := f.saved
 	if f.page.Status == 400 {
@@ -173,12 +174,12 @@ func (m *Mirror) check(l *listMode, r *reading) {
 		return
 	}
 	l.checked.Add(1)
-	m.startBackground(r.Target, r.source, r.kind, understudy.Check)
+	m.startBackground(r.Target, r.source, r.kind, request.Check)
 }
 
 // wroteSince reports whether a write touched a kind and what it changed has not
 // been seen yet: the newest page is older, or a record it named.
-func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *understudy.Coverage) bool {
+func (m *Mirror) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
 	w := &k.recentWrites
 	if m.recallWrites(ctx, k) != nil {
 		return true // nobody knows

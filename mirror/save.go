@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -94,9 +95,9 @@ func (m *Mirror) fill(f *flight, p *understudy.Page) {
 // completed tells whoever was named in the options of a save. The caller has the
 // kind's lock, so that the changes of a kind are told in the order of their
 // numbers.
-func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why understudy.Reason) {
+func (m *Mirror) landed(p *understudy.Page, changes []understudy.Change, why request.Reason) {
 	if m.tell != nil && (len(p.Rows) > 0 || len(changes) > 0) {
-		m.tell(understudy.PageSaved{Page: p, Changes: changes, Reason: why})
+		m.tell(request.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
 }
 
@@ -167,9 +168,9 @@ func (m *Mirror) storable(ctx context.Context, f *flight, p *understudy.Page) bo
 
 // save saves; the caller has the kind's lock. What the store has not been told
 // of earlier writes is told first.
-func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (understudy.Saved, error) {
+func (m *Mirror) save(ctx context.Context, k *kind, p *understudy.Page) (request.Saved, error) {
 	if err := m.flush(ctx, k); err != nil {
-		return understudy.Saved{}, m.saving.failed(m, err)
+		return request.Saved{}, m.saving.failed(m, err)
 	}
 	saved, err := m.store.Save(ctx, p)
 	switch {

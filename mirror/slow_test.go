@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -24,7 +25,7 @@ func TestTheSameListIsMadeOnceForAll(t *testing.T) {
 		target := s.newest(t)
 		var wg sync.WaitGroup
 		for range 50 {
-			wg.Go(func() { want(t, s.get(t, target), understudy.Composed, "composed") })
+			wg.Go(func() { want(t, s.get(t, target), request.Composed, "composed") })
 		}
 		wg.Wait()
 		if slow.seeks != 1 {
@@ -43,7 +44,7 @@ func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
 			return slow
 		}))
 		began := time.Now()
-		want(t, s.get(t, s.target(t, "Calls.json", "Status=completed")), understudy.Cold, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=completed")), request.Cold, "")
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("the answer took %v", took)
 		}
@@ -60,7 +61,7 @@ func TestPatienceIsNotShared(t *testing.T) {
 			return slow
 		}))
 		s.script(func() {
-			s.world.fail = func(int, understudy.Fetch) error {
+			s.world.fail = func(int, request.Fetch) error {
 				return &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
 			}
 		})
@@ -69,7 +70,7 @@ func TestPatienceIsNotShared(t *testing.T) {
 		for _, late := range []time.Duration{0, 1500 * time.Millisecond} { // the second looks while the first has failed
 			wg.Go(func() {
 				time.Sleep(late)
-				want(t, s.get(t, target), understudy.Composed, "composed: upstream 503")
+				want(t, s.get(t, target), request.Composed, "composed: upstream 503")
 			})
 		}
 		wg.Wait()

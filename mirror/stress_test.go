@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"go.uber.org/goleak"
 
@@ -28,8 +29,8 @@ func TestStress(t *testing.T) {
 			NotFound: 2 * time.Millisecond, Stale: 5 * time.Millisecond, Wait: 20 * time.Millisecond, Try: 50 * time.Millisecond}
 	})
 	s.script(func() {
-		s.delay = func(understudy.Fetch) time.Duration { return time.Duration(rand.IntN(3)) * time.Millisecond }
-		s.fail = func(n int, _ understudy.Fetch) error {
+		s.delay = func(request.Fetch) time.Duration { return time.Duration(rand.IntN(3)) * time.Millisecond }
+		s.fail = func(n int, _ request.Fetch) error {
 			if n%17 == 0 {
 				return down(503)
 			}
@@ -49,9 +50,9 @@ func TestStress(t *testing.T) {
 	wg.Wait()
 	s.script(func() { s.delay, s.fail = nil, nil })
 	s.SetAges(Ages{}) // a slow machine may have answered nothing warm until now
-	for n, how := 0, understudy.Cold; how != understudy.Warm && n < 20; n++ {
+	for n, how := 0, request.Cold; how != request.Warm && n < 20; n++ {
 		for _, anew := range []bool{true, false} {
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), NoCache: anew})
+			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: anew})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func (s *stage) act(t *testing.T, r *rand.Rand) {
 		s.set(sid(1+r.IntN(60)), fmt.Sprintf("s%d", r.IntN(4)), r.IntN(2) == 0)
 		return
 	case 1:
-		_, err := s.Mirror.Write(ctx, understudy.Write{Target: s.call(t, sid(1+r.IntN(60))), Method: http.MethodPost})
+		_, err := s.Mirror.Write(ctx, request.Write{Target: s.call(t, sid(1+r.IntN(60))), Method: http.MethodPost})
 		if err != nil {
 			t.Error(err)
 		}
@@ -92,7 +93,7 @@ func (s *stage) act(t *testing.T, r *rand.Rand) {
 	default:
 		target = s.newest(t)
 	}
-	a := understudy.Request{Target: target, NoCache: r.IntN(20) == 0}
+	a := request.Request{Target: target, NoCache: r.IntN(20) == 0}
 	answer, err := s.Page(ctx, a)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, understudy.ErrUnavailable):

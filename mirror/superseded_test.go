@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -29,12 +30,12 @@ func TestSupersededPageMakesItsReaderWait(t *testing.T) {
 		s.get(t, filtered)
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		want(t, a, understudy.Cold, "")
+		want(t, a, request.Cold, "")
 		if time.Since(begin) != time.Second || a.Fwd != "stale" || !strings.Contains(string(a.Page.Body), "completed") {
 			t.Errorf("superseded: %+v", a)
 		}
-		want(t, s.get(t, filtered), understudy.Warm, "") // the page that brought the change
-		want(t, s.get(t, other), understudy.Warm, "")    // shows other records
+		want(t, s.get(t, filtered), request.Warm, "") // the page that brought the change
+		want(t, s.get(t, other), request.Warm, "")    // shows other records
 	})
 }
 
@@ -48,9 +49,9 @@ func TestSupersededPageInAnOutage(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		s.get(t, s.call(t, sid(3))) // stale, refilled behind
 		time.Sleep(2 * time.Second)
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		a := s.get(t, s.newest(t))
-		want(t, a, understudy.Stale, "stale: upstream 503")
+		want(t, a, request.Stale, "stale: upstream 503")
 		if !strings.Contains(string(a.Page.Body), "ringing") {
 			t.Error("not the held page")
 		}
@@ -62,21 +63,21 @@ func TestSupersededPageInAnOutage(t *testing.T) {
 func TestPolledPageHasItsGrace(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
-		how   understudy.Outcome
+		how   request.Outcome
 		took  time.Duration
 	}{
-		{0, understudy.Stale, 0},
-		{29 * time.Second, understudy.Stale, 0},
-		{30 * time.Second, understudy.Stale, 8 * time.Second}, // by the outage rules
+		{0, request.Stale, 0},
+		{29 * time.Second, request.Stale, 0},
+		{30 * time.Second, request.Stale, 8 * time.Second}, // by the outage rules
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 3, polls("calls"))
 			s.set(sid(3), "ringing", false)
 			time.Sleep(2 * time.Second)
-			want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+			want(t, s.get(t, s.newest(t)), request.Warm, "")
 			s.set(sid(3), "completed", true)
 			s.script(func() {
-				s.delay = func(f understudy.Fetch) time.Duration {
+				s.delay = func(f request.Fetch) time.Duration {
 					if f.Target.Key == s.newest(t).Key {
 						return time.Hour // its refill never completes
 					}
@@ -85,7 +86,7 @@ func TestPolledPageHasItsGrace(t *testing.T) {
 			})
 			s.get(t, s.target(t, "Calls.json", "From=1"))
 			synctest.Wait()
-			if _, by := s.fetches("Calls.json?PageSize"); by[understudy.Poll] != 2 {
+			if _, by := s.fetches("Calls.json?PageSize"); by[request.Poll] != 2 {
 				t.Errorf("not refilled at once: %v", by)
 			}
 			time.Sleep(c.after)
@@ -109,7 +110,7 @@ func TestPolledPageIsRefilledAtOnceAfterAWrite(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		if a.Outcome != understudy.Cold || !a.Joined || time.Since(begin) != 600*time.Millisecond {
+		if a.Outcome != request.Cold || !a.Joined || time.Since(begin) != 600*time.Millisecond {
 			t.Errorf("%s, joined %v, took %v", a.Outcome, a.Joined, time.Since(begin))
 		}
 	})
@@ -122,15 +123,15 @@ func TestInstanceFollowsItsRecord(t *testing.T) {
 		s.set(sid(3), "ringing", false)
 		s.get(t, s.newest(t))
 		a := s.get(t, s.call(t, sid(3)))
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if a.Page.Key != s.call(t, sid(3)).Key || a.Page.ID != sid(3) || len(a.Page.Rows) != 1 || a.Page.Rows[0].End != len(a.Page.Body) || a.TTL != 30*time.Second {
 			t.Errorf("composed %+v", a)
 		}
-		want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed") // from memory
+		want(t, s.get(t, s.call(t, sid(3))), request.Composed, "composed") // from memory
 		s.set(sid(3), "completed", true)
 		s.get(t, s.target(t, "Calls.json", "From=1"))
 		a = s.get(t, s.call(t, sid(3)))
-		want(t, a, understudy.Composed, "composed")
+		want(t, a, request.Composed, "composed")
 		if !strings.Contains(string(a.Page.Body), "completed") || a.TTL != 24*time.Hour {
 			t.Errorf("after a list showed it final: %s, ttl %v", a.Page.Body, a.TTL)
 		}
@@ -148,7 +149,7 @@ func TestListKeepsInstanceFresh(t *testing.T) {
 		s.set(sid(3), "ringing", false)
 		time.Sleep(2 * time.Second)
 		for range 100 {
-			want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed")
+			want(t, s.get(t, s.call(t, sid(3))), request.Composed, "composed")
 			time.Sleep(7 * time.Second)
 		}
 		if n, _ := s.fetches("/Calls/"); n != 0 {
@@ -166,18 +167,18 @@ func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.script(func() {
-			s.page = func(f understudy.Fetch) *understudy.Page {
+			s.page = func(f request.Fetch) *understudy.Page {
 				if f.Target.Key == other.Key {
 					return page(f.Target, http.StatusNotFound, `{"status":404}`)
 				}
 				return nil
 			}
 		})
-		if a := s.get(t, other); a.Outcome != understudy.Cold || a.Page.Status != 404 || a.Stored {
+		if a := s.get(t, other); a.Outcome != request.Cold || a.Page.Status != 404 || a.Stored {
 			t.Errorf("%s, status %d, stored %v", a.Outcome, a.Page.Status, a.Stored)
 		}
 		// It is not there, but it is not gone.
-		want(t, s.get(t, s.call(t, sid(3))), understudy.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(3))), request.Composed, "composed")
 	})
 }
 
@@ -192,13 +193,13 @@ func TestGoneRecordGoesFromItsLists(t *testing.T) {
 		if a := s.get(t, s.call(t, sid(3))); a.Page.Status != 404 || !a.Stored {
 			t.Errorf("status %d", a.Page.Status)
 		}
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
-		want(t, s.get(t, s.newest(t)), understudy.Stale, "stale: upstream 503")
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
+		want(t, s.get(t, s.newest(t)), request.Stale, "stale: upstream 503")
 		// It comes back in a list: the 404 is no longer true.
 		s.script(func() { s.fail = nil })
 		s.set(sid(3), "ringing", false)
 		s.get(t, s.target(t, "Calls.json", "From=1"))
-		if a := s.get(t, s.call(t, sid(3))); a.Outcome != understudy.Composed || a.Page.Status != 200 {
+		if a := s.get(t, s.call(t, sid(3))); a.Outcome != request.Composed || a.Page.Status != 200 {
 			t.Errorf("%s, status %d", a.Outcome, a.Page.Status)
 		}
 	})
@@ -220,7 +221,7 @@ func TestNotStored(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		full.Store(true)
 		a := s.get(t, s.target(t, "Calls.json", "From=1"))
-		want(t, a, understudy.Cold, "not stored: disk full")
+		want(t, a, request.Cold, "not stored: disk full")
 		if a.Stored || s.Stats("twilio").Trouble != "disk full" || s.Stats("twilio").NotStored != 1 {
 			t.Errorf("stored %v, stats %+v", a.Stored, s.Stats("twilio"))
 		}
@@ -235,23 +236,23 @@ func TestNotStored(t *testing.T) {
 		if s.Stats("twilio").Trouble != "" {
 			t.Error("saving did not resume by itself")
 		}
-		want(t, s.get(t, s.target(t, "Calls.json", "From=2")), understudy.Cold, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "From=2")), request.Cold, "")
 	})
 }
 
 func TestUnfaithfulPagePassesAndIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		s.page = func(f understudy.Fetch) *understudy.Page {
+		s.page = func(f request.Fetch) *understudy.Page {
 			p := page(f.Target, 200, "{\"calls\":[\"\xff\"]}")
 			p.NotStored = "invalid UTF-8 at 11"
 			return p
 		}
 		a := s.get(t, s.newest(t))
-		want(t, a, understudy.Cold, "not stored: invalid UTF-8 at 11")
+		want(t, a, request.Cold, "not stored: invalid UTF-8 at 11")
 		synctest.Wait()
 		a = s.get(t, s.newest(t))
-		want(t, a, understudy.Warm, "not stored: invalid UTF-8 at 11")
+		want(t, a, request.Warm, "not stored: invalid UTF-8 at 11")
 		if a.Stored || string(a.Page.Body) != "{\"calls\":[\"\xff\"]}" {
 			t.Errorf("%+v", a)
 		}
@@ -269,9 +270,9 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		s := open(t, 6)
 		s.set(sid(6), "ringing", false)
 		hides := func(field string) func(string) bool { return func(name string) bool { return name != field } }
-		ask := func(shown func(string) bool) *understudy.Response {
+		ask := func(shown func(string) bool) *request.Response {
 			t.Helper()
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.newest(t), Shown: shown})
+			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), Shown: shown})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,23 +288,23 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		changes()
 		began := time.Now()
 		a := ask(hides("status"))
-		want(t, a, understudy.Warm, "")
+		want(t, a, request.Warm, "")
 		if a.Age != 11*time.Second || a.TTL != 19*time.Second || !strings.Contains(string(a.Page.Body), "ringing") || time.Since(began) != 0 {
 			t.Errorf("a list in which something hidden changed: age %v, ttl %v, took %v", a.Age, a.TTL, time.Since(began))
 		}
-		want(t, ask(hides("duration")), understudy.Cold, "")
+		want(t, ask(hides("duration")), request.Cold, "")
 		changes()
 		s.hot.drop(s.hot.find(s.newest(t).Key))
-		want(t, ask(hides("status")), understudy.Warm, "") // by the store
-		want(t, s.get(t, s.newest(t)), understudy.Cold, "")
+		want(t, ask(hides("status")), request.Warm, "") // by the store
+		want(t, s.get(t, s.newest(t)), request.Cold, "")
 		changes()
 		s.hot.drop(s.hot.find(s.newest(t).Key))
-		want(t, ask(hides("duration")), understudy.Cold, "") // the store says what changed
+		want(t, ask(hides("duration")), request.Cold, "") // the store says what changed
 		s.answers(t, 200, nil, nil)
 		if _, err := s.post(t, http.MethodPost, s.newest(t)); err != nil {
 			t.Fatal(err)
 		}
-		want(t, ask(hides("status")), understudy.Cold, "")
+		want(t, ask(hides("status")), request.Cold, "")
 	})
 }
 
@@ -312,9 +313,9 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		ask := func(id string) *understudy.Response {
+		ask := func(id string) *request.Response {
 			t.Helper()
-			a, err := s.Page(t.Context(), understudy.Request{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
+			a, err := s.Page(t.Context(), request.Request{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,6 +331,6 @@ func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 				t.Errorf("one that changed: %s %q %q; another: %s %q %q", one.Outcome, one.Detail, one.Fwd, other.Outcome, other.Detail, other.Fwd)
 			}
 		}
-		want(t, s.get(t, s.call(t, sid(1))), understudy.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(1))), request.Composed, "composed")
 	})
 }

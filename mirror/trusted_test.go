@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -21,14 +22,14 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 			s, c := covered(t, 3)
 			list := s.spec.Kind("calls").Lists[0]
 			list.Whole = &whole
-			fail := func(err error) { s.script(func() { s.fail = func(int, understudy.Fetch) error { return err } }) }
+			fail := func(err error) { s.script(func() { s.fail = func(int, request.Fetch) error { return err } }) }
 			try := func(query string, given bool) {
 				t.Helper()
-				for _, ask := range []understudy.Request{{}, {OnlyIfCached: true}} {
+				for _, ask := range []request.Request{{}, {OnlyIfCached: true}} {
 					ask.Target = s.target(t, "Calls.json", query)
 					a, err := s.Page(t.Context(), ask)
 					switch {
-					case given && (err != nil || a.Outcome != understudy.Composed):
+					case given && (err != nil || a.Outcome != request.Composed):
 						t.Errorf("whole %v, %q: %v, %v", whole, query, a, err)
 					case !given && !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, understudy.ErrNotHeld):
 						t.Errorf("whole %v, %q: %v, %v; want nothing", whole, query, a, err)

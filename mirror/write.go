@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -26,7 +27,7 @@ const touchTime = 10 * time.Second
 // else does, an unknown outcome included.
 //
 // Errors: those of Upstream.Write, and ErrClosed.
-func (m *Mirror) Write(ctx context.Context, w understudy.Write) (*understudy.Response, error) {
+func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response, error) {
 	if m.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
@@ -86,15 +87,15 @@ func (m *Mirror) intend(k *kind, id string) (ended func()) {
 	if m.intents == nil || k.name == "" {
 		return func() {}
 	}
-	n, err := m.intents.Begin(understudy.Invalidation{Source: k.source.Name, Kind: k.name, ID: id})
+	n, err := m.intents.Begin(request.Invalidation{Source: k.source.Name, Kind: k.name, ID: id})
 	if err != nil {
 		m.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was", "source", k.source.Name, "error", err)
 	}
 	return func() { m.intents.End(n) }
 }
 
-func written(p *understudy.Page) *understudy.Response {
-	a := &understudy.Response{Page: p, Outcome: understudy.Cold, Fwd: "method"}
+func written(p *understudy.Page) *request.Response {
+	a := &request.Response{Page: p, Outcome: request.Cold, Fwd: "method"}
 	if p != nil {
 		a.Upstream = p.Took
 	}
@@ -115,7 +116,7 @@ func untouched(p *understudy.Page, err error) bool {
 }
 
 // invalidate tells hot tier and store of a write.
-func (m *Mirror) invalidate(ctx context.Context, k *kind, w understudy.Write, id string, a *understudy.Response) error {
+func (m *Mirror) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
 	defer cancel()
 	begin := m.now()
@@ -181,7 +182,7 @@ func (m *Mirror) touch(ctx context.Context, k *kind, id string) error {
 
 // version is what a write's answer shows of a record, as a page without a key;
 // nil when it shows nothing.
-func version(k *kind, w understudy.Write, p *understudy.Page) *understudy.Page {
+func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
 	if k.name == "" || p == nil || p.NotStored != "" {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -18,7 +19,7 @@ import (
 // answers scripts the answer of writes to calls.
 func (s *stage) answers(t *testing.T, status int, c *call, err error) {
 	s.script(func() {
-		s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+		s.world.write = func(w request.Write) (*understudy.Page, error) {
 			if err != nil {
 				return nil, err
 			}
@@ -32,9 +33,9 @@ func (s *stage) answers(t *testing.T, status int, c *call, err error) {
 	})
 }
 
-func (s *stage) post(t *testing.T, method string, target *understudy.Target) (*understudy.Response, error) {
+func (s *stage) post(t *testing.T, method string, target *understudy.Target) (*request.Response, error) {
 	t.Helper()
-	return s.Mirror.Write(t.Context(), understudy.Write{Target: target, Method: method})
+	return s.Mirror.Write(t.Context(), request.Write{Target: target, Method: method})
 }
 
 func TestWriteInvalidatesListsAndRecord(t *testing.T) {
@@ -42,8 +43,8 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		s := open(t, 6)
 		s.get(t, s.newest(t))
 		s.get(t, s.target(t, "Calls.json", "Status=completed"))
-		want(t, s.get(t, s.call(t, sid(6))), understudy.Composed, "composed")
-		want(t, s.get(t, s.call(t, sid(5))), understudy.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(6))), request.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(5))), request.Composed, "composed")
 		time.Sleep(2 * time.Second)
 
 		s.set(sid(6), "canceled", true)
@@ -52,7 +53,7 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Outcome != understudy.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
+		if a.Outcome != request.Cold || a.Fwd != "method" || !a.Stored || a.Page.Status != 200 {
 			t.Errorf("write's answer %+v", a)
 		}
 		// The answer's body is a version, and the next read waits for upstream all the same.
@@ -60,17 +61,17 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 			t.Errorf("the record after the write: %+v, %v", rec, err)
 		}
 		got := s.get(t, s.call(t, sid(6)))
-		want(t, got, understudy.Cold, "")
+		want(t, got, request.Cold, "")
 		if !strings.Contains(string(got.Page.Body), "canceled") {
 			t.Errorf("body after the write: %s", got.Page.Body)
 		}
 		// Another record of the kind is as good as before.
-		want(t, s.get(t, s.call(t, sid(5))), understudy.Composed, "composed")
+		want(t, s.get(t, s.call(t, sid(5))), request.Composed, "composed")
 		// Every list of the kind waits for upstream, in every filter.
 		for _, query := range []string{"", "Status=completed"} {
 			begin := time.Now()
 			a := s.get(t, s.target(t, "Calls.json", query))
-			want(t, a, understudy.Cold, "")
+			want(t, a, request.Cold, "")
 			if a.Fwd != "stale" || time.Since(begin) != time.Second {
 				t.Errorf("list %q: fwd %q after %v", query, a.Fwd, time.Since(begin))
 			}
@@ -119,7 +120,7 @@ func TestWhichWritesInvalidate(t *testing.T) {
 				}
 				// The record first: a list fetched after the write shows it anew.
 				for _, target := range []*understudy.Target{s.call(t, sid(2)), s.newest(t)} {
-					if a := s.get(t, target); (a.Outcome == understudy.Cold) != c.invalid {
+					if a := s.get(t, target); (a.Outcome == request.Cold) != c.invalid {
 						t.Errorf("%s came %s", target.Key, a.Outcome)
 					}
 				}
@@ -143,7 +144,7 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 			s.get(t, target)
 			time.Sleep(40 * time.Second)
 			s.script(func() { // upstream reads its world before the write and answers 3 s later
-				s.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+				s.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 					s.mu.Lock()
 					p := s.answer(f)
 					s.mu.Unlock()
@@ -152,11 +153,11 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 					return p, nil
 				}
 			})
-			want(t, s.get(t, target), understudy.Stale, "") // its refresh is in flight
+			want(t, s.get(t, target), request.Stale, "") // its refresh is in flight
 			zero := time.Duration(0)
-			joined := make(chan *understudy.Response)
+			joined := make(chan *request.Response)
 			go func() {
-				a, err := s.Page(t.Context(), understudy.Request{Target: target, AgeLimit: &zero})
+				a, err := s.Page(t.Context(), request.Request{Target: target, AgeLimit: &zero})
 				if err != nil {
 					t.Error(err)
 				}
@@ -172,7 +173,7 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 			s.script(func() { s.fetch = nil })
 			begin := time.Now()
 			after := s.get(t, target)
-			if took := time.Since(begin); after.Outcome != understudy.Cold || after.Joined || took != time.Second {
+			if took := time.Since(begin); after.Outcome != request.Cold || after.Joined || took != time.Second {
 				t.Errorf("list %v: after the write: %s, joined %v, took %v", list, after.Outcome, after.Joined, took)
 			}
 			if !strings.Contains(string(after.Page.Body), sid(3)+`","account_sid":"`+account+`","status":"completed"`) {
@@ -182,7 +183,7 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 				t.Errorf("list %v: who waited for the refresh: %+v %s", list, a, a.Page.Body)
 			}
 			time.Sleep(time.Second)
-			if a := s.get(t, target); a.Outcome == understudy.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) || strings.Contains(string(a.Page.Body), "ringing") {
+			if a := s.get(t, target); a.Outcome == request.Cold || !strings.Contains(string(a.Page.Body), `"completed"`) || strings.Contains(string(a.Page.Body), "ringing") {
 				t.Errorf("list %v: the old refresh filled: %s %s", list, a.Outcome, a.Page.Body)
 			}
 		})
@@ -201,7 +202,7 @@ func TestDeleteRemovesTheRecord(t *testing.T) {
 			t.Fatal(a, err)
 		}
 		a = s.get(t, s.call(t, sid(2)))
-		want(t, a, understudy.Cold, "")
+		want(t, a, request.Cold, "")
 		if a.Page.Status != http.StatusNotFound {
 			t.Errorf("status %d", a.Page.Status)
 		}
@@ -221,10 +222,10 @@ func TestInvalidIsAnsweredInAnOutageOnly(t *testing.T) {
 		if _, err := s.post(t, http.MethodPost, s.call(t, sid(2))); err != nil {
 			t.Fatal(err)
 		}
-		s.script(func() { s.fail = func(int, understudy.Fetch) error { return down(503) } })
+		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		for _, target := range []*understudy.Target{s.newest(t), s.call(t, sid(2))} {
 			begin := time.Now()
-			want(t, s.get(t, target), understudy.Stale, "stale: upstream 503")
+			want(t, s.get(t, target), request.Stale, "stale: upstream 503")
 			if time.Since(begin) != time.Second {
 				t.Error("did not wait for upstream")
 			}
@@ -254,12 +255,12 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 			t.Fatalf("%+v %v", a, err)
 		}
 		for _, target := range []*understudy.Target{s.newest(t), s.call(t, sid(2))} {
-			want(t, s.get(t, target), understudy.Cold, "not stored: disk full")
+			want(t, s.get(t, target), request.Cold, "not stored: disk full")
 			synctest.Wait()
-			want(t, s.get(t, target), understudy.Warm, "") // memory holds it all the same
+			want(t, s.get(t, target), request.Warm, "") // memory holds it all the same
 		}
 		full.Store(false)
-		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), understudy.Cold, "")
+		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), request.Cold, "")
 		kinds, err := s.memory.Kinds(t.Context(), "twilio")
 		if err != nil || kinds[0].Generation != 1 {
 			t.Errorf("the store was not told: %+v %v", kinds, err)
@@ -276,20 +277,20 @@ func TestAWriteMakesAPageWithoutAnIDOld(t *testing.T) {
 		s := open(t, 3)
 		text := "1"
 		s.script(func() {
-			s.page = func(f understudy.Fetch) *understudy.Page {
+			s.page = func(f request.Fetch) *understudy.Page {
 				return page(f.Target, http.StatusOK, `{"balance":"`+text+`"}`)
 			}
 		})
 		target := s.target(t, "Balance.json", "")
-		want(t, s.get(t, target), understudy.Cold, "")
+		want(t, s.get(t, target), request.Cold, "")
 		synctest.Wait()
-		want(t, s.get(t, target), understudy.Warm, "")
+		want(t, s.get(t, target), request.Warm, "")
 		s.script(func() { text = "2" })
 		s.answers(t, http.StatusOK, nil, nil)
 		if _, err := s.post(t, http.MethodPost, target); err != nil {
 			t.Fatal(err)
 		}
-		if a := s.get(t, target); a.Outcome != understudy.Cold || !strings.Contains(string(a.Page.Body), `"2"`) {
+		if a := s.get(t, target); a.Outcome != request.Cold || !strings.Contains(string(a.Page.Body), `"2"`) {
 			t.Errorf("after the write: %s, %s", a.Outcome, a.Page.Body)
 		}
 	})
@@ -304,6 +305,6 @@ func TestWriteToAnUnknownPathJustPasses(t *testing.T) {
 		if err != nil || a.Page.Status != 200 {
 			t.Fatal(a, err)
 		}
-		want(t, s.get(t, s.newest(t)), understudy.Warm, "")
+		want(t, s.get(t, s.newest(t)), request.Warm, "")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -18,19 +19,19 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c := covered(t, 7, pinned(AnswersRecords), polls("calls"))
 				time.Sleep(time.Minute)
-				s.world.write = func(w understudy.Write) (*understudy.Page, error) {
+				s.world.write = func(w request.Write) (*understudy.Page, error) {
 					s.set(sid(8), "queued", false)
 					return page(w.Target, 201, body(call{sid(8), "queued", false})), nil
 				}
 				s.script(func() {
-					s.world.fail = func(int, understudy.Fetch) error {
+					s.world.fail = func(int, request.Fetch) error {
 						return &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
 					}
 				})
 				if after > 0 {
 					s.script(func() { s.world.fail = nil })
 				}
-				if _, err := s.Mirror.Write(t.Context(), understudy.Write{Target: s.newest(t), Method: "POST"}); err != nil {
+				if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(after)
@@ -52,13 +53,13 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				})
 				target := s.target(t, "Calls.json", "PageSize=2")
 				if after > 0 {
-					want(t, s.get(t, target), understudy.Composed, "composed")
+					want(t, s.get(t, target), request.Composed, "composed")
 					return
 				}
-				want(t, s.get(t, target), understudy.Cold, "")
+				want(t, s.get(t, target), request.Cold, "")
 				time.Sleep(time.Minute)
 				c.all(time.Now())
-				want(t, s.get(t, s.target(t, "Calls.json", "PageSize=4")), understudy.Composed, "composed")
+				want(t, s.get(t, s.target(t, "Calls.json", "PageSize=4")), request.Composed, "composed")
 			})
 		})
 	}

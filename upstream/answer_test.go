@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -103,7 +104,7 @@ func TestPageNamesWhatWasAsked(t *testing.T) {
 	c := scripted(t, &script{do: func(_ int, r *http.Request) (*http.Response, error) {
 		return reply(200, `{"calls":[],"next_page_uri":"`+callsPath+`?Page=1&PageToken=PACA9"}`), nil
 	}})
-	page, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath+"?To=%2b1"), Generation: 7})
+	page, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath+"?To=%2b1"), Generation: 7})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -47,7 +48,7 @@ func TestABodyTakesItsLengthOnce(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(wire)))
 			_, _ = w.Write(wire)
 		})
-		f := understudy.Fetch{Target: target(t, client, callsPath)}
+		f := request.Fetch{Target: target(t, client, callsPath)}
 		if c.weighs {
 			f.Reserve = func(context.Context, int64) error { return nil }
 		}
@@ -78,7 +79,7 @@ func TestAPackedBodyThatLiesAboutItsLength(t *testing.T) {
 			_, _ = w.Write(wire)
 		})
 		told := int64(0)
-		_, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Reserve: func(_ context.Context, n int64) error {
+		_, err := client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath), Reserve: func(_ context.Context, n int64) error {
 			told = max(told, n)
 			return nil
 		}})
@@ -112,7 +113,7 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				p, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
+				p, err := c.Fetch(t.Context(), request.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
 					select {
 					case <-room:
 						return nil
@@ -127,7 +128,7 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		begin := time.Now()
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: light, Reason: understudy.Waiting}); err != nil || time.Since(begin) > time.Second {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light, Reason: request.Waiting}); err != nil || time.Since(begin) > time.Second {
 			t.Errorf("a reader beside them: %v after %v", err, time.Since(begin))
 		}
 		time.Sleep(40 * time.Second) // longer than Total
@@ -143,14 +144,14 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 func TestAWaitForRoomEnds(t *testing.T) {
 	waiting(t, func(t *testing.T, c *Client, heavy, light *understudy.Target) {
 		begin := time.Now()
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}})
 		if err == nil || time.Since(begin) != parkTime || errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "no room") {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
 			t.Errorf("%v, %+v", err, c.Health())
 		}
 	})

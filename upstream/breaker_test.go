@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -75,7 +76,7 @@ func TestFailedKeyWaits(t *testing.T) {
 			t.Errorf("another key: %v", err)
 		}
 		start := time.Now()
-		_, err = c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, call(1)), Patient: true})
+		_, err = c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(1)), Patient: true})
 		if err != nil || time.Since(start) != time.Second {
 			t.Errorf("patient: %v after %v", err, time.Since(start))
 		}
@@ -114,8 +115,8 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		f.status.Store(0)
 		down(t, c)
 		n := s.count()
-		for _, reason := range []understudy.Reason{understudy.Waiting, understudy.Poll, understudy.Prefetch} {
-			_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, call(100)), Reason: reason})
+		for _, reason := range []request.Reason{request.Waiting, request.Poll, request.Prefetch} {
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: reason})
 			if e := failure(t, err); e.Why != understudy.FailDown || !contains(err, "connection refused") || e.RetryAfter <= 0 {
 				t.Errorf("%v: %+v %v", reason, e, err)
 			}
@@ -125,7 +126,7 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 		}
 		// When a probe is due a reader's fetch is it; nobody else's.
 		time.Sleep(time.Second)
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, call(100)), Reason: understudy.Poll}); failure(t, err).Why != understudy.FailDown {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(100)), Reason: request.Poll}); failure(t, err).Why != understudy.FailDown {
 			t.Error("a poll was the probe")
 		}
 		f.status.Store(200)
@@ -168,7 +169,7 @@ func TestPatientReadersWaitForTheProbe(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, call(50+i)), Patient: true})
+				_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(50+i)), Patient: true})
 				if d := time.Since(start); err != nil || d < 700*time.Millisecond || d > 1300*time.Millisecond {
 					t.Errorf("reader %d: %v after %v", i, err, d)
 				}
@@ -201,7 +202,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 				defer cancel()
-				_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, call(60+i)), Patient: true})
+				_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, call(60+i)), Patient: true})
 				failure(t, err)
 			})
 			synctest.Wait()
@@ -228,7 +229,7 @@ func TestAbandonedProbe(t *testing.T) {
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, call(1))}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, call(1))}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		s.do = f.do
@@ -294,7 +295,7 @@ func TestRunProbes(t *testing.T) {
 		if s.count() != n {
 			t.Error("probes go on")
 		}
-		if got := c.Stats(); got.ByReason[understudy.Check] != int64(len(probes)+1) {
+		if got := c.Stats(); got.ByReason[request.Check] != int64(len(probes)+1) {
 			t.Errorf("%+v", got)
 		}
 		cancel()
@@ -352,7 +353,7 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		start := time.Now()
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Patient: true}); err != nil || time.Since(start) != 12*time.Second {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Patient: true}); err != nil || time.Since(start) != 12*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if h := c.Health(); h.State != "ok" {
@@ -371,9 +372,9 @@ func TestHeldWhileQueued(t *testing.T) {
 			return well(n, r)
 		})}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1 })}
-		w.send(1, understudy.Fetch{})
+		w.send(1, request.Fetch{})
 		for i := range 4 {
-			w.send(1, understudy.Fetch{Target: target(t, w.c, callsPath+fmt.Sprint("?To=", i))})
+			w.send(1, request.Fetch{Target: target(t, w.c, callsPath+fmt.Sprint("?To=", i))})
 		}
 		w.wg.Wait()
 		if s.count() != 1 || len(w.failed()) != 5 {
@@ -435,14 +436,14 @@ func TestPatienceEndsWithRetry(t *testing.T) {
 		down(t, c)
 		for i := range 7 { // each one a probe; they grow rarer
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			_, _ = c.Fetch(ctx, understudy.Fetch{Target: target(t, c, call(100+i)), Patient: true})
+			_, _ = c.Fetch(ctx, request.Fetch{Target: target(t, c, call(100+i)), Patient: true})
 			cancel()
 		}
 		if wait := time.Until(c.Health().NextProbe); wait < 10*time.Second {
 			t.Fatalf("the next probe is due in %v: too soon to show anything", wait)
 		}
 		start := time.Now()
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, call(90)), Patient: true, Retry: 8 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, call(90)), Patient: true, Retry: 8 * time.Second})
 		if took := time.Since(start); failure(t, err).RetryAfter == 0 || took > 8*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -31,7 +32,7 @@ type budget struct {
 	checks float64 // tokens of Check, 1 at most
 	at     time.Time
 	free   int // slots
-	queue  [understudy.Reasons]classQueue
+	queue  [request.Reasons]classQueue
 	queued int
 	timer  *time.Timer // set while tokens are waited for
 	closed bool
@@ -44,7 +45,7 @@ type budget struct {
 
 // claim is what a request wants of the budget.
 type claim struct {
-	reason  understudy.Reason
+	reason  request.Reason
 	turn    uint64
 	queue   time.Duration   // the longest it may wait in the waiting lane; 0: as long as its context
 	by      time.Time       // when whoever wants it will have left; zero: unknown
@@ -86,7 +87,7 @@ func (b *budget) set(rate float64, slots int) {
 // for. After a nil error the slot must be given back by release, or by refund
 // when nothing was sent. Errors: the context's, ErrClosed, and those that
 // turnedAway knows.
-func (b *budget) take(ctx context.Context, c claim) (understudy.Reason, error) {
+func (b *budget) take(ctx context.Context, c claim) (request.Reason, error) {
 	p := &waiter{claim: c, ready: make(chan struct{})}
 	if err := b.enter(p); err != nil {
 		return p.reason, err
@@ -132,9 +133,9 @@ func (b *budget) patience(p *waiter) *time.Timer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case p.reason == understudy.Prefetch:
+	case p.reason == request.Prefetch:
 		return time.NewTimer(b.hope)
-	case p.reason == understudy.Waiting && p.queue > 0:
+	case p.reason == request.Waiting && p.queue > 0:
 		return time.NewTimer(p.queue - p.queue/50) // a timer is late on a busy machine
 	}
 	return nil
@@ -142,7 +143,7 @@ func (b *budget) patience(p *waiter) *time.Timer {
 
 // tired is the error of a place whose patience is over.
 func (b *budget) tired(p *waiter) error {
-	if p.reason == understudy.Prefetch {
+	if p.reason == request.Prefetch {
 		return errNoHope
 	}
 	b.mu.Lock()
@@ -170,7 +171,7 @@ func (b *budget) enter(p *waiter) error {
 	}
 	// The newest hopes are the likeliest: no more of them queue than could
 	// be sent at once.
-	if hopes := &b.queue[understudy.Prefetch]; hopes.count > b.slots {
+	if hopes := &b.queue[request.Prefetch]; hopes.count > b.slots {
 		oldest := hopes.first()
 		b.remove(oldest)
 		oldest.err = errNoHope
@@ -181,7 +182,7 @@ func (b *budget) enter(p *waiter) error {
 
 // late is an error when p's turn will come too late for whoever waits.
 func (b *budget) late(p *waiter) error {
-	if p.reason != understudy.Waiting || p.queue == 0 {
+	if p.reason != request.Waiting || p.queue == 0 {
 		return nil
 	}
 	patience := p.queue
@@ -224,8 +225,8 @@ func (b *budget) leave(p *waiter) bool {
 func (b *budget) promote(p *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p.reason != understudy.Waiting && b.remove(p) {
-		p.reason = understudy.Waiting
+	if p.reason != request.Waiting && b.remove(p) {
+		p.reason = request.Waiting
 		b.push(p)
 		b.grant()
 	}
@@ -243,12 +244,12 @@ func (b *budget) release() {
 }
 
 // refund gives slot and tokens back: nothing was sent.
-func (b *budget) refund(reason understudy.Reason) {
+func (b *budget) refund(reason request.Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free++
 	b.tokens = min(b.burst, b.tokens+1)
-	if reason == understudy.Check {
+	if reason == request.Check {
 		b.checks = 1
 	}
 	b.grant()

@@ -4,8 +4,7 @@ package upstream
 
 import (
 	"time"
-
-	"understudy"
+	"understudy/request"
 )
 
 func (b *budget) push(p *waiter) {
@@ -20,7 +19,7 @@ func (b *budget) remove(p *waiter) bool {
 		return false
 	}
 	b.queued--
-	if p.reason == understudy.Waiting {
+	if p.reason == request.Waiting {
 		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
 	}
 	return true
@@ -32,13 +31,13 @@ func (b *budget) grant() {
 	b.pass(b.now())
 	next := time.Duration(-1)
 	for reason := range b.queue {
-		r := understudy.Reason(reason)
+		r := request.Reason(reason)
 		for b.queue[r].count > 0 && b.lacks(r) == 0 {
 			p := b.queue[r].first()
 			b.remove(p)
 			b.free--
 			b.tokens--
-			if r == understudy.Check {
+			if r == request.Check {
 				b.checks--
 			}
 			close(p.ready)
@@ -49,7 +48,7 @@ func (b *budget) grant() {
 		if wait := b.lacks(r); wait > 0 && (next < 0 || wait < next) {
 			next = wait
 		}
-		if r == understudy.Waiting {
+		if r == request.Waiting {
 			break // nobody goes before a waiting reader
 		}
 	}
@@ -58,11 +57,11 @@ func (b *budget) grant() {
 
 // spare takes slot and token when they are there now and nobody waits for
 // them. The slot must be given back by release.
-func (b *budget) spare(r understudy.Reason) bool {
+func (b *budget) spare(r request.Reason) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pass(b.now())
-	if b.closed || b.queue[understudy.Waiting].count > 0 || b.lacks(r) != 0 {
+	if b.closed || b.queue[request.Waiting].count > 0 || b.lacks(r) != 0 {
 		return false
 	}
 	b.free--
@@ -82,12 +81,12 @@ func (b *budget) pass(now time.Time) {
 
 // lacks is how long until there are enough tokens for a request of that
 // reason: 0 when it may go now, -1 when it is slots that lack.
-func (b *budget) lacks(r understudy.Reason) time.Duration {
+func (b *budget) lacks(r request.Reason) time.Duration {
 	share := 0.25
 	switch r {
-	case understudy.Waiting:
+	case request.Waiting:
 		share = 0
-	case understudy.Prefetch:
+	case request.Prefetch:
 		share = 0.5
 	}
 	if need := max(1, share*float64(b.slots)); float64(b.free) < need {
@@ -96,7 +95,7 @@ func (b *budget) lacks(r understudy.Reason) time.Duration {
 	// A hair less than a whole token is one: sums of fractions fall short.
 	const hair = 1e-6
 	wait := (max(1, share*b.burst) - hair - b.tokens) / b.rate
-	if r == understudy.Check {
+	if r == request.Check {
 		wait = max(wait, (1-hair-b.checks)/(b.rate*checkShare))
 	}
 	if wait <= 0 {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -27,7 +28,7 @@ type crowd struct {
 	errs []error
 }
 
-func (w *crowd) send(n int, f understudy.Fetch) {
+func (w *crowd) send(n int, f request.Fetch) {
 	if f.Target == nil {
 		f.Target = target(w.t, w.c, callsPath)
 	}
@@ -46,7 +47,7 @@ func (w *crowd) send(n int, f understudy.Fetch) {
 	}
 }
 
-func (w *crowd) count(reason understudy.Reason) int {
+func (w *crowd) count(reason request.Reason) int {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +72,7 @@ func TestRateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(35, understudy.Fetch{})
+		w.send(35, request.Fetch{})
 		w.wg.Wait()
 		for i, at := range s.at {
 			// A burst of 10, then one every 100 ms.
@@ -91,7 +92,7 @@ func TestSlotsAreKept(t *testing.T) {
 		s := &script{do: slow(10*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
 		start := time.Now()
-		w.send(45, understudy.Fetch{})
+		w.send(45, request.Fetch{})
 		w.wg.Wait()
 		if s.most != 20 {
 			t.Errorf("%d at once, want 20", s.most)
@@ -108,15 +109,15 @@ func TestSharesOfSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
-		w.send(20, understudy.Fetch{Reason: understudy.Prefetch})
+		w.send(20, request.Fetch{Reason: request.Prefetch})
 		if n := s.count(); n != 11 {
 			t.Errorf("prefetches under way: %d, want 11 (while half of 20 slots or more are left)", n)
 		}
-		w.send(20, understudy.Fetch{Reason: understudy.Poll})
+		w.send(20, request.Fetch{Reason: request.Poll})
 		if n := s.count(); n != 16 {
 			t.Errorf("with polls: %d, want 16 (while a quarter or more is left)", n)
 		}
-		w.send(6, understudy.Fetch{})
+		w.send(6, request.Fetch{})
 		if n := s.count(); n != 20 {
 			t.Errorf("with readers: %d, want 20", n)
 		}
@@ -132,16 +133,16 @@ func TestSharesOfTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(8, understudy.Fetch{Reason: understudy.Prefetch})
-		if n := w.count(understudy.Prefetch); n != 6 {
+		w.send(8, request.Fetch{Reason: request.Prefetch})
+		if n := w.count(request.Prefetch); n != 6 {
 			t.Errorf("%d prefetches went out at once, want 6 (while 5 tokens or more are left)", n)
 		}
-		w.send(8, understudy.Fetch{Reason: understudy.Sync})
-		if n := w.count(understudy.Sync); n != 2 {
+		w.send(8, request.Fetch{Reason: request.Sync})
+		if n := w.count(request.Sync); n != 2 {
 			t.Errorf("%d syncs went out at once, want 2 (while 2.5 tokens are left)", n)
 		}
-		w.send(2, understudy.Fetch{})
-		if n := w.count(understudy.Waiting); n != 2 {
+		w.send(2, request.Fetch{})
+		if n := w.count(request.Waiting); n != 2 {
 			t.Errorf("%d readers went out at once, want 2", n)
 		}
 		w.wg.Wait()
@@ -153,10 +154,10 @@ func TestWaitingGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(10, understudy.Fetch{})
-		w.send(3, understudy.Fetch{Reason: understudy.Refresh})
-		w.send(5, understudy.Fetch{Reason: understudy.Prefetch})
-		w.send(30, understudy.Fetch{})
+		w.send(10, request.Fetch{})
+		w.send(3, request.Fetch{Reason: request.Refresh})
+		w.send(5, request.Fetch{Reason: request.Prefetch})
+		w.send(30, request.Fetch{})
 		w.wg.Wait()
 		for i, r := range w.done[:40] {
 			if r != "waiting" {
@@ -177,16 +178,16 @@ func TestPromoteChangesLanes(t *testing.T) {
 		s := &script{do: well}
 		c := scripted(t, s)
 		w := &crowd{t: t, c: c}
-		w.send(10, understudy.Fetch{})
+		w.send(10, request.Fetch{})
 		promote := make(chan struct{})
-		w.send(1, understudy.Fetch{Reason: understudy.Prefetch, Promote: promote})
+		w.send(1, request.Fetch{Reason: request.Prefetch, Promote: promote})
 		start := time.Now()
 		close(promote)
 		w.wg.Wait()
 		if d := time.Since(start); d > 101*time.Millisecond {
 			t.Errorf("the promoted prefetch took %v, want 100 ms", d)
 		}
-		if got := c.Stats().ByReason; got[understudy.Waiting] != 11 || got[understudy.Prefetch] != 0 {
+		if got := c.Stats().ByReason; got[request.Waiting] != 11 || got[request.Prefetch] != 0 {
 			t.Errorf("counted as %v", got)
 		}
 		if len(w.failed()) > 0 {
@@ -199,12 +200,12 @@ func TestHopesAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Minute, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 4; o.Total = 2 * time.Minute; o.FirstByte = 2 * time.Minute })}
-		w.send(4, understudy.Fetch{})
-		w.send(4, understudy.Fetch{Reason: understudy.Prefetch})
+		w.send(4, request.Fetch{})
+		w.send(4, request.Fetch{Reason: request.Prefetch})
 		if len(w.failed()) != 0 {
 			t.Fatalf("dropped too early: %v", w.failed())
 		}
-		w.send(2, understudy.Fetch{Reason: understudy.Prefetch})
+		w.send(2, request.Fetch{Reason: request.Prefetch})
 		if len(w.failed()) != 2 {
 			t.Errorf("%d of 6 hopes were dropped for newer ones, want 2", len(w.failed()))
 		}
@@ -228,9 +229,9 @@ func TestChecksTakeOnePercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(12, understudy.Fetch{Reason: understudy.Check})
+		w.send(12, request.Fetch{Reason: request.Check})
 		time.Sleep(100 * time.Second)
-		if n := w.count(understudy.Check); n != 11 {
+		if n := w.count(request.Check); n != 11 {
 			t.Errorf("%d checks in 100 s at 10/s, want 11", n)
 		}
 		w.wg.Wait()
@@ -241,7 +242,7 @@ func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
-		w.send(6, understudy.Fetch{})
+		w.send(6, request.Fetch{})
 		if len(w.failed()) != 2 || !errors.Is(w.failed()[0], errQueueFull) || failure(t, w.failed()[0]).Why != understudy.FailBusy {
 			t.Errorf("errors %v", w.failed())
 		}
@@ -259,7 +260,7 @@ func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s)}
 		start := time.Now()
-		w.send(300, understudy.Fetch{Queue: 8 * time.Second})
+		w.send(300, request.Fetch{Queue: 8 * time.Second})
 		if time.Since(start) != 0 {
 			t.Fatal("the crowd did not come at once")
 		}
@@ -288,9 +289,9 @@ func TestSlowAnswersMakeTheQueueShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(4*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate, o.Concurrency = 1000, 2 })}
-		w.send(20, understudy.Fetch{}) // teach it; they have all the time they want
+		w.send(20, request.Fetch{}) // teach it; they have all the time they want
 		w.wg.Wait()
-		w.send(20, understudy.Fetch{Queue: 8 * time.Second})
+		w.send(20, request.Fetch{Queue: 8 * time.Second})
 		if n := len(w.failed()); n < 12 || n > 15 { // 2 at once, 2 after 4 s, 2 after 8 s
 			t.Errorf("%d of 20 were turned away", n)
 		}
@@ -307,12 +308,12 @@ func TestNobodyQueuesPastHisPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(25*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 2 })}
-		w.send(10, understudy.Fetch{Queue: 8 * time.Second})
+		w.send(10, request.Fetch{Queue: 8 * time.Second})
 		time.Sleep(8 * time.Second)
 		if n := len(w.failed()); n != 8 {
 			t.Errorf("%d of 8 gave up after 8 s", n)
 		}
-		w.send(1, understudy.Fetch{Queue: 8 * time.Second, By: time.Now().Add(time.Millisecond)})
+		w.send(1, request.Fetch{Queue: 8 * time.Second, By: time.Now().Add(time.Millisecond)})
 		if n := len(w.failed()); n != 9 {
 			t.Error("one was queued who will have left before its turn")
 		}
@@ -328,8 +329,8 @@ func TestAWriteDoesNotQueueForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(200, understudy.Fetch{})
-		_, err := w.c.Write(t.Context(), understudy.Write{Target: target(t, w.c, callsPath), Method: http.MethodPost})
+		w.send(200, request.Fetch{})
+		_, err := w.c.Write(t.Context(), request.Write{Target: target(t, w.c, callsPath), Method: http.MethodPost})
 		if e := failure(t, err); e.Why != understudy.FailBusy || e.RetryAfter < time.Second {
 			t.Errorf("%+v", e)
 		}
@@ -345,13 +346,13 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(200, understudy.Fetch{Flow: 1, Queue: 8 * time.Second})
+		w.send(200, request.Fetch{Flow: 1, Queue: 8 * time.Second})
 		refused := len(w.failed())
 		start := time.Now()
 		var late atomic.Int64
 		for range 5 {
 			w.wg.Go(func() {
-				if _, err := w.c.Fetch(t.Context(), understudy.Fetch{Target: target(t, w.c, callsPath), Flow: 2, Queue: 8 * time.Second}); err != nil {
+				if _, err := w.c.Fetch(t.Context(), request.Fetch{Target: target(t, w.c, callsPath), Flow: 2, Queue: 8 * time.Second}); err != nil {
 					t.Error(err)
 				}
 				late.Store(max(late.Load(), int64(time.Since(start))))
@@ -372,7 +373,7 @@ func TestBudgetIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s)}
-		w.send(40, understudy.Fetch{})
+		w.send(40, request.Fetch{})
 		w.c.SetBudget(100, 40)
 		synctest.Wait()
 		if n := s.count(); n < 10 {
@@ -385,7 +386,7 @@ func TestBudgetIsChanged(t *testing.T) {
 		w.c.SetBudget(1, 2)
 		w.wg.Wait()
 		before := s.count()
-		w.send(5, understudy.Fetch{})
+		w.send(5, request.Fetch{})
 		if n := s.count() - before; n > 1 {
 			t.Errorf("%d went out at once at 1/s", n)
 		}
@@ -394,7 +395,7 @@ func TestBudgetIsChanged(t *testing.T) {
 			t.Errorf("%d slots are left of 2", w.c.budget.free)
 		}
 		w.c.SetQueue(1)
-		w.send(6, understudy.Fetch{})
+		w.send(6, request.Fetch{})
 		if len(w.failed()) == 0 {
 			t.Error("nobody was turned away by a queue of 1")
 		}
@@ -413,7 +414,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		}
 		for _, after := range []time.Duration{0, 500 * time.Millisecond, time.Second, time.Second} {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
-			_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath)})
+			_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath)})
 			cancel()
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("after %v: %v", after, err)
@@ -434,7 +435,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Hour, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1 })}
-		w.send(3, understudy.Fetch{})
+		w.send(3, request.Fetch{})
 		go func() { _ = w.c.Run(context.Background()) }()
 		synctest.Wait()
 		w.c.Close()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -31,7 +32,7 @@ const (
 // another within f.Retry of the start, after a random part of a wait that
 // doubles (or what Retry-After says), as long as ctx leaves time for it. A try
 // has as long as this source usually takes (see pace.limits).
-func (c *Client) Fetch(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+func (c *Client) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	ctx, done := c.until(ctx)
 	defer done()
 	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI, end: c.o.Now().Add(f.Retry)}
@@ -63,8 +64,8 @@ func endOf(ctx context.Context, err error) error {
 // attempt is one fetch under way.
 type attempt struct {
 	c      *Client
-	f      *understudy.Fetch
-	reason understudy.Reason // rises to Waiting when promoted
+	f      *request.Fetch
+	reason request.Reason // rises to Waiting when promoted
 	key    string
 	sent   bool
 	end    time.Time // of the time in which tries may begin
@@ -183,7 +184,7 @@ func (g *attempt) pass(ctx context.Context) (probe bool, refused *understudy.Ups
 			return false, nil, err
 		}
 		g.promoted()
-		waiting := g.reason == understudy.Waiting
+		waiting := g.reason == request.Waiting
 		v := g.c.breaker.ask(g.key, waiting)
 		if v.err == nil {
 			return v.probe, nil, nil
@@ -228,7 +229,7 @@ func (g *attempt) promoted() {
 	}
 	select {
 	case <-g.f.Promote:
-		g.reason = understudy.Waiting
+		g.reason = request.Waiting
 	default:
 	}
 }
@@ -305,7 +306,7 @@ func likeOf(t *understudy.Target) string {
 
 // round sends one request and counts it. The error is the context's, or that
 // the request cannot be made.
-func (c *Client) round(ctx context.Context, reason understudy.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
+func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
 	e.reason = reason
 	a, sent, err := c.send(ctx, e)
 	var heavy *heavyError

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -51,7 +52,7 @@ func TestRetries(t *testing.T) {
 				s := &script{do: failing(c.statuses...)}
 				client := scripted(t, s)
 				var told []*understudy.UpstreamError
-				page, err := client.Fetch(t.Context(), understudy.Fetch{
+				page, err := client.Fetch(t.Context(), request.Fetch{
 					Target: target(t, client, callsPath), Retry: c.retry, Tried: func(e *understudy.UpstreamError) { told = append(told, e) },
 				})
 				if (err == nil) != c.ok || (page == nil) == c.ok || s.count() != c.tries || len(told) != c.tries-1 {
@@ -66,7 +67,7 @@ func TestRetries(t *testing.T) {
 				if c.ok {
 					failed--
 				}
-				if st := client.Stats(); st.Requests != int64(c.tries) || st.Errors != failed || st.ByReason[understudy.Waiting] != st.Requests {
+				if st := client.Stats(); st.Requests != int64(c.tries) || st.Errors != failed || st.ByReason[request.Waiting] != st.Requests {
 					t.Errorf("%+v", st)
 				}
 			})
@@ -80,7 +81,7 @@ func TestRetriesEnd(t *testing.T) {
 		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(503, `{"status":503}`), nil }}
 		c := scripted(t, s)
 		start := time.Now()
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
 		e := failure(t, err)
 		if d := time.Since(start); d > 8*time.Second || e.Status != 503 || e.Page == nil || s.count() < 3 {
 			t.Errorf("%v after %v and %d tries", err, d, s.count())
@@ -103,7 +104,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 				return well(n, r)
 			}}
 			c := scripted(t, s)
-			_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
 			if err != nil || s.at[1] != 3*time.Second {
 				t.Errorf("%v, tried at %v", err, s.at)
 			}
@@ -116,7 +117,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 		}}
 		c := scripted(t, s)
 		start := time.Now()
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
 		if e := failure(t, err); e.RetryAfter != 9*time.Second || time.Since(start) != 0 {
 			t.Errorf("%+v after %v", e, time.Since(start))
 		}
@@ -129,7 +130,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
 		if e := failure(t, err); e.Status != 503 || time.Since(start) != 0 {
 			t.Errorf("%+v after %v", e, time.Since(start))
 		}
@@ -167,7 +168,7 @@ func TestCallersDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
+		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -17,9 +18,9 @@ type Stats struct {
 	Requests int64 // tries sent, answered or not
 	Errors   int64 // those of them that failed; a caller that left is none
 	TooLarge int64 // those of them whose body was larger than MaxBody
-	ByReason [understudy.Reasons]int64
-	Retries  [understudy.Reasons]int64 // tries after the first of a fetch, also in ByReason
-	Hedges   [understudy.Reasons]int64 // sent beside one that was late, also in ByReason
+	ByReason [request.Reasons]int64
+	Retries  [request.Reasons]int64 // tries after the first of a fetch, also in ByReason
+	Hedges   [request.Reasons]int64 // sent beside one that was late, also in ByReason
 }
 
 // Health is how a source does, for people.
@@ -81,20 +82,20 @@ type counts struct {
 	n     int // answers ever
 }
 
-func (c *counts) sent(r understudy.Reason) {
+func (c *counts) sent(r request.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Requests++
 	c.stats.ByReason[r]++
 }
 
-func (c *counts) retried(r understudy.Reason) {
+func (c *counts) retried(r request.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Retries[r]++
 }
 
-func (c *counts) hedged(r understudy.Reason) {
+func (c *counts) hedged(r request.Reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Hedges[r]++

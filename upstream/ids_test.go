@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-
-	"understudy"
+	"understudy/request"
 )
 
 func TestIDs(t *testing.T) {
@@ -61,7 +60,7 @@ func TestWriteByAnotherName(t *testing.T) {
 	const body = `{"conference_sid":"CF1","call_sid":"CA1","label":"anna","muted":true}`
 	client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, body), nil }})
 	uri := "/2010-04-01/Accounts/" + account + "/Conferences/CF1/Participants/anna.json"
-	page, err := client.Write(t.Context(), understudy.Write{Target: target(t, client, uri), Method: "POST", Body: []byte("Muted=true")})
+	page, err := client.Write(t.Context(), request.Write{Target: target(t, client, uri), Method: "POST", Body: []byte("Muted=true")})
 	if err != nil || page.ID != "CF1~CA1" || len(page.Rows) != 1 || page.Rows[0].ID != "CF1~CA1" {
 		t.Errorf("%v %+v", err, page)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/onlinestat"
@@ -32,7 +33,7 @@ type latencies struct {
 
 // kindLatency is the pace of a kind; "" is of what the spec does not name.
 type kindLatency struct {
-	reasons [understudy.Reasons]*taken
+	reasons [request.Reasons]*taken
 	sizes   [3]estimate // one record, a page, a large page
 }
 
@@ -80,7 +81,7 @@ func (p *latencies) of(t *understudy.Target) (*kindLatency, *estimate) {
 	return k, &k.sizes[sizeOf(t)]
 }
 
-func (k *kindLatency) reason(r understudy.Reason) *taken {
+func (k *kindLatency) reason(r request.Reason) *taken {
 	if k.reasons[r] == nil {
 		k.reasons[r] = &taken{}
 	}
@@ -88,7 +89,7 @@ func (k *kindLatency) reason(r understudy.Reason) *taken {
 }
 
 // answered notes a good answer.
-func (p *latencies) answered(t *understudy.Target, r understudy.Reason, a *answer) {
+func (p *latencies) answered(t *understudy.Target, r request.Reason, a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, u := p.of(t)
@@ -104,7 +105,7 @@ func (p *latencies) answered(t *understudy.Target, r understudy.Reason, a *answe
 
 // silent notes a try whose deadline passed. Of those under way together only
 // one doubles the next deadline (RFC 6298, 5.5, does the same).
-func (p *latencies) silent(t *understudy.Target, r understudy.Reason, l limits) {
+func (p *latencies) silent(t *understudy.Target, r request.Reason, l limits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, u := p.of(t)
@@ -185,7 +186,7 @@ func (g *attempt) limits(probe bool) limits {
 		}
 	}
 	l := g.c.pace.limits(g.f.Target, w)
-	l.hedges = g.f.Retry > 0 && g.f.Reserve == nil && g.reason == understudy.Waiting
+	l.hedges = g.f.Retry > 0 && g.f.Reserve == nil && g.reason == request.Waiting
 	return l
 }
 
@@ -212,7 +213,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // are not in it.
 type Times struct {
 	Kind         string
-	Reason       understudy.Reason
+	Reason       request.Reason
 	First, Whole onlinestat.Summary // seconds, to the first and to the last byte
 	Lost         int64
 }
@@ -228,7 +229,7 @@ func (c *Client) Times() (each []Times, all Times) {
 			if t == nil {
 				continue
 			}
-			each = append(each, Times{name, understudy.Reason(r), t.first.Summary(), t.whole.Summary(), t.lost})
+			each = append(each, Times{name, request.Reason(r), t.first.Summary(), t.whole.Summary(), t.lost})
 			first.Merge(&t.first)
 			whole.Merge(&t.whole)
 			all.Lost += t.lost

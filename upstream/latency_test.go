@@ -20,6 +20,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -54,7 +55,7 @@ func (u untilDone) Read([]byte) (int, error) {
 func reads(ctx context.Context, t *testing.T, c *Client, i int) (time.Duration, error) {
 	t.Helper()
 	began := time.Now()
-	_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i)), Retry: 8 * time.Second, Patient: true})
+	_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i)), Retry: 8 * time.Second, Patient: true})
 	return time.Since(began), err
 }
 
@@ -102,7 +103,7 @@ func TestOneLostAnswerIsAskedForAgain(t *testing.T) {
 					t.Errorf("%v after %v and %d requests, want an answer in 3.5 s by 2", err, took, s.count()-3)
 				}
 				st := c.Stats()
-				if st.Hedges[understudy.Waiting] != 1 || st.Requests != 5 || st.ByReason[understudy.Waiting] != 5 {
+				if st.Hedges[request.Waiting] != 1 || st.Requests != 5 || st.ByReason[request.Waiting] != 5 {
 					t.Errorf("%+v", st)
 				}
 			})
@@ -141,7 +142,7 @@ func TestHistoryHelpsWhoWaitsAlready(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if took := <-ended; took > 1500*time.Millisecond || c.Stats().Hedges[understudy.Waiting] != 1 {
+		if took := <-ended; took > 1500*time.Millisecond || c.Stats().Hedges[request.Waiting] != 1 {
 			t.Errorf("after %v, %+v", took, c.Stats())
 		}
 	})
@@ -154,7 +155,7 @@ func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 		c, s := paced(t, time.Second, lossy(1, quietly, time.Second))
 		began := time.Now()
 		at := strings.Replace(callsPath, "Calls", "Messages", 1)
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, at), Reason: understudy.Poll})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, at), Reason: request.Poll})
 		if e := failure(t, err); !strings.Contains(e.Error(), "no answer began within 3s") || time.Since(began) != 3*time.Second || s.count() != 4 {
 			t.Errorf("%v after %v by %d", e, time.Since(began), s.count()-3)
 		}
@@ -241,7 +242,7 @@ func TestAPollOfASlowerUpstream(t *testing.T) {
 		var took []time.Duration
 		for range 4 {
 			began := time.Now()
-			_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Reason: understudy.Poll})
+			_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll})
 			took = append(took, time.Since(began))
 			if err == nil {
 				break
@@ -286,7 +287,7 @@ func TestLargePagesHaveAPaceOfTheirOwn(t *testing.T) {
 		}
 		c := scripted(t, s, func(o *Options) { o.Rate = 1000 })
 		ask := func(query string) {
-			if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath+query), Retry: 8 * time.Second}); err != nil {
+			if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath+query), Retry: 8 * time.Second}); err != nil {
 				t.Error(query, err)
 			}
 		}
@@ -319,17 +320,17 @@ func TestNoHedgeWithoutBudget(t *testing.T) {
 		}
 		c := scripted(t, s, func(o *Options) { o.Rate, o.Concurrency = 0.25, 1 })
 		for i := range 3 {
-			if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second}); err != nil {
+			if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 8 * time.Second}); err != nil {
 				t.Fatal(i, err)
 			}
 		}
 		began := time.Now()
-		_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Retry: 12 * time.Second})
+		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Retry: 12 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		st := c.Stats()
-		if st.Hedges[understudy.Waiting] != 0 || st.Retries[understudy.Waiting] != 1 || st.Requests != 5 {
+		if st.Hedges[request.Waiting] != 0 || st.Retries[request.Waiting] != 1 || st.Requests != 5 {
 			t.Errorf("%+v after %v", st, time.Since(began))
 		}
 		for i := 1; i < len(s.at); i++ {
@@ -344,15 +345,15 @@ func TestNoHedgeWithoutBudget(t *testing.T) {
 func TestTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := paced(t, time.Second, lossy(1, quietly, 2*time.Second))
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Reason: understudy.Poll}); err == nil {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err == nil {
 			t.Error("a silent answer")
 		}
 		time.Sleep(keyPause)
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, callsPath), Reason: understudy.Poll}); err != nil {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err != nil {
 			t.Error(err)
 		}
 		each, all := c.Times()
-		if len(each) != 2 || each[0].Kind != "calls" || each[0].Reason != understudy.Waiting || each[1].Reason != understudy.Poll || each[1].Lost != 1 {
+		if len(each) != 2 || each[0].Kind != "calls" || each[0].Reason != request.Waiting || each[1].Reason != request.Poll || each[1].Lost != 1 {
 			t.Fatalf("%+v", each)
 		}
 		if all.Whole.Count != 4 || all.Whole.Mean != 1.25 || all.Whole.Deviation != 0.5 || all.Whole.P99 != 2 || all.First.Min != 1 || all.Lost != 1 {
@@ -377,7 +378,7 @@ func TestPackedBodiesTogether(t *testing.T) {
 		ended := make(chan error, 10)
 		for i := range cap(ended) {
 			go func() {
-				_, err := c.Fetch(t.Context(), understudy.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i))})
+				_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, fmt.Sprintf("%s?Page=%d", callsPath, i))})
 				ended <- err
 			}()
 		}
@@ -430,7 +431,7 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 				t.Error(err)
 			}
 			st := c.Stats()
-			if more := st.Retries[understudy.Waiting] + st.Hedges[understudy.Waiting]; more < 1 || more > 2 { // two on a busy machine
+			if more := st.Retries[request.Waiting] + st.Hedges[request.Waiting]; more < 1 || more > 2 { // two on a busy machine
 				t.Errorf("%+v", st)
 			}
 		})

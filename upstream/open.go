@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -27,7 +28,7 @@ import (
 // The statuses are 200, 206, 304, 404, 410 and 416; the last four bring no
 // bytes. Errors are as for Fetch; there is one try. A content may take any
 // time, but there is a limit on every wait and on its size.
-func (c *Client) Open(ctx context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
+func (c *Client) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if a.Target == nil || a.Target.Media == nil {
 		return nil, fmt.Errorf("upstream: open: %w: no media path", understudy.ErrInvalid)
 	}
@@ -49,13 +50,13 @@ func (c *Client) Open(ctx context.Context, a understudy.MediaRequest) (*understu
 
 // open waits for a place and for budget, and asks: once, or once more when the
 // credential was replaced under it.
-func (s *stream) open() (*understudy.MediaResponse, *understudy.UpstreamError, error) {
+func (s *stream) open() (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	if err := c.media.enter(s.ctx); err != nil {
 		return nil, turnedAway(err), err
 	}
 	s.placed = true
-	f := understudy.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Flow: s.ask.Flow, Queue: mediaQueue}
+	f := request.Fetch{Target: s.ask.Target, Reason: s.ask.Reason, Flow: s.ask.Flow, Queue: mediaQueue}
 	f.By, _ = s.ctx.Deadline()
 	g := &attempt{c: c, f: &f, reason: f.Reason, key: f.Target.Key.URI}
 	for {
@@ -74,14 +75,14 @@ func (s *stream) open() (*understudy.MediaResponse, *understudy.UpstreamError, e
 // try sends the request. The slot is given back when the head has come: it
 // counts requests, and a listener may take minutes over the rest. The gate is
 // told how it went.
-func (s *stream) try(g *attempt, probe bool) (*understudy.MediaResponse, *understudy.UpstreamError, error) {
+func (s *stream) try(g *attempt, probe bool) (*request.MediaResponse, *understudy.UpstreamError, error) {
 	c := s.c
 	defer c.budget.release()
 	began, credential := c.o.Now(), c.credentials.Load()
 	c.counts.sent(g.reason)
 	resp, away, failure := s.follow(g.key)
 	took := c.o.Now().Sub(began)
-	var m *understudy.MediaResponse
+	var m *request.MediaResponse
 	if failure == nil {
 		c.counts.answered(took)
 		s.body, s.away = resp.Body, away
@@ -213,12 +214,12 @@ func (c *Client) sign(req *http.Request) {
 }
 
 // medium turns an answer into what readers get, or the failure it is.
-func (s *stream) medium(resp *http.Response) (*understudy.MediaResponse, *understudy.UpstreamError) {
-	fail := func(why understudy.Failure, err error) (*understudy.MediaResponse, *understudy.UpstreamError) {
+func (s *stream) medium(resp *http.Response) (*request.MediaResponse, *understudy.UpstreamError) {
+	fail := func(why understudy.Failure, err error) (*request.MediaResponse, *understudy.UpstreamError) {
 		return nil, &understudy.UpstreamError{Why: why, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header, s.c.o.Now()), Err: err}
 	}
-	m := &understudy.MediaResponse{
-		ReadCloser: s, Status: resp.StatusCode, Size: resp.ContentLength, Outcome: understudy.Cold,
+	m := &request.MediaResponse{
+		ReadCloser: s, Status: resp.StatusCode, Size: resp.ContentLength, Outcome: request.Cold,
 		ContentType: mediaType(resp.Header.Get("Content-Type")), ETag: entityTag(resp.Header.Get("Etag")),
 	}
 	m.Modified, _ = http.ParseTime(resp.Header.Get("Last-Modified"))
@@ -245,7 +246,7 @@ func (s *stream) medium(resp *http.Response) (*understudy.MediaResponse, *unders
 }
 
 // check looks whether a good answer can be passed on.
-func (s *stream) check(resp *http.Response, m *understudy.MediaResponse) error {
+func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	kind, _, _ := mime.ParseMediaType(m.ContentType)
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case coding != "" && !strings.EqualFold(coding, "identity"):

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -52,16 +53,16 @@ func at(base string) func(*Options) {
 }
 
 // openAudio asks for the recording.
-func openAudio(t testing.TB, c *Client, change ...func(*understudy.MediaRequest)) (*understudy.MediaResponse, error) {
+func openAudio(t testing.TB, c *Client, change ...func(*request.MediaRequest)) (*request.MediaResponse, error) {
 	t.Helper()
-	a := understudy.MediaRequest{Target: target(t, c, audioPath)}
+	a := request.MediaRequest{Target: target(t, c, audioPath)}
 	for _, f := range change {
 		f(&a)
 	}
 	return c.Open(context.Background(), a)
 }
 
-func text(t testing.TB, m *understudy.MediaResponse) string {
+func text(t testing.TB, m *request.MediaResponse) string {
 	t.Helper()
 	defer m.Close()
 	b, err := io.ReadAll(m)
@@ -87,28 +88,28 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Status != 200 || m.Size != 9 || m.ContentType != "audio/x-wav" || m.ETag != `"w1"` || m.Modified.IsZero() || m.Outcome != understudy.Cold {
+	if m.Status != 200 || m.Size != 9 || m.ContentType != "audio/x-wav" || m.ETag != `"w1"` || m.Modified.IsZero() || m.Outcome != request.Cold {
 		t.Errorf("%+v", m)
 	}
 	if got := text(t, m); got != "RIFFnoise" {
 		t.Errorf("%q", got)
 	}
-	if m, err = openAudio(t, c, func(a *understudy.MediaRequest) { a.Head = true }); err != nil || m.Size != 9 || text(t, m) != "" {
+	if m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Head = true }); err != nil || m.Size != 9 || text(t, m) != "" {
 		t.Errorf("HEAD: %+v, %v", m, err)
 	}
-	m, err = openAudio(t, c, func(a *understudy.MediaRequest) { a.Range, a.IfRange = "bytes=2-3", `"w1"` })
+	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Range, a.IfRange = "bytes=2-3", `"w1"` })
 	if err != nil || m.Status != 206 || m.ContentRange != "bytes 2-3/9" || m.Size != 2 || text(t, m) != "FF" {
 		t.Errorf("range: %+v, %v", m, err)
 	}
-	m, err = openAudio(t, c, func(a *understudy.MediaRequest) { a.Range, a.IfRange = "bytes=2-3", `"w0"` })
+	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Range, a.IfRange = "bytes=2-3", `"w0"` })
 	if err != nil || m.Status != 200 || text(t, m) != "RIFFnoise" {
 		t.Errorf("range of another version: %+v, %v", m, err)
 	}
-	m, err = openAudio(t, c, func(a *understudy.MediaRequest) { a.Range = "bytes=90-" })
+	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.Range = "bytes=90-" })
 	if err != nil || m.Status != 416 || m.ContentRange != "bytes */9" || text(t, m) != "" {
 		t.Errorf("range beyond: %+v, %v", m, err)
 	}
-	m, err = openAudio(t, c, func(a *understudy.MediaRequest) { a.IfNoneMatch = `"w1"` })
+	m, err = openAudio(t, c, func(a *request.MediaRequest) { a.IfNoneMatch = `"w1"` })
 	if err != nil || m.Status != 304 || m.ETag != `"w1"` || text(t, m) != "" {
 		t.Errorf("unchanged: %+v, %v", m, err)
 	}
@@ -235,7 +236,7 @@ func TestSlowHeadOfAContent(t *testing.T) {
 		defer cancel()
 		time.Sleep(2 * time.Second)
 		errors := c.Stats().Errors
-		if _, err := c.Open(ctx, understudy.MediaRequest{Target: target(t, c, audioPath)}); err == nil || ctx.Err() == nil || c.Stats().Errors != errors {
+		if _, err := c.Open(ctx, request.MediaRequest{Target: target(t, c, audioPath)}); err == nil || ctx.Err() == nil || c.Stats().Errors != errors {
 			t.Errorf("%v %+v", err, c.Stats())
 		}
 	})
@@ -301,7 +302,7 @@ func TestOpenWhileDown(t *testing.T) {
 		s := &script{do: refused}
 		c := scripted(t, s)
 		for i := range 6 {
-			_, err := c.Open(t.Context(), understudy.MediaRequest{Target: target(t, c, strings.Replace(audioPath, "01.wav", fmt.Sprintf("%02d.wav", i), 1))})
+			_, err := c.Open(t.Context(), request.MediaRequest{Target: target(t, c, strings.Replace(audioPath, "01.wav", fmt.Sprintf("%02d.wav", i), 1))})
 			failure(t, err)
 		}
 		if c.Health().State != "down" || s.count() != 5 {

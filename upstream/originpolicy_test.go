@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -55,7 +56,7 @@ func TestCredentialStaysAtHome(t *testing.T) {
 			stranger := &http.Transport{} // the other listens here, too, where no redirect leads
 			defer stranger.CloseIdleConnections()
 			c.media.outside = stranger
-			m, err := openAudio(t, c, func(a *understudy.MediaRequest) { a.Range = "bytes=0-3" })
+			m, err := openAudio(t, c, func(a *request.MediaRequest) { a.Range = "bytes=0-3" })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -51,12 +52,12 @@ func (c *Client) probe(ctx context.Context) {
 		c.breaker.abandon()
 		return
 	}
-	g := &attempt{c: c, f: &understudy.Fetch{Target: t}, reason: understudy.Waiting, key: t.Key.URI}
-	if _, err := c.budget.take(ctx, claim{reason: understudy.Waiting}); err != nil {
+	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.Waiting, key: t.Key.URI}
+	if _, err := c.budget.take(ctx, claim{reason: request.Waiting}); err != nil {
 		c.breaker.abandon()
 		return
 	}
-	g.reason = understudy.Check
+	g.reason = request.Check
 	// What it found is told to the breaker; its page is nobody's.
 	_, _, _ = g.try(ctx, true)
 }

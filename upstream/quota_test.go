@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -63,7 +64,7 @@ func TestWeigh(t *testing.T) {
 		}
 		current.Store(next)
 		var told []int64
-		f := understudy.Fetch{Target: target(t, client, callsPath), Reserve: func(_ context.Context, n int64) error {
+		f := request.Fetch{Target: target(t, client, callsPath), Reserve: func(_ context.Context, n int64) error {
 			told = append(told, n)
 			return nil
 		}}
@@ -104,7 +105,7 @@ func TestWeighMayTakeItsTime(t *testing.T) {
 		body := string(callsPage(1000))
 		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, body), nil }})
 		begin := time.Now()
-		p, err := client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath), Reserve: func(ctx context.Context, n int64) error {
+		p, err := client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath), Reserve: func(ctx context.Context, n int64) error {
 			if n != int64(len(body)) {
 				return fmt.Errorf("told %d of %d bytes", n, len(body))
 			}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -122,7 +123,7 @@ func target(t testing.TB, c *Client, uri string) *understudy.Target {
 
 // get fetches once, waiting, without patience.
 func get(t testing.TB, c *Client, uri string) (*understudy.Page, error) {
-	return c.Fetch(context.Background(), understudy.Fetch{Target: target(t, c, uri)})
+	return c.Fetch(context.Background(), request.Fetch{Target: target(t, c, uri)})
 }
 
 func failure(t testing.TB, err error) *understudy.UpstreamError {

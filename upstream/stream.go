@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -19,7 +20,7 @@ import (
 // reads; any may close.
 type stream struct {
 	c      *Client
-	ask    *understudy.MediaRequest
+	ask    *request.MediaRequest
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   func()

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -55,7 +56,7 @@ type httpRequest struct {
 	uri         string // as the key says
 	body        []byte
 	contentType string
-	reason      understudy.Reason
+	reason      request.Reason
 	weigh       func(context.Context, int64) error // of a Fetch; may be nil
 	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
 	like        string                             // bodies of the same are about as long

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"go.uber.org/goleak"
 
@@ -171,7 +172,7 @@ func TestFaults(t *testing.T) {
 			}
 			// With tries left, what is worth one succeeds.
 			faults(strings.Replace(c.rule, "{", `{"times":1,`, 1))
-			_, err = client.Fetch(t.Context(), understudy.Fetch{Target: target(t, client, callsPath+"?To=2"), Retry: 5 * time.Second})
+			_, err = client.Fetch(t.Context(), request.Fetch{Target: target(t, client, callsPath+"?To=2"), Retry: 5 * time.Second})
 			if e := failureOf(err); (err == nil) != again(failureOr(e, c.why, c.text)) {
 				t.Errorf("with tries: %v", err)
 			}
@@ -270,7 +271,7 @@ func TestCancellationReachesTheSocket(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
-		_, err := c.Fetch(ctx, understudy.Fetch{Target: target(t, c, callsPath)})
+		_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath)})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("in the body %v: %v", inBody, err)
 		}
@@ -450,7 +451,7 @@ func TestURIsGoOutAsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(uri, err)
 		}
-		if _, err := c.Fetch(t.Context(), understudy.Fetch{Target: target}); err != nil {
+		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target}); err != nil {
 			t.Fatalf("%s: %v", uri, err)
 		}
 		if got != target.Key.URI {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -25,12 +26,12 @@ const writeQueue = 8 * time.Second
 // or may not have happened. When nothing was sent, or our credential was
 // refused, it is an *understudy.UpstreamError, the context's, or ErrClosed:
 // nothing happened.
-func (c *Client) Write(ctx context.Context, w understudy.Write) (*understudy.Page, error) {
+func (c *Client) Write(ctx context.Context, w request.Write) (*understudy.Page, error) {
 	ctx, done := c.until(ctx)
 	defer done()
-	f := understudy.Fetch{Target: w.Target, Reason: understudy.Waiting, Queue: writeQueue}
+	f := request.Fetch{Target: w.Target, Reason: request.Waiting, Queue: writeQueue}
 	f.By, _ = ctx.Deadline()
-	g := &attempt{c: c, f: &f, reason: understudy.Waiting, key: w.Target.Key.URI}
+	g := &attempt{c: c, f: &f, reason: request.Waiting, key: w.Target.Key.URI}
 	probe, refused, err := g.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %s %s: %w", clip(w.Method), clip(g.key), endOf(ctx, err))
@@ -38,7 +39,7 @@ func (c *Client) Write(ctx context.Context, w understudy.Write) (*understudy.Pag
 	if refused != nil {
 		return nil, refused
 	}
-	a, failed, err := c.round(ctx, understudy.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
+	a, failed, err := c.round(ctx, request.Waiting, httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType})
 	c.budget.release()
 	unknown := func(err error) error {
 		return fmt.Errorf("upstream: %s %s: %w: %w", clip(w.Method), clip(g.key), understudy.ErrUnknownOutcome, err)

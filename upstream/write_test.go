@@ -12,12 +12,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
 
 func write(t testing.TB, c *Client, method, uri, body string) (*understudy.Page, error) {
-	return c.Write(t.Context(), understudy.Write{Target: target(t, c, uri), Method: method, Body: []byte(body), ContentType: "application/x-www-form-urlencoded"})
+	return c.Write(t.Context(), request.Write{Target: target(t, c, uri), Method: method, Body: []byte(body), ContentType: "application/x-www-form-urlencoded"})
 }
 
 func TestWriteAnswers(t *testing.T) {
@@ -125,13 +126,13 @@ func TestWriteWhoseCallerLeaves(t *testing.T) {
 		c := scripted(t, &script{do: slow(time.Minute, well)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := c.Write(ctx, understudy.Write{Target: target(t, c, callsPath), Method: "POST"})
+		_, err := c.Write(ctx, request.Write{Target: target(t, c, callsPath), Method: "POST"})
 		if !errors.Is(err, understudy.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = c.Write(cancelled, understudy.Write{Target: target(t, c, callsPath), Method: "POST"})
+		_, err = c.Write(cancelled, request.Write{Target: target(t, c, callsPath), Method: "POST"})
 		if errors.Is(err, understudy.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
 			t.Errorf("left before: %v", err)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/app"
@@ -81,7 +82,7 @@ func compare(ctx context.Context, a *app.App, slow string, p *process) error {
 // syncAll has every record of the polled kinds fetched, so that what a newcomer
 // searches for is there, and says what can be tried then.
 func syncAll(ctx context.Context, a *app.App, src *understudy.Source, p *process) error {
-	asked := func() int64 { return a.Asked(src.Name, understudy.Sync) }
+	asked := func() int64 { return a.Asked(src.Name, request.Sync) }
 	before := asked()
 	fmt.Fprintf(p.stdout, "\nfetching every record, as `understudy sync` does (about half a minute) …\n")
 	for _, kind := range src.Polls {

@@ -11,13 +11,14 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/jsonspan"
 )
 
 // Asker answers questions: the mirror's Page.
-type Asker func(context.Context, understudy.Request) (*understudy.Response, error)
+type Asker func(context.Context, request.Request) (*request.Response, error)
 
 // Page asks for a caller. Who does not see what makes a record final asks for it
 // as for one that is not, and who does not see every field says which. Of the past
@@ -31,7 +32,7 @@ type Asker func(context.Context, understudy.Request) (*understudy.Response, erro
 // second, and where upstream does not answer both are ErrUnavailable. What was
 // known at an earlier time is told of records it may find by their newest
 // version.
-func (g *Gate) Page(ctx context.Context, c understudy.Caller, a understudy.Request, ask Asker) (*understudy.Response, error) {
+func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
 	if k := a.Target.Kind; k != nil {
 		p, all, err := g.plan(c, a.Target.Key.Source, k.Name)
 		if err == nil && !all {
@@ -76,7 +77,7 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *understudy.Targ
 	if r == nil {
 		return nil
 	}
-	a := understudy.Request{Target: t, Flow: c.Flow}
+	a := request.Request{Target: t, Flow: c.Flow}
 	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (g *Gate) instanceOf(t *understudy.Target) *understudy.Target {
 }
 
 // findOver finds the records a path lies under.
-func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *understudy.Request, ask Asker) error {
+func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *request.Request, ask Asker) error {
 	for _, up := range g.aboveOf(r, a.Target) {
 		if up.f.held(up.target.ID, g.now(), 0) {
 			continue
@@ -151,7 +152,7 @@ func (g *Gate) aboveOf(r *grants, t *understudy.Target) []named {
 }
 
 // list asks for a list of a ruled kind.
-func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a understudy.Request, ask Asker) (*understudy.Response, error) {
+func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
 	settled := f.settled(a.Target)
 	if len(f.kind.ID) == 0 && !settled {
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
@@ -163,7 +164,7 @@ func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a under
 		}
 	}
 	if !settled {
-		w := understudy.LocalQuery{}
+		w := request.LocalQuery{}
 		if a.Local != nil {
 			w = *a.Local
 		}
@@ -178,7 +179,7 @@ func (g *Gate) list(ctx context.Context, c understudy.Caller, f *finder, a under
 	switch {
 	case err != nil:
 		return nil, err
-	case !settled && answer.Outcome != understudy.Composed, len(f.kind.ID) > 0 && !f.fits(answer.Page, now, !a.AsOf.IsZero()):
+	case !settled && answer.Outcome != request.Composed, len(f.kind.ID) > 0 && !f.fits(answer.Page, now, !a.AsOf.IsZero()):
 		return nil, fmt.Errorf("access: %w: %s are not held whole, and the role finds some of them alone", understudy.ErrNotMirrored, f.kind.Name)
 	}
 	if len(f.kind.ID) > 0 {
@@ -274,7 +275,7 @@ func (f *finder) idOf(body []byte) string {
 }
 
 // instance asks for a record of a ruled kind.
-func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a understudy.Request, ask Asker) (*understudy.Response, error) {
+func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
 	if !f.held(a.Target.ID, g.now(), 0) {
 		return g.seek(ctx, c, f, a, ask)
 	}
@@ -287,7 +288,7 @@ func (g *Gate) instance(ctx context.Context, c understudy.Caller, f *finder, a u
 
 // verdict lets through a record that may be found, and what says nothing of
 // one.
-func (g *Gate) verdict(f *finder, answer *understudy.Response) (*understudy.Response, error) {
+func (g *Gate) verdict(f *finder, answer *request.Response) (*request.Response, error) {
 	switch status := answer.Page.Status; {
 	case status == http.StatusNotFound, status == http.StatusGone, status < http.StatusMultipleChoices && !f.finds(answer.Page.Body, g.now(), 0):
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)

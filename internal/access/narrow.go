@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -21,7 +22,7 @@ const (
 )
 
 // narrow tells the store what it need not look at.
-func (f *finder) narrow(w *understudy.LocalQuery, now time.Time) {
+func (f *finder) narrow(w *request.LocalQuery, now time.Time) {
 	if f.age > 0 {
 		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
 		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{From: now.Add(-f.age).Unix()})
@@ -63,7 +64,7 @@ func (g *Gate) Rule(c understudy.Caller, source, kind string) *understudy.RowRul
 		return r
 	}
 	now := g.now()
-	w := understudy.LocalQuery{}
+	w := request.LocalQuery{}
 	f.narrow(&w, now)
 	r.Predicates, r.From, r.Whole = w.Predicates, w.From, f.told()
 	if all := f.numbers(); len(all) > 1 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -39,7 +40,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 		}
 		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
 		var terms []understudy.Predicate
-		_, _ = g.Page(t.Context(), c, understudy.Request{Target: at}, func(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+		_, _ = g.Page(t.Context(), c, request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
 			terms = a.Local.Predicates
 			return nil, understudy.ErrNotMirrored
 		})
@@ -133,8 +134,8 @@ func TestRulesAreTold(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
-			var w *understudy.LocalQuery
-			_, _ = g.Page(t.Context(), c, understudy.Request{Target: at}, func(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+			var w *request.LocalQuery
+			_, _ = g.Page(t.Context(), c, request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
 				w = a.Local
 				return nil, understudy.ErrNotMirrored
 			})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -33,7 +34,7 @@ type askedKey struct {
 type sought struct {
 	when   time.Time
 	done   chan struct{}
-	answer *understudy.Response // a record that may be found, which is not remembered, or what says nothing of one
+	answer *request.Response // a record that may be found, which is not remembered, or what says nothing of one
 	err    error
 	left   bool // its caller went away before it ended
 }
@@ -44,7 +45,7 @@ type sought struct {
 // asks meanwhile waits for it. The mirror is not asked whether it has just been
 // there: what it holds of a record that is hidden and what it holds of one that
 // is not differ, in their age too.
-func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a understudy.Request, ask Asker) (*understudy.Response, error) {
+func (g *Gate) seek(ctx context.Context, c understudy.Caller, f *finder, a request.Request, ask Asker) (*request.Response, error) {
 	switch {
 	case !a.AsOf.IsZero():
 		return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
@@ -102,7 +103,7 @@ func (g *Gate) forget(k askedKey, s *sought) {
 // lead asks upstream and fills in the end, for everybody who waits. What was
 // found is forgotten at once, and so is what nobody waited for to its end, be it
 // for a panic below.
-func (g *Gate) lead(ctx context.Context, f *finder, a understudy.Request, ask Asker, k askedKey, s *sought) (*understudy.Response, error) {
+func (g *Gate) lead(ctx context.Context, f *finder, a request.Request, ask Asker, k askedKey, s *sought) (*request.Response, error) {
 	s.left, s.err = true, fmt.Errorf("access: %w", understudy.ErrUnavailable)
 	defer func() {
 		if s.left || s.err == nil && s.answer.Page.Status == http.StatusOK {
@@ -118,7 +119,7 @@ func (g *Gate) lead(ctx context.Context, f *finder, a understudy.Request, ask As
 		s.err = fmt.Errorf("access: %w", understudy.ErrNotFound)
 	case err != nil && ctx.Err() != nil:
 		s.left, s.err = true, late(ctx)
-	case err != nil, answer.Outcome != understudy.Cold && (answer.Outcome != understudy.Warm || answer.Age > justNow):
+	case err != nil, answer.Outcome != request.Cold && (answer.Outcome != request.Warm || answer.Age > justNow):
 	default:
 		s.answer, s.err = g.verdict(f, answer)
 	}

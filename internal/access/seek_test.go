@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -27,13 +28,13 @@ type slow struct {
 	down   atomic.Bool
 }
 
-func (s *slow) ask(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (s *slow) ask(ctx context.Context, a request.Request) (*request.Response, error) {
 	p := &understudy.Page{Key: a.Target.Key, Kind: "calls", Status: http.StatusOK, Body: []byte(s.body)}
 	if s.body == "" {
 		p.Status = http.StatusNotFound
 	}
 	if a.JoinOnly {
-		return &understudy.Response{Page: p, Outcome: understudy.Warm, Age: s.behind}, nil
+		return &request.Response{Page: p, Outcome: request.Warm, Age: s.behind}, nil
 	}
 	s.calls.Add(1)
 	takes := time.Second
@@ -49,9 +50,9 @@ func (s *slow) ask(ctx context.Context, a understudy.Request) (*understudy.Respo
 	case s.down.Load() && s.body == "":
 		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502}
 	case s.down.Load():
-		return &understudy.Response{Page: p, Outcome: understudy.Stale, Age: time.Hour}, nil
+		return &request.Response{Page: p, Outcome: request.Stale, Age: time.Hour}, nil
 	}
-	return &understudy.Response{Page: p, Outcome: understudy.Cold}, nil
+	return &request.Response{Page: p, Outcome: request.Cold}, nil
 }
 
 func seeking(t *testing.T) (*Gate, *understudy.Target) {
@@ -87,7 +88,7 @@ func TestSeekEndsTheSameInEveryTiming(t *testing.T) {
 			began := time.Now()
 			once := func(ctx context.Context) {
 				asked, at0 := s.calls.Load(), time.Now()
-				_, err := g.seek(ctx, c, f, understudy.Request{Target: at}, s.ask)
+				_, err := g.seek(ctx, c, f, request.Request{Target: at}, s.ask)
 				all = append(all, fmt.Sprint(how(err), " at ", time.Since(began), " after ", time.Since(at0), ", asked ", s.calls.Load()-asked))
 			}
 			for _, gap := range gaps {
@@ -138,7 +139,7 @@ func TestSeekTogether(t *testing.T) {
 						of = ctx
 					}
 					all.Go(func() {
-						_, err := g.seek(of, c, f, understudy.Request{Target: at}, s.ask)
+						_, err := g.seek(of, c, f, request.Request{Target: at}, s.ask)
 						ends[i] = how(err)
 					})
 					synctest.Wait()
@@ -167,7 +168,7 @@ func TestSeekFinds(t *testing.T) {
 		s := &slow{body: `{"sid":"CA1","start_time":"` + time.Now().Add(-time.Hour).Format(time.RFC1123Z) + `"}`}
 		c := understudy.Caller{Name: "few", Grant: &understudy.Grant{Role: "r"}}
 		for n := range int64(3) {
-			answer, err := g.seek(t.Context(), c, f, understudy.Request{Target: at}, s.ask)
+			answer, err := g.seek(t.Context(), c, f, request.Request{Target: at}, s.ask)
 			if err != nil || string(answer.Page.Body) != s.body || s.calls.Load() != n+1 {
 				t.Fatalf("%v, %v, asked %d", answer, err, s.calls.Load())
 			}
@@ -205,7 +206,7 @@ func TestRulesLookIntoEverySuccess(t *testing.T) {
 		{503, "", true, true, true},
 	} {
 		p := &understudy.Page{Kind: "calls", Status: a.status, Body: []byte(a.body)}
-		answer, err := g.verdict(f, &understudy.Response{Page: p})
+		answer, err := g.verdict(f, &request.Response{Page: p})
 		if shown := err == nil && answer.Page == p; shown != a.read || err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%d %s read: %v, %v", a.status, a.body, shown, err)
 		}

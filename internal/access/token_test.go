@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -40,11 +41,11 @@ func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...str
 	}
 	c := as("r")
 	c.Name = who
-	a := understudy.Request{Target: at}
+	a := request.Request{Target: at}
 	if then {
 		a.AsOf = start.Add(-time.Minute)
 	}
-	_, err = g.Page(t.Context(), c, a, func(context.Context, understudy.Request) (*understudy.Response, error) {
+	_, err = g.Page(t.Context(), c, a, func(context.Context, request.Request) (*request.Response, error) {
 		p := &understudy.Page{Key: at.Key, Kind: at.Kind.Name, List: true, Status: http.StatusOK}
 		var bodies []string
 		for _, id := range rows {
@@ -52,7 +53,7 @@ func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...str
 			bodies = append(bodies, string(g.newest("twilio", at.Kind.Name, id).Body))
 		}
 		p.Body = fmt.Appendf(nil, `{%q:[%s]}`, at.List.Key, strings.Join(bodies, ","))
-		return &understudy.Response{Page: p, Outcome: understudy.Composed}, nil
+		return &request.Response{Page: p, Outcome: request.Composed}, nil
 	})
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/config"
@@ -158,7 +159,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	if err := h.openMirror(ctx, b); err != nil {
 		return h, err
 	}
-	h.saved.Subscribe(func(_ context.Context, s understudy.PageSaved) error { h.lookups.saved(s.Page); return nil })
+	h.saved.Subscribe(func(_ context.Context, s request.PageSaved) error { h.lookups.saved(s.Page); return nil })
 	if err := h.lookups.open(ctx, h.db); err != nil {
 		return h, err
 	}
@@ -237,7 +238,7 @@ func (h *App) Address(source string) string {
 }
 
 // Asked is how many requests upstream had for a reason.
-func (h *App) Asked(source string, reason understudy.Reason) int64 {
+func (h *App) Asked(source string, reason request.Reason) int64 {
 	return h.clients[source].Stats().ByReason[reason]
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/config"
@@ -26,7 +27,7 @@ func (h *App) openWalker() (err error) {
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: h.log,
 	})
 	if err == nil {
-		h.saved.Subscribe(func(_ context.Context, l understudy.PageSaved) error { h.walker.Landed(l); return nil })
+		h.saved.Subscribe(func(_ context.Context, l request.PageSaved) error { h.walker.Landed(l); return nil })
 	}
 	return err
 }
@@ -159,7 +160,7 @@ func (a *App) Sync(ctx context.Context, o crawl.Order, first bool) (crawl.Report
 type coverage struct{ h *App }
 
 // Covered says what is held of a list.
-func (w coverage) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
+func (w coverage) Covered(source, kind, parent string, from, to int64) (request.Coverage, bool) {
 	return w.h.walker.Covered(source, kind, parent, from, to)
 }
 

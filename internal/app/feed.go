@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/feed"
@@ -28,7 +29,7 @@ func (h *App) openFeed(ctx context.Context, p policy) error {
 		return err
 	}
 	h.feed = f
-	h.saved.Subscribe(func(_ context.Context, l understudy.PageSaved) error { f.Ring(l); return nil })
+	h.saved.Subscribe(func(_ context.Context, l request.PageSaved) error { f.Ring(l); return nil })
 	h.servers[0].OnShutdown(f.End)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/config"
@@ -132,11 +133,11 @@ func (h *App) openMirror(ctx context.Context, b Options) error {
 // landed is told of every page that was saved. Who listens does so at once and
 // waits for nothing: feed and walks ring their own bells. What it misses the
 // rows in the store tell.
-type savedBus = dispatch.Bus[understudy.PageSaved]
+type savedBus = dispatch.Bus[request.PageSaved]
 
 // openBus makes the bus. It is closed after everything that dispatches.
 func (h *App) openBus() {
-	h.saved = dispatch.New[understudy.PageSaved](dispatch.Options{Logger: h.log})
+	h.saved = dispatch.New[request.PageSaved](dispatch.Options{Logger: h.log})
 	h.closers = append(h.closers, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), busTime)
 		defer cancel()
@@ -149,7 +150,7 @@ const busTime = time.Second
 
 // tell dispatches a page that has landed. A listener's fault is its own: it is
 // logged, and neither the others nor the save hear of it.
-func (h *App) tell(l understudy.PageSaved) {
+func (h *App) tell(l request.PageSaved) {
 	err := h.saved.Dispatch(context.Background(), l)
 	var panicked *dispatch.PanicError
 	switch {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/request"
 
-	"understudy"
 	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/kit/limiter"
@@ -56,7 +56,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: int64(h.cfg.Mirror.Hot), Pages: m.HotEntries}
 		traffic.Upstream.Requests, traffic.Upstream.Errors = c.Requests, c.Errors
 		for i, n := range c.ByReason {
-			reason := understudy.Reason(i).String()
+			reason := request.Reason(i).String()
 			traffic.Upstream.ByReason[reason] = n
 			traffic.Upstream.Retries[reason] = c.Retries[i]
 			traffic.Upstream.Hedges[reason] = c.Hedges[i]

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -29,7 +30,7 @@ import (
 // walks ended in what is now the future. Before the horizon nothing is covered: From says from where on a window is.
 //
 // It looks at memory alone, at what Load has read and what came since.
-func (w *Crawler) Covered(source, kind, parent string, from, to int64) (understudy.Coverage, bool) {
+func (w *Crawler) Covered(source, kind, parent string, from, to int64) (request.Coverage, bool) {
 	x := w.walks[source+"/"+kind]
 	if x == nil {
 		return missing("they cannot be synced")
@@ -45,7 +46,7 @@ func (w *Crawler) Covered(source, kind, parent string, from, to int64) (understu
 	case x.plan.parentKind != nil:
 		return w.coveredUnder(x, m, parent)
 	}
-	c := understudy.Coverage{Shapes: x.shown}
+	c := request.Coverage{Shapes: x.shown}
 	now := w.clock()
 	none, kept := w.edges(x, now)
 	low := max(unbound(from, early), none)
@@ -77,7 +78,7 @@ func (w *Crawler) Covered(source, kind, parent string, from, to int64) (understu
 	return c, c.From == 0
 }
 
-func missing(why string) (understudy.Coverage, bool) { return understudy.Coverage{Why: why}, false }
+func missing(why string) (request.Coverage, bool) { return request.Coverage{Why: why}, false }
 
 // unbound is a clock of a question; 0 is open.
 func unbound(clock, open int64) int64 {
@@ -182,7 +183,7 @@ func (m *kindState) ended() int64 {
 // one record was walked after that record was first seen, unless the record is
 // so new or so lately changed that nobody has followed it yet. Of records above
 // that are older than the horizon nothing was walked: From is their clock.
-func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (understudy.Coverage, bool) {
+func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
 	above := w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
 	at := min(m.Rest, m.CaughtUp)
 	switch {
@@ -195,7 +196,7 @@ func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (under
 	case at <= m.Lost:
 		return missing("some were forgotten since they were walked")
 	}
-	c := understudy.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shown, Above: x.plan.parentKind.Name}
+	c := request.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shown, Above: x.plan.parentKind.Name}
 	if _, kept := w.edges(above, w.clock()); kept != early {
 		c.From = kept
 	}
@@ -249,7 +250,7 @@ func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 		return nil
 	}
 	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
-		w.Landed(understudy.PageSaved{Page: p})
+		w.Landed(request.PageSaved{Page: p})
 	}
 	return nil // what is not held left nothing behind
 }

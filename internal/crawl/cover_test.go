@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"pgregory.net/rapid"
 
@@ -107,7 +108,7 @@ type history struct {
 }
 
 // Fill tells the crawler of what landed, as the mirror does.
-func (h *history) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
+func (h *history) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
 		h.x.Landed(landed)
@@ -260,7 +261,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 		if err != nil {
 			return err
 		}
-		_, err = h.Fill(ctx, understudy.Fill{Target: tip})
+		_, err = h.Fill(ctx, request.Fill{Target: tip})
 		return err
 	case 5, 6:
 		return h.x.look(ctx)
@@ -285,7 +286,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 		if err != nil {
 			return err
 		}
-		_, err = h.Fill(ctx, understudy.Fill{Target: small})
+		_, err = h.Fill(ctx, request.Fill{Target: small})
 		return err
 	}
 	return nil
@@ -311,7 +312,7 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		landed, err := w.Fill(ctx, understudy.Fill{Target: target})
+		landed, err := w.Fill(ctx, request.Fill{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +423,7 @@ func TestAGapIsKnownAfterARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		landed, err := w.Fill(t.Context(), understudy.Fill{Target: tip})
+		landed, err := w.Fill(t.Context(), request.Fill{Target: tip})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/suggest"
@@ -27,7 +28,7 @@ type Mirror interface {
 	// Fill fetches a page and saves it. A refusal is a page with its status; a
 	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
 	// ErrNotStored, ErrOutdated (come back later); that of Weigh; the context's.
-	Fill(context.Context, understudy.Fill) (understudy.PageSaved, error)
+	Fill(context.Context, request.Fill) (request.PageSaved, error)
 }
 
 // Store is what the crawler needs of the store room.

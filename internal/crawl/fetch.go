@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/cycle"
@@ -74,7 +75,7 @@ func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*underst
 				return nil, err
 			}
 		}
-		var landed understudy.PageSaved
+		var landed request.PageSaved
 		if landed, err = t.once(ctx, target); err == nil {
 			t.mu.Lock()
 			t.pages++
@@ -93,10 +94,10 @@ func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*underst
 }
 
 // once is one try. A page for which there is no room beside others waits for it.
-func (t *jobRun) once(ctx context.Context, target *understudy.Target) (understudy.PageSaved, error) {
+func (t *jobRun) once(ctx context.Context, target *understudy.Target) (request.PageSaved, error) {
 	weigh := t.run.Weigher()
-	landed, err := t.w.o.Mirror.Fill(ctx, understudy.Fill{
-		Target: target, Reason: understudy.Sync, RecordsOnly: target.List != nil,
+	landed, err := t.w.o.Mirror.Fill(ctx, request.Fill{
+		Target: target, Reason: request.Sync, RecordsOnly: target.List != nil,
 		Reserve: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
 	})
 	if p := landed.Page; p != nil && len(p.Rows) > 0 {

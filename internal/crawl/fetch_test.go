@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -17,12 +18,12 @@ type press struct {
 	fills  int
 }
 
-func (p *press) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
+func (p *press) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	p.fills++
 	if err := f.Reserve(ctx, p.weight); err != nil {
-		return understudy.PageSaved{}, err
+		return request.PageSaved{}, err
 	}
-	return understudy.PageSaved{Page: &understudy.Page{Status: 200}}, nil
+	return request.PageSaved{Page: &understudy.Page{Status: 200}}, nil
 }
 
 // A page weighs with what comes of it, and nothing once it is done with.

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/crawl"
@@ -68,7 +69,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
-		Landed: func(l understudy.PageSaved) { walker.Landed(l) },
+		Landed: func(l request.PageSaved) { walker.Landed(l) },
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
@@ -295,7 +296,7 @@ func TestABurstBetweenPolls(t *testing.T) {
 	h.control("/-/advance", `{"calls":500,"seconds":60}`)
 	page, err := h.src.Spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/Calls.json", "")
 	must(t, err)
-	_, err = h.mirror.Fill(t.Context(), understudy.Fill{Target: page, Reason: understudy.Poll})
+	_, err = h.mirror.Fill(t.Context(), request.Fill{Target: page, Reason: request.Poll})
 	must(t, err)
 	h.await("the burst", func() bool {
 		n := 0

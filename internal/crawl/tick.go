@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -22,7 +23,7 @@ type head struct {
 // Landed is told of every page that was saved. It returns at once; what it
 // leads to happens in Run. A page it is not told of, or that is lost with the
 // process, is made up for by the next.
-func (w *Crawler) Landed(l understudy.PageSaved) {
+func (w *Crawler) Landed(l request.PageSaved) {
 	if l.Page == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -38,7 +39,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			landed, err := w.Fill(t.Context(), understudy.Fill{Target: target})
+			landed, err := w.Fill(t.Context(), request.Fill{Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +117,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			landed, err := w.Fill(t.Context(), understudy.Fill{Target: target})
+			landed, err := w.Fill(t.Context(), request.Fill{Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}

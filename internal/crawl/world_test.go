@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/upstream"
@@ -128,7 +129,7 @@ func (w *world) walker(s Settings) *Crawler {
 }
 
 // Fill answers as upstream would and keeps what it said.
-func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSaved, error) {
+func (w *world) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	time.Sleep(w.delay)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,15 +137,15 @@ func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSav
 	w.asked = append(w.asked, target.Key.URI)
 	if w.before != nil {
 		if err := w.before(target); err != nil {
-			return understudy.PageSaved{}, err
+			return request.PageSaved{}, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return understudy.PageSaved{}, err
+		return request.PageSaved{}, err
 	}
 	if w.heavy > 0 {
 		if err := f.Reserve(ctx, w.heavy); err != nil {
-			return understudy.PageSaved{}, fmt.Errorf("fill: %w", err)
+			return request.PageSaved{}, fmt.Errorf("fill: %w", err)
 		}
 	}
 	p := &understudy.Page{Key: target.Key, Kind: target.Kind.Name, Shape: target.Shape(), Status: 200, At: time.Now()}
@@ -161,7 +162,7 @@ func (w *world) Fill(ctx context.Context, f understudy.Fill) (understudy.PageSav
 	} else {
 		w.list(target, p)
 	}
-	return understudy.PageSaved{Page: p, Changes: slices.Clone(w.changes[n:]), Reason: f.Reason}, nil
+	return request.PageSaved{Page: p, Changes: slices.Clone(w.changes[n:]), Reason: f.Reason}, nil
 }
 
 func (w *world) list(target *understudy.Target, p *understudy.Page) {
@@ -430,7 +431,7 @@ func (w *world) poll(x *Crawler, kind string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	landed, err := w.Fill(context.Background(), understudy.Fill{Target: target, Reason: understudy.Poll})
+	landed, err := w.Fill(context.Background(), request.Fill{Target: target, Reason: request.Poll})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -213,7 +214,7 @@ func (r *policy) end() {
 }
 
 // Ring says that a page with changes has landed. It never blocks.
-func (f *Feed) Ring(l understudy.PageSaved) {
+func (f *Feed) Ring(l request.PageSaved) {
 	if len(l.Changes) > 0 {
 		f.RingSource(l.Changes[0].Source)
 	}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -186,7 +187,7 @@ func open(t testing.TB, tab *table, o Options) *rig {
 // make appends changes and rings the bell.
 func (r *rig) make(changes ...understudy.Change) {
 	r.put("twilio", changes...)
-	r.feed.Ring(understudy.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
+	r.feed.Ring(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
 }
 
 // heard waits until the feed has read what was made.

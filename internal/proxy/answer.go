@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -31,7 +32,7 @@ func (v *exchange) confine() {
 }
 
 // answer sends a view of an answer.
-func (v *exchange) answer(a *understudy.Response, view *access.View) {
+func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.start(a)
 	status, h := a.Page.Status, v.w.Header()
 	if link := v.next(a.Page); link != "" {
@@ -98,7 +99,7 @@ func (v *exchange) next(p *understudy.Page) string {
 }
 
 // start sets the headers that say how the answer came.
-func (v *exchange) start(a *understudy.Response) {
+func (v *exchange) start(a *request.Response) {
 	v.part()
 	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
 	h := v.w.Header()
@@ -148,10 +149,10 @@ func (v *exchange) send(status int, body []byte) {
 const fwdMethod = "method"
 
 // appendCacheStatus appends the Cache-Status of an answer (RFC 9211).
-func appendCacheStatus(dst []byte, a *understudy.Response) []byte {
+func appendCacheStatus(dst []byte, a *request.Response) []byte {
 	dst = append(dst, "understudy; "...)
 	switch {
-	case a.Outcome == understudy.Cold:
+	case a.Outcome == request.Cold:
 		dst = append(append(dst, "fwd="...), forwarded(a.Fwd)...)
 		switch {
 		case a.Joined:
@@ -159,7 +160,7 @@ func appendCacheStatus(dst []byte, a *understudy.Response) []byte {
 		case a.Stored:
 			dst = append(dst, "; stored"...)
 		}
-	case a.Outcome == understudy.Composed:
+	case a.Outcome == request.Composed:
 		dst = append(dst, "hit"...)
 	default:
 		dst = append(dst, "hit; ttl="...)
@@ -210,7 +211,7 @@ func appendQuoted(dst []byte, text string) []byte {
 
 // appendServerTiming appends the Server-Timing of an answer: milliseconds with
 // at most one decimal.
-func appendServerTiming(dst []byte, a *understudy.Response) []byte {
+func appendServerTiming(dst []byte, a *request.Response) []byte {
 	if a.Upstream > 0 {
 		dst = append(appendMillis(append(dst, "upstream;dur="...), a.Upstream), ", "...)
 	}

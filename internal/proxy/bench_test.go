@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/accesslog"
@@ -40,14 +41,14 @@ func benchBed(b *testing.B) *bed {
 
 // still answers every read alike.
 type still struct {
-	page func(context.Context, understudy.Request) (*understudy.Response, error)
+	page func(context.Context, request.Request) (*request.Response, error)
 }
 
-func (s still) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (s still) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	return s.page(ctx, a)
 }
 
-func (s still) Write(context.Context, understudy.Write) (*understudy.Response, error) {
+func (s still) Write(context.Context, request.Write) (*request.Response, error) {
 	return nil, understudy.ErrUnavailable
 }
 
@@ -84,10 +85,10 @@ func over(b *testing.B, h http.Handler) {
 	defer conn.Close()
 	r := httptest.NewRequest("GET", "/", nil)
 	r.SetBasicAuth(account, demo)
-	request := []byte("GET " + root + "/Calls.json?PageSize=50 HTTP/1.1\r\nHost: x\r\nAuthorization: " + r.Header.Get("Authorization") + "\r\n\r\n")
+	req := []byte("GET " + root + "/Calls.json?PageSize=50 HTTP/1.1\r\nHost: x\r\nAuthorization: " + r.Header.Get("Authorization") + "\r\n\r\n")
 	buf := make([]byte, 256<<10)
 	for b.Loop() {
-		if _, err := conn.Write(request); err != nil {
+		if _, err := conn.Write(req); err != nil {
 			b.Fatal(err)
 		}
 		have, want := 0, -1

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -69,7 +70,7 @@ func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
 	if err != nil {
 		return false
 	}
-	a := &understudy.Response{Page: e.Page, Outcome: understudy.Cold, Detail: e.Short(), Upstream: e.Page.Took}
+	a := &request.Response{Page: e.Page, Outcome: request.Cold, Detail: e.Short(), Upstream: e.Page.Took}
 	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
 		a.Fwd = fwdMethod
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -195,7 +196,7 @@ func TestAnAnswerTheRoleCannotReadIsRefused(t *testing.T) {
 
 func TestAPanicIsA500AndIsLogged(t *testing.T) {
 	b := newBed(t)
-	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) { panic("of secrets") }
+	b.script.page = func(context.Context, request.Request) (*request.Response, error) { panic("of secrets") }
 	w := b.ask("GET", root+"/Calls.json", demo)
 	wantShape(t, w.Body.Bytes(), 500, 20500, "internal server error")
 	if !strings.Contains(b.text(t), "status=500") || strings.Contains(w.Body.String(), "secrets") {

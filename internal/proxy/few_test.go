@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -35,19 +36,19 @@ type covered struct {
 	all   *understudy.Spec
 }
 
-func (c covered) Covered(_, kind, _ string, from, to int64) (understudy.Coverage, bool) {
+func (c covered) Covered(_, kind, _ string, from, to int64) (request.Coverage, bool) {
 	if from == 0 || from != to { // an empty one asks for what has no clock
 		c.asked.Store(kind, from)
 	}
 	at := c.at.Load()
 	if at == nil {
-		return understudy.Coverage{Why: "nobody has walked them"}, false
+		return request.Coverage{Why: "nobody has walked them"}, false
 	}
 	var shapes []string
 	for _, l := range c.all.Kind(kind).Lists {
 		shapes = append(shapes, l.Shape)
 	}
-	return understudy.Coverage{At: *at, Newest: *at, Shapes: shapes}, true
+	return request.Coverage{At: *at, Newest: *at, Shapes: shapes}, true
 }
 
 const fewToken = "understudyfewtoken"

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
@@ -182,7 +183,7 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 // deaf answers without the wish.
 type deaf struct{ *accesstest.World }
 
-func (d deaf) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (d deaf) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	a.Local = nil
 	return d.World.Page(ctx, a)
 }
@@ -190,9 +191,9 @@ func (d deaf) Page(ctx context.Context, a understudy.Request) (*understudy.Respo
 // liar calls it composed.
 type liar struct{ *accesstest.World }
 
-func (l liar) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (l liar) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	answer, err := deaf(l).Page(ctx, a)
-	answer.Outcome = understudy.Composed
+	answer.Outcome = request.Composed
 	return answer, err
 }
 
@@ -241,11 +242,11 @@ func TestHiddenRecordsInAnOutage(t *testing.T) {
 // cut is a mirror whose upstream is down: what is held goes out stale.
 type cut struct{ *accesstest.World }
 
-func (c cut) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (c cut) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	answer, err := c.World.Page(ctx, a)
 	if a.Target.Kind == nil || c.Newest("", a.Target.Kind.Name, a.Target.ID) == nil {
 		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502, RetryAfter: 7 * time.Second, Page: &understudy.Page{Status: 502, Kind: "calls", Body: []byte(`{"message":"` + accesstest.Mark + `"}`)}}
 	}
-	answer.Outcome, answer.Detail, answer.Age = understudy.Stale, "stale: upstream 502", time.Hour
+	answer.Outcome, answer.Detail, answer.Age = request.Stale, "stale: upstream 502", time.Hour
 	return answer, err
 }

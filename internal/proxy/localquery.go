@@ -5,6 +5,7 @@ package proxy
 import (
 	"fmt"
 	"strconv"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/suggest"
@@ -12,8 +13,8 @@ import (
 
 // localQuery takes over our own parameters: order, since and q. They are for lists;
 // with any of them a list is made from records.
-func (v *exchange) localQuery(ask *understudy.Request) error {
-	var w understudy.LocalQuery
+func (v *exchange) localQuery(ask *request.Request) error {
+	var w request.LocalQuery
 	wished := false
 	given := map[string]bool{}
 	for _, p := range v.target.Own {
@@ -44,7 +45,7 @@ func (v *exchange) localQuery(ask *understudy.Request) error {
 }
 
 // localParam takes one parameter over; false: it asks for nothing special.
-func (v *exchange) localParam(w *understudy.LocalQuery, p understudy.Param) (wished bool, err error) {
+func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished bool, err error) {
 	switch p.Name {
 	case understudy.OwnOrder:
 		if p.Value != "asc" && p.Value != "desc" {

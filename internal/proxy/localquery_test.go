@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -71,7 +72,7 @@ func TestWishesOfARequest(t *testing.T) {
 	}
 }
 
-func saysOf(a understudy.Request) string {
+func saysOf(a request.Request) string {
 	if a.Local == nil {
 		return "none"
 	}
@@ -96,7 +97,7 @@ func saysOf(a understudy.Request) string {
 
 func TestNotMirroredYet(t *testing.T) {
 	b := newBed(t)
-	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) {
+	b.script.page = func(context.Context, request.Request) (*request.Response, error) {
 		return nil, fmt.Errorf("mirror: compose: %w: calls: they are not synced", understudy.ErrNotMirrored)
 	}
 	w := b.ask("GET", root+"/Calls.json?understudy.order=asc", demo)

@@ -10,13 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
 
 // planted answers every ask with a body full of markers for its kind.
-func planted(t *testing.T, s *understudy.Spec, status int) func(context.Context, understudy.Request) (*understudy.Response, error) {
-	return func(_ context.Context, ask understudy.Request) (*understudy.Response, error) {
+func planted(t *testing.T, s *understudy.Spec, status int) func(context.Context, request.Request) (*request.Response, error) {
+	return func(_ context.Context, ask request.Request) (*request.Response, error) {
 		k := ask.Target.Kind
 		record := map[string]any{"unnamed": "HIDDEN", "unnamed_object": map[string]any{"sid": "HIDDEN", "list": []any{"HIDDEN"}}}
 		for _, f := range k.Fields {
@@ -41,7 +42,7 @@ func planted(t *testing.T, s *understudy.Spec, status int) func(context.Context,
 		if err != nil {
 			t.Error(err)
 		}
-		return &understudy.Response{Page: page(k.Name, ask.Target.List != nil, status, string(body)), Outcome: understudy.Warm}, nil
+		return &request.Response{Page: page(k.Name, ask.Target.List != nil, status, string(body)), Outcome: request.Warm}, nil
 	}
 }
 
@@ -60,8 +61,8 @@ func exampleID(k *understudy.Kind) string {
 // plantedMedia are contents that nobody masked may have.
 type plantedMedia struct{}
 
-func (plantedMedia) Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error) {
-	return &understudy.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("HIDDEN")), Status: 200, Size: 6, ContentType: "audio/HIDDEN", ETag: `"HIDDEN"`}, nil
+func (plantedMedia) Open(context.Context, request.MediaRequest) (*request.MediaResponse, error) {
+	return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("HIDDEN")), Status: 200, Size: 6, ContentType: "audio/HIDDEN", ETag: `"HIDDEN"`}, nil
 }
 
 func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {

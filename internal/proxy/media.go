@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -52,10 +53,10 @@ func (v *exchange) medium() error {
 const maxValidator = 1 << 10
 
 // mediaAsk is what the request asks the mirror.
-func (v *exchange) mediaAsk() understudy.MediaRequest {
-	page := understudy.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
+func (v *exchange) mediaAsk() request.MediaRequest {
+	page := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
 	v.freshen(&page)
-	a := understudy.MediaRequest{
+	a := request.MediaRequest{
 		Target: v.target, Head: v.r.Method == http.MethodHead, NoCache: page.NoCache && !page.JoinOnly, MaxStale: oldest(&page),
 		OnlyIfCached: page.OnlyIfCached, Flow: page.Flow,
 	}
@@ -74,12 +75,12 @@ func (v *exchange) mediaAsk() understudy.MediaRequest {
 }
 
 // sendMedium answers with what the mirror opened.
-func (v *exchange) sendMedium(m *understudy.MediaResponse, err error) error {
+func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	v.start(&understudy.Response{
+	v.start(&request.Response{
 		Outcome: m.Outcome, Age: m.Age, TTL: m.TTL, Stored: m.Stored, Joined: m.Joined,
 		Detail: m.Detail, Upstream: m.Upstream,
 	})

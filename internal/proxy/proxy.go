@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -33,17 +34,17 @@ import (
 type Mirror interface {
 	// Page answers a read. Errors are the root package's kinds, or the
 	// context's.
-	Page(context.Context, understudy.Request) (*understudy.Response, error)
+	Page(context.Context, request.Request) (*request.Response, error)
 	// Write passes a write on, once. Its answer's page is whatever upstream
 	// answered.
-	Write(context.Context, understudy.Write) (*understudy.Response, error)
+	Write(context.Context, request.Write) (*request.Response, error)
 }
 
 // Media opens the contents of records.
 type Media interface {
 	// Open is the content a media path names; it must be closed. Errors are the
 	// root package's kinds, or the context's.
-	Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error)
+	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
 // Callers knows who is asking.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"go.yaml.in/yaml/v4"
 
@@ -56,13 +57,13 @@ func twilio(t testing.TB) *understudy.Spec {
 // asked.
 type script struct {
 	mu     sync.Mutex
-	page   func(context.Context, understudy.Request) (*understudy.Response, error)
-	write  func(context.Context, understudy.Write) (*understudy.Response, error)
-	asked  []understudy.Request
-	passed []understudy.Write
+	page   func(context.Context, request.Request) (*request.Response, error)
+	write  func(context.Context, request.Write) (*request.Response, error)
+	asked  []request.Request
+	passed []request.Write
 }
 
-func (s *script) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (s *script) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, a)
 	answer := s.page
@@ -70,7 +71,7 @@ func (s *script) Page(ctx context.Context, a understudy.Request) (*understudy.Re
 	return answer(ctx, a)
 }
 
-func (s *script) Write(ctx context.Context, w understudy.Write) (*understudy.Response, error) {
+func (s *script) Write(ctx context.Context, w request.Write) (*request.Response, error) {
 	s.mu.Lock()
 	s.passed = append(s.passed, w)
 	answer := s.write
@@ -79,7 +80,7 @@ func (s *script) Write(ctx context.Context, w understudy.Write) (*understudy.Res
 }
 
 // writes are those passed on so far.
-func (s *script) writes() []understudy.Write {
+func (s *script) writes() []request.Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.passed)
@@ -158,14 +159,14 @@ func page(kind string, list bool, status int, body string) *understudy.Page {
 }
 
 // answers makes the mirror answer every read with one page, warm.
-func (b *bed) answers(p *understudy.Page) *understudy.Response {
-	a := &understudy.Response{Page: p, Outcome: understudy.Warm, Age: 9 * time.Second, TTL: 21 * time.Second, Stored: true}
-	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) { return a, nil }
+func (b *bed) answers(p *understudy.Page) *request.Response {
+	a := &request.Response{Page: p, Outcome: request.Warm, Age: 9 * time.Second, TTL: 21 * time.Second, Stored: true}
+	b.script.page = func(context.Context, request.Request) (*request.Response, error) { return a, nil }
 	return a
 }
 
 func (b *bed) fails(err error) {
-	b.script.page = func(context.Context, understudy.Request) (*understudy.Response, error) { return nil, err }
+	b.script.page = func(context.Context, request.Request) (*request.Response, error) { return nil, err }
 }
 
 // ask sends one request with a secret, "" for none, and header pairs.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/kit/header"
@@ -25,7 +26,7 @@ func (v *exchange) get() error {
 	if err := v.gate.Read(v.caller, v.target); err != nil {
 		return v.unknown(err)
 	}
-	ask := understudy.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
+	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow}
 	v.freshen(&ask)
 	if err := v.asOf(&ask); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (v *exchange) get() error {
 }
 
 // asOf takes over the time whose knowledge is asked for.
-func (v *exchange) asOf(ask *understudy.Request) (err error) {
+func (v *exchange) asOf(ask *request.Request) (err error) {
 	text, said := v.target.Own.Get(understudy.OwnAsOf)
 	if !said {
 		return nil
@@ -79,7 +80,7 @@ func (v *exchange) unknown(err error) error {
 // freshen takes over what the request says of how old an answer may be. What
 // makes upstream be asked at once is limited per credential and key; past that
 // limit it joins a fetch that is under way, or is as if not said.
-func (v *exchange) freshen(ask *understudy.Request) {
+func (v *exchange) freshen(ask *request.Request) {
 	lines, old := v.r.Header["Cache-Control"], v.r.Header["Pragma"]
 	var w directives
 	switch {
@@ -102,7 +103,7 @@ func (v *exchange) freshen(ask *understudy.Request) {
 
 // oldest is the oldest answer an ask takes while upstream is well; nil: the
 // mirror's ages count.
-func oldest(ask *understudy.Request) *time.Duration {
+func oldest(ask *request.Request) *time.Duration {
 	if ask.AgeLimit == nil || ask.MaxAge != nil && *ask.MaxAge < *ask.AgeLimit {
 		return ask.MaxAge
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -131,14 +132,14 @@ func TestGzip(t *testing.T) {
 	for _, test := range []struct {
 		name, secret string
 		ready        []byte
-		how          understudy.Outcome
+		how          request.Outcome
 		packed       bool
 	}{
-		{"cold and whole goes out plain", demo, nil, understudy.Cold, false},
-		{"the mirror's when it has one", demo, mirrors, understudy.Warm, true},
-		{"made here when it has none", demo, nil, understudy.Warm, true},
-		{"a view never is the mirror's", masked, mirrors, understudy.Warm, true},
-		{"a cold view", masked, nil, understudy.Cold, true},
+		{"cold and whole goes out plain", demo, nil, request.Cold, false},
+		{"the mirror's when it has one", demo, mirrors, request.Warm, true},
+		{"made here when it has none", demo, nil, request.Warm, true},
+		{"a view never is the mirror's", masked, mirrors, request.Warm, true},
+		{"a cold view", masked, nil, request.Cold, true},
 	} {
 		a.Gzip, a.Outcome = test.ready, test.how
 		w := b.ask("GET", target, test.secret, "Accept-Encoding", "br, gzip")
@@ -171,22 +172,22 @@ func itoa(n int) string { return string(appendMillis(nil, time.Duration(n)*time.
 
 func TestCacheStatusAndServerTiming(t *testing.T) {
 	for _, test := range []struct {
-		a      understudy.Response
+		a      request.Response
 		status string
 		timing string
 	}{
-		{understudy.Response{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
-		{understudy.Response{Outcome: understudy.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond}, "understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
-		{understudy.Response{Outcome: understudy.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed", "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Cold, Fwd: "stale", Detail: "not stored: disk full"}, `understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"}, `understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
-		{understudy.Response{Outcome: understudy.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
+		{request.Response{TTL: 21900 * time.Millisecond}, "understudy; hit; ttl=21", "store;dur=0"},
+		{request.Response{Outcome: request.Warm, Store: 412 * time.Microsecond}, "understudy; hit; ttl=0", "store;dur=0.4"},
+		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Upstream: 812 * time.Millisecond, Store: 1900 * time.Microsecond}, "understudy; fwd=uri-miss; stored", "upstream;dur=812, store;dur=1.9"},
+		{request.Response{Outcome: request.Cold, Fwd: "uri-miss", Stored: true, Joined: true}, "understudy; fwd=uri-miss; collapsed", "store;dur=0"},
+		{request.Response{Outcome: request.Cold, Fwd: "request", Stored: true}, "understudy; fwd=request; stored", "store;dur=0"},
+		{request.Response{Outcome: request.Cold, Fwd: "stale", Detail: "not stored: disk full"}, `understudy; fwd=stale; detail="not stored: disk full"`, "store;dur=0"},
+		{request.Response{Outcome: request.Cold, Fwd: "no; such=\"token"}, "understudy; fwd=uri-miss", "store;dur=0"},
+		{request.Response{Outcome: request.Stale, TTL: -12 * time.Second, Detail: "stale: upstream 503"}, `understudy; hit; ttl=-12; detail="stale: upstream 503"`, "store;dur=0"},
+		{request.Response{Outcome: request.Stale, TTL: -300 * time.Millisecond}, "understudy; hit; ttl=-1", "store;dur=0"},
+		{request.Response{Outcome: request.Composed, TTL: time.Second, Detail: "composed"}, `understudy; hit; detail="composed"`, "store;dur=0"},
+		{request.Response{Outcome: request.Composed, Age: 22 * time.Minute, Newest: 5900 * time.Millisecond, Detail: "composed"}, `understudy; hit; detail="composed"; newest=5; walked=1320`, "store;dur=0"},
+		{request.Response{Outcome: request.Stale, Detail: "quote\" slash\\ umlaut ü line\nend"}, `understudy; hit; ttl=0; detail="quote\" slash\\ umlaut ? line?end"`, "store;dur=0"},
 	} {
 		if got := string(appendCacheStatus(nil, &test.a)); got != test.status {
 			t.Errorf("got  %s\nwant %s", got, test.status)
@@ -200,7 +201,7 @@ func TestCacheStatusAndServerTiming(t *testing.T) {
 func TestFreshnessWishes(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", true, 200, `{"calls":[]}`))
-	last := func() understudy.Request { return b.script.asked[len(b.script.asked)-1] }
+	last := func() request.Request { return b.script.asked[len(b.script.asked)-1] }
 	target := root + "/Calls.json"
 	b.ask("GET", target, reader)
 	if a := last(); a.AgeLimit == nil || *a.AgeLimit != time.Minute || a.NoCache {
@@ -215,7 +216,7 @@ func TestFreshnessWishes(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	b.ask("GET", target, demo, "Cache-Control", "no-store")
-	if a := last(); !reflect.DeepEqual(a, understudy.Request{Target: a.Target, Flow: a.Flow}) {
+	if a := last(); !reflect.DeepEqual(a, request.Request{Target: a.Target, Flow: a.Flow}) {
 		t.Errorf("no-store: %+v", a)
 	}
 }
@@ -297,7 +298,7 @@ func TestHeadersThatSayNothing(t *testing.T) {
 func TestPreferredWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		b.script.page = func(ctx context.Context, _ understudy.Request) (*understudy.Response, error) {
+		b.script.page = func(ctx context.Context, _ request.Request) (*request.Response, error) {
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -315,7 +316,7 @@ func TestPreferredWait(t *testing.T) {
 
 func TestACallerWhoLeftIsLoggedAsSuch(t *testing.T) {
 	b := newBed(t)
-	b.script.page = func(ctx context.Context, _ understudy.Request) (*understudy.Response, error) { return nil, ctx.Err() }
+	b.script.page = func(ctx context.Context, _ request.Request) (*request.Response, error) { return nil, ctx.Err() }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", root+"/Calls.json", nil)
@@ -332,7 +333,7 @@ func TestACallerWhoLeftIsLoggedAsSuch(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	b := newBed(t)
 	a := b.answers(page("calls", true, 200, `{"calls":[]}`))
-	a.Outcome, a.Upstream = understudy.Cold, 812*time.Millisecond
+	a.Outcome, a.Upstream = request.Cold, 812*time.Millisecond
 	w := b.ask("GET", root+"/Calls.json?To=%2B14155551234", demo, "X-Request-Id", "mine-1")
 	if w.Header().Get("X-Request-Id") != "mine-1" {
 		t.Error("the caller's id was not kept")

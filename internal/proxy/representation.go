@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"understudy/request"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"understudy"
 	"understudy/internal/access"
 )
 
@@ -66,7 +66,7 @@ const minPacked = 1 << 10
 // formed is the body in the form it goes out in, with its length. A page that
 // was just fetched whole goes out plain; its reader has waited long enough, and
 // the mirror compresses what is asked for again.
-func (v *exchange) formed(a *understudy.Response, view *access.View, l *representation) (body []byte, length []string, in form) {
+func (v *exchange) formed(a *request.Response, view *access.View, l *representation) (body []byte, length []string, in form) {
 	in, must := negotiate(v.r.Header["Accept-Encoding"])
 	if in == plainForm || !must && len(view.Body) < minPacked {
 		return view.Body, l.length, plainForm
@@ -77,7 +77,7 @@ func (v *exchange) formed(a *understudy.Response, view *access.View, l *represen
 	switch mirrors := view.Whole && a.Gzip != nil; {
 	case mirrors && in == gzipForm:
 		return a.Gzip, l.lengthOf(in, a.Gzip), in
-	case !must && !mirrors && view.Whole && a.Outcome == understudy.Cold:
+	case !must && !mirrors && view.Whole && a.Outcome == request.Cold:
 		return view.Body, l.length, plainForm
 	}
 	p, err := v.pack(view, l, in)

@@ -19,8 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"understudy"
+	"understudy/request"
 )
 
 // socket is a server whose connections count what it reads from them.
@@ -34,8 +33,8 @@ func newSocket(t testing.TB, settings ...func(*http.Server)) *socket {
 	t.Helper()
 	s := &socket{bed: newBed(t)}
 	s.Proxy.now = time.Now
-	s.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
-		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
+	s.script.write = func(context.Context, request.Write) (*request.Response, error) {
+		return &request.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	s.server = httptest.NewUnstartedServer(s.Proxy)
 	s.server.Listener = counting{s.server.Listener, &s.read}
@@ -227,9 +226,9 @@ func TestRefusedWhileItSends(t *testing.T) {
 func TestInvitedBeforeUpstreamIsAsked(t *testing.T) {
 	s := newSocket(t)
 	var asked atomic.Bool
-	s.script.write = func(_ context.Context, w understudy.Write) (*understudy.Response, error) {
+	s.script.write = func(_ context.Context, w request.Write) (*request.Response, error) {
 		asked.Store(true)
-		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
+		return &request.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	c := s.dial(t)
 	begun := time.Now()
@@ -351,9 +350,9 @@ func TestTooManyWrites(t *testing.T) {
 	s := newSocket(t)
 	s.Proxy.writes.Limit(3, 2)
 	release := make(chan struct{})
-	s.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
+	s.script.write = func(context.Context, request.Write) (*request.Response, error) {
 		<-release
-		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
+		return &request.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	begin := func(secret string) *client {
 		c := s.dial(t)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -39,7 +40,7 @@ func (v *exchange) write() error {
 		return err
 	}
 	passed := *a
-	passed.Outcome, passed.Fwd = understudy.Cold, fwdMethod
+	passed.Outcome, passed.Fwd = request.Cold, fwdMethod
 	if !v.gate.Shows(v.caller, v.source.Name, a.Page.Kind, a.Page) {
 		return v.unseen(&passed, nil)
 	}
@@ -52,7 +53,7 @@ func (v *exchange) write() error {
 }
 
 // pass takes a place, reads the body and has the mirror pass it on.
-func (v *exchange) pass() (*understudy.Response, error) {
+func (v *exchange) pass() (*request.Response, error) {
 	leave, err := v.writes.Take(v.caller.Name)
 	if err != nil {
 		return nil, limitedError{}
@@ -69,7 +70,7 @@ func (v *exchange) pass() (*understudy.Response, error) {
 	}
 	ctx, done := lasting(v.r.Context(), writeTime)
 	defer done()
-	return v.mirror.Write(ctx, understudy.Write{
+	return v.mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
 	})
 }
@@ -93,7 +94,7 @@ func (v *exchange) asWritten() (*understudy.Target, error) {
 
 // unseen answers a write that was done, but whose answer the role may not see:
 // a refusal would read as if it had not been done.
-func (v *exchange) unseen(a *understudy.Response, why error) error {
+func (v *exchange) unseen(a *request.Response, why error) error {
 	if a.Page.Status >= http.StatusMultipleChoices {
 		return why
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -32,8 +33,8 @@ func TestWrite(t *testing.T) {
 	b := newBed(t)
 	created := page("messages", false, 201, oneMessage)
 	created.Key = understudy.Key{}
-	b.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
-		return &understudy.Response{Page: created, Stored: true, Upstream: 300 * time.Millisecond}, nil
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
+		return &request.Response{Page: created, Stored: true, Upstream: 300 * time.Millisecond}, nil
 	}
 	for secret, want := range map[string]string{demo: oneMessage, masked: oneMasked} {
 		b.script.passed = nil
@@ -59,8 +60,8 @@ func TestWrite(t *testing.T) {
 
 func TestWriteWithoutContent(t *testing.T) {
 	b := newBed(t)
-	b.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
-		return &understudy.Response{Page: &understudy.Page{Kind: "messages", ID: "SM1", Status: 204}}, nil
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
+		return &request.Response{Page: &understudy.Page{Kind: "messages", ID: "SM1", Status: 204}}, nil
 	}
 	w := b.ask("DELETE", root+"/Messages/SM1.json", masked)
 	if w.Code != 204 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != "" || w.Header().Get("Content-Type") != "" {
@@ -70,7 +71,7 @@ func TestWriteWithoutContent(t *testing.T) {
 
 func TestWriteErrors(t *testing.T) {
 	b := newBed(t)
-	b.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
 		return nil, fmt.Errorf("upstream: %w", understudy.ErrUnknownOutcome)
 	}
 	w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), demo)
@@ -79,10 +80,10 @@ func TestWriteErrors(t *testing.T) {
 		t.Errorf("passed on %d times", len(b.script.passed))
 	}
 	quoting := `{"code":21211,"message":"+14155551234 is not valid","status":400}`
-	b.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
 		p := page("messages", true, 400, quoting)
 		p.Key = understudy.Key{}
-		return &understudy.Response{Page: p}, nil
+		return &request.Response{Page: p}, nil
 	}
 	if w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), demo); w.Code != 400 || w.Body.String() != quoting {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -96,8 +97,8 @@ func TestWriteErrors(t *testing.T) {
 
 func TestADoneWriteTheRoleCannotSeeIsNotARefusal(t *testing.T) {
 	b := newBed(t)
-	b.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
-		return &understudy.Response{Page: page("messages", false, 201, "<Message>+14155551234</Message>")}, nil
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
+		return &request.Response{Page: page("messages", false, 201, "<Message>+14155551234</Message>")}, nil
 	}
 	w := b.send(httptest.NewRequest("POST", root+"/Messages.json", strings.NewReader("x")), masked)
 	if w.Code != 201 || w.Body.Len() != 0 {
@@ -138,8 +139,8 @@ func TestARefusedWriteIsNotRead(t *testing.T) {
 // having sent a byte of its body, and invited when it may send it.
 func TestExpectContinue(t *testing.T) {
 	b := newBed(t)
-	b.script.write = func(context.Context, understudy.Write) (*understudy.Response, error) {
-		return &understudy.Response{Page: page("messages", false, 201, oneMessage)}, nil
+	b.script.write = func(context.Context, request.Write) (*request.Response, error) {
+		return &request.Response{Page: page("messages", false, 201, oneMessage)}, nil
 	}
 	server := httptest.NewServer(b)
 	defer server.Close()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -46,7 +47,7 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 		next, err := spec.Target("twilio", path, query)
 		for err == nil && next != nil {
 			var p *understudy.Page
-			if p, err = client.Fetch(context.Background(), understudy.Fetch{Target: next, Retry: time.Minute}); err != nil {
+			if p, err = client.Fetch(context.Background(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {
 				break
 			}
 			all = append(all, p)
@@ -92,7 +93,7 @@ type rig struct {
 type full interface {
 	Store
 	Notes
-	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
+	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
@@ -89,7 +90,7 @@ func TestListedBeforeACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	save := func(db *store.DB) understudy.Saved {
+	save := func(db *store.DB) request.Saved {
 		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls"}, Kind: "calls", Shape: "calls", List: true, Status: 200, At: storetest.Epoch}
 		for n := range many {
 			from := len(p.Body)

@@ -12,8 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
-
-	"understudy"
+	"understudy/request"
 )
 
 // Intents remembers which records writes are about to change, until the store
@@ -31,7 +30,7 @@ type Intents struct {
 	size int64 // of the lines; empty ones follow
 	due  int64 // the size at which the file is written anew
 	last int64
-	open map[int64]understudy.Invalidation
+	open map[int64]request.Invalidation
 }
 
 // intent is a line of the file.
@@ -52,7 +51,7 @@ const (
 // when it is not there. A line that a crash cut is left out. Error: the file
 // cannot be read or written.
 func OpenIntents(path string) (*Intents, error) {
-	in := &Intents{path: path, open: map[int64]understudy.Invalidation{}}
+	in := &Intents{path: path, open: map[int64]request.Invalidation{}}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("store: intents: %w", err)
@@ -73,19 +72,19 @@ func (in *Intents) read(text []byte) {
 		case one.Done > 0:
 			delete(in.open, one.Done)
 		case one.N > 0 && one.Source != "" && one.Kind != "":
-			in.open[one.N] = understudy.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
+			in.open[one.N] = request.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
 		}
 	}
 	left := in.lines()
 	clear(in.open)
 	for _, one := range left { // numbered anew: the file is written anew
 		in.last++
-		in.open[in.last] = understudy.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
+		in.open[in.last] = request.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
 	}
 }
 
 // Left are the writes that nobody has ended, the oldest first, by number.
-func (in *Intents) Left() (numbers []int64, touched []understudy.Invalidation) {
+func (in *Intents) Left() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, one := range in.lines() {
@@ -97,7 +96,7 @@ func (in *Intents) Left() (numbers []int64, touched []understudy.Invalidation) {
 
 // Begin notes a write before it is passed on. The number ends it. An error
 // means that the next process will not know of it.
-func (in *Intents) Begin(t understudy.Invalidation) (n int64, err error) {
+func (in *Intents) Begin(t request.Invalidation) (n int64, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last++

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/request"
 
-	"understudy"
 	"understudy/internal/store"
 )
 
@@ -26,8 +26,8 @@ func openIntents(t testing.TB, path string) *store.Intents {
 func TestIntentsOutliveTheProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "intents")
 	in := openIntents(t, path)
-	touch := func(id string) understudy.Invalidation {
-		return understudy.Invalidation{Source: "twilio", Kind: "calls", ID: id}
+	touch := func(id string) request.Invalidation {
+		return request.Invalidation{Source: "twilio", Kind: "calls", ID: id}
 	}
 	begin := func(id string) int64 {
 		n, err := in.Begin(touch(id))
@@ -49,7 +49,7 @@ func TestIntentsOutliveTheProcess(t *testing.T) {
 	in.End(second) // of the same process: a line of its own
 	in = openIntents(t, path)
 	numbers, left := in.Left() // numbered anew
-	if !slices.Equal(left, []understudy.Invalidation{touch("")}) {
+	if !slices.Equal(left, []request.Invalidation{touch("")}) {
 		t.Errorf("left: %v", left)
 	}
 	in.End(numbers[0])
@@ -63,7 +63,7 @@ func TestIntentsOutliveTheProcess(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	in = openIntents(t, path)
-	if _, left = in.Left(); !slices.Equal(left, []understudy.Invalidation{touch("c")}) {
+	if _, left = in.Left(); !slices.Equal(left, []request.Invalidation{touch("c")}) {
 		t.Errorf("left at last: %v", left)
 	}
 }
@@ -80,13 +80,13 @@ func TestIntentsNeedNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3500 { // more than a file has before it is written anew
-		n, err := in.Begin(understudy.Invalidation{Source: "twilio", Kind: "messages", ID: "SM0123456789abcdef"})
+		n, err := in.Begin(request.Invalidation{Source: "twilio", Kind: "messages", ID: "SM0123456789abcdef"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		in.End(n)
 	}
-	want := understudy.Invalidation{Source: "twilio", Kind: "messages", ID: "last"}
+	want := request.Invalidation{Source: "twilio", Kind: "messages", ID: "last"}
 	if _, err := in.Begin(want); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestIntentsNeedNoRoom(t *testing.T) {
 	if err := os.RemoveAll(path + ".new"); err != nil {
 		t.Fatal(err)
 	}
-	if _, left := openIntents(t, path).Left(); !slices.Equal(left, []understudy.Invalidation{want}) {
+	if _, left := openIntents(t, path).Left(); !slices.Equal(left, []request.Invalidation{want}) {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -110,13 +110,13 @@ func FuzzIntents(f *testing.F) {
 			t.Fatal(err)
 		}
 		in := openIntents(t, path)
-		n, err := in.Begin(understudy.Invalidation{Source: "s", Kind: "k", ID: "new"})
+		n, err := in.Begin(request.Invalidation{Source: "s", Kind: "k", ID: "new"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, before := in.Left()
 		_, left := openIntents(t, path).Left()
-		if !slices.Equal(before, left) || !slices.ContainsFunc(left, func(u understudy.Invalidation) bool { return u.ID == "new" }) {
+		if !slices.Equal(before, left) || !slices.ContainsFunc(left, func(u request.Invalidation) bool { return u.ID == "new" }) {
 			t.Errorf("%d: left %v, then %v", n, before, left)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
@@ -101,7 +102,7 @@ func TestASaveHasADeadline(t *testing.T) {
 		t.Errorf("its page: %v, want nothing", err)
 	}
 	// The connection is of use to others, which have their own time.
-	if _, err := db.Touch(t.Context(), understudy.Invalidation{Source: "items", Kind: "items"}); err != nil {
+	if _, err := db.Touch(t.Context(), request.Invalidation{Source: "items", Kind: "items"}); err != nil {
 		t.Errorf("the next write: %v", err)
 	}
 	// A caller's own end is no fault of the page.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/slowapi"
@@ -61,7 +62,7 @@ func (w *wire) walk(list string, pageSize int) (records int, changes []understud
 	next, err := w.spec.Target(storetest.Source, "/2010-04-01/Accounts/"+storetest.Account+"/"+list+".json", "PageSize="+strconv.Itoa(pageSize))
 	for err == nil && next != nil {
 		var p *understudy.Page
-		if p, err = w.client.Fetch(w.Context(), understudy.Fetch{Target: next, Retry: time.Minute}); err != nil {
+		if p, err = w.client.Fetch(w.Context(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {
 			break
 		}
 		saved, serr := db.Save(w.Context(), p)

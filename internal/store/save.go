@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -109,14 +110,14 @@ func (x *scratch) trim() {
 // wraps context.DeadlineExceeded too was this page's own: it took more than
 // Options.SaveTime, and was given up so that others can be. Either way the caller
 // may still answer with the page.
-func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error) {
+func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
-		return understudy.Saved{}, err
+		return request.Saved{}, err
 	}
 	defer leave()
 	if err := check(p); err != nil {
-		return understudy.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
+		return request.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(db, p)
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
@@ -142,7 +143,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (understudy.Saved, e
 		return broken, err
 	})
 	if err != nil {
-		return understudy.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
+		return request.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
 	}
 	return s.saved(), nil
 }
@@ -264,14 +265,14 @@ func (s *saving) writeCounters() error {
 }
 
 // saved is the answer: the page given, in a copy that has its numbers.
-func (s *saving) saved() understudy.Saved {
+func (s *saving) saved() request.Saved {
 	page := *s.p
 	if page.Rows = s.rows; s.refused != "" {
 		page.Rows, page.NotStored = s.p.Rows, s.refused
 	}
 	page.Sum = s.sum
 	page.Version = s.version
-	return understudy.Saved{Page: &page, Changes: s.changes}
+	return request.Saved{Page: &page, Changes: s.changes}
 }
 
 // oldPage is what the held page of the same key has to say.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -24,7 +25,7 @@ var (
 // they are saved; the record, if one is named, is Invalid in each shape until
 // it is saved again in that shape. It returns the new generation. Errors wrap
 // ErrNotStored: the caller has to keep the touch in mind by itself.
-func (db *DB) Touch(ctx context.Context, t understudy.Invalidation) (generation int64, err error) {
+func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -23,7 +24,7 @@ import (
 func (h *house) composed() {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
-	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
 		if a.Local == nil {
 			return nil, errors.New("not wished for")
 		}
@@ -36,7 +37,7 @@ func (h *house) onlyHeld(pages int) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	n := 0
-	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
 		switch {
 		case a.Local != nil:
 			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
@@ -148,7 +149,7 @@ func TestExportBrokenOff(t *testing.T) {
 	}
 	h = open(t)
 	h.mirror.mu.Lock()
-	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
 		if strings.Contains(a.Target.Key.URI, "Page=20") {
 			return nil, errors.New("mirror: secret=abc: broken")
 		}
@@ -168,7 +169,7 @@ func TestExportBrokenOff(t *testing.T) {
 // A later page that upstream refuses is told in upstream's words, as a first one is.
 func TestExportRefusedLater(t *testing.T) {
 	h := open(t)
-	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
 		if !strings.Contains(a.Target.Key.URI, "PageToken") {
 			return answer, nil
 		}
@@ -186,7 +187,7 @@ func TestExportRefusedLater(t *testing.T) {
 func TestExportOfACircle(t *testing.T) {
 	h := open(t)
 	n := 0
-	h.mirror.change = func(a understudy.Request, answer *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(a request.Request, answer *request.Response) (*request.Response, error) {
 		if a.Local != nil {
 			return nil, fmt.Errorf("mirror: %w: nobody has walked it", understudy.ErrNotMirrored)
 		}
@@ -326,9 +327,9 @@ func TestExportIsStreamed(t *testing.T) {
 }
 
 // endless is a list of many pages that look like the first page of messages.
-func (h *house) endless(fetch func(context.Context, understudy.Fetch) (*understudy.Page, error), pages int) func(context.Context, understudy.Fetch) (*understudy.Page, error) {
+func (h *house) endless(fetch func(context.Context, request.Fetch) (*understudy.Page, error), pages int) func(context.Context, request.Fetch) (*understudy.Page, error) {
 	n := 0
-	return func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	return func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if f.Target.Kind == nil || f.Target.Kind.Name != "messages" {
 			return fetch(ctx, f)
 		}
@@ -336,7 +337,7 @@ func (h *house) endless(fetch func(context.Context, understudy.Fetch) (*understu
 		if err != nil {
 			return nil, err
 		}
-		p, err := fetch(ctx, understudy.Fetch{Target: first, Reason: understudy.Waiting})
+		p, err := fetch(ctx, request.Fetch{Target: first, Reason: request.Waiting})
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -51,7 +52,7 @@ func searched(t testing.TB, more ...string) func(*page.Options) {
 				at, query, _ := strings.Cut(next, "?")
 				target, err := src.Spec.Target("twilio", at, query)
 				must(t, err)
-				page, err := o.Mirror.(*keeper).fetch(t.Context(), understudy.Fetch{Target: target, Reason: understudy.Waiting})
+				page, err := o.Mirror.(*keeper).fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting})
 				must(t, err)
 				_, err = mem.Save(t.Context(), page)
 				must(t, err)

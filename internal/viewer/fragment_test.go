@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -186,7 +187,7 @@ func TestKeptRecordShowsWhatComes(t *testing.T) {
 	}
 	h.mirror.mu.Lock()
 	fetch := h.mirror.fetch
-	h.mirror.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	h.mirror.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if strings.Contains(f.Target.Key.URI, "/Notifications.json") {
 			return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
 		}

@@ -14,8 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"understudy/request"
 
-	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
@@ -173,7 +173,7 @@ func TestRoleAllSeesWhatTheSpecDoesNotName(t *testing.T) {
 func (h *house) rewrite(change func(string) string) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
-	h.mirror.change = func(_ understudy.Request, a *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(_ request.Request, a *request.Response) (*request.Response, error) {
 		page, answer := *a.Page, *a
 		page.Body = []byte(change(string(page.Body)))
 		page.Sum = [16]byte{}
@@ -240,9 +240,9 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	h.mirror.mu.Lock()
-	h.mirror.change = func(_ understudy.Request, a *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(_ request.Request, a *request.Response) (*request.Response, error) {
 		b := *a
-		b.Outcome, b.Detail, b.Age = understudy.Stale, "stale: upstream 503", 3*60*1e9
+		b.Outcome, b.Detail, b.Age = request.Stale, "stale: upstream 503", 3*60*1e9
 		return &b, nil
 	}
 	h.mirror.mu.Unlock()
@@ -251,7 +251,7 @@ func TestOutage(t *testing.T) {
 		t.Error("a page from before the outage does not say so")
 	}
 	h.mirror.mu.Lock()
-	h.mirror.change = func(understudy.Request, *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
 		return nil, errors.New("mirror: secret=abc: broken")
 	}
 	h.mirror.mu.Unlock()

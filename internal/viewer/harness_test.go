@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -29,12 +30,12 @@ var noon = time.Date(2026, 6, 1, 12, 5, 0, 0, time.UTC)
 
 // keeper is a mirror that keeps every page it fetched and answers as scripted.
 type keeper struct {
-	fetch  func(context.Context, understudy.Fetch) (*understudy.Page, error)
+	fetch  func(context.Context, request.Fetch) (*understudy.Page, error)
 	mu     sync.Mutex
 	pages  map[understudy.Key]*understudy.Page
 	asked  []string
-	as     []time.Time                                                                  // the moments that were asked for
-	change func(understudy.Request, *understudy.Response) (*understudy.Response, error) // nil: none
+	as     []time.Time                                                         // the moments that were asked for
+	change func(request.Request, *request.Response) (*request.Response, error) // nil: none
 }
 
 // forget drops every page, beside whoever still reads some.
@@ -44,19 +45,19 @@ func (k *keeper) forget() {
 	clear(k.pages)
 }
 
-func (k *keeper) Page(ctx context.Context, a understudy.Request) (*understudy.Response, error) {
+func (k *keeper) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	k.mu.Lock()
 	k.asked, k.as = append(k.asked, a.Target.Key.URI), append(k.as, a.AsOf)
 	page, change := k.pages[a.Target.Key], k.change
 	k.mu.Unlock()
-	answer := &understudy.Response{Page: page, Outcome: understudy.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}
+	answer := &request.Response{Page: page, Outcome: request.Warm, Age: 12 * time.Second, Store: 400 * time.Microsecond}
 	if page == nil {
 		var err error
-		page, err = k.fetch(ctx, understudy.Fetch{Target: a.Target, Reason: understudy.Waiting, Retry: 8 * time.Second})
+		page, err = k.fetch(ctx, request.Fetch{Target: a.Target, Reason: request.Waiting, Retry: 8 * time.Second})
 		if err != nil {
 			return nil, err
 		}
-		answer = &understudy.Response{Page: page, Outcome: understudy.Cold, Upstream: 812 * time.Millisecond}
+		answer = &request.Response{Page: page, Outcome: request.Cold, Upstream: 812 * time.Millisecond}
 		k.mu.Lock()
 		k.pages[a.Target.Key] = page
 		k.mu.Unlock()
@@ -235,7 +236,7 @@ func (h *house) page(path string, who as) string {
 }
 
 // nothing is an upstream that has no records.
-func nothing(_ context.Context, f understudy.Fetch) (*understudy.Page, error) {
+func nothing(_ context.Context, f request.Fetch) (*understudy.Page, error) {
 	p := &understudy.Page{Key: f.Target.Key, Kind: f.Target.Kind.Name, Shape: f.Target.Shape(), ID: f.Target.ID, Status: 200, ContentType: "application/json", Body: []byte(`{}`)}
 	if f.Target.List != nil {
 		p.List, p.Body = true, []byte(`{"`+f.Target.List.Key+`":[]}`)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -25,7 +26,7 @@ func TestKeptParticipantsOnTheirConference(t *testing.T) {
 	h := open(t, searched(t, path))
 	h.mirror.mu.Lock()
 	fetch := h.mirror.fetch
-	h.mirror.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	h.mirror.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if strings.Contains(f.Target.Key.URI, path) {
 			return nothing(ctx, f)
 		}

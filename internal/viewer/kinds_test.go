@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -200,8 +201,8 @@ func TestRollup(t *testing.T) {
 		t.Error("filtered by one level, others are counted")
 	}
 	h.mirror.forget()
-	alerts := func(ages ...time.Duration) func(context.Context, understudy.Fetch) (*understudy.Page, error) {
-		return func(_ context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	alerts := func(ages ...time.Duration) func(context.Context, request.Fetch) (*understudy.Page, error) {
+		return func(_ context.Context, f request.Fetch) (*understudy.Page, error) {
 			var rows []string
 			for i, age := range ages {
 				rows = append(rows, `{"sid":"NO`+strings.Repeat("0", 31)+strconv.Itoa(i%10)+`","log_level":"`+[]string{"error", "warning"}[i%2]+`","date_created":"`+noon.Add(-age).Format(time.RFC3339)+`"}`)
@@ -264,7 +265,7 @@ func TestCodes(t *testing.T) {
 // studio opens contents; only whether it is there matters to a page.
 type studio struct{}
 
-func (studio) Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error) {
+func (studio) Open(context.Context, request.MediaRequest) (*request.MediaResponse, error) {
 	return nil, errors.New("nothing to hear")
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -306,8 +307,8 @@ func TestMarksAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-func slowNumbers(fetch func(context.Context, understudy.Fetch) (*understudy.Page, error), held chan struct{}) func(context.Context, understudy.Fetch) (*understudy.Page, error) {
-	return func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+func slowNumbers(fetch func(context.Context, request.Fetch) (*understudy.Page, error), held chan struct{}) func(context.Context, request.Fetch) (*understudy.Page, error) {
+	return func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if strings.Contains(f.Target.Key.URI, "IncomingPhoneNumbers") {
 			<-ctx.Done()
 			close(held)
@@ -327,7 +328,7 @@ func FuzzQuestion(f *testing.F) {
 		f.Add(s, "Europe/Berlin")
 	}
 	h := open(f)
-	h.mirror.fetch = func(_ context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	h.mirror.fetch = func(_ context.Context, f request.Fetch) (*understudy.Page, error) {
 		return &understudy.Page{Key: f.Target.Key, Kind: "calls", Shape: "calls", List: true, Status: 200, ContentType: "application/json", Body: []byte(`{"calls":[]}`)}, nil
 	}
 	f.Fuzz(func(t *testing.T, query, zone string) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -77,8 +78,8 @@ func (q mediaRequest) media() (err error) {
 }
 
 // mediaAsk is what the browser's request asks the mirror.
-func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaRequest {
-	a := understudy.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Caller.Flow}
+func (q mediaRequest) mediaAsk(t *understudy.Target) request.MediaRequest {
+	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
 	}
@@ -90,7 +91,7 @@ func (q mediaRequest) mediaAsk(t *understudy.Target) understudy.MediaRequest {
 
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
-func (q mediaRequest) sendMedium(t *understudy.Target, m *understudy.MediaResponse, left time.Duration) error {
+func (q mediaRequest) sendMedium(t *understudy.Target, m *request.MediaResponse, left time.Duration) error {
 	h := q.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:

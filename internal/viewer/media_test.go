@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -22,22 +23,22 @@ import (
 // player opens made-up contents.
 type player struct {
 	mu     sync.Mutex
-	asked  []understudy.MediaRequest
-	medium func() (*understudy.MediaResponse, error)
+	asked  []request.MediaRequest
+	medium func() (*request.MediaResponse, error)
 }
 
 const tune = "RIFF la la la"
 
-func (p *player) Open(_ context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
+func (p *player) Open(_ context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, a)
 	if p.medium != nil {
 		return p.medium()
 	}
-	return &understudy.MediaResponse{
+	return &request.MediaResponse{
 		ReadCloser: io.NopCloser(strings.NewReader("")), File: strings.NewReader(tune), Status: 200,
-		Size: int64(len(tune)), ContentType: "audio/x-wav", ETag: `"tune"`, Outcome: understudy.Warm,
+		Size: int64(len(tune)), ContentType: "audio/x-wav", ETag: `"tune"`, Outcome: request.Warm,
 	}, nil
 }
 
@@ -268,32 +269,32 @@ func TestMediaFailures(t *testing.T) {
 	s := withMedia(t)
 	address, session := s.address(all)
 	for name, test := range map[string]struct {
-		medium *understudy.MediaResponse
+		medium *request.MediaResponse
 		err    error
 		status int
 	}{
-		"gone":   {&understudy.MediaResponse{ReadCloser: http.NoBody, Status: 404, Outcome: understudy.Cold}, nil, 404},
-		"range":  {&understudy.MediaResponse{ReadCloser: http.NoBody, Status: 416, ContentRange: "bytes */9", Outcome: understudy.Cold}, nil, 416},
+		"gone":   {&request.MediaResponse{ReadCloser: http.NoBody, Status: 404, Outcome: request.Cold}, nil, 404},
+		"range":  {&request.MediaResponse{ReadCloser: http.NoBody, Status: 416, ContentRange: "bytes */9", Outcome: request.Cold}, nil, 416},
 		"outage": {nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}, 503},
 		"closed": {nil, understudy.ErrClosed, 503},
 	} {
-		s.medium = func() (*understudy.MediaResponse, error) { return test.medium, test.err }
+		s.medium = func() (*request.MediaResponse, error) { return test.medium, test.err }
 		resp, body := s.play("GET", address, all, session)
 		if resp.StatusCode != test.status || body == "" || strings.Contains(resp.Header.Get("Cache-Control"), "max-age") {
 			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
 		}
 	}
 	// What is older than it should be is not kept by browsers.
-	s.medium = func() (*understudy.MediaResponse, error) {
-		return &understudy.MediaResponse{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html", Detail: "stale: upstream 503", Outcome: understudy.Stale}, nil
+	s.medium = func() (*request.MediaResponse, error) {
+		return &request.MediaResponse{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html", Detail: "stale: upstream 503", Outcome: request.Stale}, nil
 	}
 	resp, _ := s.play("GET", address, all, session)
 	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%v", h)
 	}
 	// What breaks off cuts the connection.
-	s.medium = func() (*understudy.MediaResponse, error) {
-		return &understudy.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav", Outcome: understudy.Cold}, nil
+	s.medium = func() (*request.MediaResponse, error) {
+		return &request.MediaResponse{ReadCloser: io.NopCloser(strings.NewReader("half")), Status: 200, Size: 100, ContentType: "audio/x-wav", Outcome: request.Cold}, nil
 	}
 	defer func() {
 		if why := recover(); why != http.ErrAbortHandler {

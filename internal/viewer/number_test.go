@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -146,7 +147,7 @@ func (h *house) cut(rows int) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	fetch := h.mirror.fetch
-	h.mirror.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	h.mirror.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		if f.Target.List == nil || !strings.Contains(f.Target.Key.URI, "From=") && !strings.Contains(f.Target.Key.URI, "To=") {
 			return fetch(ctx, f)
 		}
@@ -165,7 +166,7 @@ func (h *house) broken(fails, waits string) {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
 	fetch := h.mirror.fetch
-	h.mirror.fetch = func(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+	h.mirror.fetch = func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 		switch {
 		case fails != "" && strings.Contains(f.Target.Key.URI, fails):
 			return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503, Err: errors.New("after 3 tries")}
@@ -232,9 +233,9 @@ type talker struct {
 	calls []time.Time // those of A to B; every other kind and direction has none
 }
 
-func (m *talker) Page(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+func (m *talker) Page(_ context.Context, a request.Request) (*request.Response, error) {
 	p := &understudy.Page{Key: a.Target.Key, Kind: a.Target.Kind.Name, Shape: a.Target.Shape(), List: true, Status: 200, ContentType: "application/json"}
-	answer := &understudy.Response{Page: p, Outcome: understudy.Warm}
+	answer := &request.Response{Page: p, Outcome: request.Warm}
 	from, _ := a.Target.Query.Get("From")
 	if a.Target.Kind.Name != "calls" || from != "+15550000001" {
 		p.Body = []byte(`{"` + a.Target.List.Key + `":[]}`)

@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -52,7 +53,7 @@ func golden(t *testing.T, name, page string) {
 func (h *house) down() {
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()
-	h.mirror.change = func(understudy.Request, *understudy.Response) (*understudy.Response, error) {
+	h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
 		return nil, fmt.Errorf("mirror: fill: %w", &understudy.UpstreamError{Why: understudy.FailServer, Status: 503, Err: errors.New("after 3 tries")})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -22,7 +23,7 @@ import (
 // gates hold back every fetch whose address contains one of their words, until
 // it is opened; an error let through stands for upstream's.
 type gates struct {
-	fetch func(context.Context, understudy.Fetch) (*understudy.Page, error)
+	fetch func(context.Context, request.Fetch) (*understudy.Page, error)
 	open  map[string]chan error
 	begun chan string // the words of those that wait
 	left  chan string // the words of those whose reader has left
@@ -39,7 +40,7 @@ func gated(h *house, words ...string) *gates {
 	return g
 }
 
-func (g *gates) pass(ctx context.Context, f understudy.Fetch) (*understudy.Page, error) {
+func (g *gates) pass(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 	for word, open := range g.open {
 		if !strings.Contains(f.Target.Key.URI, word) {
 			continue

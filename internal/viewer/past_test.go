@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -409,7 +410,7 @@ func TestAsOfOfWhatIsNotKnown(t *testing.T) {
 	h := open(t)
 	for err, want := range map[error]int{understudy.ErrNotFound: 404, understudy.ErrNotHeld: 404, understudy.ErrInvalid: 400, understudy.ErrUnavailable: 503} {
 		h.mirror.mu.Lock()
-		h.mirror.change = func(understudy.Request, *understudy.Response) (*understudy.Response, error) {
+		h.mirror.change = func(request.Request, *request.Response) (*request.Response, error) {
 			return nil, fmt.Errorf("mirror: calls as of then: %w: that is too much to look through", err)
 		}
 		h.mirror.mu.Unlock()

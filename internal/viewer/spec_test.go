@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -49,14 +50,14 @@ const bookJSON = `{"shelf":"A 1","number":"7","bought":1780311790,"name":"Moby-D
 // library answers with one book.
 type library struct{ asked []string }
 
-func (l *library) Page(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+func (l *library) Page(_ context.Context, a request.Request) (*request.Response, error) {
 	l.asked = append(l.asked, a.Target.Key.URI)
 	p := &understudy.Page{Key: a.Target.Key, Kind: "books", Shape: "books", Status: 200, ContentType: "application/json", Body: []byte(bookJSON), ID: a.Target.ID}
 	if a.Target.List != nil {
 		p.List, p.Body = true, []byte(`{"data":[`+bookJSON+`],"more":true}`)
 		p.Next = understudy.Key{Source: "library", URI: a.Target.Key.Path() + "?per=3&after=7"}
 	}
-	return &understudy.Response{Page: p, Outcome: understudy.Composed}, nil
+	return &request.Response{Page: p, Outcome: request.Composed}, nil
 }
 
 func TestAnyAPI(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -44,7 +45,7 @@ func (u Unfolded) RecordsAt(ctx context.Context, w understudy.RangeScan, at time
 
 // ListAt is a page of a list as it looked.
 func ListAt(
-	ctx context.Context, history Snapshots, s *understudy.Source, t *understudy.Target, wish *understudy.LocalQuery, at time.Time,
+	ctx context.Context, history Snapshots, s *understudy.Source, t *understudy.Target, wish *request.LocalQuery, at time.Time,
 ) (*understudy.Page, error) {
 	p := past{ctx: ctx, history: history, source: s, spec: t.Spec, at: at}
 	list, err := New(p.source, t, Options{

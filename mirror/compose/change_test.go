@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -105,7 +106,7 @@ func (r *rig) live(rng *rand.Rand, each int) {
 // keeper is a store that has the world's pages.
 type keeper interface {
 	compose.Store
-	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
+	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
 	Close() error
 }
 

@@ -16,6 +16,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/query"
@@ -28,7 +29,7 @@ type Options struct {
 	// depends on it are not composed.
 	Now func() time.Time
 	// Wish is asked beyond what upstream's own parameters say; nil: nothing.
-	Wish *understudy.LocalQuery
+	Wish *request.LocalQuery
 	// Held is the record of a kind that is present, in any shape, or nil. A list
 	// under a record (or under another account) is composed only when that
 	// record is held: upstream says 404 where it is not. It is called a few

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 	"understudy/bench/rig"
+	"understudy/request"
 
-	"understudy"
 	"understudy/kit/dispatch"
 )
 
@@ -19,15 +19,15 @@ import (
 // that is its handles and that a panic stays with its subscriber.
 func Measure(ctx context.Context, r *rig.Run) error {
 	const subscribers = 4
-	bus := dispatch.New[understudy.PageSaved](dispatch.Options{})
+	bus := dispatch.New[request.PageSaved](dispatch.Options{})
 	var heard, heardPlain [subscribers]int
 	var lock sync.RWMutex
-	var plain []func(context.Context, understudy.PageSaved) error
+	var plain []func(context.Context, request.PageSaved) error
 	for i := range subscribers {
-		bus.Subscribe(func(context.Context, understudy.PageSaved) error { heard[i]++; return nil })
-		plain = append(plain, func(context.Context, understudy.PageSaved) error { heardPlain[i]++; return nil })
+		bus.Subscribe(func(context.Context, request.PageSaved) error { heard[i]++; return nil })
+		plain = append(plain, func(context.Context, request.PageSaved) error { heardPlain[i]++; return nil })
 	}
-	loop := func(ctx context.Context, l understudy.PageSaved) error {
+	loop := func(ctx context.Context, l request.PageSaved) error {
 		lock.RLock()
 		defer lock.RUnlock()
 		var errs []error
@@ -44,7 +44,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	worst := 0.0
 	for round := range r.Times(9, 2) {
 		row := []string{fmt.Sprintf("round %d", round+1)}
-		for i, tell := range []func(context.Context, understudy.PageSaved) error{bus.Dispatch, loop} {
+		for i, tell := range []func(context.Context, request.PageSaved) error{bus.Dispatch, loop} {
 			each, allocs, err := told(ctx, tell, n)
 			if err != nil {
 				return err
@@ -69,8 +69,8 @@ func Measure(ctx context.Context, r *rig.Run) error {
 
 // told tells n times: nanoseconds and allocations of each, the latter without
 // the handful the measuring makes.
-func told(ctx context.Context, tell func(context.Context, understudy.PageSaved) error, n int) (each, allocs float64, err error) {
-	var l understudy.PageSaved
+func told(ctx context.Context, tell func(context.Context, request.PageSaved) error, n int) (each, allocs float64, err error) {
+	var l request.PageSaved
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/bench/rig"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/jobs"
@@ -118,7 +119,7 @@ func (i *intakes) page(ctx context.Context, r *jobs.Run) (err error) {
 		return nil
 	}
 	defer func() { err = errors.Join(err, weigh(ctx, 0)) }()
-	landed, err := i.m.Fill(ctx, understudy.Fill{Target: target, Reason: understudy.Sync, RecordsOnly: true, Reserve: weigh})
+	landed, err := i.m.Fill(ctx, request.Fill{Target: target, Reason: request.Sync, RecordsOnly: true, Reserve: weigh})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -43,8 +44,8 @@ type World struct {
 	Held   bool // the hidden records are held; else upstream alone has them
 
 	mu    sync.Mutex
-	Asked []understudy.Request // what the mirror was asked
-	Sent  []understudy.Write
+	Asked []request.Request // what the mirror was asked
+	Sent  []request.Write
 }
 
 // Shown, Hidden and Never are ids of a kind: of the record roles may find, of the
@@ -208,15 +209,15 @@ func Rules() map[string]access.RowRules {
 
 // Page answers as a mirror would: lists under a wish from records, others and
 // what is to be new as upstream's page; instances as they are, or upstream's 404.
-func (w *World) Page(_ context.Context, a understudy.Request) (*understudy.Response, error) {
+func (w *World) Page(_ context.Context, a request.Request) (*request.Response, error) {
 	w.mu.Lock()
 	w.Asked = append(w.Asked, a)
 	w.mu.Unlock()
 	t := a.Target
 	p := &understudy.Page{Key: t.Key, List: t.List != nil, ID: t.ID, Status: http.StatusOK, ContentType: "application/json", Shape: t.Shape()}
-	answer := &understudy.Response{Page: p, Outcome: understudy.Warm, Age: 12 * time.Second, TTL: 5 * time.Second}
+	answer := &request.Response{Page: p, Outcome: request.Warm, Age: 12 * time.Second, TTL: 5 * time.Second}
 	if a.NoCache && !a.JoinOnly {
-		answer = &understudy.Response{Page: p, Outcome: understudy.Cold, Fwd: "request", Stored: true, Upstream: 800 * time.Millisecond}
+		answer = &request.Response{Page: p, Outcome: request.Cold, Fwd: "request", Stored: true, Upstream: 800 * time.Millisecond}
 	}
 	if a.JoinOnly { // it was fetched just now
 		answer.Age = time.Second / 2
@@ -228,7 +229,7 @@ func (w *World) Page(_ context.Context, a understudy.Request) (*understudy.Respo
 	case t.List != nil:
 		w.list(p, a)
 		if a.Local != nil {
-			answer.Outcome = understudy.Composed
+			answer.Outcome = request.Composed
 		}
 	case t.Kind != nil && t.ID != "" && w.Body(p.Kind, t.ID) != nil:
 		p.Body = w.Body(p.Kind, t.ID)
@@ -248,7 +249,7 @@ func (w *World) Page(_ context.Context, a understudy.Request) (*understudy.Respo
 
 // list writes both records, those of a wish alone when there is one, under the
 // record the path names.
-func (w *World) list(p *understudy.Page, a understudy.Request) {
+func (w *World) list(p *understudy.Page, a request.Request) {
 	t := a.Target
 	var rows [][]byte
 	last := ""
@@ -290,7 +291,7 @@ func (w *World) list(p *understudy.Page, a understudy.Request) {
 
 // Write notes a write and answers it with the record its path names, a new one
 // that is marked when it names none.
-func (w *World) Write(_ context.Context, write understudy.Write) (*understudy.Response, error) {
+func (w *World) Write(_ context.Context, write request.Write) (*request.Response, error) {
 	w.mu.Lock()
 	w.Sent = append(w.Sent, write)
 	w.mu.Unlock()
@@ -302,16 +303,16 @@ func (w *World) Write(_ context.Context, write understudy.Write) (*understudy.Re
 			p.Body = w.body(t.Kind, t.ID != w.Shown(p.Kind))
 		}
 	}
-	return &understudy.Response{Page: p}, nil
+	return &request.Response{Page: p}, nil
 }
 
 // Open opens the content of a record: marked unless it is of the open one.
-func (w *World) Open(_ context.Context, a understudy.MediaRequest) (*understudy.MediaResponse, error) {
+func (w *World) Open(_ context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	text := "content of " + Mark
 	if a.Target.ID == w.Shown(a.Target.Kind.Name) {
 		text = "content"
 	}
-	return &understudy.MediaResponse{Status: http.StatusOK, ContentType: "audio/mpeg", Size: int64(len(text)), ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
+	return &request.MediaResponse{Status: http.StatusOK, ContentType: "audio/mpeg", Size: int64(len(text)), ReadCloser: io.NopCloser(strings.NewReader(text))}, nil
 }
 
 // Marked is the first mark in a text, "" when there is none; what was asked for

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -177,9 +178,9 @@ func (f *Files) indexPath(k fileKey) string {
 
 // Get opens the content held under a key; it must be closed. Errors:
 // ErrNotFound; ErrUnavailable when too many are open; the context's.
-func (f *Files) Get(ctx context.Context, key understudy.Key) (understudy.Content, io.ReadSeekCloser, error) {
+func (f *Files) Get(ctx context.Context, key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
 	if err := f.take(ctx); err != nil {
-		return understudy.Content{}, nil, fmt.Errorf("store: open content %s: %w", key, err)
+		return request.Content{}, nil, fmt.Errorf("store: open content %s: %w", key, err)
 	}
 	c, r, err := f.get(key)
 	if err != nil {
@@ -208,7 +209,7 @@ func (f *Files) take(ctx context.Context) error {
 	}
 }
 
-func (f *Files) get(key understudy.Key) (understudy.Content, io.ReadSeekCloser, error) {
+func (f *Files) get(key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
 	k := keyOf(key)
 	for range 2 { // what was replaced between two looks is found at the second
 		sum, touch, ok := f.find(k)
@@ -244,7 +245,7 @@ func (f *Files) get(key understudy.Key) (understudy.Content, io.ReadSeekCloser, 
 		}
 		return c, &contentReader{File: in, slots: f.slots}, nil
 	}
-	return understudy.Content{}, nil, understudy.ErrNotFound
+	return request.Content{}, nil, understudy.ErrNotFound
 }
 
 // find looks a key up and notes that it was read; touch says that this should

@@ -19,6 +19,7 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/contents"
@@ -52,16 +53,16 @@ func (s *shelf) open(change ...func(*contents.Options)) {
 	}
 }
 
-func contentOf(n int) understudy.Content {
+func contentOf(n int) request.Content {
 	id := fmt.Sprintf("RE%032d", n)
-	return understudy.Content{
+	return request.Content{
 		Key:  understudy.Key{Source: "twilio", URI: "/2010-04-01/Accounts/AC1/Recordings/" + id + ".wav"},
 		Kind: "recordings", ID: id, Within: []string{"AC1"}, ContentType: "audio/x-wav", Size: -1,
 		ETag: `"u"`, Modified: filesEpoch.Add(-time.Hour), At: filesEpoch,
 	}
 }
 
-func (s *shelf) put(n int, text string) understudy.Content {
+func (s *shelf) put(n int, text string) request.Content {
 	s.Helper()
 	c, err := s.Put(s.Context(), contentOf(n), strings.NewReader(text))
 	if err != nil {
@@ -253,8 +254,8 @@ func TestFilesForget(t *testing.T) {
 	}
 	mp3 := contentOf(1)
 	mp3.Key.URI = strings.Replace(mp3.Key.URI, ".wav", ".mp3", 1)
-	image := understudy.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1", Within: []string{"AC1", "SM1"}, Size: -1}
-	for _, c := range []understudy.Content{mp3, image} {
+	image := request.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1", Within: []string{"AC1", "SM1"}, Size: -1}
+	for _, c := range []request.Content{mp3, image} {
 		if _, err := s.Put(t.Context(), c, strings.NewReader(c.Key.URI)); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 )
@@ -34,23 +35,23 @@ type indexEntry struct {
 // maxIndex bounds an index file, in bytes: a URI, escaped, and the rest.
 const maxIndex = 8*understudy.MaxURI + 4096
 
-func readIndex(path string) (understudy.Content, error) {
+func readIndex(path string) (request.Content, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return understudy.Content{}, err
+		return request.Content{}, err
 	}
 	if info.Size() > maxIndex {
-		return understudy.Content{}, fmt.Errorf("%s is too large", filepath.Base(path))
+		return request.Content{}, fmt.Errorf("%s is too large", filepath.Base(path))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return understudy.Content{}, err
+		return request.Content{}, err
 	}
 	var e indexEntry
 	if err := json.Unmarshal(data, &e); err != nil {
-		return understudy.Content{}, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return request.Content{}, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
-	c := understudy.Content{
+	c := request.Content{
 		Key: understudy.Key{Source: e.Source, URI: e.URI}, Kind: e.Kind, ID: e.ID, Within: e.Within,
 		ContentType: e.Type, Size: e.Size, ETag: e.ETag, Modified: e.Modified, At: e.At,
 	}
@@ -62,7 +63,7 @@ func readIndex(path string) (understudy.Content, error) {
 
 // writeIndex replaces an index file whole; the disk is held. lasting makes it
 // survive a power cut, too.
-func (f *Files) writeIndex(k fileKey, c understudy.Content, lasting bool) error {
+func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	data, err := json.Marshal(indexEntry{
 		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.Within, Type: c.ContentType,
 		Size: c.Size, Sum: hex.EncodeToString(c.Sum[:]), ETag: c.ETag, Modified: c.Modified, At: c.At.Round(0),

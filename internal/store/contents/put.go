@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -23,7 +24,7 @@ import (
 // returns c with size and sum as they are. When it cannot be kept the error is
 // ErrNotStored, with the reason, and nothing of it is; so it is when from fails,
 // ctx ends, or its record was forgotten meanwhile.
-func (f *Files) Put(ctx context.Context, c understudy.Content, from io.Reader) (understudy.Content, error) {
+func (f *Files) Put(ctx context.Context, c request.Content, from io.Reader) (request.Content, error) {
 	p := &putting{file: newFile(c)}
 	f.mu.Lock()
 	f.putting[p] = struct{}{}
@@ -40,7 +41,7 @@ func (f *Files) Put(ctx context.Context, c understudy.Content, from io.Reader) (
 	return c, nil
 }
 
-func newFile(c understudy.Content) file {
+func newFile(c request.Content) file {
 	x := file{key: keyOf(c.Key), sum: c.Sum, size: c.Size, record: tagOf(c.Key.Source, c.Kind, c.ID)}
 	for _, id := range c.Within {
 		x.within = append(x.within, tagOf(c.Key.Source, "", id))
@@ -75,7 +76,7 @@ var (
 	errForgotten = &sqlite.Fault{Reason: "its record was forgotten meanwhile", Saving: true}
 )
 
-func (f *Files) put(ctx context.Context, p *putting, c understudy.Content, from io.Reader) (understudy.Content, error) {
+func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.Reader) (request.Content, error) {
 	most := min(f.o.Most, f.o.Limit)
 	if c.Size > most {
 		return c, errLarge
@@ -115,7 +116,7 @@ func (f *Files) put(ctx context.Context, p *putting, c understudy.Content, from 
 
 // allowed is an error when the content's record, or one it lies within, was
 // erased. The disk is held: an erasure forgets before or after what follows.
-func (f *Files) allowed(ctx context.Context, c *understudy.Content) error {
+func (f *Files) allowed(ctx context.Context, c *request.Content) error {
 	if f.o.Erased == nil {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (f *Files) still(ctx context.Context, p *putting) error {
 }
 
 // commit puts content and index entry in their places; the disk is held.
-func (f *Files) commit(x file, c understudy.Content, temp string) error {
+func (f *Files) commit(x file, c request.Content, temp string) error {
 	f.mu.Lock()
 	shared := f.refs[x.sum] > 0
 	f.mu.Unlock()

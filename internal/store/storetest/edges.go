@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -63,7 +64,7 @@ func sourcesApart(t *testing.T, s *suite) {
 	s.page(a)
 	s.page(b)
 	s.record(call(1, "x"))
-	if _, err := s.Touch(t.Context(), understudy.Invalidation{Source: "other", Kind: "calls", ID: sid(1)}); err != nil {
+	if _, err := s.Touch(t.Context(), request.Invalidation{Source: "other", Kind: "calls", ID: sid(1)}); err != nil {
 		t.Fatal(err)
 	}
 	s.superseded(a, false)
@@ -134,7 +135,7 @@ func contexts(t *testing.T, s *suite) {
 	if _, err := s.Record(ctx, Source, "calls", "calls", sid(1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("record: %v", err)
 	}
-	if _, err := s.Touch(ctx, understudy.Invalidation{Source: Source, Kind: "calls"}); !errors.Is(err, context.Canceled) {
+	if _, err := s.Touch(ctx, request.Invalidation{Source: Source, Kind: "calls"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("touch: %v", err)
 	}
 	if _, err := s.Changes(ctx, Source, 0, 1); !errors.Is(err, context.Canceled) {
@@ -159,7 +160,7 @@ func closed(t *testing.T, s *suite) {
 	_, e1 := s.Save(t.Context(), list("/l", at(2), call(2, "x")))
 	_, e2 := s.Page(t.Context(), key("/l"))
 	_, e3 := s.Record(t.Context(), Source, "calls", "calls", sid(1))
-	_, e4 := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls"})
+	_, e4 := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls"})
 	_, e5 := s.Changes(t.Context(), Source, 0, 1)
 	_, e6 := s.Kinds(t.Context(), Source)
 	e7 := s.World(t.Context(), Source, "x")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"pgregory.net/rapid"
 
@@ -122,7 +123,7 @@ func (o *oracle) save(rt *rapid.T, s *suite, p *understudy.Page, rows []row) {
 }
 
 func (o *oracle) touch(rt *rapid.T, s *suite, base string) {
-	touch := understudy.Invalidation{Source: Source, Kind: "calls"}
+	touch := request.Invalidation{Source: Source, Kind: "calls"}
 	if rapid.Bool().Draw(rt, "one record") {
 		touch.ID = drawRow(rt, base).id
 		for _, shape := range []string{"calls", "brief"} {

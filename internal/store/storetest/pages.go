@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -131,7 +132,7 @@ func notFoundPage(t *testing.T, s *suite) {
 	p = gone("/i", at(3), sid(1), 404)
 	s.save(p)
 	s.superseded(p, false)
-	if _, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls", ID: sid(1)}); err != nil {
+	if _, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls", ID: sid(1)}); err != nil {
 		t.Fatal(err)
 	}
 	s.superseded(p, true)
@@ -142,7 +143,7 @@ func touches(t *testing.T, s *suite) {
 	inst := instance("/1", at(1), call(1, "x"))
 	s.save(before)
 	s.save(inst)
-	g, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls", ID: sid(1)})
+	g, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls", ID: sid(1)})
 	if err != nil || g != 1 {
 		t.Fatalf("generation %d, %v", g, err)
 	}
@@ -168,17 +169,17 @@ func touches(t *testing.T, s *suite) {
 	if r := s.record(call(1, "x")); r.Invalid {
 		t.Errorf("a record saved again is still invalid")
 	}
-	if g, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls"}); err != nil || g != 2 {
+	if g, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls"}); err != nil || g != 2 {
 		t.Fatalf("generation %d, %v", g, err)
 	}
 	s.superseded(after, true)
 	if r := s.record(call(1, "x")); r.Invalid {
 		t.Errorf("a touch without an id made a record invalid")
 	}
-	if g, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "unheard", ID: "x"}); err != nil || g != 1 {
+	if g, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "unheard", ID: "x"}); err != nil || g != 1 {
 		t.Fatalf("generation %d, %v", g, err)
 	}
-	for _, bad := range []understudy.Invalidation{{Kind: "calls"}, {Source: Source}} {
+	for _, bad := range []request.Invalidation{{Kind: "calls"}, {Source: Source}} {
 		if _, err := s.Touch(t.Context(), bad); err == nil {
 			t.Errorf("touch %+v passed", bad)
 		}
@@ -189,7 +190,7 @@ func touchSparesOthers(t *testing.T, s *suite) {
 	inst, whole := instance("/1", at(1), call(1, "x")), &understudy.Page{Key: key("/w"), Status: 200, Body: []byte("x"), Sum: sum([]byte("x")), At: at(1)}
 	s.save(inst)
 	s.save(whole)
-	if _, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls", ID: sid(2)}); err != nil {
+	if _, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls", ID: sid(2)}); err != nil {
 		t.Fatal(err)
 	}
 	s.superseded(inst, false)

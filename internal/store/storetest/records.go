@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"understudy/request"
 
 	"understudy"
 )
@@ -219,7 +220,7 @@ func writeAnswer(t *testing.T, s *suite) {
 // and though a fetch that read the record before ended after it.
 func writeAnswerWins(t *testing.T, s *suite) {
 	s.save(list("/l", at(9), call(1, "x"), call(2, "x")))
-	if _, err := s.Touch(t.Context(), understudy.Invalidation{Source: Source, Kind: "calls", ID: sid(3)}); err != nil {
+	if _, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls", ID: sid(3)}); err != nil {
 		t.Fatal(err)
 	}
 	s.wantChanges(s.save(instance("", at(8), call(1, "redacted"))).Changes, "changed "+sid(1))

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"pgregory.net/rapid"
 
@@ -232,7 +233,7 @@ func (h *crowded) step() {
 	case "read":
 		h.read(h.uri())
 	case "touch":
-		g, err := h.Touch(ctx, understudy.Invalidation{Source: Source, Kind: "calls", ID: h.id()})
+		g, err := h.Touch(ctx, request.Invalidation{Source: Source, Kind: "calls", ID: h.id()})
 		if err != nil {
 			h.Fatal(err)
 		}

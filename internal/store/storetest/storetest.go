@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
@@ -22,8 +23,8 @@ import (
 type Store interface {
 	Page(ctx context.Context, key understudy.Key) (*understudy.Page, error)
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
-	Save(ctx context.Context, p *understudy.Page) (understudy.Saved, error)
-	Touch(ctx context.Context, t understudy.Invalidation) (generation int64, err error)
+	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
+	Touch(ctx context.Context, t request.Invalidation) (generation int64, err error)
 	Kinds(ctx context.Context, source string) ([]store.KindState, error)
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	LastChange(ctx context.Context, source string) (int64, error)
@@ -163,7 +164,7 @@ func call(n int, state string) row {
 	return row{id: sid(n), body: fmt.Sprintf(`{"sid": "%s", "status": "%s"}`, sid(n), state)}
 }
 
-func (s *suite) save(p *understudy.Page) understudy.Saved {
+func (s *suite) save(p *understudy.Page) request.Saved {
 	s.Helper()
 	saved, err := s.Save(s.Context(), p)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/plan"
@@ -150,7 +151,7 @@ func TestOfferedZones(t *testing.T) {
 // Part 2, no. 8: a list made from records says how old what is new is, and how
 // old the walk is that it may miss something since.
 func TestAListFromRecordsNamesBothAges(t *testing.T) {
-	q := &Exchange{Answer: &understudy.Response{Outcome: understudy.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
+	q := &Exchange{Answer: &request.Response{Outcome: request.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
 	how := q.How()
 	if !strings.Contains(how, longAgo(5*time.Second)+" ago") || !strings.Contains(how, longAgo(22*time.Minute)+" ago") {
 		t.Error(how)

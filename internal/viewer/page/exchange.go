@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/plan"
@@ -30,9 +31,9 @@ type Exchange struct {
 	tasks
 	Reply
 	recordEdition
-	Answer *understudy.Response // what the mirror said, for the footer
-	Found  bool                 // the page shows what a search found
-	Typed  string               // what was put in the search box
+	Answer *request.Response // what the mirror said, for the footer
+	Found  bool              // the page shows what a search found
+	Typed  string            // what was put in the search box
 }
 
 // subject is what an address names.

@@ -6,8 +6,8 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"understudy/request"
 
-	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/lru"
@@ -42,7 +42,7 @@ type ownView struct {
 type flight struct {
 	kind   *plan.Kind
 	done   chan struct{}
-	answer *understudy.Response // set before done is closed; nil when none came
+	answer *request.Response // set before done is closed; nil when none came
 }
 
 func newNumbers(v *Visitor) *numbers {
@@ -97,7 +97,7 @@ func (n *numbers) fly(f *flight) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.v.Deadline)
 	defer cancel()
 	err := contain(func() (err error) {
-		f.answer, err = n.v.Mirror.Page(ctx, understudy.Request{Target: f.kind.PlannedLists[0].Newest})
+		f.answer, err = n.v.Mirror.Page(ctx, request.Request{Target: f.kind.PlannedLists[0].Newest})
 		return err
 	})
 	if err != nil { // without an answer there are no marks; the page itself says what is wrong

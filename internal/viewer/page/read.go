@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -28,30 +29,30 @@ const atOnce = 16
 
 // reading is a page as the caller sees it.
 type Reading struct {
-	Answer *understudy.Response
+	Answer *request.Response
 	View   *access.View
 	Err    error
 }
 
 // read asks for one target. A refusal asks for nothing.
 func (q *Exchange) Read(ctx context.Context, t *understudy.Target) Reading {
-	return q.ask(ctx, understudy.Request{Target: t, NoCache: Forced(q.R)})
+	return q.ask(ctx, request.Request{Target: t, NoCache: Forced(q.R)})
 }
 
 // readOn asks for a page of a list that is read from its beginning to its end.
 // whole: it must be composed from records. Pages after the first cost no upstream
 // request, whatever is held of them.
 func (q *Exchange) ReadOn(ctx context.Context, t *understudy.Target, whole, first bool) Reading {
-	a := understudy.Request{Target: t, OnlyIfCached: whole || !first}
+	a := request.Request{Target: t, OnlyIfCached: whole || !first}
 	if whole {
-		a.Local = &understudy.LocalQuery{}
+		a.Local = &request.LocalQuery{}
 	}
 	return q.ask(ctx, a)
 }
 
 // ask asks the mirror as the caller, through the gate there and back. Everything
 // that the viewer reads of upstream's pages is asked here.
-func (q *Exchange) ask(ctx context.Context, a understudy.Request) Reading {
+func (q *Exchange) ask(ctx context.Context, a request.Request) Reading {
 	if err := q.Gate.Read(q.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
@@ -127,7 +128,7 @@ func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zer
 
 // agedAt is the moment a reading shows; of a list made from records that of its
 // newest page, as what is new is shown since.
-func (q *Exchange) AgedAt(a *understudy.Response) *When {
+func (q *Exchange) AgedAt(a *request.Response) *When {
 	if a == nil || !q.AsOf.At.IsZero() {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -278,14 +279,14 @@ func (q *Exchange) How() string {
 	}
 	age := longAgo(q.Answer.CurrentAge())
 	switch q.Answer.Outcome {
-	case understudy.Cold:
+	case request.Cold:
 		if q.Answer.Page.InitialAge > 0 {
 			return "from upstream, where it was " + longAgo(q.Answer.Page.InitialAge) + " old"
 		}
 		return "fresh from upstream"
-	case understudy.Stale:
+	case request.Stale:
 		return "cached, " + age + " old, being refreshed"
-	case understudy.Composed:
+	case request.Composed:
 		if newest := longAgo(q.Answer.Newest); q.Answer.Newest > 0 && newest != age {
 			return "made from held records; their newest page came " + newest + " ago, all of them were walked " + age + " ago"
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/plan"
@@ -291,7 +292,7 @@ func (f footer) Usual() *TimeRow {
 	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Start)
 	of, who := snap.TheirTimes, q.Source.Spec.Title
 	for _, t := range snap.Times {
-		if q.Kind != nil && t.Kind == q.Kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == understudy.Waiting.String()) {
+		if q.Kind != nil && t.Kind == q.Kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
 			of, who = t, plan.UpperFirst(q.Kind.Title)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
@@ -25,7 +26,7 @@ import (
 type Mirror interface {
 	// Page is the newest fitting answer for a target. Its errors are those of
 	// the root package.
-	Page(ctx context.Context, a understudy.Request) (*understudy.Response, error)
+	Page(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
 // Callers knows who is asking.
@@ -230,7 +231,7 @@ type Shelf interface {
 type Media interface {
 	// Open is the content a media path names. Its errors are those of the root
 	// package, and the context's. The Medium must be closed.
-	Open(context.Context, understudy.MediaRequest) (*understudy.MediaResponse, error)
+	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
 // route is a pattern, what answers it, and the forms of it that people and scripts use.

@@ -1,10 +1,11 @@
 // Fetch: one errand to upstream, and why it is run.
 
-package understudy
+package request
 
 import (
 	"context"
 	"time"
+	"understudy"
 )
 
 // Reason says who wants a fetch; the budget of a source is shared out by it.
@@ -32,7 +33,7 @@ func (r Reason) String() string {
 // Fetch is one errand to upstream. Upstream's room reads it; nothing in it
 // says who asked.
 type Fetch struct {
-	Target     *Target
+	Target     *understudy.Target
 	Reason     Reason
 	Generation int64 // copied into the page
 
@@ -60,12 +61,12 @@ type Fetch struct {
 	Reserve func(ctx context.Context, bytes int64) error
 	// Tried is told each failed try that will be followed by another, at
 	// once, from the fetching goroutine. May be nil.
-	Tried func(*UpstreamError)
+	Tried func(*understudy.UpstreamError)
 }
 
 // Fill is a page to be fetched and saved though no reader asks for it.
 type Fill struct {
-	Target *Target
+	Target *understudy.Target
 	Reason Reason // Sync, Poll or Check
 	// RecordsOnly keeps the records and not the page itself: a walk by pages
 	// of another size than readers ask for.
@@ -76,7 +77,7 @@ type Fill struct {
 // Write is a request that changes something upstream, passed on once and never
 // retried.
 type Write struct {
-	Target      *Target
+	Target      *understudy.Target
 	Method      string
 	Body        []byte
 	ContentType string

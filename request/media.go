@@ -1,19 +1,20 @@
 // Media: the content of a record, bytes rather than rows.
 
-package understudy
+package request
 
 import (
 	"io"
 	"time"
+	"understudy"
 )
 
 // MediaRequest is one question for a record's content. It does not say who asks.
 type MediaRequest struct {
-	Target  *Target // with Media set
-	Head    bool    // only what it is, not the bytes
-	Range   string  // the request's Range, verbatim; "" = all of it
-	IfRange string  // the request's If-Range, verbatim
-	NoCache bool    // the request said no-cache: upstream is asked
+	Target  *understudy.Target // with Media set
+	Head    bool               // only what it is, not the bytes
+	Range   string             // the request's Range, verbatim; "" = all of it
+	IfRange string             // the request's If-Range, verbatim
+	NoCache bool               // the request said no-cache: upstream is asked
 	// MaxStale is the oldest content the caller accepts without upstream being
 	// asked; nil: the usual fresh time.
 	MaxStale     *time.Duration
@@ -27,7 +28,7 @@ type MediaRequest struct {
 
 // Content is what is known of a medium that is held whole, beside its bytes.
 type Content struct {
-	Key  Key
+	Key  understudy.Key
 	Kind string
 	ID   string
 	// Within are the other ids its path names: a message's, an account's. It

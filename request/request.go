@@ -1,13 +1,16 @@
 // Answer: a page and how it came.
 
-package understudy
+package request
 
-import "time"
+import (
+	"time"
+	"understudy"
+)
 
 // Request is one question to the mirror. It does not say who asks. Of all it says
 // about its answer's age the narrowest counts.
 type Request struct {
-	Target   *Target
+	Target   *understudy.Target
 	AgeLimit *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
 	JoinOnly bool           // with NoCache: join a fetch; when none is under way it is as if NoCache were not said
@@ -67,7 +70,7 @@ var hows = [...]string{"warm", "stale", "cold", "composed"}
 // Response is a page and how it came. It is shared by every reader of the same
 // flight and never changed.
 type Response struct {
-	Page     *Page
+	Page     *understudy.Page
 	Gzip     []byte // Page.Body compressed, when the mirror has it ready; else nil
 	Outcome  Outcome
 	Age      time.Duration

@@ -1,23 +1,26 @@
 // Wish: what is asked of a list beyond what upstream's own parameters can say.
 
-package understudy
+package request
 
-import "time"
+import (
+	"time"
+	"understudy"
+)
 
 // LocalQuery is asked of a composed answer; upstream is never asked for it and
 // nothing made by it is kept.
 type LocalQuery struct {
-	Up    bool  // oldest first
-	Since int64 // only what came or changed after the change of this number
-	Text  *Text // only what has these words
+	Up    bool             // oldest first
+	Since int64            // only what came or changed after the change of this number
+	Text  *understudy.Text // only what has these words
 	// Only, when it is set, says which records the asker may find. It is called
 	// before the list is cut into pages, from one goroutine at a time.
-	Only func(*Record) bool
+	Only func(*understudy.Record) bool
 	// From and Terms say of Only what a store can make use of: it says no to
 	// every record whose place is of a time before From (Unix seconds, 0 = open),
 	// and to every one that does not fulfil all terms.
 	From       int64
-	Predicates []Predicate
+	Predicates []understudy.Predicate
 	// Scan has no index asked for the list's filters, but for those on its clock: they
 	// are tested on what is read. It is set where From and Terms are not all that Only
 	// looks at: how long an index takes would tell how much it finds besides.

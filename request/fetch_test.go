@@ -1,6 +1,6 @@
 // Reasons: the words that go into logs and /-/stats.
 
-package understudy
+package request
 
 import "testing"
 

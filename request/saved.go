@@ -1,19 +1,21 @@
 // Saved: what saving a page did, and who is told.
 
-package understudy
+package request
+
+import "understudy"
 
 // PageSaved is a page that has just been saved: what the rooms tell each other at
 // once. It may be lost; the rows in the store are the truth.
 type PageSaved struct {
-	Page    *Page // as saved, with its numbers
-	Changes []Change
+	Page    *understudy.Page // as saved, with its numbers
+	Changes []understudy.Change
 	Reason  Reason
 }
 
 // Saved is what saving a page did.
 type Saved struct {
-	Page    *Page    // the page given, or a copy with Version and the rows' numbers set
-	Changes []Change // in number order; empty when nothing was new
+	Page    *understudy.Page    // the page given, or a copy with Version and the rows' numbers set
+	Changes []understudy.Change // in number order; empty when nothing was new
 }
 
 // Invalidation names what a write touched: the lists of a kind in every filter and,
