@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -33,15 +34,15 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		for n := range 5 {
 			s.set(sid(8+n), "queued", false)
 		}
-		fill := func(query string) {
+		fill := func(params string) {
 			t.Helper()
-			if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", query), RecordsOnly: true}); err != nil {
+			if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", params), RecordsOnly: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		fill("PageSize=1")
-		wish := func(w request.LocalQuery, query string) (*request.Response, error) {
-			return s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", query), Local: &w})
+		wish := func(w request.LocalQuery, params string) (*request.Response, error) {
+			return s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", params), Local: &w})
 		}
 		all := func(*understudy.Record) bool { return true }
 		shows := func(a *request.Response, err error, ids ...string) {
@@ -101,11 +102,11 @@ func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		c.tips(time.Now(), sid(5))
-		for query, id := range map[string]string{"PageSize=1": sid(7), "PageSize=1&Page=1&PageToken=PA" + sid(7): sid(6)} {
-			a := s.get(t, s.target(t, "Calls.json", query))
+		for params, id := range map[string]string{"PageSize=1": sid(7), "PageSize=1&Page=1&PageToken=PA" + sid(7): sid(6)} {
+			a := s.get(t, s.target(t, "Calls.json", params))
 			want(t, a, request.Composed, "composed")
 			if got := shown(a.Page); !slices.Equal(got, []string{id}) {
-				t.Errorf("%s shows %v, want %v", query, got, id)
+				t.Errorf("%s shows %v, want %v", params, got, id)
 			}
 		}
 	})
@@ -114,9 +115,9 @@ func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
 // limited is a shelf that hands out no more than it is asked for.
 type limited struct{ shelf }
 
-func (l limited) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (l limited) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	n := 0
-	return l.shelf.Seek(ctx, q, func(f understudy.Hit) bool {
+	return l.shelf.Seek(ctx, q, func(f query.Hit) bool {
 		n++
 		return yield(f) && n != q.Limit
 	})
@@ -136,9 +137,9 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 		held = append(held, rec)
 	}
 	w := &filteredStore{Store: limited{held}, plan: &composePlan{target: s.newest(t)}, ends: true, top: 5, came: now.Add(-time.Minute)}
-	for below, want := range map[understudy.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
+	for below, want := range map[query.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
 		var got []string
-		err := w.Seek(t.Context(), understudy.RecordQuery{Up: true, Below: below, Limit: 2}, func(f understudy.Hit) bool {
+		err := w.Seek(t.Context(), query.RecordQuery{Up: true, Below: below, Limit: 2}, func(f query.Hit) bool {
 			got = append(got, f.ID)
 			return true
 		})

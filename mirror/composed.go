@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -153,12 +154,12 @@ func (m *Mirror) covers(p *composePlan) (request.Coverage, error) {
 
 // timed reports whether a question asks for a time of a clock, so that what has
 // none is not meant.
-func timed(q *understudy.RecordQuery, clock string) bool {
-	return slices.ContainsFunc(q.Predicates, func(t understudy.Predicate) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
+func timed(q *query.RecordQuery, clock string) bool {
+	return slices.ContainsFunc(q.Predicates, func(t query.Predicate) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
 }
 
 // clocks are the bounds that a question sets to a kind's clock, 0 = open.
-func clocks(q *understudy.RecordQuery, clock string) (from, to int64) {
+func clocks(q *query.RecordQuery, clock string) (from, to int64) {
 	from, to = q.From, q.To
 	for _, t := range q.Predicates {
 		if clock == "" || t.Field != clock || len(t.Any) > 0 || t.Number != "" {

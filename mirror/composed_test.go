@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -73,26 +74,26 @@ func (c *claims) none(why string) {
 // shelf is the calls of a world as a store has records.
 type shelf []*understudy.Record
 
-func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.OrderKey, error) {
+func (s shelf) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, error) {
 	for i, r := range s {
 		if r.ID == id {
-			return understudy.OrderKey(len(s) - i), nil
+			return query.OrderKey(len(s) - i), nil
 		}
 	}
 	return 0, understudy.ErrNotFound
 }
 
-func (s shelf) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (s shelf) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	for n := range s {
 		i := n
 		if q.Up {
 			i = len(s) - 1 - n
 		}
-		p := understudy.OrderKey(len(s) - i)
+		p := query.OrderKey(len(s) - i)
 		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
 			continue
 		}
-		if !yield(understudy.Hit{Record: s[i], Order: p, Clock: 1780000000 - int64(i)}) {
+		if !yield(query.Hit{Record: s[i], Order: p, Clock: 1780000000 - int64(i)}) {
 			return nil
 		}
 	}
@@ -385,10 +386,10 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 		c.mu.Lock()
 		c.rest = at
 		c.mu.Unlock()
-		for query, want := range map[string]time.Time{"": at, "StartTime%3E=2026-01-01": time.Now()} {
-			a, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", query), Local: &request.LocalQuery{From: 1}})
+		for params, want := range map[string]time.Time{"": at, "StartTime%3E=2026-01-01": time.Now()} {
+			a, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", params), Local: &request.LocalQuery{From: 1}})
 			if err != nil || !a.Page.At.Equal(want) {
-				t.Errorf("%q: %v, as of %v, want %v", query, err, a, want)
+				t.Errorf("%q: %v, as of %v, want %v", params, err, a, want)
 			}
 		}
 	})

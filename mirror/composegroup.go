@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -21,20 +22,20 @@ type filteredStore struct {
 	none    int64 // what is older upstream has forgotten; 0 = never
 	short   bool  // something older was reached
 	ends    bool  // above, at the newest page's records:
-	top     understudy.OrderKey
+	top     query.OrderKey
 	came    time.Time // what stands above top and was not seen before is left out
 	invalid bool      // a write touched one of them
 	strange bool      // one does not tell whose it is, and the walk did not see it
 }
 
 // Seek is the store's less what upstream no longer has.
-func (w *filteredStore) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (w *filteredStore) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	if w.none != 0 || w.ends && (q.Below == 0 || q.Below > w.top) {
 		q.Limit = 0 // some do not count
 	}
 	for {
 		left, last, skipped, ended := q.Limit, q.Below, false, false
-		err := w.Store.Seek(ctx, q, func(f understudy.Hit) bool {
+		err := w.Store.Seek(ctx, q, func(f query.Hit) bool {
 			last = f.Order
 			switch {
 			case w.early(f): // it does not count
@@ -54,7 +55,7 @@ func (w *filteredStore) Seek(ctx context.Context, q understudy.RecordQuery, yiel
 }
 
 // hand hands on a record that is of the list's time.
-func (w *filteredStore) hand(f understudy.Hit, yield func(understudy.Hit) bool) bool {
+func (w *filteredStore) hand(f query.Hit, yield func(query.Hit) bool) bool {
 	k := w.plan.target.Kind
 	if w.none != 0 || w.from != 0 {
 		at := f.Clock
@@ -107,20 +108,20 @@ func (w *filteredStore) bind(ctx context.Context) error {
 
 // early reports whether a record stands above what the newest page showed, and
 // was found since.
-func (w *filteredStore) early(f understudy.Hit) bool {
+func (w *filteredStore) early(f query.Hit) bool {
 	return w.ends && f.Order > w.top && !f.Since.Before(w.came)
 }
 
 // PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest
 // page showed goes on there, past what nobody has seen yet.
-func (w *filteredStore) PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error) {
+func (w *filteredStore) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
 	place, err := w.Store.PlaceOf(ctx, source, kind, id)
 	if err != nil || !w.ends || place <= w.top {
 		return place, err
 	}
 	early := true
-	q := understudy.RecordQuery{Source: source, Kinds: []string{kind}, Below: place + 1, Limit: 1}
-	err = w.Store.Seek(ctx, q, func(f understudy.Hit) bool {
+	q := query.RecordQuery{Source: source, Kinds: []string{kind}, Below: place + 1, Limit: 1}
+	err = w.Store.Seek(ctx, q, func(f query.Hit) bool {
 		early = f.Order == place && w.early(f)
 		return false
 	})

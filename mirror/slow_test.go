@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -94,11 +95,11 @@ func (s *slowSeek) SetNote(ctx context.Context, name string, value []byte) error
 	return s.Store.(Notes).SetNote(ctx, name, value)
 }
 
-func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error) {
+func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
 	return s.records.PlaceOf(ctx, source, kind, id)
 }
 
-func (s *slowSeek) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (s *slowSeek) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	s.mu.Lock()
 	s.seeks++
 	s.mu.Unlock()

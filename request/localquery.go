@@ -5,14 +5,15 @@ package request
 import (
 	"time"
 	"understudy"
+	"understudy/internal/query"
 )
 
 // LocalQuery is asked of a composed answer; upstream is never asked for it and
 // nothing made by it is kept.
 type LocalQuery struct {
-	Up    bool             // oldest first
-	Since int64            // only what came or changed after the change of this number
-	Text  *understudy.Text // only what has these words
+	Up    bool        // oldest first
+	Since int64       // only what came or changed after the change of this number
+	Text  *query.Text // only what has these words
 	// Only, when it is set, says which records the asker may find. It is called
 	// before the list is cut into pages, from one goroutine at a time.
 	Only func(*understudy.Record) bool
@@ -20,7 +21,7 @@ type LocalQuery struct {
 	// every record whose place is of a time before From (Unix seconds, 0 = open),
 	// and to every one that does not fulfil all terms.
 	From       int64
-	Predicates []understudy.Predicate
+	Predicates []query.Predicate
 	// Scan has no index asked for the list's filters, but for those on its clock: they
 	// are tested on what is read. It is set where From and Terms are not all that Only
 	// looks at: how long an index takes would tell how much it finds besides.

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"understudy/internal/query"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"understudy"
 	"understudy/internal/datadir"
 	"understudy/internal/store"
 )
@@ -27,7 +27,7 @@ func brokenOff(ctx context.Context, db *store.DB) (done, total int64, err error)
 	return done, total, err
 }
 
-var anyMessage = understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPrefix, Words: []string{"a"}}}
+var anyMessage = query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
 
 // cmdBreakOff breaks a rebuild off in a folder no server uses, and prints how
 // far it was and what is said to who looks for a word:
@@ -45,6 +45,6 @@ func cmdBreakOff(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%d of %d, %v", done, total, err)
 	}
 	fmt.Fprintf(ts.Stdout(), "%d of %d\n", done, total)
-	err = db.Seek(context.Background(), anyMessage, func(understudy.Hit) bool { return true })
+	err = db.Seek(context.Background(), anyMessage, func(query.Hit) bool { return true })
 	fmt.Fprintln(ts.Stdout(), err)
 }

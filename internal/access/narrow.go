@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -25,15 +26,15 @@ const (
 func (f *finder) narrow(w *request.LocalQuery, now time.Time) {
 	if f.age > 0 {
 		w.From = max(w.From, now.Add(-f.age-placeGrace).Unix())
-		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{From: now.Add(-f.age).Unix()})
+		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{From: now.Add(-f.age).Unix()})
 	}
 	for _, c := range f.where {
 		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Predicates) < mostTerms {
-			w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{Field: f.fields[c.field].Name, Any: c.In})
+			w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{Field: f.fields[c.field].Name, Any: c.In})
 		}
 	}
 	if all := f.numbers(); len(all) == 1 && len(w.Predicates) < mostTerms {
-		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], understudy.Predicate{Number: all[0]})
+		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{Number: all[0]})
 	}
 }
 
@@ -53,12 +54,12 @@ func (f *finder) numbers() []string {
 
 // Rule is what a store is asked for a caller who may find some records of a kind
 // alone; nil: all of those it may see. Finds is as Only says.
-func (g *Gate) Rule(c understudy.Caller, source, kind string) *understudy.RowRule {
+func (g *Gate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
 	only := g.Only(c, source, kind)
 	if only == nil {
 		return nil
 	}
-	r := &understudy.RowRule{Finds: only}
+	r := &query.RowRule{Finds: only}
 	f, err := g.finder(c, source, kind)
 	if err != nil {
 		return r

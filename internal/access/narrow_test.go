@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -39,7 +40,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
-		var terms []understudy.Predicate
+		var terms []query.Predicate
 		_, _ = g.Page(t.Context(), c, request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
 			terms = a.Local.Predicates
 			return nil, understudy.ErrNotMirrored
@@ -69,7 +70,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 }
 
 // held reports whether a store that has a record finds it by terms.
-func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Predicate, rec *understudy.Record, now time.Time) bool {
+func held(t *testing.T, specs map[string]*understudy.Spec, terms []query.Predicate, rec *understudy.Record, now time.Time) bool {
 	t.Helper()
 	db := storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return now }})
 	shape := specs["twilio"].Kind("messages").Lists[0].Shape
@@ -79,7 +80,7 @@ func held(t *testing.T, specs map[string]*understudy.Spec, terms []understudy.Pr
 		t.Fatal(err)
 	}
 	found := false
-	err := db.Seek(t.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: terms}, func(understudy.Hit) bool { found = true; return true })
+	err := db.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: terms}, func(query.Hit) bool { found = true; return true })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/datadir"
@@ -31,7 +32,7 @@ func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 	return done, total, err
 }
 
-var someMessage = understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPrefix, Words: []string{"a"}}}
+var someMessage = query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
 
 func TestIndexesAreFilledByAJob(t *testing.T) {
 	spec, err := upstream.BuiltIn("twilio")
@@ -79,7 +80,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if at, err := (indexes{h}).index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
 		t.Fatalf("anew: %+v, %v, %d jobs", at, err, waiting())
 	}
-	err = db.Seek(t.Context(), someMessage, func(understudy.Hit) bool { return true })
+	err = db.Seek(t.Context(), someMessage, func(query.Hit) bool { return true })
 	if !errors.Is(err, understudy.ErrIndexing) || !strings.HasSuffix(err.Error(), "the index is being built: 0 of 700") {
 		t.Fatalf("while the indexes are empty: %v", err)
 	}

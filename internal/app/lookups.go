@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -93,7 +94,7 @@ func (l *lookups) readOwn(ctx context.Context) error {
 				continue
 			}
 			for _, shape := range shapesOf(k) {
-				w := understudy.RangeScan{Source: src.Name, Kind: k.Name, Shape: shape}
+				w := query.RangeScan{Source: src.Name, Kind: k.Name, Shape: shape}
 				for _, w.Unclocked = range []bool{false, true} {
 					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
 						if n := fieldOf(rec.Body, k.Own); n != "" {

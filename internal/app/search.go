@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -61,8 +62,8 @@ func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, err
 }
 
 // queryText reads understudy.q of a list on a drop-in port.
-func queryText(s *search.Searcher) func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
-	return func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
+func queryText(s *search.Searcher) func(c understudy.Caller, t *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	return func(c understudy.Caller, t *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if t.Kind == nil {
 			return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)
 		}

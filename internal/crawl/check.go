@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -62,7 +63,7 @@ func (w *Crawler) check(ctx context.Context, run Run) error {
 // dues are the records of the window whose time has come, the newest first.
 func (w *Crawler) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := w.o.Now()
-	q := understudy.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Open: true, Limit: maxOpen}
+	q := query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Open: true, Limit: maxOpen}
 	q.From = now.Add(-w.o.Window).Unix()
 	rows, err := w.o.Store.Rows(ctx, q)
 	if err != nil {
@@ -104,7 +105,7 @@ func (w *Crawler) ranks(ctx context.Context, x *kindCrawl, shape string, dues []
 	if len(dues) < 2 || x.plan.parentKind != nil {
 		return nil // alone it costs one request either way
 	}
-	rows, err := w.o.Store.Rows(ctx, understudy.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Limit: maxOpen})
+	rows, err := w.o.Store.Rows(ctx, query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Limit: maxOpen})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -34,7 +35,7 @@ type Mirror interface {
 // Store is what the crawler needs of the store room.
 type Store interface {
 	// Rows are the held records of a window, in its order.
-	Rows(context.Context, understudy.RangeScan) ([]understudy.Row, error)
+	Rows(context.Context, query.RangeScan) ([]understudy.Row, error)
 	// Record is the newest version of a record in one shape. ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// Changes are those of a source with numbers above after, in order.

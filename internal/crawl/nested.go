@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -160,7 +161,7 @@ func numbers(n int) []int {
 // parents are the next records of the kind above, and where those after them
 // begin.
 func (w *Crawler) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
-	q := understudy.RangeScan{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
+	q := query.RangeScan{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
 	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
 		q.From = floor
 	}

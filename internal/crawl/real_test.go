@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -376,7 +377,7 @@ func TestRemoveIsAChange(t *testing.T) {
 	h := open(t, slowapi.Options{Records: 20})
 	h.sync("calls")
 	from := h.last()
-	rows, err := h.db.Rows(t.Context(), understudy.RangeScan{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
+	rows, err := h.db.Rows(t.Context(), query.RangeScan{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
 	must(t, err)
 	h.edits(`{"sid":"` + rows[0].ID + `","delete":true}`) // or the next poll brings it back
 	for range 2 {

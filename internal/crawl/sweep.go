@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/folder"
@@ -103,13 +104,13 @@ func (s *sweepRun) all(ctx context.Context) error {
 }
 
 // windows are the held records the sweep can tell missing.
-func (s *sweepRun) windows() []understudy.RangeScan {
-	q := understudy.RangeScan{Source: s.x.source.Name, Kind: s.x.kind.Name, Limit: 10 * batch}
+func (s *sweepRun) windows() []query.RangeScan {
+	q := query.RangeScan{Source: s.x.source.Name, Kind: s.x.kind.Name, Limit: 10 * batch}
 	floor := s.w.floor(s.x, s.began)
 	if floor != early {
 		q.From = floor
 	}
-	var out []understudy.RangeScan
+	var out []query.RangeScan
 	for _, shape := range s.x.shapes() {
 		q.Shape = shape
 		if s.stretch == nil {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -253,7 +254,7 @@ func (w *world) Remove(_ context.Context, _, kind, id string) error {
 	return nil
 }
 
-func (w *world) Rows(_ context.Context, q understudy.RangeScan) ([]understudy.Row, error) {
+func (w *world) Rows(_ context.Context, q query.RangeScan) ([]understudy.Row, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []understudy.Row

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -16,14 +17,14 @@ import (
 func TestWishesOfARequest(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", true, 200, `{"calls":[]}`))
-	b.Proxy.text = func(c understudy.Caller, target *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
+	b.Proxy.text = func(c understudy.Caller, target *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if c.Name == "" || target.Kind.Name != "calls" {
 			t.Errorf("asked for %+v, %+v", c, target)
 		}
 		if text == "(" {
 			return nil, nil, fmt.Errorf("search: %w: character 1: a bracket is open", understudy.ErrInvalid)
 		}
-		return &understudy.Text{Words: []string{text}}, func(r *understudy.Record) bool { return r.ID == text }, nil
+		return &query.Text{Words: []string{text}}, func(r *understudy.Record) bool { return r.ID == text }, nil
 	}
 	for _, test := range []struct {
 		query, secret string

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"github.com/klauspost/compress/zstd"
@@ -64,7 +65,7 @@ type Options struct {
 	// Text reads understudy.q for a caller: what a store is asked, and which of
 	// what it finds is meant (nil: all). Errors: ErrInvalid in words for whoever
 	// asked, ErrForbidden. nil: text is not searched here.
-	Text func(c understudy.Caller, t *understudy.Target, text string) (*understudy.Text, func(*understudy.Record) bool, error)
+	Text func(c understudy.Caller, t *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange is the number of a source's last change; nil: it is not known, and
 	// understudy.since takes any number.
 	LastChange func(ctx context.Context, source string) (int64, error)
@@ -93,7 +94,7 @@ type Proxy struct {
 	gate    *access.Gate
 	callers Callers
 	media   Media
-	text    func(understudy.Caller, *understudy.Target, string) (*understudy.Text, func(*understudy.Record) bool, error)
+	text    func(understudy.Caller, *understudy.Target, string) (*query.Text, func(*understudy.Record) bool, error)
 	last    func(context.Context, string) (int64, error)
 	health  http.Handler
 	maxBody int64
@@ -288,11 +289,11 @@ func (v *exchange) aim() (*understudy.Target, error) {
 		v.line.Written = a.written
 		return a.target, nil
 	}
-	path, query, _ := strings.Cut(uri, "?")
+	path, params, _ := strings.Cut(uri, "?")
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
-		path, query = v.r.URL.EscapedPath(), v.r.URL.RawQuery
+		path, params = v.r.URL.EscapedPath(), v.r.URL.RawQuery
 	}
-	t, err := v.source.Spec.Target(v.source.Name, path, query)
+	t, err := v.source.Spec.Target(v.source.Name, path, params)
 	if err != nil {
 		return nil, err
 	}

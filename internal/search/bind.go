@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/tokenizer"
@@ -19,11 +20,11 @@ type binder struct {
 	every    func(yield func(k *understudy.Kind, seen bool) bool) // every kind there is
 	exact    map[string]bool                                      // names some seen kind has a field of
 	relative bool                                                 // what is asked for depends on now
-	err      *understudy.SyntaxError
+	err      *query.SyntaxError
 }
 
 // bind resolves a tree's names. The error is a *understudy.SyntaxError.
-func bind(text string, tree *node, sights []*sight, every func(yield func(*understudy.Kind, bool) bool), now time.Time) (*query, error) {
+func bind(text string, tree *node, sights []*sight, every func(yield func(*understudy.Kind, bool) bool), now time.Time) (*params, error) {
 	b := &binder{text: text, now: now, sights: sights, every: every, exact: map[string]bool{}}
 	for _, s := range sights {
 		for _, f := range s.kind.Fields {
@@ -34,7 +35,7 @@ func bind(text string, tree *node, sights []*sight, every func(yield func(*under
 	if b.err != nil {
 		return nil, b.err
 	}
-	q := &query{text: text, tree: tree, cond: c, now: now, relative: b.relative}
+	q := &params{text: text, tree: tree, cond: c, now: now, relative: b.relative}
 	if tree.op == opWords && !tree.prefix {
 		q.id = b.spell(tree.text)
 	}
@@ -46,7 +47,7 @@ func bind(text string, tree *node, sights []*sight, every func(yield func(*under
 	return q, nil
 }
 
-func (b *binder) fail(e *understudy.SyntaxError) *cond {
+func (b *binder) fail(e *query.SyntaxError) *cond {
 	if b.err == nil {
 		b.err = e
 	}
@@ -123,7 +124,7 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 			l := byName[f.Name]
 			if l == nil {
 				l = &leaf{node: n, in: map[*sight]string{}}
-				l.test, l.term = is(id), &understudy.Predicate{Any: []string{id}}
+				l.test, l.term = is(id), &query.Predicate{Any: []string{id}}
 				byName[f.Name] = l
 				all = append(all, &cond{op: opField, leaf: l})
 			}
@@ -247,7 +248,7 @@ func (b *binder) elsewhere(name string, scope []*sight) string {
 }
 
 // unknown is the error of a name that no field in scope has.
-func (b *binder) unknown(name string, at, end int, scope []*sight) *understudy.SyntaxError {
+func (b *binder) unknown(name string, at, end int, scope []*sight) *query.SyntaxError {
 	var kinds []string
 	for _, s := range b.sights {
 		if f, _ := s.field(name); f != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/upstream"
@@ -58,8 +59,8 @@ func TestErrorsPointAtNames(t *testing.T) {
 		{"texts", "id:SM1", "id:SM1", "sees no ids", understudy.ErrForbidden},
 		{"texts", "price<0", "price", "does not fully see price", understudy.ErrForbidden},
 	} {
-		_, err := r.s.Find(t.Context(), as(c.role), understudy.SearchRequest{Text: c.text})
-		var e *understudy.SyntaxError
+		_, err := r.s.Find(t.Context(), as(c.role), query.SearchRequest{Text: c.text})
+		var e *query.SyntaxError
 		if !errors.As(err, &e) {
 			t.Errorf("%s asks %s: %v", c.role, c.text, err)
 			continue
@@ -69,8 +70,8 @@ func TestErrorsPointAtNames(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages", "kind:calls OR kind:messages status:failed", "voice:true", "in:call", "date:2030..-7d", "date:-7d..2000", "date:2026-05..2026-05", "age:1d..1d", "kind:calls price:1..1"} {
-		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role), understudy.SearchRequest{Text: text}) != nil {
-			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), understudy.SearchRequest{Text: text}))
+		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role), query.SearchRequest{Text: text}) != nil {
+			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), query.SearchRequest{Text: text}))
 		}
 	}
 }
@@ -176,9 +177,9 @@ func FuzzQuery(f *testing.F) {
 	record := &understudy.Record{Source: "twilio", Kind: "calls", Shape: "calls", ID: "CA00000000000000000000000000000001", Body: body}
 	f.Fuzz(func(t *testing.T, text string, role uint8) {
 		who := as([]string{"all", "support", "billing", "texts", "failed", "partial"}[int(role)%6])
-		q, err := r.read(who, &understudy.SearchRequest{Text: text}, epoch)
+		q, err := r.read(who, &query.SearchRequest{Text: text}, epoch)
 		if err != nil {
-			var e *understudy.SyntaxError
+			var e *query.SyntaxError
 			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) {
 				t.Fatalf("%q: %v", text, err)
 			}

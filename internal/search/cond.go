@@ -5,8 +5,8 @@ package search
 import (
 	"slices"
 	"time"
+	"understudy/internal/query"
 
-	"understudy"
 	"understudy/kit/tokenizer"
 )
 
@@ -41,12 +41,12 @@ type leaf struct {
 	test func(c *candidate, field string) bool // nil: words decide
 	// What a store can be asked for it; the zero values: nothing.
 	ids   []string // of one of these ids
-	term  *understudy.Predicate
+	term  *query.Predicate
 	every bool // the term is of a field each kind has; else Field is put in when all call it the same
 }
 
 // query is a tree bound to what a caller sees.
-type query struct {
+type params struct {
 	text     string
 	tree     *node
 	cond     *cond

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -43,11 +44,11 @@ type counted struct {
 
 	edition edition
 	at      time.Time
-	total   understudy.Count
-	facets  []understudy.SearchFacet // nil: nothing was counted
-	tally   *tally                   // of all, at the edition; nil: there is none
-	scan    chan struct{}            // closed when the counting of all has ended; nil: none is under way
-	large   bool                     // there is too much of it to be counted whole
+	total   query.Count
+	facets  []query.SearchFacet // nil: nothing was counted
+	tally   *tally              // of all, at the edition; nil: there is none
+	scan    chan struct{}       // closed when the counting of all has ended; nil: none is under way
+	large   bool                // there is too much of it to be counted whole
 }
 
 // edition is which records there are.
@@ -139,7 +140,7 @@ func (v *visit) count(ctx context.Context) error {
 		return err
 	}
 	total := k.total
-	v.out.Total, v.out.Facets = &total, make([]understudy.SearchFacet, len(k.facets))
+	v.out.Total, v.out.Facets = &total, make([]query.SearchFacet, len(k.facets))
 	for i, f := range k.facets {
 		f.Values = slices.Clone(f.Values)
 		v.out.Facets[i] = f
@@ -222,7 +223,7 @@ func (v *visit) catchUp(ctx context.Context, k *counted, now edition) (done bool
 		return false, err
 	}
 	if k.edition, k.facets = now, facets; changed {
-		k.total, k.facets = understudy.Count{N: k.tally.total}, k.tally.facets(false)
+		k.total, k.facets = query.Count{N: k.tally.total}, k.tally.facets(false)
 		v.s.counts.weigh(k, k.tally.size())
 	}
 	return true, nil
@@ -237,7 +238,7 @@ func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool
 		err = errLarge
 	}
 	for _, s := range v.q.sights {
-		q := understudy.RecordQuery{Source: source, Kinds: []string{s.kind.Name}}
+		q := query.RecordQuery{Source: source, Kinds: []string{s.kind.Name}}
 		for _, c := range changes {
 			if c.Kind == s.kind.Name {
 				q.IDs = append(q.IDs, c.ID)
@@ -249,7 +250,7 @@ func (v *visit) follow(ctx context.Context, t *tally, after int64) (changed bool
 		}
 		changed = true
 		var c candidate
-		err = v.s.o.Store.Seek(ctx, q, func(f understudy.Hit) bool {
+		err = v.s.o.Store.Seek(ctx, q, func(f query.Hit) bool {
 			t.set(f.Number, v.match(&c, s, f.Record))
 			return ctx.Err() == nil
 		})

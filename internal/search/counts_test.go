@@ -10,13 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/sample"
 )
 
 // countedAs is what a searcher counts.
-func (r *rig) countedAs(s *Searcher, role string, a understudy.SearchRequest) string {
+func (r *rig) countedAs(s *Searcher, role string, a query.SearchRequest) string {
 	r.Helper()
 	a.Facets, a.CountOnly = true, true
 	out, err := s.Find(r.Context(), as(role), a)
@@ -33,7 +34,7 @@ func (r *rig) countedAs(s *Searcher, role string, a understudy.SearchRequest) st
 // someCalls are bodies of calls that are held, as upstream sent them.
 func (r *rig) someCalls(n int) (bodies []string) {
 	r.Helper()
-	err := r.store.Seek(r.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"calls"}}, func(f understudy.Hit) bool {
+	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"calls"}}, func(f query.Hit) bool {
 		if strings.Contains(string(f.Body), `"status":"completed"`) {
 			bodies = append(bodies, string(f.Body))
 		}
@@ -69,7 +70,7 @@ func sidOf(body string) string {
 func TestKeptCountsAreThoseCountedAnew(t *testing.T) {
 	r := newRig(t, true)
 	r.later = 24 * 365 * time.Hour // after the pages that were fetched
-	asks := []understudy.SearchRequest{
+	asks := []query.SearchRequest{
 		{Source: "twilio", Kinds: []string{"calls"}}, {Text: "status:failed", Kinds: []string{"calls"}}, {Text: "kind:calls direction:inbound duration>0"}, {}, {Text: "date:-100d.."},
 	}
 	run := sample.OneIn(t, 16)
@@ -121,12 +122,12 @@ type reading struct {
 	records, seeks, counts atomic.Int64
 }
 
-func (s *reading) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (s *reading) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	s.seeks.Add(1)
-	return s.full.Seek(ctx, q, func(f understudy.Hit) bool { s.records.Add(1); return yield(f) })
+	return s.full.Seek(ctx, q, func(f query.Hit) bool { s.records.Add(1); return yield(f) })
 }
 
-func (s *reading) Count(ctx context.Context, q understudy.RecordQuery, most int64, by time.Time) (understudy.Count, error) {
+func (s *reading) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error) {
 	s.counts.Add(1)
 	return s.full.Count(ctx, q, most, by)
 }
@@ -140,7 +141,7 @@ func TestCountsReadWhatChangedAlone(t *testing.T) {
 	r.later = 24 * 365 * time.Hour
 	some := r.someCalls(1)
 	for _, role := range []string{"all", "support"} {
-		a := understudy.SearchRequest{Source: "twilio", Kinds: []string{"calls"}}
+		a := query.SearchRequest{Source: "twilio", Kinds: []string{"calls"}}
 		r.countedAs(s, role, a)
 		if store.records.Load() < 300 {
 			t.Fatalf("%d records were read at first", store.records.Load())
@@ -169,7 +170,7 @@ func TestCountsReadWhatChangedAlone(t *testing.T) {
 func TestKeptCountsAreBounded(t *testing.T) {
 	r := newRig(t, true)
 	for i := range maxAsks + 50 {
-		a := understudy.SearchRequest{Text: fmt.Sprintf("-none%d", i), Kinds: []string{"queues"}, Facets: true, CountOnly: true}
+		a := query.SearchRequest{Text: fmt.Sprintf("-none%d", i), Kinds: []string{"queues"}, Facets: true, CountOnly: true}
 		if _, err := r.s.Find(t.Context(), as("all"), a); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/token"
@@ -37,12 +38,12 @@ const keyBytes = 64
 
 // mark is where an answer ended.
 type mark struct {
-	Now         int64               // when the search began, in Unix seconds: what -7d is counted from
-	Place       understudy.OrderKey // of the last record given out, or looked at
-	Top, Bottom understudy.OrderKey // of the window, when there is one; 0 = open
-	Met         bool                // the record whose id is the whole text was given out
-	Missing     bool                // the last one has no value to be put in order by
-	Used        uint8               // bytes of Key
+	Now         int64          // when the search began, in Unix seconds: what -7d is counted from
+	Place       query.OrderKey // of the last record given out, or looked at
+	Top, Bottom query.OrderKey // of the window, when there is one; 0 = open
+	Met         bool           // the record whose id is the whole text was given out
+	Missing     bool           // the last one has no value to be put in order by
+	Used        uint8          // bytes of Key
 	Key         [keyBytes]byte
 }
 
@@ -50,7 +51,7 @@ type mark struct {
 const cursorSize = 8 + 4*8 + 3 + keyBytes
 
 // sum names an ask, so that its cursor is of no other.
-func sum(a *understudy.SearchRequest) (short [8]byte) {
+func sum(a *query.SearchRequest) (short [8]byte) {
 	full := sha256.Sum256([]byte(strings.Join(append([]string{a.Text, a.Source, a.Sort}, a.Kinds...), "\x00")))
 	copy(short[:], full[:])
 	return short
@@ -66,7 +67,7 @@ func (s *Searcher) seal(c understudy.Caller) (*token.Sealer, error) {
 }
 
 // cursor writes where an answer ended.
-func (s *Searcher) cursor(c understudy.Caller, a *understudy.SearchRequest, m mark) (string, error) {
+func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m mark) (string, error) {
 	own, err := s.seal(c)
 	if err != nil {
 		return "", err
@@ -80,7 +81,7 @@ func (s *Searcher) cursor(c understudy.Caller, a *understudy.SearchRequest, m ma
 }
 
 // open reads a cursor of the same ask by the same role.
-func (s *Searcher) open(c understudy.Caller, a *understudy.SearchRequest) (m mark, err error) {
+func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m mark, err error) {
 	own, err := s.seal(c)
 	if err != nil {
 		return m, err

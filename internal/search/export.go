@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/limiter"
@@ -25,7 +26,7 @@ var (
 // idle is called now and then while nothing is found. There is no bound on how
 // long it takes, but one on how long it may come no further; it ends, too, when
 // what the caller may see is another matter (Options.Until), and with its grant. n is how many there were.
-func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a understudy.SearchRequest, each func(*understudy.SearchHit) error, idle func() error) (n int64, err error) {
+func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error, idle func() error) (n int64, err error) {
 	q, o, err := s.exportable(c, &a)
 	if err != nil {
 		return 0, err
@@ -94,7 +95,7 @@ func closed(over <-chan struct{}) bool {
 const idleEvery = 1000
 
 // exportable reads what is to be exported.
-func (s *Searcher) exportable(c understudy.Caller, a *understudy.SearchRequest) (*query, order, error) {
+func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*params, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
 		return nil, order{}, invalid("an export is of all matches; leave cursor, limit and facets out")
 	}

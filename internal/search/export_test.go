@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/limiter"
@@ -23,7 +24,7 @@ func TestExport(t *testing.T) {
 	r := newRig(t, true)
 	url := r.serve(r.s).URL
 	for _, role := range []string{"all", "support"} {
-		want := r.all(role, understudy.SearchRequest{Text: "kind:calls,messages", Limit: 500})
+		want := r.all(role, query.SearchRequest{Text: "kind:calls,messages", Limit: 500})
 		resp, body := get(t, "GET", url+"/-/search?format=jsonl&q=kind:calls,messages", role, "")
 		lines := strings.Split(strings.TrimSpace(body), "\n")
 		if resp.StatusCode != 200 || len(lines) != len(want) || resp.Trailer.Get(endTrailer) != fmt.Sprintf("complete; %d records", len(want)) {
@@ -77,9 +78,9 @@ type failing struct {
 	how   func(ctx context.Context) error
 }
 
-func (f failing) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (f failing) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	n := 0
-	err := f.Store.Seek(ctx, q, func(one understudy.Hit) bool {
+	err := f.Store.Seek(ctx, q, func(one query.Hit) bool {
 		n++
 		return n <= f.after && yield(one)
 	})
@@ -145,7 +146,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 			return over, func() { ended++ }
 		}
 	})
-	n, err := s.Export(t.Context(), as("all"), understudy.SearchRequest{Text: "kind:calls"}, func(*understudy.SearchHit) error {
+	n, err := s.Export(t.Context(), as("all"), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error {
 		select {
 		case <-over:
 			t.Error("a hit after the policy's end")
@@ -173,7 +174,7 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		before := s.o.Exports.Load().Now
 		running.Go(func() {
-			n, err := s.Export(context.Background(), as(who), understudy.SearchRequest{Text: "kind:calls"}, func(*understudy.SearchHit) error { return nil }, func() error { return nil })
+			n, err := s.Export(context.Background(), as(who), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error { return nil }, func() error { return nil })
 			if n != 3 || err != nil {
 				t.Errorf("%s: %d, %v", who, n, err)
 			}

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 const (
@@ -55,7 +54,7 @@ func (v *visit) countNow(ctx context.Context) error {
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	v.out.Total, v.out.Facets = &understudy.Count{N: t.total, AtLeast: broken}, t.facets(broken)
+	v.out.Total, v.out.Facets = &query.Count{N: t.total, AtLeast: broken}, t.facets(broken)
 	if !broken {
 		return nil
 	}
@@ -74,7 +73,7 @@ func (v *visit) settle() {
 	total := v.out.Total
 	whole := !v.ask.CountOnly && v.ask.Cursor == "" && v.out.Next == "" && !v.out.Partial && !v.out.More
 	if n := int64(len(v.out.Hits)); whole && n >= total.N {
-		*total = understudy.Count{N: n}
+		*total = query.Count{N: n}
 	}
 	sums := make([]int64, len(v.out.Facets))
 	for i := range v.out.Facets {
@@ -88,7 +87,7 @@ func (v *visit) settle() {
 		}
 	}
 	if f := &v.out.Facets[0]; len(f.Values) == len(v.q.sights) && !f.More { // every kind, each to its end
-		*total = understudy.Count{N: sums[0]}
+		*total = query.Count{N: sums[0]}
 	}
 	for i := range v.out.Facets {
 		f := &v.out.Facets[i]
@@ -107,9 +106,9 @@ func keys[V any](m map[string]V) func(yield func(string) bool) {
 }
 
 // sortValues puts the newest time first, of others the most frequent.
-func sortValues(f *understudy.SearchFacet) {
+func sortValues(f *query.SearchFacet) {
 	times := f.Name == "day" || f.Name == "month"
-	slices.SortFunc(f.Values, func(a, b understudy.SearchValue) int {
+	slices.SortFunc(f.Values, func(a, b query.SearchValue) int {
 		if times {
 			return strings.Compare(b.Value, a.Value)
 		}
@@ -136,7 +135,7 @@ func (v *visit) countInStore(ctx context.Context, end time.Time) error {
 	if len(plan) != 1 || !v.countable() {
 		return nil
 	}
-	one := func(q understudy.RecordQuery, at *understudy.Count) error {
+	one := func(q query.RecordQuery, at *query.Count) error {
 		left := end.Sub(v.s.o.Now())
 		if left <= 0 {
 			return nil
@@ -166,7 +165,7 @@ func (v *visit) countInStore(ctx context.Context, end time.Time) error {
 			case kindName:
 				q.Kinds = []string{f.Values[j].Value}
 			default:
-				q.Predicates = append(slices.Clone(q.Predicates), understudy.Predicate{Field: f.Name, Any: []string{f.Values[j].Value}})
+				q.Predicates = append(slices.Clone(q.Predicates), query.Predicate{Field: f.Name, Any: []string{f.Values[j].Value}})
 			}
 			if err := one(q, &f.Values[j].Count); err != nil {
 				return err

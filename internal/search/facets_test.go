@@ -5,8 +5,7 @@ package search
 import (
 	"testing"
 	"time"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 // What was counted in part is never told as all there is.
@@ -27,13 +26,13 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		o.Now = func() time.Time { at = at.Add(time.Hour); return at }
 	})
 	slow.counts.scanning <- struct{}{} // nothing is counted behind the search
-	for _, a := range []understudy.SearchRequest{{Text: "kind:calls"}, {Text: "kind:calls", Limit: 1}, {Text: "kind:calls direction:inbound"}, {Text: "duration>0"}, {Text: "kind:calls -x"}} {
+	for _, a := range []query.SearchRequest{{Text: "kind:calls"}, {Text: "kind:calls", Limit: 1}, {Text: "kind:calls direction:inbound"}, {Text: "duration>0"}, {Text: "kind:calls -x"}} {
 		a.Facets = true
 		out, err := slow.Find(t.Context(), as("all"), a)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := int64(len(r.all("all", understudy.SearchRequest{Text: a.Text})))
+		want := int64(len(r.all("all", query.SearchRequest{Text: a.Text})))
 		if out.Total.N > want || !out.Total.AtLeast && out.Total.N < want {
 			t.Errorf("%s: %+v of %d", a.Text, *out.Total, want)
 		}
@@ -51,7 +50,7 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		}
 	}
 	// Everything that was found is on the page.
-	for _, a := range []understudy.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: understudy.MostHits}, {Text: "kind:calls has:direction", Limit: understudy.MostHits}} {
+	for _, a := range []query.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: query.MostHits}, {Text: "kind:calls has:direction", Limit: query.MostHits}} {
 		a.Facets = true
 		out, err := slow.Find(t.Context(), as("all"), a)
 		if err != nil || out.Next != "" || out.Total.AtLeast || out.Total.N != int64(len(out.Hits)) {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/limiter"
@@ -36,7 +37,7 @@ func (busyError) Unwrap() error { return understudy.ErrUnavailable }
 // *understudy.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when
 // too many search at once, all together or of one caller, what the store says (ErrIndexing, ErrClosed); a search
 // that takes too long is no error but Partial.
-func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	leave, err := s.running.Take(c.Name)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
@@ -59,15 +60,15 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a understudy.S
 		return nil, err
 	}
 	if v.limit = a.Limit; v.limit == 0 {
-		v.limit = understudy.DefaultHits
+		v.limit = query.DefaultHits
 	}
 	return v.find(ctx)
 }
 
-func (v *visit) find(ctx context.Context) (*understudy.SearchResult, error) {
+func (v *visit) find(ctx context.Context) (*query.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
-	v.out = understudy.SearchResult{Query: v.q.tree.String(), Hits: []understudy.SearchHit{}, Notes: []string{}}
+	v.out = query.SearchResult{Query: v.q.tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
 	if v.ask.CountOnly {
 		if err := v.count(ctx); err != nil {
 			return nil, err
@@ -129,13 +130,13 @@ func (v *visit) whole() bool {
 }
 
 // hit is a record as the caller sees it.
-func (s *Searcher) hit(caller understudy.Caller, q *query, c *candidate) (understudy.SearchHit, error) {
+func (s *Searcher) hit(caller understudy.Caller, q *params, c *candidate) (query.SearchHit, error) {
 	body, err := s.o.Gate.View(caller, c.Record)
 	if err != nil {
 		s.o.Logger.Debug("search: view", "source", c.Source, "kind", c.Kind, "err", err)
-		return understudy.SearchHit{}, err
+		return query.SearchHit{}, err
 	}
-	h := understudy.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: q.snippets(c)}
+	h := query.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: q.snippets(c)}
 	if c.sight.seesID() {
 		h.ID = c.Record.ID
 		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)

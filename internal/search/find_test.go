@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -24,14 +25,14 @@ type seen struct {
 	name   string // as rig.all says it
 	kind   *understudy.Kind
 	fields map[string]string
-	place  understudy.OrderKey
+	place  query.OrderKey
 }
 
 // views are all records a role may find, newest first, through the gate alone.
 func (r *rig) views(role string) (all []seen) {
 	r.Helper()
 	c := as(role)
-	err := r.store.Seek(r.Context(), understudy.RecordQuery{Source: "twilio"}, func(f understudy.Hit) bool {
+	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio"}, func(f query.Hit) bool {
 		if !r.gate.Sees(c, "twilio", f.Kind) {
 			return true
 		}
@@ -263,9 +264,9 @@ func TestFindEqualsLookingAtEveryView(t *testing.T) {
 		refused, found := 0, 0
 		for compared := 0; compared < rounds(); {
 			g := random(rnd, all, 2)
-			a := understudy.SearchRequest{Text: g.text, Limit: 40 + rnd.IntN(200)}
+			a := query.SearchRequest{Text: g.text, Limit: 40 + rnd.IntN(200)}
 			if _, err := r.s.Find(t.Context(), as(role), a); err != nil {
-				var e *understudy.SyntaxError
+				var e *query.SyntaxError
 				if !errors.As(err, &e) || role == "all" && e.Kind == understudy.ErrForbidden {
 					t.Fatalf("%s as %s: %v", g.text, role, err)
 				}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -43,8 +44,8 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 	}
 	defer client.Close()
 	var all []*understudy.Page
-	walk := func(path, query string) error {
-		next, err := spec.Target("twilio", path, query)
+	walk := func(path, params string) error {
+		next, err := spec.Target("twilio", path, params)
 		for err == nil && next != nil {
 			var p *understudy.Page
 			if p, err = client.Fetch(context.Background(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {
@@ -177,7 +178,7 @@ func as(role string) understudy.Caller {
 }
 
 // all finds everything, page by page.
-func (r *rig) all(role string, a understudy.SearchRequest) (ids []string) {
+func (r *rig) all(role string, a query.SearchRequest) (ids []string) {
 	r.Helper()
 	for n := 0; ; n++ {
 		out, err := r.s.Find(r.Context(), as(role), a)
@@ -197,7 +198,7 @@ func (r *rig) all(role string, a understudy.SearchRequest) (ids []string) {
 }
 
 // idOf is the id of a hit even when the role does not see it.
-func idOf(_ *understudy.Kind, h *understudy.SearchHit) string {
+func idOf(_ *understudy.Kind, h *query.SearchHit) string {
 	if h.ID != "" {
 		return h.ID
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -18,15 +19,15 @@ import (
 type watched struct {
 	Store
 	mu    sync.Mutex
-	asked []understudy.RecordQuery
+	asked []query.RecordQuery
 	given []string
 }
 
-func (w *watched) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (w *watched) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	w.mu.Lock()
 	w.asked = append(w.asked, q)
 	w.mu.Unlock()
-	return w.Store.Seek(ctx, q, func(f understudy.Hit) bool {
+	return w.Store.Seek(ctx, q, func(f query.Hit) bool {
 		w.mu.Lock()
 		w.given = append(w.given, f.Kind+"/"+f.ID)
 		w.mu.Unlock()
@@ -44,7 +45,7 @@ func (r *rig) watch(change func(*Options)) (*Searcher, *watched) {
 // aMessage is an old message's id.
 func (r *rig) aMessage() string {
 	r.Helper()
-	names := r.all("all", understudy.SearchRequest{Text: "kind:messages"})
+	names := r.all("all", query.SearchRequest{Text: "kind:messages"})
 	return strings.TrimPrefix(names[len(names)-3], "messages/")
 }
 
@@ -55,11 +56,11 @@ func TestALookupThatTakesTooLong(t *testing.T) {
 	id := r.aMessage()
 	late := r.with(func(o *Options) { o.Limits.Time = time.Nanosecond })
 	for _, text := range []string{id, `"` + id + `"`, "id:" + id} {
-		out, err := late.Find(t.Context(), as("all"), understudy.SearchRequest{Text: text})
+		out, err := late.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
 		if err != nil || !out.Partial || len(out.Hits) != 0 || out.Next == "" || len(out.Notes) != 1 {
 			t.Fatalf("%s: %+v, %v", text, out, err)
 		}
-		out, err = r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: text, Cursor: out.Next})
+		out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Cursor: out.Next})
 		if err != nil || out.Partial || len(out.Hits) != 1 || out.Hits[0].ID != id {
 			t.Errorf("%s, gone on: %+v, %v", text, out, err)
 		}
@@ -73,8 +74,8 @@ func TestAnIDIsLookedUpByName(t *testing.T) {
 	s, w := r.watch(func(*Options) {})
 	for _, text := range []string{id, "id:" + id, "kind:messages id:" + id, "status:* id:" + id, "kind:messages id:" + id + ",SM00000000000000000000000000000fff", "kind:calls OR " + id} {
 		w.asked, w.given = nil, nil
-		out, err := s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: text, Limit: 1})
-		if err != nil || !slices.ContainsFunc(out.Hits, func(h understudy.SearchHit) bool { return h.ID == id }) && !strings.Contains(text, "OR") {
+		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Limit: 1})
+		if err != nil || !slices.ContainsFunc(out.Hits, func(h query.SearchHit) bool { return h.ID == id }) && !strings.Contains(text, "OR") {
 			t.Errorf("%s: %+v, %v", text, out, err)
 		}
 		if len(w.given) > 5 {
@@ -88,7 +89,7 @@ func TestAnIDIsLookedUpByName(t *testing.T) {
 	}
 	// Facets of it are of the one record, too.
 	w.asked, w.given = nil, nil
-	out, err := s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: id, Facets: true})
+	out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: id, Facets: true})
 	if err != nil || out.Total.N < 1 || len(w.given) > 6 {
 		t.Errorf("counted: %+v, %v, %d read", out, err, len(w.given))
 	}
@@ -105,16 +106,16 @@ func TestSearchesOfOneCallerAtOnce(t *testing.T) {
 	done := make(chan error, 2)
 	for range 2 {
 		go func() {
-			_, err := s.Find(context.Background(), as("all"), understudy.SearchRequest{})
+			_, err := s.Find(context.Background(), as("all"), query.SearchRequest{})
 			done <- err
 		}()
 		<-begun
 	}
-	if _, err := s.Find(t.Context(), as("all"), understudy.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "of yours") {
+	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) || !strings.Contains(err.Error(), "of yours") {
 		t.Errorf("a third of one caller: %v", err)
 	}
 	go func() {
-		_, err := s.Find(context.Background(), as("open"), understudy.SearchRequest{})
+		_, err := s.Find(context.Background(), as("open"), query.SearchRequest{})
 		done <- err
 	}()
 	<-begun

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -97,13 +98,13 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 	}
 	for _, q := range asks {
 		asked++
-		out, err := r.s.Find(r.Context(), as(role), understudy.SearchRequest{Text: q, Facets: true, Sort: []string{"", "rank"}[asked%2]})
-		world, other := without.s.Find(without.Context(), as(role), understudy.SearchRequest{Text: q, Facets: true})
+		out, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Text: q, Facets: true, Sort: []string{"", "rank"}[asked%2]})
+		world, other := without.s.Find(without.Context(), as(role), query.SearchRequest{Text: q, Facets: true})
 		if (err == nil) != (other == nil) {
 			r.Fatalf("%s asks %s: %v, in an empty world %v", role, q, err, other)
 		}
 		if err != nil {
-			if !errors.As(err, new(*understudy.SyntaxError)) || err.Error() != other.Error() {
+			if !errors.As(err, new(*query.SyntaxError)) || err.Error() != other.Error() {
 				r.Fatalf("%s asks %s: %v, in an empty world %v", role, q, err, other)
 			}
 			continue
@@ -118,7 +119,7 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 			}
 		}
 		if strings.HasPrefix(q, "-") { // it takes nothing away
-			all, err := r.s.Find(r.Context(), as(role), understudy.SearchRequest{Facets: true})
+			all, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Facets: true})
 			if err != nil || all.Total.N != out.Total.N {
 				r.Errorf("%s learns of the hidden %s.%s by %s: %d of %d: %v", role, kind, field, q, out.Total.N, all.Total.N, err)
 			}
@@ -134,9 +135,9 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 	// Naming it is refused, at its place, whatever is held.
 	for _, q := range []string{"kind:" + kind + " " + field + ":x", "kind:" + kind + " has:" + field, "kind:" + kind + " -no:" + field} {
 		asked++
-		_, err := r.s.Find(r.Context(), as(role), understudy.SearchRequest{Text: q})
-		_, other := without.s.Find(without.Context(), as(role), understudy.SearchRequest{Text: q})
-		var e *understudy.SyntaxError
+		_, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Text: q})
+		_, other := without.s.Find(without.Context(), as(role), query.SearchRequest{Text: q})
+		var e *query.SyntaxError
 		if !errors.As(err, &e) || e.Kind != understudy.ErrForbidden || other == nil || other.Error() != err.Error() {
 			r.Errorf("%s asks %s: %v, in an empty world %v", role, q, err, other)
 			continue
@@ -145,13 +146,13 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 			r.Errorf("%s asks %s: the error points at %q", role, q, at)
 		}
 	}
-	if _, err := r.s.Find(r.Context(), as(role), understudy.SearchRequest{Kinds: []string{kind}, Sort: field}); !errors.Is(err, understudy.ErrForbidden) {
+	if _, err := r.s.Find(r.Context(), as(role), query.SearchRequest{Kinds: []string{kind}, Sort: field}); !errors.Is(err, understudy.ErrForbidden) {
 		r.Errorf("%s sorts by the hidden %s.%s: %v", role, kind, field, err)
 	}
 	return asked + 1
 }
 
-func hitsOf(out *understudy.SearchResult) string {
+func hitsOf(out *query.SearchResult) string {
 	var b strings.Builder
 	for _, h := range out.Hits {
 		b.Write(h.Body)
@@ -180,7 +181,7 @@ func TestHiddenValuesChangeNothing(t *testing.T) {
 		for _, sort := range []string{"", "oldest", "rank", "error_message"} {
 			var answers []string
 			for _, r := range worlds {
-				out, err := r.s.Find(t.Context(), as("support"), understudy.SearchRequest{Text: q, Sort: sort, Facets: true, Limit: 7})
+				out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: q, Sort: sort, Facets: true, Limit: 7})
 				var said string
 				if err != nil {
 					said = err.Error()
@@ -208,7 +209,7 @@ func TestHiddenWordsAreNotCounted(t *testing.T) {
 	}
 	s := r.with(func(o *Options) { o.Limits.Count = time.Nanosecond })
 	for role, want := range map[string]int64{"all": 40, "open": 0} {
-		out, err := s.Find(t.Context(), as(role), understudy.SearchRequest{Text: "zanzibar", Facets: true})
+		out, err := s.Find(t.Context(), as(role), query.SearchRequest{Text: "zanzibar", Facets: true})
 		if err != nil || out.Total.N != want || int64(len(out.Hits)) != want {
 			t.Errorf("%s: %d hits, counted %+v, want %d: %v", role, len(out.Hits), out.Total, want, err)
 		}

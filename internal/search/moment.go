@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -206,7 +207,7 @@ func (b *binder) timed(l *leaf, in map[*sight]string) {
 
 // around is what a store can be asked of a time: the span around all spans; nil:
 // nothing.
-func around(spans []span) *understudy.Predicate {
+func around(spans []span) *query.Predicate {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range spans {
 		from, to = min(from, s.from), max(to, s.to)
@@ -220,7 +221,7 @@ func around(spans []span) *understudy.Predicate {
 	if from == 0 && to == 0 {
 		return nil
 	}
-	return &understudy.Predicate{From: from, To: to}
+	return &query.Predicate{From: from, To: to}
 }
 
 // date binds date and age: the time of a record's clock or, while it has none,

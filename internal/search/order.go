@@ -33,7 +33,7 @@ type order struct {
 
 // order reads the name of an order. A field in it must be fully seen wherever
 // it is.
-func (q *query) order(name string) (o order, err error) {
+func (q *params) order(name string) (o order, err error) {
 	switch name {
 	case "", newest:
 		return o, nil
@@ -80,7 +80,7 @@ type entry struct {
 }
 
 // key says where in the order a match stands.
-func (o *order) key(q *query, c *candidate, m *mark) {
+func (o *order) key(q *params, c *candidate, m *mark) {
 	put := func(key []byte) { m.Used = uint8(copy(m.Key[:], key)) }
 	if o.rank {
 		put(binary.BigEndian.AppendUint64(nil, q.score(c)))
@@ -190,7 +190,7 @@ const (
 // score is how well a record fits the words of a query: how often they stand in
 // what the role sees, how short that is, and whether they are all of it. It is
 // of this record alone, so that it stays when others come.
-func (q *query) score(c *candidate) uint64 {
+func (q *params) score(c *candidate) uint64 {
 	var all uint64
 	for _, l := range q.cond.wanted(nil) {
 		n := len(l.words.Words())

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -58,7 +59,7 @@ func TestSortByAField(t *testing.T) {
 		for _, s := range want {
 			names = append(names, s.name)
 		}
-		got := r.all("all", understudy.SearchRequest{Sort: c.sort, Kinds: c.kinds, Limit: 300})
+		got := r.all("all", query.SearchRequest{Sort: c.sort, Kinds: c.kinds, Limit: 300})
 		if !slices.Equal(got, names) {
 			t.Errorf("sort=%s: %d found, %d meant: %s", c.sort, len(got), len(names), apart(got, names))
 		}
@@ -75,12 +76,12 @@ func number(a, b string) int {
 func TestWindow(t *testing.T) {
 	r := newRig(t, true)
 	r.s = r.with(func(o *Options) { o.Limits.Window = 50 })
-	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 10})
+	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 10})
 	if err != nil || out.Window != 50 || !out.More || len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "newest 50") {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	newest := r.all("all", understudy.SearchRequest{Text: "kind:calls", Limit: 50})[:50]
-	got := r.all("all", understudy.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 7})
+	newest := r.all("all", query.SearchRequest{Text: "kind:calls", Limit: 50})[:50]
+	got := r.all("all", query.SearchRequest{Text: "kind:calls", Sort: "duration", Limit: 7})
 	slices.Sort(newest)
 	slices.Sort(got)
 	if !slices.Equal(got, newest) {
@@ -94,7 +95,7 @@ func TestRank(t *testing.T) {
 		return fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:%02d +0000","date_sent":"Mon, 01 Jun 2026 10:00:%02d +0000","body":%q,"status":"sent","from":"+15550100%03d"}`, i, i, i, text, i)
 	}
 	r.put("Messages", body(1, "invoice"), body(2, "the invoice is late, says the long letter about the invoice that came by mail"), body(3, "invoices"), body(4, "nothing"))
-	got := r.all("all", understudy.SearchRequest{Text: "invoice*", Sort: "rank", Limit: 1})
+	got := r.all("all", query.SearchRequest{Text: "invoice*", Sort: "rank", Limit: 1})
 	want := []string{"messages/" + fmt.Sprintf("SM%032x", 1), "messages/" + fmt.Sprintf("SM%032x", 3), "messages/" + fmt.Sprintf("SM%032x", 2)}
 	if !slices.Equal(got, want) {
 		t.Errorf("ranked %q", got)
@@ -145,8 +146,8 @@ func (r *rig) put(list string, bodies ...string) {
 func TestCursorDuringArrivals(t *testing.T) {
 	r := newRig(t, true)
 	for _, sort := range []string{"", "oldest", "duration", "rank"} {
-		before := r.all("all", understudy.SearchRequest{Text: "kind:calls", Limit: 500})
-		a := understudy.SearchRequest{Text: "kind:calls", Sort: sort, Limit: 60}
+		before := r.all("all", query.SearchRequest{Text: "kind:calls", Limit: 500})
+		a := query.SearchRequest{Text: "kind:calls", Sort: sort, Limit: 60}
 		got := map[string]int{}
 		for n := 0; ; n++ {
 			out, err := r.s.Find(t.Context(), as("all"), a)
@@ -185,7 +186,7 @@ func TestTimesSetLater(t *testing.T) {
 		r.put("Messages", fmt.Sprintf(`{"sid":%q,"date_created":%q,"date_sent":%s,"status":"scheduled","body":"zanzibar"}`, id, made.Format(time.RFC1123Z), sent))
 	}
 	look := func(text string) (found bool) {
-		return slices.Contains(r.all("all", understudy.SearchRequest{Text: text, Limit: 100}), "messages/"+id)
+		return slices.Contains(r.all("all", query.SearchRequest{Text: text, Limit: 100}), "messages/"+id)
 	}
 	madeOn, sentOn := "date:"+made.Format(time.DateOnly), "date:"+sent.Format(time.DateOnly)
 	put("null")
@@ -206,7 +207,7 @@ func TestTimesSetLater(t *testing.T) {
 
 func TestCursorsAreOfOneSearch(t *testing.T) {
 	r := newRig(t, true)
-	a := understudy.SearchRequest{Text: "kind:calls", Limit: 5}
+	a := query.SearchRequest{Text: "kind:calls", Limit: 5}
 	out, err := r.s.Find(t.Context(), as("open"), a)
 	if err != nil || out.Next == "" {
 		t.Fatalf("%v", err)
@@ -215,18 +216,18 @@ func TestCursorsAreOfOneSearch(t *testing.T) {
 	if err != nil || again.Next == out.Next || len(again.Next) != len(out.Next) {
 		t.Errorf("two cursors of one place: %q %q", out.Next, again.Next)
 	}
-	for name, change := range map[string]func(a *understudy.SearchRequest, role *string){
-		"another role": func(_ *understudy.SearchRequest, role *string) { *role = "all" },
-		"another text": func(a *understudy.SearchRequest, _ *string) { a.Text = "kind:messages" },
-		"another sort": func(a *understudy.SearchRequest, _ *string) { a.Sort = "oldest" },
-		"kinds":        func(a *understudy.SearchRequest, _ *string) { a.Kinds = []string{"calls"} },
-		"one bit": func(a *understudy.SearchRequest, _ *string) {
+	for name, change := range map[string]func(a *query.SearchRequest, role *string){
+		"another role": func(_ *query.SearchRequest, role *string) { *role = "all" },
+		"another text": func(a *query.SearchRequest, _ *string) { a.Text = "kind:messages" },
+		"another sort": func(a *query.SearchRequest, _ *string) { a.Sort = "oldest" },
+		"kinds":        func(a *query.SearchRequest, _ *string) { a.Kinds = []string{"calls"} },
+		"one bit": func(a *query.SearchRequest, _ *string) {
 			b := []byte(a.Cursor)
 			b[20] ^= 1
 			a.Cursor = string(b)
 		},
-		"cut":  func(a *understudy.SearchRequest, _ *string) { a.Cursor = a.Cursor[:30] },
-		"long": func(a *understudy.SearchRequest, _ *string) { a.Cursor = strings.Repeat("A", 10_000) },
+		"cut":  func(a *query.SearchRequest, _ *string) { a.Cursor = a.Cursor[:30] },
+		"long": func(a *query.SearchRequest, _ *string) { a.Cursor = strings.Repeat("A", 10_000) },
 	} {
 		role, b := "open", a
 		b.Cursor = out.Next
@@ -243,7 +244,7 @@ func TestPart(t *testing.T) {
 	r := newRig(t, true)
 	for _, role := range []string{"all", "support"} {
 		r.s = r.with(func(o *Options) { o.Limits.Look = 70 })
-		a := understudy.SearchRequest{Text: "kind:calls -status:completed", Limit: 50}
+		a := query.SearchRequest{Text: "kind:calls -status:completed", Limit: 50}
 		out, err := r.s.Find(t.Context(), as(role), a)
 		if err != nil || !out.Partial || out.Next == "" || len(out.Notes) != 1 {
 			t.Fatalf("%s: %+v, %v", role, out, err)

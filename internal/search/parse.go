@@ -4,10 +4,9 @@ package search
 
 import (
 	"strings"
+	"understudy/internal/query"
 	"unicode"
 	"unicode/utf8"
-
-	"understudy"
 )
 
 // Bounds of a query.
@@ -23,7 +22,7 @@ type parser struct {
 	text   string
 	pos    int
 	leaves int
-	err    *understudy.SyntaxError
+	err    *query.SyntaxError
 }
 
 // parse reads a query. The error is a *understudy.SyntaxError.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -139,7 +140,7 @@ func TestParseErrorsPoint(t *testing.T) {
 		strings.Repeat("a", 2001): {2000, 2000, "at most 2000"},
 	} {
 		_, err := parse(text)
-		var e *understudy.SyntaxError
+		var e *query.SyntaxError
 		if !errors.As(err, &e) || !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%.40q: %v", text, err)
 			continue
@@ -160,7 +161,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		n, err := parse(text)
 		if err != nil {
-			var e *understudy.SyntaxError
+			var e *query.SyntaxError
 			if !errors.As(err, &e) || e.At < 0 || e.At > e.End || e.End > len(text) || e.Why == "" {
 				t.Fatalf("%q: %#v", text, err)
 			}

@@ -6,8 +6,8 @@ package search
 import (
 	"maps"
 	"slices"
+	"understudy/internal/query"
 
-	"understudy"
 	"understudy/kit/tokenizer"
 )
 
@@ -16,7 +16,7 @@ const maxBranches = 24
 
 // question is one Seek and the kinds it is about.
 type question struct {
-	understudy.RecordQuery
+	query.RecordQuery
 	sights map[string]*sight // by kind
 }
 
@@ -26,7 +26,7 @@ type question struct {
 // of which only some fields are seen no index of words is asked. A rule on records
 // is asked for with the query; where a store cannot be asked for the rule, it is
 // not asked for the query either, which is tested on what is read.
-func (q *query) plan() []question {
+func (q *params) plan() []question {
 	bySource := map[string][]*sight{}
 	for _, s := range q.sights {
 		bySource[s.source] = append(bySource[s.source], s)
@@ -96,7 +96,7 @@ func (c *cond) questions(source string, about []*sight) []question {
 	var all []question
 	for _, n := range rule.Numbers {
 		one := q
-		one.Predicates = append(q.Predicates[:len(q.Predicates):len(q.Predicates)], understudy.Predicate{Number: n})
+		one.Predicates = append(q.Predicates[:len(q.Predicates):len(q.Predicates)], query.Predicate{Number: n})
 		all = append(all, one)
 	}
 	return all
@@ -156,13 +156,13 @@ func (c *cond) named() bool {
 
 // ask makes the question for some kinds of a source.
 func (c *cond) ask(source string, about []*sight) question {
-	q := question{RecordQuery: understudy.RecordQuery{Source: source}, sights: map[string]*sight{}}
+	q := question{RecordQuery: query.RecordQuery{Source: source}, sights: map[string]*sight{}}
 	for _, s := range about {
 		q.Kinds = append(q.Kinds, s.kind.Name)
 		q.sights[s.kind.Name] = s
 	}
 	slices.Sort(q.Kinds)
-	var texts []*understudy.Text
+	var texts []*query.Text
 	for _, p := range c.parts() {
 		if t := p.text(about); t != nil {
 			texts = append(texts, t)
@@ -177,12 +177,12 @@ func (c *cond) ask(source string, about []*sight) question {
 			q.IDs = p.leaf.ids
 		}
 	}
-	q.Text = joined(understudy.TextAnd, texts)
+	q.Text = joined(query.TextAnd, texts)
 	return q
 }
 
 // asked is the leaf's term for some kinds, nil when there is none they share.
-func (l *leaf) asked(about []*sight) *understudy.Predicate {
+func (l *leaf) asked(about []*sight) *query.Predicate {
 	if l.term == nil {
 		return nil
 	}
@@ -202,20 +202,20 @@ func (l *leaf) asked(about []*sight) *understudy.Predicate {
 // text is what of a condition a store's index of words can be asked for; nil:
 // nothing. A NOT is never asked: what the index finds in fields the role does
 // not see must not take a record away.
-func (c *cond) text(about []*sight) *understudy.Text {
+func (c *cond) text(about []*sight) *query.Text {
 	switch c.op {
 	case opNot:
 		return nil
 	case opAnd:
-		var of []*understudy.Text
+		var of []*query.Text
 		for _, o := range c.of {
 			if t := o.text(about); t != nil {
 				of = append(of, t)
 			}
 		}
-		return joined(understudy.TextAnd, of)
+		return joined(query.TextAnd, of)
 	case opOr:
-		var of []*understudy.Text
+		var of []*query.Text
 		for _, o := range c.of {
 			t := o.text(about)
 			if t == nil {
@@ -223,7 +223,7 @@ func (c *cond) text(about []*sight) *understudy.Text {
 			}
 			of = append(of, t)
 		}
-		return joined(understudy.TextOr, of)
+		return joined(query.TextOr, of)
 	}
 	if c.leaf.words.Empty() || slices.ContainsFunc(about, func(s *sight) bool { return !c.leaf.indexed(s) }) {
 		return nil
@@ -261,28 +261,28 @@ func (l *leaf) indexed(s *sight) bool {
 }
 
 // textOf is a pattern as a store is asked for it.
-func textOf(p tokenizer.Pattern, n *node) *understudy.Text {
+func textOf(p tokenizer.Pattern, n *node) *query.Text {
 	text := n.text
 	if n.op == opField {
 		text = n.values[0].text
 	}
 	switch {
 	case len(p.Words()) > 1:
-		return &understudy.Text{Op: understudy.TextPhrase, Words: []string{text}, Prefix: p.Prefix()}
+		return &query.Text{Op: query.TextPhrase, Words: []string{text}, Prefix: p.Prefix()}
 	case p.Prefix():
-		return &understudy.Text{Op: understudy.TextPrefix, Words: []string{text}}
+		return &query.Text{Op: query.TextPrefix, Words: []string{text}}
 	}
-	return &understudy.Text{Op: understudy.TextWord, Words: []string{text}}
+	return &query.Text{Op: query.TextWord, Words: []string{text}}
 }
 
-func joined(op understudy.TextOp, of []*understudy.Text) *understudy.Text {
+func joined(op query.TextOp, of []*query.Text) *query.Text {
 	switch len(of) {
 	case 0:
 		return nil
 	case 1:
 		return of[0]
 	}
-	return &understudy.Text{Op: op, Of: of}
+	return &query.Text{Op: op, Of: of}
 }
 
 // classesOf are the classes of which everything is seen in one of some kinds.

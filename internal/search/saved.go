@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 	"unicode"
 	"unicode/utf8"
 
@@ -42,7 +43,7 @@ func noteName(owner, name string) string {
 // Save keeps a search under a name of the caller's, in place of the one that
 // had it. Its text must be one the caller may search by. Errors: as Find, and
 // ErrInvalid for a name nobody can read or when there are too many.
-func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n understudy.SavedSearch) error {
+func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedSearch) error {
 	if s.o.Notes == nil {
 		return invalid("searches cannot be saved here")
 	}
@@ -104,8 +105,8 @@ func checkName(name string) error {
 // Saved are the searches a caller may open, its own first, by name: it sees
 // those only that it could ask itself; the role all sees every shared one, to
 // delete it.
-func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]understudy.SavedSearch, error) {
-	all := []understudy.SavedSearch{}
+func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error) {
+	all := []query.SavedSearch{}
 	if s.o.Notes == nil {
 		return all, nil
 	}
@@ -128,7 +129,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]understudy
 		}
 		all = append(all, n)
 	}
-	slices.SortFunc(all, func(a, b understudy.SavedSearch) int {
+	slices.SortFunc(all, func(a, b query.SavedSearch) int {
 		if (a.Owner == c.Name) != (b.Owner == c.Name) {
 			if a.Owner == c.Name {
 				return -1
@@ -140,10 +141,10 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]understudy
 	return all, nil
 }
 
-func (k *kept) search() understudy.SavedSearch {
-	return understudy.SavedSearch{
+func (k *kept) search() query.SavedSearch {
+	return query.SavedSearch{
 		Name: k.Name, Owner: k.Owner, Shared: k.Shared, At: unix(k.At),
-		Request: understudy.SearchRequest{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
+		Request: query.SearchRequest{Text: k.Text, Source: k.Source, Kinds: k.Kinds, Sort: k.Sort},
 	}
 }
 

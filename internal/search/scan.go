@@ -7,8 +7,7 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 // scanTime bounds the counting of all.
@@ -42,7 +41,7 @@ func (v *visit) scan(k *counted) bool {
 		defer cancel()
 		t, begun, err := behind.all(ctx, func(t *tally, begun edition) { // as far as it has come
 			if k.enter(ctx) == nil {
-				k.edition, k.total, k.facets = begun, understudy.Count{N: t.total, AtLeast: true}, t.facets(true)
+				k.edition, k.total, k.facets = begun, query.Count{N: t.total, AtLeast: true}, t.facets(true)
 				k.leave()
 			}
 		})
@@ -53,7 +52,7 @@ func (v *visit) scan(k *counted) bool {
 		k.scan = nil
 		switch {
 		case err == nil:
-			k.tally, k.edition, k.total, k.facets = t, begun, understudy.Count{N: t.total}, t.facets(false)
+			k.tally, k.edition, k.total, k.facets = t, begun, query.Count{N: t.total}, t.facets(false)
 			c.weigh(k, t.size())
 		case errors.Is(err, errLarge), errors.Is(err, context.DeadlineExceeded):
 			k.large = true

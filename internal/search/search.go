@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/limiter"
@@ -18,9 +19,9 @@ import (
 type Store interface {
 	// Seek calls yield with the records of a question in the order of their
 	// places; what it finds may be more than what fulfils the question.
-	Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error
+	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	// Count counts them, most at most and not beyond a time.
-	Count(ctx context.Context, q understudy.RecordQuery, most int64, by time.Time) (understudy.Count, error)
+	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
 	// Edition says which records there are: while its numbers are the same, what
 	// was made of a source's records is still right. change is the number of the
 	// last change; silent is another one after records came or went without any.
@@ -207,10 +208,10 @@ const (
 )
 
 // read checks an ask and binds its text; now is when it was first asked.
-func (s *Searcher) read(c understudy.Caller, a *understudy.SearchRequest, now time.Time) (*query, error) {
+func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*params, error) {
 	switch {
-	case a.Limit < 0 || a.Limit > understudy.MostHits:
-		return nil, invalid("limit=%d: want 1 to %d", a.Limit, understudy.MostHits)
+	case a.Limit < 0 || a.Limit > query.MostHits:
+		return nil, invalid("limit=%d: want 1 to %d", a.Limit, query.MostHits)
 	case len(a.Kinds) > maxKinds:
 		return nil, invalid("more than %d kinds", maxKinds)
 	case len(a.Sort) > maxName || len(a.Source) > maxName:
@@ -239,7 +240,7 @@ func invalid(format string, args ...any) error {
 }
 
 // Check reads an ask as Find does, and finds nothing. Errors: as Find.
-func (s *Searcher) Check(c understudy.Caller, a understudy.SearchRequest) error {
+func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 	q, err := s.read(c, &a, s.o.Now())
 	if err == nil {
 		_, err = q.order(a.Sort)
@@ -251,13 +252,13 @@ func (s *Searcher) Check(c understudy.Caller, a understudy.SearchRequest) error 
 // for it (nil: nothing; TextNone: no record of the kind can fulfil it) and what
 // tests a record. Names in it are of that kind.
 // Errors: a *understudy.SyntaxError, ErrInvalid, ErrForbidden.
-func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*understudy.Text, func(*understudy.Record) bool, error) {
-	q, err := s.read(c, &understudy.SearchRequest{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
+func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	q, err := s.read(c, &query.SearchRequest{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(q.sights) == 0 || !q.cond.possible(q.sights[0]) {
-		return &understudy.Text{Op: understudy.TextNone}, func(*understudy.Record) bool { return false }, nil
+		return &query.Text{Op: query.TextNone}, func(*understudy.Record) bool { return false }, nil
 	}
 	in := q.sights[0]
 	test := func(r *understudy.Record) bool {

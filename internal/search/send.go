@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -20,7 +21,7 @@ const endTrailer = "Understudy-Export"
 
 // writer writes hits in one form.
 type writer interface {
-	hit(h *understudy.SearchHit) error
+	hit(h *query.SearchHit) error
 	idle() error // a sign of life
 	flush() error
 	end() error
@@ -29,7 +30,7 @@ type writer interface {
 
 // export streams every match. What is wrong with the question is told before
 // anything is sent; what happens later, behind it.
-func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a understudy.SearchRequest, form string) {
+func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a query.SearchRequest, form string) {
 	if _, _, err := h.s.exportable(c, &a); err != nil {
 		h.refuse(w, r, err)
 		return
@@ -47,7 +48,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		begun = true
 		return control.SetWriteDeadline(h.s.o.Now().Add(h.s.o.Limits.Silence))
 	}
-	n, err := h.s.Export(r.Context(), c, a, func(one *understudy.SearchHit) error {
+	n, err := h.s.Export(r.Context(), c, a, func(one *query.SearchHit) error {
 		if err := alive(); err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ func newWriter(w http.ResponseWriter, form string) writer {
 // lineWriter writes one JSON object a line.
 type lineWriter struct{ out *bufio.Writer }
 
-func (l *lineWriter) hit(h *understudy.SearchHit) error {
+func (l *lineWriter) hit(h *query.SearchHit) error {
 	one := shownHit(h)
 	one.Snippets = nil
 	var line bytes.Buffer
@@ -147,7 +148,7 @@ type xmlWriter struct {
 	doc *xmldoc.Update
 }
 
-func (x *xmlWriter) hit(h *understudy.SearchHit) error {
+func (x *xmlWriter) hit(h *query.SearchHit) error {
 	x.doc.Doc()
 	if h.ID != "" {
 		x.doc.Field("id", h.Source+"/"+h.Kind+"/"+h.ID)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/accesslog"
@@ -128,7 +129,7 @@ const (
 )
 
 // readAsk reads the parameters of a search. Errors are ErrInvalid.
-func readAsk(r *http.Request) (a understudy.SearchRequest, form string, err error) {
+func readAsk(r *http.Request) (a query.SearchRequest, form string, err error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return a, "", invalid("the query is longer than %d bytes", maxQuery)
 	}
@@ -147,15 +148,15 @@ func readAsk(r *http.Request) (a understudy.SearchRequest, form string, err erro
 			return a, "", invalid("%s is empty; leave it out", name)
 		}
 	}
-	a = understudy.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
+	a = query.SearchRequest{Text: values.Get("q"), Source: values.Get("source"), Kinds: values["kind"], Sort: values.Get("sort"), Cursor: values.Get("cursor")}
 	if text := values.Get("facets"); text != "" {
 		if a.Facets, err = strconv.ParseBool(text); err != nil {
 			return a, "", invalid("facets=%s: write true or false", clip(text))
 		}
 	}
 	if text := values.Get("limit"); text != "" {
-		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > understudy.MostHits {
-			return a, "", invalid("limit=%s: want 1 to %d", clip(text), understudy.MostHits)
+		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MostHits {
+			return a, "", invalid("limit=%s: want 1 to %d", clip(text), query.MostHits)
 		}
 	}
 	form = values.Get("format")
@@ -268,7 +269,7 @@ const (
 
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	code, p := understudy.OwnStatus(err), problem{Error: err.Error()}
-	var wrong *understudy.SyntaxError
+	var wrong *query.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
 		p.Error, p.At, p.End, p.Character = wrong.Why, &wrong.At, &wrong.End, &wrong.Character

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -135,14 +136,14 @@ func TestServe(t *testing.T) {
 // An exact id comes first, also where its words are found elsewhere.
 func TestExact(t *testing.T) {
 	r := newRig(t, true)
-	call := strings.TrimPrefix(r.all("all", understudy.SearchRequest{Text: "kind:participants", Limit: 1})[0], "participants/")
+	call := strings.TrimPrefix(r.all("all", query.SearchRequest{Text: "kind:participants", Limit: 1})[0], "participants/")
 	conference, sid, _ := strings.Cut(call, "~")
 	for _, id := range []string{sid, conference, call} {
-		out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: id, Limit: 3})
+		out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: id, Limit: 3})
 		if err != nil || len(out.Hits) == 0 || out.Hits[0].ID != id || !out.Hits[0].Exact || out.Meant.ID != id {
 			t.Fatalf("%s: %+v, %v", id, out, err)
 		}
-		found := r.all("all", understudy.SearchRequest{Text: id, Limit: 2})
+		found := r.all("all", query.SearchRequest{Text: id, Limit: 2})
 		sorted := slices.Clone(found)
 		slices.Sort(sorted)
 		if len(slices.Compact(sorted)) != len(found) {
@@ -152,10 +153,10 @@ func TestExact(t *testing.T) {
 			t.Errorf("%s: what names it is not found: %q", id, found)
 		}
 	}
-	if out, err := r.s.Find(t.Context(), as("texts"), understudy.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
+	if out, err := r.s.Find(t.Context(), as("texts"), query.SearchRequest{Text: sid}); err != nil || len(out.Hits) != 0 || out.Meant.ID != "" {
 		t.Errorf("a hidden id is meant: %+v %v", out, err)
 	}
-	if out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil || out.Meant.Number != "+15550100123" {
+	if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "+1 (555) 010-0123"}); err != nil || out.Meant.Number != "+15550100123" {
 		t.Errorf("%+v %v", out.Meant, err)
 	}
 }
@@ -164,7 +165,7 @@ func TestSnippets(t *testing.T) {
 	r := newRig(t, false)
 	long := strings.Repeat("wörter davor und 日本語 ", 20) + "the needle in it" + strings.Repeat(" and after it", 30)
 	r.put("Messages", fmt.Sprintf(`{"sid":"SM%032x","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","date_sent":"Mon, 01 Jun 2026 10:00:00 +0000","body":%q,"error_message":"a needle, too"}`, 1, long))
-	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: `need* -absent "in it"`})
+	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: `need* -absent "in it"`})
 	if err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 2 {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -172,7 +173,7 @@ func TestSnippets(t *testing.T) {
 	if s.Field != "body" || !s.Before || !s.After || !strings.Contains(long, s.Text) || len(s.Marks) != 2 || s.Text[s.Marks[0][0]:s.Marks[0][1]] != "needle" || s.Text[s.Marks[1][0]:s.Marks[1][1]] != "in it" {
 		t.Errorf("%+v", s)
 	}
-	if out, err := r.s.Find(t.Context(), as("support"), understudy.SearchRequest{Text: `needle`}); err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
+	if out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: `needle`}); err != nil || len(out.Hits) != 1 || len(out.Hits[0].Snippets) != 1 || out.Hits[0].Snippets[0].Field != "error_message" {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -264,14 +265,14 @@ func TestBusy(t *testing.T) {
 	url := r.serve(s).URL + "/-/search"
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Find(context.Background(), as("all"), understudy.SearchRequest{})
+		_, err := s.Find(context.Background(), as("all"), query.SearchRequest{})
 		done <- err
 	}()
 	<-begun
 	if resp, body := get(t, "GET", url, "all", ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, "too many") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if _, err := s.Find(t.Context(), as("all"), understudy.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) {
+	if _, err := s.Find(t.Context(), as("all"), query.SearchRequest{}); !errors.Is(err, understudy.ErrUnavailable) {
 		t.Errorf("%v is no kind of error", err)
 	}
 	close(hold)
@@ -302,9 +303,9 @@ func TestTextOfOneKind(t *testing.T) {
 	if err != nil || text != nil {
 		t.Fatalf("%+v %v", text, err)
 	}
-	want := r.all("support", understudy.SearchRequest{Text: "kind:messages (status:delivered OR hello)", Limit: 500})
+	want := r.all("support", query.SearchRequest{Text: "kind:messages (status:delivered OR hello)", Limit: 500})
 	var got []string
-	_ = r.store.Seek(t.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Hit) bool {
+	_ = r.store.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f query.Hit) bool {
 		if test(f.Record) {
 			got = append(got, "messages/"+f.ID)
 		}
@@ -313,17 +314,17 @@ func TestTextOfOneKind(t *testing.T) {
 	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
-	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != understudy.TextWord || slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
+	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != query.TextWord || slices.Contains(text.In, "body") || !slices.Contains(text.In, "") {
 		t.Errorf("%+v %v", text, err)
 	}
-	for query, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true, "kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false, "-(hello kind:messages)": false} {
-		text, test, err := r.s.Text(as("support"), "twilio", "messages", query)
-		if err != nil || none != (text != nil && text.Op == understudy.TextNone) {
-			t.Fatalf("%s: %+v %v", query, text, err)
+	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true, "kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false, "-(hello kind:messages)": false} {
+		text, test, err := r.s.Text(as("support"), "twilio", "messages", params)
+		if err != nil || none != (text != nil && text.Op == query.TextNone) {
+			t.Fatalf("%s: %+v %v", params, text, err)
 		}
-		_ = r.store.Seek(t.Context(), understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f understudy.Hit) bool {
+		_ = r.store.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f query.Hit) bool {
 			if none && test(f.Record) {
-				t.Errorf("%s finds %s", query, f.ID)
+				t.Errorf("%s finds %s", params, f.ID)
 			}
 			return !t.Failed()
 		})

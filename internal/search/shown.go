@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/jsonhttp"
@@ -72,9 +73,9 @@ type facetValue struct {
 	Term string `json:"term"`
 }
 
-func (s *Searcher) shownResult(r *understudy.SearchResult) result {
+func (s *Searcher) shownResult(r *query.SearchResult) result {
 	out := result{Query: r.Query, Hits: []hit{}, Next: r.Next, Partial: r.Partial, Window: r.Window, More: r.More, Notes: r.Notes}
-	if r.Meant != (understudy.SearchMeant{}) {
+	if r.Meant != (query.SearchMeant{}) {
 		out.Meant = &meant{r.Meant.Source, r.Meant.Kind, r.Meant.ID, r.Meant.Number}
 	}
 	for i := range r.Hits {
@@ -102,7 +103,7 @@ func (s *Searcher) shownResult(r *understudy.SearchResult) result {
 	return out
 }
 
-func shownHit(h *understudy.SearchHit) hit {
+func shownHit(h *query.SearchHit) hit {
 	out := hit{Source: h.Source, Kind: h.Kind, ID: h.ID, URL: h.URL, Exact: h.Exact, Record: h.Body}
 	if h.Clock != 0 {
 		at := unix(h.Clock)
@@ -160,7 +161,7 @@ func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request
 	if err := jsonhttp.Read(nil, r, maxBody, &in); err != nil {
 		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, err)
 	}
-	n := understudy.SavedSearch{Name: in.Name, Shared: in.Shared, Request: understudy.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds, Sort: in.Sort}}
+	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds, Sort: in.Sort}}
 	if err := h.s.Save(ctx, c, n); err != nil {
 		return 0, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -23,7 +24,7 @@ type Gate interface {
 	// View is a record's body as a caller sees it.
 	View(c understudy.Caller, r *understudy.Record) ([]byte, error)
 	// Rule says which records of a kind a caller may find; nil: all.
-	Rule(c understudy.Caller, source, kind string) *understudy.RowRule
+	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }
 
 // sight is what a caller sees of a kind. What is not fully seen is not there.
@@ -39,7 +40,7 @@ type sight struct {
 	part    bool              // there are others
 	phones  []string          // the fields of class phone that are fully seen, but for what is derived from one
 	unseen  bool              // there are others
-	rule    *understudy.RowRule
+	rule    *query.RowRule
 	texts   textRule
 	counted []string // the fields whose values are counted: choices, codes, what is true or false
 }
@@ -135,7 +136,7 @@ func (s *sight) field(name string) (f *understudy.Field, ambiguous []string) {
 type candidate struct {
 	*understudy.Record
 	sight *sight
-	place understudy.OrderKey
+	place query.OrderKey
 	doc   jsonspan.Value
 	read  bool
 	held  []tokenizer.Field // its texts, once they were asked for

@@ -5,6 +5,7 @@ package search
 import (
 	"cmp"
 	"slices"
+	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
@@ -19,14 +20,14 @@ const (
 
 // snippets are the pieces of a record in which the query's words were found,
 // what people wrote first.
-func (q *query) snippets(c *candidate) []understudy.SearchSnippet {
+func (q *params) snippets(c *candidate) []query.SearchSnippet {
 	wanted := q.cond.wanted(nil)
 	if len(wanted) == 0 {
 		return nil
 	}
 	texts := slices.Clone(c.text())
 	slices.SortStableFunc(texts, func(a, b tokenizer.Field) int { return cmp.Compare(telling(a.Class), telling(b.Class)) })
-	var all []understudy.SearchSnippet
+	var all []query.SearchSnippet
 	for _, t := range texts {
 		var marks [][2]int
 		for _, l := range wanted {
@@ -62,7 +63,7 @@ func telling(class string) int {
 }
 
 // cut takes the piece around the first marks out of a text.
-func cut(field, text string, marks [][2]int) understudy.SearchSnippet {
+func cut(field, text string, marks [][2]int) query.SearchSnippet {
 	slices.SortFunc(marks, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	from, to := 0, len(text)
 	if len(text) > maxSnippet {
@@ -77,7 +78,7 @@ func cut(field, text string, marks [][2]int) understudy.SearchSnippet {
 			to--
 		}
 	}
-	s := understudy.SearchSnippet{Field: field, Text: text[from:to], Before: from > 0, After: to < len(text)}
+	s := query.SearchSnippet{Field: field, Text: text[from:to], Before: from > 0, After: to < len(text)}
 	for _, m := range marks {
 		start, end := max(m[0]-from, 0), min(m[1], to)-from
 		if end <= start {

@@ -6,8 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 // kind binds kind: and in:.
@@ -32,7 +31,7 @@ func (b *binder) kind(n *node) *leaf {
 	return l
 }
 
-func (b *binder) unknownKind(v value) *understudy.SyntaxError {
+func (b *binder) unknownKind(v value) *query.SyntaxError {
 	for k, seen := range b.every {
 		switch {
 		case called(k, v.text) && seen:
@@ -143,7 +142,7 @@ func dialled(n *node, every bool) *leaf {
 		}
 	}
 	if len(n.values) == 1 {
-		l.term = &understudy.Predicate{Number: n.values[0].text}
+		l.term = &query.Predicate{Number: n.values[0].text}
 	}
 	return l
 }

@@ -6,15 +6,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 )
 
 func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 	r := newRig(t, true)
-	calls := r.all("all", understudy.SearchRequest{Text: "kind:calls has:parent_call_sid"})
+	calls := r.all("all", query.SearchRequest{Text: "kind:calls has:parent_call_sid"})
 	id := strings.TrimPrefix(calls[0], "calls/")
-	out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: id, Limit: 1})
+	out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: id, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,29 +23,29 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 	_, parent, _ := strings.Cut(record, `"parent_call_sid":"`)
 	parent = parent[:understudy.AnyIDText]
 	for _, text := range []string{id, "id:" + id, "sid:" + id, "parent_call_sid:" + parent, parent, "-" + parent + " kind:calls", "id:" + parent + "," + id} {
-		want := r.all("all", understudy.SearchRequest{Text: text})
+		want := r.all("all", query.SearchRequest{Text: text})
 		if len(want) == 0 {
 			t.Fatalf("%s finds nothing", text)
 		}
 		for _, id := range []string{id, parent} {
 			for _, other := range []string{strings.ToUpper(id), strings.ToLower(id)} {
 				typed := strings.ReplaceAll(text, id, other)
-				if got := r.all("all", understudy.SearchRequest{Text: typed}); !slices.Equal(got, want) {
+				if got := r.all("all", query.SearchRequest{Text: typed}); !slices.Equal(got, want) {
 					t.Errorf("%s: %d, and %d by %s", typed, len(got), len(want), text)
 				}
 			}
 		}
 	}
-	if out, err = r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Meant.ID != id || len(out.Hits) == 0 || !out.Hits[0].Exact {
+	if out, err = r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: strings.ToUpper(id)}); err != nil || out.Meant.ID != id || len(out.Hits) == 0 || !out.Hits[0].Exact {
 		t.Errorf("%s in capitals means %+v: %v", id, out.Meant, err)
 	}
 	for _, pair := range [][2]string{{"status:Busy", "status:busy"}, {"status:BUSY,Failed", "status:busy,failed"}, {"kind:calls direction:INBOUND", "kind:calls direction:inbound"}} {
-		got, want := r.all("all", understudy.SearchRequest{Text: pair[0]}), r.all("all", understudy.SearchRequest{Text: pair[1]})
+		got, want := r.all("all", query.SearchRequest{Text: pair[0]}), r.all("all", query.SearchRequest{Text: pair[1]})
 		if len(want) == 0 || !slices.Equal(got, want) {
 			t.Errorf("%s: %d, and %d by %s", pair[0], len(got), len(want), pair[1])
 		}
 	}
-	if got := r.all("all", understudy.SearchRequest{Text: "status=Busy"}); len(got) > 0 {
+	if got := r.all("all", query.SearchRequest{Text: "status=Busy"}); len(got) > 0 {
 		t.Errorf("status=Busy is the value itself, and finds %d", len(got))
 	}
 }
@@ -52,13 +53,13 @@ func TestLetterCaseOfIDsAndChoices(t *testing.T) {
 // However many records there are, one that is named by its id is found at once.
 func TestOldIDsAreFoundAtOnce(t *testing.T) {
 	r := newRig(t, true)
-	names := r.all("all", understudy.SearchRequest{Text: "kind:calls,participants"})
+	names := r.all("all", query.SearchRequest{Text: "kind:calls,participants"})
 	s := r.with(func(o *Options) { o.Limits.Look = 5 })
 	for _, kind := range []string{"calls/", "participants/"} {
 		i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, kind) })
 		for _, name := range []string{names[i], names[len(names)-1]} {
 			_, id, _ := strings.Cut(name, "/")
-			out, err := s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: "id:" + id})
+			out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: "id:" + id})
 			if err != nil || len(out.Hits) != 1 || out.Hits[0].ID != id || out.Partial {
 				t.Errorf("%s: %+v %v", name, out, err)
 			}
@@ -77,15 +78,15 @@ func TestBeginningsOfNumbers(t *testing.T) {
 		}
 	}
 	country, rest := number[:3], number[3:7]
-	want := r.all("all", understudy.SearchRequest{Text: `from:"` + number[:7] + `"*`})
+	want := r.all("all", query.SearchRequest{Text: `from:"` + number[:7] + `"*`})
 	if len(want) == 0 {
 		t.Fatalf("nothing from %s", number)
 	}
 	for _, text := range []string{country + rest, country + " " + rest, country + " (" + rest[:2] + ") " + rest[2:], country + "-" + rest} {
-		if got := r.all("all", understudy.SearchRequest{Text: "from:" + text + "*"}); !slices.Equal(got, want) {
+		if got := r.all("all", query.SearchRequest{Text: "from:" + text + "*"}); !slices.Equal(got, want) {
 			t.Errorf("from:%s*: %d, want %d", text, len(got), len(want))
 		}
-		found := r.all("all", understudy.SearchRequest{Text: text + "*"})
+		found := r.all("all", query.SearchRequest{Text: text + "*"})
 		for _, id := range want {
 			if !slices.Contains(found, id) {
 				t.Errorf("%s*: no %s", text, id)

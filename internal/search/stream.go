@@ -5,24 +5,23 @@ package search
 import (
 	"context"
 	"iter"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 // source of records: one question's, as they are pulled.
 type found struct {
-	understudy.Hit
+	query.Hit
 	sight *sight
 }
 
 // stream yields what a plan finds, newest first or with up oldest first, each
 // record once, from behind a place.
-func (s *Searcher) stream(ctx context.Context, plan []question, below understudy.OrderKey, up bool, yield func(found) bool) error {
+func (s *Searcher) stream(ctx context.Context, plan []question, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Below, plan[i].Up = below, up
 	}
 	if len(plan) == 1 {
-		return s.o.Store.Seek(ctx, plan[0].RecordQuery, func(f understudy.Hit) bool {
+		return s.o.Store.Seek(ctx, plan[0].RecordQuery, func(f query.Hit) bool {
 			in := plan[0].sights[f.Kind]
 			return in == nil || yield(found{f, in})
 		})
@@ -42,7 +41,7 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 	var open []*branch
 	for _, q := range plan {
 		next, stop := iter.Pull(func(yield func(found) bool) {
-			err := s.o.Store.Seek(ctx, q.RecordQuery, func(f understudy.Hit) bool {
+			err := s.o.Store.Seek(ctx, q.RecordQuery, func(f query.Hit) bool {
 				in := q.sights[f.Kind]
 				return in == nil || yield(found{f, in})
 			})
@@ -57,7 +56,7 @@ func (s *Searcher) merge(ctx context.Context, plan []question, up bool, yield fu
 			open = append(open, b)
 		}
 	}
-	last, begun := understudy.OrderKey(0), false
+	last, begun := query.OrderKey(0), false
 	for len(open) > 0 && failed == nil {
 		first := 0
 		for i, b := range open[1:] {

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 // Bounds of a tally.
@@ -139,11 +138,11 @@ func valuesOf(c *candidate, day string) []named {
 
 // facets are the values with their counts: kinds, then fields by name, then times.
 // broken says that not every record was counted.
-func (t *tally) facets(broken bool) []understudy.SearchFacet {
-	by := map[string]*understudy.SearchFacet{}
+func (t *tally) facets(broken bool) []query.SearchFacet {
+	by := map[string]*query.SearchFacet{}
 	at := map[named]int{}
 	for _, name := range []string{kindName, "month", "day"} {
-		by[name] = &understudy.SearchFacet{Name: name, Values: []understudy.SearchValue{}}
+		by[name] = &query.SearchFacet{Name: name, Values: []query.SearchValue{}}
 	}
 	for _, g := range t.groups {
 		if g.n == 0 {
@@ -152,7 +151,7 @@ func (t *tally) facets(broken bool) []understudy.SearchFacet {
 		for _, v := range g.values {
 			f := by[v.facet]
 			if f == nil {
-				f = &understudy.SearchFacet{Name: v.facet, Values: []understudy.SearchValue{}}
+				f = &query.SearchFacet{Name: v.facet, Values: []query.SearchValue{}}
 				by[v.facet] = f
 			}
 			i, known := at[v]
@@ -163,7 +162,7 @@ func (t *tally) facets(broken bool) []understudy.SearchFacet {
 			case !known:
 				i = len(f.Values)
 				at[v] = i
-				f.Values = append(f.Values, understudy.SearchValue{Value: v.value, Count: understudy.Count{AtLeast: broken}})
+				f.Values = append(f.Values, query.SearchValue{Value: v.value, Count: query.Count{AtLeast: broken}})
 			}
 			f.Values[i].Count.N += g.n
 		}
@@ -171,7 +170,7 @@ func (t *tally) facets(broken bool) []understudy.SearchFacet {
 	times := []string{"month", "day"}
 	names := slices.DeleteFunc(slices.Sorted(keys(by)), func(name string) bool { return name == kindName || slices.Contains(times, name) })
 	names = append([]string{kindName}, names...)
-	var all []understudy.SearchFacet
+	var all []query.SearchFacet
 	for _, name := range append(names[:min(len(names), maxFacets)], times...) {
 		f := by[name]
 		sortValues(f)

@@ -5,6 +5,7 @@ package search
 import (
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/tokenizer"
@@ -122,8 +123,8 @@ func (b *binder) same(l *leaf) {
 
 // exactly is the term for one of some values; nil when one of them is a
 // beginning only.
-func exactly(values []value) *understudy.Predicate {
-	t := &understudy.Predicate{}
+func exactly(values []value) *query.Predicate {
+	t := &query.Predicate{}
 	for _, v := range values {
 		if v.prefix || v.text == "" {
 			return nil
@@ -159,7 +160,7 @@ func (b *binder) textual(l *leaf) {
 }
 
 func (b *binder) boolean(l *leaf) {
-	t := &understudy.Predicate{}
+	t := &query.Predicate{}
 	for _, v := range l.node.values {
 		switch strings.ToLower(v.text) {
 		case "true", "yes":
@@ -265,7 +266,7 @@ func (b *binder) phone(l *leaf) {
 			return ok && slices.ContainsFunc(values, func(v value) bool { return sameNumber(text, v.text) })
 		}
 		if len(values) == 1 {
-			l.term = &understudy.Predicate{Number: values[0].text}
+			l.term = &query.Predicate{Number: values[0].text}
 		}
 	}
 }

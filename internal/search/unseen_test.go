@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -30,7 +31,7 @@ func world(t *testing.T, hidden func(n int) (status, to string)) *rig {
 func (r *rig) given(role, text string) (asked, given string) {
 	r.Helper()
 	s, w := r.watch(func(*Options) {})
-	if _, err := s.Find(r.Context(), as(role), understudy.SearchRequest{Text: text, Facets: true}); err != nil {
+	if _, err := s.Find(r.Context(), as(role), query.SearchRequest{Text: text, Facets: true}); err != nil {
 		r.Fatalf("%s as %s: %v", text, role, err)
 	}
 	for i := range w.asked {
@@ -55,7 +56,7 @@ func TestHiddenFieldsDriveNoIndex(t *testing.T) {
 	for text, most := range map[string]int{"+15550100007": 4, "number:+15550200000": 0, "from:+15550100009": 4, "body:hello from:+15550100009": 4, "status:x OR id:SM" + fmt.Sprintf("%032x", 7): 6} {
 		s, w := one.watch(func(*Options) {})
 		role := "partial"
-		if _, err := s.Find(t.Context(), as(role), understudy.SearchRequest{Text: text, Facets: true}); err != nil {
+		if _, err := s.Find(t.Context(), as(role), query.SearchRequest{Text: text, Facets: true}); err != nil {
 			role = "all"
 		}
 		if len(w.given) > most {
@@ -92,7 +93,7 @@ func TestHiddenRecordsDriveNoIndex(t *testing.T) {
 				t.Errorf("%s, %s: %s gives\n%s\nand, with other hidden records,\n%s", of, text, asked, gave, gaveOther)
 			}
 			s, w := one.watch(func(*Options) {})
-			out, err := s.Find(t.Context(), as("open"), understudy.SearchRequest{Text: text})
+			out, err := s.Find(t.Context(), as("open"), query.SearchRequest{Text: text})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,14 +130,14 @@ func TestNumbersInURLsAreNotFound(t *testing.T) {
 	r := newRig(t, false)
 	r.put("IncomingPhoneNumbers", `{"sid":"PN00000000000000000000000000000001","phone_number":"+14162364176","date_created":"Mon, 01 Jun 2026 10:00:00 +0000","voice_url":"https://example.com/voice?line=14162364176"}`)
 	for _, text := range []string{"14162364176", `"line 14162364176"`, "1416*", "line"} {
-		if out, err := r.s.Find(t.Context(), as("all"), understudy.SearchRequest{Text: text}); err != nil || len(out.Hits) != 1 {
+		if out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text}); err != nil || len(out.Hits) != 1 {
 			t.Errorf("%s as all: %+v, %v", text, out, err)
 		}
-		if out, err := r.s.Find(t.Context(), as("support"), understudy.SearchRequest{Text: text}); err == nil && len(out.Hits) > 0 {
+		if out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{Text: text}); err == nil && len(out.Hits) > 0 {
 			t.Errorf("%s as support: %s", text, out.Hits[0].Body)
 		}
 	}
-	out, err := r.s.Find(t.Context(), as("support"), understudy.SearchRequest{})
+	out, err := r.s.Find(t.Context(), as("support"), query.SearchRequest{})
 	if err != nil || len(out.Hits) != 1 || bytes.Contains(out.Hits[0].Body, []byte("4162364176")) {
 		t.Errorf("shown to support: %+v, %v", out, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -16,14 +17,14 @@ import (
 type visit struct {
 	s     *Searcher
 	c     understudy.Caller
-	ask   *understudy.SearchRequest
-	q     *query
+	ask   *query.SearchRequest
+	q     *params
 	order order
 	limit int
 	began time.Time
 	mark  mark // where it goes on, then where it ended
 	meant *candidate
-	out   understudy.SearchResult
+	out   query.SearchResult
 }
 
 // run finds by place: newest or oldest first.
@@ -67,7 +68,7 @@ func (v *visit) next() (err error) {
 
 // each looks at every record of the plan; c is nil for one that is none of
 // those looked for. Both are valid until yield returns.
-func (v *visit) each(ctx context.Context, below understudy.OrderKey, yield func(f found, c *candidate) bool) error {
+func (v *visit) each(ctx context.Context, below query.OrderKey, yield func(f found, c *candidate) bool) error {
 	var c candidate
 	return v.s.stream(ctx, v.q.plan(), below, v.order.up, func(f found) bool {
 		if ctx.Err() != nil {
@@ -197,8 +198,8 @@ func (v *visit) exact(ctx context.Context) error {
 		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
 			continue
 		}
-		seek := understudy.RecordQuery{Source: s.source, Kinds: []string{s.kind.Name}, IDs: []string{v.q.id}}
-		err := v.s.o.Store.Seek(ctx, seek, func(f understudy.Hit) bool {
+		seek := query.RecordQuery{Source: s.source, Kinds: []string{s.kind.Name}, IDs: []string{v.q.id}}
+		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c candidate
 			if s.see(&c, f.Record) {
 				v.meant = &c
@@ -215,7 +216,7 @@ func (v *visit) exact(ctx context.Context) error {
 	if v.meant == nil {
 		return nil
 	}
-	v.out.Meant = understudy.SearchMeant{Source: v.meant.Source, Kind: v.meant.Kind, ID: v.meant.ID}
+	v.out.Meant = query.SearchMeant{Source: v.meant.Source, Kind: v.meant.Kind, ID: v.meant.ID}
 	if !v.mark.Met {
 		v.mark.Met = true
 		v.add(v.meant)

@@ -5,6 +5,7 @@ package search
 import (
 	"fmt"
 	"strings"
+	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
@@ -12,16 +13,16 @@ import (
 )
 
 // wrong is a query nobody understands.
-func wrong(text string, at, end int, format string, args ...any) *understudy.SyntaxError {
+func wrong(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	at = min(max(at, 0), len(text))
 	end = min(max(end, at), len(text))
-	return &understudy.SyntaxError{
+	return &query.SyntaxError{
 		Text: text, At: at, End: end, Character: utf8.RuneCountInString(text[:at]), Why: fmt.Sprintf(format, args...), Kind: understudy.ErrInvalid,
 	}
 }
 
 // refused is a query with a name in it that the caller may not use.
-func refused(text string, at, end int, format string, args ...any) *understudy.SyntaxError {
+func refused(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	e := wrong(text, at, end, format, args...)
 	e.Kind = understudy.ErrForbidden
 	return e

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -55,14 +56,14 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 	if err := db.Empty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	any, word := understudy.RecordQuery{Source: "twilio"}, understudy.RecordQuery{Source: "twilio", Text: &understudy.Text{Words: []string{"version0"}}}
-	term := understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []understudy.Predicate{{Field: "status", Any: []string{"delivered"}}}}
+	any, word := query.RecordQuery{Source: "twilio"}, query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"version0"}}}
+	term := query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}}
 	steps, widened := 0, int64(0)
 	for whole := false; !whole; steps++ {
 		if steps > 20 {
 			t.Fatal("it is never done")
 		}
-		for name, q := range map[string]understudy.RecordQuery{"word": word, "term": term} {
+		for name, q := range map[string]query.RecordQuery{"word": word, "term": term} {
 			if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), fmt.Sprint(" of ", total)) {
 				t.Errorf("step %d: %s: %v, want it to be filled", steps, name, err)
 			}
@@ -104,19 +105,19 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		t.Errorf("filled in %d steps, room was made %d times", steps, widened)
 	}
 	wholeWords(t, db)
-	var places []understudy.OrderKey
+	var places []query.OrderKey
 	old := 0
-	err := db.Seek(t.Context(), any, func(f understudy.Hit) bool {
+	err := db.Seek(t.Context(), any, func(f query.Hit) bool {
 		places = append(places, f.Order)
 		if bytes.Contains(f.Body, []byte(`"version0 of`)) {
 			old++
 		}
 		return true
 	})
-	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places, func(a, b understudy.OrderKey) int { return int(min(max(b-a, -1), 1)) }) {
+	if err != nil || len(places) != total-steps || !slices.IsSortedFunc(places, func(a, b query.OrderKey) int { return int(min(max(b-a, -1), 1)) }) {
 		t.Errorf("%d records, want %d, in order: %v", len(places), total-steps, err)
 	}
-	for q, want := range map[*understudy.RecordQuery]int{&term: total - steps, &word: old} {
+	for q, want := range map[*query.RecordQuery]int{&term: total - steps, &word: old} {
 		if got, err := db.Count(t.Context(), *q, 0, time.Time{}); err != nil || got.N != int64(want) {
 			t.Errorf("%d, %v, want %d", got.N, err, want)
 		}

@@ -14,6 +14,7 @@ package store
 import (
 	"math"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -40,8 +41,8 @@ const (
 )
 
 // placeOf is the place of a record of a kind that stands at a position.
-func placeOf(position, kind int64) understudy.OrderKey {
-	return understudy.OrderKey(position<<shapeBits | kind)
+func placeOf(position, kind int64) query.OrderKey {
+	return query.OrderKey(position<<shapeBits | kind)
 }
 
 // secondOf is the second of a position.

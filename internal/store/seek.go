@@ -18,7 +18,7 @@ const (
 )
 
 // checkSeek refuses a question that means nothing.
-func checkSeek(q *understudy.RecordQuery) error {
+func checkSeek(q *query.RecordQuery) error {
 	switch {
 	case q.Shape != "" && len(q.Kinds) != 1:
 		return fmt.Errorf("%w: a shape is asked for with exactly one kind", understudy.ErrInvalid)
@@ -41,7 +41,7 @@ func checkSeek(q *understudy.RecordQuery) error {
 	return nil
 }
 
-func checkTerm(t *understudy.Predicate) error {
+func checkTerm(t *query.Predicate) error {
 	ways := 0
 	for _, has := range []bool{len(t.Any) > 0, t.Number != "", t.From != 0 || t.To != 0} {
 		if has {
@@ -63,7 +63,7 @@ func checkTerm(t *understudy.Predicate) error {
 
 // fulfils reports whether a record, whose id, parent and body are given, is what
 // is asked for by ids, parent and terms.
-func (k *kindPlan) fulfils(q *understudy.RecordQuery, id, parent string, body []byte) bool {
+func (k *kindPlan) fulfils(q *query.RecordQuery, id, parent string, body []byte) bool {
 	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
 		return false
 	}
@@ -71,7 +71,7 @@ func (k *kindPlan) fulfils(q *understudy.RecordQuery, id, parent string, body []
 }
 
 // matcher is what terms ask of a body. kind is nil when the specs do not name it.
-func matcher(terms []understudy.Predicate, kind *understudy.Kind) *query.Matcher {
+func matcher(terms []query.Predicate, kind *understudy.Kind) *query.Matcher {
 	all := make([]query.Condition, len(terms))
 	for i := range terms {
 		all[i] = condition(&terms[i], kind)
@@ -80,7 +80,7 @@ func matcher(terms []understudy.Predicate, kind *understudy.Kind) *query.Matcher
 }
 
 // condition is a term. A field that the kind does not have fulfils none.
-func condition(t *understudy.Predicate, kind *understudy.Kind) (c query.Condition) {
+func condition(t *query.Predicate, kind *understudy.Kind) (c query.Condition) {
 	add := func(f *understudy.Field) { c.Fields = append(c.Fields, query.Field{Name: f.Name, Type: f.Type}) }
 	switch {
 	case len(t.Any) > 0:
@@ -143,7 +143,7 @@ func phones(kind *understudy.Kind) (fields []*understudy.Field) {
 }
 
 // wants reports whether a question is about a kind.
-func wants(q *understudy.RecordQuery, source, kind string) bool {
+func wants(q *query.RecordQuery, source, kind string) bool {
 	return (q.Source == "" || q.Source == source) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, kind))
 }
 

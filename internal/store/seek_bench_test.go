@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
-	"understudy"
 	"understudy/internal/store/storetest"
 )
 
@@ -57,30 +57,30 @@ func BenchmarkSeek(b *testing.B) {
 			records, st.PerRecord, float64(records)/spent.Seconds(), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
 	}
 	rng := rand.New(rand.NewPCG(5, 0))
-	field := func(name string, values ...string) []understudy.Predicate {
-		return []understudy.Predicate{{Field: name, Any: values}}
+	field := func(name string, values ...string) []query.Predicate {
+		return []query.Predicate{{Field: name, Any: values}}
 	}
 	for _, bench := range []struct {
 		name string
-		ask  func() understudy.RecordQuery
+		ask  func() query.RecordQuery
 	}{
-		{"newest", func() understudy.RecordQuery { return understudy.RecordQuery{} }},
-		{"status", func() understudy.RecordQuery { return understudy.RecordQuery{Predicates: field("status", "failed")} }},
-		{"number", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Predicates: field("to", w.Person(rng.IntN(2000)))}
+		{"newest", func() query.RecordQuery { return query.RecordQuery{} }},
+		{"status", func() query.RecordQuery { return query.RecordQuery{Predicates: field("status", "failed")} }},
+		{"number", func() query.RecordQuery {
+			return query.RecordQuery{Predicates: field("to", w.Person(rng.IntN(2000)))}
 		}},
-		{"number and status", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Predicates: append(field("from", w.Person(rng.IntN(2000))), field("status", "completed")...)}
+		{"number and status", func() query.RecordQuery {
+			return query.RecordQuery{Predicates: append(field("from", w.Person(rng.IntN(2000))), field("status", "completed")...)}
 		}},
-		{"day", func() understudy.RecordQuery {
+		{"day", func() query.RecordQuery {
 			from := storetest.Epoch.Unix() - rng.Int64N(int64(w.N)*37)
 			from -= from % 86_400
-			return understudy.RecordQuery{Predicates: []understudy.Predicate{{Field: "start_time", From: from, To: from + 86_400}}}
+			return query.RecordQuery{Predicates: []query.Predicate{{Field: "start_time", From: from, To: from + 86_400}}}
 		}},
-		{"since a time", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Predicates: []understudy.Predicate{{Field: "start_time", From: storetest.Epoch.Unix() - rng.Int64N(int64(w.N)*37)}}}
+		{"since a time", func() query.RecordQuery {
+			return query.RecordQuery{Predicates: []query.Predicate{{Field: "start_time", From: storetest.Epoch.Unix() - rng.Int64N(int64(w.N)*37)}}}
 		}},
-		{"nobody", func() understudy.RecordQuery { return understudy.RecordQuery{Predicates: field("to", "+4900000000")} }},
+		{"nobody", func() query.RecordQuery { return query.RecordQuery{Predicates: field("to", "+4900000000")} }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			var took []time.Duration
@@ -88,7 +88,7 @@ func BenchmarkSeek(b *testing.B) {
 				q := bench.ask()
 				q.Source, q.Kinds, q.Shape, q.Limit = storetest.Source, []string{"calls"}, "calls", 51
 				start := time.Now()
-				if err := db.Seek(b.Context(), q, func(understudy.Hit) bool { return true }); err != nil {
+				if err := db.Seek(b.Context(), q, func(query.Hit) bool { return true }); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))

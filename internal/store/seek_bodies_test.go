@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"understudy/internal/query"
 
-	"understudy"
 	"understudy/internal/store/storetest"
 )
 
@@ -27,10 +27,10 @@ func TestScatteredBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seek := func(want int, up bool) (found []understudy.Hit, err error) {
-		q := understudy.RecordQuery{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", Want: want, Up: up,
-			Predicates: []understudy.Predicate{{Field: "status", Any: []string{"failed", "busy", "no-answer"}}}}
-		err = db.Seek(t.Context(), q, func(f understudy.Hit) bool {
+	seek := func(want int, up bool) (found []query.Hit, err error) {
+		q := query.RecordQuery{Source: storetest.Source, Kinds: []string{"calls"}, Shape: "calls", Want: want, Up: up,
+			Predicates: []query.Predicate{{Field: "status", Any: []string{"failed", "busy", "no-answer"}}}}
+		err = db.Seek(t.Context(), q, func(f query.Hit) bool {
 			found = append(found, f)
 			return true
 		})

@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"slices"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -27,7 +28,7 @@ const (
 // meanwhile may show. A record that changes meanwhile is neither missed nor
 // told twice; one that a page moves may be. Terms are compared with the bodies,
 // so what comes fulfils them. Errors: ErrInvalid.
-func (db *DB) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (db *DB) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (db *DB) Seek(ctx context.Context, q understudy.RecordQuery, yield func(und
 		if q.Limit > 0 {
 			size = min(size, q.Limit-given)
 		}
-		var found []understudy.Hit
+		var found []query.Hit
 		err := db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			found, err = s.part(ctx, c, size)
 			return err
@@ -67,7 +68,7 @@ func (db *DB) Seek(ctx context.Context, q understudy.RecordQuery, yield func(und
 }
 
 // seek makes a question ready, or refuses what means nothing.
-func (db *DB) seek(q *understudy.RecordQuery) (*seeking, error) {
+func (db *DB) seek(q *query.RecordQuery) (*seeking, error) {
 	if err := checkSeek(q); err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (db *DB) seek(q *understudy.RecordQuery) (*seeking, error) {
 type seeking struct {
 	db      *DB
 	p       *seekPlan
-	below   understudy.OrderKey // of the record looked at last
+	below   query.OrderKey // of the record looked at last
 	last    heldAt
 	widened int64 // of the DB, when below was right
 	ended   bool
@@ -91,7 +92,7 @@ type seeking struct {
 type heldAt struct {
 	kind        *kindPlan
 	record      int64
-	place       understudy.OrderKey
+	place       query.OrderKey
 	shape       *shapeRow
 	version     int64
 	seen, state int64
@@ -99,7 +100,7 @@ type heldAt struct {
 }
 
 // part is the next records, at most size.
-func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []understudy.Hit, err error) {
+func (s *seeking) part(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ var (
 )
 
 // record is what is told of a record; ok is false when it is not meant.
-func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Hit, ok bool, err error) {
+func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f query.Hit, ok bool, err error) {
 	if !h.kind.fulfils(s.p.q, e.id, e.parent, e.body) {
 		return f, false, nil
 	}
@@ -201,13 +202,13 @@ func (s *seeking) record(c *sqlite.Conn, h *heldAt, e *entry) (f understudy.Hit,
 	rec := &understudy.Record{Source: h.kind.source, Kind: h.kind.name, Shape: h.shape.name, ID: e.id, Number: h.record, Version: h.version,
 		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&stateFinal != 0, Invalid: h.state&stateInvalid != 0}
 	rec.Body = slices.Clone(e.body)
-	return understudy.Hit{Record: rec, Clock: e.clock, Order: h.place}, true, nil
+	return query.Hit{Record: rec, Clock: e.clock, Order: h.place}, true, nil
 }
 
 // Count says how many records Seek finds: at most most of them (0: all), as far
 // as it comes by a time (zero: none) or until ctx is over. It reads no body
 // unless the question needs one.
-func (db *DB) Count(ctx context.Context, q understudy.RecordQuery, most int64, by time.Time) (n understudy.Count, err error) {
+func (db *DB) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return n, err

@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
-	"understudy"
 	"understudy/internal/store/sqlite"
 )
 
@@ -72,11 +72,11 @@ func (db *DB) ask(p *seekPlan, k *kindPlan) (none bool) {
 // has only one; never: it cannot be in all of them. A time after one moment and
 // before another asked for apart would each be looked for under every day since
 // or until then.
-func joinTimes(terms []understudy.Predicate) (joined []understudy.Predicate, never bool) {
+func joinTimes(terms []query.Predicate) (joined []query.Predicate, never bool) {
 	for _, t := range terms {
 		i := -1
 		if t.Field != "" && len(t.Any) == 0 && t.Number == "" {
-			i = slices.IndexFunc(joined, func(o understudy.Predicate) bool {
+			i = slices.IndexFunc(joined, func(o query.Predicate) bool {
 				return o.Field == t.Field && len(o.Any) == 0 && o.Number == ""
 			})
 		}
@@ -92,13 +92,13 @@ func joinTimes(terms []understudy.Predicate) (joined []understudy.Predicate, nev
 			one.To = t.To
 		}
 	}
-	never = slices.ContainsFunc(joined, func(t understudy.Predicate) bool { return t.From != 0 && t.To != 0 && t.From >= t.To })
+	never = slices.ContainsFunc(joined, func(t query.Predicate) bool { return t.From != 0 && t.To != 0 && t.From >= t.To })
 	return joined, never
 }
 
 // part is what a term says; when that is nothing the index does not help.
 // exact: what has one of its words fulfils it.
-func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Predicate) (says part, exact, none bool) {
+func (db *DB) part(k *kindRow, s *shapeRow, t *query.Predicate) (says part, exact, none bool) {
 	add := func(field, value string) {
 		says.words = append(says.words, string(appendToken(nil, s.number, field, value)))
 	}
@@ -157,7 +157,7 @@ func (db *DB) part(k *kindRow, s *shapeRow, t *understudy.Predicate) (says part,
 }
 
 // window is the time a term asks for of a field, in a shape.
-func (f *termField) window(s *shapeRow, t *understudy.Predicate) asked {
+func (f *termField) window(s *shapeRow, t *query.Predicate) asked {
 	return asked{far: spanName{s.number, f.name}, near: spanName{s.number, f.near}, from: t.From, to: t.To}
 }
 
@@ -295,7 +295,7 @@ var (
 // matchSpots are the spots of what FTS5 finds in the index of terms. The first
 // reading is of as many as are wanted: each looks for every word anew in every
 // part of the index.
-func matchSpots(c *sqlite.Conn, match string, q *understudy.RecordQuery) stream {
+func matchSpots(c *sqlite.Conn, match string, q *query.RecordQuery) stream {
 	st := matchDown
 	if q.Up {
 		st = matchUp
@@ -304,7 +304,7 @@ func matchSpots(c *sqlite.Conn, match string, q *understudy.RecordQuery) stream 
 }
 
 // placeSpots are the spots of all records of a kind, as if all were in a shape.
-func placeSpots(c *sqlite.Conn, kind, shape int64, q *understudy.RecordQuery) stream {
+func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) stream {
 	st := placeDown
 	if q.Up {
 		st = placeUp

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
@@ -17,7 +16,7 @@ import (
 // seekPlan is a question with its numbers.
 type seekPlan struct {
 	db       *DB
-	q        *understudy.RecordQuery
+	q        *query.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
 	from, to int64     // positions
@@ -37,7 +36,7 @@ type kindPlan struct {
 }
 
 // plan makes the plan of a question that was checked.
-func (db *DB) plan(q *understudy.RecordQuery) *seekPlan {
+func (db *DB) plan(q *query.RecordQuery) *seekPlan {
 	p := &seekPlan{db: db, q: q, byShape: map[int64]*kindPlan{}, exact: true}
 	p.from, p.to = positions(*q)
 	db.catalog.mu.RLock()
@@ -151,7 +150,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) stream {
 
 // first is where the plan's stream is to begin: at the first position after
 // the place below, its own included, since other kinds may stand there.
-func (p *seekPlan) first(below understudy.OrderKey) int64 {
+func (p *seekPlan) first(below query.OrderKey) int64 {
 	at := int64(below) >> shapeBits
 	if p.q.Up {
 		if from := p.from; below == 0 || at < from {
@@ -193,7 +192,7 @@ func (s recordSet) has(record int64) bool {
 }
 
 // positions are those of a question's time.
-func positions(q understudy.RecordQuery) (from, to int64) {
+func positions(q query.RecordQuery) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if q.From != 0 {
 		from, _ = secondBounds(min(max(q.From, leastSecond), mostSecond))

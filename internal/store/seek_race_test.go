@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"pgregory.net/rapid"
 
@@ -22,14 +23,14 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 	t.Parallel()
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
 	saveMessages(t, db, 0, 20)
-	ask := func(q understudy.RecordQuery) error {
+	ask := func(q query.RecordQuery) error {
 		q.Source, q.Kinds = "twilio", []string{"messages"}
-		return db.Seek(t.Context(), q, func(understudy.Hit) bool { return true })
+		return db.Seek(t.Context(), q, func(query.Hit) bool { return true })
 	}
-	asked := map[string]understudy.RecordQuery{
+	asked := map[string]query.RecordQuery{
 		"a parent": {Parent: "AC01"},
-		"a term":   {Predicates: []understudy.Predicate{{Field: "status", Any: []string{"delivered"}}}},
-		"a text":   {Text: &understudy.Text{Words: []string{"everything"}}},
+		"a term":   {Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}},
+		"a text":   {Text: &query.Text{Words: []string{"everything"}}},
 	}
 	for _, step := range []struct {
 		sql  string
@@ -44,7 +45,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 				t.Errorf("%s, %s: %v, want %v", name, step.sql, err, step.want)
 			}
 		}
-		if err := ask(understudy.RecordQuery{}); err != nil {
+		if err := ask(query.RecordQuery{}); err != nil {
 			t.Errorf("any record: %v", err)
 		}
 	}
@@ -64,9 +65,9 @@ func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	q := understudy.RecordQuery{Source: "twilio", Kinds: []string{"conferences"}, Text: &understudy.Text{Words: []string{"everything"}}}
+	q := query.RecordQuery{Source: "twilio", Kinds: []string{"conferences"}, Text: &query.Text{Words: []string{"everything"}}}
 	var ids []string
-	err := db.Seek(ctx, q, func(f understudy.Hit) bool {
+	err := db.Seek(ctx, q, func(f query.Hit) bool {
 		ids = append(ids, f.ID)
 		return true
 	})
@@ -87,11 +88,11 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := db.seek(&understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
+	s, err := db.seek(&query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepare := func(when string, want understudy.OrderKey) {
+	prepare := func(when string, want query.OrderKey) {
 		t.Helper()
 		if err := db.pool.Read(ctx, func(c *sqlite.Conn) error { return s.prepare(ctx, c) }); err != nil {
 			t.Fatal(err)

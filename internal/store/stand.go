@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -169,7 +170,7 @@ func (s *saving) nextRow() (*placing, error) {
 
 // PlaceOf is where a record stands, also when it is gone, or erased. Errors:
 // ErrNotFound, it was never seen.
-func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error) {
+func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err

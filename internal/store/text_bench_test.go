@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store"
@@ -118,30 +119,30 @@ func BenchmarkSeekTextKinds(b *testing.B) {
 // seekTexts asks for the first 50 records of some kinds in several ways.
 func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 	rng := rand.New(rand.NewPCG(5, 0))
-	word := func(text string) *understudy.Text { return &understudy.Text{Words: []string{text}} }
+	word := func(text string) *query.Text { return &query.Text{Words: []string{text}} }
 	for _, bench := range []struct {
 		name string
-		ask  func() understudy.RecordQuery
+		ask  func() query.RecordQuery
 	}{
-		{"rare word", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word("zanzibar")} }},
-		{"common word", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word(words[rng.IntN(3)])} }},
-		{"word in the middle", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word(words[500+rng.IntN(500)])} }},
-		{"two words", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextAnd, Of: []*understudy.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
+		{"rare word", func() query.RecordQuery { return query.RecordQuery{Text: word("zanzibar")} }},
+		{"common word", func() query.RecordQuery { return query.RecordQuery{Text: word(words[rng.IntN(3)])} }},
+		{"word in the middle", func() query.RecordQuery { return query.RecordQuery{Text: word(words[500+rng.IntN(500)])} }},
+		{"two words", func() query.RecordQuery {
+			return query.RecordQuery{Text: &query.Text{Op: query.TextAnd, Of: []*query.Text{word(words[rng.IntN(50)]), word(words[100+rng.IntN(500)])}}}
 		}},
-		{"common phrase", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}
+		{"common phrase", func() query.RecordQuery {
+			return query.RecordQuery{Text: &query.Text{Op: query.TextPhrase, Words: []string{words[rng.IntN(3)], words[rng.IntN(3)]}}}
 		}},
-		{"rare phrase", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPhrase, Words: []string{words[rng.IntN(20)], words[1000+rng.IntN(1000)]}}}
+		{"rare phrase", func() query.RecordQuery {
+			return query.RecordQuery{Text: &query.Text{Op: query.TextPhrase, Words: []string{words[rng.IntN(20)], words[1000+rng.IntN(1000)]}}}
 		}},
-		{"beginning", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Text: &understudy.Text{Op: understudy.TextPrefix, Words: []string{words[rng.IntN(2000)][:3]}}}
+		{"beginning", func() query.RecordQuery {
+			return query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{words[rng.IntN(2000)][:3]}}}
 		}},
-		{"word and filter", func() understudy.RecordQuery {
-			return understudy.RecordQuery{Text: word(words[rng.IntN(3)]), Predicates: []understudy.Predicate{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
+		{"word and filter", func() query.RecordQuery {
+			return query.RecordQuery{Text: word(words[rng.IntN(3)]), Predicates: []query.Predicate{{Field: "to", Any: []string{fmt.Sprintf("+1415555%04d", rng.IntN(2000))}}}}
 		}},
-		{"nothing", func() understudy.RecordQuery { return understudy.RecordQuery{Text: word("nosuchwordatall")} }},
+		{"nothing", func() query.RecordQuery { return query.RecordQuery{Text: word("nosuchwordatall")} }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			var took []time.Duration
@@ -152,7 +153,7 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 					q.Shape = "messages"
 				}
 				n, start := 0, time.Now()
-				if err := db.Seek(b.Context(), q, func(understudy.Hit) bool { n++; return n < 50 }); err != nil {
+				if err := db.Seek(b.Context(), q, func(query.Hit) bool { n++; return n < 50 }); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))

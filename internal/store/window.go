@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -27,7 +28,7 @@ type spot struct{ clock, record int64 }
 
 // window is an understudy.RangeScan with its numbers.
 type window struct {
-	understudy.RangeScan
+	query.RangeScan
 	shape    *shapeRow
 	parent   int64
 	from, to int64 // clocks from..to-1
@@ -35,7 +36,7 @@ type window struct {
 }
 
 // bounds are the clocks of a window, from the first to the one after the last.
-func bounds(w understudy.RangeScan) (from, to int64) {
+func bounds(w query.RangeScan) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	switch {
 	case w.Unclocked:
@@ -50,7 +51,7 @@ func bounds(w understudy.RangeScan) (from, to int64) {
 }
 
 // begins is the place a window begins below.
-func begins(w understudy.RangeScan) spot {
+func begins(w query.RangeScan) spot {
 	if w.Below.Record == 0 {
 		return spot{math.MaxInt64, math.MaxInt64}
 	}
@@ -58,7 +59,7 @@ func begins(w understudy.RangeScan) spot {
 }
 
 // window gives w its numbers; ok is false when nothing can be in it.
-func (db *DB) window(c *sqlite.Conn, w understudy.RangeScan) (*window, bool, error) {
+func (db *DB) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
 	s := db.shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
@@ -84,7 +85,7 @@ var (
 // order; Start and End are 0. One window can be read in parts, with Below: a
 // record whose clock changes meanwhile may be missed or come twice. A kind,
 // shape or parent nothing is known of has none.
-func (db *DB) Rows(ctx context.Context, w understudy.RangeScan) ([]understudy.Row, error) {
+func (db *DB) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (db *DB) Rows(ctx context.Context, w understudy.RangeScan) ([]understudy.Ro
 }
 
 // limitOf is how many rows a window gives at once.
-func limitOf(w understudy.RangeScan) int {
+func limitOf(w query.RangeScan) int {
 	if w.Limit <= 0 {
 		return rowsUsual
 	}
@@ -142,7 +143,7 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *opened) (rows
 // what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
-func (db *DB) RecordsAt(ctx context.Context, w understudy.RangeScan, at time.Time, yield func(rec *understudy.Record,
+func (db *DB) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
 	clock int64) bool) error {
 	leave, err := db.pool.Begin()
 	if err != nil {

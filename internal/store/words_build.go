@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -17,7 +18,7 @@ var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 
 // searchable says why a question cannot be answered yet: by what the file says in
 // the same moment as the rest, since an index may be emptied or done meanwhile.
-func (db *DB) searchable(c *sqlite.Conn, q *understudy.RecordQuery) error {
+func (db *DB) searchable(c *sqlite.Conn, q *query.RecordQuery) error {
 	terms := len(q.Predicates) > 0 || q.Parent != ""
 	if q.Text == nil && !terms {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -120,9 +121,9 @@ func tagged(number int64, classes ...column) *kindPlan {
 func TestHiddenClassesAreNotAskedFor(t *testing.T) {
 	none := func(prefix string) ([]string, error) { return []string{prefix, prefix + "er"}, nil }
 	has := func(text string, prefix bool) *textPlan {
-		return &textPlan{op: understudy.TextPhrase, pattern: tokenizer.Phrase(prefix, text)}
+		return &textPlan{op: query.TextPhrase, pattern: tokenizer.Phrase(prefix, text)}
 	}
-	both := &textPlan{op: understudy.TextOr, of: []*textPlan{has("a b", false), has("long", true)}}
+	both := &textPlan{op: query.TextOr, of: []*textPlan{has("a b", false), has("long", true)}}
 	calls, messages := tagged(1, columnPlain, columnPhone), tagged(38, columnPlain, columnBody)
 	for _, c := range []struct {
 		plan  *textPlan
@@ -153,9 +154,9 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	given := func(text *understudy.Text, kinds ...string) (n int) {
+	given := func(text *query.Text, kinds ...string) (n int) {
 		t.Helper()
-		s, err := db.seek(&understudy.RecordQuery{Source: "twilio", Kinds: kinds, Text: text})
+		s, err := db.seek(&query.RecordQuery{Source: "twilio", Kinds: kinds, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,15 +178,15 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 	plain := []string{""}
 	for reopened := range 2 {
 		for _, c := range []struct {
-			text  *understudy.Text
+			text  *query.Text
 			kinds []string
 			want  int
 		}{
-			{&understudy.Text{Words: []string{"delivered"}, In: plain}, []string{"calls"}, 0},
-			{&understudy.Text{Op: understudy.TextPrefix, Words: []string{"deliv"}, In: plain}, []string{"calls"}, 0},
-			{&understudy.Text{Words: []string{"everything"}}, []string{"calls"}, 0},
-			{&understudy.Text{Words: []string{"completed"}, In: plain}, []string{"calls"}, 1},
-			{&understudy.Text{Words: []string{"delivered"}, In: plain}, []string{"calls", "messages"}, 300},
+			{&query.Text{Words: []string{"delivered"}, In: plain}, []string{"calls"}, 0},
+			{&query.Text{Op: query.TextPrefix, Words: []string{"deliv"}, In: plain}, []string{"calls"}, 0},
+			{&query.Text{Words: []string{"everything"}}, []string{"calls"}, 0},
+			{&query.Text{Words: []string{"completed"}, In: plain}, []string{"calls"}, 1},
+			{&query.Text{Words: []string{"delivered"}, In: plain}, []string{"calls", "messages"}, 300},
 		} {
 			if got := given(c.text, c.kinds...); got != c.want {
 				t.Errorf("%v in %v: the index gives %d spots, want %d (opened again: %d)", c.text.Words, c.kinds, got, c.want, reopened)

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
-	"understudy"
 	cases "understudy/internal/sample"
 	"understudy/internal/store/sqlite"
 )
@@ -248,7 +248,7 @@ func TestVerifyAfterMerges(t *testing.T) {
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
 	for i := range 40 {
 		saveMessages(t, db, i*5, 5)
-		countText(t, db, &understudy.Text{Words: []string{"everything"}})
+		countText(t, db, &query.Text{Words: []string{"everything"}})
 		wholeWords(t, db)
 	}
 }

@@ -4,6 +4,7 @@ package store
 
 import (
 	"slices"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -82,7 +83,7 @@ func (e *everyShape) read(from int64) error {
 
 // askedText is the text of a question made ready; ok is false when it asks for
 // none.
-func (o *Options) askedText(q *understudy.RecordQuery) (plan *textPlan, ok bool, err error) {
+func (o *Options) askedText(q *query.RecordQuery) (plan *textPlan, ok bool, err error) {
 	if q.Text == nil {
 		return nil, false, nil
 	}
@@ -92,7 +93,7 @@ func (o *Options) askedText(q *understudy.RecordQuery) (plan *textPlan, ok bool,
 
 // kindsAsked are the specs of the kinds a question is about; nil stands for
 // those no spec names.
-func (o *Options) kindsAsked(q *understudy.RecordQuery) (kinds []*understudy.Kind) {
+func (o *Options) kindsAsked(q *query.RecordQuery) (kinds []*understudy.Kind) {
 	for source, spec := range o.Specs {
 		for _, k := range spec.Kinds {
 			if wants(q, source, k.Name) {

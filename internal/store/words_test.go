@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -47,9 +48,9 @@ func saveMessages(t testing.TB, db *DB, from, n int) {
 	}
 }
 
-func countText(t testing.TB, db *DB, text *understudy.Text) int64 {
+func countText(t testing.TB, db *DB, text *query.Text) int64 {
 	t.Helper()
-	n, err := db.Count(context.Background(), understudy.RecordQuery{Source: "twilio", Text: text}, 0, time.Time{})
+	n, err := db.Count(context.Background(), query.RecordQuery{Source: "twilio", Text: text}, 0, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +98,10 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	if _, err := db.CarryOut(t.Context(), Eraser{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := countText(t, db, &understudy.Text{Op: understudy.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
+	if got := countText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
-	if got := countText(t, db, &understudy.Text{Words: []string{"everything"}}); got != n-2000 {
+	if got := countText(t, db, &query.Text{Words: []string{"everything"}}); got != n-2000 {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
 	wholeWords(t, db)
@@ -170,7 +171,7 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
 	}
 	wholeWords(t, db)
-	if got := countText(t, db, &understudy.Text{Words: []string{"zanzibar000007"}}); got != 1 {
+	if got := countText(t, db, &query.Text{Words: []string{"zanzibar000007"}}); got != 1 {
 		t.Errorf("found %d times", got)
 	}
 }
@@ -192,7 +193,7 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	wholeWords(t, db)
-	text := understudy.RecordQuery{Source: "twilio", Text: &understudy.Text{Words: []string{"everything"}}}
+	text := query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"everything"}}}
 	if _, err := db.Count(t.Context(), text, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) || !strings.Contains(err.Error(), " of 1200") {
 		t.Fatalf("counted while it is being built: %v", err)
 	}
@@ -226,7 +227,7 @@ func TestRebuildInterrupted(t *testing.T) {
 	if got := countText(t, db, text.Text); got != 1296 {
 		t.Errorf("%d are found", got)
 	}
-	if got := countText(t, db, &understudy.Text{Words: []string{"nothing"}}); got != 2 {
+	if got := countText(t, db, &query.Text{Words: []string{"nothing"}}); got != 2 {
 		t.Errorf("%d are found", got)
 	}
 	wholeWords(t, db)
@@ -249,8 +250,8 @@ func TestAnotherSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	named := &understudy.Text{Words: []string{"delivered"}, In: []string{understudy.ClassName}}
-	if _, err := db.Count(t.Context(), understudy.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
+	named := &query.Text{Words: []string{"delivered"}, In: []string{understudy.ClassName}}
+	if _, err := db.Count(t.Context(), query.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 		t.Fatalf("counted: %v", err)
 	}
 	if err := db.Index(t.Context(), nil); err != nil {
@@ -286,7 +287,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	defer db.Close()
 	count := func(field, value string, want int64) {
 		t.Helper()
-		q := understudy.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []understudy.Predicate{{Field: field, Any: []string{value}}}}
+		q := query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []query.Predicate{{Field: field, Any: []string{value}}}}
 		if got, err := db.Count(t.Context(), q, 0, time.Time{}); err != nil || got.N != want {
 			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
 		}
@@ -295,9 +296,9 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 		t.Errorf("after opening with another spec: %+v", u)
 	}
 	wholeWords(t, db)
-	for name, q := range map[string]understudy.RecordQuery{
-		"words": {Text: &understudy.Text{Words: []string{"everything"}}},
-		"terms": {Source: "twilio", Kinds: []string{"messages"}, Predicates: []understudy.Predicate{{Field: "status", Any: []string{"delivered"}}}},
+	for name, q := range map[string]query.RecordQuery{
+		"words": {Text: &query.Text{Words: []string{"everything"}}},
+		"terms": {Source: "twilio", Kinds: []string{"messages"}, Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}},
 	} {
 		if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 			t.Fatalf("%s counted: %v", name, err)
@@ -308,7 +309,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	}
 	count("status", "delivered", 1200)
 	count("body", "zanzibar001100 speaks of everything", 1)
-	if got := countText(t, db, &understudy.Text{Words: []string{"everything"}}); got != 1200 {
+	if got := countText(t, db, &query.Text{Words: []string{"everything"}}); got != 1200 {
 		t.Errorf("%d are found", got)
 	}
 	wholeWords(t, db)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/tokenizer"
@@ -19,7 +20,7 @@ const (
 // textPlan is a Text made ready: its words cut and folded, its fields turned
 // into columns. nil finds nothing.
 type textPlan struct {
-	op      understudy.TextOp // TextPhrase for all words
+	op      query.TextOp // TextPhrase for all words
 	pattern tokenizer.Pattern
 	in      []column // nil: all
 	of      []*textPlan
@@ -27,7 +28,7 @@ type textPlan struct {
 
 // planText makes a Text ready. kinds are those it is asked of: they say of which
 // class its fields are.
-func planText(t *understudy.Text, kinds []*understudy.Kind) (*textPlan, error) {
+func planText(t *query.Text, kinds []*understudy.Kind) (*textPlan, error) {
 	p := &planning{kinds: kinds}
 	plan := p.part(t, false, 0)
 	if p.err != nil {
@@ -44,7 +45,7 @@ type planning struct {
 
 // part plans a part; not says that what it finds is taken away: then it must
 // not find more than it was asked for.
-func (p *planning) part(t *understudy.Text, not bool, depth int) *textPlan {
+func (p *planning) part(t *query.Text, not bool, depth int) *textPlan {
 	switch {
 	case t == nil:
 		return p.fail("a part of the text is missing")
@@ -70,18 +71,18 @@ func (p *planning) fail(format string, args ...any) *textPlan {
 }
 
 // joined plans a part but for where it looks.
-func (p *planning) joined(t *understudy.Text, not bool, depth int) *textPlan {
+func (p *planning) joined(t *query.Text, not bool, depth int) *textPlan {
 	switch t.Op {
-	case understudy.TextWord, understudy.TextPrefix, understudy.TextPhrase:
+	case query.TextWord, query.TextPrefix, query.TextPhrase:
 		if p.parts++; p.parts > maxTextParts {
 			return p.fail("the text has more than %d words and phrases", maxTextParts)
 		}
-		pattern := tokenizer.Phrase(t.Op == understudy.TextPrefix || t.Op == understudy.TextPhrase && t.Prefix, t.Words...)
+		pattern := tokenizer.Phrase(t.Op == query.TextPrefix || t.Op == query.TextPhrase && t.Prefix, t.Words...)
 		if pattern.Empty() || not && pattern.Loose() {
 			return nil
 		}
-		return &textPlan{op: understudy.TextPhrase, pattern: pattern}
-	case understudy.TextAnd, understudy.TextOr:
+		return &textPlan{op: query.TextPhrase, pattern: pattern}
+	case query.TextAnd, query.TextOr:
 		if len(t.Of) == 0 {
 			return p.fail("a part of the text joins nothing")
 		}
@@ -90,7 +91,7 @@ func (p *planning) joined(t *understudy.Text, not bool, depth int) *textPlan {
 			switch part := p.part(of, not, depth+1); {
 			case part != nil:
 				plan.of = append(plan.of, part)
-			case t.Op == understudy.TextAnd:
+			case t.Op == query.TextAnd:
 				return nil
 			}
 		}
@@ -98,7 +99,7 @@ func (p *planning) joined(t *understudy.Text, not bool, depth int) *textPlan {
 			return nil
 		}
 		return plan
-	case understudy.TextNot:
+	case query.TextNot:
 		if len(t.Of) != 2 {
 			return p.fail("a part of the text without another has %d parts", len(t.Of))
 		}
@@ -113,7 +114,7 @@ func (p *planning) joined(t *understudy.Text, not bool, depth int) *textPlan {
 
 // columns are where a Text looks; exact is false when it may be more than was
 // asked for.
-func (p *planning) columns(t *understudy.Text) (in []column, exact bool) {
+func (p *planning) columns(t *query.Text) (in []column, exact bool) {
 	for _, class := range t.In {
 		if c := columnOf(class); c != columnNone && !slices.Contains(in, c) {
 			in = append(in, c)
@@ -142,7 +143,7 @@ func (p *planning) columns(t *understudy.Text) (in []column, exact bool) {
 
 // within is a plan bounded to columns.
 func (p *textPlan) within(in []column) *textPlan {
-	return &textPlan{op: understudy.TextAnd, in: in, of: []*textPlan{p}}
+	return &textPlan{op: query.TextAnd, in: in, of: []*textPlan{p}}
 }
 
 // match is the plan as FTS5 reads it, for some kinds. Folded words have no
@@ -166,14 +167,14 @@ func (w *matching) write(p *textPlan, in []column) {
 	if p.in != nil {
 		in = slices.DeleteFunc(slices.Clone(in), func(c column) bool { return !slices.Contains(p.in, c) })
 	}
-	if p.op == understudy.TextPhrase {
+	if p.op == query.TextPhrase {
 		w.phrase(p.pattern, in)
 		return
 	}
 	w.WriteByte('(')
 	for i, part := range p.of {
 		if i > 0 {
-			w.WriteString([...]string{understudy.TextAnd: " AND ", understudy.TextOr: " OR ", understudy.TextNot: " NOT "}[p.op])
+			w.WriteString([...]string{query.TextAnd: " AND ", query.TextOr: " OR ", query.TextNot: " NOT "}[p.op])
 		}
 		w.write(part, in)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -18,7 +19,7 @@ type slowly struct {
 	release chan error
 }
 
-func (s *slowly) Find(ctx context.Context, c understudy.Caller, a understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (s *slowly) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	if a.Facets {
 		select {
 		case err := <-s.release:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -16,7 +17,7 @@ import (
 // unready is a search that cannot answer.
 type unready struct{ err error }
 
-func (u unready) Find(context.Context, understudy.Caller, understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (u unready) Find(context.Context, understudy.Caller, query.SearchRequest) (*query.SearchResult, error) {
 	return nil, u.err
 }
 

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -49,8 +50,8 @@ func searched(t testing.TB, more ...string) func(*page.Options) {
 		src := o.Sources[0]
 		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
 			for next := "/2010-04-01/Accounts/" + account + path + "?PageSize=100"; next != ""; {
-				at, query, _ := strings.Cut(next, "?")
-				target, err := src.Spec.Target("twilio", at, query)
+				at, params, _ := strings.Cut(next, "?")
+				target, err := src.Spec.Target("twilio", at, params)
 				must(t, err)
 				page, err := o.Mirror.(*keeper).fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting})
 				must(t, err)
@@ -306,7 +307,7 @@ func TestHitsSayWhatThereIs(t *testing.T) {
 // windowed says of every search that there was more than it put in order.
 type windowed struct{ *search.Searcher }
 
-func (w windowed) Find(ctx context.Context, c understudy.Caller, ask understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (w windowed) Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error) {
 	r, err := w.Searcher.Find(ctx, c, ask)
 	if err == nil && !ask.Facets {
 		r.More, r.Notes = true, append(r.Notes, "Only the newest 3 matches were put in order; there are older ones.")
@@ -371,7 +372,7 @@ func TestExportFound(t *testing.T) {
 // failing finds the first page alone.
 type failing struct{ page.Search }
 
-func (f failing) Find(ctx context.Context, c understudy.Caller, a understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (f failing) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	if a.Cursor != "" {
 		return nil, context.DeadlineExceeded
 	}

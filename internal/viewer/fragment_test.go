@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -145,7 +146,7 @@ type countedSearch struct {
 	n atomic.Int64
 }
 
-func (c *countedSearch) Find(ctx context.Context, who understudy.Caller, ask understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (c *countedSearch) Find(ctx context.Context, who understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error) {
 	c.n.Add(1)
 	return c.Search.Find(ctx, who, ask)
 }

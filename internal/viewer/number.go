@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -203,7 +204,7 @@ func (q numberReader) readPanel(pn *panel, number string) *panel {
 		if !whole || !pn.Reading.More() {
 			return pn.Reading.Err
 		}
-		found, err := q.Search(ctx, k, understudy.SearchRequest{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest",
+		found, err := q.Search(ctx, k, query.SearchRequest{Text: page.Condition(k.Field(flt.Field), flt, number), Sort: "oldest",
 			Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more

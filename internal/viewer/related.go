@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -127,7 +128,7 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	for field, value := range a.list.Only {
 		text = append(text, field+"="+page.Quote(value))
 	}
-	found, err := q.Search(ctx, k, understudy.SearchRequest{Text: strings.TrimSpace(strings.Join(text, " ")), Limit: maxRows})
+	found, err := q.Search(ctx, k, query.SearchRequest{Text: strings.TrimSpace(strings.Join(text, " ")), Limit: maxRows})
 	if err != nil {
 		return nil // upstream's own answer is there
 	}
@@ -165,8 +166,8 @@ func (q *record) listsAbout(t *understudy.Target) []*askedList {
 			if !q.picks(k.Field(f.Field), f) || !q.Offers(k.PlannedLists[0], i) {
 				continue
 			}
-			query := understudy.Query{{Name: f.Name, Value: t.ID}}
-			if target, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), query.String()); err == nil {
+			params := understudy.Query{{Name: f.Name, Value: t.ID}}
+			if target, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), params.String()); err == nil {
 				all = append(all, &askedList{list: k.PlannedLists[0], target: target})
 			}
 		}

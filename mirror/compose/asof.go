@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -21,7 +22,7 @@ type Snapshots interface {
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 	// RecordsAt hands out the records of a window as they looked at a time, in
 	// its order, until yield returns false.
-	RecordsAt(ctx context.Context, w understudy.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
+	RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 }
 
 // Unfolded are snapshots without the versions that stand for others.
@@ -37,7 +38,7 @@ func (u Unfolded) RecordAt(ctx context.Context, source, kind, shape, id string, 
 }
 
 // RecordsAt hands out those whose versions of that time are kept.
-func (u Unfolded) RecordsAt(ctx context.Context, w understudy.RangeScan, at time.Time, yield func(*understudy.Record, int64) bool) error {
+func (u Unfolded) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(*understudy.Record, int64) bool) error {
 	return u.Snapshots.RecordsAt(ctx, w, at, func(rec *understudy.Record, clock int64) bool {
 		return rec.Since.After(at) || yield(rec, clock)
 	})
@@ -114,8 +115,8 @@ func (p *past) held(kind, id string) *understudy.Record {
 // not remembered.
 const numberBits = 30
 
-func placeAt(clock, number int64) understudy.OrderKey {
-	return understudy.OrderKey(clock<<numberBits | number&(1<<numberBits-1))
+func placeAt(clock, number int64) query.OrderKey {
+	return query.OrderKey(clock<<numberBits | number&(1<<numberBits-1))
 }
 
 // maxStrays bounds the records without a clock that are kept for a page which
@@ -126,7 +127,7 @@ const maxStrays = 100_000
 // those without one between them, by the time of their kind's order.
 func (p *past) fill(list *List, t *understudy.Target) error {
 	q := list.Seek()
-	w := understudy.RangeScan{Source: q.Source, Kind: t.Kind.Name, Shape: q.Shape, Parent: q.Parent}
+	w := query.RangeScan{Source: q.Source, Kind: t.Kind.Name, Shape: q.Shape, Parent: q.Parent}
 	if q.Below != 0 {
 		w.Below.Clock, w.Below.Record = int64(q.Below)>>numberBits, int64(q.Below)&(1<<numberBits-1)
 	}
@@ -140,7 +141,7 @@ func (p *past) fill(list *List, t *understudy.Target) error {
 			}
 		}
 	}
-	var loose []understudy.Hit
+	var loose []query.Hit
 	var err error
 	if !clocked {
 		if loose, err = p.strays(list, w, q.Below, t.Kind); err != nil {
@@ -149,7 +150,7 @@ func (p *past) fill(list *List, t *understudy.Target) error {
 	}
 	more := true
 	err = p.history.RecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, clock int64) bool {
-		f := understudy.Hit{Record: rec, Clock: clock, Order: placeAt(clock, rec.Number)}
+		f := query.Hit{Record: rec, Clock: clock, Order: placeAt(clock, rec.Number)}
 		for len(loose) > 0 && loose[0].Order > f.Order {
 			if more = list.Take(loose[0]); !more {
 				return false
@@ -167,18 +168,18 @@ func (p *past) fill(list *List, t *understudy.Target) error {
 
 // strays are the list's records without a clock below a place, as many as
 // matter, in order.
-func (p *past) strays(list *List, w understudy.RangeScan, below understudy.OrderKey, k *understudy.Kind) ([]understudy.Hit, error) {
+func (p *past) strays(list *List, w query.RangeScan, below query.OrderKey, k *understudy.Kind) ([]query.Hit, error) {
 	w.Unclocked, w.Below.Clock, w.Below.Record = true, 0, 0
-	var loose []understudy.Hit
+	var loose []query.Hit
 	most := list.Most()
 	full := false
 	err := p.history.RecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, _ int64) bool {
 		at, _ := Place(k, rec.Body)
-		f := understudy.Hit{Record: rec, Order: placeAt(at, rec.Number)}
+		f := query.Hit{Record: rec, Order: placeAt(at, rec.Number)}
 		if below != 0 && f.Order >= below || !list.Belongs(f) {
 			return true
 		}
-		i, _ := slices.BinarySearchFunc(loose, f, func(a, b understudy.Hit) int { return cmp.Compare(b.Order, a.Order) })
+		i, _ := slices.BinarySearchFunc(loose, f, func(a, b query.Hit) int { return cmp.Compare(b.Order, a.Order) })
 		loose = slices.Insert(loose, i, f)
 		if most > 0 && int64(len(loose)) > most {
 			loose = loose[:most]

@@ -5,26 +5,26 @@ package compose_test
 import (
 	"testing"
 	"time"
+	"understudy/internal/query"
 
-	"understudy"
 	"understudy/mirror/compose"
 )
 
 func BenchmarkPage(b *testing.B) {
 	r := newRig(b, 1, nil)
-	var found []understudy.Hit
-	err := r.world.Seek(b.Context(), understudy.RecordQuery{Kinds: []string{"calls"}, Shape: "calls"}, func(f understudy.Hit) bool {
+	var found []query.Hit
+	err := r.world.Seek(b.Context(), query.RecordQuery{Kinds: []string{"calls"}, Shape: "calls"}, func(f query.Hit) bool {
 		found = append(found, f)
 		return len(found) < 120
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, query := range map[string]string{
+	for name, params := range map[string]string{
 		"unfiltered": "?PageSize=50",
 		"filtered":   "?Status=completed&StartTime%3E=2026-01-01&PageSize=50",
 	} {
-		aim, err := r.src.Spec.Follow("twilio", root+"/Calls.json"+query)
+		aim, err := r.src.Spec.Follow("twilio", root+"/Calls.json"+params)
 		if err != nil {
 			b.Fatal(err)
 		}

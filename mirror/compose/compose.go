@@ -58,7 +58,7 @@ type List struct {
 	o      Options
 	tests  []query.Condition
 	match  *query.Matcher // of tests
-	seek   understudy.RecordQuery
+	seek   query.RecordQuery
 
 	size, page int64
 	skip       int64  // rows of earlier pages, when they are named by a number alone
@@ -66,11 +66,11 @@ type List struct {
 	start      string // the record the token names
 	back       bool   // the page ends before it
 	form       understudy.TokenForm
-	stop       understudy.OrderKey
+	stop       query.OrderKey
 
 	none   bool // upstream shows nothing here, or nothing can be what is wished
 	told   bool // the rows are as the list shows them
-	rows   []understudy.Hit
+	rows   []query.Hit
 	bytes  int64
 	more   bool // rows come after the last one
 	done   bool
@@ -101,7 +101,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
 	l.form = l.paging.TokenForm(t.Kind)
-	l.seek = understudy.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
+	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
 	if w := o.Wish; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
 		if w.Up && o.Downward {
@@ -132,7 +132,7 @@ func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error)
 	if w := o.Wish; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
 		l.seek.Predicates = append(l.seek.Predicates, w.Predicates...)
-		l.none = l.none || w.Text != nil && w.Text.Op == understudy.TextNone
+		l.none = l.none || w.Text != nil && w.Text.Op == query.TextNone
 	}
 	l.begin()
 	return l, nil
@@ -152,7 +152,7 @@ func (l *List) begin() {
 	}
 	l.done = l.none
 	if !l.none {
-		l.rows = make([]understudy.Hit, 0, min(l.size, 64))
+		l.rows = make([]query.Hit, 0, min(l.size, 64))
 	}
 }
 
@@ -165,14 +165,14 @@ func (l *List) only() func(*understudy.Record) bool {
 
 // Seek is what records to hand in, as narrow as it can be said; more of them do
 // no harm.
-func (l *List) Seek() understudy.RecordQuery { return l.seek }
+func (l *List) Seek() query.RecordQuery { return l.seek }
 
 // Start is the record the page begins after (back: ends before), "" for none.
 // Its place must be told to Below before the first Take.
 func (l *List) Start() (id string, back bool) { return l.start, l.back }
 
 // Below tells the place of the record that Start names, present or gone.
-func (l *List) Below(p understudy.OrderKey) {
+func (l *List) Below(p query.OrderKey) {
 	if l.back && l.o.Downward {
 		l.stop = p
 		return
@@ -181,7 +181,7 @@ func (l *List) Below(p understudy.OrderKey) {
 }
 
 // Belongs reports whether a record is one of the list's, wherever it stands.
-func (l *List) Belongs(f understudy.Hit) bool { return !l.none && l.passes(f) }
+func (l *List) Belongs(f query.Hit) bool { return !l.none && l.passes(f) }
 
 // Most is how many of the list's records decide what the page is, counted from
 // where Seek begins; 0: as many as there are.
@@ -194,7 +194,7 @@ func (l *List) Most() int64 {
 
 // Take is told one record after the other, in the order of Seek. It returns
 // false when it needs no more. Bodies are not kept longer than the list.
-func (l *List) Take(f understudy.Hit) bool {
+func (l *List) Take(f query.Hit) bool {
 	if l.done || !l.passes(f) {
 		return !l.done
 	}
@@ -240,10 +240,10 @@ func (l *List) Again() bool {
 type Store interface {
 	// Seek hands out records in the order of their places until yield returns
 	// false.
-	Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error
+	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	// PlaceOf is the place of a record, also of one that is gone; ErrNotFound:
 	// it was never seen.
-	PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error)
+	PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error)
 }
 
 // Fill reads the page's records from a store. ErrInvalid: the token names a

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -114,16 +115,16 @@ func (a *api) records(path string) []*understudy.Record {
 // shelf is records in order, as a store has them.
 type shelf []*understudy.Record
 
-func (s shelf) place(i int) understudy.OrderKey { return understudy.OrderKey(10 * (len(s) - i)) }
+func (s shelf) place(i int) query.OrderKey { return query.OrderKey(10 * (len(s) - i)) }
 
-func (s shelf) PlaceOf(_ context.Context, _, _, id string) (understudy.OrderKey, error) {
+func (s shelf) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, error) {
 	if i := slices.IndexFunc(s, func(r *understudy.Record) bool { return r.ID == id }); i >= 0 {
 		return s.place(i), nil
 	}
 	return 0, understudy.ErrNotFound
 }
 
-func (s shelf) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (s shelf) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	for n := range s {
 		i := n
 		if q.Up {
@@ -133,7 +134,7 @@ func (s shelf) Seek(_ context.Context, q understudy.RecordQuery, yield func(unde
 		if q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) {
 			continue
 		}
-		if !yield(understudy.Hit{Record: s[i], Order: p}) {
+		if !yield(query.Hit{Record: s[i], Order: p}) {
 			break
 		}
 	}
@@ -248,11 +249,11 @@ func (l *list) query(rng *rand.Rand, t *understudy.Target, records []*understudy
 func TestMonitorListsNameUsAbsolutely(t *testing.T) {
 	a := slow(t)
 	records := a.records("/v1/Alerts")
-	for _, query := range []string{"PageSize=3", "LogLevel=error&PageSize=2", "StartDate=2026-05-20&PageSize=50", "EndDate=2026-05-31&PageSize=2&Page=1"} {
-		_, want := a.ask("/v1/Alerts?" + query)
-		got, _, err := a.composed(t, "/v1/Alerts?"+query, records)
+	for _, params := range []string{"PageSize=3", "LogLevel=error&PageSize=2", "StartDate=2026-05-20&PageSize=50", "EndDate=2026-05-31&PageSize=2&Page=1"} {
+		_, want := a.ask("/v1/Alerts?" + params)
+		got, _, err := a.composed(t, "/v1/Alerts?"+params, records)
 		if err != nil || string(got) != string(want) {
-			t.Errorf("%s: %v\ncomposed %.600s\nupstream %.600s", query, err, got, want)
+			t.Errorf("%s: %v\ncomposed %.600s\nupstream %.600s", params, err, got, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -56,12 +57,12 @@ func (x *till) charge(i int) string {
 }
 
 // Seek hands out the charges, the newest first.
-func (x *till) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (x *till) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	for i := x.n; i > 0; i-- {
-		if q.Below != 0 && understudy.OrderKey(i) >= q.Below {
+		if q.Below != 0 && query.OrderKey(i) >= q.Below {
 			continue
 		}
-		if !yield(understudy.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: understudy.OrderKey(i), Clock: int64(1_700_000_000 + i*60)}) {
+		if !yield(query.Hit{Record: &understudy.Record{ID: "ch_" + strconv.Itoa(i), Body: []byte(x.charge(i))}, Order: query.OrderKey(i), Clock: int64(1_700_000_000 + i*60)}) {
 			return nil
 		}
 	}
@@ -69,12 +70,12 @@ func (x *till) Seek(_ context.Context, q understudy.RecordQuery, yield func(unde
 }
 
 // PlaceOf is where a charge stands.
-func (x *till) PlaceOf(_ context.Context, _, _, id string) (understudy.OrderKey, error) {
+func (x *till) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, error) {
 	i, err := strconv.Atoi(id[min(3, len(id)):])
 	if err != nil || i < 1 || i > x.n {
 		return 0, understudy.ErrNotFound
 	}
-	return understudy.OrderKey(i), nil
+	return query.OrderKey(i), nil
 }
 
 // says is what the API itself answers to a list of charges.
@@ -125,26 +126,26 @@ func (x *till) list(target string) (*understudy.Page, error) {
 // follows from its last record.
 func TestCursors(t *testing.T) {
 	x := newTill(t)
-	for _, query := range []string{
+	for _, params := range []string{
 		"", "limit=100", "limit=57", "limit=7", "limit=5&starting_after=ch_3", "customer=cus_1&limit=4", "customer=cus_9",
 		"created[gte]=1700001200", "created[gte]=1700001200&created[lte]=1700001500", "created[gte]=1700001201&created[lte]=1700001499&limit=2", "created[lte]=2026", "created[gte]=0",
 	} {
 		for pages := 0; ; pages++ {
-			p, err := x.list("/v1/charges?" + query)
+			p, err := x.list("/v1/charges?" + params)
 			if err != nil {
-				t.Fatalf("%s: %v", query, err)
+				t.Fatalf("%s: %v", params, err)
 			}
-			values, err := url.ParseQuery(query)
+			values, err := url.ParseQuery(params)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want := x.says(values); string(p.Body) != want {
-				t.Fatalf("%s:\n%s\nwant\n%s", query, p.Body, want)
+				t.Fatalf("%s:\n%s\nwant\n%s", params, p.Body, want)
 			}
 			if p.Next.Zero() {
 				break
 			}
-			if query = p.Next.Query(); pages > x.n {
+			if params = p.Next.Query(); pages > x.n {
 				t.Fatal("no end")
 			}
 		}
@@ -153,9 +154,9 @@ func TestCursors(t *testing.T) {
 	if _, err := x.list("/v1/charges?created[gte]=soon"); !errors.As(err, &refused) {
 		t.Errorf("no time: %v", err)
 	}
-	for _, query := range []string{"ending_before=ch_20", "ending_before=ch_20&starting_after=ch_40", "created[gte]=1700001200.5", "created[gte]=-1"} {
-		if p, err := x.list("/v1/charges?" + query); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
-			t.Errorf("%s: %+v, %v", query, p, err)
+	for _, params := range []string{"ending_before=ch_20", "ending_before=ch_20&starting_after=ch_40", "created[gte]=1700001200.5", "created[gte]=-1"} {
+		if p, err := x.list("/v1/charges?" + params); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
+			t.Errorf("%s: %+v, %v", params, p, err)
 		}
 	}
 }
@@ -169,9 +170,9 @@ func TestNumbersAlone(t *testing.T) {
 	if err != nil || len(p.Rows) != x.n || !p.Next.Zero() {
 		t.Errorf("%+v, %v", p, err)
 	}
-	for _, query := range []string{"", "page=2", "per_page=100&page=2", "page=9"} {
-		if p, err := x.list("/charges?" + query); !errors.Is(err, understudy.ErrInvalid) {
-			t.Errorf("%q: %+v, %v", query, p, err)
+	for _, params := range []string{"", "page=2", "per_page=100&page=2", "page=9"} {
+		if p, err := x.list("/charges?" + params); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%q: %+v, %v", params, p, err)
 		}
 	}
 }

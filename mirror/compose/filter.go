@@ -42,7 +42,7 @@ func (l *List) filter(f *understudy.Filter) error {
 
 // is asks for one value of a field.
 func (l *List) is(name, value string) {
-	l.seek.Predicates = append(l.seek.Predicates, understudy.Predicate{Field: name, Any: []string{value}})
+	l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: name, Any: []string{value}})
 	l.test(name, same(value))
 }
 
@@ -202,7 +202,7 @@ func edges(f *understudy.Filter, asked span) (e [2]int64) {
 // between asks for a time of a field. Places are of no use here: a record keeps
 // its own while its clock may still move.
 func (l *List) between(name string, e [2]int64) {
-	term := understudy.Predicate{Field: name}
+	term := query.Predicate{Field: name}
 	if e[0] > 0 {
 		term.From = e[0]
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -45,18 +46,18 @@ func FuzzNew(f *testing.F) {
 	held := func(kind, id string) *understudy.Record {
 		return &understudy.Record{Kind: kind, ID: id, Body: []byte(bodies[0])}
 	}
-	f.Fuzz(func(t *testing.T, path uint8, query string) {
-		aim, err := spec.Target("twilio", paths[int(path)%len(paths)], query)
+	f.Fuzz(func(t *testing.T, path uint8, params string) {
+		aim, err := spec.Target("twilio", paths[int(path)%len(paths)], params)
 		if err != nil {
 			return
 		}
 		if aim.Kind == nil {
 			return
 		}
-		var found []understudy.Hit
+		var found []query.Hit
 		for i, body := range bodies {
 			id := strings.Join(append(aim.Kind.Prefixes, "CF1~CA")[:1], "") + string(rune('2'+i))
-			found = append(found, understudy.Hit{Record: &understudy.Record{ID: id, Body: []byte(body)}, Order: understudy.OrderKey(1000 - i)})
+			found = append(found, query.Hit{Record: &understudy.Record{ID: id, Body: []byte(body)}, Order: query.OrderKey(1000 - i)})
 		}
 		for range 2 {
 			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true})

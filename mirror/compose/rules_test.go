@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -86,7 +87,7 @@ func TestWishes(t *testing.T) {
 		t.Errorf("who may find some finds %d and %d, not %d", len(some), len(back), len(want))
 	}
 	aim, _ := r.src.Spec.Follow("twilio", root+"/Calls.json?Status=busy")
-	text := &understudy.Text{Op: understudy.TextWord, Words: []string{"hello"}}
+	text := &query.Text{Op: query.TextWord, Words: []string{"hello"}}
 	l, err := compose.New(r.src, aim, compose.Options{Wish: &request.LocalQuery{Since: 7, Text: text}})
 	if q := l.Seek(); err != nil || q.Since != 7 || q.Text != text || q.Limit != 0 || q.Want != 51 || len(q.Predicates) != 1 || q.Predicates[0].Field != "status" {
 		t.Errorf("%+v, %v", q, err)
@@ -133,12 +134,12 @@ func TestFiltersAreNotToldUnderARuleNoIndexKnows(t *testing.T) {
 // unasked is a store that must not be asked.
 type unasked struct{ *testing.T }
 
-func (u unasked) Seek(context.Context, understudy.RecordQuery, func(understudy.Hit) bool) error {
+func (u unasked) Seek(context.Context, query.RecordQuery, func(query.Hit) bool) error {
 	u.Error("records are looked through")
 	return nil
 }
 
-func (u unasked) PlaceOf(context.Context, string, string, string) (understudy.OrderKey, error) {
+func (u unasked) PlaceOf(context.Context, string, string, string) (query.OrderKey, error) {
 	u.Error("a record is looked up")
 	return 0, understudy.ErrNotFound
 }
@@ -151,7 +152,7 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		none := &request.LocalQuery{Text: &understudy.Text{Op: understudy.TextNone}, Only: func(*understudy.Record) bool { return true }}
+		none := &request.LocalQuery{Text: &query.Text{Op: query.TextNone}, Only: func(*understudy.Record) bool { return true }}
 		l, err := compose.New(r.src, aim, compose.Options{Held: r.world.Held, Wish: none})
 		if err != nil {
 			t.Fatal(err)
@@ -270,10 +271,10 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	mute := spec(t, replace(`(?m)^    (date|token|size|size_above|page|bool|range|retention): .*\n`, ""))
 	r := newRig(t, 1, mute)
-	for _, query := range []string{"StartTime=soon", "PageToken=X", "PageSize=0", "Page=x"} {
+	for _, params := range []string{"StartTime=soon", "PageToken=X", "PageSize=0", "Page=x"} {
 		var refused *compose.Refusal
-		if _, err := r.page(root+"/Calls.json?"+query, compose.Options{}); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
-			t.Errorf("%s: %v", query, err)
+		if _, err := r.page(root+"/Calls.json?"+params, compose.Options{}); !errors.Is(err, understudy.ErrInvalid) || errors.As(err, &refused) {
+			t.Errorf("%s: %v", params, err)
 		}
 	}
 	r = newRig(t, 1, nil)
@@ -310,7 +311,7 @@ func TestAPageIsBounded(t *testing.T) {
 	}
 	body := []byte(`{"sid":"AC1","friendly_name":"` + strings.Repeat("x", compose.MaxBytes/4) + `"}`)
 	for i := range 10 {
-		if !l.Take(understudy.Hit{Record: &understudy.Record{ID: "AC" + string(rune('0'+i)), Body: body}, Order: understudy.OrderKey(100 - i)}) {
+		if !l.Take(query.Hit{Record: &understudy.Record{ID: "AC" + string(rune('0'+i)), Body: body}, Order: query.OrderKey(100 - i)}) {
 			break
 		}
 	}

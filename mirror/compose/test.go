@@ -23,7 +23,7 @@ func fieldOf(k *understudy.Kind, name string) query.Field {
 
 // passes reports whether a record belongs to the list. The bodies are those of
 // the store, which keeps well-formed objects alone.
-func (l *List) passes(f understudy.Hit) bool {
+func (l *List) passes(f query.Hit) bool {
 	if !l.match.MatchObject(f.Body, whole(f.Body)) {
 		return false
 	}

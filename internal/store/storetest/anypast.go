@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"pgregory.net/rapid"
 
@@ -243,7 +244,7 @@ func (o *pastOracle) history(id string) (words []string) {
 }
 
 // window is what is in a window at a time.
-func (o *pastOracle) window(w understudy.RangeScan, when int) (ids []string) {
+func (o *pastOracle) window(w query.RangeScan, when int) (ids []string) {
 	clocks := map[string]int64{}
 	for id := range o.held {
 		r := o.at(w.Shape, id, when)
@@ -295,7 +296,7 @@ func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 
 // compareWindow compares a window at a time; 0: now.
 func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
-	w := understudy.RangeScan{Source: o.source, Kind: "calls", Shape: rapid.SampledFrom(pastShapes).Draw(rt, "shape"),
+	w := query.RangeScan{Source: o.source, Kind: "calls", Shape: rapid.SampledFrom(pastShapes).Draw(rt, "shape"),
 		Parent: rapid.SampledFrom([]string{"", "", "P", "Q"}).Draw(rt, "parent"), Unclocked: rapid.IntRange(0, 3).Draw(rt, "unclocked") == 0, Open: rapid.Bool().Draw(rt, "open")}
 	if !w.Unclocked {
 		w.From, w.To = rapid.SampledFrom([]int64{0, 0, 100, 150}).Draw(rt, "from"), rapid.SampledFrom([]int64{0, 0, 200, 201}).Draw(rt, "to")

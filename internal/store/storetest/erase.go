@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store"
@@ -213,7 +214,7 @@ func redacted(t *testing.T, s *erasingSuite) {
 			t.Fatalf("as of %v: %+v, %v", when, rec, err)
 		}
 		n := 0
-		w := understudy.RangeScan{Source: Source, Kind: "messages", Shape: "messages"}
+		w := query.RangeScan{Source: Source, Kind: "messages", Shape: "messages"}
 		if err := s.RecordsAt(t.Context(), w, when, func(*understudy.Record, int64) bool { n++; return true }); err != nil || n != 2 {
 			t.Fatalf("a list as of %v holds %d records, %v", when, n, err)
 		}

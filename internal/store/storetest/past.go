@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -219,10 +220,10 @@ func forgottenPast(t *testing.T, s *suite) {
 		s.then("calls", sid(1), 10*n, "")
 	}
 	s.then("calls", sid(2), 20, call(2, "c").body)
-	s.wantRows(understudy.RangeScan{}, sid(2))
+	s.wantRows(query.RangeScan{}, sid(2))
 	s.save(list("/l", at(100), call(1, "e")))
 	s.history(sid(1), "calls 100-")
 	s.then("calls", sid(1), 99, "")
-	s.wantRows(understudy.RangeScan{}, sid(2), sid(1))
+	s.wantRows(query.RangeScan{}, sid(2), sid(1))
 	verify(t, s.Store)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/store"
@@ -18,9 +19,9 @@ import (
 // Seeker is a store whose records are found by their places.
 type Seeker interface {
 	Store
-	Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error
-	Count(ctx context.Context, q understudy.RecordQuery, most int64, by time.Time) (understudy.Count, error)
-	PlaceOf(ctx context.Context, source, kind, id string) (understudy.OrderKey, error)
+	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
+	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
+	PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error)
 }
 
 // RunSeek runs the rules of places; open returns a new, empty store each time,
@@ -131,9 +132,9 @@ func (s *seeker) save(p *understudy.Page) {
 }
 
 // seek finds records, and makes sure that their places fall, or rise.
-func (s *seeker) seek(q understudy.RecordQuery) (found []understudy.Hit) {
+func (s *seeker) seek(q query.RecordQuery) (found []query.Hit) {
 	s.Helper()
-	err := s.Seek(s.Context(), q, func(f understudy.Hit) bool {
+	err := s.Seek(s.Context(), q, func(f query.Hit) bool {
 		if n := len(found); n > 0 && (found[n-1].Order == f.Order || found[n-1].Order < f.Order != q.Up) {
 			s.Fatalf("seek %+v: %s at %d comes after %s at %d", q, f.ID, f.Order, found[n-1].ID, found[n-1].Order)
 		}
@@ -146,7 +147,7 @@ func (s *seeker) seek(q understudy.RecordQuery) (found []understudy.Hit) {
 	return found
 }
 
-func numbers(found []understudy.Hit) string {
+func numbers(found []query.Hit) string {
 	var ids []string
 	for _, f := range found {
 		n := 0
@@ -159,10 +160,10 @@ func numbers(found []understudy.Hit) string {
 // want seeks all calls and compares their numbers, down and up.
 func (s *seeker) want(want ...int) {
 	s.Helper()
-	s.wantOf(understudy.RecordQuery{Source: Source, Kinds: []string{"calls"}}, want...)
+	s.wantOf(query.RecordQuery{Source: Source, Kinds: []string{"calls"}}, want...)
 }
 
-func (s *seeker) wantOf(q understudy.RecordQuery, want ...int) {
+func (s *seeker) wantOf(q query.RecordQuery, want ...int) {
 	s.Helper()
 	words := strings.Trim(fmt.Sprint(want), "[]")
 	if got := numbers(s.seek(q)); got != words {
@@ -182,7 +183,7 @@ func (s *seeker) wantOf(q understudy.RecordQuery, want ...int) {
 	}
 }
 
-func (s *seeker) place(n int) understudy.OrderKey {
+func (s *seeker) place(n int) query.OrderKey {
 	s.Helper()
 	p, err := s.PlaceOf(s.Context(), Source, "calls", sid(n))
 	if err != nil {
@@ -205,8 +206,8 @@ func placesOfPages(_ *testing.T, s *seeker) {
 	top, more := second(6, 50), second(7, 60)
 	s.save(placedPage(at(2), nil, true, more, top, a, b))
 	s.want(7, 6, 1, 2, 3, 4, 5)
-	s.wantOf(understudy.RecordQuery{From: Epoch.Unix() + 40, To: Epoch.Unix() + 60}, 6, 1, 2, 3, 4)
-	for _, f := range s.seek(understudy.RecordQuery{}) {
+	s.wantOf(query.RecordQuery{From: Epoch.Unix() + 40, To: Epoch.Unix() + 60}, 6, 1, 2, 3, 4)
+	for _, f := range s.seek(query.RecordQuery{}) {
 		if f.Order != s.place(int(f.Number)) && f.Order == 0 {
 			s.Errorf("%+v", f)
 		}
@@ -215,16 +216,16 @@ func placesOfPages(_ *testing.T, s *seeker) {
 			s.Errorf("%+v, by itself %+v, %v", f, one, err)
 		}
 	}
-	if n := len(s.seek(understudy.RecordQuery{Limit: 3})); n != 3 {
+	if n := len(s.seek(query.RecordQuery{Limit: 3})); n != 3 {
 		s.Errorf("%d records of 3", n)
 	}
-	if n, err := s.Count(s.Context(), understudy.RecordQuery{}, 4, time.Time{}); err != nil || n.N != 4 || !n.AtLeast {
+	if n, err := s.Count(s.Context(), query.RecordQuery{}, 4, time.Time{}); err != nil || n.N != 4 || !n.AtLeast {
 		s.Errorf("%+v, %v", n, err)
 	}
-	if n, err := s.Count(s.Context(), understudy.RecordQuery{}, 7, time.Time{}); err != nil || n.N != 7 || n.AtLeast {
+	if n, err := s.Count(s.Context(), query.RecordQuery{}, 7, time.Time{}); err != nil || n.N != 7 || n.AtLeast {
 		s.Errorf("%+v, %v", n, err)
 	}
-	if n, err := s.Count(s.Context(), understudy.RecordQuery{}, 7, time.Unix(1, 0)); err != nil || !n.AtLeast {
+	if n, err := s.Count(s.Context(), query.RecordQuery{}, 7, time.Unix(1, 0)); err != nil || !n.AtLeast {
 		s.Errorf("after its deadline: %+v, %v", n, err)
 	}
 }
@@ -265,7 +266,7 @@ func oddRow(_ *testing.T, s *seeker) {
 }
 
 // placeAt is the first place of a second.
-func placeAt(second int64) understudy.OrderKey { return understudy.OrderKey(second << 30) }
+func placeAt(second int64) query.OrderKey { return query.OrderKey(second << 30) }
 
 func clocksPlace(_ *testing.T, s *seeker) {
 	queued := placed{n: 3, created: Epoch.Unix() + 45, status: "queued"}
@@ -294,7 +295,7 @@ func timelessPlaces(_ *testing.T, s *seeker) {
 	s.want(6, 7, 1, 8, 2, 3, 4, 5)
 	s.save(placedOne(at(3), second(9, 10)))
 	s.want(9, 6, 7, 1, 8, 2, 3, 4, 5)
-	s.wantOf(understudy.RecordQuery{From: 1}, 9)
+	s.wantOf(query.RecordQuery{From: 1}, 9)
 	s.save(placedPage(at(4), nil, true, none(6), second(9, 10), none(10)))
 	s.want(6, 9, 10, 7, 1, 8, 2, 3, 4, 5)
 }
@@ -349,12 +350,12 @@ func placesStay(_ *testing.T, s *seeker) {
 }
 
 func noQuestions(_ *testing.T, s *seeker) {
-	for _, q := range []understudy.RecordQuery{
-		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Predicates: []understudy.Predicate{{}}}, {Predicates: []understudy.Predicate{{Field: "status"}}},
-		{Predicates: []understudy.Predicate{{Field: "status", Any: []string{""}}}}, {Predicates: []understudy.Predicate{{Any: []string{"x"}}}},
-		{Predicates: []understudy.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]understudy.Predicate, store.MaxTerms+1)}, {IDs: []string{"CA1"}},
+	for _, q := range []query.RecordQuery{
+		{Shape: "calls"}, {Since: 1}, {Source: Source, Since: -1}, {Limit: -1}, {Want: -1}, {Predicates: []query.Predicate{{}}}, {Predicates: []query.Predicate{{Field: "status"}}},
+		{Predicates: []query.Predicate{{Field: "status", Any: []string{""}}}}, {Predicates: []query.Predicate{{Any: []string{"x"}}}},
+		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, store.MaxTerms+1)}, {IDs: []string{"CA1"}},
 	} {
-		if err := s.Seek(s.Context(), q, func(understudy.Hit) bool { return true }); !errors.Is(err, understudy.ErrInvalid) {
+		if err := s.Seek(s.Context(), q, func(query.Hit) bool { return true }); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("seek %+v: %v", q, err)
 		}
 		if _, err := s.Count(s.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrInvalid) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"pgregory.net/rapid"
 
@@ -22,32 +23,32 @@ func terms(_ *testing.T, s *seeker) {
 	a.to, b.to, c.to = "+491711234567", "client:Anna", "+4915550100"
 	b.parent, c.parent = sid(1), sid(2)
 	s.save(placedPage(at(0), nil, true, c, a, b))
-	ask := func(t ...understudy.Predicate) understudy.RecordQuery {
-		return understudy.RecordQuery{Source: Source, Kinds: []string{"calls"}, Predicates: t}
+	ask := func(t ...query.Predicate) query.RecordQuery {
+		return query.RecordQuery{Source: Source, Kinds: []string{"calls"}, Predicates: t}
 	}
 	for _, q := range []struct {
-		understudy.RecordQuery
+		query.RecordQuery
 		want string
 	}{
-		{ask(understudy.Predicate{Field: "status", Any: []string{"completed"}}), "3 2"},
-		{ask(understudy.Predicate{Field: "status", Any: []string{"completed", "busy"}}), "3 1 2"},
-		{ask(understudy.Predicate{Field: "status", Any: []string{"failed"}}), ""},
-		{ask(understudy.Predicate{Field: "status", Any: []string{"completed"}}, understudy.Predicate{Field: "parent_call_sid", Any: []string{sid(1)}}), "2"},
-		{ask(understudy.Predicate{Field: "to", Any: []string{"+491711234567"}}), "1"},
-		{ask(understudy.Predicate{Field: "to", Any: []string{"0171 1234567"}}), ""},
-		{ask(understudy.Predicate{Field: "to", Number: "0171 1234567"}), "1"},
-		{ask(understudy.Predicate{Number: "0049 171 123-4567"}), "1"},
-		{ask(understudy.Predicate{Number: "(415) 555-0100"}), "3 1 2"},
-		{ask(understudy.Predicate{Field: "to", Number: "CLIENT:anna"}), "2"},
-		{ask(understudy.Predicate{Field: "start_time", From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
-		{ask(understudy.Predicate{Field: "end_time", From: Epoch.Unix() + 86_400}), "3"},
-		{ask(understudy.Predicate{Field: "end_time", To: Epoch.Unix() + 50}), "2"},
-		{ask(understudy.Predicate{Field: "end_time", To: Epoch.Unix() + 51}), "1 2"},
-		{ask(understudy.Predicate{From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
-		{understudy.RecordQuery{Source: Source, Predicates: []understudy.Predicate{{To: Epoch.Unix() + 41}}}, "2"},
-		{ask(understudy.Predicate{From: Epoch.Unix() + 51}, understudy.Predicate{Field: "status", Any: []string{"completed"}}), "3"},
-		{ask(understudy.Predicate{Field: "nothing", Any: []string{"x"}}), ""},
-		{ask(understudy.Predicate{Field: "sid", Any: []string{sid(2)}}), "2"},
+		{ask(query.Predicate{Field: "status", Any: []string{"completed"}}), "3 2"},
+		{ask(query.Predicate{Field: "status", Any: []string{"completed", "busy"}}), "3 1 2"},
+		{ask(query.Predicate{Field: "status", Any: []string{"failed"}}), ""},
+		{ask(query.Predicate{Field: "status", Any: []string{"completed"}}, query.Predicate{Field: "parent_call_sid", Any: []string{sid(1)}}), "2"},
+		{ask(query.Predicate{Field: "to", Any: []string{"+491711234567"}}), "1"},
+		{ask(query.Predicate{Field: "to", Any: []string{"0171 1234567"}}), ""},
+		{ask(query.Predicate{Field: "to", Number: "0171 1234567"}), "1"},
+		{ask(query.Predicate{Number: "0049 171 123-4567"}), "1"},
+		{ask(query.Predicate{Number: "(415) 555-0100"}), "3 1 2"},
+		{ask(query.Predicate{Field: "to", Number: "CLIENT:anna"}), "2"},
+		{ask(query.Predicate{Field: "start_time", From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
+		{ask(query.Predicate{Field: "end_time", From: Epoch.Unix() + 86_400}), "3"},
+		{ask(query.Predicate{Field: "end_time", To: Epoch.Unix() + 50}), "2"},
+		{ask(query.Predicate{Field: "end_time", To: Epoch.Unix() + 51}), "1 2"},
+		{ask(query.Predicate{From: Epoch.Unix() + 41, To: Epoch.Unix() + 86_400}), "1"},
+		{query.RecordQuery{Source: Source, Predicates: []query.Predicate{{To: Epoch.Unix() + 41}}}, "2"},
+		{ask(query.Predicate{From: Epoch.Unix() + 51}, query.Predicate{Field: "status", Any: []string{"completed"}}), "3"},
+		{ask(query.Predicate{Field: "nothing", Any: []string{"x"}}), ""},
+		{ask(query.Predicate{Field: "sid", Any: []string{sid(2)}}), "2"},
 	} {
 		for _, up := range []bool{false, true} {
 			q.Up = up
@@ -64,14 +65,14 @@ func terms(_ *testing.T, s *seeker) {
 		}
 	}
 	// What changes, goes and comes again is found by what it says now.
-	ids := func(t []understudy.Predicate, some ...string) understudy.RecordQuery {
-		return understudy.RecordQuery{Source: Source, Kinds: []string{"calls"}, IDs: some, Predicates: t}
+	ids := func(t []query.Predicate, some ...string) query.RecordQuery {
+		return query.RecordQuery{Source: Source, Kinds: []string{"calls"}, IDs: some, Predicates: t}
 	}
 	s.wantOf(ids(nil, sid(2), "CAunheard"), 2)
 	s.wantOf(ids(nil, "CAunheard"))
-	s.wantOf(ids([]understudy.Predicate{{Field: "status", Any: []string{"unheard"}}}, sid(2)))
-	status := func(word string) understudy.RecordQuery {
-		return ask(understudy.Predicate{Field: "status", Any: []string{word}})
+	s.wantOf(ids([]query.Predicate{{Field: "status", Any: []string{"unheard"}}}, sid(2)))
+	status := func(word string) query.RecordQuery {
+		return ask(query.Predicate{Field: "status", Any: []string{word}})
 	}
 	b.status = "busy"
 	s.save(placedOne(at(10), b))
@@ -87,12 +88,12 @@ func terms(_ *testing.T, s *seeker) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.wantOf(understudy.RecordQuery{Source: Source, Since: last})
-	s.wantOf(understudy.RecordQuery{Source: Source, Since: last - 1}, 2)
+	s.wantOf(query.RecordQuery{Source: Source, Since: last})
+	s.wantOf(query.RecordQuery{Source: Source, Since: last - 1}, 2)
 	a.status = "failed"
 	s.save(placedOne(at(40), a))
-	s.wantOf(understudy.RecordQuery{Source: Source, Since: last}, 1)
-	s.wantOf(understudy.RecordQuery{Source: Source, Since: last - 1, Predicates: status("failed").Predicates}, 1, 2)
+	s.wantOf(query.RecordQuery{Source: Source, Since: last}, 1)
+	s.wantOf(query.RecordQuery{Source: Source, Since: last - 1, Predicates: status("failed").Predicates}, 1, 2)
 }
 
 func walkWhileChanging(_ *testing.T, s *seeker) {
@@ -107,7 +108,7 @@ func walkWhileChanging(_ *testing.T, s *seeker) {
 	now := 0
 	for _, up := range []bool{false, true} {
 		seen, i := map[string]bool{}, 0
-		err := s.Seek(s.Context(), understudy.RecordQuery{Source: Source, Up: up}, func(f understudy.Hit) bool {
+		err := s.Seek(s.Context(), query.RecordQuery{Source: Source, Up: up}, func(f query.Hit) bool {
 			if seen[f.ID] {
 				s.Errorf("%s comes twice", f.ID)
 			}
@@ -150,18 +151,18 @@ func kindsMerge(_ *testing.T, s *seeker) {
 		}
 		s.save(p)
 	}
-	if got := len(s.seek(understudy.RecordQuery{})); got != 60 {
+	if got := len(s.seek(query.RecordQuery{})); got != 60 {
 		s.Errorf("%d of all", got)
 	}
-	if got := len(s.seek(understudy.RecordQuery{Source: Source})); got != 48 {
+	if got := len(s.seek(query.RecordQuery{Source: Source})); got != 48 {
 		s.Errorf("%d of a source", got)
 	}
-	if got := len(s.seek(understudy.RecordQuery{Kinds: []string{"messages", "unheard"}, Up: true})); got != 40 {
+	if got := len(s.seek(query.RecordQuery{Kinds: []string{"messages", "unheard"}, Up: true})); got != 40 {
 		s.Errorf("%d of two kinds", got)
 	}
-	all := s.seek(understudy.RecordQuery{})
-	var parts []understudy.Hit
-	for q := (understudy.RecordQuery{Limit: 7}); ; {
+	all := s.seek(query.RecordQuery{})
+	var parts []query.Hit
+	for q := (query.RecordQuery{Limit: 7}); ; {
 		some := s.seek(q)
 		if len(some) == 0 {
 			break
@@ -316,8 +317,8 @@ func (w *listing) compare() {
 		}
 	}
 	w.want(all)
-	w.want(busy, understudy.Predicate{Field: "status", Any: []string{"s1", "busy"}})
-	w.want(anna, understudy.Predicate{Field: "to", Any: []string{"client:anna"}})
+	w.want(busy, query.Predicate{Field: "status", Any: []string{"s1", "busy"}})
+	w.want(anna, query.Predicate{Field: "to", Any: []string{"client:anna"}})
 	for range 6 {
 		w.window()
 	}
@@ -331,7 +332,7 @@ func (w *listing) window() {
 	}
 	field := []string{"start_time", "end_time", ""}[w.rng.IntN(3)]
 	one := w.rows[w.rng.IntN(len(w.rows))]
-	t := understudy.Predicate{Field: field, From: one.start + int64(w.rng.IntN(5)) - 2}
+	t := query.Predicate{Field: field, From: one.start + int64(w.rng.IntN(5)) - 2}
 	if one.start == 0 {
 		t.From = Epoch.Unix() + w.clock/2
 	}
@@ -360,30 +361,30 @@ func (w *listing) window() {
 		}
 	}
 	w.want(all, t)
-	w.want(busy, t, understudy.Predicate{Field: "status", Any: []string{"busy"}})
+	w.want(busy, t, query.Predicate{Field: "status", Any: []string{"busy"}})
 	if t.From == 0 || t.To == 0 {
 		return
 	}
 	// The same in two terms, of which each is wider; and two that exclude each other.
 	if field != "" {
-		w.want(all, understudy.Predicate{Field: field, From: t.From, To: t.To + int64(w.rng.IntN(9))},
-			understudy.Predicate{Field: field, From: int64(w.rng.IntN(2)) * (t.From - 7), To: t.To})
+		w.want(all, query.Predicate{Field: field, From: t.From, To: t.To + int64(w.rng.IntN(9))},
+			query.Predicate{Field: field, From: int64(w.rng.IntN(2)) * (t.From - 7), To: t.To})
 	}
-	w.want(nil, understudy.Predicate{Field: "start_time", From: t.To}, understudy.Predicate{Field: "start_time", To: t.From})
+	w.want(nil, query.Predicate{Field: "start_time", From: t.To}, query.Predicate{Field: "start_time", To: t.From})
 }
 
-func (w *listing) want(rows []int, terms ...understudy.Predicate) {
+func (w *listing) want(rows []int, terms ...query.Predicate) {
 	up := w.rng.IntN(2) == 0
 	rows = slices.Clone(rows)
 	if up {
 		slices.Reverse(rows)
 	}
-	q := understudy.RecordQuery{Source: Source, Predicates: terms, Up: up}
+	q := query.RecordQuery{Source: Source, Predicates: terms, Up: up}
 	var got []int
 	for {
 		q.Limit, q.Want = 1+w.rng.IntN(20), w.rng.IntN(30)
 		n := 0
-		err := w.s.Seek(w.ctx(), q, func(f understudy.Hit) bool {
+		err := w.s.Seek(w.ctx(), q, func(f query.Hit) bool {
 			n++
 			var id int
 			fmt.Sscanf(f.ID[2:], "%x", &id)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -31,8 +32,8 @@ type Store interface {
 	Edition(ctx context.Context, source string) (change, silent int64, err error)
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
-	Rows(ctx context.Context, w understudy.RangeScan) ([]understudy.Row, error)
-	RecordsAt(ctx context.Context, w understudy.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
+	Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error)
+	RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 	World(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)

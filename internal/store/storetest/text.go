@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"pgregory.net/rapid"
 
@@ -76,9 +77,9 @@ func (s *seeker) letters(shape string, all ...letter) {
 
 // findText is the numbers of the messages a text finds, the newest first, and
 // makes sure that they are as many as are counted.
-func findText(s Seeker, text *understudy.Text) (found []int, err error) {
-	q := understudy.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: text}
-	err = s.Seek(context.Background(), q, func(f understudy.Hit) bool {
+func findText(s Seeker, text *query.Text) (found []int, err error) {
+	q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: text}
+	err = s.Seek(context.Background(), q, func(f query.Hit) bool {
 		n := 0
 		if _, err := fmt.Sscanf(f.ID, "SM%x", &n); err != nil {
 			panic(err)
@@ -96,7 +97,7 @@ func findText(s Seeker, text *understudy.Text) (found []int, err error) {
 	return found, err
 }
 
-func (s *seeker) wantText(text *understudy.Text, want ...int) {
+func (s *seeker) wantText(text *query.Text, want ...int) {
 	s.Helper()
 	if got, err := findText(s.Seeker, text); err != nil || !slices.Equal(got, want) {
 		shown, _ := json.Marshal(text)
@@ -104,17 +105,17 @@ func (s *seeker) wantText(text *understudy.Text, want ...int) {
 	}
 }
 
-func word(texts ...string) *understudy.Text { return &understudy.Text{Words: texts} }
-func begins(text string) *understudy.Text {
-	return &understudy.Text{Op: understudy.TextPrefix, Words: []string{text}}
+func word(texts ...string) *query.Text { return &query.Text{Words: texts} }
+func begins(text string) *query.Text {
+	return &query.Text{Op: query.TextPrefix, Words: []string{text}}
 }
-func phrase(texts ...string) *understudy.Text {
-	return &understudy.Text{Op: understudy.TextPhrase, Words: texts}
+func phrase(texts ...string) *query.Text {
+	return &query.Text{Op: query.TextPhrase, Words: texts}
 }
-func joined(op understudy.TextOp, of ...*understudy.Text) *understudy.Text {
-	return &understudy.Text{Op: op, Of: of}
+func joined(op query.TextOp, of ...*query.Text) *query.Text {
+	return &query.Text{Op: op, Of: of}
 }
-func inClasses(t *understudy.Text, classes ...string) *understudy.Text {
+func inClasses(t *query.Text, classes ...string) *query.Text {
 	t.In = append([]string{}, classes...)
 	return t
 }
@@ -136,7 +137,7 @@ func textScripts(_ *testing.T, s *seeker) {
 		}
 	}
 	for _, c := range []struct {
-		text *understudy.Text
+		text *query.Text
 		want []int
 	}{
 		{word("PARCEL"), []int{1}}, {word("#4711"), []int{1}}, {begins("47"), []int{1}}, {word("47"), nil},
@@ -171,7 +172,7 @@ func textTimes(_ *testing.T, s *seeker) {
 	for _, c := range []struct {
 		from, to int64
 		text     string
-		terms    []understudy.Predicate
+		terms    []query.Predicate
 		want     int
 	}{
 		{50, 101, "hello", nil, 51},
@@ -179,11 +180,11 @@ func textTimes(_ *testing.T, s *seeker) {
 		{0, 101, "there", nil, 25},
 		{150, 0, "there", nil, 14},
 		{300, 301, "there", nil, 1},
-		{50, 101, "there", []understudy.Predicate{{Field: "status", Any: []string{"failed", "sent"}}}, 8},
+		{50, 101, "there", []query.Predicate{{Field: "status", Any: []string{"failed", "sent"}}}, 8},
 		{400, 0, "hello", nil, 0},
 		{50, 101, "nowhere", nil, 0},
 	} {
-		t := understudy.Predicate{}
+		t := query.Predicate{}
 		if c.from != 0 {
 			t.From = Epoch.Unix() + c.from
 		}
@@ -193,7 +194,7 @@ func textTimes(_ *testing.T, s *seeker) {
 		for _, field := range []string{"", "date_sent"} {
 			for _, up := range []bool{false, true} {
 				t.Field = field
-				q := understudy.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: word(c.text), Predicates: append([]understudy.Predicate{t}, c.terms...), Up: up}
+				q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: word(c.text), Predicates: append([]query.Predicate{t}, c.terms...), Up: up}
 				if got := s.seek(q); len(got) != c.want {
 					s.Errorf("%+v, field %q, up %v: %d, want %d", c, field, up, len(got), c.want)
 				}
@@ -208,7 +209,7 @@ func textFields(_ *testing.T, s *seeker) {
 		letter{"body": "hello two", "status": "failed", "error_code": 30003, "num_segments": "77", "unheard": map[string]any{"of": []any{"unknown words", 12}}},
 		letter{"body": "delivered", "messaging_service_sid": nil, "uri": "/hidden", "api_version": "2010-04-01", "error_message": map[string]any{"inner": "nested thing"}})
 	for _, c := range []struct {
-		text *understudy.Text
+		text *query.Text
 		want []int
 	}{
 		{word("hello"), []int{2, 1}},
@@ -226,17 +227,17 @@ func textFields(_ *testing.T, s *seeker) {
 		{inClasses(word("14155550101"), understudy.ClassPhone), []int{1}},
 		{word("30003"), []int{2}}, {word("77"), nil}, {word("hidden"), nil}, {word("2010"), nil},
 		{word("unknown words"), []int{2}}, {inClasses(word("unknown"), ""), nil}, {word("12"), []int{2}},
-		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil}, {&understudy.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
-		{joined(understudy.TextAnd, word("hello"), word("failed")), []int{2}},
-		{joined(understudy.TextOr, word("failed"), word("carrier")), []int{2, 1}},
-		{joined(understudy.TextNot, word("delivered"), word("carrier")), []int{3}},
-		{joined(understudy.TextNot, word("hello"), word("!")), []int{2, 1}},
-		{joined(understudy.TextAnd, word("hello"), word("!")), nil},
-		{inClasses(joined(understudy.TextOr, word("two"), word("failed")), ""), []int{2}},
-		{&understudy.Text{Words: []string{"delivered"}, Field: "status"}, []int{1}},
-		{&understudy.Text{Words: []string{"delivered"}, Field: "date_sent"}, nil},
+		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil}, {&query.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
+		{joined(query.TextAnd, word("hello"), word("failed")), []int{2}},
+		{joined(query.TextOr, word("failed"), word("carrier")), []int{2, 1}},
+		{joined(query.TextNot, word("delivered"), word("carrier")), []int{3}},
+		{joined(query.TextNot, word("hello"), word("!")), []int{2, 1}},
+		{joined(query.TextAnd, word("hello"), word("!")), nil},
+		{inClasses(joined(query.TextOr, word("two"), word("failed")), ""), []int{2}},
+		{&query.Text{Words: []string{"delivered"}, Field: "status"}, []int{1}},
+		{&query.Text{Words: []string{"delivered"}, Field: "date_sent"}, nil},
 		// What a field says is found with its class: what is taken away must not be.
-		{joined(understudy.TextNot, word("delivered"), &understudy.Text{Words: []string{"outbound"}, Field: "status"}), []int{3, 1}},
+		{joined(query.TextNot, word("delivered"), &query.Text{Words: []string{"outbound"}, Field: "status"}), []int{3, 1}},
 	} {
 		s.wantText(c.text, c.want...)
 	}
@@ -248,10 +249,10 @@ func textShapes(_ *testing.T, s *seeker) {
 	s.save(letterPage(1, "detail", at(1), letter{"body": "in both, there"}))
 	s.wantText(word("both"), 1)
 	s.wantText(word("there"), 1)
-	s.wantText(joined(understudy.TextNot, word("both"), word("here")), 1)
+	s.wantText(joined(query.TextNot, word("both"), word("here")), 1)
 	n := 0
-	q := understudy.RecordQuery{Source: Source, Kinds: []string{"messages"}, Shape: "detail", Text: word("here")}
-	if err := s.Seek(s.Context(), q, func(understudy.Hit) bool { n++; return true }); err != nil || n > 0 {
+	q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Shape: "detail", Text: word("here")}
+	if err := s.Seek(s.Context(), q, func(query.Hit) bool { n++; return true }); err != nil || n > 0 {
 		s.Errorf("%d of the other shape, %v", n, err)
 	}
 	s.save(letterPage(1, "detail", at(2), letter{"body": "changed"}))
@@ -264,13 +265,13 @@ func textShapes(_ *testing.T, s *seeker) {
 func noTexts(_ *testing.T, s *seeker) {
 	deep := word("a")
 	for range 40 {
-		deep = joined(understudy.TextAnd, deep)
+		deep = joined(query.TextAnd, deep)
 	}
-	var many []*understudy.Text
+	var many []*query.Text
 	for range 100 {
 		many = append(many, word("a"))
 	}
-	for _, text := range []*understudy.Text{{Op: 17}, {Op: understudy.TextAnd}, {Op: understudy.TextNot, Of: many[:1]}, {Op: understudy.TextOr, Of: []*understudy.Text{nil}}, deep, joined(understudy.TextOr, many...)} {
+	for _, text := range []*query.Text{{Op: 17}, {Op: query.TextAnd}, {Op: query.TextNot, Of: many[:1]}, {Op: query.TextOr, Of: []*query.Text{nil}}, deep, joined(query.TextOr, many...)} {
 		if _, err := findText(s.Seeker, text); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("%+v: %v", text, err)
 		}
@@ -286,11 +287,11 @@ func textLimits(_ *testing.T, s *seeker) {
 	s.letters("messages", letter{"body": long + " after"}, letter{"body": body.String()})
 	s.wantText(word(long), 1)
 	s.wantText(begins(long[:500]), 1)
-	s.wantText(joined(understudy.TextNot, word("after"), word(long+"y")), 1)
+	s.wantText(joined(query.TextNot, word("after"), word(long+"y")), 1)
 	s.wantText(phrase(long, "after"), 1)
 	s.wantText(word("w4000"), 2)
 	s.wantText(word("w5999"))
-	s.wantText(&understudy.Text{Op: understudy.TextPhrase, Prefix: true, Words: []string{body.String()[:160]}}, 2)
+	s.wantText(&query.Text{Op: query.TextPhrase, Prefix: true, Words: []string{body.String()[:160]}}, 2)
 }
 
 // anyText saves messages in many scripts, changes them and takes them away, and
@@ -380,22 +381,22 @@ func (w *letters) step() {
 
 var letterClasses = map[string]string{"body": understudy.ClassBody, "from": understudy.ClassPhone, "to": understudy.ClassPhone, "unheard": "*", "uri": "-"}
 
-func (w *letters) text(depth int) *understudy.Text {
-	t := &understudy.Text{Op: understudy.TextOp(w.rng.IntN(6))}
+func (w *letters) text(depth int) *query.Text {
+	t := &query.Text{Op: query.TextOp(w.rng.IntN(6))}
 	if depth == 0 {
-		t.Op %= understudy.TextAnd
+		t.Op %= query.TextAnd
 	}
 	switch t.Op {
-	case understudy.TextWord, understudy.TextPrefix:
+	case query.TextWord, query.TextPrefix:
 		text := []rune(strings.ToValidUTF8(pick(w.rng, pick(w.rng, alphabets)), ""))
-		if t.Op == understudy.TextPrefix && len(text) > 1 {
+		if t.Op == query.TextPrefix && len(text) > 1 {
 			text = text[:1+w.rng.IntN(len(text)-1)]
 		}
 		t.Words = []string{string(text)}
-	case understudy.TextPhrase:
+	case query.TextPhrase:
 		t.Words, t.Prefix = []string{w.words(2), w.words(2)}, w.rng.IntN(2) == 0
-	case understudy.TextNot:
-		t.Of = []*understudy.Text{w.text(depth - 1), w.text(depth - 1)}
+	case query.TextNot:
+		t.Of = []*query.Text{w.text(depth - 1), w.text(depth - 1)}
 	default:
 		for range 1 + w.rng.IntN(3) {
 			t.Of = append(t.Of, w.text(depth-1))
@@ -411,21 +412,21 @@ func (w *letters) text(depth int) *understudy.Text {
 }
 
 // condition is a text for what messages say.
-func condition(t *understudy.Text) *tokenizer.Condition {
+func condition(t *query.Text) *tokenizer.Condition {
 	var of []*tokenizer.Condition
 	for _, part := range t.Of {
 		of = append(of, condition(part))
 	}
 	var c *tokenizer.Condition
 	switch t.Op {
-	case understudy.TextAnd:
+	case query.TextAnd:
 		c = tokenizer.All(of...)
-	case understudy.TextOr:
+	case query.TextOr:
 		c = tokenizer.Any(of...)
-	case understudy.TextNot:
+	case query.TextNot:
 		c = tokenizer.But(of[0], of[1])
 	default:
-		c = tokenizer.Has(tokenizer.Phrase(t.Op == understudy.TextPrefix || t.Prefix, t.Words...))
+		c = tokenizer.Has(tokenizer.Phrase(t.Op == query.TextPrefix || t.Prefix, t.Words...))
 	}
 	if t.In == nil {
 		return c

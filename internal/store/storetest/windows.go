@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -31,7 +32,7 @@ func timed(uri string, when time.Time, rows ...clocked) *understudy.Page {
 	return p
 }
 
-func window(w understudy.RangeScan) understudy.RangeScan {
+func window(w query.RangeScan) query.RangeScan {
 	w.Source, w.Kind = Source, "calls"
 	if w.Shape == "" {
 		w.Shape = "calls"
@@ -40,7 +41,7 @@ func window(w understudy.RangeScan) understudy.RangeScan {
 }
 
 // rows reads a window.
-func (s *suite) rows(w understudy.RangeScan) (ids []string, rows []understudy.Row) {
+func (s *suite) rows(w query.RangeScan) (ids []string, rows []understudy.Row) {
 	s.Helper()
 	rows, err := s.Rows(s.Context(), window(w))
 	if err != nil {
@@ -56,7 +57,7 @@ func (s *suite) rows(w understudy.RangeScan) (ids []string, rows []understudy.Ro
 }
 
 // wantRows reads a window, and as it is now by RecordsAt.
-func (s *suite) wantRows(w understudy.RangeScan, want ...string) {
+func (s *suite) wantRows(w query.RangeScan, want ...string) {
 	s.Helper()
 	got, _ := s.rows(w)
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
@@ -66,7 +67,7 @@ func (s *suite) wantRows(w understudy.RangeScan, want ...string) {
 }
 
 // wantRecords reads a window at a time.
-func (s *suite) wantRecords(w understudy.RangeScan, when time.Time, want ...string) {
+func (s *suite) wantRecords(w query.RangeScan, when time.Time, want ...string) {
 	s.Helper()
 	var got []string
 	err := s.RecordsAt(s.Context(), window(w), when, func(rec *understudy.Record, clock int64) bool {
@@ -85,20 +86,20 @@ func windows(t *testing.T, s *suite) {
 	one := func(id, state string, clock int64, parent string) clocked {
 		return clocked{row{id: id, body: fmt.Sprintf(`{"id": %q, "state": %q}`, id, state), final: state == "done"}, clock, parent}
 	}
-	w := understudy.RangeScan{}
+	w := query.RangeScan{}
 	s.wantRows(w)
 	s.save(timed("/l", at(0), one("b", "open", 200, ""), one("a", "done", 100, "P"), one("c", "open", 0, "P"), one("d", "open", 200, "Q"), one("e", "done", 300, "P")))
 	s.wantRows(w, "e", "d", "b", "a")
-	s.wantRows(understudy.RangeScan{Limit: 2}, "e", "d")
-	s.wantRows(understudy.RangeScan{From: 200}, "e", "d", "b")
-	s.wantRows(understudy.RangeScan{From: 101, To: 300}, "d", "b")
-	s.wantRows(understudy.RangeScan{To: 200}, "a")
-	s.wantRows(understudy.RangeScan{Unclocked: true}, "c")
-	s.wantRows(understudy.RangeScan{Open: true}, "d", "b")
-	s.wantRows(understudy.RangeScan{Parent: "P"}, "e", "a")
-	s.wantRows(understudy.RangeScan{Parent: "P", Unclocked: true}, "c")
-	s.wantRows(understudy.RangeScan{Parent: "unheard"})
-	s.wantRows(understudy.RangeScan{Shape: "brief"})
+	s.wantRows(query.RangeScan{Limit: 2}, "e", "d")
+	s.wantRows(query.RangeScan{From: 200}, "e", "d", "b")
+	s.wantRows(query.RangeScan{From: 101, To: 300}, "d", "b")
+	s.wantRows(query.RangeScan{To: 200}, "a")
+	s.wantRows(query.RangeScan{Unclocked: true}, "c")
+	s.wantRows(query.RangeScan{Open: true}, "d", "b")
+	s.wantRows(query.RangeScan{Parent: "P"}, "e", "a")
+	s.wantRows(query.RangeScan{Parent: "P", Unclocked: true}, "c")
+	s.wantRows(query.RangeScan{Parent: "unheard"})
+	s.wantRows(query.RangeScan{Shape: "brief"})
 	_, rows := s.rows(w)
 	if r := rows[3]; r.Clock != 100 || r.Parent != "P" || !r.Final {
 		t.Errorf("row %+v", r)
@@ -108,7 +109,7 @@ func windows(t *testing.T, s *suite) {
 	}
 	// Part by part.
 	var all []string
-	for part := (understudy.RangeScan{Limit: 1}); ; {
+	for part := (query.RangeScan{Limit: 1}); ; {
 		ids, some := s.rows(part)
 		if len(some) == 0 {
 			break
@@ -122,14 +123,14 @@ func windows(t *testing.T, s *suite) {
 	// A clock that is set, one that moves, another parent, a going.
 	s.save(timed("/l", at(10), one("c", "begun", 250, "P")))
 	s.wantRows(w, "e", "c", "d", "b", "a")
-	s.wantRows(understudy.RangeScan{Unclocked: true})
-	s.wantRecords(understudy.RangeScan{Unclocked: true}, at(9), "c")
+	s.wantRows(query.RangeScan{Unclocked: true})
+	s.wantRecords(query.RangeScan{Unclocked: true}, at(9), "c")
 	s.wantRecords(w, at(9), "e", "d", "b", "a")
 	s.save(timed("/l", at(20), one("e", "moved", 50, "Q"), one("c", "open", 0, "P")))
 	s.wantRows(w, "d", "b", "a", "e")
-	s.wantRows(understudy.RangeScan{Parent: "Q"}, "d", "e")
-	s.wantRows(understudy.RangeScan{Parent: "P"}, "a")
-	s.wantRecords(understudy.RangeScan{Parent: "P"}, at(19), "e", "c", "a")
+	s.wantRows(query.RangeScan{Parent: "Q"}, "d", "e")
+	s.wantRows(query.RangeScan{Parent: "P"}, "a")
+	s.wantRecords(query.RangeScan{Parent: "P"}, at(19), "e", "c", "a")
 	s.save(gone("/g", at(30), "a", 404))
 	s.wantRows(w, "d", "b", "e")
 	s.wantRecords(w, at(29), "d", "b", "a", "e")
@@ -137,9 +138,9 @@ func windows(t *testing.T, s *suite) {
 	s.wantRecords(w, at(-1))
 	s.save(timed("/l", at(40), one("a", "back", 400, "P"), one("f", "open", 1, "")))
 	s.wantRows(w, "a", "d", "b", "e", "f")
-	s.wantRecords(understudy.RangeScan{Limit: 2}, at(50), "a", "d")
+	s.wantRecords(query.RangeScan{Limit: 2}, at(50), "a", "d")
 	s.wantRecords(w, at(35), "d", "b", "e")
-	s.wantRecords(understudy.RangeScan{Open: true}, at(5), "d", "b")
+	s.wantRecords(query.RangeScan{Open: true}, at(5), "d", "b")
 	n := 0
 	if err := s.RecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 }); err != nil || n != 2 {
 		t.Errorf("%d records, %v", n, err)
@@ -158,7 +159,7 @@ func wideWindows(t *testing.T, s *suite) {
 		}
 		s.save(timed(fmt.Sprint("/", from), at(1), rows...))
 	}
-	_, rows := s.rows(understudy.RangeScan{Limit: 10_000})
+	_, rows := s.rows(query.RangeScan{Limit: 10_000})
 	for i, r := range rows {
 		if i > 0 && (r.Clock > rows[i-1].Clock || r.Clock == rows[i-1].Clock && r.Record >= rows[i-1].Record) {
 			t.Fatalf("%+v comes after %+v", r, rows[i-1])
@@ -168,10 +169,10 @@ func wideWindows(t *testing.T, s *suite) {
 	if len(want) != n {
 		t.Fatalf("%d rows", len(want))
 	}
-	if usual, _ := s.rows(understudy.RangeScan{}); len(usual) != 1000 {
+	if usual, _ := s.rows(query.RangeScan{}); len(usual) != 1000 {
 		t.Errorf("%d rows by default", len(usual))
 	}
-	s.wantRecords(understudy.RangeScan{}, at(1), want...)
+	s.wantRecords(query.RangeScan{}, at(1), want...)
 	for from := 0; from < n; from += 200 { // every other hundred moves
 		var rows []clocked
 		for i := from; i < from+100; i++ {
@@ -179,6 +180,6 @@ func wideWindows(t *testing.T, s *suite) {
 		}
 		s.save(timed(fmt.Sprint("/", from), at(2), rows...))
 	}
-	s.wantRecords(understudy.RangeScan{}, at(1), want...)
-	s.wantRecords(understudy.RangeScan{From: 5000}, at(1))
+	s.wantRecords(query.RangeScan{}, at(1), want...)
+	s.wantRecords(query.RangeScan{From: 5000}, at(1))
 }

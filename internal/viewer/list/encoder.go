@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/query"
 	"unicode"
 	"unicode/utf8"
 
-	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
@@ -53,7 +53,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 }
 
 // foundText is where the words of a search were found.
-func foundText(h *understudy.SearchHit) string {
+func foundText(h *query.SearchHit) string {
 	var all []string
 	if h != nil {
 		for _, s := range h.Snippets {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -36,7 +37,7 @@ type supply func(ctx context.Context, take func(exported) error) (rest string, e
 type exported struct {
 	kind *plan.Kind
 	row  access.Row
-	hit  *understudy.SearchHit // nil: it was not searched for
+	hit  *query.SearchHit // nil: it was not searched for
 }
 
 // encoder is how an export is written: what comes first, each row, and what
@@ -285,10 +286,10 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 
 // exportFound sends everything a search finds, page by page. columns are those of
 // a list; without them rows say of which kind they are.
-func exportFound(q *page.Exchange, name string, search understudy.SearchRequest, columns []*plan.Column) error {
+func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column) error {
 	w, mime := encoderOf(q, columns, columns == nil)
 	return exportRows(q, name, w, mime, func(ctx context.Context, take func(exported) error) (string, error) {
-		search.Limit, search.Facets = understudy.MostHits, false
+		search.Limit, search.Facets = query.MostHits, false
 		window, rest := 0, ""
 		for {
 			r, err := q.V.Search.Find(ctx, q.Caller, search)

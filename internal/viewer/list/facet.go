@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -39,8 +40,8 @@ type facetPart struct{ *page.Exchange }
 
 // facets are a result's, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q facetPart) facets(r *understudy.SearchResult, k *plan.Kind,
-	pick func(f understudy.SearchFacet, v understudy.SearchValue) (href string, set bool)) []facet {
+func (q facetPart) facets(r *query.SearchResult, k *plan.Kind,
+	pick func(f query.SearchFacet, v query.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
 	for _, f := range r.Facets {
@@ -101,8 +102,8 @@ func (q facetPart) facetText(name, value string) string {
 
 // listFacets are those of a list. A value is picked by upstream's own filter
 // where it has one, so that the list stays upstream's; else by a condition.
-func (q listing) listFacets(r *understudy.SearchResult) []facet {
-	return facetPart{q.Exchange}.facets(r, q.Kind, func(f understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+func (q listing) listFacets(r *query.SearchResult) []facet {
+	return facetPart{q.Exchange}.facets(r, q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
 		at := *q.ask
 		at.cursor, at.back = "", nil
 		if flt := (facetPart{q.Exchange}).filterBy(q.ask.list, f.Name); flt != nil && v.Value != "" {
@@ -152,12 +153,12 @@ type counts struct {
 // counter counts the matches of a search behind a page.
 type counter struct {
 	*page.Future
-	result *understudy.SearchResult // once that is over; nil: it is not known
+	result *query.SearchResult // once that is over; nil: it is not known
 }
 
 // counting begins to count. rows, if any, is told how many rows the page has when
 // they have come: what was counted before they were held is counted once more.
-func (q facetPart) counting(search understudy.SearchRequest, rows <-chan int) *counter {
+func (q facetPart) counting(search query.SearchRequest, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.Future = q.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
@@ -192,7 +193,7 @@ func (q listing) listCounting(rows <-chan int) *counter {
 // countsOf are the page's, as far as they are there, and the part of the page they
 // are: facets of what was counted, drawn once as long as it is the same. total is a
 // sentence for how many there are. c may be nil.
-func (q facetPart) countsOf(name string, c *counter, total string, facets func(*understudy.SearchResult) []facet,
+func (q facetPart) countsOf(name string, c *counter, total string, facets func(*query.SearchResult) []facet,
 ) (held counts, p *page.Parts) {
 	if c == nil {
 		return counts{}, nil
@@ -231,7 +232,7 @@ func (q facetPart) countsOf(name string, c *counter, total string, facets func(*
 }
 
 // totalOf is how many matches there are, in words; "" when nobody counted.
-func totalOf(r *understudy.SearchResult) string {
+func totalOf(r *query.SearchResult) string {
 	switch {
 	case r == nil || r.Total == nil:
 		return ""
@@ -242,7 +243,7 @@ func totalOf(r *understudy.SearchResult) string {
 }
 
 // foundNotes say how a result came about, for whoever reads it.
-func (q facetPart) foundNotes(r *understudy.SearchResult, s *plan.Source, k *plan.Kind) []string {
+func (q facetPart) foundNotes(r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Name) {
 		return notes

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -51,7 +52,7 @@ type snippet struct {
 // then points at.
 func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	counting := facetPart{q.Exchange}.counting(q.s.ask(), nil)
-	var r *understudy.SearchResult
+	var r *query.SearchResult
 	err = q.First(func(ctx context.Context) (err error) {
 		r, err = q.V.Search.Find(ctx, q.Caller, q.s.ask())
 		return err
@@ -86,8 +87,8 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 }
 
 // searchFacets are what was counted of a search.
-func (q searchView) searchFacets(r *understudy.SearchResult) []facet {
-	return facetPart{q.Exchange}.facets(r, nil, func(_ understudy.SearchFacet, v understudy.SearchValue) (string, bool) {
+func (q searchView) searchFacets(r *query.SearchResult) []facet {
+	return facetPart{q.Exchange}.facets(r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
 		at, set := q.s.first(), false
 		at.narrow, set = toggled(q.s.narrow, v.Term)
 		return at.address(""), set
@@ -107,7 +108,7 @@ func lostPlace(err error, cursor, first string) error {
 	}
 }
 
-func (q searchView) turnSearch(r *understudy.SearchResult, p *foundPage) {
+func (q searchView) turnSearch(r *query.SearchResult, p *foundPage) {
 	if q.s.cursor != "" {
 		at := q.s.first()
 		p.Newest = at.address("")
@@ -184,7 +185,7 @@ func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 }
 
 // marked is a snippet as HTML: its words between <mark>, everything else escaped.
-func marked(s understudy.SearchSnippet) template.HTML {
+func marked(s query.SearchSnippet) template.HTML {
 	var b strings.Builder
 	if s.Before {
 		b.WriteString("…")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -55,8 +56,8 @@ func (q listing) conditions() (text string, ok bool) {
 }
 
 // searchAsk is a list as a search; a problem when it cannot be one.
-func (q listing) searchAsk() (understudy.SearchRequest, error) {
-	var none understudy.SearchRequest
+func (q listing) searchAsk() (query.SearchRequest, error) {
+	var none query.SearchRequest
 	switch {
 	case !q.Findable():
 		return none, page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
@@ -73,7 +74,7 @@ func (q listing) searchAsk() (understudy.SearchRequest, error) {
 	if !ok {
 		return none, page.BadRequest("This list cannot be sorted or searched", "One of its filters is known to upstream alone; take it out.", nil)
 	}
-	return understudy.SearchRequest{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
+	return query.SearchRequest{Text: text, Source: q.Source.Name, Kinds: []string{q.Kind.Name}, Sort: q.ask.searchOrder(q.Kind)}, nil
 }
 
 // searchOrder is the order in the words of the search.
@@ -94,9 +95,9 @@ func (q listing) foundList() error {
 		return exportFound(q.Exchange, exportName(q.Exchange, q.Source.Name, q.Kind.Name), search, q.chosen())
 	}
 	counting := q.listCounting(nil)
-	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), understudy.MostHits)
+	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), query.MostHits)
 	own := q.V.Numbers.Begin(q.Exchange)
-	var result *understudy.SearchResult
+	var result *query.SearchResult
 	err = q.First(func(ctx context.Context) (err error) {
 		result, err = q.V.Search.Find(ctx, q.Caller, search)
 		return err
@@ -127,7 +128,7 @@ func (ask *listQuery) pageSize() int {
 	size, _ := ask.query.Get(ask.list.PagingStyle.Size)
 	n := 0
 	for _, c := range size {
-		if c < '0' || c > '9' || n > understudy.MostHits {
+		if c < '0' || c > '9' || n > query.MostHits {
 			break
 		}
 		n = n*10 + int(c-'0')
@@ -139,7 +140,7 @@ func (ask *listQuery) pageSize() int {
 }
 
 // turnFound works out where the pages of a search lead.
-func (q listing) turnFound(p *listPage, r *understudy.SearchResult) {
+func (q listing) turnFound(p *listPage, r *query.SearchResult) {
 	at := *q.ask
 	to := func(cursor string, back []string) string {
 		at.cursor = cursor
@@ -174,7 +175,7 @@ func (q listing) refusedSearch(err error) error {
 		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
 	}
 	if q.ask.text != "" { // a mistake in what was typed is shown in that alone, without what the list and its filters add
-		_, err := q.V.Search.Find(q.Ctx, q.Caller, understudy.SearchRequest{Text: q.ask.text, Source: q.Source.Name,
+		_, err := q.V.Search.Find(q.Ctx, q.Caller, query.SearchRequest{Text: q.ask.text, Source: q.Source.Name,
 			Kinds: []string{q.Kind.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own

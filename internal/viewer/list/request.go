@@ -5,6 +5,7 @@ package list
 import (
 	"slices"
 	"strings"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -125,8 +126,8 @@ func (s *searchRequest) query() string {
 	return strings.Join(parts, " ")
 }
 
-func (s *searchRequest) ask() understudy.SearchRequest {
-	return understudy.SearchRequest{Text: s.query(), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
+func (s *searchRequest) ask() query.SearchRequest {
+	return query.SearchRequest{Text: s.query(), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
 }
 
 // address is the page of a search, or of its data.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
@@ -81,7 +82,7 @@ func saveSearch(q *page.Exchange) error {
 	for _, n := range form[searchNarrow] {
 		s.narrow = appendNew(s.narrow, n)
 	}
-	one := understudy.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Start}
+	one := query.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Start}
 	if err := q.V.Shelf.Save(q.Ctx, q.Caller, one); err != nil {
 		if wrong := page.SyntaxOf(err); wrong != nil {
 			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
@@ -238,8 +239,8 @@ type Pointer struct {
 }
 
 // SyntaxOf is the mistake in a search that an error tells of, nil when it tells of none.
-func SyntaxOf(err error) *understudy.SyntaxError {
-	var wrong *understudy.SyntaxError
+func SyntaxOf(err error) *query.SyntaxError {
+	var wrong *query.SyntaxError
 	if errors.As(err, &wrong) {
 		return wrong
 	}
@@ -247,7 +248,7 @@ func SyntaxOf(err error) *understudy.SyntaxError {
 }
 
 // pointAt cuts a text where it is wrong, never within a character.
-func PointAt(e *understudy.SyntaxError) *Pointer {
+func PointAt(e *query.SyntaxError) *Pointer {
 	at := min(max(e.At, 0), len(e.Text))
 	end := min(max(e.End, at), len(e.Text))
 	for at > 0 && at < len(e.Text) && !utf8.RuneStart(e.Text[at]) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
@@ -17,12 +18,12 @@ import (
 type Search interface {
 	// Find answers a search as its caller may see it. Errors: a
 	// *understudy.SyntaxError, ErrInvalid, ErrForbidden, and those of the store.
-	Find(ctx context.Context, c understudy.Caller, ask understudy.SearchRequest) (*understudy.SearchResult, error)
+	Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error)
 }
 
 // search finds records of a kind. What a caller who finds all of them found is kept
 // while no record comes or goes.
-func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask understudy.SearchRequest) (*understudy.SearchResult, error) {
+func (q *Exchange) Search(ctx context.Context, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = q.Source.Name, []string{k.Name}
 	records, known := q.edition(ctx)
 	known = known && q.Counts(k) // a row rule may look at the time
@@ -99,14 +100,14 @@ func (q *Exchange) Findable() bool { return q.V.Search != nil }
 
 // hit is one record found, as a row.
 type Hit struct {
-	*understudy.SearchHit
+	*query.SearchHit
 	Kind *plan.Kind
 	Row  access.Row
 }
 
 // hits are the rows of what was found; what the gate does not let through any
 // more is left out.
-func (q *Exchange) Hits(r *understudy.SearchResult) []Hit {
+func (q *Exchange) Hits(r *query.SearchResult) []Hit {
 	all := make([]Hit, 0, len(r.Hits))
 	for i := range r.Hits {
 		h := &r.Hits[i]

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"understudy"
+	"understudy/internal/query"
 )
 
 // Whatever stands in a page, it is no mark of a fragment, and what is written is
@@ -44,8 +43,8 @@ func FuzzPieces(f *testing.F) {
 func TestIdentity(t *testing.T) {
 	s := maphash.MakeSeed()
 	seen := map[Identity]int{}
-	counted := func(n int64, value string) *understudy.SearchResult {
-		return &understudy.SearchResult{Total: &understudy.Count{N: n}, Facets: []understudy.SearchFacet{{Name: "status", Values: []understudy.SearchValue{{Value: value}}}}}
+	counted := func(n int64, value string) *query.SearchResult {
+		return &query.SearchResult{Total: &query.Count{N: n}, Facets: []query.SearchFacet{{Name: "status", Values: []query.SearchValue{{Value: value}}}}}
 	}
 	for i, parts := range [][]any{
 		{}, {""}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {map[string]bool{}}, {map[string]bool{"a": true}}, {map[string]bool{"a": true, "b": true}},

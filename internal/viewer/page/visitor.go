@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/internal/query"
 	"understudy/request"
 
 	"understudy"
@@ -99,7 +100,7 @@ type Visitor struct {
 	Files     *files
 	pages     *pages
 	Kept      *lru.Cache[Identity, []*Fragment]
-	searched  *lru.Cache[Identity, *understudy.SearchResult]
+	searched  *lru.Cache[Identity, *query.SearchResult]
 	Seed      maphash.Seed // of what identities are made of
 	zones     *zones
 	Numbers   *numbers
@@ -157,7 +158,7 @@ func NewVisitor(o Options, assets fs.FS) (*Visitor, error) {
 		v.Planned = append(v.Planned, p)
 		v.ByName[p.Name] = p
 	}
-	v.searched = lru.New[Identity, *understudy.SearchResult](mostSearched)
+	v.searched = lru.New[Identity, *query.SearchResult](mostSearched)
 	var err error
 	if v.Files, err = readFiles(assets); err != nil {
 		return nil, fmt.Errorf("viewer: %w", err)
@@ -219,10 +220,10 @@ type Jobs interface {
 // Shelf keeps searches under names; the search's room fills it.
 type Shelf interface {
 	// Saved are a caller's own searches and those others share, by name.
-	Saved(ctx context.Context, c understudy.Caller) ([]understudy.SavedSearch, error)
+	Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error)
 	// Save keeps one as its caller's, in place of an own one of that name.
 	// ErrInvalid says what is wrong with its name or that there are too many.
-	Save(ctx context.Context, c understudy.Caller, s understudy.SavedSearch) error
+	Save(ctx context.Context, c understudy.Caller, s query.SavedSearch) error
 	// Forget takes an own one away: ErrNotFound when there is none of that name.
 	Forget(ctx context.Context, c understudy.Caller, name string) error
 }

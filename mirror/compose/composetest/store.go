@@ -5,6 +5,7 @@ package composetest
 import (
 	"context"
 	"slices"
+	"understudy/internal/query"
 
 	"understudy"
 )
@@ -12,12 +13,12 @@ import (
 // spread is how far places lie apart.
 const spread = 1 << 10
 
-func (h *held) place(i int) understudy.OrderKey {
-	return understudy.OrderKey(spread * (len(h.order) - i))
+func (h *held) place(i int) query.OrderKey {
+	return query.OrderKey(spread * (len(h.order) - i))
 }
 
 // PlaceOf is the place of a record that was ever seen.
-func (w *World) PlaceOf(_ context.Context, _, kind, id string) (understudy.OrderKey, error) {
+func (w *World) PlaceOf(_ context.Context, _, kind, id string) (query.OrderKey, error) {
 	h := w.kinds[kind]
 	if i := slices.Index(h.order, id); i >= 0 {
 		return h.place(i), nil
@@ -46,7 +47,7 @@ func (w *World) Present(kind string) []string {
 
 // Seek hands out the records of one kind in one shape that are asked for, and no
 // others.
-func (w *World) Seek(_ context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (w *World) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	h, given := w.kinds[q.Kinds[0]], 0
 	for n := range h.order {
 		i := n
@@ -57,7 +58,7 @@ func (w *World) Seek(_ context.Context, q understudy.RecordQuery, yield func(und
 		if rec == nil || q.Below != 0 && (!q.Up && p >= q.Below || q.Up && p <= q.Below) || !h.fits(rec, q) {
 			continue
 		}
-		if given++; !yield(understudy.Hit{Record: rec, Order: p}) || given == q.Limit {
+		if given++; !yield(query.Hit{Record: rec, Order: p}) || given == q.Limit {
 			break
 		}
 	}
@@ -65,11 +66,11 @@ func (w *World) Seek(_ context.Context, q understudy.RecordQuery, yield func(und
 }
 
 // fits reports whether a record is one that is asked for.
-func (h *held) fits(rec *understudy.Record, q understudy.RecordQuery) bool {
+func (h *held) fits(rec *understudy.Record, q query.RecordQuery) bool {
 	if q.Parent != "" && Text(rec.Body, h.kind.Parent) != q.Parent {
 		return false
 	}
-	return !slices.ContainsFunc(q.Predicates, func(t understudy.Predicate) bool {
+	return !slices.ContainsFunc(q.Predicates, func(t query.Predicate) bool {
 		text := Text(rec.Body, t.Field)
 		if len(t.Any) > 0 {
 			return !slices.Contains(t.Any, text)
@@ -87,7 +88,7 @@ func (w *World) Loose() Loose { return Loose{w} }
 type Loose struct{ *World }
 
 // Seek is as World.Seek without terms and limit.
-func (l Loose) Seek(ctx context.Context, q understudy.RecordQuery, yield func(understudy.Hit) bool) error {
+func (l Loose) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	q.Predicates, q.Limit = nil, 0
 	return l.World.Seek(ctx, q, yield)
 }

@@ -1,6 +1,6 @@
 // Search: what is asked of every record at once by words, and what is found.
 
-package understudy
+package query
 
 import (
 	"fmt"

@@ -1,6 +1,8 @@
 // Seek: which held records are wanted, and in what order they come.
 
-package understudy
+package query
+
+import "understudy"
 
 // OrderKey is where a record stands among those of its kind, as upstream's lists
 // showed them; the clock places only what no page has shown. A larger place is
@@ -64,7 +66,7 @@ type Predicate struct {
 // a kind alone.
 type RowRule struct {
 	// Finds says whether one may be found. It is safe for concurrent use.
-	Finds func(*Record) bool
+	Finds func(*understudy.Record) bool
 	// Terms hold for every record that may be found, and one of Numbers when there
 	// are any; From is as in Seek.
 	Predicates []Predicate
@@ -78,7 +80,7 @@ type RowRule struct {
 
 // Hit is one record of a Seek.
 type Hit struct {
-	*Record
+	*understudy.Record
 	Clock int64 // of its clock field in Unix seconds; 0 = null or none
 	Order OrderKey
 }
