@@ -14,46 +14,48 @@ var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". follow internal/access internal/app internal/callers internal/config internal/crawl internal/datadir " +
 		"internal/diagnostics internal/diagnostics/profile internal/feed internal/frontend internal/slowapi " +
-		"internal/store request",
+		"internal/store request spec",
 	"follow":                     "",
-	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request",
-	"internal/access/accesstest": ". internal/access request",
+	"internal/access":            ". internal/query kit/jsonspan kit/lru kit/suggest request spec",
+	"internal/access/accesstest": ". internal/access request spec",
 	"internal/app": ". internal/access internal/callers internal/config internal/crawl internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/frontend internal/jobs internal/proxy internal/query " +
 		"internal/search internal/store internal/store/contents internal/viewer internal/viewer/page kit/accesslog " +
-		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request upstream",
-	"internal/callers":             ". kit/accesslog",
-	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror upstream",
-	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request",
+		"kit/dispatch kit/jsonspan kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec " +
+		"upstream",
+	"internal/callers":             ". kit/accesslog spec",
+	"internal/config":              ". internal/access internal/callers internal/feed kit/suggest mirror spec upstream",
+	"internal/crawl":               ". internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp kit/jsonspan kit/suggest request spec",
 	"internal/datadir":             "",
 	"internal/diagnostics":         ". internal/diagnostics/profile kit/accesslog kit/jsonhttp",
 	"internal/diagnostics/profile": ".",
-	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token request",
+	"internal/feed":                ". internal/access kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token request spec",
 	"internal/frontend":            "internal/config",
 	"internal/jobs":                ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/limiter kit/lru " +
-		"kit/suggest request",
-	"internal/query":  ". kit/jsonspan",
+		"kit/suggest request spec",
+	"internal/query":  ". kit/jsonspan spec",
 	"internal/sample": "",
 	"internal/search": ". internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter kit/suggest kit/token kit/tokenizer " +
-		"kit/xmldoc",
+		"kit/xmldoc spec",
 	"internal/slowapi":         "",
-	"internal/store":           ". internal/query internal/store/contents internal/store/sqlite kit/jsonspan kit/tokenizer request",
-	"internal/store/contents":  ". internal/store/sqlite request",
-	"internal/store/sqlite":    ".",
-	"internal/store/storetest": ". internal/query internal/store kit/tokenizer request",
+	"internal/store":           ". internal/query internal/store/contents internal/store/sqlite kit/jsonspan kit/tokenizer request spec",
+	"internal/store/contents":  ". internal/store/sqlite request spec",
+	"internal/store/sqlite":    ". spec",
+	"internal/store/storetest": ". internal/query internal/store kit/tokenizer request spec",
 	"internal/viewer": ". internal/access internal/query internal/viewer/list internal/viewer/page internal/viewer/plan " +
-		"kit/accesslog kit/httprange request",
+		"kit/accesslog kit/httprange request spec",
 	"internal/viewer/list": ". internal/access internal/query internal/viewer/page internal/viewer/plan kit/cycle kit/jsonspan " +
-		"kit/limiter",
+		"kit/limiter spec",
 	"internal/viewer/page": ". internal/access internal/query internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonspan " +
-		"kit/limiter kit/lru kit/suggest request",
-	"internal/viewer/plan":       ".",
-	"mirror":                     ". internal/query kit/jsonspan kit/suggest mirror/compose request",
-	"mirror/compose":             ". internal/query kit/jsonspan request",
-	"mirror/compose/composetest": ". internal/query kit/jsonspan",
-	"request":                    ". internal/query",
-	"upstream":                   ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request",
+		"kit/limiter kit/lru kit/suggest request spec",
+	"internal/viewer/plan":       ". spec",
+	"mirror":                     ". internal/query kit/jsonspan kit/suggest mirror/compose request spec",
+	"mirror/compose":             ". internal/query kit/jsonspan request spec",
+	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
+	"request":                    ". internal/query spec",
+	"spec":                       ".",
+	"upstream":                   ". kit/charset kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec",
 }
 
 func TestTheTableOfImports(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/e2e/binary"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
@@ -189,11 +189,11 @@ func (w *ward) bytesHold(texts ...string) (found []string) {
 // packedHold says where the database holds a text, everything unpacked.
 func (w *ward) packedHold(texts ...string) []string {
 	w.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		w.Fatal(err)
 	}
-	db, err := store.Open(w.Context(), store.Options{Path: filepath.Join(w.dir, dataFolder, "understudy.db"), Specs: map[string]*understudy.Spec{"twilio": spec}})
+	db, err := store.Open(w.Context(), store.Options{Path: filepath.Join(w.dir, dataFolder, "understudy.db"), Specs: map[string]*spec.Spec{"twilio": sp}})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/sample"
 	"understudy/upstream"
 )
@@ -24,7 +24,7 @@ import (
 type few struct {
 	*testing.T
 	dropIn, web string
-	spec        *understudy.Spec
+	spec        *spec.Spec
 	all, few    string              // credentials
 	ids         map[string][]string // hidden ids by kind
 	number      string              // of hidden records alone
@@ -44,11 +44,11 @@ func newFew(t *testing.T) *few {
 		upstream: up, name: "few", source: syncedKinds(t), mirror: "{newest: 10m, older: 10m}", sees: `"*": see`,
 		allow: `["POST /2010-04-01/Accounts/*/Calls/*", "DELETE /2010-04-01/Accounts/*/Calls/*", "POST /2010-04-01/Accounts/*/Messages/*", "DELETE /2010-04-01/Accounts/*/Messages/*", "POST /2010-04-01/Accounts/*/Calls/*/Recordings.json"]`,
 	})
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &few{T: t, dropIn: house.URL("twilio"), web: house.URL("viewer"), spec: spec, all: account + ":" + demoToken, few: "few:" + maskedToken, ids: map[string][]string{}, hidden: map[string]string{}}
+	f := &few{T: t, dropIn: house.URL("twilio"), web: house.URL("viewer"), spec: sp, all: account + ":" + demoToken, few: "few:" + maskedToken, ids: map[string][]string{}, hidden: map[string]string{}}
 	awaitMirrored(t, f.web)
 	f.learn()
 	return f

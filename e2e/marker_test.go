@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -42,10 +43,10 @@ type try struct {
 }
 
 // facesOf reads the router tables.
-func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
+func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []face {
 	t.Helper()
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account}
-	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, nil)
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account}
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func facesOf(t *testing.T, spec *understudy.Spec, dropIn, web string) []face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := viewer.New(page.Options{Sources: []*understudy.Source{src}, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
+	v, err := viewer.New(page.Options{Sources: []*spec.Source{src}, Mirror: nobody{}, Gate: gate, Callers: nobody{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +185,11 @@ func (g *garden) want(t *testing.T, who string, s sight, f fate) {
 
 func TestMarkers(t *testing.T) {
 	t.Parallel()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, up := plant(t, spec)
+	g, up := plant(t, sp)
 	house, dir := startHouse(t, settings{
 		upstream: up, secret: g.secret, mirror: "{newest: 10m, older: 10m}",
 		more: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
@@ -196,7 +197,7 @@ func TestMarkers(t *testing.T) {
 `,
 		roles: `  desk: {twilio: {"*": see, price: hide, body: hide}}` + "\n",
 	})
-	faces := facesOf(t, spec, house.URL("twilio"), house.URL("viewer"))
+	faces := facesOf(t, sp, house.URL("twilio"), house.URL("viewer"))
 	support, desk, all := account+":"+maskedToken, "desk:"+maskedToken, account+":"+demoToken
 	supportMay := func(f fate) bool { return f == plain || f == prices }
 	deskMay := func(f fate) bool { return f == plain || f == phones }
@@ -235,7 +236,7 @@ func TestMarkers(t *testing.T) {
 		t.Errorf("role all sees %d of %d markers", found, planted)
 	}
 
-	checkRoutes(t, spec, faces, first, positive)
+	checkRoutes(t, sp, faces, first, positive)
 	for path, tag := range first.tags {
 		if positive.tags[path] == tag && strings.HasPrefix(path, "drop-in") {
 			t.Errorf("%s has one ETag for both roles: it tells of what is hidden", path)
@@ -249,7 +250,7 @@ func TestMarkers(t *testing.T) {
 
 // checkRoutes makes sure that every route of every table was asked, and that
 // the tables hold what the spec names.
-func checkRoutes(t *testing.T, spec *understudy.Spec, faces []face, sights ...sight) {
+func checkRoutes(t *testing.T, sp *spec.Spec, faces []face, sights ...sight) {
 	t.Helper()
 	table := map[string]bool{}
 	for _, f := range faces {
@@ -262,7 +263,7 @@ func checkRoutes(t *testing.T, spec *understudy.Spec, faces []face, sights ...si
 			}
 		}
 	}
-	for _, k := range spec.Kinds {
+	for _, k := range sp.Kinds {
 		for _, l := range k.Lists {
 			if !table["drop-in GET "+l.Path] {
 				t.Errorf("the drop-in's table lacks %s: %v", l.Path, faces[0].routes)

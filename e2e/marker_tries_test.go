@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -15,7 +16,7 @@ import (
 var pathVariable = regexp.MustCompile(`\{[^}]+\}`)
 
 // ids are the ids of a kind worth asking for: records, troubles, one that is not there.
-func (g *garden) ids(k *understudy.Kind) []string {
+func (g *garden) ids(k *spec.Kind) []string {
 	if len(k.ID) == 0 {
 		return []string{""}
 	}
@@ -31,11 +32,11 @@ func (g *garden) ids(k *understudy.Kind) []string {
 
 // queriesOf are the queries a list is asked with. Filters go by the spec's
 // fields, so some are on what support may not see.
-func (g *garden) queriesOf(k *understudy.Kind, l *understudy.List) []string {
+func (g *garden) queriesOf(k *spec.Kind, l *spec.List) []string {
 	all := []string{"", "?understudy.as_of=" + time.Now().UTC().Format(time.RFC3339Nano), "?PageSize=50&Page=1&PageToken=PA" + g.id(k, variants-1), "?PageSize=7", "?nonsense=1", "?understudy.nonsense=1", "?%zz"}
 	var columns []string // all of them, those that are hidden included
 	for _, f := range k.Fields {
-		if f.Type != understudy.TypeMap && f.Type != understudy.TypeMedia && len(columns) < 60 {
+		if f.Type != spec.TypeMap && f.Type != spec.TypeMedia && len(columns) < 60 {
 			columns = append(columns, f.Name)
 		}
 	}
@@ -47,7 +48,7 @@ func (g *garden) queriesOf(k *understudy.Kind, l *understudy.List) []string {
 				values = append(values, fmt.Sprint("trouble", status))
 			}
 		}
-		if slices.Contains([]string{understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeDate}, f.Type) {
+		if slices.Contains([]string{spec.TypeRFC2822, spec.TypeISO, spec.TypeDate}, f.Type) {
 			values = append(values, "2026-06-01", "2026-06-01T10:00")
 		}
 		for _, v := range values {
@@ -180,11 +181,11 @@ func (g *garden) viewerTries(method, path string) []try {
 // arranged are the queries of a list that is sorted, counted or searched: by what
 // some roles do not see, too. What is looked for is said again on the page, so no
 // marker is.
-func arranged(k *understudy.Kind) []string {
+func arranged(k *spec.Kind) []string {
 	all := []string{"?understudy.form=columns", "?understudy.form=columns&understudy.q=has:body", "?understudy.form=rows", "?understudy.q=-zzz", "?understudy.q=(", "?understudy.narrow=has:price&understudy.narrow=has:body"}
 	classes := map[string]bool{}
 	for _, f := range k.Fields {
-		if f.Type != understudy.TypeMap && f.Type != understudy.TypeMedia && !classes[f.Class] { // one of each class
+		if f.Type != spec.TypeMap && f.Type != spec.TypeMedia && !classes[f.Class] { // one of each class
 			classes[f.Class] = true
 			all = append(all, "?understudy.sort="+f.Name, "?understudy.q=has:"+f.Name+"&understudy.sort=-"+f.Name)
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -44,7 +45,7 @@ type marker struct {
 // garden is the upstream. Markers are texts of a form nothing else has; those
 // in number fields are numbers of which the first eleven digits are the marker.
 type garden struct {
-	spec   *understudy.Spec
+	spec   *spec.Spec
 	url    string // its address, which is nobody's business
 	secret string // what the house signs in with; upstream repeats it
 	seed   uint64 // of what goes by chance
@@ -137,7 +138,7 @@ var (
 
 // id is the n-th id of a kind. Of a composite one all but the last part are
 // those of one parent.
-func (g *garden) id(k *understudy.Kind, n int) string {
+func (g *garden) id(k *spec.Kind, n int) string {
 	parts := make([]string, len(k.ID))
 	for i, name := range k.ID {
 		of := k
@@ -152,20 +153,20 @@ func (g *garden) id(k *understudy.Kind, n int) string {
 	return k.IDOf(parts)
 }
 
-func numbered(k *understudy.Kind, n int) string {
+func numbered(k *spec.Kind, n int) string {
 	return fmt.Sprintf("%s%032x", k.Prefixes[0], 0xabc0000+n)
 }
 
 // parentID is the record whose lists are asked for.
-func parentID(k *understudy.Kind) string { return numbered(k, 0x500) }
+func parentID(k *spec.Kind) string { return numbered(k, 0x500) }
 
 // troubleID is the id upstream answers a status for; 200 is HTML, 206 a
 // document no store can hold faithfully.
-func (g *garden) troubleID(k *understudy.Kind, status int) string { return g.id(k, 0xd000+status) }
+func (g *garden) troubleID(k *spec.Kind, status int) string { return g.id(k, 0xd000+status) }
 
 // fill puts ids into a path template.
 func (g *garden) fill(path string, names []string, id string) string {
-	parts := strings.Split(id, understudy.IDSeparator)
+	parts := strings.Split(id, spec.IDSeparator)
 	return pathVariable.ReplaceAllStringFunc(path, func(v string) string {
 		name := strings.Trim(v, "{}")
 		if i := slices.Index(names, name); i >= 0 {
@@ -210,25 +211,25 @@ func (o *object) done() string {
 
 // fateOf is who may see a field under the roles of the test: what tells of a text
 // goes with it, and URLs, which may hold numbers, go with those.
-func fateOf(f *understudy.Field) fate {
+func fateOf(f *spec.Field) fate {
 	if f.Tells != "" {
 		return bodies
 	}
 	switch f.Class {
-	case understudy.ClassSecret:
+	case spec.ClassSecret:
 		return nobodies
-	case understudy.ClassPhone, understudy.ClassURL:
+	case spec.ClassPhone, spec.ClassURL:
 		return phones
-	case understudy.ClassBody:
+	case spec.ClassBody:
 		return bodies
-	case understudy.ClassPrice:
+	case spec.ClassPrice:
 		return prices
 	}
 	return plain
 }
 
 // record is one record of a kind.
-func (g *garden) record(k *understudy.Kind, id string, variant int) string {
+func (g *garden) record(k *spec.Kind, id string, variant int) string {
 	name := k.Name + " " + id
 	if g.aside || len(k.ID) == 0 {
 		return g.newRecord(k, id, variant)
@@ -239,14 +240,14 @@ func (g *garden) record(k *understudy.Kind, id string, variant int) string {
 	return g.records[name]
 }
 
-func (g *garden) newRecord(k *understudy.Kind, id string, variant int) string {
+func (g *garden) newRecord(k *spec.Kind, id string, variant int) string {
 	o := &object{}
 	inner := map[string]*object{}
-	parts := strings.Split(id, understudy.IDSeparator)
+	parts := strings.Split(id, spec.IDSeparator)
 	for _, f := range k.Fields {
 		outer, name, dotted := strings.Cut(f.Name, ".")
 		switch {
-		case f.Type == understudy.TypeMedia:
+		case f.Type == spec.TypeMedia:
 		case dotted:
 			if inner[outer] == nil {
 				inner[outer] = &object{}
@@ -256,7 +257,7 @@ func (g *garden) newRecord(k *understudy.Kind, id string, variant int) string {
 				whose = k.Field(outer) // hidden with all that is in it
 			}
 			inner[outer].text(name, g.mark(fateOf(whose), k.Name+"."+f.Name))
-		case f.Type == understudy.TypeMap:
+		case f.Type == spec.TypeMap:
 			if inner[f.Name] == nil {
 				inner[f.Name] = &object{}
 			}
@@ -277,26 +278,26 @@ func (g *garden) newRecord(k *understudy.Kind, id string, variant int) string {
 }
 
 // field writes one field of a record.
-func (g *garden) field(o *object, k *understudy.Kind, f *understudy.Field, variant int) {
+func (g *garden) field(o *object, k *spec.Kind, f *spec.Field, variant int) {
 	place := k.Name + "." + f.Name
 	switch {
 	case variant == texts:
 		o.text(f.Name, g.mark(fateOf(f), place))
-	case variant == numbers && f.Class == understudy.ClassPhone:
+	case variant == numbers && f.Class == spec.ClassPhone:
 		o.text(f.Name, g.number(fateOf(f), place))
-	case variant == numbers && f.Type == understudy.TypeRFC2822:
+	case variant == numbers && f.Type == spec.TypeRFC2822:
 		o.text(f.Name, "Mon, 01 Jun 2026 10:00:00 +0000")
-	case variant == numbers && f.Type == understudy.TypeISO:
+	case variant == numbers && f.Type == spec.TypeISO:
 		o.text(f.Name, "2026-06-01T10:00:00Z")
-	case variant == numbers && f.Type == understudy.TypeDate:
+	case variant == numbers && f.Type == spec.TypeDate:
 		o.text(f.Name, "2026-06-01")
-	case variant == numbers && f.Type == understudy.TypeCode:
+	case variant == numbers && f.Type == spec.TypeCode:
 		o.raw(f.Name, "30003")
 	case variant == numbers && f.Absolute:
 		o.text(f.Name, g.url+"/"+g.mark(fateOf(f), place))
 	case variant == numbers && f.Name == "status":
 		o.text(f.Name, "completed")
-	case variant == numbers && f.Type == understudy.TypeInt:
+	case variant == numbers && f.Type == spec.TypeInt:
 		o.raw(f.Name, "7")
 	case variant == numbers:
 		o.text(f.Name, g.mark(fateOf(f), place))
@@ -319,7 +320,7 @@ func (g *garden) some(n uint64, request string) bool {
 }
 
 // oddField writes a field as nobody expects it.
-func (g *garden) oddField(o *object, f *understudy.Field, place string) {
+func (g *garden) oddField(o *object, f *spec.Field, place string) {
 	inside := unnamed
 	if fateOf(f) == nobodies {
 		inside = nobodies
@@ -359,7 +360,7 @@ func (g *garden) unknown(o *object, place string) {
 
 // list is a list answer: every variant of record, links that lead on, and an
 // envelope with more in it than the spec names.
-func (g *garden) list(k *understudy.Kind, l *understudy.List, path string, page int) string {
+func (g *garden) list(k *spec.Kind, l *spec.List, path string, page int) string {
 	o := &object{}
 	g.envelope(o, k, l, path, page)
 	g.unknown(o, "envelope of "+l.Path)
@@ -371,7 +372,7 @@ func (g *garden) list(k *understudy.Kind, l *understudy.List, path string, page 
 	return o.done()
 }
 
-func (g *garden) envelope(o *object, k *understudy.Kind, l *understudy.List, path string, page int) {
+func (g *garden) envelope(o *object, k *spec.Kind, l *spec.List, path string, page int) {
 	paging, inner := g.spec.PagingOf(l), map[string]*object{}
 	for _, f := range paging.Envelope {
 		at, name := o, f.Name
@@ -392,7 +393,7 @@ func (g *garden) envelope(o *object, k *understudy.Kind, l *understudy.List, pat
 			return to
 		}
 		switch {
-		case f.Type == understudy.TypeMap:
+		case f.Type == spec.TypeMap:
 		case strings.HasPrefix(name, "next_") && page < 1 && paging.Style != "none":
 			at.text(name, link(page+1))
 		case strings.HasPrefix(name, "next_"), strings.HasPrefix(name, "previous_"):
@@ -403,7 +404,7 @@ func (g *garden) envelope(o *object, k *understudy.Kind, l *understudy.List, pat
 			at.text(name, link(page))
 		case name == "key":
 			at.text(name, l.Key)
-		case f.Type == understudy.TypeInt:
+		case f.Type == spec.TypeInt:
 			at.raw(name, fmt.Sprint(page))
 		default:
 			at.text(name, g.mark(plain, "envelope."+f.Name))
@@ -422,7 +423,7 @@ func (g *garden) trouble(status int) string {
 }
 
 // answer finds or makes the bytes for a target.
-func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, contentType string, body []byte) {
+func (g *garden) answer(t *spec.Target, r *http.Request) (status int, contentType string, body []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked = append(g.asked, r.Method+" "+r.URL.RequestURI())
@@ -456,7 +457,7 @@ func (g *garden) answer(t *understudy.Target, r *http.Request) (status int, cont
 	return status, contentType, body
 }
 
-func (g *garden) body(t *understudy.Target, r *http.Request, status int) string {
+func (g *garden) body(t *spec.Target, r *http.Request, status int) string {
 	trouble := t.Kind != nil && t.ID != "" && t.ID == g.troubleID(t.Kind, status)
 	switch {
 	case t.Kind == nil:
@@ -513,9 +514,9 @@ func (g *garden) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // plant starts the upstream.
-func plant(t *testing.T, spec *understudy.Spec) (*garden, string) {
+func plant(t *testing.T, sp *spec.Spec) (*garden, string) {
 	t.Helper()
-	g := &garden{spec: spec, markers: map[string]marker{}, bodies: map[string][]byte{}, records: map[string]string{}, seed: sample.Seed(t)}
+	g := &garden{spec: sp, markers: map[string]marker{}, bodies: map[string][]byte{}, records: map[string]string{}, seed: sample.Seed(t)}
 	g.secret = g.mark(nobodies, "the upstream secret")
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)

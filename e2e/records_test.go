@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/e2e/binary"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose/composetest"
@@ -38,7 +38,7 @@ type stage struct {
 	epoch       string // of the world, near the clock the house goes by
 	api, house  *binary.Server
 	up, through string
-	spec        *understudy.Spec
+	spec        *spec.Spec
 	world       *composetest.World
 	draw        *composetest.Generator
 	rng         *rand.Rand
@@ -70,12 +70,12 @@ log: {access: access.log}
 		}
 	}
 	s.startHouse()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.spec = spec
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: publicURL}
+	s.spec = sp
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: publicURL}
 	s.others()
 	if s.world, err = composetest.New(src, 10, s.directly); err != nil {
 		t.Fatal(err)

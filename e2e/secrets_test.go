@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/store"
 	"understudy/upstream"
 )
@@ -145,13 +145,13 @@ func secretsIn(body []byte) (string, bool) {
 // and a search through the file's bytes alone would prove little.
 func checkStored(t *testing.T, data string, clean func(string, []byte)) {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	db, err := store.Open(ctx, store.Options{Path: filepath.Join(data, "understudy.db"), Specs: map[string]*understudy.Spec{"twilio": spec}, Now: time.Now})
+	db, err := store.Open(ctx, store.Options{Path: filepath.Join(data, "understudy.db"), Specs: map[string]*spec.Spec{"twilio": sp}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func checkStored(t *testing.T, data string, clean func(string, []byte)) {
 		}
 		clean("the stored "+what, body)
 	}
-	target, err := spec.Target("twilio", version+"/Accounts.json", "")
+	target, err := sp.Target("twilio", version+"/Accounts.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/follow"
@@ -76,11 +77,11 @@ type source struct {
 
 func openSource(t *testing.T) *source {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := map[string]*understudy.Spec{storetest.Source: spec}
+	specs := map[string]*spec.Spec{storetest.Source: sp}
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func openSource(t *testing.T) *source {
 		t.Fatal(err)
 	}
 	f, err := feed.New(t.Context(), feed.Options{
-		Sources: []*understudy.Source{{Name: storetest.Source, Spec: spec}}, Store: db,
+		Sources: []*spec.Source{{Name: storetest.Source, Spec: sp}}, Store: db,
 		Policy: feed.Policy{Gate: gate, Callers: everyone{}}, Limits: feed.Limits{Buffer: 64},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -36,7 +37,7 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 		for i := range other.Vars {
 			other.Vars[i].Value = strings.Replace(other.Vars[i].Value, account, "AC00000000000000000000000000000002", 1)
 		}
-		refused := func(why string, target *understudy.Target) {
+		refused := func(why string, target *spec.Target) {
 			if a, err := s.Page(t.Context(), request.Request{Target: target}); err == nil {
 				t.Errorf("%s: %d", why, a.Page.Status)
 			}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -69,7 +70,7 @@ const (
 )
 
 // termOf is the term of a page of the target.
-func termOf(t *understudy.Target, p *understudy.Page) term {
+func termOf(t *spec.Target, p *understudy.Page) term {
 	switch {
 	case p.Status >= 400:
 		return termNotFound
@@ -99,7 +100,7 @@ func (a *Ages) of(t term) time.Duration {
 }
 
 // fresh is how long a page of the target stays fresh.
-func (a *Ages) fresh(t *understudy.Target, p *understudy.Page) time.Duration {
+func (a *Ages) fresh(t *spec.Target, p *understudy.Page) time.Duration {
 	return a.of(termOf(t, p))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
@@ -119,7 +120,7 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
-		held := func(target *understudy.Target) (*request.Response, error) {
+		held := func(target *spec.Target) (*request.Response, error) {
 			return s.Page(t.Context(), request.Request{Target: target, OnlyIfCached: true})
 		}
 		a, err := held(s.call(t, sid(2)))
@@ -127,7 +128,7 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, a, request.Composed, "composed")
-		for _, target := range []*understudy.Target{s.call(t, sid(99)), s.target(t, "Calls.json", "Status=busy"), s.target(t, "Odd/Thing.json", "")} {
+		for _, target := range []*spec.Target{s.call(t, sid(99)), s.target(t, "Calls.json", "Status=busy"), s.target(t, "Odd/Thing.json", "")} {
 			if _, err := held(target); !errors.Is(err, understudy.ErrNotHeld) {
 				t.Errorf("%s: %v, want ErrNotHeld", target.Key, err)
 			}
@@ -215,11 +216,11 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 			ahead := *s.get(t, s.newest(t)).Page
 			s.stop()
 			ahead.At, ahead.Version = time.Now().Add(time.Hour).Round(0), 0
-			again := storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{"twilio": s.spec}, Now: time.Now})
+			again := storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"twilio": s.spec}, Now: time.Now})
 			if _, err := again.Save(t.Context(), &ahead); err != nil {
 				t.Fatal(err)
 			}
-			s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: again})
+			s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: again})
 			c.ask.Target = s.newest(t)
 			a, err := s.Page(t.Context(), c.ask)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/suggest"
@@ -35,7 +36,7 @@ const Enough = 500
 // tell what upstream says.
 type listMode struct {
 	kind *kind
-	list *understudy.List
+	list *spec.List
 
 	set    atomic.Value // Answers
 	agreed atomic.Bool  // Enough samples in a row were equal
@@ -48,7 +49,7 @@ type listMode struct {
 }
 
 // listMode is the list a target asks for; nil when it is none of records.
-func (s *source) listMode(t *understudy.Target) *listMode {
+func (s *source) listMode(t *spec.Target) *listMode {
 	if t.List == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -65,7 +66,7 @@ func (m *Mirror) asOf(ctx context.Context, s *source, k *kind, a *request.Reques
 }
 
 // instanceAt is one record as it looked.
-func (m *Mirror) instanceAt(ctx context.Context, history compose.Snapshots, k *kind, t *understudy.Target, at time.Time) (*understudy.Page, error) {
+func (m *Mirror) instanceAt(ctx context.Context, history compose.Snapshots, k *kind, t *spec.Target, at time.Time) (*understudy.Page, error) {
 	if t.ID == "" {
 		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/slowapi"
@@ -27,18 +28,18 @@ func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // slow is the slow API and a client of it.
-func slow(t testing.TB, records int) (*understudy.Source, *upstream.Client) {
+func slow(t testing.TB, records int) (*spec.Source, *upstream.Client) {
 	t.Helper()
 	api, err := slowapi.New(slowapi.Options{Records: records})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Close() })
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account}
 	client, err := upstream.New(upstream.Options{Source: src, Base: "http://slow.test", User: account,
 		Secret: understudy.NewSecret("slowapitoken"), Rate: 1e6, Concurrency: 100, Transport: inProcess{api}})
 	if err != nil {
@@ -49,7 +50,7 @@ func slow(t testing.TB, records int) (*understudy.Source, *upstream.Client) {
 }
 
 // walk yields the pages of a list, newest first, numbered as a store would.
-func walk(t testing.TB, src *understudy.Source, client *upstream.Client, path string, yield func(*understudy.Target, *understudy.Page) bool) {
+func walk(t testing.TB, src *spec.Source, client *upstream.Client, path string, yield func(*spec.Target, *understudy.Page) bool) {
 	t.Helper()
 	target, err := src.Spec.Target("twilio", path, "PageSize=50")
 	if err != nil {
@@ -76,7 +77,7 @@ func walk(t testing.TB, src *understudy.Source, client *upstream.Client, path st
 
 const callsPath = "/2010-04-01/Accounts/" + account + "/Calls.json"
 
-func benchKind(t testing.TB, src *understudy.Source, client Upstream) *kind {
+func benchKind(t testing.TB, src *spec.Source, client Upstream) *kind {
 	t.Helper()
 	m, err := New(Options{Sources: []Source{{Source: src, Upstream: client}}, Store: noStore{}})
 	if err != nil {
@@ -113,7 +114,7 @@ func TestBenchPagesPacked(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var body int
-	walk(t, src, client, callsPath, func(_ *understudy.Target, p *understudy.Page) bool {
+	walk(t, src, client, callsPath, func(_ *spec.Target, p *understudy.Page) bool {
 		body += len(p.Body)
 		e := h.pack(k, p)
 		if e == nil {
@@ -173,11 +174,11 @@ func BenchmarkWarm(b *testing.B) {
 }
 
 // benchPages are some bench pages with their targets.
-func benchPages(b testing.TB, n int) (*understudy.Source, []*understudy.Target, []*understudy.Page) {
+func benchPages(b testing.TB, n int) (*spec.Source, []*spec.Target, []*understudy.Page) {
 	src, client := slow(b, n*50)
-	var targets []*understudy.Target
+	var targets []*spec.Target
 	var pages []*understudy.Page
-	walk(b, src, client, callsPath, func(t *understudy.Target, p *understudy.Page) bool {
+	walk(b, src, client, callsPath, func(t *spec.Target, p *understudy.Page) bool {
 		targets, pages = append(targets, t), append(pages, p)
 		return len(pages) < n
 	})

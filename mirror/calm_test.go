@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/upstream"
@@ -92,7 +93,7 @@ const users = 16
 
 // reloading lets the users reload their pages, each twice a second, for so
 // long, and returns the longest any answer took.
-func (s *stage) reloading(t *testing.T, targets []*understudy.Target, long time.Duration) (slowest time.Duration) {
+func (s *stage) reloading(t *testing.T, targets []*spec.Target, long time.Duration) (slowest time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
@@ -139,7 +140,7 @@ func TestAMinuteOfOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &wire{}
 				s := wired(t, w, polls("calls", "messages"), func(o *Options) { o.Ages = c.ages })
-				targets := []*understudy.Target{s.newest(t), s.target(t, "Messages.json", "")}
+				targets := []*spec.Target{s.newest(t), s.target(t, "Messages.json", "")}
 				for n := len(targets); n < c.pages; n++ {
 					targets = append(targets, s.target(t, "Calls.json", fmt.Sprintf("From=%d", n)))
 				}

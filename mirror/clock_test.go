@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -41,12 +42,12 @@ func TestClockStepsWhileReading(t *testing.T) {
 	eachStep(t, func(t *testing.T, d time.Duration) {
 		s, step := stepping(t, 7)
 		list, one, missing := s.newest(t), s.call(t, sid(1)), s.call(t, sid(99))
-		for _, target := range []*understudy.Target{list, one, missing} {
+		for _, target := range []*spec.Target{list, one, missing} {
 			s.get(t, target)
 		}
 		time.Sleep(5 * time.Second)
 		step(d)
-		for _, target := range []*understudy.Target{list, one, missing} {
+		for _, target := range []*spec.Target{list, one, missing} {
 			a := s.get(t, target)
 			if a.Age < 0 || a.Age > s.ages().Hard || d < 0 && (a.Outcome == request.Warm || a.Age != 0 && a.Outcome == request.Stale) {
 				t.Errorf("%s: %s, age %v", target.Key, a.Outcome, a.Age)
@@ -54,11 +55,11 @@ func TestClockStepsWhileReading(t *testing.T) {
 		}
 		s.script(func() { s.calls = append([]call{{sid(99), "completed", true}}, s.calls...) })
 		time.Sleep(35 * time.Second) // past the fresh time of a 404 and of the list
-		for _, target := range []*understudy.Target{list, one, missing} {
+		for _, target := range []*spec.Target{list, one, missing} {
 			s.get(t, target)
 		}
 		time.Sleep(2 * time.Second)
-		for _, target := range []*understudy.Target{list, one, missing} {
+		for _, target := range []*spec.Target{list, one, missing} {
 			a := s.get(t, target)
 			// Set back by less than five minutes, the clock cannot be told from an
 			// answer that lost a race to a newer one: memory alone keeps it.

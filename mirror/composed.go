@@ -15,6 +15,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -42,7 +43,7 @@ func (e *uncoveredError) Unwrap() error { return understudy.ErrNotMirrored }
 type composePlan struct {
 	source   *source
 	kind     *kind
-	target   *understudy.Target
+	target   *spec.Target
 	wish     *request.LocalQuery
 	list     *compose.List
 	coverage request.Coverage
@@ -62,7 +63,7 @@ type composedList struct {
 // planCompose finds out whether a list can be made from records. Errors: a
 // *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
 // records are known to be held; ErrInvalid: it is never made from records.
-func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *understudy.Target, wish *request.LocalQuery) (*composePlan, error) {
+func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *spec.Target, wish *request.LocalQuery) (*composePlan, error) {
 	switch {
 	case m.coverage == nil || m.records == nil:
 		return nil, &uncoveredError{"nothing is walked here"}
@@ -111,7 +112,7 @@ func (m *Mirror) planCompose(ctx context.Context, s *source, k *kind, t *underst
 
 // own finds records as one list last showed them: those that have looked the
 // same to the walks ever since. It is asked for a page at most.
-func (m *Mirror) own(s *source, t *understudy.Target) func(*understudy.Record) *understudy.Record {
+func (m *Mirror) own(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
 	return func(rec *understudy.Record) *understudy.Record {
 		ctx, cancel := context.WithTimeout(m.ctx, m.ages().Wait)
 		defer cancel()
@@ -263,7 +264,7 @@ func (m *Mirror) composedAnswer(s *source, x *composedList, detail string) *requ
 
 // refusalOf is upstream's own refusal, known without asking; nil when err is
 // none.
-func refusalOf(t *understudy.Target, err error, now time.Time) *understudy.Page {
+func refusalOf(t *spec.Target, err error, now time.Time) *understudy.Page {
 	var r *compose.Refusal
 	if !errors.As(err, &r) {
 		return nil
@@ -273,7 +274,7 @@ func refusalOf(t *understudy.Target, err error, now time.Time) *understudy.Page 
 
 // refused is the answer to a request that upstream refuses; nil when err says
 // nothing of that.
-func (m *Mirror) refused(s *source, t *understudy.Target, err error) *request.Response {
+func (m *Mirror) refused(s *source, t *spec.Target, err error) *request.Response {
 	p := refusalOf(t, err, m.now())
 	if p == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -45,7 +46,7 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		})
 		taped(s.world, &status)
 		all, of := s.target(t, "Recordings.json", ""), s.target(t, "Calls/"+sid(1)+"/Recordings.json", "")
-		for _, target := range []*understudy.Target{s.target(t, "Calls.json", ""), all} {
+		for _, target := range []*spec.Target{s.target(t, "Calls.json", ""), all} {
 			if _, err := s.Fill(t.Context(), request.Fill{Target: target, RecordsOnly: true}); err != nil {
 				t.Fatal(err)
 			}

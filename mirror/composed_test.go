@@ -17,6 +17,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -108,7 +109,7 @@ func faithful(w *world, edit func(string) string) {
 		if t.List == nil || t.Kind.Name != "calls" {
 			return nil
 		}
-		src := &understudy.Source{Name: "twilio", Spec: w.spec, User: account}
+		src := &spec.Source{Name: "twilio", Spec: w.spec, User: account}
 		l, err := compose.New(src, t, compose.Options{Now: time.Now})
 		var refused *compose.Refusal
 		if errors.As(err, &refused) {

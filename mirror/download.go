@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -47,7 +48,7 @@ type negative struct {
 // download is a download under way. The fields after head are written before it
 // is closed, those after done before that is.
 type download struct {
-	target *understudy.Target
+	target *spec.Target
 	source *source
 	kind   *kind
 	reason request.Reason

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -257,7 +258,7 @@ func (m *Mirror) keepAgreement(ctx context.Context) {
 
 // printOf says in a few characters all of a spec by which a list is made from
 // records: what was found out by another spec is not known of this one.
-func printOf(s *understudy.Spec, list *understudy.List, k *understudy.Kind) string {
+func printOf(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	h := fnv.New64a()
 	p, e := s.PagingOf(list), &s.Errors
 	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.Only, list.Rows)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/upstream"
@@ -27,7 +28,7 @@ func (s *stage) ofCalls(t testing.TB) Fidelity {
 }
 
 // fresh reads what upstream says now.
-func (s *stage) fresh(t testing.TB, target *understudy.Target) *request.Response {
+func (s *stage) fresh(t testing.TB, target *spec.Target) *request.Response {
 	t.Helper()
 	a, err := s.Page(t.Context(), request.Request{Target: target, NoCache: true})
 	if err != nil {
@@ -183,7 +184,7 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 		s, c := covered(t, 3)
 		s.samples(t, c, 20)
 		s.stop()
-		o := Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory}
+		o := Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory}
 		s.start(t, o)
 		synctest.Wait()
 		if f := s.ofCalls(t); f.Equal != 20 || f.All != 20 {
@@ -194,23 +195,23 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 
 // What was found out by another spec is not known of this one.
 func TestScoresAreOfOneSpec(t *testing.T) {
-	for name, change := range map[string]func(*understudy.Spec){
-		"another answer": func(s *understudy.Spec) { s.Paging.Template = strings.Replace(s.Paging.Template, "{start}", "0", 1) },
-		"a filter":       func(s *understudy.Spec) { s.Kind("calls").Lists[0].Filters[0].Op = "contains" },
-		"an oddity":      func(s *understudy.Spec) { s.Quirks.Above = understudy.QuirkRefused },
-		"":               func(s *understudy.Spec) { s.Title, s.Kind("calls").Title = "T", "C" },
+	for name, change := range map[string]func(*spec.Spec){
+		"another answer": func(s *spec.Spec) { s.Paging.Template = strings.Replace(s.Paging.Template, "{start}", "0", 1) },
+		"a filter":       func(s *spec.Spec) { s.Kind("calls").Lists[0].Filters[0].Op = "contains" },
+		"an oddity":      func(s *spec.Spec) { s.Quirks.Above = spec.QuirkRefused },
+		"":               func(s *spec.Spec) { s.Title, s.Kind("calls").Title = "T", "C" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c := covered(t, 3)
 				s.samples(t, c, 20)
 				s.stop()
-				spec, err := upstream.BuiltIn("twilio")
+				sp, err := upstream.BuiltIn("twilio")
 				if err != nil {
 					t.Fatal(err)
 				}
-				change(spec)
-				s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory})
+				change(sp)
+				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Upstream: s.world}}, Store: s.store, Coverage: c, Notes: s.memory})
 				synctest.Wait()
 				if f := s.ofCalls(t); (f.All == 20) != (name == "") {
 					t.Errorf("%+v", f)

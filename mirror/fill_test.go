@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -228,7 +229,7 @@ func TestFillRefused(t *testing.T) {
 			t.Errorf("in an outage: %v", err)
 		}
 		media := s.target(t, "Recordings/RE"+sid(1)[2:]+".mp3", "")
-		for _, f := range []request.Fill{{}, {Target: &understudy.Target{Key: understudy.Key{Source: "none", URI: "/"}}}, {Target: media}} {
+		for _, f := range []request.Fill{{}, {Target: &spec.Target{Key: understudy.Key{Source: "none", URI: "/"}}}, {Target: media}} {
 			if _, err := s.Fill(t.Context(), f); !errors.Is(err, understudy.ErrInvalid) {
 				t.Errorf("%+v: %v", f, err)
 			}

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -44,7 +45,7 @@ const (
 // flight is one fetch. The fields of the last group are written before done
 // closes and read after.
 type flight struct {
-	target      *understudy.Target
+	target      *spec.Target
 	source      *source
 	kind        *kind
 	reason      request.Reason
@@ -95,7 +96,7 @@ type flight struct {
 // it is under way. A flight that was invalidated is not joined. The caller must
 // leave, a reader by part. Errors: ErrClosed, errCompleted, and an
 // *understudy.UpstreamError when too many wait already.
-func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
+func (m *Mirror) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	if m.closed.Load() {
@@ -132,7 +133,7 @@ func (m *Mirror) join(t *understudy.Target, s *source, k *kind, want fetchOption
 }
 
 // begin starts a flight; the lock is held and the mirror open.
-func (m *Mirror) begin(t *understudy.Target, s *source, k *kind, want fetchOptions) *flight {
+func (m *Mirror) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	f := &flight{
 		target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
 		generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
@@ -205,7 +206,7 @@ func (f *flight) completed() bool {
 
 // behind begins a flight nobody waits for, unless one is under way, too many
 // are, or the key has just failed.
-func (m *Mirror) startBackground(t *understudy.Target, s *source, k *kind, why request.Reason) *flight {
+func (m *Mirror) startBackground(t *spec.Target, s *source, k *kind, why request.Reason) *flight {
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	f := m.flights.running[t.Key]

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -264,7 +265,7 @@ func TestWorkBehindIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.delay = func(request.Fetch) time.Duration { return 0 }
-		var targets []*understudy.Target
+		var targets []*spec.Target
 		for n := range 300 {
 			target := s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
 			targets = append(targets, target)

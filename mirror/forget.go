@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -31,7 +32,7 @@ type Forgotten struct {
 // content of the record. A fetch that began before is answered
 // to who waits for it and not kept; the next reader has one of its own. Errors:
 // ErrInvalid for a source or kind it does not have, the store's.
-func (m *Mirror) Forget(ctx context.Context, t *understudy.Target) (Forgotten, error) {
+func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) {
 	s := m.sources[t.Key.Source]
 	if s == nil || s.of(t) == nil {
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)

@@ -8,12 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
 
 // after forgets and then reads: upstream is asked, once, for nothing is held.
-func after(t *testing.T, s *stage, target *understudy.Target, pages, versions int, forget func() (Forgotten, error)) {
+func after(t *testing.T, s *stage, target *spec.Target, pages, versions int, forget func() (Forgotten, error)) {
 	t.Helper()
 	found, err := forget()
 	if want := (Forgotten{pages, versions}); err != nil || found != want {
@@ -129,7 +130,7 @@ func TestForgetErrors(t *testing.T) {
 				t.Errorf("%v: %v", name, err)
 			}
 		}
-		if _, err := s.Forget(t.Context(), &understudy.Target{Key: understudy.Key{Source: "nobody", URI: "/"}}); !errors.Is(err, understudy.ErrInvalid) {
+		if _, err := s.Forget(t.Context(), &spec.Target{Key: understudy.Key{Source: "nobody", URI: "/"}}); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("target: %v", err)
 		}
 		odd := s.target(t, "Odd.json", "")

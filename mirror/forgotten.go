@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -22,21 +23,21 @@ const parentAge = 10 * time.Second
 // parent is fetched first; when that fails the record is not taken for deleted.
 // A record without any time, or under nothing that is held, was deleted.
 func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
-	spec := k.source.Spec.Kind(k.name)
-	if spec.Retention.Days > 0 {
-		clock := unixOf(spec, spec.Clock, rec.Body)
+	sp := k.source.Spec.Kind(k.name)
+	if sp.Retention.Days > 0 {
+		clock := unixOf(sp, sp.Clock, rec.Body)
 		if clock == 0 {
-			clock = unixOf(spec, spec.Order, rec.Body) // never sent, never started
+			clock = unixOf(sp, sp.Order, rec.Body) // never sent, never started
 		}
-		if clock != 0 && m.now().Unix()-clock > int64(spec.Retention.Days)*24*60*60 {
+		if clock != 0 && m.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
 			return true
 		}
 	}
-	if !spec.Retention.WithParent {
+	if !sp.Retention.WithParent {
 		return false
 	}
-	above := k.source.Spec.Kind(spec.Field(spec.Parent).Link)
-	id := textOf(rec.Body, spec.Parent)
+	above := k.source.Spec.Kind(sp.Field(sp.Parent).Link)
+	id := textOf(rec.Body, sp.Parent)
 	if id == "" {
 		return false
 	}
@@ -61,13 +62,13 @@ func (m *Mirror) forgotten(ctx context.Context, k *kind, rec *understudy.Record)
 
 // known is a record in the shape it was last seen in; nil when it is not held,
 // or cannot be read.
-func (m *Mirror) known(ctx context.Context, s *source, k *understudy.Kind, id string) *understudy.Record {
+func (m *Mirror) known(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
 	last, _ := m.lookUp(ctx, s, k, id)
 	return last
 }
 
 // lookUp is a record in the shape it was last seen in; nil when it is not held.
-func (m *Mirror) lookUp(ctx context.Context, s *source, k *understudy.Kind, id string) (last *understudy.Record, err error) {
+func (m *Mirror) lookUp(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
 	seen := map[string]bool{}
 	look := func(shape string) {
 		if seen[shape] {
@@ -92,9 +93,9 @@ func (m *Mirror) lookUp(ctx context.Context, s *source, k *understudy.Kind, id s
 }
 
 // unixOf is the time in a field, 0 when there is none.
-func unixOf(k *understudy.Kind, name string, body []byte) int64 {
+func unixOf(k *spec.Kind, name string, body []byte) int64 {
 	if f := k.Field(name); f != nil {
-		return understudy.Unix(f.Type, []byte(textOf(body, name)))
+		return spec.Unix(f.Type, []byte(textOf(body, name)))
 	}
 	return 0
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
@@ -26,7 +27,7 @@ const account = "AC00000000000000000000000000000001"
 // world is an upstream whose every answer is scripted.
 type world struct {
 	t    testing.TB
-	spec *understudy.Spec
+	spec *spec.Spec
 	now  func() time.Time
 
 	mu     sync.Mutex
@@ -114,7 +115,7 @@ func (w *world) answer(f request.Fetch) *understudy.Page {
 	return page(t, http.StatusNotFound, `{"code":20404,"status":404}`)
 }
 
-func (w *world) list(t *understudy.Target) *understudy.Page {
+func (w *world) list(t *spec.Target) *understudy.Page {
 	first, _ := t.Query.Get("Page")
 	from, _ := strconv.Atoi(first)
 	from *= w.size
@@ -148,13 +149,13 @@ func body(c call) string {
 	return fmt.Sprintf(`{"sid":%q,"account_sid":%q,"status":%q,"uri":"/2010-04-01/Accounts/%s/Calls/%s.json"}`, c.id, account, c.status, account, c.id)
 }
 
-func instance(t *understudy.Target, status int, c call) *understudy.Page {
+func instance(t *spec.Target, status int, c call) *understudy.Page {
 	p := page(t, status, body(c))
 	p.Rows = []understudy.Row{{ID: c.id, End: len(p.Body), Final: c.final}}
 	return p
 }
 
-func page(t *understudy.Target, status int, text string) *understudy.Page {
+func page(t *spec.Target, status int, text string) *understudy.Page {
 	sum := sha256.Sum256([]byte(text))
 	p := &understudy.Page{Key: t.Key, Shape: t.Shape(), List: t.List != nil, ID: t.ID, Status: status,
 		ContentType: "application/json", Body: []byte(text), Sum: [16]byte(sum[:16])}
@@ -237,19 +238,19 @@ func hotBytes(n int64) setting { return func(o *Options) { o.Hot = n } }
 // open makes a running stage with n calls, all final, three to a page.
 func open(t testing.TB, n int, settings ...setting) *stage {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{}
-	w := &world{t: t, spec: spec, size: 3, now: time.Now}
+	w := &world{t: t, spec: sp, size: 3, now: time.Now}
 	for i := range n {
 		w.calls = append(w.calls, call{sid(n - i), "completed", true})
 	}
 	s.world = w
-	s.memory = storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Now: time.Now})
+	s.memory = storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Now: time.Now})
 	o := Options{
-		Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Upstream: w}},
+		Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Upstream: w}},
 		Store:   s.memory,
 	}
 	for _, set := range settings {
@@ -283,7 +284,7 @@ func (s *stage) start(t testing.TB, o Options) {
 	t.Cleanup(s.stop)
 }
 
-func (s *stage) target(t testing.TB, path, query string) *understudy.Target {
+func (s *stage) target(t testing.TB, path, query string) *spec.Target {
 	t.Helper()
 	target, err := s.spec.Target("twilio", "/2010-04-01/Accounts/"+account+"/"+path, query)
 	if err != nil {
@@ -292,14 +293,14 @@ func (s *stage) target(t testing.TB, path, query string) *understudy.Target {
 	return target
 }
 
-func (s *stage) newest(t testing.TB) *understudy.Target { return s.target(t, "Calls.json", "") }
+func (s *stage) newest(t testing.TB) *spec.Target { return s.target(t, "Calls.json", "") }
 
-func (s *stage) call(t testing.TB, id string) *understudy.Target {
+func (s *stage) call(t testing.TB, id string) *spec.Target {
 	return s.target(t, "Calls/"+id+".json", "")
 }
 
 // get reads and must get an answer.
-func (s *stage) get(t testing.TB, target *understudy.Target) *request.Response {
+func (s *stage) get(t testing.TB, target *spec.Target) *request.Response {
 	t.Helper()
 	a, err := s.Page(t.Context(), request.Request{Target: target})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -64,7 +65,7 @@ func (m *Mirror) remembered(key understudy.Key, k *kind, now time.Time) (held, b
 
 // find looks everywhere. ok is false when nothing is held; err is the
 // context's, or ErrClosed.
-func (m *Mirror) find(ctx context.Context, t *understudy.Target, k *kind, now time.Time) (h held, ok bool, err error) {
+func (m *Mirror) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
 	if h, ok = m.unpacked(t.Key, k, now); ok {
 		v, _ := m.ages().decide(&h, m.ages().usual(), now)
 		// A list may have shown an instance's record since: the store knows.
@@ -110,7 +111,7 @@ func (m *Mirror) unpacked(key understudy.Key, k *kind, now time.Time) (held, boo
 
 // completion is the page of a flight that has completed and is on its way into the
 // hot tier.
-func (m *Mirror) landing(t *understudy.Target) (held, bool) {
+func (m *Mirror) landing(t *spec.Target) (held, bool) {
 	m.flights.Lock()
 	f := m.flights.running[t.Key]
 	m.flights.Unlock()
@@ -142,7 +143,7 @@ func (m *Mirror) inGrace(since int64, now time.Time) bool {
 
 // load asks the store for the page and, for an instance, for the record; the
 // better one counts. What came from the store goes into the hot tier.
-func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h held, ok bool, err error) {
+func (m *Mirror) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
 	before := k.changes.Load()
 	p, err := m.store.Page(ctx, t.Key)
 	switch {
@@ -173,7 +174,7 @@ func (m *Mirror) load(ctx context.Context, t *understudy.Target, k *kind) (h hel
 // compose answers an instance from its record when that is better than the
 // page held: newer, or the page is outdated. A write that touched the record
 // makes both outdated.
-func (m *Mirror) compose(ctx context.Context, t *understudy.Target, k *kind, h held, ok bool) (held, bool) {
+func (m *Mirror) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok bool) (held, bool) {
 	rec, err := m.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
 	if err != nil {
 		return h, ok
@@ -194,7 +195,7 @@ func (m *Mirror) compose(ctx context.Context, t *understudy.Target, k *kind, h h
 }
 
 // composed is the page upstream would have answered with the record.
-func composed(t *understudy.Target, k *kind, rec *understudy.Record) *understudy.Page {
+func composed(t *spec.Target, k *kind, rec *understudy.Record) *understudy.Page {
 	sum := sha256.Sum256(rec.Body)
 	return &understudy.Page{
 		Key: t.Key, Kind: k.name, Shape: rec.Shape, ID: t.ID,
@@ -209,7 +210,7 @@ func composed(t *understudy.Target, k *kind, rec *understudy.Record) *understudy
 // target's path: each path variable that is not part of the id (the account)
 // must stand in the record as a string. Else one account's record would be
 // answered under another's path.
-func belongs(t *understudy.Target, body []byte) bool {
+func belongs(t *spec.Target, body []byte) bool {
 	quoted := make([]byte, 0, 64)
 	for _, v := range t.Vars {
 		if slices.Contains(t.Instance.ID, v.Name) {
@@ -225,7 +226,7 @@ func belongs(t *understudy.Target, body []byte) bool {
 
 // remember puts what the store held into the hot tier, unless something
 // became old meanwhile.
-func (m *Mirror) remember(k *kind, t *understudy.Target, h *held, before int64) {
+func (m *Mirror) remember(k *kind, t *spec.Target, h *held, before int64) {
 	if have := m.hot.find(t.Key); have != nil && have.superseded.Load() == 0 && !have.at.Before(h.page.At) {
 		return // as new, and its time still has its monotonic reading
 	}
@@ -244,7 +245,7 @@ func (m *Mirror) remember(k *kind, t *understudy.Target, h *held, before int64) 
 }
 
 // entryOf packs a held page; nil when it cannot be.
-func (m *Mirror) entryOf(k *kind, t *understudy.Target, h *held) *entry {
+func (m *Mirror) entryOf(k *kind, t *spec.Target, h *held) *entry {
 	p := k.source.polls()[t.Key]
 	e := m.hot.pack(k, h.page)
 	if e == nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -38,9 +39,9 @@ type hinted struct{ source, kind, id string }
 // than a second.
 type hint struct {
 	kind   *kind
-	target *understudy.Target // nil: the kind has no instance
-	owed   bool               // a fetch that fails is tried again
-	ends   []func()           // of the intents of writes that ask for it
+	target *spec.Target // nil: the kind has no instance
+	owed   bool         // a fetch that fails is tried again
+	ends   []func()     // of the intents of writes that ask for it
 	begun  bool
 	again  bool // a hint came after it began
 }
@@ -68,9 +69,9 @@ func (m *Mirror) confirm(k *kind, id string, end func()) { m.hint(k, id, end) }
 
 // hint has a record fetched. end is nil for a candidate.
 func (m *Mirror) hint(k *kind, id string, end func()) {
-	spec, owed := k.source.Spec.Kind(k.name), end != nil
-	target, ok := k.source.instanceOf(spec, id)
-	if len(spec.ID) == 0 || !ok {
+	sp, owed := k.source.Spec.Kind(k.name), end != nil
+	target, ok := k.source.instanceOf(sp, id)
+	if len(sp.ID) == 0 || !ok {
 		if owed {
 			end()
 		}
@@ -106,9 +107,9 @@ func (m *Mirror) hint(k *kind, id string, end func()) {
 // instanceOf is where a record is asked for; nil when the kind has no instance
 // that the id and the source's settings lead to. It reports false for an id that
 // is none.
-func (s *source) instanceOf(k *understudy.Kind, id string) (*understudy.Target, bool) {
-	parts := strings.Split(id, understudy.IDSeparator)
-	if len(parts) != len(k.ID) || len(id) > understudy.MaxURI/2 {
+func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
+	parts := strings.Split(id, spec.IDSeparator)
+	if len(parts) != len(k.ID) || len(id) > spec.MaxURI/2 {
 		return nil, false
 	}
 	for _, in := range k.Instances {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/contents"
@@ -107,7 +108,7 @@ func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *content
 
 const re = "RE00000000000000000000000000000001"
 
-func (s *stage) audio(t testing.TB) *understudy.Target {
+func (s *stage) audio(t testing.TB) *spec.Target {
 	return s.target(t, "Recordings/"+re+".wav", "")
 }
 
@@ -441,7 +442,7 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 
 func TestContentAsksThatMakeNoSense(t *testing.T) {
 	s, _, _ := recorded(t)
-	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)}, {Target: &understudy.Target{Key: understudy.Key{Source: "other"}, Media: &understudy.Media{}}}} {
+	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)}, {Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {
 		if _, err := s.Mirror.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}
@@ -450,7 +451,7 @@ func TestContentAsksThatMakeNoSense(t *testing.T) {
 	if _, err := plain.Mirror.Open(t.Context(), request.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("an upstream without contents: %v", err)
 	}
-	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: plain.spec, User: account, Media: []string{"calls"}}, Upstream: plain.world}}})
+	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.spec, User: account, Media: []string{"calls"}}, Upstream: plain.world}}})
 	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
 		t.Errorf("%v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -47,7 +48,7 @@ type Upstream interface {
 
 // Source is one configured upstream and the way to it.
 type Source struct {
-	*understudy.Source
+	*spec.Source
 	Upstream Upstream
 	// Generations of its kinds as the store remembers them, by kind.
 	Generations map[string]int64

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -201,7 +202,7 @@ const renewAgain = 2 * time.Second
 // renew fetches a list's newest page once more in the last third of its fresh
 // time, so that who reads it steadily never finds it past fresh. Polled pages
 // have somebody who does that.
-func (m *Mirror) renew(h *held, t *understudy.Target, s *source, age time.Duration, now time.Time) {
+func (m *Mirror) renew(h *held, t *spec.Target, s *source, age time.Duration, now time.Time) {
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.polled {
 		return
 	}

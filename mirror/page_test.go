@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -118,7 +119,7 @@ func TestAgesSurviveTheWayThroughTheStore(t *testing.T) {
 		s.get(t, s.newest(t))
 		s.stop()
 		time.Sleep(100 * time.Second)
-		s.start(t, Options{Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory})
+		s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.memory})
 		a := s.get(t, s.newest(t))
 		want(t, a, request.Stale, "")
 		if a.Age != 100*time.Second || !a.Stored {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -176,7 +177,7 @@ func TestWritesToOthersDoNotKeepAFetchFromBeingSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.answers(t, http.StatusOK, &call{sid(1), "busy", true}, nil)
-		for _, target := range []*understudy.Target{s.call(t, sid(2)), s.newest(t)} {
+		for _, target := range []*spec.Target{s.call(t, sid(2)), s.newest(t)} {
 			time.AfterFunc(time.Second/2, func() { _, _ = s.post(t, http.MethodPost, s.call(t, sid(1))) })
 			s.get(t, target)
 			synctest.Wait()

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -28,7 +29,7 @@ const (
 
 // poll is one list's newest page, kept warm.
 type poll struct {
-	target *understudy.Target
+	target *spec.Target
 	source *source
 	kind   *kind
 	whole  bool          // no filter: what is new in the kind shows there

@@ -5,6 +5,7 @@ package mirror
 import (
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -92,7 +93,7 @@ func (h candidate) until(m *Mirror, left time.Duration) {
 
 // freshFor is how long what is held for the target stays fresh; 0 when it is
 // not. It is no reading: nothing is counted.
-func (m *Mirror) freshFor(t *understudy.Target, k *kind) time.Duration {
+func (m *Mirror) freshFor(t *spec.Target, k *kind) time.Duration {
 	now := m.now()
 	h, ok, err := m.find(m.ctx, t, k, now)
 	if err != nil || !ok {

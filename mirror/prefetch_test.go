@@ -8,11 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
 
-func (s *stage) follow(t *testing.T, key understudy.Key) *understudy.Target {
+func (s *stage) follow(t *testing.T, key understudy.Key) *spec.Target {
 	t.Helper()
 	target, err := s.spec.Follow("twilio", key.URI)
 	if err != nil {

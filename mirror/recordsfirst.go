@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -191,8 +192,8 @@ func (m *Mirror) prepareFallback(ctx context.Context, r *reading) {
 // on. Who asks while upstream is well is told by upstream: the record may have
 // come since.
 func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
-	t, s, spec := r.Target, r.source, r.Target.Kind
-	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || spec.UnscopedVar() != "" || spec.Retention.Unlisted || spec.Retention.WithParent {
+	t, s, sp := r.Target, r.source, r.Target.Kind
+	if t.Instance == nil || t.ID == "" || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" || sp.Retention.Unlisted || sp.Retention.WithParent {
 		return nil
 	}
 	for _, v := range t.Vars {
@@ -200,14 +201,14 @@ func (m *Mirror) absent(ctx context.Context, r *reading) *understudy.Page {
 			return nil
 		}
 	}
-	if slices.ContainsFunc(spec.Lists, func(l *understudy.List) bool { return !l.Shows() }) {
+	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() }) {
 		return nil // a list may filter by itself
 	}
 	c, whole := m.coverage.Covered(s.Name, r.kind.name, "", 0, 0)
 	if age, sane := m.ages().age(r.now, c.At); !whole || c.From != 0 || !sane || age >= m.ages().Hard || m.wroteSince(ctx, r.kind, &c) {
 		return nil
 	}
-	if rec, err := m.lookUp(ctx, s, spec, t.ID); rec != nil || err != nil {
+	if rec, err := m.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
 		return nil
 	}
 	return refusalOf(t, compose.NotFound(t), c.At)

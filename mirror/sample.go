@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -31,7 +32,7 @@ const (
 
 // sample is a page that upstream gave.
 type sample struct {
-	target *understudy.Target
+	target *spec.Target
 	source *source
 	kind   *kind
 	page   *understudy.Page

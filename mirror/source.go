@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -22,7 +23,7 @@ type source struct {
 	pollBudget pollBudget
 	outage     outage
 	counts     counts
-	lists      map[*understudy.List]*listMode
+	lists      map[*spec.List]*listMode
 	checks     checks
 }
 
@@ -69,7 +70,7 @@ func (m *Mirror) addSource(given Source) error {
 	case m.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}, lists: map[*understudy.List]*listMode{}}
+	s := &source{Source: given, kinds: map[string]*kind{}, keeps: map[string]bool{}, lists: map[*spec.List]*listMode{}}
 	s.checks.set(given.Checks)
 	s.media, _ = given.Upstream.(Media)
 	s.pollBudget.set(given.Rate)
@@ -127,7 +128,7 @@ func (s *source) pollsOf(entries []string) (map[understudy.Key]*poll, error) {
 }
 
 // of is the kind a target is about.
-func (s *source) of(t *understudy.Target) *kind {
+func (s *source) of(t *spec.Target) *kind {
 	if t.Kind == nil {
 		return s.kinds[""]
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"go.uber.org/goleak"
 
@@ -75,7 +76,7 @@ func TestStress(t *testing.T) {
 func (s *stage) act(t *testing.T, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+r.IntN(40))*time.Millisecond)
 	defer cancel()
-	var target *understudy.Target
+	var target *spec.Target
 	switch r.IntN(10) {
 	case 0:
 		s.set(sid(1+r.IntN(60)), fmt.Sprintf("s%d", r.IntN(4)), r.IntN(2) == 0)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -33,7 +34,7 @@ func (s *stage) answers(t *testing.T, status int, c *call, err error) {
 	})
 }
 
-func (s *stage) post(t *testing.T, method string, target *understudy.Target) (*request.Response, error) {
+func (s *stage) post(t *testing.T, method string, target *spec.Target) (*request.Response, error) {
 	t.Helper()
 	return s.Mirror.Write(t.Context(), request.Write{Target: target, Method: method})
 }
@@ -119,7 +120,7 @@ func TestWhichWritesInvalidate(t *testing.T) {
 					t.Fatalf("error %v, want %v", err, c.err)
 				}
 				// The record first: a list fetched after the write shows it anew.
-				for _, target := range []*understudy.Target{s.call(t, sid(2)), s.newest(t)} {
+				for _, target := range []*spec.Target{s.call(t, sid(2)), s.newest(t)} {
 					if a := s.get(t, target); (a.Outcome == request.Cold) != c.invalid {
 						t.Errorf("%s came %s", target.Key, a.Outcome)
 					}
@@ -223,7 +224,7 @@ func TestInvalidIsAnsweredInAnOutageOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
-		for _, target := range []*understudy.Target{s.newest(t), s.call(t, sid(2))} {
+		for _, target := range []*spec.Target{s.newest(t), s.call(t, sid(2))} {
 			begin := time.Now()
 			want(t, s.get(t, target), request.Stale, "stale: upstream 503")
 			if time.Since(begin) != time.Second {
@@ -254,7 +255,7 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 		if err != nil || a.Detail != "not stored: disk full" || a.Stored {
 			t.Fatalf("%+v %v", a, err)
 		}
-		for _, target := range []*understudy.Target{s.newest(t), s.call(t, sid(2))} {
+		for _, target := range []*spec.Target{s.newest(t), s.call(t, sid(2))} {
 			want(t, s.get(t, target), request.Cold, "not stored: disk full")
 			synctest.Wait()
 			want(t, s.get(t, target), request.Warm, "") // memory holds it all the same

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -48,7 +49,7 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				before := time.Now().Add(-time.Second)
 				c.since(before, before)
 				s.start(t, Options{
-					Sources: []Source{{Source: &understudy.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world, Answers: map[string]Answers{"": AnswersRecords}, Generations: generations}},
+					Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world, Answers: map[string]Answers{"": AnswersRecords}, Generations: generations}},
 					Store:   s.store, Coverage: c, Notes: s.memory,
 				})
 				target := s.target(t, "Calls.json", "PageSize=2")

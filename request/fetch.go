@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 	"understudy"
+	"understudy/spec"
 )
 
 // Reason says who wants a fetch; the budget of a source is shared out by it.
@@ -33,7 +34,7 @@ func (r Reason) String() string {
 // Fetch is one errand to upstream. Upstream's room reads it; nothing in it
 // says who asked.
 type Fetch struct {
-	Target     *understudy.Target
+	Target     *spec.Target
 	Reason     Reason
 	Generation int64 // copied into the page
 
@@ -66,7 +67,7 @@ type Fetch struct {
 
 // Fill is a page to be fetched and saved though no reader asks for it.
 type Fill struct {
-	Target *understudy.Target
+	Target *spec.Target
 	Reason Reason // Sync, Poll or Check
 	// RecordsOnly keeps the records and not the page itself: a walk by pages
 	// of another size than readers ask for.
@@ -77,7 +78,7 @@ type Fill struct {
 // Write is a request that changes something upstream, passed on once and never
 // retried.
 type Write struct {
-	Target      *understudy.Target
+	Target      *spec.Target
 	Method      string
 	Body        []byte
 	ContentType string

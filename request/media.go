@@ -6,15 +6,16 @@ import (
 	"io"
 	"time"
 	"understudy"
+	"understudy/spec"
 )
 
 // MediaRequest is one question for a record's content. It does not say who asks.
 type MediaRequest struct {
-	Target  *understudy.Target // with Media set
-	Head    bool               // only what it is, not the bytes
-	Range   string             // the request's Range, verbatim; "" = all of it
-	IfRange string             // the request's If-Range, verbatim
-	NoCache bool               // the request said no-cache: upstream is asked
+	Target  *spec.Target // with Media set
+	Head    bool         // only what it is, not the bytes
+	Range   string       // the request's Range, verbatim; "" = all of it
+	IfRange string       // the request's If-Range, verbatim
+	NoCache bool         // the request said no-cache: upstream is asked
 	// MaxStale is the oldest content the caller accepts without upstream being
 	// asked; nil: the usual fresh time.
 	MaxStale     *time.Duration

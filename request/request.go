@@ -5,12 +5,13 @@ package request
 import (
 	"time"
 	"understudy"
+	"understudy/spec"
 )
 
 // Request is one question to the mirror. It does not say who asks. Of all it says
 // about its answer's age the narrowest counts.
 type Request struct {
-	Target   *understudy.Target
+	Target   *spec.Target
 	AgeLimit *time.Duration // how old an answer the grant accepts; nil: the mirror's ages; 0: as fresh as upstream
 	NoCache  bool           // the request said no-cache: join or start a fetch
 	JoinOnly bool           // with NoCache: join a fetch; when none is under way it is as if NoCache were not said

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -30,7 +31,7 @@ type answer struct {
 func (a *answer) contentType() string { return a.header.Get("Content-Type") }
 
 // judge turns the answer to a GET into a page or the failure it is.
-func (c *Client) judge(t *understudy.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
+func (c *Client) judge(t *spec.Target, a *answer) (*understudy.Page, *understudy.UpstreamError) {
 	fail := func(why understudy.Failure, err error) *understudy.UpstreamError {
 		return &understudy.UpstreamError{Why: why, Status: a.status, RetryAfter: retryAfter(a.header, a.at), Err: err}
 	}
@@ -72,7 +73,7 @@ func brokenFailure(err error) understudy.Failure {
 
 // passing is the page of a 429 or 5xx, to be shown when nothing is held; nil
 // when its body is no whole JSON document.
-func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
+func (c *Client) passing(t *spec.Target, a *answer) *understudy.Page {
 	if a.broken != nil {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (c *Client) passing(t *understudy.Target, a *answer) *understudy.Page {
 
 // page builds the page of a whole answer that is neither a failure nor a
 // redirect.
-func (c *Client) page(t *understudy.Target, a *answer) (*understudy.Page, error) {
+func (c *Client) page(t *spec.Target, a *answer) (*understudy.Page, error) {
 	if a.status < 300 && t.Kind != nil && !empty(a.status) {
 		return c.recordPage(t, a)
 	}
@@ -116,7 +117,7 @@ func empty(status int) bool {
 }
 
 // recordPage builds the page of a good answer about a kind.
-func (c *Client) recordPage(t *understudy.Target, a *answer) (*understudy.Page, error) {
+func (c *Client) recordPage(t *spec.Target, a *answer) (*understudy.Page, error) {
 	p := c.plans[t.Kind]
 	d, err := readDocument(a.contentType(), a.body, redaction{p.secrets, p.absolute[t.List], c.origins()}, c.needles())
 	if err != nil {
@@ -194,7 +195,7 @@ func textual(contentType string, body []byte) bool {
 }
 
 // newPage is a page with everything that does not depend on its records.
-func (c *Client) newPage(t *understudy.Target, a *answer, d document) *understudy.Page {
+func (c *Client) newPage(t *spec.Target, a *answer, d document) *understudy.Page {
 	p := &understudy.Page{
 		Key: t.Key, Shape: t.KeptAs(c.source.User), List: t.List != nil, ID: t.ID,
 		Status: a.status, ContentType: a.contentType(), Body: d.body, Charset: d.charset, At: a.at, InitialAge: initialAge(a.header), Took: a.took,
@@ -210,7 +211,7 @@ func (c *Client) newPage(t *understudy.Target, a *answer, d document) *understud
 // written builds the page of a write's answer: no key, no list, at most the
 // one record it shows. Its body is the answer's, less secrets; one that may
 // hold a secret nobody can point at is left out.
-func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, error) {
+func (c *Client) written(t *spec.Target, a *answer) (*understudy.Page, error) {
 	s := redaction{secrets: c.secrets, origins: c.origins()}
 	if t.Kind != nil && a.status < 300 {
 		s.absolute = c.plans[t.Kind].absolute[nil]
@@ -228,9 +229,9 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 		return page, nil
 	}
 	if t.List != nil {
-		shape, elsewhere := shownAs(t.Kind, t.List), strings.HasSuffix(page.Shape, understudy.ForeignShape)
+		shape, elsewhere := shownAs(t.Kind, t.List), strings.HasSuffix(page.Shape, spec.ForeignShape)
 		if page.Shape = shape; elsewhere {
-			page.Shape += understudy.ForeignShape
+			page.Shape += spec.ForeignShape
 		}
 	}
 	f := readOne(c.plans[t.Kind], d.body, d.doc)
@@ -242,7 +243,7 @@ func (c *Client) written(t *understudy.Target, a *answer) (*understudy.Page, err
 
 // shownAs is the shape of one record answered under a list's path: the list's
 // own when an instance has it too, else the kind's first instance's.
-func shownAs(k *understudy.Kind, l *understudy.List) string {
+func shownAs(k *spec.Kind, l *spec.List) string {
 	for _, in := range k.Instances {
 		if in.Shape == l.Shape {
 			return l.Shape

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -190,7 +191,7 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 		t.Errorf("user %s, secret %s", user, secret)
 	}
 
-	shelf, err := New(Options{Source: &understudy.Source{Name: "shelf", Spec: specFile(t, "shelf")}, Base: "http://127.0.0.1:1/base/", Secret: understudy.NewSecret("abc"), Transport: s, UserAgent: "me/1"})
+	shelf, err := New(Options{Source: &spec.Source{Name: "shelf", Spec: specFile(t, "shelf")}, Base: "http://127.0.0.1:1/base/", Secret: understudy.NewSecret("abc"), Transport: s, UserAgent: "me/1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 	if got.URL.String() != "http://127.0.0.1:1/base/v3/main/books?x=%2F&limit=20" || got.Header.Get("Authorization") != "Bearer abc" || got.Header.Get("User-Agent") != "me/1" {
 		t.Errorf("asked %s, %v", got.URL, got.Header)
 	}
-	links, err := New(Options{Source: &understudy.Source{Name: "links", Spec: specFile(t, "links")}, Transport: s})
+	links, err := New(Options{Source: &spec.Source{Name: "links", Spec: specFile(t, "links")}, Transport: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,13 +220,13 @@ func TestRequestCarriesWhatItMust(t *testing.T) {
 }
 
 func TestNewRefusesNonsense(t *testing.T) {
-	spec := builtInSpec(t, "twilio")
+	sp := builtInSpec(t, "twilio")
 	for _, o := range []Options{
-		{}, {Source: &understudy.Source{}},
-		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "ftp://x"},
-		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "127.0.0.1:80"},
-		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "http://user:pass@x"},
-		{Source: &understudy.Source{Name: "x", Spec: spec}, Base: "http://x?y"},
+		{}, {Source: &spec.Source{}},
+		{Source: &spec.Source{Name: "x", Spec: sp}, Base: "ftp://x"},
+		{Source: &spec.Source{Name: "x", Spec: sp}, Base: "127.0.0.1:80"},
+		{Source: &spec.Source{Name: "x", Spec: sp}, Base: "http://user:pass@x"},
+		{Source: &spec.Source{Name: "x", Spec: sp}, Base: "http://x?y"},
 	} {
 		if _, err := New(o); err == nil || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%+v: %v", o.Base, err)

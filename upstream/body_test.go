@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -91,7 +92,7 @@ func TestAPackedBodyThatLiesAboutItsLength(t *testing.T) {
 
 // waiting is an API with two places in its budget whose pages are heavy but for
 // one, and a scale on which there is no room.
-func waiting(t *testing.T, do func(t *testing.T, c *Client, heavy, light *understudy.Target)) {
+func waiting(t *testing.T, do func(t *testing.T, c *Client, heavy, light *spec.Target)) {
 	synctest.Test(t, func(t *testing.T) {
 		heavy, light := string(callsPage(1000)), string(callsPage(2))
 		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
@@ -108,7 +109,7 @@ func waiting(t *testing.T, do func(t *testing.T, c *Client, heavy, light *unders
 // Fetches that wait for room hold no place in the budget, and neither their
 // deadlines nor upstream's silence count meanwhile.
 func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
-	waiting(t, func(t *testing.T, c *Client, heavy, light *understudy.Target) {
+	waiting(t, func(t *testing.T, c *Client, heavy, light *spec.Target) {
 		room := make(chan struct{})
 		var all sync.WaitGroup
 		for range 5 {
@@ -142,7 +143,7 @@ func TestWhoWaitsForRoomIsInNobodysWay(t *testing.T) {
 
 // A body stays in the socket for parkTime, and no longer.
 func TestAWaitForRoomEnds(t *testing.T) {
-	waiting(t, func(t *testing.T, c *Client, heavy, light *understudy.Target) {
+	waiting(t, func(t *testing.T, c *Client, heavy, light *spec.Target) {
 		begin := time.Now()
 		_, err := c.Fetch(t.Context(), request.Fetch{Target: heavy, Reserve: func(ctx context.Context, _ int64) error {
 			<-ctx.Done()

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -405,7 +406,7 @@ func TestForbiddenPath(t *testing.T) {
 }
 
 func TestPausesAreBounded(t *testing.T) {
-	g := newBreaker(&Options{Now: time.Now, Logger: scripted(t, &script{do: well}).o.Logger, Source: &understudy.Source{Name: "x"}})
+	g := newBreaker(&Options{Now: time.Now, Logger: scripted(t, &script{do: well}).o.Logger, Source: &spec.Source{Name: "x"}})
 	for i := range 5000 {
 		g.ended(fmt.Sprint(i), &understudy.UpstreamError{Why: understudy.FailServer})
 	}
@@ -416,13 +417,13 @@ func TestPausesAreBounded(t *testing.T) {
 
 func TestCheapest(t *testing.T) {
 	for name, want := range map[string]string{"shelf": "/v3/a%20b/books?limit=1", "links": "/events?per_page=1"} {
-		got, err := cheapest(&understudy.Source{Name: "s", Spec: specFile(t, name), User: "a b"})
+		got, err := cheapest(&spec.Source{Name: "s", Spec: specFile(t, name), User: "a b"})
 		if err != nil || got.Key.URI != want {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
 	// Nobody to fill {library}: no list can be asked for.
-	got, err := cheapest(&understudy.Source{Name: "s", Spec: specFile(t, "shelf")})
+	got, err := cheapest(&spec.Source{Name: "s", Spec: specFile(t, "shelf")})
 	if err != nil || got.Key.URI != "/" {
 		t.Errorf("%v %v", got, err)
 	}

@@ -3,8 +3,8 @@
 package upstream
 
 import (
-	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // unix is the time a value tells, 0 when it is null, absent or not a time.
@@ -13,8 +13,8 @@ func unix(body []byte, v jsonspan.Value, typ string) int64 {
 	switch {
 	case v.Kind == jsonspan.String:
 		text = text[1 : len(text)-1]
-	case v.Kind != jsonspan.Number || typ != understudy.TypeEpoch:
+	case v.Kind != jsonspan.Number || typ != spec.TypeEpoch:
 		return 0
 	}
-	return understudy.Unix(typ, text)
+	return spec.Unix(typ, text)
 }

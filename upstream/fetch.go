@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -297,7 +298,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 }
 
 // likeOf names targets whose answers are about as long; "" when there is none.
-func likeOf(t *understudy.Target) string {
+func likeOf(t *spec.Target) string {
 	if t.List == nil {
 		return ""
 	}

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -16,11 +16,11 @@ import (
 // source, another than the page itself, in its canonical form, and is asked
 // for at the source's own host.
 func FuzzNextKey(f *testing.F) {
-	var specs []*understudy.Spec
-	var sources []*understudy.Source
-	for _, s := range []*understudy.Spec{builtInSpec(f, "twilio"), specFile(f, "shelf"), specFile(f, "links")} {
+	var specs []*spec.Spec
+	var sources []*spec.Source
+	for _, s := range []*spec.Spec{builtInSpec(f, "twilio"), specFile(f, "shelf"), specFile(f, "links")} {
 		specs = append(specs, s)
-		sources = append(sources, &understudy.Source{Name: "s", Spec: s, User: account, PublicURL: "https://cache.example/stand-in"})
+		sources = append(sources, &spec.Source{Name: "s", Spec: s, User: account, PublicURL: "https://cache.example/stand-in"})
 	}
 	lists := []struct {
 		spec int
@@ -38,8 +38,8 @@ func FuzzNextKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, query, link string) {
 		l := lists[int(which)%len(lists)]
-		spec, source := specs[l.spec], sources[l.spec]
-		target, err := spec.Target(source.Name, l.path, query)
+		sp, source := specs[l.spec], sources[l.spec]
+		target, err := sp.Target(source.Name, l.path, query)
 		if err != nil || target.List == nil {
 			return
 		}
@@ -55,9 +55,9 @@ func FuzzNextKey(f *testing.F) {
 		}
 		const base = "http://10.0.0.1:4116/twilio"
 		at := newOrigins(source, base)
-		p := newPlan(spec, target.Kind)
+		p := newPlan(sp, target.Kind)
 		body, doc = redaction{p.secrets, p.absolute[target.List], at}.clean(body, doc)
-		found := readList(p, target.List, spec.PagingOf(target.List), body, doc, 0)
+		found := readList(p, target.List, sp.PagingOf(target.List), body, doc, 0)
 		key, err := nextKey(target, body, &found, http.Header{"Link": {link}}, at)
 		if err != nil || key.Zero() {
 			if !key.Zero() {
@@ -66,7 +66,7 @@ func FuzzNextKey(f *testing.F) {
 			return
 		}
 		path, query, _ := strings.Cut(key.URI, "?")
-		next, err := spec.Target(key.Source, path, query)
+		next, err := sp.Target(key.Source, path, query)
 		switch {
 		case err != nil || next.Key != key:
 			t.Fatalf("%q: %v is not canonical: %v, %v", link, key, next, err)
@@ -75,7 +75,7 @@ func FuzzNextKey(f *testing.F) {
 		case len(next.Own) > 0:
 			t.Fatalf("%q: %v has parameters of ours", link, key)
 		}
-		if to, err := spec.URL(key, base); err != nil || !strings.HasPrefix(to, base+"/") {
+		if to, err := sp.URL(key, base); err != nil || !strings.HasPrefix(to, base+"/") {
 			t.Fatalf("%q is asked at %s: %v", link, to, err)
 		}
 	})

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // fill puts every combination of known values into a path; at most a few of each.
@@ -39,11 +38,11 @@ var barren = []string{"MachineToMachine.json", "SharedCost.json", "Voip.json"}
 
 func TestEveryKindAnswers(t *testing.T) {
 	c, _ := live(t)
-	spec := c.source.Spec
+	sp := c.source.Spec
 	known := map[string][]string{"AccountSid": {account}, "CountryCode": {"US", "DE", "GB"}}
 	w := &walker{T: t, c: c, known: known, ids: map[string][]string{}, rows: map[string]string{}}
 	for _, under := range []bool{false, true} {
-		for _, k := range spec.Kinds {
+		for _, k := range sp.Kinds {
 			for _, l := range k.Lists {
 				if slices.ContainsFunc(slices.Collect(maps.Keys(kindOf)), func(name string) bool { return strings.Contains(l.Path, "{"+name+"}") }) == under {
 					w.list(k, l)
@@ -54,7 +53,7 @@ func TestEveryKindAnswers(t *testing.T) {
 			known[name] = w.ids[kind]
 		}
 	}
-	for _, k := range spec.Kinds {
+	for _, k := range sp.Kinds {
 		for _, in := range k.Instances {
 			w.instance(k, in)
 		}
@@ -74,7 +73,7 @@ type walker struct {
 	same  int
 }
 
-func (w *walker) list(k *understudy.Kind, l *understudy.List) {
+func (w *walker) list(k *spec.Kind, l *spec.List) {
 	rows := 0
 	for _, uri := range fill(l.Path, w.known) {
 		page, err := get(w.T, w.c, uri+"?PageSize=200")
@@ -100,7 +99,7 @@ func (w *walker) list(k *understudy.Kind, l *understudy.List) {
 }
 
 // instance asks for the first record of the kind that the path knows.
-func (w *walker) instance(k *understudy.Kind, in *understudy.Instance) {
+func (w *walker) instance(k *spec.Kind, in *spec.Instance) {
 	known := maps.Clone(w.known)
 	known["CountryCode"] = []string{"US"}
 	tries := fill(in.Path, known)
@@ -108,7 +107,7 @@ func (w *walker) instance(k *understudy.Kind, in *understudy.Instance) {
 		tries = nil
 		for _, id := range w.ids[k.Name] {
 			of := maps.Clone(w.known)
-			for i, part := range strings.Split(id, understudy.IDSeparator) {
+			for i, part := range strings.Split(id, spec.IDSeparator) {
 				of[in.ID[i]] = []string{part}
 			}
 			tries = append(tries, fill(in.Path, of)...)
@@ -140,7 +139,7 @@ func (w *walker) instance(k *understudy.Kind, in *understudy.Instance) {
 
 // unnamed fails for a field of a list answer the spec does not name, and says
 // how many rows there are.
-func unnamed(t *testing.T, k *understudy.Kind, p *understudy.Paging, l *understudy.List, body []byte) int {
+func unnamed(t *testing.T, k *spec.Kind, p *spec.Paging, l *spec.List, body []byte) int {
 	t.Helper()
 	var all map[string]any
 	if err := json.Unmarshal(body, &all); err != nil {
@@ -149,7 +148,7 @@ func unnamed(t *testing.T, k *understudy.Kind, p *understudy.Paging, l *understu
 	rows, _ := all[l.Key].([]any)
 	delete(all, l.Key)
 	names(t, k.Name+" envelope", "", all, func(name string) bool {
-		return slices.ContainsFunc(p.Envelope, func(f *understudy.Field) bool { return f.Name == name })
+		return slices.ContainsFunc(p.Envelope, func(f *spec.Field) bool { return f.Name == name })
 	})
 	for _, row := range rows {
 		names(t, k.Name, "", row.(map[string]any), func(name string) bool { return k.Field(name) != nil })

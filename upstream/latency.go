@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/onlinestat"
 )
 
@@ -54,7 +54,7 @@ type estimate struct {
 }
 
 // sizeOf is where the pace of a target's answers is kept.
-func sizeOf(t *understudy.Target) int {
+func sizeOf(t *spec.Target) int {
 	switch {
 	case t.List == nil:
 		return 0
@@ -65,7 +65,7 @@ func sizeOf(t *understudy.Target) int {
 }
 
 // of is the pace of a target's answers; the lock is held.
-func (p *latencies) of(t *understudy.Target) (*kindLatency, *estimate) {
+func (p *latencies) of(t *spec.Target) (*kindLatency, *estimate) {
 	name := ""
 	if t.Kind != nil {
 		name = t.Kind.Name
@@ -89,7 +89,7 @@ func (k *kindLatency) reason(r request.Reason) *taken {
 }
 
 // answered notes a good answer.
-func (p *latencies) answered(t *understudy.Target, r request.Reason, a *answer) {
+func (p *latencies) answered(t *spec.Target, r request.Reason, a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, u := p.of(t)
@@ -105,7 +105,7 @@ func (p *latencies) answered(t *understudy.Target, r request.Reason, a *answer) 
 
 // silent notes a try whose deadline passed. Of those under way together only
 // one doubles the next deadline (RFC 6298, 5.5, does the same).
-func (p *latencies) silent(t *understudy.Target, r request.Reason, l limits) {
+func (p *latencies) silent(t *spec.Target, r request.Reason, l limits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k, u := p.of(t)
@@ -144,7 +144,7 @@ type waits struct {
 // the wait before a hedge: an upstream that has become slow is neither cut off
 // for ever nor asked twice each time. While upstream answers others, a fetch that
 // has heard nothing doubles its own deadlines alone: its hedges come early.
-func (p *latencies) limits(t *understudy.Target, w waits) limits {
+func (p *latencies) limits(t *spec.Target, w waits) limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, u := p.of(t)

@@ -21,6 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -406,7 +407,7 @@ func TestASilentConnectionIsLeft(t *testing.T) {
 			srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 			srv.StartTLS()
 			defer srv.Close()
-			c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Rate: 1000})
+			c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Rate: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -18,7 +19,7 @@ func madeUp(t *testing.T, name string, h http.HandlerFunc) *Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	c, err := New(Options{Source: &understudy.Source{Name: "mine", Spec: specFile(t, name), User: "main"}, Base: srv.URL, Secret: understudy.NewSecret("shelftoken"), Rate: 1000})
+	c, err := New(Options{Source: &spec.Source{Name: "mine", Spec: specFile(t, name), User: "main"}, Base: srv.URL, Secret: understudy.NewSecret("shelftoken"), Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

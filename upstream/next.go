@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -15,7 +16,7 @@ import (
 
 // nextKey is the key of the page after a list answer, zero when it is the
 // last. The error says why a page that has a successor has none we can ask for.
-func nextKey(t *understudy.Target, body []byte, f *found, header http.Header, at *origins) (understudy.Key, error) {
+func nextKey(t *spec.Target, body []byte, f *found, header http.Header, at *origins) (understudy.Key, error) {
 	switch p := t.Spec.PagingOf(t.List); p.Style {
 	case "body":
 		if f.next.Kind != jsonspan.String || !filled(f.next) {
@@ -40,7 +41,7 @@ func nextKey(t *understudy.Target, body []byte, f *found, header http.Header, at
 // follow is the key a link leads to. Its host is never looked at, so a link
 // cannot send us, or our credential, elsewhere. A link to the page itself ends
 // the list.
-func follow(t *understudy.Target, link string) (understudy.Key, error) {
+func follow(t *spec.Target, link string) (understudy.Key, error) {
 	switch {
 	case strings.HasPrefix(link, "//"):
 		link = "x:" + link
@@ -71,7 +72,7 @@ func follow(t *understudy.Target, link string) (understudy.Key, error) {
 }
 
 // afterLast asks for what comes after the last record of the page.
-func afterLast(t *understudy.Target, f *found) (understudy.Key, error) {
+func afterLast(t *spec.Target, f *found) (understudy.Key, error) {
 	if len(f.rows) == 0 {
 		return understudy.Key{}, fmt.Errorf("there is more, but no record to go on from")
 	}

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"understudy"
+	"understudy/spec"
 )
 
 func TestNextLink(t *testing.T) {
@@ -44,7 +43,7 @@ func TestNextKey(t *testing.T) {
 	twilio, shelf, links := builtInSpec(t, "twilio"), specFile(t, "shelf"), specFile(t, "links")
 	const calls = "/2010-04-01/Accounts/AC1/Calls.json"
 	for _, c := range []struct {
-		spec       *understudy.Spec
+		spec       *spec.Spec
 		path, ask  string
 		body, link string
 		want, why  string
@@ -77,7 +76,7 @@ func TestNextKey(t *testing.T) {
 		}
 		body := []byte(c.body)
 		f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), body, document1(t, body), 0)
-		key, err := nextKey(target, body, &f, http.Header{"Link": {c.link}}, newOrigins(&understudy.Source{Spec: c.spec, PublicURL: "http://127.0.0.1:4115"}, ""))
+		key, err := nextKey(target, body, &f, http.Header{"Link": {c.link}}, newOrigins(&spec.Source{Spec: c.spec, PublicURL: "http://127.0.0.1:4115"}, ""))
 		if c.why != "" {
 			if err == nil || !strings.Contains(err.Error(), c.why) || !key.Zero() {
 				t.Errorf("%s %s: %v %v, want %q", c.body, c.link, key, err, c.why)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -153,7 +154,7 @@ func TestInwardAddresses(t *testing.T) {
 		{"http://10.0.0.5", "127.0.0.1:80", false}, {"http://10.0.0.5", "169.254.169.254:80", false},
 		{"https://93.184.216.34", "10.0.0.1", false},
 	} {
-		o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}, Base: test.base}
+		o := Options{Source: &spec.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}, Base: test.base}
 		o.defaults()
 		to, err := netip.ParseAddrPort(test.at)
 		if err != nil {
@@ -169,7 +170,7 @@ func TestInwardAddresses(t *testing.T) {
 func TestInwardIsRefusedAtTheDial(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(wav))
 	defer srv.Close()
-	o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
+	o := Options{Source: &spec.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
 	o.defaults()
 	w := newOriginPolicy(&o)
 	defer w.close()
@@ -185,7 +186,7 @@ func TestInwardIsRefusedAtTheDial(t *testing.T) {
 }
 
 func TestIsHome(t *testing.T) {
-	o := Options{Source: &understudy.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
+	o := Options{Source: &spec.Source{Name: "twilio", User: account, Spec: builtInSpec(t, "twilio")}}
 	o.defaults()
 	w := newOriginPolicy(&o)
 	defer w.close()

@@ -5,15 +5,15 @@ package upstream
 import (
 	"slices"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
 // plan says which fields of a kind's records the reader needs. It is never
 // changed after newPlan.
 type plan struct {
-	kind    *understudy.Kind
+	kind    *spec.Kind
 	wants   []want   // the fields, each once
 	id      []int    // into wants, in the kind's order
 	clock   int      // into wants, -1 = none
@@ -22,7 +22,7 @@ type plan struct {
 	final   []state  // any of them makes a record final
 	secrets []secret // what to empty in pages of this kind
 
-	absolute map[*understudy.List][]fieldPath // where absolute URLs stand; nil: in an instance
+	absolute map[*spec.List][]fieldPath // where absolute URLs stand; nil: in an instance
 }
 
 // want is a field by its dotted name, cut at the first dot.
@@ -35,8 +35,8 @@ type state struct {
 	set   []int
 }
 
-func newPlan(s *understudy.Spec, k *understudy.Kind) *plan {
-	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*understudy.List][]fieldPath{nil: absoluteIn(s, k, nil)}}
+func newPlan(s *spec.Spec, k *spec.Kind) *plan {
+	p := &plan{kind: k, clock: -1, parent: -1, secrets: secretsFor(s, k), absolute: map[*spec.List][]fieldPath{nil: absoluteIn(s, k, nil)}}
 	for _, l := range k.Lists {
 		p.absolute[l] = absoluteIn(s, k, l)
 	}

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 	"understudy/request"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // Run probes while the source is down or refuses our credential: 1 s after
@@ -64,7 +63,7 @@ func (c *Client) probe(ctx context.Context) {
 
 // cheapest is the first list of the spec whose path can be filled in, with a
 // page size of 1 where lists have one.
-func cheapest(s *understudy.Source) (*understudy.Target, error) {
+func cheapest(s *spec.Source) (*spec.Target, error) {
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
 			path := l.Path

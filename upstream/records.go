@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -24,7 +25,7 @@ const rowsBefore = 64
 // readList finds the records of a list answer. body is whole, doc its
 // outermost value. It goes over the body once, except that a list key or next
 // link inside an object is looked up in that object again.
-func readList(p *plan, list *understudy.List, paging *understudy.Paging, body []byte, doc jsonspan.Value, size int) found {
+func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc jsonspan.Value, size int) found {
 	r := rowReader{plan: p, body: body}
 	if size <= 0 || size > 1000 {
 		size = rowsBefore
@@ -211,8 +212,8 @@ func (r *rowReader) joined(values []jsonspan.Value) string {
 	}
 	parts := make([]string, len(p.id))
 	for i := range p.id {
-		if parts[i] = r.part(values, i); strings.Contains(parts[i], understudy.IDSeparator) {
-			r.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], understudy.IDSeparator)
+		if parts[i] = r.part(values, i); strings.Contains(parts[i], spec.IDSeparator) {
+			r.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], spec.IDSeparator)
 		}
 	}
 	return p.kind.IDOf(parts)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -76,7 +77,7 @@ func TestReadCalls(t *testing.T) {
 func TestReadList(t *testing.T) {
 	twilio, shelf, links := builtInSpec(t, "twilio"), specFile(t, "shelf"), specFile(t, "links")
 	for _, c := range []struct {
-		spec *understudy.Spec
+		spec *spec.Spec
 		kind string
 		body string
 		rows string // id clock final, …
@@ -168,7 +169,7 @@ func TestReadListAllocatesIDsOnly(t *testing.T) {
 // there secrets, where are its records, what comes next, its sum.
 func BenchmarkPage(b *testing.B) {
 	s := builtInSpec(b, "twilio")
-	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: s, User: "AC00000000000000000000000000000001"}, Secret: understudy.NewSecret("slowapitoken")})
+	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: s, User: "AC00000000000000000000000000000001"}, Secret: understudy.NewSecret("slowapitoken")})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -206,8 +207,8 @@ func BenchmarkReadList(b *testing.B) {
 }
 
 // fuzzRecords feeds bodies to the whole page builder.
-func fuzzRecords(f *testing.F, s *understudy.Spec, user string, paths []string, seeds ...string) {
-	c, err := New(Options{Source: &understudy.Source{Name: "x", Spec: s, User: user}, Secret: understudy.NewSecret("slowapitoken")})
+func fuzzRecords(f *testing.F, s *spec.Spec, user string, paths []string, seeds ...string) {
+	c, err := New(Options{Source: &spec.Source{Name: "x", Spec: s, User: user}, Secret: understudy.NewSecret("slowapitoken")})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func fuzzRecords(f *testing.F, s *understudy.Spec, user string, paths []string, 
 }
 
 // checkEmptied looks for secrets the way a reader with encoding/json would.
-func checkEmptied(t *testing.T, c *Client, target *understudy.Target, page *understudy.Page) {
+func checkEmptied(t *testing.T, c *Client, target *spec.Target, page *understudy.Page) {
 	secrets := c.secrets
 	if target.Kind != nil && page.Status < 300 {
 		secrets = c.plans[target.Kind].secrets

@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -15,11 +15,11 @@ import (
 type secret []string
 
 // allSecrets is every field of the spec that is a secret anywhere.
-func allSecrets(s *understudy.Spec) []secret {
+func allSecrets(s *spec.Spec) []secret {
 	var out []secret
-	add := func(fields []*understudy.Field) {
+	add := func(fields []*spec.Field) {
 		for _, f := range fields {
-			if f.Class != understudy.ClassSecret {
+			if f.Class != spec.ClassSecret {
 				continue
 			}
 			parts := strings.Split(f.Name, ".")
@@ -42,16 +42,16 @@ func allSecrets(s *understudy.Spec) []secret {
 // secretsFor is what to empty in pages of a kind: all of the spec's secrets,
 // whichever kind they belong to, less the names the kind or the envelope of its
 // lists says are no secret there.
-func secretsFor(s *understudy.Spec, k *understudy.Kind) []secret {
-	plain := func(fields []*understudy.Field, parts secret) bool {
-		return slices.ContainsFunc(fields, func(f *understudy.Field) bool {
+func secretsFor(s *spec.Spec, k *spec.Kind) []secret {
+	plain := func(fields []*spec.Field, parts secret) bool {
+		return slices.ContainsFunc(fields, func(f *spec.Field) bool {
 			names := strings.Split(f.Name, ".")
 			slices.Reverse(names)
-			return f.Class != understudy.ClassSecret && slices.Equal(names, parts)
+			return f.Class != spec.ClassSecret && slices.Equal(names, parts)
 		})
 	}
 	return slices.DeleteFunc(allSecrets(s), func(parts secret) bool {
-		return plain(k.Fields, parts) || slices.ContainsFunc(k.Lists, func(l *understudy.List) bool { return plain(s.PagingOf(l).Envelope, parts) })
+		return plain(k.Fields, parts) || slices.ContainsFunc(k.Lists, func(l *spec.List) bool { return plain(s.PagingOf(l).Envelope, parts) })
 	})
 }
 

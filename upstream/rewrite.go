@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -27,7 +27,7 @@ type origin struct{ host, path string }
 
 // newOrigins reads the addresses of a source: base, which is where it is asked
 // when that is not empty, and the hosts of its spec.
-func newOrigins(s *understudy.Source, base string) *origins {
+func newOrigins(s *spec.Source, base string) *origins {
 	p := &origins{ours: strings.TrimSuffix(s.PublicURL, "/")}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -150,9 +150,9 @@ type fieldPath []string
 
 // absoluteIn is where the absolute URLs of a list's answers stand, or, without
 // a list, of an instance's.
-func absoluteIn(s *understudy.Spec, k *understudy.Kind, l *understudy.List) []fieldPath {
+func absoluteIn(s *spec.Spec, k *spec.Kind, l *spec.List) []fieldPath {
 	var out []fieldPath
-	add := func(under string, fields []*understudy.Field) {
+	add := func(under string, fields []*spec.Field) {
 		for _, f := range fields {
 			if f.Absolute {
 				out = append(out, slices.DeleteFunc(strings.Split(under+"."+f.Name, "."), func(part string) bool { return part == "" }))

@@ -8,15 +8,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
 const ourURL = "http://127.0.0.1:4115"
 
 func TestOrigins(t *testing.T) {
-	o := newOrigins(&understudy.Source{Spec: builtInSpec(t, "twilio"), PublicURL: ourURL}, "http://slow.example:4116/twilio/")
+	o := newOrigins(&spec.Source{Spec: builtInSpec(t, "twilio"), PublicURL: ourURL}, "http://slow.example:4116/twilio/")
 	for _, c := range []struct{ raw, want string }{
 		{`https://api.twilio.com/2010-04-01/x?y=1#z`, ourURL + `/2010-04-01/x?y=1#z`},
 		{`https:\/\/api.twilio.com\/2010-04-01\/x`, ourURL + `\/2010-04-01\/x`},
@@ -60,7 +60,7 @@ func TestOrigins(t *testing.T) {
 }
 
 func TestLocal(t *testing.T) {
-	source := &understudy.Source{Spec: builtInSpec(t, "twilio"), PublicURL: "https://cache.example/stand-in"}
+	source := &spec.Source{Spec: builtInSpec(t, "twilio"), PublicURL: "https://cache.example/stand-in"}
 	o := newOrigins(source, "http://slow.example/twilio")
 	for link, want := range map[string]string{
 		"https://cache.example/stand-in/v1/Alerts?Page=1": "/v1/Alerts?Page=1",
@@ -186,11 +186,11 @@ func FuzzRewrite(f *testing.F) {
 	} {
 		f.Add([]byte(raw))
 	}
-	spec, err := BuiltIn("twilio")
+	sp, err := BuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}
-	o := newOrigins(&understudy.Source{Spec: spec, PublicURL: ourURL}, "")
+	o := newOrigins(&spec.Source{Spec: sp, PublicURL: ourURL}, "")
 	s := redaction{secrets: []secret{{"auth_token"}}, absolute: []fieldPath{{"url"}, {"meta", "url"}}, origins: o}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		doc, err := jsonspan.Document(body)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -95,7 +96,7 @@ func slow(d time.Duration, do func(int, *http.Request) (*http.Response, error)) 
 func scripted(t testing.TB, s *script, change ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
-		Source: &understudy.Source{Name: "twilio", User: account}, Secret: understudy.NewSecret(token), Transport: s,
+		Source: &spec.Source{Name: "twilio", User: account}, Secret: understudy.NewSecret(token), Transport: s,
 	}
 	for _, c := range change {
 		c(&o)
@@ -111,7 +112,7 @@ func scripted(t testing.TB, s *script, change ...func(*Options)) *Client {
 	return c
 }
 
-func target(t testing.TB, c *Client, uri string) *understudy.Target {
+func target(t testing.TB, c *Client, uri string) *spec.Target {
 	t.Helper()
 	path, query, _ := strings.Cut(uri, "?")
 	got, err := c.source.Spec.Target(c.source.Name, path, query)

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
-	"understudy"
 	"understudy/kit/suggest"
 )
 
@@ -41,7 +41,7 @@ func Names() []string {
 
 // BuiltIn reads and compiles the built-in spec of that name. Each call makes a
 // spec of its own.
-func BuiltIn(name string) (*understudy.Spec, error) {
+func BuiltIn(name string) (*spec.Spec, error) {
 	if !slices.Contains(Names(), name) {
 		return nil, fmt.Errorf("upstream: no built-in spec %q%s (built in: %s; or give a path to a .yaml file)",
 			name, suggest.Hint(clip(name), Names()), strings.Join(Names(), ", "))
@@ -57,7 +57,7 @@ func BuiltIn(name string) (*understudy.Spec, error) {
 // ReadSpec reads a spec file and compiles it. file is its name for errors. A
 // key the spec does not know, or one there twice, is an error that names file,
 // line and the nearest known key. docs/specs.md tells every key.
-func ReadSpec(file string, data []byte) (*understudy.Spec, error) {
+func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	if len(data) > maxSpec {
 		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, maxSpec)
 	}
@@ -69,14 +69,14 @@ func ReadSpec(file string, data []byte) (*understudy.Spec, error) {
 		return nil, fmt.Errorf("upstream: spec %s: want one YAML document", file)
 	}
 	r := specReader{left: maxNodes}
-	spec := &understudy.Spec{}
-	if err := r.value(doc.Content[0], reflect.ValueOf(spec).Elem(), ""); err != nil {
+	sp := &spec.Spec{}
+	if err := r.value(doc.Content[0], reflect.ValueOf(sp).Elem(), ""); err != nil {
 		return nil, fmt.Errorf("upstream: spec %s:%w", file, err)
 	}
-	if err := spec.Compile(); err != nil {
+	if err := sp.Compile(); err != nil {
 		return nil, fmt.Errorf("upstream: %s: %w", file, err)
 	}
-	return spec, nil
+	return sp, nil
 }
 
 // specReader puts YAML nodes into the spec's structs. The library's own strict

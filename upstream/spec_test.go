@@ -7,12 +7,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // specFile reads a spec of testdata.
-func specFile(t testing.TB, name string) *understudy.Spec {
+func specFile(t testing.TB, name string) *spec.Spec {
 	t.Helper()
 	file := "testdata/" + name + ".yaml"
 	data, err := os.ReadFile(file)
@@ -29,7 +28,7 @@ func specFile(t testing.TB, name string) *understudy.Spec {
 	return s
 }
 
-func builtInSpec(t testing.TB, name string) *understudy.Spec {
+func builtInSpec(t testing.TB, name string) *spec.Spec {
 	t.Helper()
 	s, err := BuiltIn(name)
 	if err != nil {
@@ -132,10 +131,10 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		parts[heading] = text
 	}
 	for heading, example := range map[string]any{
-		"The file": understudy.Spec{}, "hosts": understudy.Host{}, "auth": understudy.Auth{}, "paging": understudy.Paging{},
-		"errors": understudy.Errors{}, "kinds": understudy.Kind{}, "lists": understudy.List{}, "filters": understudy.Filter{},
-		"instances": understudy.Instance{}, "media": understudy.Media{}, "fields and envelope": understudy.Field{}, "final and failed": understudy.State{},
-		"forgets": understudy.UpstreamRetention{}, "hook": understudy.Hook{}, "odd": understudy.Quirks{}, "rows": understudy.RowMapping{},
+		"The file": spec.Spec{}, "hosts": spec.Host{}, "auth": spec.Auth{}, "paging": spec.Paging{},
+		"errors": spec.Errors{}, "kinds": spec.Kind{}, "lists": spec.List{}, "filters": spec.Filter{},
+		"instances": spec.Instance{}, "media": spec.Media{}, "fields and envelope": spec.Field{}, "final and failed": spec.State{},
+		"forgets": spec.UpstreamRetention{}, "hook": spec.Hook{}, "odd": spec.Quirks{}, "rows": spec.RowMapping{},
 	} {
 		text, ok := parts[heading]
 		if !ok {
@@ -153,11 +152,11 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		}
 	}
 	for _, word := range []string{
-		understudy.TypeText, understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeRFC2822, understudy.TypeISO,
-		understudy.TypeEpoch, understudy.TypeDate, understudy.TypeSelect, understudy.TypeMap, understudy.TypeCode, understudy.TypeMedia, understudy.ClassPhone, understudy.ClassBody,
-		understudy.ClassPrice, understudy.ClassURL, understudy.ClassName, understudy.ClassSecret,
+		spec.TypeText, spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeRFC2822, spec.TypeISO,
+		spec.TypeEpoch, spec.TypeDate, spec.TypeSelect, spec.TypeMap, spec.TypeCode, spec.TypeMedia, spec.ClassPhone, spec.ClassBody,
+		spec.ClassPrice, spec.ClassURL, spec.ClassName, spec.ClassSecret,
 		"body", "header", "cursor", "none", "basic", "bearer",
-		understudy.QuirkIgnored, understudy.QuirkRefused, understudy.QuirkDefault, understudy.QuirkLargest, understudy.QuirkCounts,
+		spec.QuirkIgnored, spec.QuirkRefused, spec.QuirkDefault, spec.QuirkLargest, spec.QuirkCounts,
 	} {
 		if !strings.Contains(string(data), "`"+word+"`") {
 			t.Errorf("docs/specs.md does not tell of %s", word)
@@ -183,7 +182,7 @@ func TestEverySpecStructHasKeys(t *testing.T) {
 			}
 		}
 	}
-	visit(reflect.TypeFor[understudy.Spec]())
+	visit(reflect.TypeFor[spec.Spec]())
 	if len(seen) != 16 {
 		t.Errorf("%d structs, the documentation test knows 16", len(seen))
 	}

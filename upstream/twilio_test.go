@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // listed is one list as the page tells it.
@@ -63,10 +62,10 @@ func pageLists(t *testing.T) []listed {
 // Every list the page tells of is found under its path, with that key and
 // those filters in that order, and no other is there.
 func TestTwilioListsAreThoseOfThePage(t *testing.T) {
-	spec := builtInSpec(t, "twilio")
-	told := map[*understudy.List]bool{}
+	sp := builtInSpec(t, "twilio")
+	told := map[*spec.List]bool{}
 	for _, want := range pageLists(t) {
-		target, err := spec.Target("twilio", want.path, "")
+		target, err := sp.Target("twilio", want.path, "")
 		if err != nil || target.List == nil {
 			t.Errorf("%s: no list: %v", want.path, err)
 			continue
@@ -83,21 +82,21 @@ func TestTwilioListsAreThoseOfThePage(t *testing.T) {
 			t.Errorf("%s: filters\n%q, want\n%q", want.path, have, want.filters)
 		}
 		monitor := strings.HasPrefix(want.path, "/v1/")
-		if p := spec.PagingOf(target.List); (p.Next == "meta.next_page_url") != monitor || p.Size != "PageSize" {
+		if p := sp.PagingOf(target.List); (p.Next == "meta.next_page_url") != monitor || p.Size != "PageSize" {
 			t.Errorf("%s: paging %+v", want.path, p)
 		}
 		host := "https://api.twilio.com"
 		if monitor {
 			host = "https://monitor.twilio.com"
 		}
-		if url, err := spec.URL(target.Key, ""); err != nil || url != host+target.Key.URI {
+		if url, err := sp.URL(target.Key, ""); err != nil || url != host+target.Key.URI {
 			t.Errorf("%s is asked at %s: %v", want.path, url, err)
 		}
 	}
 	if len(told) < 40 {
 		t.Errorf("only %d lists are told", len(told))
 	}
-	for _, k := range spec.Kinds {
+	for _, k := range sp.Kinds {
 		for _, l := range k.Lists {
 			if !told[l] {
 				t.Errorf("%s: list %s is not told", k.Name, l.Path)
@@ -115,8 +114,8 @@ func TestTwilioKinds(t *testing.T) {
 		"keys": "sid", "signing_keys": "sid", "addresses": "sid", "countries": "", "available_phone_numbers": "", "balance": "",
 		"alerts": "sid", "monitor_events": "sid",
 	}
-	spec := builtInSpec(t, "twilio")
-	for _, k := range spec.Kinds {
+	sp := builtInSpec(t, "twilio")
+	for _, k := range sp.Kinds {
 		if id, ok := want[k.Name]; !ok || k.IDOf(k.ID) != id {
 			t.Errorf("%s: id %v, want %q", k.Name, k.ID, id)
 		}
@@ -134,7 +133,7 @@ func TestTwilioKinds(t *testing.T) {
 
 // A row answers for an instance only where both look the same.
 func TestTwilioShapes(t *testing.T) {
-	spec := builtInSpec(t, "twilio")
+	sp := builtInSpec(t, "twilio")
 	const base = "/2010-04-01/Accounts/" + account
 	for _, c := range []struct {
 		path, kind, id, shape string
@@ -164,7 +163,7 @@ func TestTwilioShapes(t *testing.T) {
 		{base + "/Messages/MM1/Media/ME1", "media", "ME1", ""},
 		{base + "/Messages/MM1/Media/ME1.json", "media", "ME1", "media"},
 	} {
-		target, err := spec.Target("twilio", c.path, "")
+		target, err := sp.Target("twilio", c.path, "")
 		if err != nil || target.Kind == nil {
 			t.Errorf("%s: %v, no kind", c.path, err)
 			continue
@@ -178,41 +177,41 @@ func TestTwilioShapes(t *testing.T) {
 // What quotes numbers or message bodies is a body, for a role that may read
 // neither; new keys and tokens come without their secret.
 func TestTwilioClasses(t *testing.T) {
-	spec := builtInSpec(t, "twilio")
+	sp := builtInSpec(t, "twilio")
 	for class, names := range map[string][]string{
-		understudy.ClassBody: {
+		spec.ClassBody: {
 			"alerts.alert_text", "alerts.request_url", "alerts.request_variables", "alerts.request_headers", "alerts.response_headers", "alerts.response_body",
 			"notifications.message_text", "notifications.request_url", "notifications.request_variables", "notifications.response_headers",
 			"notifications.response_body", "call_events.request", "call_events.response", "monitor_events.event_data", "monitor_events.description",
 			"transcriptions.transcription_text", "recordings.audio", "media.content", "messages.body",
 		},
-		understudy.ClassSecret: {"accounts.auth_token", "keys.secret", "signing_keys.secret", "keys.password"},
-		understudy.ClassPhone: {
+		spec.ClassSecret: {"accounts.auth_token", "keys.secret", "signing_keys.secret", "keys.password"},
+		spec.ClassPhone: {
 			"calls.from", "calls.to_formatted", "calls.forwarded_from", "incoming_phone_numbers.friendly_name", "outgoing_caller_ids.phone_number",
 			"outgoing_caller_ids.friendly_name", "available_phone_numbers.phone_number", "available_phone_numbers.friendly_name",
 		},
 	} {
 		for _, name := range names {
 			kind, field, _ := strings.Cut(name, ".")
-			if f := spec.Kind(kind).Field(field); f == nil || f.Class != class {
+			if f := sp.Kind(kind).Field(field); f == nil || f.Class != class {
 				t.Errorf("%s: %+v, want class %s", name, f, class)
 			}
 		}
 	}
 	for _, name := range []string{"alerts.url", "monitor_events.url", "monitor_events.links.actor", "recordings.media_url"} {
 		kind, field, _ := strings.Cut(name, ".")
-		if f := spec.Kind(kind).Field(field); f == nil || !f.Absolute {
+		if f := sp.Kind(kind).Field(field); f == nil || !f.Absolute {
 			t.Errorf("%s: %+v, want it absolute", name, f)
 		}
 	}
 	for _, name := range []string{"messages.error_code", "recordings.error_code", "notifications.error_code", "alerts.error_code"} {
 		kind, field, _ := strings.Cut(name, ".")
-		if f := spec.Kind(kind).Field(field); f == nil || f.Type != understudy.TypeCode {
+		if f := sp.Kind(kind).Field(field); f == nil || f.Type != spec.TypeCode {
 			t.Errorf("%s: %+v, want a code", name, f)
 		}
 	}
 	for _, code := range []string{"11200", "12100", "20429", "21610", "30003", "30034"} {
-		if spec.Errors.Meanings[code] == "" {
+		if sp.Errors.Meanings[code] == "" {
 			t.Errorf("code %s has no meaning", code)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/semaphore"
@@ -25,10 +26,10 @@ import (
 
 // Options are a client's settings; zero values are the defaults named.
 type Options struct {
-	Source *understudy.Source // with a compiled spec; required
-	Base   string             // upstream's URL; "" = the spec's hosts
-	User   string             // of Basic auth; "" = the source's user
-	Secret understudy.Secret  // password or bearer token
+	Source *spec.Source      // with a compiled spec; required
+	Base   string            // upstream's URL; "" = the spec's hosts
+	User   string            // of Basic auth; "" = the source's user
+	Secret understudy.Secret // password or bearer token
 
 	Rate        float64 // requests a second: 10
 	Concurrency int     // requests at once: 20
@@ -93,8 +94,8 @@ func (o *Options) defaults() {
 // Client speaks to one source. It is safe for concurrent use.
 type Client struct {
 	o       Options
-	source  *understudy.Source
-	plans   map[*understudy.Kind]*plan
+	source  *spec.Source
+	plans   map[*spec.Kind]*plan
 	secrets []secret // every secret field of the spec
 	// origins is worked out at the first use: by then it is known where we
 	// listen, and so the source's public URL.
@@ -135,7 +136,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{
-		o: o, source: o.Source, plans: map[*understudy.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
+		o: o, source: o.Source, plans: map[*spec.Kind]*plan{}, secrets: allSecrets(o.Source.Spec),
 		budget: newBudget(&o), breaker: newBreaker(&o),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}, tooLarge: tooLargeFor(o.Source.Name, o.MaxBody),
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"go.uber.org/goleak"
 
@@ -44,7 +45,7 @@ func live(t testing.TB, change ...func(*Options)) (c *Client, faults func(rules 
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() { srv.Close(); api.Close() })
 	o := Options{
-		Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio"), User: account},
+		Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio"), User: account},
 		Secret: understudy.NewSecret(token), Base: srv.URL, Rate: 1000,
 	}
 	for _, ch := range change {
@@ -241,7 +242,7 @@ func served(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Client 
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio"), User: account}, Base: srv.URL, Rate: 1000})
+	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio"), User: account}, Base: srv.URL, Rate: 1000})
 	for _, ch := range change {
 		o := c.o
 		o.Transport = nil
@@ -337,7 +338,7 @@ func TestHTTP2(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Stall: time.Second})
+	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Stall: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +371,7 @@ func TestHTTP2Reset(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL})
+	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +394,7 @@ func TestNoConnection(t *testing.T) {
 	}
 	defer l.Close()
 	for _, base := range []string{"http://127.0.0.1:1", "https://" + l.Addr().String()} {
-		c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: base, Connect: 200 * time.Millisecond})
+		c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: base, Connect: 200 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +417,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 	srv.Start()
 	defer srv.Close()
-	c, err := New(Options{Source: &understudy.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Rate: 1000})
+	c, err := New(Options{Source: &spec.Source{Name: "twilio", Spec: builtInSpec(t, "twilio")}, Base: srv.URL, Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 	"understudy/bench/rig"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -37,12 +38,12 @@ type server struct {
 
 // openServer joins the rooms with the settings of fast.
 func openServer(ctx context.Context, r *rig.Run, api string) (*server, error) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		return nil, err
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: rig.Account}
-	specs := map[string]*understudy.Spec{src.Name: spec}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: rig.Account}
+	specs := map[string]*spec.Spec{src.Name: sp}
 	log := slog.New(slog.DiscardHandler)
 	db, err := store.Open(ctx, store.Options{Path: filepath.Join(r.Dir, "inside.db"), Specs: specs, Logger: log})
 	if err != nil {
@@ -55,7 +56,7 @@ func openServer(ctx context.Context, r *rig.Run, api string) (*server, error) {
 	return h, nil
 }
 
-func (h *server) open(ctx context.Context, r *rig.Run, src *understudy.Source, api string, log *slog.Logger) error {
+func (h *server) open(ctx context.Context, r *rig.Run, src *spec.Source, api string, log *slog.Logger) error {
 	client, err := upstream.New(upstream.Options{Source: src, Base: api, Secret: understudy.NewSecret(rig.ApiToken), Rate: 100000, Logger: log})
 	if err != nil {
 		return err
@@ -64,11 +65,11 @@ func (h *server) open(ctx context.Context, r *rig.Run, src *understudy.Source, a
 	if err != nil {
 		return err
 	}
-	gate, err := access.New(map[string]*understudy.Spec{src.Name: src.Spec}, nil)
+	gate, err := access.New(map[string]*spec.Spec{src.Name: src.Spec}, nil)
 	if err != nil {
 		return err
 	}
-	book, err := callers.New(callers.Options{Sources: []*understudy.Source{src}, Credentials: []callers.Credential{
+	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
 		{Name: "bench", Source: src.Name, User: rig.Account, Secret: understudy.NewSecret(rig.OurToken), Grant: understudy.Grant{Role: understudy.RoleAll, By: "bench"}},
 	}})
 	if err != nil {

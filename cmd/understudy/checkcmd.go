@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -33,7 +34,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	specs := map[string]*understudy.Spec{}
+	specs := map[string]*spec.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 		if _, err := checkSecret(ctx, cfg.Sources[src.Name].Secret, folder); err != nil && src.Spec.Auth.Style != "none" {
@@ -94,8 +95,8 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 
 // checkHook looks at what needs the spec and the roles, and at a secret that is
 // a file.
-func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, spec *understudy.Spec, folder string) error {
-	if err := feed.CheckHook(w.Hook(), gate, spec); err != nil {
+func checkHook(ctx context.Context, w *config.Webhook, gate *access.Gate, sp *spec.Spec, folder string) error {
+	if err := feed.CheckHook(w.Hook(), gate, sp); err != nil {
 		return err
 	}
 	if strings.HasPrefix(w.Secret, "cmd:") {

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/app"
 	"understudy/internal/crawl"
 )
@@ -32,9 +32,9 @@ type way struct {
 // comparison measures both ways against the same simulated API.
 type comparison struct {
 	direct, through way
-	source          *understudy.Source
-	list            *understudy.List
-	kind            *understudy.Kind
+	source          *spec.Source
+	list            *spec.List
+	kind            *spec.Kind
 }
 
 // line is one row of the table.
@@ -81,7 +81,7 @@ func compare(ctx context.Context, a *app.App, slow string, p *process) error {
 
 // syncAll has every record of the polled kinds fetched, so that what a newcomer
 // searches for is there, and says what can be tried then.
-func syncAll(ctx context.Context, a *app.App, src *understudy.Source, p *process) error {
+func syncAll(ctx context.Context, a *app.App, src *spec.Source, p *process) error {
 	asked := func() int64 { return a.Asked(src.Name, request.Sync) }
 	before := asked()
 	fmt.Fprintf(p.stdout, "\nfetching every record, as `understudy sync` does (about half a minute) …\n")

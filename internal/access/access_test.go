@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
@@ -17,9 +18,9 @@ const account = "AC00000000000000000000000000000001"
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func readSpec(t testing.TB, text []byte) *understudy.Spec {
+func readSpec(t testing.TB, text []byte) *spec.Spec {
 	t.Helper()
-	var s understudy.Spec
+	var s spec.Spec
 	if err := yaml.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func readSpec(t testing.TB, text []byte) *understudy.Spec {
 	return &s
 }
 
-func twilio(t testing.TB) *understudy.Spec {
+func twilio(t testing.TB) *spec.Spec {
 	t.Helper()
 	text, err := os.ReadFile("../../upstream/specs/twilio.yaml")
 	if err != nil {
@@ -88,7 +89,7 @@ kinds:
     fields: [{name: sid}, {name: note, class: body}]
 `
 
-func forge(t testing.TB) *understudy.Spec {
+func forge(t testing.TB) *spec.Spec {
 	t.Helper()
 	return readSpec(t, []byte(forgeSpec))
 }
@@ -96,7 +97,7 @@ func forge(t testing.TB) *understudy.Spec {
 func gate(t testing.TB, roles Roles) *Gate {
 	t.Helper()
 	g, err := NewWith(Options{
-		Specs: map[string]*understudy.Spec{"twilio": twilio(t), "forge": forge(t)},
+		Specs: map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)},
 		Roles: roles,
 		Now:   func() time.Time { return start },
 	})
@@ -122,7 +123,7 @@ func page(source, kind string, list bool, status int, body string) *understudy.P
 	return p
 }
 
-func target(t testing.TB, s *understudy.Spec, source, path, query string) *understudy.Target {
+func target(t testing.TB, s *spec.Spec, source, path, query string) *spec.Target {
 	t.Helper()
 	at, err := s.Target(source, path, query)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -72,7 +73,7 @@ func (g *Gate) Page(ctx context.Context, c understudy.Caller, a request.Request,
 // or a media path, and those the path lies under; paths the spec does not name
 // lie under records, too. It is ErrNotFound when it may not, ErrUnavailable when
 // it cannot be told. ask is asked only for what is not held or may not be found.
-func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *understudy.Target, ask Asker) error {
+func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, ask Asker) error {
 	r := g.ruled(c, t.Key.Source)
 	if r == nil {
 		return nil
@@ -113,7 +114,7 @@ func (g *Gate) Shows(c understudy.Caller, source, kind string, p *understudy.Pag
 
 // instanceOf is a path that shows the record a target names: its own, or of a
 // media path one that needs no more than it gives.
-func (g *Gate) instanceOf(t *understudy.Target) *understudy.Target {
+func (g *Gate) instanceOf(t *spec.Target) *spec.Target {
 	if t.Instance != nil && len(t.Query) == 0 {
 		return t
 	}
@@ -147,7 +148,7 @@ func (g *Gate) findOver(ctx context.Context, c understudy.Caller, r *grants, a *
 	return nil
 }
 
-func (g *Gate) aboveOf(r *grants, t *understudy.Target) []named {
+func (g *Gate) aboveOf(r *grants, t *spec.Target) []named {
 	return r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])
 }
 
@@ -204,7 +205,7 @@ func (f *finder) only(now time.Time, then bool, also func(*understudy.Record) bo
 
 // settled reports whether all records of a list may be found because the record
 // it lies under may be.
-func (f *finder) settled(t *understudy.Target) bool {
+func (f *finder) settled(t *spec.Target) bool {
 	over := listAbove(t.Spec, t.List)
 	if len(f.kind.ID) == 0 {
 		return len(over) > 0
@@ -212,7 +213,7 @@ func (f *finder) settled(t *understudy.Target) bool {
 	if f.age > 0 || len(f.where) > 0 || len(f.phones) > 0 {
 		return false
 	}
-	var of *understudy.Kind
+	var of *spec.Kind
 	for _, a := range f.above {
 		switch {
 		case a.kind == nil, of != nil && f.rows[a.kind.Name] != nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -34,7 +35,7 @@ func callsPage() *understudy.Page {
 }
 
 func BenchmarkViewMade(b *testing.B) {
-	specs := map[string]*understudy.Spec{"twilio": twilio(b)}
+	specs := map[string]*spec.Spec{"twilio": twilio(b)}
 	g, err := NewWith(Options{Specs: specs, Roles: Roles{"support": support}, Cache: -1})
 	if err != nil {
 		b.Fatal(err)
@@ -50,7 +51,7 @@ func BenchmarkViewMade(b *testing.B) {
 }
 
 func benchmarkView(b *testing.B, role string) {
-	g, err := New(map[string]*understudy.Spec{"twilio": twilio(b)}, Roles{"support": support})
+	g, err := New(map[string]*spec.Spec{"twilio": twilio(b)}, Roles{"support": support})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func BenchmarkViewRemembered(b *testing.B) { benchmarkView(b, "support") }
 func BenchmarkViewWhole(b *testing.B) { benchmarkView(b, "all") }
 
 func BenchmarkRead(b *testing.B) {
-	g, err := New(map[string]*understudy.Spec{"twilio": twilio(b)}, Roles{"support": support})
+	g, err := New(map[string]*spec.Spec{"twilio": twilio(b)}, Roles{"support": support})
 	if err != nil {
 		b.Fatal(err)
 	}

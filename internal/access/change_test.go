@@ -5,6 +5,7 @@ package access
 import (
 	"errors"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/upstream"
@@ -12,11 +13,11 @@ import (
 
 func changeGate(t *testing.T) *Gate {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(map[string]*understudy.Spec{"twilio": spec}, Roles{
+	g, err := New(map[string]*spec.Spec{"twilio": sp}, Roles{
 		"open":    {"twilio": {"*": "see"}},
 		"deaf":    {"twilio": {"*": "see", "recordings.audio": "hide"}},
 		"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},

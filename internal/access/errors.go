@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -35,7 +35,7 @@ type Failure struct {
 const plainTemplate = `{"code":{code},"message":{message},"status":{status}}`
 
 // Error is the body and content type of a failure in the spec's shape.
-func Error(s *understudy.Spec, f Failure) (body []byte, contentType string) {
+func Error(s *spec.Spec, f Failure) (body []byte, contentType string) {
 	template, contentType := s.Errors.Template, s.Errors.ContentType
 	if template == "" {
 		template = plainTemplate
@@ -52,7 +52,7 @@ func Error(s *understudy.Spec, f Failure) (body []byte, contentType string) {
 	return fill(template, f.Code, f.Status, message(s, f)), contentType
 }
 
-func message(s *understudy.Spec, f Failure) string {
+func message(s *spec.Spec, f Failure) string {
 	text := s.Errors.Messages[f.Word]
 	switch {
 	case f.Message != "":
@@ -114,7 +114,7 @@ type errorShape struct{ code string }
 // probe stands for the code while looking for its place.
 const probe = 918273645
 
-func newErrorShape(s *understudy.Spec) errorShape {
+func newErrorShape(s *spec.Spec) errorShape {
 	body := fill(s.Errors.Template, probe, 0, "")
 	doc, err := jsonspan.Document(body)
 	if err != nil {

@@ -5,6 +5,7 @@ package access
 import (
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
@@ -157,7 +158,7 @@ func (f *finder) under(values []query.Value, now time.Time, depth int) bool {
 }
 
 // kindOf is the kind an id is of by its prefix; of several the one with a rule.
-func (f *finder) kindOf(id string) (found *understudy.Kind) {
+func (f *finder) kindOf(id string) (found *spec.Kind) {
 	for _, k := range f.gate.specs[f.source].Kinds {
 		if len(k.ID) == 1 && k.HasPrefix(id) && (found == nil || f.rows[k.Name] != nil) {
 			found = k

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/lru"
@@ -20,11 +21,11 @@ import (
 // gate, and the views of the old one go with it. It is safe for concurrent use.
 type Gate struct {
 	now    func() time.Time
-	specs  map[string]*understudy.Spec
+	specs  map[string]*spec.Spec
 	roles  map[string]map[string]*grants // by role and source; a missing one sees nothing
 	policy string
 	stated Options // what the policy was made of: specs, roles and rows
-	errors map[*understudy.Spec]errorShape
+	errors map[*spec.Spec]errorShape
 	views  *lru.Cache[viewKey, *kept]
 	users  map[string]string
 	own    func(source, number string) bool
@@ -64,8 +65,8 @@ func (g *Gate) Narrowest() (role string) {
 	for _, name := range slices.Sorted(maps.Keys(g.roles)) {
 		c := understudy.Caller{Name: name, Grant: &understudy.Grant{Role: name}}
 		shown := 0
-		for source, spec := range g.specs {
-			for _, k := range spec.Kinds {
+		for source, sp := range g.specs {
+			for _, k := range sp.Kinds {
 				for _, f := range k.Fields {
 					shown += int(g.Level(c, source, k.Name, f.Name))
 				}
@@ -81,9 +82,9 @@ func (g *Gate) Narrowest() (role string) {
 // plan finds what a caller may see of a kind of a source. all is true for the
 // built-in role; else p is nil when nothing may be seen, the error says why.
 func (g *Gate) plan(c understudy.Caller, source, kind string) (p *plan, all bool, err error) {
-	spec := g.specs[source]
+	sp := g.specs[source]
 	switch {
-	case spec == nil || c.Source != "" && c.Source != source:
+	case sp == nil || c.Source != "" && c.Source != source:
 		return nil, false, refuse("%s may not ask source %s", c.Name, source)
 	case c.Role() == "":
 		return nil, false, refuse("%s has no role", c.Name)
@@ -112,7 +113,7 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 		return Hide
 	}
 	if all {
-		if k := g.specs[source].Kind(kind); k != nil && k.Field(field) != nil && k.Field(field).Class == understudy.ClassSecret {
+		if k := g.specs[source].Kind(kind); k != nil && k.Field(field) != nil && k.Field(field).Class == spec.ClassSecret {
 			return Hide
 		}
 		return See
@@ -128,7 +129,7 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 
 // Named reports whether a caller sees the ids of a kind's records: every field
 // they are made of, as it is.
-func (g *Gate) Named(c understudy.Caller, source string, k *understudy.Kind) bool {
+func (g *Gate) Named(c understudy.Caller, source string, k *spec.Kind) bool {
 	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
 
@@ -144,7 +145,7 @@ func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
 // sentence: the kind is hidden, the path is none the spec names and the grant
 // does not allow it, or a parameter looks at a field that is not fully seen.
 // Of a media path it is Media that says so.
-func (g *Gate) Read(c understudy.Caller, t *understudy.Target) error {
+func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	if t.Media != nil {
 		return g.Media(c, t)
 	}
@@ -175,7 +176,7 @@ func (g *Gate) Read(c understudy.Caller, t *understudy.Target) error {
 // be shown, and the field the media path is about fully seen (play and see are
 // one level; there are no last four digits of a sound). The answer is the same
 // whether or not the record exists; no is ErrForbidden with a sentence.
-func (g *Gate) Media(c understudy.Caller, t *understudy.Target) error {
+func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 	if t.Kind == nil || t.Media == nil {
 		return refuse("the path is none of a content")
 	}
@@ -195,7 +196,7 @@ func (g *Gate) Media(c understudy.Caller, t *understudy.Target) error {
 
 // param says why a parameter may not be used, nil when it may: one nobody
 // described could be a filter.
-func (p *plan) param(t *understudy.Target, name string) error {
+func (p *plan) param(t *spec.Target, name string) error {
 	if t.List == nil {
 		return fmt.Errorf("it is not known to be safe")
 	}
@@ -229,7 +230,7 @@ func (e *UnseenError) Error() string {
 // Write says whether a caller may send a target by a method. Only what an
 // allow entry of its grant names may be, and GET and HEAD of what Read lets
 // through.
-func (g *Gate) Write(c understudy.Caller, t *understudy.Target, method string) error {
+func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	if method == "GET" || method == "HEAD" {
 		return g.Read(c, t)
 	}
@@ -243,7 +244,7 @@ func (g *Gate) Write(c understudy.Caller, t *understudy.Target, method string) e
 }
 
 // allowed reports whether the grant's allow list names the method and path.
-func allowed(c understudy.Caller, method string, t *understudy.Target) bool {
+func allowed(c understudy.Caller, method string, t *spec.Target) bool {
 	if c.Grant == nil || len(c.Grant.Allow) == 0 {
 		return false
 	}

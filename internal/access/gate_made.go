@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/lru"
@@ -18,7 +19,7 @@ import (
 
 // Options are what a Gate is made of.
 type Options struct {
-	Specs map[string]*understudy.Spec // compiled, by source name
+	Specs map[string]*spec.Spec // compiled, by source name
 	Roles Roles
 	// Rows are the roles' row rules, by role and source; a role they name must be
 	// among Roles.
@@ -43,14 +44,14 @@ type Options struct {
 const DefaultCache = 16 << 20
 
 // New is NewWith the given specs (by source name) and roles.
-func New(specs map[string]*understudy.Spec, roles Roles) (*Gate, error) {
+func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 	return NewWith(Options{Specs: specs, Roles: roles})
 }
 
 // NewWith makes a gate. A role, source, subject or level that is not known is
 // an error naming the nearest one that is.
 func NewWith(o Options) (*Gate, error) {
-	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*understudy.Spec]errorShape{}, users: maps.Clone(o.Users), own: o.Own, newest: o.Newest, last: o.Last}
+	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{}, errors: map[*spec.Spec]errorShape{}, users: maps.Clone(o.Users), own: o.Own, newest: o.Newest, last: o.Last}
 	if g.now == nil {
 		g.now = time.Now
 	}
@@ -92,17 +93,17 @@ func NewWith(o Options) (*Gate, error) {
 func (g *Gate) compile(role string, sources map[string]map[string]string) (map[string]*grants, error) {
 	plans := map[string]*grants{}
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
-		spec := g.specs[source]
-		if spec == nil {
+		sp := g.specs[source]
+		if sp == nil {
 			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source), suggest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
 		}
-		r, err := readRules("roles."+role+"."+source, spec, sources[source])
+		r, err := readRules("roles."+role+"."+source, sp, sources[source])
 		if err != nil {
 			return nil, err
 		}
-		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(spec)}
-		for _, k := range spec.Kinds {
-			plans[source].kinds[k.Name] = newPlan(spec, k, r)
+		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(sp)}
+		for _, k := range sp.Kinds {
+			plans[source].kinds[k.Name] = newPlan(sp, k, r)
 		}
 	}
 	return plans, nil

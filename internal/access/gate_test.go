@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -122,7 +123,7 @@ func TestErrorShape(t *testing.T) {
 			t.Errorf("got %s, want %s", body, test.want)
 		}
 	}
-	body, contentType := Error(&understudy.Spec{}, Failure{Word: Forbidden, Status: 403})
+	body, contentType := Error(&spec.Spec{}, Failure{Word: Forbidden, Status: 403})
 	if string(body) != `{"code":403,"message":"Forbidden","status":403}` || contentType != "application/json" {
 		t.Errorf("a spec that says nothing: %s", body)
 	}

@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/suggest"
 )
 
@@ -39,14 +39,14 @@ type Roles map[string]map[string]map[string]string
 // Everything is the subject that covers every field the spec names.
 const Everything = "*"
 
-var classes = []string{understudy.ClassPhone, understudy.ClassBody, understudy.ClassPrice, understudy.ClassURL, understudy.ClassName, understudy.ClassSecret}
+var classes = []string{spec.ClassPhone, spec.ClassBody, spec.ClassPrice, spec.ClassURL, spec.ClassName, spec.ClassSecret}
 
 // rules are the checked subjects of one role under one source.
 type rules map[string]Level
 
 // readRules checks one role's rules for one source; where begins its errors
 // ("roles.support.twilio").
-func readRules(where string, s *understudy.Spec, subjects map[string]string) (rules, error) {
+func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, error) {
 	r := make(rules, len(subjects))
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
 		word := subjects[subject]
@@ -63,7 +63,7 @@ func readRules(where string, s *understudy.Spec, subjects map[string]string) (ru
 		if err := checkSubject(s, subject); err != nil {
 			return nil, fmt.Errorf("access: %s: %w", where, err)
 		}
-		if subject == understudy.ClassSecret && i != 0 {
+		if subject == spec.ClassSecret && i != 0 {
 			return nil, fmt.Errorf("access: %s: secrets are shown to nobody; want secret: hide, or nothing", where)
 		}
 		r[subject] = Level(i)
@@ -72,13 +72,13 @@ func readRules(where string, s *understudy.Spec, subjects map[string]string) (ru
 }
 
 // isMedia reports whether a subject names a field of type media.
-func isMedia(s *understudy.Spec, subject string) bool {
+func isMedia(s *spec.Spec, subject string) bool {
 	kind, field, _ := strings.Cut(subject, ".")
 	k := s.Kind(kind)
-	return k != nil && k.Field(field) != nil && k.Field(field).Type == understudy.TypeMedia
+	return k != nil && k.Field(field) != nil && k.Field(field).Type == spec.TypeMedia
 }
 
-func checkSubject(s *understudy.Spec, subject string) error {
+func checkSubject(s *spec.Spec, subject string) error {
 	if subject == Everything || slices.Contains(classes, subject) || s.Kind(subject) != nil {
 		return nil
 	}
@@ -116,13 +116,13 @@ func ancestors(name string, yield func(string) bool) {
 // field is the level of one field of a kind: the most specific rule decides,
 // and the sources it is derived from bound it. A field that no rule names is
 // bounded by what it tells of, too.
-func (r rules) field(k *understudy.Kind, name string) Level {
+func (r rules) field(k *spec.Kind, name string) Level {
 	return r.bounded(k, name, len(k.Fields))
 }
 
 // bounded is field with a bound on how long a chain of derived fields may be;
 // one that is longer goes in a circle, and hides.
-func (r rules) bounded(k *understudy.Kind, name string, chain int) Level {
+func (r rules) bounded(k *spec.Kind, name string, chain int) Level {
 	if chain < 0 {
 		return Hide
 	}
@@ -141,7 +141,7 @@ func (r rules) bounded(k *understudy.Kind, name string, chain int) Level {
 }
 
 // names reports whether a rule names a field, or an object it lies in.
-func (r rules) names(k *understudy.Kind, field string) (named bool) {
+func (r rules) names(k *spec.Kind, field string) (named bool) {
 	ancestors(field, func(outer string) bool {
 		_, named = r[k.Name+"."+outer]
 		return !named
@@ -153,11 +153,11 @@ func (r rules) names(k *understudy.Kind, field string) (named bool) {
 // nearest object it lies in; else the stricter of its class's and its kind's;
 // else "*"; else hidden. A field has the class of the object it lies in where
 // it has none, or none the rules speak of.
-func (r rules) own(k *understudy.Kind, name string) Level {
+func (r rules) own(k *spec.Kind, name string) Level {
 	level, named, class, secret := Hide, false, "", false
 	ancestors(name, func(outer string) bool {
 		if f := k.Field(outer); f != nil {
-			secret = secret || f.Class == understudy.ClassSecret
+			secret = secret || f.Class == spec.ClassSecret
 			if _, ruled := r[class]; !ruled && f.Class != "" || class == "" {
 				class = f.Class
 			}
@@ -181,8 +181,8 @@ func (r rules) own(k *understudy.Kind, name string) Level {
 func (r rules) general(kind, class string) Level {
 	byKind, kindRule := r[kind]
 	byClass, classRule := r[class]
-	if class == understudy.ClassURL && !classRule {
-		return min(r.general(kind, ""), r.general(kind, understudy.ClassPhone))
+	if class == spec.ClassURL && !classRule {
+		return min(r.general(kind, ""), r.general(kind, spec.ClassPhone))
 	}
 	switch {
 	case class != "" && classRule && kindRule:

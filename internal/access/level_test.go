@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -79,7 +80,7 @@ func TestLevelsOfNestedAndDerived(t *testing.T) {
 
 func TestDerivedInACircleHides(t *testing.T) {
 	s := readSpec(t, []byte("name: x\nhosts: [{url: \"https://x.example\"}]\nauth: {style: none}\nkinds: [{name: k, lists: [{path: /k, key: k}], fields: [{name: a, from: b}, {name: b, from: a}, {name: c}]}]"))
-	g, err := New(map[string]*understudy.Spec{"x": s}, Roles{"r": {"x": {"*": "see"}}})
+	g, err := New(map[string]*spec.Spec{"x": s}, Roles{"r": {"x": {"*": "see"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func TestWhoSeesAnything(t *testing.T) {
 }
 
 func TestPolicyErrors(t *testing.T) {
-	specs := map[string]*understudy.Spec{"twilio": twilio(t)}
+	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	for want, roles := range map[string]Roles{
 		`unknown level "lats4", want see, last4 or hide; did you mean "last4"?`: {"r": {"twilio": {"*": "lats4"}}},
 		`unknown level ""`: {"r": {"twilio": {"*": ""}}},

@@ -6,18 +6,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // aboveOf are the fields of a kind that name a record it lies under: parts of
 // its id that name others, the kind's parent, what a list's path says it is of,
 // and a field that names what the record is about, whatever that is. The
 // source's own account is above everything and counts as nothing.
-func aboveOf(s *understudy.Spec, k *understudy.Kind) (all []above) {
+func aboveOf(s *spec.Spec, k *spec.Kind) (all []above) {
 	paths := pathsAbove(s, k)
 	for _, f := range k.Fields {
-		if f.Link == understudy.AnyKind {
+		if f.Link == spec.AnyKind {
 			all = append(all, above{field: f.Name})
 			continue
 		}
@@ -33,7 +32,7 @@ func aboveOf(s *understudy.Spec, k *understudy.Kind) (all []above) {
 }
 
 // pathsAbove are the kinds one of whose instance paths begins a list's path.
-func pathsAbove(s *understudy.Spec, k *understudy.Kind) (all []*understudy.Kind) {
+func pathsAbove(s *spec.Spec, k *spec.Kind) (all []*spec.Kind) {
 	for _, l := range k.Lists {
 		for _, p := range listAbove(s, l) {
 			if p != k && !slices.Contains(all, p) {
@@ -45,7 +44,7 @@ func pathsAbove(s *understudy.Spec, k *understudy.Kind) (all []*understudy.Kind)
 }
 
 // listAbove are the kinds one list lies under.
-func listAbove(s *understudy.Spec, l *understudy.List) (all []*understudy.Kind) {
+func listAbove(s *spec.Spec, l *spec.List) (all []*spec.Kind) {
 	for _, p := range s.Kinds {
 		for _, in := range p.Instances {
 			if len(p.ID) == 1 && !ownAccount(s, in) && beginsPath(in.Path, l.Path) {
@@ -59,7 +58,7 @@ func listAbove(s *understudy.Spec, l *understudy.List) (all []*understudy.Kind) 
 
 // ownAccount reports whether an instance's id is what the source fills in
 // paths.
-func ownAccount(s *understudy.Spec, in *understudy.Instance) bool {
+func ownAccount(s *spec.Spec, in *spec.Instance) bool {
 	i := strings.Index(in.Path, "{"+strings.Join(in.ID, "")+"}")
 	if i < 0 {
 		return false
@@ -102,12 +101,12 @@ func variable(segment string) bool { return strings.HasPrefix(segment, "{") }
 // named is a record that a path names.
 type named struct {
 	f      *finder
-	target *understudy.Target
+	target *spec.Target
 }
 
 // over are the records of ruled kinds a path lies under, the outermost first:
 // of paths the spec does not name, too. Our own account, user, is none.
-func (r *grants) over(s *understudy.Spec, t *understudy.Target, user string) (all []named) {
+func (r *grants) over(s *spec.Spec, t *spec.Target, user string) (all []named) {
 	have := strings.Split(t.Key.Path(), "/")
 	for _, k := range s.Kinds {
 		f := r.rows[k.Name]

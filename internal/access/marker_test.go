@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -34,7 +35,7 @@ func (p *planted) number(where string) string {
 
 // record is a record of a kind with a marker in every field the spec names and
 // in every awkward place the spec does not.
-func (p *planted) record(k *understudy.Kind) map[string]any {
+func (p *planted) record(k *spec.Kind) map[string]any {
 	r := map[string]any{}
 	for _, f := range k.Fields {
 		at, name := r, f.Name
@@ -51,13 +52,13 @@ func (p *planted) record(k *understudy.Kind) map[string]any {
 			at, name = inner, rest
 		}
 		where := k.Name + "." + f.Name
-		if f.Type == understudy.TypeMedia {
+		if f.Type == spec.TypeMedia {
 			where = "" // a content stands in no body; what is called so there is not it
 		}
 		switch {
-		case f.Type == understudy.TypeMap:
+		case f.Type == spec.TypeMap:
 			at[name] = map[string]any{"unnamed": p.mark(""), "deep": map[string]any{"er": []any{p.mark("")}}}
-		case f.Class == understudy.ClassPhone:
+		case f.Class == spec.ClassPhone:
 			at[name] = p.number(where)
 		default:
 			at[name] = p.mark(where)
@@ -69,7 +70,7 @@ func (p *planted) record(k *understudy.Kind) map[string]any {
 	return r
 }
 
-func (p *planted) list(s *understudy.Spec, k *understudy.Kind, l *understudy.List) any {
+func (p *planted) list(s *spec.Spec, k *spec.Kind, l *spec.List) any {
 	rows := []any{p.record(k), p.record(k), p.mark(""), []any{p.mark("")}}
 	if l.Key == "" {
 		return rows
@@ -90,7 +91,7 @@ func (p *planted) list(s *understudy.Spec, k *understudy.Kind, l *understudy.Lis
 		at[dotted] = v
 	}
 	for _, f := range s.PagingOf(l).Envelope {
-		if f.Type == understudy.TypeMap {
+		if f.Type == spec.TypeMap {
 			continue
 		}
 		put(f.Name, p.mark("envelope."+f.Name))
@@ -107,7 +108,7 @@ func TestNoHiddenMarkerComesOut(t *testing.T) {
 		"one kind": {"messages": "see", "people": "see"},
 		"unseen":   {"*": "see"},
 	} {
-		for source, s := range map[string]*understudy.Spec{"twilio": twilio(t), "forge": forge(t)} {
+		for source, s := range map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)} {
 			known := map[string]string{}
 			for subject, level := range rules {
 				if checkSubject(s, subject) == nil {
@@ -119,7 +120,7 @@ func TestNoHiddenMarkerComesOut(t *testing.T) {
 				if !g.Sees(as("r"), source, k.Name) {
 					continue
 				}
-				lists := append([]*understudy.List{nil}, k.Lists...)
+				lists := append([]*spec.List{nil}, k.Lists...)
 				for _, l := range lists {
 					p := &planted{where: map[string]string{}}
 					var doc any

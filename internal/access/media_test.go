@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -63,7 +64,7 @@ func TestMedia(t *testing.T) {
 		{"a parameter", map[string]string{"*": "see"}, "singer=1", "parameter singer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g, err := New(map[string]*understudy.Spec{"studio": s}, Roles{"r": {"studio": test.rules}})
+			g, err := New(map[string]*spec.Spec{"studio": s}, Roles{"r": {"studio": test.rules}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func TestPlayIsForMediaAlone(t *testing.T) {
 
 func TestLevelOfMedia(t *testing.T) {
 	s := readSpec(t, []byte(studioSpec))
-	g, err := New(map[string]*understudy.Spec{"studio": s}, Roles{"r": {"studio": {"*": "see", "body": "hide", "takes.sound": "play"}}})
+	g, err := New(map[string]*spec.Spec{"studio": s}, Roles{"r": {"studio": {"*": "see", "body": "hide", "takes.sound": "play"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestLevelOfMedia(t *testing.T) {
 // nothing of another's.
 func TestListsCutInTwoWays(t *testing.T) {
 	s := readSpec(t, []byte(studioSpec))
-	g, err := New(map[string]*understudy.Spec{"studio": s}, Roles{"r": {"studio": {"*": "see", "phone": "hide"}}, "noid": {"studio": {"*": "see", "takes.sid": "hide"}}})
+	g, err := New(map[string]*spec.Spec{"studio": s}, Roles{"r": {"studio": {"*": "see", "phone": "hide"}}, "noid": {"studio": {"*": "see", "takes.sid": "hide"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -20,13 +21,13 @@ import (
 // One number is looked up, in whatever form a record has it; several, and own
 // ones, are not.
 func TestNumbersAreLookedUp(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := map[string]*understudy.Spec{"twilio": spec}
+	specs := map[string]*spec.Spec{"twilio": sp}
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	at, err := spec.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
+	at, err := sp.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestNumbersAreLookedUp(t *testing.T) {
 }
 
 // held reports whether a store that has a record finds it by terms.
-func held(t *testing.T, specs map[string]*understudy.Spec, terms []query.Predicate, rec *understudy.Record, now time.Time) bool {
+func held(t *testing.T, specs map[string]*spec.Spec, terms []query.Predicate, rec *understudy.Record, now time.Time) bool {
 	t.Helper()
 	db := storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return now }})
 	shape := specs["twilio"].Kind("messages").Lists[0].Shape
@@ -90,11 +91,11 @@ func held(t *testing.T, specs map[string]*understudy.Spec, terms []query.Predica
 // A store is told all of a rule that its indexes know; where there is more it is
 // said.
 func TestRulesAreTold(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := spec.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
+	at, err := sp.Target("twilio", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestRulesAreTold(t *testing.T) {
 	} {
 		rows := access.RowRules{"messages": want.rule, "*": {Word: access.FindAll}}
 		g, err := access.NewWith(access.Options{
-			Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: access.Roles{"r": {"twilio": {"*": "see"}}},
+			Specs: map[string]*spec.Spec{"twilio": sp}, Roles: access.Roles{"r": {"twilio": {"*": "see"}}},
 			Rows: map[string]map[string]access.RowRules{"r": {"twilio": rows}},
 		})
 		if err != nil {

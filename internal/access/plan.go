@@ -5,6 +5,7 @@ package access
 import (
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -65,13 +66,13 @@ func (n *node) at(dotted string) *node {
 
 // plan is one role's rules for one kind.
 type plan struct {
-	spec   *understudy.Spec
-	kind   *understudy.Kind // nil: a path the spec does not name
+	spec   *spec.Spec
+	kind   *spec.Kind // nil: a path the spec does not name
 	record *node
 	media  map[string]Level // fields of type media, which stand in no body
 	// lists are the bodies of lists, records and envelope, by the way they are
 	// cut into pages.
-	lists map[*understudy.Paging]*node
+	lists map[*spec.Paging]*node
 	keys  []string                // where the kind's lists keep their records; "" = the body is the array
 	whole bool                    // every field the spec names is seen
 	final bool                    // what makes a record final is fully seen
@@ -79,27 +80,27 @@ type plan struct {
 }
 
 // nothing shows the keys of a body, and no value.
-func nothing(s *understudy.Spec) *plan {
+func nothing(s *spec.Spec) *plan {
 	body := &node{open: true, named: map[string]*node{}}
 	return &plan{spec: s, record: body}
 }
 
-func newPlan(s *understudy.Spec, k *understudy.Kind, r rules) *plan {
+func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	p := &plan{
 		spec: s, kind: k, record: &node{named: map[string]*node{}}, whole: true,
-		media: map[string]Level{}, lists: map[*understudy.Paging]*node{},
+		media: map[string]Level{}, lists: map[*spec.Paging]*node{},
 	}
 	for _, f := range k.Fields {
 		level := r.field(k, f.Name)
-		if f.Type == understudy.TypeMedia {
+		if f.Type == spec.TypeMedia {
 			p.media[f.Name] = level
 			continue
 		}
 		p.record.put(f.Name, level)
-		p.whole = p.whole && (level == See || f.Class == understudy.ClassSecret)
+		p.whole = p.whole && (level == See || f.Class == spec.ClassSecret)
 	}
 	p.shown = p.record.names
-	p.final = !slices.ContainsFunc(k.Final, func(s understudy.State) bool {
+	p.final = !slices.ContainsFunc(k.Final, func(s spec.State) bool {
 		return slices.ContainsFunc(append([]string{s.Field}, s.Set...), func(field string) bool {
 			n := p.record.at(field)
 			return field != "" && (n == nil || n.level < See)
@@ -141,15 +142,15 @@ func (p *plan) addRows(body *node, key string) {
 // envelope is the level of a field beside the records. Those the spec names
 // are shown with the kind, but links hold tokens made of ids: they go with the
 // ids. Filters that links echo are refused before anything is asked.
-func (p *plan) envelope(f *understudy.Field, r rules) Level {
-	if f.Class == understudy.ClassSecret {
+func (p *plan) envelope(f *spec.Field, r rules) Level {
+	if f.Class == spec.ClassSecret {
 		return Hide
 	}
 	level := See
 	if l, ok := r[f.Class]; ok && f.Class != "" {
 		level = l
 	}
-	if f.Type != understudy.TypeText {
+	if f.Type != spec.TypeText {
 		return level
 	}
 	for _, id := range p.kind.ID {
@@ -162,7 +163,7 @@ func (p *plan) envelope(f *understudy.Field, r rules) Level {
 
 // cut is how the list a page is of is cut into pages: the kind's one way, or,
 // where its lists differ, what the page's own path says. nil: no list.
-func (p *plan) cut(page *understudy.Page) *understudy.Paging {
+func (p *plan) cut(page *understudy.Page) *spec.Paging {
 	if !page.List || p.kind == nil {
 		return nil
 	}

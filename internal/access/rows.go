@@ -4,8 +4,8 @@ package access
 
 import (
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -26,7 +26,7 @@ type Value struct {
 	Name  string // dotted
 	Text  string // decoded; arrays and objects as JSON; "" unless Masked or Seen
 	State State
-	Field *understudy.Field // nil: the spec does not name it
+	Field *spec.Field // nil: the spec does not name it
 }
 
 // Row is one record of a view. Everything it says comes from the view's body,
@@ -172,7 +172,7 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 // textual reports types whose values come as JSON strings.
 func textual(kind string) bool {
 	switch kind {
-	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeBool, understudy.TypeEpoch, understudy.TypeMap, understudy.TypeCode:
+	case spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeEpoch, spec.TypeMap, spec.TypeCode:
 		return false
 	}
 	return true

@@ -4,8 +4,7 @@ package access
 
 import (
 	"testing"
-
-	"understudy"
+	"understudy/spec"
 )
 
 func TestRows(t *testing.T) {
@@ -50,7 +49,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func twilioField(g *Gate, kind, name string) *understudy.Field {
+func twilioField(g *Gate, kind, name string) *spec.Field {
 	return g.specs["twilio"].Kind(kind).Field(name)
 }
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/suggest"
 )
@@ -52,15 +52,15 @@ var ruleWords = []string{FindAll, FindNone, FindParent}
 // above names the record another lies under.
 type above struct {
 	field string
-	kind  *understudy.Kind // nil: any, told by the id's prefix
-	at    int              // the field's place among those a finder looks at
+	kind  *spec.Kind // nil: any, told by the id's prefix
+	at    int        // the field's place among those a finder looks at
 }
 
 // finder is a role's row rule for one kind, ready to use. nil: every record.
 type finder struct {
 	gate   *Gate
 	source string
-	kind   *understudy.Kind
+	kind   *spec.Kind
 	rows   map[string]*finder // of the role, by kind
 
 	fields query.Fields // those looked at
@@ -83,7 +83,7 @@ type condition struct {
 
 // compileRows makes the finders of one role for one source; nil: it has no row
 // rules there.
-func (g *Gate) compileRows(at, source string, s *understudy.Spec, rules RowRules) (map[string]*finder, error) {
+func (g *Gate) compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*finder, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
@@ -119,7 +119,7 @@ func (g *Gate) compileRows(at, source string, s *understudy.Spec, rules RowRules
 
 // ruled are the kinds not all of whose records are found: those with a rule,
 // and those that lie under one of them.
-func ruled(s *understudy.Spec, rules RowRules) []string {
+func ruled(s *spec.Spec, rules RowRules) []string {
 	_, common := rules[Everything]
 	is := map[string]bool{}
 	open := func(name string) bool {
@@ -137,8 +137,8 @@ func ruled(s *understudy.Spec, rules RowRules) []string {
 				continue
 			}
 			is[k.Name] = slices.ContainsFunc(aboveOf(s, k), func(a above) bool {
-				return a.kind != nil && is[a.kind.Name] || a.kind == nil && slices.ContainsFunc(s.Kinds, func(k *understudy.Kind) bool { return is[k.Name] })
-			}) || slices.ContainsFunc(pathsAbove(s, k), func(p *understudy.Kind) bool { return is[p.Name] })
+				return a.kind != nil && is[a.kind.Name] || a.kind == nil && slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return is[k.Name] })
+			}) || slices.ContainsFunc(pathsAbove(s, k), func(p *spec.Kind) bool { return is[p.Name] })
 			more = more || is[k.Name]
 		}
 	}
@@ -149,7 +149,7 @@ func ruled(s *understudy.Spec, rules RowRules) []string {
 // fill takes a rule over. said is false where none speaks of the kind, and only
 // what it lies under bounds it. What a common rule asks for and the kind does
 // not have, the record above must have.
-func (f *finder) fill(s *understudy.Spec, rule RowRule, said bool) {
+func (f *finder) fill(s *spec.Spec, rule RowRule, said bool) {
 	k := f.kind
 	f.above = aboveOf(s, k)
 	f.need = rule.Word == FindParent || !said && slices.ContainsFunc(f.above, func(a above) bool { return a.kind != nil })
@@ -199,7 +199,7 @@ func (f *finder) fill(s *understudy.Spec, rule RowRule, said bool) {
 // fieldFor is the field of a kind that a condition looks at: the one named or,
 // where that names a record of the kind itself (account_sid of an account), its
 // id; "" when it has neither.
-func fieldFor(s *understudy.Spec, k *understudy.Kind, name string) string {
+func fieldFor(s *spec.Spec, k *spec.Kind, name string) string {
 	if len(k.ID) == 0 {
 		return ""
 	}
@@ -233,16 +233,16 @@ func (m Match) test() query.Test {
 
 // phoneFields are a kind's fields that hold numbers as they are. Of a kind
 // that is kept as whole pages there are none to look at.
-func phoneFields(k *understudy.Kind) (all []string) {
+func phoneFields(k *spec.Kind) (all []string) {
 	for _, f := range k.Fields {
-		if f.Class == understudy.ClassPhone && f.From == "" && f.Type != understudy.TypeMap && f.Type != understudy.TypeMedia && len(k.ID) > 0 {
+		if f.Class == spec.ClassPhone && f.From == "" && f.Type != spec.TypeMap && f.Type != spec.TypeMedia && len(k.ID) > 0 {
 			all = append(all, f.Name)
 		}
 	}
 	return all
 }
 
-func kindNames(s *understudy.Spec) (names []string) {
+func kindNames(s *spec.Spec) (names []string) {
 	for _, k := range s.Kinds {
 		names = append(names, k.Name)
 	}
@@ -250,7 +250,7 @@ func kindNames(s *understudy.Spec) (names []string) {
 }
 
 // checkRule refuses a kind's own rule that could never hold.
-func checkRule(s *understudy.Spec, k *understudy.Kind, r RowRule) error {
+func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func checkRule(s *understudy.Spec, k *understudy.Kind, r RowRule) error {
 }
 
 // checkCommon refuses a rule for every kind that no kind could fulfil.
-func checkCommon(s *understudy.Spec, r RowRule) error {
+func checkCommon(s *spec.Spec, r RowRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -301,8 +301,8 @@ func checkCommon(s *understudy.Spec, r RowRule) error {
 	return nil
 }
 
-func hasOwn(s *understudy.Spec) bool {
-	return slices.ContainsFunc(s.Kinds, func(k *understudy.Kind) bool { return k.Own != "" })
+func hasOwn(s *spec.Spec) bool {
+	return slices.ContainsFunc(s.Kinds, func(k *spec.Kind) bool { return k.Own != "" })
 }
 
 // check looks at what needs no spec.
@@ -335,7 +335,7 @@ func (r RowRule) check() error {
 }
 
 // checkField refuses what is no field of the kind that has a value to look at.
-func checkField(k *understudy.Kind, name string) error {
+func checkField(k *spec.Kind, name string) error {
 	f := k.Field(name)
 	switch {
 	case f == nil:
@@ -344,7 +344,7 @@ func checkField(k *understudy.Kind, name string) error {
 			known[i] = f.Name
 		}
 		return fmt.Errorf("unknown field %q of %s%s", clip(name), k.Name, suggest.Hint(clip(name), known))
-	case f.Class == understudy.ClassSecret || f.Type == understudy.TypeMedia || f.Type == understudy.TypeMap:
+	case f.Class == spec.ClassSecret || f.Type == spec.TypeMedia || f.Type == spec.TypeMap:
 		return fmt.Errorf("%s of %s has no value that is kept", name, k.Name)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -24,7 +25,7 @@ func (s shelf) newest(_, kind, id string) *understudy.Record {
 func ruledGate(t testing.TB, rules RowRules, held shelf) *Gate {
 	t.Helper()
 	g, err := NewWith(Options{
-		Specs: map[string]*understudy.Spec{"twilio": twilio(t), "forge": forge(t)},
+		Specs: map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)},
 		Roles: Roles{"r": {"twilio": {"*": "see"}, "forge": {"*": "see"}}, "free": {"twilio": {"*": "see"}}},
 		Rows:  map[string]map[string]RowRules{"r": {"twilio": rules}},
 		Own:   func(_, number string) bool { return number == "15550000001" },
@@ -161,14 +162,14 @@ func TestRowRulesThatAreRefused(t *testing.T) {
 		`access: roles.r.twilio.rows.calls: age: want a time like 30d`: {"calls": {Age: -1}},
 	} {
 		_, err := NewWith(Options{
-			Specs: map[string]*understudy.Spec{"twilio": twilio(t)}, Roles: Roles{"r": {"twilio": {"*": "see"}}},
+			Specs: map[string]*spec.Spec{"twilio": twilio(t)}, Roles: Roles{"r": {"twilio": {"*": "see"}}},
 			Rows: map[string]map[string]RowRules{"r": {"twilio": rules}},
 		})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %s", rules, err, want)
 		}
 	}
-	specs := map[string]*understudy.Spec{"twilio": twilio(t)}
+	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	for want, o := range map[string]Options{
 		`"s" has row rules and is no role`:                {Specs: specs, Rows: map[string]map[string]RowRules{"s": {"twilio": {"calls": {Word: FindAll}}}}},
 		`roles.r.twilio: it has row rules and nothing it`: {Specs: specs, Roles: Roles{"r": {}}, Rows: map[string]map[string]RowRules{"r": {"twilio": {"calls": {Word: FindAll}}}}},

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -55,7 +56,7 @@ func (s *slow) ask(ctx context.Context, a request.Request) (*request.Response, e
 	return &request.Response{Page: p, Outcome: request.Cold}, nil
 }
 
-func seeking(t *testing.T) (*Gate, *understudy.Target) {
+func seeking(t *testing.T) (*Gate, *spec.Target) {
 	t.Helper()
 	g := ruledGate(t, RowRules{"calls": {Age: 30 * 24 * time.Hour}}, shelf{})
 	g.now = time.Now

@@ -6,6 +6,7 @@ package access
 import (
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -20,7 +21,7 @@ func TestStanding(t *testing.T) {
 	standing := func(change func(*policy)) string {
 		t.Helper()
 		p := policy{caller: caller, Options: Options{
-			Specs: map[string]*understudy.Spec{"twilio": twilio(t), "forge": forge(t)},
+			Specs: map[string]*spec.Spec{"twilio": twilio(t), "forge": forge(t)},
 			Roles: Roles{"r": {"twilio": {"*": "see", "phone": "last4"}}, "other": {"twilio": {"*": "hide"}}},
 			Rows:  map[string]map[string]RowRules{"r": {"twilio": {"calls": {Age: time.Hour, Where: map[string]Match{"status": {In: []string{"busy"}}}}}}},
 			Users: map[string]string{"twilio": "AC1"},

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -36,7 +37,7 @@ func (f *finder) givenTo(c understudy.Caller, id string) givenKey {
 
 // token refuses a page token that names a record the caller may not find, like
 // one that names none.
-func (f *finder) token(c understudy.Caller, t *understudy.Target, now time.Time) error {
+func (f *finder) token(c understudy.Caller, t *spec.Target, now time.Time) error {
 	paging := t.Spec.PagingOf(t.List)
 	form := paging.TokenForm(f.kind)
 	for _, p := range t.Query {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -20,7 +21,7 @@ type View struct {
 	Sum         [16]byte // the first half of Body's SHA-256: what an ETag may say
 
 	plan *plan // nil: the role sees everything
-	kind *understudy.Kind
+	kind *spec.Kind
 	list bool
 }
 
@@ -30,8 +31,8 @@ type View struct {
 type viewKey struct {
 	sum  [16]byte
 	plan *plan
-	list *understudy.Paging // nil: no list
-	set  string             // the page's charset
+	list *spec.Paging // nil: no list
+	set  string       // the page's charset
 }
 
 // kept is a remembered view. One of a whole page holds no bytes, only that it
@@ -90,7 +91,7 @@ func (g *Gate) keep(key viewKey, v *View) {
 }
 
 // whole is the view of a page of which nothing is hidden.
-func (g *Gate) whole(p *understudy.Page, plan *plan, s *understudy.Spec) *View {
+func (g *Gate) whole(p *understudy.Page, plan *plan, s *spec.Spec) *View {
 	v := &View{
 		Body: p.Body, Whole: true, ContentType: p.ContentType, Charset: p.Charset, Sum: p.Sum, plan: plan, kind: s.Kind(p.Kind), list: p.List,
 	}
@@ -109,7 +110,7 @@ func (g *Gate) failed(plan *plan, p *understudy.Page) *View {
 	return &View{Body: body, ContentType: contentType, Sum: sum(body), plan: plan}
 }
 
-func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *understudy.Paging) (*View, error) {
+func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *spec.Paging) (*View, error) {
 	doc, err := jsonspan.Document(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
@@ -126,7 +127,7 @@ func (g *Gate) rewrite(plan *plan, p *understudy.Page, cut *understudy.Paging) (
 
 // root is the node of a body: a list's when it has records where a list keeps
 // them, else a record's (what a list path answers to a POST is one record).
-func (p *plan) root(data []byte, doc jsonspan.Value, cut *understudy.Paging) *node {
+func (p *plan) root(data []byte, doc jsonspan.Value, cut *spec.Paging) *node {
 	if cut == nil {
 		return p.record
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -139,7 +140,7 @@ func TestViewIsForgottenWithItsPage(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	specs := map[string]*understudy.Spec{"twilio": twilio(t)}
+	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	g, err := NewWith(Options{Specs: specs, Roles: Roles{"support": support}, Cache: 100_000})
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +239,7 @@ func FuzzView(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	s := twilio(f)
-	g, err := NewWith(Options{Specs: map[string]*understudy.Spec{"twilio": s}, Roles: Roles{"support": support, "none": {"twilio": {"messages.sid": "last4"}}}, Cache: -1})
+	g, err := NewWith(Options{Specs: map[string]*spec.Spec{"twilio": s}, Roles: Roles{"support": support, "none": {"twilio": {"messages.sid": "last4"}}}, Cache: -1})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // Words says for people which records of each kind of a source a role with row
@@ -120,4 +119,4 @@ func span(d time.Duration) string {
 }
 
 // oneOf is the word for one record of a kind.
-func oneOf(k *understudy.Kind) string { return cmp.Or(k.One, "record of "+k.Name) }
+func oneOf(k *spec.Kind) string { return cmp.Or(k.One, "record of "+k.Name) }

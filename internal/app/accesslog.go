@@ -8,8 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // logWrite is how long one write to a pipe may take.
@@ -58,8 +57,8 @@ func (f *pipeFile) Write(p []byte) (int, error) {
 }
 
 // knownID reports texts that are ids of any source's records.
-func knownID(sources []*understudy.Source) func(text string) bool {
+func knownID(sources []*spec.Source) func(text string) bool {
 	return func(text string) bool {
-		return slices.ContainsFunc(sources, func(s *understudy.Source) bool { return s.Spec.HasID(text) })
+		return slices.ContainsFunc(sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
 	}
 }

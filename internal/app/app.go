@@ -24,8 +24,8 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/datadir"
@@ -76,7 +76,7 @@ type App struct {
 
 // opened are the packages below the frontends.
 type opened struct {
-	sources   []*understudy.Source
+	sources   []*spec.Source
 	clients   map[string]*upstream.Client
 	db        *store.DB
 	files     *contents.Files
@@ -137,7 +137,7 @@ func Build(ctx context.Context, b Options) (h *App, err error) {
 	if h.sources, err = b.Settings.ReadSources(b.Folder); err != nil {
 		return h, err
 	}
-	specs := map[string]*understudy.Spec{}
+	specs := map[string]*spec.Spec{}
 	for _, src := range h.sources {
 		specs[src.Name] = src.Spec
 		h.recent[src.Name], h.noPlace[src.Name] = newRecent(), &atomic.Int64{}
@@ -226,7 +226,7 @@ func (h *App) PrintAddresses(w io.Writer) {
 func (h *App) Settings() *config.Settings { return h.cfg }
 
 // Sources are the configured ones, in the order of their names.
-func (h *App) Sources() []*understudy.Source { return h.sources }
+func (h *App) Sources() []*spec.Source { return h.sources }
 
 // Viewer is where people browse.
 func (h *App) Viewer() string { return h.servers[0].URL() }

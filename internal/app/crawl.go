@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -90,7 +91,7 @@ func (h *App) walkPolls(source string, kinds []string) error {
 	for _, src := range h.sources {
 		if src.Name == source {
 			s := h.live.Load().Sources[source]
-			now := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
+			now := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
 			if err := config.CheckPolls(now, s); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -29,7 +30,7 @@ import (
 type FolderErasing struct {
 	db      *store.DB
 	files   *contents.Files
-	sources []*understudy.Source
+	sources []*spec.Source
 }
 
 // OpenErasing opens the database and the contents of the folder.
@@ -63,7 +64,7 @@ func (f *FolderErasing) Receipts(ctx context.Context, before int64, limit int) (
 }
 
 // eraseIn lists what belongs to a number, or only looks.
-func eraseIn(ctx context.Context, db *store.DB, sources []*understudy.Source, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+func eraseIn(ctx context.Context, db *store.DB, sources []*spec.Source, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
 	var names []string
 	for _, src := range sources {
 		names = append(names, src.Name)
@@ -108,7 +109,7 @@ func digits(n int) string {
 }
 
 // ours reports whether records of own numbers are among what was found.
-func ours(sources []*understudy.Source, source string, found map[string]int) bool {
+func ours(sources []*spec.Source, source string, found map[string]int) bool {
 	for _, src := range sources {
 		if src.Name != source {
 			continue

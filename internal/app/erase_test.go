@@ -2,18 +2,18 @@ package app
 
 import (
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/upstream"
 )
 
 // A number is ours when a record that shows it is one of our own numbers.
 func TestErasingAnOwnNumberIsKnown(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := []*understudy.Source{{Name: "twilio", Spec: spec}}
+	sources := []*spec.Source{{Name: "twilio", Spec: sp}}
 	for _, tt := range []struct {
 		source string
 		found  map[string]int

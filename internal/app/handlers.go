@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -80,7 +81,7 @@ func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
 	diag := diagnostics.New(diagnostics.Options{
 		Snapshot: figures{h}.snapshot, Readable: figures{h}.readable, Ending: h.ending.Load, Loads: h.reads.now, Person: p.book.Person, All: h.seesAll, Sees: p.gate.Counts, Logger: h.log,
 		Bound: func(c understudy.Caller) bool {
-			return slices.ContainsFunc(h.sources, func(s *understudy.Source) bool { return p.gate.Ruled(c, s.Name) })
+			return slices.ContainsFunc(h.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
 		},
 		Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index, Token: h.opts.Dir.Token, Profiles: h.profiles, PublicURL: cfg.Viewer.PublicURL,
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/datadir"
@@ -35,11 +36,11 @@ func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 var someMessage = query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
 
 func TestIndexesAreFilledByAJob(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), datadir.StoreFile), Specs: map[string]*understudy.Spec{"twilio": spec}})
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), datadir.StoreFile), Specs: map[string]*spec.Spec{"twilio": sp}})
 	if err != nil {
 		t.Fatal(err)
 	}

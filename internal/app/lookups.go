@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -20,7 +21,7 @@ import (
 // lookups answers the questions of row rules. The own numbers of every source are
 // in memory.
 type lookups struct {
-	sources []*understudy.Source
+	sources []*spec.Source
 	db      *store.DB
 	log     *slog.Logger
 	numbers map[string]*atomic.Pointer[map[string]bool] // by source
@@ -33,7 +34,7 @@ const ownEvery = time.Minute
 // lookTime bounds one look into the store for a row rule.
 const lookTime = 5 * time.Second
 
-func newLookups(sources []*understudy.Source, log *slog.Logger) *lookups {
+func newLookups(sources []*spec.Source, log *slog.Logger) *lookups {
 	l := &lookups{sources: sources, log: log, numbers: map[string]*atomic.Pointer[map[string]bool]{}, stale: make(chan struct{}, 1)}
 	for _, src := range sources {
 		l.numbers[src.Name] = &atomic.Pointer[map[string]bool]{}
@@ -127,7 +128,7 @@ func fieldOf(body []byte, name string) string {
 }
 
 // kindOf is a kind of a source, nil when there is none of the name.
-func (l *lookups) kindOf(source, kind string) *understudy.Kind {
+func (l *lookups) kindOf(source, kind string) *spec.Kind {
 	for _, src := range l.sources {
 		if src.Name == source {
 			return src.Spec.Kind(kind)
@@ -137,7 +138,7 @@ func (l *lookups) kindOf(source, kind string) *understudy.Kind {
 }
 
 // shapesOf are the shapes of a kind, those of lists first.
-func shapesOf(k *understudy.Kind) (all []string) {
+func shapesOf(k *spec.Kind) (all []string) {
 	seen := map[string]bool{}
 	add := func(shape string) {
 		if !seen[shape] {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -50,7 +51,7 @@ func (h *App) openAccessLog(stderr io.Writer) error {
 
 // openStore opens the database and lets every source claim its world: a folder
 // filled from one upstream must not answer for another.
-func (h *App) openStore(ctx context.Context, b Options, specs map[string]*understudy.Spec) error {
+func (h *App) openStore(ctx context.Context, b Options, specs map[string]*spec.Spec) error {
 	db, err := store.Open(ctx, store.Options{Path: b.Dir.Database(b.Settings.Store.DSN), Specs: specs, Limit: int64(b.Settings.Store.Limit), Retention: b.Settings.Retained(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
 	if err != nil {
 		return err
@@ -186,12 +187,12 @@ func (h *App) loadMedia(ctx context.Context) error {
 
 // OpenStore opens the database of a folder no server uses, for the sources of the
 // settings.
-func OpenStore(ctx context.Context, dir *datadir.Dir, cfg *config.Settings, settings string) (*store.DB, []*understudy.Source, error) {
+func OpenStore(ctx context.Context, dir *datadir.Dir, cfg *config.Settings, settings string) (*store.DB, []*spec.Source, error) {
 	sources, err := cfg.ReadSources(settings)
 	if err != nil {
 		return nil, nil, err
 	}
-	specs := map[string]*understudy.Spec{}
+	specs := map[string]*spec.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 	}

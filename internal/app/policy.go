@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -23,7 +24,7 @@ type policy struct {
 
 // policyOf reads a policy, with the secrets of its credentials.
 func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (policy, error) {
-	specs, users := map[string]*understudy.Spec{}, map[string]string{}
+	specs, users := map[string]*spec.Spec{}, map[string]string{}
 	for _, src := range h.sources {
 		specs[src.Name], users[src.Name] = src.Spec, src.User
 	}

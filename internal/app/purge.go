@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -51,14 +52,14 @@ func (h *App) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purge
 
 // target is what a purge names, understood.
 type target struct {
-	source   *understudy.Source
-	target   *understudy.Target // a key; nil: a record
-	kind, id string             // the record; of a key too, when it names one
+	source   *spec.Source
+	target   *spec.Target // a key; nil: a record
+	kind, id string       // the record; of a key too, when it names one
 }
 
 // targetOf understands a purge. Errors wrap ErrInvalid and say what is near.
-func targetOf(sources []*understudy.Source, p diagnostics.Purge) (target, error) {
-	byName := map[string]*understudy.Source{}
+func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
+	byName := map[string]*spec.Source{}
 	for _, src := range sources {
 		byName[src.Name] = src
 	}
@@ -106,8 +107,8 @@ func invalid(format string, args ...any) error {
 }
 
 // somePath is a list's path, to show what a key looks like.
-func somePath(spec *understudy.Spec) string {
-	for _, k := range spec.Kinds {
+func somePath(sp *spec.Spec) string {
+	for _, k := range sp.Kinds {
 		for _, l := range k.Lists {
 			return l.Path
 		}
@@ -134,7 +135,7 @@ func purgeFolder(ctx context.Context, cfg *config.Settings, dir *datadir.Dir, a 
 	if _, err := os.Stat(path); err != nil {
 		return done, nil // nothing was ever held
 	}
-	db, err := store.Open(ctx, store.Options{Path: path, Specs: map[string]*understudy.Spec{a.source.Name: a.source.Spec}, Now: time.Now})
+	db, err := store.Open(ctx, store.Options{Path: path, Specs: map[string]*spec.Spec{a.source.Name: a.source.Spec}, Now: time.Now})
 	if err != nil {
 		return done, err
 	}

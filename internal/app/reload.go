@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -68,7 +69,7 @@ func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []str
 				return nil, nil, fmt.Errorf("sources.%s.secret: %w", src.Name, err)
 			}
 		}
-		polled := &understudy.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls} // the spec in use
+		polled := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls} // the spec in use
 		if err := config.CheckPolls(polled, s); err != nil {
 			return nil, nil, fmt.Errorf("sources.%s.polls: %w", src.Name, err)
 		}
@@ -111,7 +112,7 @@ func (h reloader) poll(polls map[string][]string) error {
 			continue
 		}
 		for _, done := range h.sources[:i] {
-			was := &understudy.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
+			was := &spec.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
 			err = errors.Join(err, config.CheckPolls(was, h.live.Load().Sources[done.Name]), h.mirror.SetPolls(done.Name, union(was.Polls, h.keptToo(done.Name))))
 		}
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -62,8 +63,8 @@ func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, err
 }
 
 // queryText reads understudy.q of a list on a drop-in port.
-func queryText(s *search.Searcher) func(c understudy.Caller, t *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
-	return func(c understudy.Caller, t *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+func queryText(s *search.Searcher) func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	return func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if t.Kind == nil {
 			return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)
 		}

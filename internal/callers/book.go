@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -30,7 +31,7 @@ type Credential struct {
 // Options are what a Book is made of.
 type Options struct {
 	Credentials []Credential
-	Sources     []*understudy.Source // every source a credential may name; their specs say how callers sign
+	Sources     []*spec.Source // every source a credential may name; their specs say how callers sign
 	// Loopback is what a person on this machine may do without a credential
 	// (Caller.Name "loopback"). Its zero value permits nothing.
 	Loopback understudy.Grant

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -22,14 +23,14 @@ const account = "AC00000000000000000000000000000001"
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func source(name, style string) *understudy.Source {
-	return &understudy.Source{Name: name, Spec: &understudy.Spec{Name: name, Auth: understudy.Auth{Style: style}}}
+func source(name, style string) *spec.Source {
+	return &spec.Source{Name: name, Spec: &spec.Spec{Name: name, Auth: spec.Auth{Style: style}}}
 }
 
 func book(t testing.TB, o Options) *Book {
 	t.Helper()
 	if o.Sources == nil {
-		o.Sources = []*understudy.Source{source("twilio", "basic"), source("forge", "bearer"), source("open", "none")}
+		o.Sources = []*spec.Source{source("twilio", "basic"), source("forge", "bearer"), source("open", "none")}
 	}
 	if o.Now == nil {
 		o.Now = func() time.Time { return start }
@@ -145,7 +146,7 @@ func TestNewErrors(t *testing.T) {
 		{"same user and secret as a", []Credential{credential("a", "forge", "u", "x", "all"), credential("b", "forge", "v", "x", "all")}},
 		{"longer than", []Credential{credential("a", "twilio", account, strings.Repeat("x", 600), "all")}},
 	} {
-		_, err := New(Options{Credentials: test.credentials, Sources: []*understudy.Source{source("twilio", "basic"), source("forge", "bearer")}})
+		_, err := New(Options{Credentials: test.credentials, Sources: []*spec.Source{source("twilio", "basic"), source("forge", "bearer")}})
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "callers: ") {
 			t.Errorf("got %v, want one with %q", err, test.want)
 		}

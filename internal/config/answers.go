@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
-	"understudy"
 	"understudy/kit/suggest"
 	"understudy/mirror"
 )
@@ -50,7 +50,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // check refuses kinds the spec does not have.
-func (a answersConfig) check(src *understudy.Source) error {
+func (a answersConfig) check(src *spec.Source) error {
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
 		if kind != "" && src.Spec.Kind(kind) == nil {
 			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), kindNames(src.Spec)))

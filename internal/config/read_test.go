@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/upstream"
 )
 
@@ -203,14 +203,14 @@ func FuzzSettings(f *testing.F) {
 }
 
 func TestMediaSettings(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkMedia(&understudy.Source{Spec: spec, Media: []string{"recordings", "media"}}); err != nil {
+	if err := checkMedia(&spec.Source{Spec: sp, Media: []string{"recordings", "media"}}); err != nil {
 		t.Error(err)
 	}
-	err = checkMedia(&understudy.Source{Spec: spec, Media: []string{"recording"}})
+	err = checkMedia(&spec.Source{Spec: sp, Media: []string{"recording"}})
 	if err == nil || !strings.Contains(err.Error(), `no contents of "recording"; did you mean "recordings"?`) {
 		t.Errorf("%v", err)
 	}

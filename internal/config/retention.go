@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/suggest"
 )
 
@@ -29,18 +29,18 @@ func (c *Settings) Retained() map[string]map[string]time.Duration {
 
 // checkRetention refuses sources and kinds that are not there, and times too
 // short to mean it.
-func (c *Settings) checkRetention(sources []*understudy.Source) error {
-	specs := map[string]*understudy.Spec{}
+func (c *Settings) checkRetention(sources []*spec.Source) error {
+	specs := map[string]*spec.Spec{}
 	for _, src := range sources {
 		specs[src.Name] = src.Spec
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Retention)) {
-		spec := specs[name]
-		if spec == nil {
+		sp := specs[name]
+		if sp == nil {
 			return fmt.Errorf("retention.%s: no source is called that%s", name, suggest.Hint(name, slices.Sorted(maps.Keys(specs))))
 		}
 		var known []string
-		for _, k := range spec.Kinds {
+		for _, k := range sp.Kinds {
 			if len(k.ID) > 0 {
 				known = append(known, k.Name)
 			}
@@ -48,7 +48,7 @@ func (c *Settings) checkRetention(sources []*understudy.Source) error {
 		for _, kind := range slices.Sorted(maps.Keys(c.Retention[name])) {
 			switch keep := c.Retention[name][kind].Std(); {
 			case !slices.Contains(known, kind):
-				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, spec.Title, Clip(kind), suggest.Hint(Clip(kind), known))
+				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, sp.Title, Clip(kind), suggest.Hint(Clip(kind), known))
 			case keep != 0 && keep < leastKeep:
 				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
 			}

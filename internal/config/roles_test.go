@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -96,12 +97,12 @@ func TestTheDocumentedRowRules(t *testing.T) {
 
 func rowsGate(t testing.TB, c *Settings) *access.Gate {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
 	roles, rows := c.Policy()
-	g, err := access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: roles, Rows: rows})
+	g, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: roles, Rows: rows})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func FuzzRowRules(f *testing.F) {
 	} {
 		f.Add(seed, `{"from":"+4","start_time":"Sun, 31 May 2026 12:00:00 +0000","call_sid":"CA1"}`)
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -128,12 +129,12 @@ func FuzzRowRules(f *testing.F) {
 			return
 		}
 		roles, rows := c.Policy()
-		g, err := access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": spec}, Roles: roles, Rows: rows})
+		g, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Roles: roles, Rows: rows})
 		if err != nil {
 			return
 		}
 		who := understudy.Caller{Grant: &understudy.Grant{Role: "r"}}
-		for i, k := range spec.Kinds {
+		for i, k := range sp.Kinds {
 			only := g.Only(who, "twilio", k.Name)
 			if word := g.Words("r", "twilio"); word != nil && (only == nil) != strings.HasSuffix(word[i], ": all") {
 				t.Fatalf("%s: %q, and a rule: %v", k.Name, word[i], only != nil)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/callers"
@@ -21,13 +22,13 @@ import (
 )
 
 // readSpec finds a built-in spec by name or reads one from a file.
-func readSpec(setting, folder string) (*understudy.Spec, error) {
+func readSpec(setting, folder string) (*spec.Spec, error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
-		spec, err := upstream.BuiltIn(setting)
+		sp, err := upstream.BuiltIn(setting)
 		if err != nil {
 			return nil, fmt.Errorf("spec: %w%s", err, suggest.Hint(setting, upstream.Names()))
 		}
-		return spec, nil
+		return sp, nil
 	}
 	if !filepath.IsAbs(setting) {
 		setting = filepath.Join(folder, setting)
@@ -36,32 +37,32 @@ func readSpec(setting, folder string) (*understudy.Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	spec, err := upstream.ReadSpec(setting, data)
+	sp, err := upstream.ReadSpec(setting, data)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "upstream: "), "spec "))
 	}
-	return spec, nil
+	return sp, nil
 }
 
 // ReadSources makes the nouns of every configured source, in name order.
-func (c *Settings) ReadSources(folder string) ([]*understudy.Source, error) {
-	var out []*understudy.Source
+func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
+	var out []*spec.Source
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]
-		spec, err := readSpec(s.Spec, folder)
+		sp, err := readSpec(s.Spec, folder)
 		if err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
 		if s.Listen == "" {
-			if spec.Port == 0 {
-				return nil, fmt.Errorf("sources.%s.listen: spec %s names no port; write HOST:PORT", name, spec.Name)
+			if sp.Port == 0 {
+				return nil, fmt.Errorf("sources.%s.listen: spec %s names no port; write HOST:PORT", name, sp.Name)
 			}
-			s.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(spec.Port))
+			s.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(sp.Port))
 		}
-		if s.User == "" && slices.Contains(slices.Collect(maps.Values(spec.Vars)), "user") {
-			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, spec.Name)
+		if s.User == "" && slices.Contains(slices.Collect(maps.Values(sp.Vars)), "user") {
+			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, sp.Name)
 		}
-		src := &understudy.Source{Name: name, Spec: spec, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
+		src := &spec.Source{Name: name, Spec: sp, User: s.User, PublicURL: strings.TrimSuffix(s.PublicURL, "/"), Polls: s.Polls, Media: s.Media}
 		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
 		}
@@ -84,7 +85,7 @@ func (c *Settings) ReadSources(folder string) ([]*understudy.Source, error) {
 
 // checkPolls fills in the default, the kinds most looked at, and refuses what
 // cannot be polled.
-func CheckPolls(src *understudy.Source, s *Source) error {
+func CheckPolls(src *spec.Source, s *Source) error {
 	if s.Polls == nil {
 		for _, kind := range []string{"calls", "messages", "conferences"} {
 			if _, err := src.PollTarget(kind); err == nil {
@@ -152,7 +153,7 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 }
 
 // checkSync refuses a kind in sources.*.sync that the spec does not have.
-func checkSync(src *understudy.Source, s *Source) error {
+func checkSync(src *spec.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
 			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, Clip(kind), suggest.Hint(Clip(kind), kindNames(src.Spec)))
@@ -161,16 +162,16 @@ func checkSync(src *understudy.Source, s *Source) error {
 	return nil
 }
 
-func kindNames(spec *understudy.Spec) []string {
+func kindNames(sp *spec.Spec) []string {
 	var names []string
-	for _, k := range spec.Kinds {
+	for _, k := range sp.Kinds {
 		names = append(names, k.Name)
 	}
 	return names
 }
 
 // checkMedia refuses kinds that have no contents.
-func checkMedia(src *understudy.Source) error {
+func checkMedia(src *spec.Source) error {
 	var known []string
 	for _, k := range src.Spec.Kinds {
 		if len(k.Media) > 0 {

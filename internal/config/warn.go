@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/callers"
@@ -31,7 +32,7 @@ func (v *viewerConfig) BehindProxy() bool {
 
 // warnings are what to think about; each names its setting. folder is what
 // files of secrets are relative to.
-func (c *Settings) Warnings(folder string, sources []*understudy.Source) (all []string) {
+func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch v := &c.Viewer; {
 	case v.Role == "" || v.PublicURL == "" || loopbackURL(v.PublicURL):
@@ -98,7 +99,7 @@ func WeakSecrets(all []callers.Credential) (warnings []string) {
 
 // oddAllow warns of an allow entry whose path the spec does not name though one
 // word of it is close to what the spec has.
-func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*understudy.Source) []string {
+func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Source) []string {
 	near := ""
 	for _, src := range sources {
 		if src.Name != cred.Source {
@@ -123,7 +124,7 @@ func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*understudy.
 }
 
 // specPaths are the path templates of a spec.
-func specPaths(s *understudy.Spec) []string {
+func specPaths(s *spec.Spec) []string {
 	all := map[string]bool{}
 	for _, k := range s.Kinds {
 		for j := range k.Lists {

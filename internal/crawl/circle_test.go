@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -71,7 +72,7 @@ func TestACircleOverManyRuns(t *testing.T) {
 			pages++
 			p.Next.Source, p.Next.URI = "post", fmt.Sprint("/me/tags?size=10&after=t", 10*(pages%9))
 		}
-		w.before = func(*understudy.Target) error {
+		w.before = func(*spec.Target) error {
 			if stop = !stop; stop {
 				return nil
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -122,7 +123,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 		"a shape":  func(w *world) { w.spec.Kind("letters").Lists[0].Shape = "others" },
 		"a filter": func(w *world) { x := w.spec.Kind("letters").Lists[0]; x.Filters[len(x.Filters)-1].Whole = true },
 		"the way":  func(w *world) { w.spec.Paging.Next = "further" },
-		"the user": func(w *world) { w.src = &understudy.Source{Name: "post", Spec: w.spec, User: "you"} },
+		"the user": func(w *world) { w.src = &spec.Source{Name: "post", Spec: w.spec, User: "you"} },
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"pgregory.net/rapid"
 
@@ -27,7 +28,7 @@ const oneDay = 24 * 60 * 60
 func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 	world := newWorld(t)
 	world.spec.Kind("letters").Retention.Days = 1
-	world.src = &understudy.Source{Name: "post", Spec: world.spec, User: "me"}
+	world.src = &spec.Source{Name: "post", Spec: world.spec, User: "me"}
 	rapid.Check(t, func(t *rapid.T) {
 		now := int64(oneDay + rapid.IntRange(0, clocks).Draw(t, "forgotten"))
 		horizon := time.Duration(rapid.SampledFrom([]int64{0, 0, now - 6, now - 12}).Draw(t, "horizon")) * time.Second
@@ -271,7 +272,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 		_ = h.work(ctx, h.x) // a sync of what lies under waits for the kind above
 	case 10: // one walk breaks off
 		left := st.Many
-		h.before = func(*understudy.Target) error {
+		h.before = func(*spec.Target) error {
 			if left--; left < 0 {
 				return understudy.ErrInvalid
 			}

@@ -19,6 +19,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/suggest"
@@ -96,7 +97,7 @@ func (s Settings) withDefaults() Settings {
 
 // Options are what a crawler is made of. Functions and Logger may be nil.
 type Options struct {
-	Sources []*understudy.Source
+	Sources []*spec.Source
 	Mirror  Mirror
 	Store   Store
 	Notes   Notes

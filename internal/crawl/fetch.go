@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/cycle"
@@ -67,7 +68,7 @@ func (t *jobRun) moved() bool {
 // fetch brings a page and saves its records. What it weighs is given back when
 // the page is done with, which is at the next fetch of the caller at the latest:
 // rows are all that walks look at.
-func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*understudy.Page, error) {
+func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Page, error) {
 	var err error
 	for try := range tries {
 		if try > 0 {
@@ -94,7 +95,7 @@ func (t *jobRun) fetch(ctx context.Context, target *understudy.Target) (*underst
 }
 
 // once is one try. A page for which there is no room beside others waits for it.
-func (t *jobRun) once(ctx context.Context, target *understudy.Target) (request.PageSaved, error) {
+func (t *jobRun) once(ctx context.Context, target *spec.Target) (request.PageSaved, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, request.Fill{
 		Target: target, Reason: request.Sync, RecordsOnly: target.List != nil,
@@ -128,7 +129,7 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 // refusal is a list page upstream refused.
 type refusal struct {
 	page *understudy.Page
-	spec *understudy.Spec
+	spec *spec.Spec
 }
 
 // Error says what was refused.
@@ -156,7 +157,7 @@ type position struct {
 
 // along walks one list from a place to its end. see is called with each page
 // and the place after it, whose link is "" at the end.
-func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *understudy.Target, at position, see func(*understudy.Page, position) error) error {
+func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position, see func(*understudy.Page, position) error) error {
 	target, empty := first, 0
 	if at.Next != "" {
 		var err error

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -71,7 +72,7 @@ func TestAKillInABurstLeavesNoGap(t *testing.T) {
 		w.poll(x, "letters")
 		ctx, kill := context.WithCancel(t.Context())
 		n := 0
-		w.before = func(*understudy.Target) error {
+		w.before = func(*spec.Target) error {
 			if n++; n == 5 {
 				kill()
 			}
@@ -175,7 +176,7 @@ func TestWhatComesDuringASweepIsNotMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		from, came := len(w.changes), false
-		w.before = func(target *understudy.Target) error {
+		w.before = func(target *spec.Target) error {
 			if _, ok := target.Query.Get("after"); ok && !came {
 				came = true
 				l := thing{id: "during", clock: time.Now().Unix()}
@@ -369,7 +370,7 @@ func TestAnOutageIsWaitedFor(t *testing.T) {
 		w.things["letters"] = letters(100, time.Hour, time.Now())
 		x := w.walker(Settings{})
 		n := 0
-		w.before = func(*understudy.Target) error {
+		w.before = func(*spec.Target) error {
 			if n++; n > 4 {
 				return &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -213,7 +214,7 @@ func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl
 }
 
 // none reports whether a record says of itself that a list under it is empty.
-func (w *Crawler) none(ctx context.Context, above *kindCrawl, l *understudy.List, id string) (bool, error) {
+func (w *Crawler) none(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
 	if l.Count == "" {
 		return false, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -16,21 +17,21 @@ import (
 
 // plan is how the records of one kind are found. It does not change.
 type plan struct {
-	source *understudy.Source
-	kind   *understudy.Kind
-	lists  []*understudy.List
+	source *spec.Source
+	kind   *spec.Kind
+	lists  []*spec.List
 	// under is the kind its records lie under, when no list of its own can be
 	// asked for; by is the path variable that names one of them.
-	parentKind *understudy.Kind
+	parentKind *spec.Kind
 	by         []string // of each list
 	// since and until are the filters on the kind's clock, of each list; nil
 	// when not every list has both.
-	since, until []*understudy.Filter
+	since, until []*spec.Filter
 }
 
 // planOf says how a kind is walked; the error says, to a person, why it cannot
 // be.
-func planOf(src *understudy.Source, k *understudy.Kind) (*plan, error) {
+func planOf(src *spec.Source, k *spec.Kind) (*plan, error) {
 	p := &plan{source: src, kind: k}
 	if len(k.ID) == 0 {
 		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
@@ -99,7 +100,7 @@ func variables(path string) []string {
 	}
 }
 
-func filterOn(l *understudy.List, field, op string) *understudy.Filter {
+func filterOn(l *spec.List, field, op string) *spec.Filter {
 	for _, f := range l.Filters {
 		if field != "" && f.Field == field && f.Op == op {
 			return f
@@ -135,7 +136,7 @@ func (p *plan) fill(path string, values map[string]string) (string, bool) {
 
 // page is the first page of a list: under a record when parent is not empty,
 // with pages of a size (0: the largest there is), of the clocks in s.
-func (p *plan) page(list int, parent string, s interval, size int) (*understudy.Target, error) {
+func (p *plan) page(list int, parent string, s interval, size int) (*spec.Target, error) {
 	l := p.lists[list]
 	values := map[string]string{}
 	if p.by != nil {
@@ -164,15 +165,15 @@ func (p *plan) page(list int, parent string, s interval, size int) (*understudy.
 
 // bound is a clock as a filter takes it. Of a filter that takes days the last
 // one is the day after: what "until" a day means differs between APIs.
-func bound(f *understudy.Filter, clock int64, last bool) string {
+func bound(f *spec.Filter, clock int64, last bool) string {
 	t := time.Unix(clock, 0).UTC()
 	switch f.Type {
-	case understudy.TypeDate:
+	case spec.TypeDate:
 		if last {
 			t = t.AddDate(0, 0, 1)
 		}
 		return t.Format(time.DateOnly)
-	case understudy.TypeEpoch, understudy.TypeInt:
+	case spec.TypeEpoch, spec.TypeInt:
 		return strconv.FormatInt(clock, 10)
 	}
 	return t.Format("2006-01-02T15:04:05Z")
@@ -180,7 +181,7 @@ func bound(f *understudy.Filter, clock int64, last bool) string {
 
 // newest is the newest page as the mirror polls it: of the first list, in the
 // usual size.
-func (p *plan) newest() (*understudy.Target, error) {
+func (p *plan) newest() (*spec.Target, error) {
 	path, ok := p.fill(p.lists[0].Path, nil)
 	if !ok || p.parentKind != nil {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
@@ -190,8 +191,8 @@ func (p *plan) newest() (*understudy.Target, error) {
 
 // instance is the path that shows a record in one shape ("": in any); nil when
 // the spec has none.
-func (p *plan) instance(id, parent, shape string) *understudy.Target {
-	parts := strings.Split(id, understudy.IDSeparator)
+func (p *plan) instance(id, parent, shape string) *spec.Target {
+	parts := strings.Split(id, spec.IDSeparator)
 	for _, in := range p.kind.Instances {
 		if shape != "" && in.Shape != shape || len(in.ID) != len(parts) {
 			continue
@@ -259,7 +260,7 @@ func (p *plan) print() string {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}
 		if p.sliced() {
-			for _, f := range []*understudy.Filter{p.since[i], p.until[i]} {
+			for _, f := range []*spec.Filter{p.since[i], p.until[i]} {
 				fmt.Fprintf(h, " %q %q %v %v", f.Name, f.Type, f.Whole, f.Open)
 			}
 		}

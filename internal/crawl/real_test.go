@@ -19,6 +19,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/crawl"
@@ -38,7 +39,7 @@ const records = 1000
 type house struct {
 	t      *testing.T
 	api    *httptest.Server
-	src    *understudy.Source
+	src    *spec.Source
 	db     *store.DB
 	mirror *mirror.Mirror
 	runner *jobs.Runner
@@ -60,12 +61,12 @@ func open(t *testing.T, o slowapi.Options) *house {
 
 func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Settings) *house {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
-	h := &house{t: t, api: web, src: &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://127.0.0.1:4115"}}
+	h := &house{t: t, api: web, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}}
 	client, err := upstream.New(upstream.Options{Source: h.src, Base: web.URL, User: account, Secret: understudy.NewSecret("slowapitoken"), Rate: 1e4, Concurrency: 50})
 	must(t, err)
-	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}})
+	h.db, err = store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}})
 	must(t, err)
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
@@ -74,7 +75,7 @@ func openAt(t *testing.T, web *httptest.Server, path string, settings crawl.Sett
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
-		Sources: []*understudy.Source{h.src}, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Settings: settings,
+		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: h.db, Notes: h.db, Jobs: enqueuer{h}, Settings: settings,
 		Polls: h.mirror.SetPolls, Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 	})
 	must(t, err)

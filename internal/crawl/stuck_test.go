@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -74,7 +75,7 @@ func TestAWalkThatComesNoFurtherIsTold(t *testing.T) {
 		w.things["letters"] = letters(100, time.Hour, time.Now())
 		x := w.walker(Settings{})
 		bad := ""
-		w.before = func(target *understudy.Target) error {
+		w.before = func(target *spec.Target) error {
 			if strings.Contains(target.Key.URI, "after") && (bad == "" || bad == target.Key.URI) {
 				bad = target.Key.URI
 				return &understudy.UpstreamError{Why: understudy.FailServer, Status: 500}
@@ -236,7 +237,7 @@ func TestABurstDuringASyncLeavesNoGap(t *testing.T) {
 		w.things["letters"] = letters(100, time.Hour, time.Now())
 		x := w.walker(Settings{Slices: 1})
 		n := 0
-		w.before = func(*understudy.Target) error {
+		w.before = func(*spec.Target) error {
 			if n++; n == 5 {
 				time.Sleep(time.Hour)
 				w.things["letters"] = slices.Concat(burst("M", 50), w.things["letters"])

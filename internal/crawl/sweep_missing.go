@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -97,7 +98,7 @@ func (s *sweepRun) beyond(rec *understudy.Record) bool {
 }
 
 // unixOf is the time in a field of a body, 0 when there is none.
-func unixOf(k *understudy.Kind, name string, body []byte) int64 {
+func unixOf(k *spec.Kind, name string, body []byte) int64 {
 	f := k.Field(name)
 	if f == nil {
 		return 0
@@ -106,7 +107,7 @@ func unixOf(k *understudy.Kind, name string, body []byte) int64 {
 	if !ok || v.Kind == jsonspan.Null {
 		return 0
 	}
-	return understudy.Unix(f.Type, []byte(jsonspan.Text(body, v)))
+	return spec.Unix(f.Type, []byte(jsonspan.Text(body, v)))
 }
 
 // over reports whether a record that others lie under is final or gone, so that

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -74,7 +75,7 @@ func TestNothingIsCompleteBeforeTheWholeListWasWalked(t *testing.T) {
 		w.things["letters"] = letters(300, time.Hour, time.Now())
 		x := w.walker(Settings{Slice: 7 * 24 * time.Hour})
 		sliced := 0
-		w.before = func(target *understudy.Target) error {
+		w.before = func(target *spec.Target) error {
 			if _, ok := target.Query.Get("to"); ok {
 				sliced++
 			}
@@ -110,7 +111,7 @@ func TestSyncGoesOnAfterAKill(t *testing.T) {
 				}
 				ctx, kill := context.WithCancel(t.Context())
 				n := 0
-				w.before = func(*understudy.Target) error {
+				w.before = func(*spec.Target) error {
 					if n++; n == at {
 						kill()
 					}

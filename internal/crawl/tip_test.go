@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 	"understudy/request"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // M3: of two newest pages of one second the later one counts.
@@ -34,7 +33,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 20, Settings{})
 		letters := x.walks["post/letters"]
-		land := func(target *understudy.Target, err error) {
+		land := func(target *spec.Target, err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/upstream"
@@ -80,8 +81,8 @@ type thing struct {
 // world is upstream, mirror, store and notes in one.
 type world struct {
 	t    testing.TB
-	spec *understudy.Spec
-	src  *understudy.Source
+	spec *spec.Spec
+	src  *spec.Source
 
 	mu      sync.Mutex
 	things  map[string][]thing // by kind, the newest first
@@ -92,8 +93,8 @@ type world struct {
 	notes   map[string][]byte
 	writes  int // of notes
 	asked   []string
-	before  func(target *understudy.Target) error // of each fetch, before it
-	keeps   int64                                 // upstream refuses to be asked for what is older
+	before  func(target *spec.Target) error // of each fetch, before it
+	keeps   int64                           // upstream refuses to be asked for what is older
 	jobs    []understudy.Job
 	polls   []string
 	down    string
@@ -110,17 +111,17 @@ type held struct {
 }
 
 func newWorld(t testing.TB) *world {
-	spec, err := upstream.ReadSpec("made-up.yaml", []byte(madeUp))
+	sp, err := upstream.ReadSpec("made-up.yaml", []byte(madeUp))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, spec: spec, things: map[string][]thing{}, hidden: map[string]bool{}, held: map[string]map[string]*held{}, notes: map[string][]byte{}}
-	w.src = &understudy.Source{Name: "post", Spec: spec, User: "me"}
+	w := &world{t: t, spec: sp, things: map[string][]thing{}, hidden: map[string]bool{}, held: map[string]map[string]*held{}, notes: map[string][]byte{}}
+	w.src = &spec.Source{Name: "post", Spec: sp, User: "me"}
 	return w
 }
 
 func (w *world) walker(s Settings) *Crawler {
-	x, err := New(Options{Sources: []*understudy.Source{w.src}, Mirror: w, Store: w, Notes: w, Jobs: w, Settings: s, Remover: w,
+	x, err := New(Options{Sources: []*spec.Source{w.src}, Mirror: w, Store: w, Notes: w, Jobs: w, Settings: s, Remover: w,
 		Polls: func(_ string, kinds []string) error { w.polls = kinds; return nil },
 		Down:  func(string) string { return w.down }})
 	if err != nil {
@@ -166,7 +167,7 @@ func (w *world) Fill(ctx context.Context, f request.Fill) (request.PageSaved, er
 	return request.PageSaved{Page: p, Changes: slices.Clone(w.changes[n:]), Reason: f.Reason}, nil
 }
 
-func (w *world) list(target *understudy.Target, p *understudy.Page) {
+func (w *world) list(target *spec.Target, p *understudy.Page) {
 	p.List = true
 	get := func(name string, none int64) int64 {
 		v, ok := target.Query.Get(name)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -158,9 +159,9 @@ func (f *Feed) sourceOf(s *subscription) error {
 }
 
 // allowed says whether the caller may ask for these kinds and fields.
-func (q *query) allowed(gate *access.Gate, c understudy.Caller, spec *understudy.Spec) error {
+func (q *query) allowed(gate *access.Gate, c understudy.Caller, sp *spec.Spec) error {
 	seen := []string{}
-	for _, k := range spec.Kinds {
+	for _, k := range sp.Kinds {
 		if gate.Sees(c, q.source, k.Name) {
 			seen = append(seen, k.Name)
 		}
@@ -170,7 +171,7 @@ func (q *query) allowed(gate *access.Gate, c understudy.Caller, spec *understudy
 	}
 	for _, kind := range q.kinds {
 		switch {
-		case spec.Kind(kind) == nil:
+		case sp.Kind(kind) == nil:
 			return invalid("%s has no kind %q%s", q.source, clip(kind), suggest.Hint(clip(kind), seen))
 		case !slices.Contains(seen, kind):
 			return fmt.Errorf("feed: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), kind)
@@ -181,7 +182,7 @@ func (q *query) allowed(gate *access.Gate, c understudy.Caller, spec *understudy
 		kinds = seen
 	}
 	for _, field := range q.fields {
-		if err := q.fieldAllowed(gate, c, spec, kinds, field); err != nil {
+		if err := q.fieldAllowed(gate, c, sp, kinds, field); err != nil {
 			return err
 		}
 	}
@@ -190,10 +191,10 @@ func (q *query) allowed(gate *access.Gate, c understudy.Caller, spec *understudy
 
 // fieldAllowed refuses a field that is hidden in one of the kinds that have it,
 // and one that none of them has from who may not see what no spec names.
-func (q *query) fieldAllowed(gate *access.Gate, c understudy.Caller, spec *understudy.Spec, kinds []string, field string) error {
+func (q *query) fieldAllowed(gate *access.Gate, c understudy.Caller, sp *spec.Spec, kinds []string, field string) error {
 	named := false
 	for _, kind := range kinds {
-		if spec.Kind(kind).Field(field) == nil {
+		if sp.Kind(kind).Field(field) == nil {
 			continue
 		}
 		named = true
@@ -207,7 +208,7 @@ func (q *query) fieldAllowed(gate *access.Gate, c understudy.Caller, spec *under
 	return nil
 }
 
-func (f *Feed) spec(source string) *understudy.Spec {
+func (f *Feed) spec(source string) *spec.Spec {
 	for _, s := range f.o.Sources {
 		if s.Name == source {
 			return s.Spec

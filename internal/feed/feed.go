@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -85,7 +86,7 @@ func (l Limits) withDefaults() Limits {
 
 // Options are what a Feed is made of.
 type Options struct {
-	Sources []*understudy.Source
+	Sources []*spec.Source
 	Store   Store
 	Policy  Policy
 	Limits  Limits

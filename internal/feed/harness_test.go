@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -123,7 +124,7 @@ func (p people) Person(r *http.Request) (understudy.Caller, error) {
 	return understudy.Caller{Name: role + name, Grant: g}, nil
 }
 
-func spec(t testing.TB) *understudy.Spec {
+func sp(t testing.TB) *spec.Spec {
 	t.Helper()
 	s, err := upstream.BuiltIn("twilio")
 	if err != nil {
@@ -134,7 +135,7 @@ func spec(t testing.TB) *understudy.Spec {
 
 func gate(t testing.TB, o Options) *access.Gate {
 	t.Helper()
-	specs := map[string]*understudy.Spec{}
+	specs := map[string]*spec.Spec{}
 	for _, s := range o.Sources {
 		specs[s.Name] = s.Spec
 	}
@@ -157,7 +158,7 @@ type rig struct {
 func open(t testing.TB, tab *table, o Options) *rig {
 	t.Helper()
 	if o.Sources == nil {
-		o.Sources = []*understudy.Source{{Name: "twilio", Spec: spec(t)}}
+		o.Sources = []*spec.Source{{Name: "twilio", Spec: sp(t)}}
 	}
 	if o.Policy.Gate == nil {
 		o.Policy.Gate = gate(t, o)

@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
 )
 
 func TestHiddenRecordsAreNotTold(t *testing.T) {
-	w := &accesstest.World{Source: &understudy.Source{Name: "twilio", Spec: spec(t), User: "AC00000000000000000000000000000001"}, Now: epoch, Held: true}
+	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp(t), User: "AC00000000000000000000000000000001"}, Now: epoch, Held: true}
 	for role := range accesstest.Rules() {
 		if role == "none" {
 			continue // it is refused
@@ -58,7 +59,7 @@ func TestHiddenRecordsAreNotTold(t *testing.T) {
 
 // What was told once is not told again when it can no longer be found.
 func TestWhatIsHiddenByNowIsNotToldAgain(t *testing.T) {
-	w := &accesstest.World{Source: &understudy.Source{Name: "twilio", Spec: spec(t), User: "AC00000000000000000000000000000001"}, Now: epoch, Held: true}
+	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp(t), User: "AC00000000000000000000000000000001"}, Now: epoch, Held: true}
 	now := &hands{}
 	now.at.Store(&epoch)
 	gate, err := w.GateAt(accesstest.Rules(), now.now)

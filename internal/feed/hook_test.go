@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -130,7 +131,7 @@ func hooked(t testing.TB, tab *table, h Hook) (*Feed, *clock) {
 	t.Helper()
 	c := &clock{now: time.Now()}
 	h.Name, h.Source, h.AllowPrivate, h.Secret = "crm", "twilio", true, understudy.NewSecret(hookSecret)
-	o := Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec(t)}}, Store: tab, Now: c.read}
+	o := Options{Sources: []*spec.Source{{Name: "twilio", Spec: sp(t)}}, Store: tab, Now: c.read}
 	o.Policy = Policy{Gate: gate(t, o), Callers: people{}, Hooks: []Hook{h}}
 	f, err := New(t.Context(), o)
 	if err != nil {

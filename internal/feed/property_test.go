@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"pgregory.net/rapid"
 
@@ -126,8 +127,8 @@ func (v *visitor) due(f *Feed, rows []understudy.Change) (want []string) {
 
 func TestEachSeesItsOwn(t *testing.T) {
 	t.Parallel()
-	twilio := &understudy.Source{Name: "twilio", Spec: spec(t)}
-	o := Options{Sources: []*understudy.Source{twilio}}
+	twilio := &spec.Source{Name: "twilio", Spec: sp(t)}
+	o := Options{Sources: []*spec.Source{twilio}}
 	o.Policy = Policy{Gate: gate(t, o), Callers: people{}}
 	rapid.Check(t, func(t *rapid.T) {
 		tab := newTable()
@@ -250,8 +251,8 @@ func FuzzQuery(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec(f)}
-	o := Options{Sources: []*understudy.Source{src}, Store: some()}
+	src := &spec.Source{Name: "twilio", Spec: sp(f)}
+	o := Options{Sources: []*spec.Source{src}, Store: some()}
 	o.Policy = Policy{Gate: gate(f, o), Callers: people{}}
 	feed, err := New(context.Background(), o)
 	if err != nil {

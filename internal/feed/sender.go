@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -77,7 +78,7 @@ func CheckSecret(s understudy.Secret) error {
 
 // CheckHook says what is wrong with a webhook's address, or with what it asks
 // for as its role: a kind or a field that is unknown or hidden would never come.
-func CheckHook(h Hook, gate *access.Gate, spec *understudy.Spec) error {
+func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
 	if err := CheckURL(h.URL, h.AllowPrivate); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func CheckHook(h Hook, gate *access.Gate, spec *understudy.Spec) error {
 		return err
 	}
 	q := query{source: h.Source, kinds: h.Kinds, fields: h.Fields}
-	return q.allowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, spec)
+	return q.allowed(gate, understudy.Caller{Name: h.Name, Grant: &understudy.Grant{Role: h.Role}}, sp)
 }
 
 // newSender checks the address and the secret.

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -42,7 +43,7 @@ type corridor struct {
 	*testing.T
 	slow, face *httptest.Server
 	proxy      *proxy.Proxy
-	source     *understudy.Source
+	source     *spec.Source
 	mirror     *mirror.Mirror
 	journal    journal
 	ahead      atomic.Int64 // nanoseconds our clocks are ahead
@@ -106,10 +107,10 @@ func build(t *testing.T) *corridor {
 	c := &corridor{T: t}
 	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	check(t, err)
-	c.source = &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}}
-	specs := map[string]*understudy.Spec{"twilio": spec}
+	c.source = &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}}
+	specs := map[string]*spec.Spec{"twilio": sp}
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
@@ -125,7 +126,7 @@ func build(t *testing.T) *corridor {
 	gate, err := access.New(specs, access.Roles{"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}}})
 	check(t, err)
 	allow := []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*/Messages.json"}, {Method: "DELETE", Path: "/2010-04-01/Accounts/*/Messages/*"}}
-	book, err := callers.New(callers.Options{Sources: []*understudy.Source{c.source}, Credentials: []callers.Credential{
+	book, err := callers.New(callers.Options{Sources: []*spec.Source{c.source}, Credentials: []callers.Credential{
 		{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
 		{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},
 	}})

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -33,7 +34,7 @@ import (
 type covered struct {
 	asked *sync.Map // from when on each kind was to be covered
 	at    *atomic.Pointer[time.Time]
-	all   *understudy.Spec
+	all   *spec.Spec
 }
 
 func (c covered) Covered(_, kind, _ string, from, to int64) (request.Coverage, bool) {
@@ -62,10 +63,10 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	c = &corridor{T: t}
 	c.slow = httptest.NewServer(c.journal.over(world))
 	t.Cleanup(func() { c.slow.Close(); check(t, world.Close()) })
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	check(t, err)
-	c.source = &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}}
-	specs := map[string]*understudy.Spec{"twilio": spec}
+	c.source = &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}}
+	specs := map[string]*spec.Spec{"twilio": sp}
 	db, err := store.Open(t.Context(), store.Options{Path: storetest.File(t), Specs: specs, Now: c.now, SaveTime: time.Minute})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
@@ -73,14 +74,14 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 	check(t, err)
 	t.Cleanup(func() { check(t, client.Close()) })
 	at := new(atomic.Pointer[time.Time])
-	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Coverage: covered{&c.spans, at, spec}, Now: c.now})
+	c.mirror, err = mirror.New(mirror.Options{Sources: []mirror.Source{{Source: c.source, Upstream: client}}, Store: db, Coverage: covered{&c.spans, at, sp}, Now: c.now})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.mirror.Run(ctx) }()
 	t.Cleanup(func() { cancel(); check(t, <-ended) })
 	newest := func(source, kind, id string) *understudy.Record {
-		for _, l := range spec.Kind(kind).Lists {
+		for _, l := range sp.Kind(kind).Lists {
 			if rec, err := db.Record(context.Background(), source, kind, l.Shape, id); err == nil {
 				return rec
 			}
@@ -92,7 +93,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *corridor, full func()) {
 		Rows: map[string]map[string]access.RowRules{"few": {"twilio": rules}}, Newest: newest, Now: c.now,
 	})
 	check(t, err)
-	book, err := callers.New(callers.Options{Sources: []*understudy.Source{c.source}, Credentials: []callers.Credential{
+	book, err := callers.New(callers.Options{Sources: []*spec.Source{c.source}, Credentials: []callers.Credential{
 		{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all"}},
 		{Name: "few", Source: "twilio", User: account, Secret: understudy.NewSecret(fewToken), Grant: understudy.Grant{Role: "few"}},
 	}})

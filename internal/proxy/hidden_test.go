@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
@@ -37,10 +38,10 @@ func (a asRole) Caller(*http.Request, string) (understudy.Caller, error) {
 // hiddenWorld is a proxy over a world of marked records.
 func hiddenWorld(t *testing.T, role string, held bool) (*accesstest.World, http.Handler) {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	check(t, err)
 	w := &accesstest.World{
-		Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Held: held,
+		Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Held: held,
 	}
 	gate, err := w.Gate(accesstest.Rules())
 	check(t, err)
@@ -70,7 +71,7 @@ func TestHiddenRecordsAreNotThere(t *testing.T) {
 		for _, held := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, held %v", role, held), func(t *testing.T) {
 				w, face := hiddenWorld(t, role, held)
-				value := func(f *understudy.Filter) string { return accesstest.Mark }
+				value := func(f *spec.Filter) string { return accesstest.Mark }
 				hidden := proxy.Examples(w.Source, w.Hidden, value)
 				never := proxy.Examples(w.Source, w.Never, value)
 				run := sample.OneIn(t, 12)
@@ -124,7 +125,7 @@ func with(target, query string) string {
 func asked(w *accesstest.World, id func(string) string) (all []string) {
 	for _, k := range w.Source.Spec.Kinds {
 		if len(k.ID) > 0 {
-			all = append(all, strings.Split(id(k.Name), understudy.IDSeparator)...)
+			all = append(all, strings.Split(id(k.Name), spec.IDSeparator)...)
 		}
 	}
 	return append(all, url.QueryEscape(accesstest.Mark)+"=")
@@ -138,7 +139,7 @@ func TestFoundRecordsAreThere(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			w, face := hiddenWorld(t, role, true)
-			for _, target := range proxy.Examples(w.Source, w.Shown, func(*understudy.Filter) string { return "plain" }) {
+			for _, target := range proxy.Examples(w.Source, w.Shown, func(*spec.Filter) string { return "plain" }) {
 				tg, err := w.Source.Spec.Target("twilio", path(target), query(target))
 				if err != nil || tg.Kind == nil || len(tg.Kind.ID) == 0 || len(tg.Query) > 1 || strings.Contains(target, "NobodyKnows") {
 					continue

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -30,7 +31,7 @@ const (
 // HookOptions are what the handler of callbacks is made of. All but PublicURL
 // must be set.
 type HookOptions struct {
-	Sources []*understudy.Source
+	Sources []*spec.Source
 	// PublicURL is the address upstream was told to call, without path and
 	// trailing slash: the signature covers it.
 	PublicURL string
@@ -54,7 +55,7 @@ func NewHook(o HookOptions) (http.Handler, error) {
 	if len(o.Sources) == 0 || o.Secret == nil || o.Hint == nil {
 		return nil, errors.New("proxy: a hook needs sources, their secrets and somebody to tell")
 	}
-	h := &hook{HookOptions: o, sources: map[string]*understudy.Source{}, origins: origins(o.PublicURL)}
+	h := &hook{HookOptions: o, sources: map[string]*spec.Source{}, origins: origins(o.PublicURL)}
 	for _, s := range o.Sources {
 		if s.Spec.Hook.Style != "" {
 			h.sources[s.Name] = s
@@ -65,7 +66,7 @@ func NewHook(o HookOptions) (http.Handler, error) {
 
 type hook struct {
 	HookOptions
-	sources map[string]*understudy.Source
+	sources map[string]*spec.Source
 	origins []string // the public URL, as it may have been signed
 }
 
@@ -119,7 +120,7 @@ func hookForm(body string) (url.Values, bool) {
 
 // signed reports whether one of the request's signatures is right. There is one,
 // as a rule; which address it was made over is tried out.
-func (h *hook) signed(r *http.Request, s *understudy.Source, form url.Values, secret understudy.Secret) bool {
+func (h *hook) signed(r *http.Request, s *spec.Source, form url.Values, secret understudy.Secret) bool {
 	given := r.Header.Get(s.Spec.Hook.Header) // take has seen that there is one
 	target := r.URL.EscapedPath()
 	if strings.HasPrefix(r.RequestURI, "/") {
@@ -204,7 +205,7 @@ func origins(public string) []string {
 
 // hint tells which records a form names: each id is of the kinds whose prefix it
 // has.
-func (h *hook) hint(s *understudy.Source, form url.Values) {
+func (h *hook) hint(s *spec.Source, form url.Values) {
 	left := maxHookIDs
 	for _, name := range s.Spec.Hook.IDs {
 		for _, id := range form[name] {

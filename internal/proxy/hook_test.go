@@ -15,6 +15,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/upstream"
@@ -29,15 +30,15 @@ type hooked struct {
 
 func newHooked(t testing.TB, public, secret string) *hooked {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare := *spec
-	bare.Hook = understudy.Hook{}
+	bare := *sp
+	bare.Hook = spec.Hook{}
 	h := &hooked{secret: understudy.NewSecret(secret)}
 	h.Handler, err = NewHook(HookOptions{
-		Sources: []*understudy.Source{{Name: "twilio", Spec: spec}, {Name: "bare", Spec: &bare}}, PublicURL: public,
+		Sources: []*spec.Source{{Name: "twilio", Spec: sp}, {Name: "bare", Spec: &bare}}, PublicURL: public,
 		Secret: func(string) understudy.Secret { return h.secret },
 		Hint:   func(source, kind, id string) { h.hints = append(h.hints, source+" "+kind+" "+id) },
 	})

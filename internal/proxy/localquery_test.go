@@ -10,6 +10,7 @@ import (
 	"testing"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -17,7 +18,7 @@ import (
 func TestWishesOfARequest(t *testing.T) {
 	b := newBed(t)
 	b.answers(page("calls", true, 200, `{"calls":[]}`))
-	b.Proxy.text = func(c understudy.Caller, target *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	b.Proxy.text = func(c understudy.Caller, target *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 		if c.Name == "" || target.Kind.Name != "calls" {
 			t.Errorf("asked for %+v, %+v", c, target)
 		}

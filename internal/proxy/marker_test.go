@@ -11,21 +11,20 @@ import (
 	"strings"
 	"testing"
 	"understudy/request"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // planted answers every ask with a body full of markers for its kind.
-func planted(t *testing.T, s *understudy.Spec, status int) func(context.Context, request.Request) (*request.Response, error) {
+func planted(t *testing.T, s *spec.Spec, status int) func(context.Context, request.Request) (*request.Response, error) {
 	return func(_ context.Context, ask request.Request) (*request.Response, error) {
 		k := ask.Target.Kind
 		record := map[string]any{"unnamed": "HIDDEN", "unnamed_object": map[string]any{"sid": "HIDDEN", "list": []any{"HIDDEN"}}}
 		for _, f := range k.Fields {
 			switch {
-			case strings.Contains(f.Name, ".") || f.Type == understudy.TypeMap:
-			case f.Class == understudy.ClassPhone:
+			case strings.Contains(f.Name, ".") || f.Type == spec.TypeMap:
+			case f.Class == spec.ClassPhone:
 				record[f.Name] = "+155500HIDDEN"
-			case f.Type == understudy.TypeMedia, f.Class == understudy.ClassBody || f.Class == understudy.ClassSecret:
+			case f.Type == spec.TypeMedia, f.Class == spec.ClassBody || f.Class == spec.ClassSecret:
 				record[f.Name] = "HIDDEN"
 			default:
 				record[f.Name] = "shown"
@@ -47,7 +46,7 @@ func planted(t *testing.T, s *understudy.Spec, status int) func(context.Context,
 }
 
 // exampleID is an id of a kind, as its prefixes and its number of parts say.
-func exampleID(k *understudy.Kind) string {
+func exampleID(k *spec.Kind) string {
 	parts := make([]string, max(1, len(k.ID)))
 	for i := range parts {
 		parts[i] = fmt.Sprintf("%032d", i+2)
@@ -68,7 +67,7 @@ func (plantedMedia) Open(context.Context, request.MediaRequest) (*request.MediaR
 func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 	b := newBed(t)
 	b.media = plantedMedia{}
-	value := func(*understudy.Filter) string { return "HIDDENVALUE" }
+	value := func(*spec.Filter) string { return "HIDDENVALUE" }
 	id := func(kind string) string { return exampleID(b.source.Spec.Kind(kind)) }
 	examples := Examples(b.source, id, value)
 	shown := 0
@@ -104,7 +103,7 @@ func TestExamplesReachEveryRoute(t *testing.T) {
 	b := newBed(t)
 	id := func(kind string) string { return exampleID(b.source.Spec.Kind(kind)) }
 	reached := map[string]bool{"GET /-/health": true}
-	for _, target := range Examples(b.source, id, func(*understudy.Filter) string { return "x" }) {
+	for _, target := range Examples(b.source, id, func(*spec.Filter) string { return "x" }) {
 		path, query, _ := strings.Cut(target, "?")
 		at, err := b.source.Spec.Target("twilio", path, query)
 		switch {

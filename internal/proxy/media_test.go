@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -77,10 +78,10 @@ func newHall(t *testing.T, kept ...string) *hall {
 	h := &hall{T: t}
 	h.slow = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, world) }))
 	t.Cleanup(func() { h.slow.Close(); check(t, world.Close()) })
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	check(t, err)
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, Polls: []string{}, Media: kept}
-	specs := map[string]*understudy.Spec{"twilio": spec}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}, Media: kept}
+	specs := map[string]*spec.Spec{"twilio": sp}
 	db := storetest.Open(t, store.Options{Specs: specs, Now: h.now})
 	h.files, err = contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now})
 	check(t, err)
@@ -103,7 +104,7 @@ func newHall(t *testing.T, kept ...string) *hall {
 			Role: role, Allow: []understudy.Allow{{Method: "DELETE", Path: "/2010-04-01/Accounts/*/Recordings/*"}},
 		}}
 	}
-	book, err := callers.New(callers.Options{Sources: []*understudy.Source{src}, Credentials: []callers.Credential{
+	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
 		grant("demo", demo, "all"), grant("masked", masked, "support"), grant("player", played, "player"),
 	}})
 	check(t, err)
@@ -454,18 +455,18 @@ func FuzzMediaPath(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}
-	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, access.Roles{"support": {"twilio": {"*": "see", "body": "hide"}}})
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, access.Roles{"support": {"twilio": {"*": "see", "body": "hide"}}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	caller := understudy.Caller{Name: "masked", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
 	f.Fuzz(func(t *testing.T, path string) {
 		path, query, _ := strings.Cut(root+"/"+path, "?")
-		at, err := spec.Target("twilio", path, query)
+		at, err := sp.Target("twilio", path, query)
 		if err != nil {
 			return
 		}
@@ -476,7 +477,7 @@ func FuzzMediaPath(f *testing.F) {
 			if gate.Read(caller, at) == nil || gate.Media(caller, at) == nil || gate.Write(caller, at, "GET") == nil {
 				t.Fatalf("%q is given out", path)
 			}
-			again, err := spec.Target("twilio", at.Key.Path(), at.Key.Query())
+			again, err := sp.Target("twilio", at.Key.Path(), at.Key.Query())
 			if err != nil || again.Media != at.Media || again.ID != at.ID || again.Key != at.Key {
 				t.Fatalf("%q means something else once it is a key: %+v %v", path, again, err)
 			}

@@ -21,6 +21,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -57,7 +58,7 @@ type Callers interface {
 // Options are what a Proxy is made of. Source, Mirror, Gate and Callers must
 // be set.
 type Options struct {
-	Source  *understudy.Source
+	Source  *spec.Source
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
@@ -65,7 +66,7 @@ type Options struct {
 	// Text reads understudy.q for a caller: what a store is asked, and which of
 	// what it finds is meant (nil: all). Errors: ErrInvalid in words for whoever
 	// asked, ErrForbidden. nil: text is not searched here.
-	Text func(c understudy.Caller, t *understudy.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
+	Text func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange is the number of a source's last change; nil: it is not known, and
 	// understudy.since takes any number.
 	LastChange func(ctx context.Context, source string) (int64, error)
@@ -89,12 +90,12 @@ type Options struct {
 // Proxy is the drop-in face of one source, an http.Handler. It is safe for
 // concurrent use.
 type Proxy struct {
-	source  *understudy.Source
+	source  *spec.Source
 	mirror  Mirror
 	gate    *access.Gate
 	callers Callers
 	media   Media
-	text    func(understudy.Caller, *understudy.Target, string) (*query.Text, func(*understudy.Record) bool, error)
+	text    func(understudy.Caller, *spec.Target, string) (*query.Text, func(*understudy.Record) bool, error)
 	last    func(context.Context, string) (int64, error)
 	health  http.Handler
 	maxBody int64
@@ -165,7 +166,7 @@ func New(o Options) (*Proxy, error) {
 }
 
 // challenge is the WWW-Authenticate header of a spec's auth style.
-func challenge(s *understudy.Spec) string {
+func challenge(s *spec.Spec) string {
 	scheme, realm := "Basic", s.Auth.Realm
 	if s.Auth.Style == "bearer" {
 		scheme = "Bearer"
@@ -182,7 +183,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	caller understudy.Caller
-	target *understudy.Target
+	target *spec.Target
 	line   accesslog.Line
 	sent   bool // the header has gone out
 	read   bool // the body has been read to its end
@@ -278,12 +279,12 @@ func method(name string) (reads, known bool) {
 
 // aimed is what a request line means, and how the access log writes it.
 type aimed struct {
-	target  *understudy.Target
+	target  *spec.Target
 	written string
 }
 
 // aim is the request's target, remembered by the request line.
-func (v *exchange) aim() (*understudy.Target, error) {
+func (v *exchange) aim() (*spec.Target, error) {
 	uri := v.r.RequestURI
 	if a, ok := v.targets.Get(uri); ok {
 		v.line.Written = a.written

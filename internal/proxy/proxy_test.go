@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
@@ -37,13 +38,13 @@ const (
 
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func twilio(t testing.TB) *understudy.Spec {
+func twilio(t testing.TB) *spec.Spec {
 	t.Helper()
 	text, err := os.ReadFile("../../upstream/specs/twilio.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s understudy.Spec
+	var s spec.Spec
 	if err := yaml.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +100,11 @@ func newBed(t testing.TB) *bed {
 	t.Helper()
 	b := &bed{script: &script{}, lines: &bytes.Buffer{}, now: start}
 	b.log = accesslog.New(b.lines)
-	spec := twilio(t)
-	b.log.Known = spec.HasID
-	source := &understudy.Source{Name: "twilio", Spec: spec, User: account}
+	sp := twilio(t)
+	b.log.Known = sp.HasID
+	source := &spec.Source{Name: "twilio", Spec: sp, User: account}
 	gate, err := access.NewWith(access.Options{
-		Specs: map[string]*understudy.Spec{"twilio": spec},
+		Specs: map[string]*spec.Spec{"twilio": sp},
 		Roles: access.Roles{
 			"support": {"twilio": {"*": "see", "phone": "last4", "body": "hide"}},
 			"reader":  {"twilio": {"*": "see", "messages": "hide"}},
@@ -121,7 +122,7 @@ func newBed(t testing.TB) *bed {
 	}
 	stale := time.Minute
 	book, err := callers.New(callers.Options{
-		Sources: []*understudy.Source{source},
+		Sources: []*spec.Source{source},
 		Credentials: []callers.Credential{
 			{Name: "demo", Source: "twilio", User: account, Secret: understudy.NewSecret(demo), Grant: understudy.Grant{Role: "all", Allow: allow}},
 			{Name: "masked", Source: "twilio", User: account, Secret: understudy.NewSecret(masked), Grant: understudy.Grant{Role: "support", Allow: allow}},

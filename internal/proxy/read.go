@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/header"
@@ -61,7 +62,7 @@ func (v *exchange) asOf(ask *request.Request) (err error) {
 	if len(v.target.Own.Without(func(p understudy.Param) bool { return p.Name != understudy.OwnAsOf })) > 1 {
 		return ownError(understudy.OwnAsOf, "it is given twice")
 	}
-	if ask.AsOf, err = understudy.ParseInstant(text); err != nil {
+	if ask.AsOf, err = spec.ParseInstant(text); err != nil {
 		return fmt.Errorf("proxy: %s: %w", understudy.OwnAsOf, err)
 	}
 	return nil

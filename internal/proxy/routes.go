@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -32,7 +33,7 @@ func (p *Proxy) Routes() []string {
 // that are none.
 // id names a record of a kind, value a filter's value; path variables the spec
 // fills by itself are filled.
-func Examples(s *understudy.Source, id func(kind string) string, value func(f *understudy.Filter) string) []string {
+func Examples(s *spec.Source, id func(kind string) string, value func(f *spec.Filter) string) []string {
 	var all []string
 	for _, k := range s.Spec.Kinds {
 		for _, l := range k.Lists {
@@ -49,7 +50,7 @@ func Examples(s *understudy.Source, id func(kind string) string, value func(f *u
 			all = append(all, fill(s, k, in.Path, in, id))
 		}
 		for _, m := range k.Media {
-			all = append(all, fill(s, k, m.Path, &understudy.Instance{ID: m.ID}, id))
+			all = append(all, fill(s, k, m.Path, &spec.Instance{ID: m.ID}, id))
 		}
 	}
 	return append(all, "/", "/nothing/here", "/-/health", "/-/stats", "/-/", "/%2e%2e/x")
@@ -59,10 +60,10 @@ func Examples(s *understudy.Source, id func(kind string) string, value func(f *u
 // by the parts of its id, those that name another by an id of a kind whose
 // prefixes the variable does not contradict, the source's user where the spec
 // says so.
-func fill(s *understudy.Source, k *understudy.Kind, path string, in *understudy.Instance, id func(kind string) string) string {
+func fill(s *spec.Source, k *spec.Kind, path string, in *spec.Instance, id func(kind string) string) string {
 	var parts []string
 	if in != nil && len(in.ID) > 0 {
-		parts = strings.Split(id(k.Name), understudy.IDSeparator)
+		parts = strings.Split(id(k.Name), spec.IDSeparator)
 	}
 	for {
 		before, rest, found := strings.Cut(path, "{")
@@ -74,7 +75,7 @@ func fill(s *understudy.Source, k *understudy.Kind, path string, in *understudy.
 	}
 }
 
-func variable(s *understudy.Source, k *understudy.Kind, in *understudy.Instance, name string, parts []string, id func(kind string) string) string {
+func variable(s *spec.Source, k *spec.Kind, in *spec.Instance, name string, parts []string, id func(kind string) string) string {
 	if in != nil {
 		for i, part := range in.ID {
 			if part == name && i < len(parts) {

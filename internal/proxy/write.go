@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -77,7 +78,7 @@ func (v *exchange) pass() (*request.Response, error) {
 
 // asWritten is the target with the parameters as the caller sent them, less our
 // own: a key's order and its written-out page size are for reads.
-func (v *exchange) asWritten() (*understudy.Target, error) {
+func (v *exchange) asWritten() (*spec.Target, error) {
 	_, raw, _ := strings.Cut(v.r.RequestURI, "?")
 	q, err := understudy.ParseQuery(raw)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -40,7 +41,7 @@ func FuzzMatch(f *testing.F) {
 			return s, ok
 		}
 		for _, name := range []string{"a", "a.b"} {
-			one := []Field{{Name: name, Type: understudy.TypeDate}}
+			one := []Field{{Name: name, Type: spec.TypeDate}}
 			match := func(test Test) bool { return Compile([]Condition{{Fields: one, Test: test}}, Options{}).Match(body) }
 			have, is := text(name)
 			if _, held := decoded[name]; !is && held || strings.Contains(have, "\ufffd") {
@@ -55,7 +56,7 @@ func FuzzMatch(f *testing.F) {
 				{"contains", is && match(Contains(with)), is && strings.Contains(have, with)},
 				{"present", is && match(Present{}), is && have != ""},
 				{"number", is && match(NewNumber(want)), is && have != "" && sameNumber(have, want)},
-				{"time", is && match(Times{{From: math.MinInt64, To: math.MaxInt64}}), is && understudy.Unix(understudy.TypeDate, []byte(have)) != 0},
+				{"time", is && match(Times{{From: math.MinInt64, To: math.MaxInt64}}), is && spec.Unix(spec.TypeDate, []byte(have)) != 0},
 			} {
 				if c.got != c.want {
 					t.Errorf("%s in %s, %q and %q: %s is %v", name, body, want, with, c.what, c.got)
@@ -73,7 +74,7 @@ func sameNumber(have, want string) bool {
 }
 
 func TestMatch(t *testing.T) {
-	a, b := Field{Name: "a", Type: understudy.TypeISO}, Field{Name: "b", Type: understudy.TypeEpoch}
+	a, b := Field{Name: "a", Type: spec.TypeISO}, Field{Name: "b", Type: spec.TypeEpoch}
 	number := func(text string) *Decimal {
 		d, ok := ParseDecimal(text)
 		if !ok {
@@ -116,7 +117,7 @@ func BenchmarkMatch(b *testing.B) {
 	m := Compile([]Condition{
 		{Fields: []Field{{Name: "status"}}, Test: OneOf{Texts: []string{"failed", "completed"}}},
 		{Fields: []Field{{Name: "to"}}, Test: OneOf{Prefixes: []string{"+1"}}},
-		{Fields: []Field{{Name: "start_time", Type: understudy.TypeDate}}, Test: Times{{From: 0, To: math.MaxInt64}}},
+		{Fields: []Field{{Name: "start_time", Type: spec.TypeDate}}, Test: Times{{From: 0, To: math.MaxInt64}}},
 	}, Options{})
 	b.ReportAllocs()
 	for b.Loop() {

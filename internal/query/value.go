@@ -4,8 +4,8 @@ package query
 import (
 	"bytes"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -72,7 +72,7 @@ func (v Value) Unix() int64 {
 	if !plain {
 		raw = []byte(v.Text())
 	}
-	return understudy.Unix(v.typ, raw)
+	return spec.Unix(v.typ, raw)
 }
 
 // plain is the text's bytes where no escape has to be decoded.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/tokenizer"
 )
 
@@ -16,15 +16,15 @@ import (
 type binder struct {
 	text     string
 	now      time.Time
-	sights   []*sight                                             // every kind asked for that the caller sees
-	every    func(yield func(k *understudy.Kind, seen bool) bool) // every kind there is
-	exact    map[string]bool                                      // names some seen kind has a field of
-	relative bool                                                 // what is asked for depends on now
+	sights   []*sight                                       // every kind asked for that the caller sees
+	every    func(yield func(k *spec.Kind, seen bool) bool) // every kind there is
+	exact    map[string]bool                                // names some seen kind has a field of
+	relative bool                                           // what is asked for depends on now
 	err      *query.SyntaxError
 }
 
 // bind resolves a tree's names. The error is a *understudy.SyntaxError.
-func bind(text string, tree *node, sights []*sight, every func(yield func(*understudy.Kind, bool) bool), now time.Time) (*params, error) {
+func bind(text string, tree *node, sights []*sight, every func(yield func(*spec.Kind, bool) bool), now time.Time) (*params, error) {
 	b := &binder{text: text, now: now, sights: sights, every: every, exact: map[string]bool{}}
 	for _, s := range sights {
 		for _, f := range s.kind.Fields {
@@ -114,7 +114,7 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 	byName := map[string]*leaf{}
 	own := &leaf{node: n, in: map[*sight]string{}, ids: []string{id}, test: func(c *candidate, _ string) bool { return c.ID == id }}
 	for _, s := range scope {
-		if s.seesID() && len(s.kind.ID) == strings.Count(id, understudy.IDSeparator)+1 {
+		if s.seesID() && len(s.kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
 			own.in[s] = s.kind.ID[0]
 		}
 		for _, f := range s.kind.Fields {
@@ -139,10 +139,10 @@ func (b *binder) ids(n *node, scope []*sight) (all []*cond) {
 
 // mayName says whether a field that is fully seen may hold an id, be it that of
 // another record or a part of its own.
-func (s *sight) mayName(f *understudy.Field, id string) bool {
+func (s *sight) mayName(f *spec.Field, id string) bool {
 	_, seen := s.fields[f.Name]
 	own := len(s.kind.ID) == 1 && s.kind.ID[0] == f.Name // that is asked for by the record's name
-	if !seen || own || f.Type == understudy.TypeSelect || sortOf(s.kind, f) != sortExact {
+	if !seen || own || f.Type == spec.TypeSelect || sortOf(s.kind, f) != sortExact {
 		return false
 	}
 	for _, k := range s.spec.Kinds {
@@ -183,7 +183,7 @@ func (b *binder) mayBe(n *node, s *sight) bool {
 func isKind(name string) bool { return name == kindName || name == inName }
 
 // called says whether a kind is what somebody calls it.
-func called(k *understudy.Kind, name string) bool {
+func called(k *spec.Kind, name string) bool {
 	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.One) || strings.EqualFold(name, k.Title)
 }
 
@@ -207,9 +207,9 @@ func (b *binder) field(n *node, scope []*sight) *leaf {
 
 // fields finds the fields a name means in the kinds of a scope. A field that is
 // not fully seen in one of them may not be named.
-func (b *binder) fields(name string, at, end int, scope []*sight) (map[*sight]string, []*understudy.Field) {
+func (b *binder) fields(name string, at, end int, scope []*sight) (map[*sight]string, []*spec.Field) {
 	in := map[*sight]string{}
-	var fields []*understudy.Field
+	var fields []*spec.Field
 	for _, s := range scope {
 		f, ambiguous := s.field(name)
 		switch {
@@ -218,7 +218,7 @@ func (b *binder) fields(name string, at, end int, scope []*sight) (map[*sight]st
 			return nil, nil
 		case f == nil:
 			continue
-		case f.Type == understudy.TypeMedia:
+		case f.Type == spec.TypeMedia:
 			b.fail(wrong(b.text, at, end, "%s of %s is a content; it cannot be searched", f.Name, s.kind.Name))
 			return nil, nil
 		}
@@ -260,7 +260,7 @@ func (b *binder) unknown(name string, at, end int, scope []*sight) *query.Syntax
 	}
 	hidden := false
 	for k, seen := range b.every {
-		if !slices.ContainsFunc(k.Fields, func(f *understudy.Field) bool { return f.Name == name || strings.HasSuffix(f.Name, "."+name) }) {
+		if !slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Name == name || strings.HasSuffix(f.Name, "."+name) }) {
 			continue
 		}
 		if hidden = hidden || !seen; seen {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -23,7 +24,7 @@ import (
 // seen is a record as a role sees it: the fields that are seen in full.
 type seen struct {
 	name   string // as rig.all says it
-	kind   *understudy.Kind
+	kind   *spec.Kind
 	fields map[string]string
 	place  query.OrderKey
 }
@@ -72,7 +73,7 @@ type guess struct {
 func (s *seen) readable(yield func(name, text string) bool) {
 	for name, text := range s.fields {
 		f := s.kind.Field(name)
-		if f != nil && (f.From != "" || f.Link != "" || f.Absolute || s.kind.Parent == name || f.Class == understudy.ClassPrice || slices.Contains(s.kind.ID, name) ||
+		if f != nil && (f.From != "" || f.Link != "" || f.Absolute || s.kind.Parent == name || f.Class == spec.ClassPrice || slices.Contains(s.kind.ID, name) ||
 			!slices.Contains([]string{"", "text", "select", "code"}, f.Type)) || strings.HasPrefix(name, "subresource_uris.") {
 			continue
 		}
@@ -113,7 +114,7 @@ func contains(text string, want []string, prefix bool) bool {
 func (s *seen) time() int64 {
 	for _, name := range []string{s.kind.Clock, s.kind.Order} {
 		if name != "" && s.fields[name] != "" {
-			return understudy.Unix(s.kind.Field(name).Type, []byte(s.fields[name]))
+			return spec.Unix(s.kind.Field(name).Type, []byte(s.fields[name]))
 		}
 	}
 	return 0
@@ -203,10 +204,10 @@ func guesses(rnd *rand.Rand, all []seen) guess {
 			}
 		case 9:
 			if v, ok := field("date_created"); ok {
-				at := understudy.Unix(understudy.TypeRFC2822, []byte(v))
+				at := spec.Unix(spec.TypeRFC2822, []byte(v))
 				month := time.Unix(at, 0).UTC().Format("2006-01")
 				return guess{"date_created:" + month, func(s *seen) bool {
-					t := understudy.Unix(understudy.TypeRFC2822, []byte(s.fields["date_created"]))
+					t := spec.Unix(spec.TypeRFC2822, []byte(s.fields["date_created"]))
 					return t != 0 && time.Unix(t, 0).UTC().Format("2006-01") == month
 				}}
 			}

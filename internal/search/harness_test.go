@@ -11,6 +11,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -33,11 +34,11 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 	}
 	slow := httptest.NewServer(world)
 	defer slow.Close()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		return nil, err
 	}
-	source := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://127.0.0.1:4115"}
+	source := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}
 	client, err := upstream.New(upstream.Options{Source: source, Base: slow.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1e6})
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 	defer client.Close()
 	var all []*understudy.Page
 	walk := func(path, params string) error {
-		next, err := spec.Target("twilio", path, params)
+		next, err := sp.Target("twilio", path, params)
 		for err == nil && next != nil {
 			var p *understudy.Page
 			if p, err = client.Fetch(context.Background(), request.Fetch{Target: next, Retry: time.Minute}); err != nil {
@@ -53,7 +54,7 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 			}
 			all = append(all, p)
 			if next = nil; !p.Next.Zero() {
-				next, err = spec.Follow("twilio", p.Next.URI)
+				next, err = sp.Follow("twilio", p.Next.URI)
 			}
 		}
 		if err != nil {
@@ -82,7 +83,7 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 // bench is a searcher over a filled store.
 type rig struct {
 	*testing.T
-	spec  *understudy.Spec
+	spec  *spec.Spec
 	store full
 	gate  *access.Gate
 	s     *Searcher
@@ -113,12 +114,12 @@ var rows = map[string]map[string]access.RowRules{
 
 func newRig(t *testing.T, fill bool) *rig {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := map[string]*understudy.Spec{"twilio": spec}
-	r := &rig{T: t, spec: spec, store: storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
+	specs := map[string]*spec.Spec{"twilio": sp}
+	r := &rig{T: t, spec: sp, store: storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
 	if fill {
 		all, err := pages()
 		if err != nil {
@@ -138,7 +139,7 @@ func newRig(t *testing.T, fill bool) *rig {
 		t.Fatal(err)
 	}
 	r.o = Options{
-		Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: r.store, Notes: r.store, Gate: gated{r.gate}, Key: key,
+		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, Notes: r.store, Gate: gated{r.gate}, Key: key,
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
 	}
 	r.s = r.with(func(*Options) {})
@@ -198,7 +199,7 @@ func (r *rig) all(role string, a query.SearchRequest) (ids []string) {
 }
 
 // idOf is the id of a hit even when the role does not see it.
-func idOf(_ *understudy.Kind, h *query.SearchHit) string {
+func idOf(_ *spec.Kind, h *query.SearchHit) string {
 	if h.ID != "" {
 		return h.ID
 	}
@@ -206,14 +207,14 @@ func idOf(_ *understudy.Kind, h *query.SearchHit) string {
 }
 
 // fuzzRig is a searcher over nothing.
-func fuzzRig(f *testing.F, spec *understudy.Spec) *Searcher {
+func fuzzRig(f *testing.F, sp *spec.Spec) *Searcher {
 	f.Helper()
-	specs := map[string]*understudy.Spec{"twilio": spec}
+	specs := map[string]*spec.Spec{"twilio": sp}
 	gate, err := access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Now: func() time.Time { return epoch }})
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := New(Options{Sources: []*understudy.Source{{Name: "twilio", Spec: spec, User: account}}, Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, token.KeySize)})
+	s, err := New(Options{Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: storetest.Open(f, store.Options{Specs: specs}), Gate: gated{gate}, Key: make([]byte, token.KeySize)})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -18,9 +19,9 @@ import (
 )
 
 // markers are records of calls and messages with a marker in every field.
-func markers(spec *understudy.Spec, kind string, n int) (body string, where map[string]string) {
+func markers(sp *spec.Spec, kind string, n int) (body string, where map[string]string) {
 	record, where := map[string]any{}, map[string]string{}
-	k := spec.Kind(kind)
+	k := sp.Kind(kind)
 	for i, f := range k.Fields {
 		at, name := record, f.Name
 		if outer, inner, dotted := strings.Cut(name, "."); dotted {
@@ -35,13 +36,13 @@ func markers(spec *understudy.Spec, kind string, n int) (body string, where map[
 		switch {
 		case f.Name == "sid":
 			text = fmt.Sprintf("%s%032x", k.Prefixes[0], n)
-		case f.Type == understudy.TypeRFC2822:
+		case f.Type == spec.TypeRFC2822:
 			text = fmt.Sprintf("%s 2026 10:%02d:%02d +0000", map[string]string{"calls": "Mon, 01 Jun", "messages": "Sun, 31 May"}[kind], n, i)
-		case f.Type == understudy.TypeInt || f.Type == understudy.TypeDecimal || f.Type == understudy.TypeCode:
+		case f.Type == spec.TypeInt || f.Type == spec.TypeDecimal || f.Type == spec.TypeCode:
 			text = fmt.Sprintf("%d", 100000*len(kind)+1000*n+i)
-		case f.Class == understudy.ClassPhone:
+		case f.Class == spec.ClassPhone:
 			text = fmt.Sprintf("+1555%03d%04d", 10*len(kind)+n, i)
-		case f.Type == understudy.TypeMap || f.Type == understudy.TypeMedia:
+		case f.Type == spec.TypeMap || f.Type == spec.TypeMedia:
 			continue
 		}
 		at[name] = text

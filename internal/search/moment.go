@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // span is a stretch of time, [from, to) in Unix seconds: what 2026-05 means is
@@ -199,7 +198,7 @@ func (b *binder) timed(l *leaf, in map[*sight]string) {
 		if !ok {
 			return false
 		}
-		t := understudy.Unix(types[c.sight], []byte(text))
+		t := spec.Unix(types[c.sight], []byte(text))
 		return t != 0 && within(t, spans)
 	}
 	l.term = around(spans)
@@ -268,7 +267,7 @@ func (c *candidate) clock() int64 {
 			continue
 		}
 		if text, ok := c.value(name); ok {
-			if t := understudy.Unix(c.sight.kind.Field(name).Type, []byte(text)); t != 0 {
+			if t := spec.Unix(c.sight.kind.Field(name).Type, []byte(text)); t != 0 {
 				return t
 			}
 		}

@@ -10,8 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // The orders that are no fields.
@@ -58,7 +57,7 @@ func (q *params) order(name string) (o order, err error) {
 		slices.Sort(known)
 		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the largest first", clip(name), clip(field), stopped(hint(field, slices.Compact(known))))
 	}
-	b := &binder{text: name, now: q.now, sights: q.sights, every: func(func(*understudy.Kind, bool) bool) {}}
+	b := &binder{text: name, now: q.now, sights: q.sights, every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.fields(field, len(name)-len(field), len(name), q.sights)
 	if b.err != nil {
 		if len(q.sights) == 0 {
@@ -103,7 +102,7 @@ func (o *order) key(q *params, c *candidate, m *mark) {
 		}
 		put(d.key())
 	case sortTime:
-		t := understudy.Unix(c.sight.kind.Field(field).Type, []byte(text))
+		t := spec.Unix(c.sight.kind.Field(field).Type, []byte(text))
 		put(binary.BigEndian.AppendUint64(nil, uint64(t)^1<<63))
 	default:
 		put([]byte(strings.ToLower(text[:min(len(text), 4*keyBytes)])))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -33,7 +34,7 @@ func TestSortByAField(t *testing.T) {
 		{"-price", nil, func(a, b string) int { return number(b, a) }},
 		{"status", nil, strings.Compare},
 		{"-date_created", nil, func(a, b string) int {
-			return cmp.Compare(understudy.Unix(understudy.TypeRFC2822, []byte(b)), understudy.Unix(understudy.TypeRFC2822, []byte(a)))
+			return cmp.Compare(spec.Unix(spec.TypeRFC2822, []byte(b)), spec.Unix(spec.TypeRFC2822, []byte(a)))
 		}},
 	} {
 		field := strings.TrimPrefix(c.sort, "-")
@@ -131,7 +132,7 @@ func (r *rig) put(list string, bodies ...string) {
 			return []byte(jsonspan.Text([]byte(bodies[i]), v))
 		}
 		p.Rows = append(p.Rows, understudy.Row{
-			ID: string(value("sid")), Start: start, End: b.Len(), Clock: understudy.Unix(understudy.TypeRFC2822, value(target.Kind.Clock)),
+			ID: string(value("sid")), Start: start, End: b.Len(), Clock: spec.Unix(spec.TypeRFC2822, value(target.Kind.Clock)),
 		})
 	}
 	b.WriteString(`]}`)

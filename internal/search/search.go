@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/limiter"
@@ -75,7 +76,7 @@ func (l Limits) withDefaults() Limits {
 
 // Options are what a Searcher is made of.
 type Options struct {
-	Sources []*understudy.Source
+	Sources []*spec.Source
 	Store   Store
 	Gate    Gate
 	Notes   Notes  // for saved searches; nil: there are none
@@ -94,7 +95,7 @@ type Options struct {
 // Searcher answers searches under one policy. It is safe for concurrent use.
 type Searcher struct {
 	o       Options
-	texts   map[*understudy.Kind]textRule
+	texts   map[*spec.Kind]textRule
 	running *limiter.Limiter // by the caller's name
 	saving  chan struct{}    // one saved search changes at a time
 	counts  *counts
@@ -120,7 +121,7 @@ func New(o Options) (*Searcher, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
-		o: o, texts: map[*understudy.Kind]textRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
+		o: o, texts: map[*spec.Kind]textRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
 		saving: make(chan struct{}, 1), counts: newCounts(),
 	}
 	for _, src := range o.Sources {
@@ -139,8 +140,8 @@ func (s *Searcher) Close() error {
 
 // kinds are all kinds with records of their own, of the sources a caller may
 // ask and, if one is named, of that source.
-func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*understudy.Source, *understudy.Kind) bool) {
-	return func(yield func(*understudy.Source, *understudy.Kind) bool) {
+func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*spec.Source, *spec.Kind) bool) {
+	return func(yield func(*spec.Source, *spec.Kind) bool) {
 		for _, src := range s.o.Sources {
 			if c.Source != "" && c.Source != src.Name || source != "" && source != src.Name {
 				continue
@@ -156,7 +157,7 @@ func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*un
 
 // sights are the kinds a caller asks for and sees.
 func (s *Searcher) sights(c understudy.Caller, source string, kinds []string) ([]*sight, error) {
-	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *understudy.Source) bool { return src.Name == source }) {
+	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *spec.Source) bool { return src.Name == source }) {
 		var known []string
 		for _, src := range s.o.Sources {
 			known = append(known, src.Name)
@@ -225,7 +226,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	every := func(yield func(*understudy.Kind, bool) bool) {
+	every := func(yield func(*spec.Kind, bool) bool) {
 		for src, k := range s.kinds(c, "") {
 			if !yield(k, s.o.Gate.Sees(c, src.Name, k.Name)) {
 				return
@@ -272,7 +273,7 @@ func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.
 }
 
 // sourceOf is the source of a name.
-func (s *Searcher) sourceOf(name string) *understudy.Source {
+func (s *Searcher) sourceOf(name string) *spec.Source {
 	for _, src := range s.o.Sources {
 		if src.Name == name {
 			return src

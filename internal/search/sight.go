@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -30,8 +31,8 @@ type Gate interface {
 // sight is what a caller sees of a kind. What is not fully seen is not there.
 type sight struct {
 	source  string
-	spec    *understudy.Spec
-	kind    *understudy.Kind
+	spec    *spec.Spec
+	kind    *spec.Kind
 	all     bool              // what the spec does not name is seen, too
 	fields  map[string]string // the fields fully seen, each with its class
 	whole   bool              // every field is
@@ -45,11 +46,11 @@ type sight struct {
 	counted []string // the fields whose values are counted: choices, codes, what is true or false
 }
 
-func newSight(g Gate, c understudy.Caller, src *understudy.Source, k *understudy.Kind, texts textRule) *sight {
+func newSight(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, texts textRule) *sight {
 	source := src.Name
 	s := &sight{source: source, spec: src.Spec, texts: texts, kind: k, all: c.Role() == understudy.RoleAll, fields: make(map[string]string, len(k.Fields)), whole: true, rule: g.Rule(c, source, k.Name)}
 	for _, f := range k.Fields {
-		if source := k.Field(f.From); f.Class == understudy.ClassPhone && (source == nil || source.Class != f.Class) {
+		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
 			if g.Fully(c, src.Name, k.Name, f.Name) {
 				s.phones = append(s.phones, f.Name)
 			} else {
@@ -57,14 +58,14 @@ func newSight(g Gate, c understudy.Caller, src *understudy.Source, k *understudy
 			}
 		}
 		switch {
-		case f.Type == understudy.TypeMedia:
+		case f.Type == spec.TypeMedia:
 		case g.Fully(c, source, k.Name, f.Name):
 			s.fields[f.Name] = f.Class
 			switch f.Type {
-			case understudy.TypeSelect, understudy.TypeBool, understudy.TypeCode:
+			case spec.TypeSelect, spec.TypeBool, spec.TypeCode:
 				s.counted = append(s.counted, f.Name)
 			}
-		case f.Class != understudy.ClassSecret:
+		case f.Class != spec.ClassSecret:
 			s.whole = false
 		}
 	}
@@ -104,7 +105,7 @@ func (s *sight) sees(name []byte) bool {
 	}
 	for outer := name; ; {
 		if f := s.kind.Field(string(outer)); f != nil {
-			return f.Class != understudy.ClassSecret
+			return f.Class != spec.ClassSecret
 		}
 		i := bytes.LastIndexByte(outer, '.')
 		if i < 0 {
@@ -116,7 +117,7 @@ func (s *sight) sees(name []byte) bool {
 
 // field is the kind's field of a name: the whole dotted one, or, when one field
 // alone ends so, its last part. Several is ambiguous.
-func (s *sight) field(name string) (f *understudy.Field, ambiguous []string) {
+func (s *sight) field(name string) (f *spec.Field, ambiguous []string) {
 	if f = s.kind.Field(name); f != nil {
 		return f, nil
 	}

@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"slices"
 	"understudy/internal/query"
+	"understudy/spec"
 	"unicode/utf8"
 
-	"understudy"
 	"understudy/kit/tokenizer"
 )
 
@@ -54,9 +54,9 @@ func (q *params) snippets(c *candidate) []query.SearchSnippet {
 // telling orders classes: what people wrote, then names, then the rest.
 func telling(class string) int {
 	switch class {
-	case understudy.ClassBody:
+	case spec.ClassBody:
 		return 0
-	case understudy.ClassName:
+	case spec.ClassName:
 		return 1
 	}
 	return 2

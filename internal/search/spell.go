@@ -5,6 +5,7 @@ package search
 import (
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -15,7 +16,7 @@ func (b *binder) spell(typed string) string {
 	if len(typed) < understudy.AnyIDText {
 		return typed
 	}
-	parts := strings.Split(typed, understudy.IDSeparator)
+	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
 		for k := range b.every {
 			if id, ok := k.SpellID(part); ok {
@@ -24,7 +25,7 @@ func (b *binder) spell(typed string) string {
 			}
 		}
 	}
-	return strings.Join(parts, understudy.IDSeparator)
+	return strings.Join(parts, spec.IDSeparator)
 }
 
 // spelt are the values of a condition as records may spell them: ids as their
@@ -37,7 +38,7 @@ func (b *binder) spelt(l *leaf) []value {
 	}
 	choice := false // in one of the kinds at least
 	for s, name := range l.in {
-		choice = choice || s.kind.Field(name).Type == understudy.TypeSelect
+		choice = choice || s.kind.Field(name).Type == spec.TypeSelect
 	}
 	var all []value
 	for _, v := range n.values {

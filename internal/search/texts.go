@@ -3,9 +3,9 @@
 package search
 
 import (
-	"understudy"
 	"understudy/kit/jsonspan"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // noText is the class of what is no text.
@@ -15,7 +15,7 @@ const noText = "-"
 // others are asked for by their field.
 type textRule map[string]string
 
-func textRuleOf(k *understudy.Kind) textRule {
+func textRuleOf(k *spec.Kind) textRule {
 	rule := textRule{}
 	for _, f := range k.Fields {
 		rule[f.Name] = noText
@@ -79,7 +79,7 @@ func (c *candidate) add(name []byte, class string, v jsonspan.Value) {
 		return
 	}
 	text := jsonspan.Text(c.Body, v)
-	if v.Kind == jsonspan.String && class == "" && understudy.LooksLikeTime(text) {
+	if v.Kind == jsonspan.String && class == "" && spec.LooksLikeTime(text) {
 		return
 	}
 	c.held = append(c.held, tokenizer.Field{Class: class, Name: string(name), Text: text})

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/query"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/tokenizer"
 )
 
@@ -25,21 +25,21 @@ const (
 )
 
 // sortOf is the sort of a kind's field.
-func sortOf(k *understudy.Kind, f *understudy.Field) sort {
+func sortOf(k *spec.Kind, f *spec.Field) sort {
 	switch f.Type {
-	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeCode:
+	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode:
 		return sortNumber
-	case understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate:
+	case spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate:
 		return sortTime
-	case understudy.TypeBool:
+	case spec.TypeBool:
 		return sortBool
-	case understudy.TypeSelect:
+	case spec.TypeSelect:
 		return sortExact
-	case understudy.TypeMap:
+	case spec.TypeMap:
 		return sortMap
 	}
 	switch {
-	case f.Class == understudy.ClassPhone:
+	case f.Class == spec.ClassPhone:
 		return sortPhone
 	case f.Link != "" || slices.Contains(k.ID, f.Name):
 		return sortExact
@@ -49,7 +49,7 @@ func sortOf(k *understudy.Kind, f *understudy.Field) sort {
 
 // typed binds a condition on fields that are there; they are of one sort, or
 // the condition is none they share.
-func (b *binder) typed(n *node, in map[*sight]string, fields []*understudy.Field) *leaf {
+func (b *binder) typed(n *node, in map[*sight]string, fields []*spec.Field) *leaf {
 	var of sort
 	first := true
 	for s, name := range in {

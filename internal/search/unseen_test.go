@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 	"understudy/internal/query"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/access"
 )
 
@@ -118,7 +118,7 @@ func TestHiddenRecordsDriveNoIndex(t *testing.T) {
 func (r *rig) rule(rules map[string]access.RowRules) {
 	r.Helper()
 	var err error
-	r.gate, err = access.NewWith(access.Options{Specs: map[string]*understudy.Spec{"twilio": r.spec}, Roles: roles, Rows: map[string]map[string]access.RowRules{"open": rules}})
+	r.gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": r.spec}, Roles: roles, Rows: map[string]map[string]access.RowRules{"open": rules}})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -172,7 +173,7 @@ func (c *candidate) clockAlone() int64 {
 	if name == "" || !ok {
 		return 0
 	}
-	return understudy.Unix(c.sight.kind.Field(name).Type, []byte(text))
+	return spec.Unix(c.sight.kind.Field(name).Type, []byte(text))
 }
 
 // exact looks for the one record whose id is the whole text, and puts it before
@@ -194,7 +195,7 @@ func (v *visit) exact(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range v.q.sights {
-		parts := strings.Split(v.q.id, understudy.IDSeparator)
+		parts := strings.Split(v.q.id, spec.IDSeparator)
 		if !s.seesID() || len(parts) != len(s.kind.ID) || len(parts) == 1 && !s.kind.HasPrefix(v.q.id) {
 			continue
 		}

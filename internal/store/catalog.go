@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"sync"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -16,10 +17,10 @@ import (
 type kindRow struct {
 	number, source int64
 	prefix         string
-	spec           *understudy.Kind // nil when the specs do not name it
-	text           textRule         // which fields are text
-	form           string           // of the words that are in the index
-	said           said             // of which classes it has any
+	spec           *spec.Kind // nil when the specs do not name it
+	text           textRule   // which fields are text
+	form           string     // of the words that are in the index
+	said           said       // of which classes it has any
 	terms          []termField
 	print          string // fingerprint of the terms that are in the index
 	name           string
@@ -103,16 +104,16 @@ func (db *DB) readCatalog(c *sqlite.Conn) error {
 	})
 }
 
-func (db *DB) kindSpec(name kindName) *understudy.Kind {
-	if spec := db.o.Specs[name.source]; spec != nil {
-		return spec.Kind(name.kind)
+func (db *DB) kindSpec(name kindName) *spec.Kind {
+	if sp := db.o.Specs[name.source]; sp != nil {
+		return sp.Kind(name.kind)
 	}
 	return nil
 }
 
 // usualPrefix is what most ids of a kind begin with, "" when the spec does not
 // say so in two characters.
-func usualPrefix(k *understudy.Kind) string {
+func usualPrefix(k *spec.Kind) string {
 	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
 		return k.Prefixes[0]
 	}
@@ -154,12 +155,12 @@ func (db *DB) number(ctx context.Context, c *sqlite.Conn, source, kind, shape st
 		shape) != nil)) {
 		return nil
 	}
-	spec := db.kindSpec(kindName{source, kind})
+	sp := db.kindSpec(kindName{source, kind})
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		err := c.Exec(insertSource, 0, source)
 		if err == nil && kind != "" {
-			err = c.Exec(insertKind, 0, kind, usualPrefix(spec), (&kindRow{spec: spec}).parentField(),
-				fingerprint(termFields(db.o.Specs[source], spec)), textRuleOf(spec).form(), source)
+			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&kindRow{spec: sp}).parentField(),
+				fingerprint(termFields(db.o.Specs[source], sp)), textRuleOf(sp).form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = db.checkShapes(); err == nil {

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -118,7 +119,7 @@ func (s *saving) listRedacted(record int64, body []byte) error {
 }
 
 // redactable reports whether upstream takes anything back by emptying a field.
-func redactable(k *understudy.Kind) bool {
+func redactable(k *spec.Kind) bool {
 	if k == nil {
 		return false
 	}
@@ -131,7 +132,7 @@ func redactable(k *understudy.Kind) bool {
 }
 
 // emptied are the fields that redact and are there, empty or null.
-func emptied(k *understudy.Kind, body []byte) (names []string) {
+func emptied(k *spec.Kind, body []byte) (names []string) {
 	if !redactable(k) {
 		return nil
 	}

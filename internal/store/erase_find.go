@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -135,7 +136,7 @@ func (f *finding) add(k *kindRow, name string, e *entry) {
 }
 
 // phones reports whether a field of class phone is the number.
-func (f *finding) phones(k *understudy.Kind, body []byte) bool {
+func (f *finding) phones(k *spec.Kind, body []byte) bool {
 	if k == nil {
 		return false
 	}
@@ -145,7 +146,7 @@ func (f *finding) phones(k *understudy.Kind, body []byte) bool {
 	}
 	hit := false
 	for _, field := range k.Fields {
-		if field.Class != understudy.ClassPhone {
+		if field.Class != spec.ClassPhone {
 			continue
 		}
 		v, ok := jsonspan.Find(body, doc, field.Name)
@@ -168,7 +169,7 @@ func (f *finding) phones(k *understudy.Kind, body []byte) bool {
 }
 
 // under reports whether a record lies under one that was found.
-func (f *finding) under(k *understudy.Kind, body []byte) bool {
+func (f *finding) under(k *spec.Kind, body []byte) bool {
 	if k == nil || len(f.roots) == 0 {
 		return false
 	}
@@ -187,7 +188,7 @@ func (f *finding) under(k *understudy.Kind, body []byte) bool {
 		if !ok || v.Kind != jsonspan.String {
 			continue
 		}
-		if kind, ok := f.roots[jsonspan.Text(body, v)]; ok && (field.Link == kind || field.Link == understudy.AnyKind || field.Link == "") {
+		if kind, ok := f.roots[jsonspan.Text(body, v)]; ok && (field.Link == kind || field.Link == spec.AnyKind || field.Link == "") {
 			return true
 		}
 	}

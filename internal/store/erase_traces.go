@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"net/url"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -29,17 +30,17 @@ func newTraces() *traces {
 }
 
 // add collects the texts of a body; only those fields when some are named.
-func (t *traces) add(kind *understudy.Kind, body []byte, only []string) {
+func (t *traces) add(kind *spec.Kind, body []byte, only []string) {
 	doc, err := jsonspan.Document(body)
 	if kind == nil || err != nil || doc.Kind != jsonspan.Object {
 		return
 	}
 	for _, f := range kind.Fields {
-		if f.Class == "" || f.Class == understudy.ClassPrice || len(only) > 0 && !contains(only, f.Name) {
+		if f.Class == "" || f.Class == spec.ClassPrice || len(only) > 0 && !contains(only, f.Name) {
 			continue
 		}
 		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
-			t.value(body, v, f.Class == understudy.ClassPhone)
+			t.value(body, v, f.Class == spec.ClassPhone)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
@@ -17,24 +18,24 @@ import (
 )
 
 // itemsSpec is an API whose records may all be of one second.
-func itemsSpec(t testing.TB) *understudy.Spec {
+func itemsSpec(t testing.TB) *spec.Spec {
 	t.Helper()
-	spec := &understudy.Spec{
-		Name: "items", Hosts: []understudy.Host{{URL: "https://items.example"}}, Auth: understudy.Auth{Style: "none"},
-		Paging: understudy.Paging{Style: "body", Next: "next", Size: "limit", Tokens: []string{"after"}},
-		Kinds: []*understudy.Kind{{Name: "items", ID: []string{"id"}, Clock: "at",
-			Lists:  []*understudy.List{{Path: "/v1/items", Key: "items"}},
-			Fields: []*understudy.Field{{Name: "id"}, {Name: "at", Type: "iso8601"}}}},
+	sp := &spec.Spec{
+		Name: "items", Hosts: []spec.Host{{URL: "https://items.example"}}, Auth: spec.Auth{Style: "none"},
+		Paging: spec.Paging{Style: "body", Next: "next", Size: "limit", Tokens: []string{"after"}},
+		Kinds: []*spec.Kind{{Name: "items", ID: []string{"id"}, Clock: "at",
+			Lists:  []*spec.List{{Path: "/v1/items", Key: "items"}},
+			Fields: []*spec.Field{{Name: "id"}, {Name: "at", Type: "iso8601"}}}},
 	}
-	if err := spec.Compile(); err != nil {
+	if err := sp.Compile(); err != nil {
 		t.Fatal(err)
 	}
-	return spec
+	return sp
 }
 
 func openItems(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
-	o.Path, o.Specs = storetest.File(t), map[string]*understudy.Spec{"items": itemsSpec(t)}
+	o.Path, o.Specs = storetest.File(t), map[string]*spec.Spec{"items": itemsSpec(t)}
 	db, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

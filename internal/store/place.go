@@ -15,6 +15,7 @@ import (
 	"math"
 	"strings"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -55,7 +56,7 @@ func secondBounds(second int64) (first, last int64) {
 
 // naturalSecond is the second of a record's place while no page has shown one:
 // that of its clock or, while it has none, of its kind's order.
-func naturalSecond(kind *understudy.Kind, clock int64, body []byte) int64 {
+func naturalSecond(kind *spec.Kind, clock int64, body []byte) int64 {
 	if clock == 0 && kind != nil && kind.Order != "" {
 		clock = timeIn(kind, kind.Order, body)
 	}
@@ -66,7 +67,7 @@ func naturalSecond(kind *understudy.Kind, clock int64, body []byte) int64 {
 }
 
 // timeIn is the time a field of a body tells, in Unix seconds; 0: none.
-func timeIn(kind *understudy.Kind, field string, body []byte) int64 {
+func timeIn(kind *spec.Kind, field string, body []byte) int64 {
 	f := kind.Field(field)
 	doc, err := jsonspan.Document(body)
 	if f == nil || err != nil || doc.Kind != jsonspan.Object {
@@ -85,10 +86,10 @@ func timeOfValue(typ string, body []byte, v jsonspan.Value) int64 {
 	switch {
 	case v.Kind == jsonspan.String:
 		text = text[1 : len(text)-1]
-	case v.Kind != jsonspan.Number || typ != understudy.TypeEpoch:
+	case v.Kind != jsonspan.Number || typ != spec.TypeEpoch:
 		return 0
 	}
-	return understudy.Unix(typ, text)
+	return spec.Unix(typ, text)
 }
 
 // follows says where in its list a page begins: after a record (above it, when
@@ -100,19 +101,19 @@ type follows struct {
 }
 
 // followed reads the token of a page's key.
-func followed(spec *understudy.Spec, key understudy.Key) (f follows) {
+func followed(sp *spec.Spec, key understudy.Key) (f follows) {
 	raw := key.Query()
-	if spec == nil || raw == "" {
+	if sp == nil || raw == "" {
 		return f
 	}
 	params, err := understudy.ParseQuery(raw)
 	if err != nil {
 		return f
 	}
-	if f = followedBy(&spec.Paging, params); f.id != "" {
+	if f = followedBy(&sp.Paging, params); f.id != "" {
 		return f
 	}
-	for _, p := range spec.Pagings {
+	for _, p := range sp.Pagings {
 		if other := followedBy(p, params); other.id != "" {
 			return other
 		} else if other.after {
@@ -122,7 +123,7 @@ func followed(spec *understudy.Spec, key understudy.Key) (f follows) {
 	return f
 }
 
-func followedBy(p *understudy.Paging, params understudy.Query) (f follows) {
+func followedBy(p *spec.Paging, params understudy.Query) (f follows) {
 	form := p.Token
 	if form == "" && p.Style == "cursor" {
 		form = "{id}"

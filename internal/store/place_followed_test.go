@@ -4,6 +4,7 @@ package store
 
 import (
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -11,12 +12,12 @@ import (
 // TestFollowed: only the parameter that takes the spec's tokens tells where a page
 // stands; of another it is not known, and such a page puts nothing below a record.
 func TestFollowed(t *testing.T) {
-	spec := &understudy.Spec{
-		Name: "till", Hosts: []understudy.Host{{URL: "https://till.example"}}, Auth: understudy.Auth{Style: "none"},
-		Paging:  understudy.Paging{Style: "cursor", Next: "more", Cursor: "starting_after", Tokens: []string{"ending_before"}},
-		Pagings: map[string]*understudy.Paging{"links": {Style: "body", Next: "next", Tokens: []string{"PageToken", "Before"}, Token: "PA{id}"}},
+	sp := &spec.Spec{
+		Name: "till", Hosts: []spec.Host{{URL: "https://till.example"}}, Auth: spec.Auth{Style: "none"},
+		Paging:  spec.Paging{Style: "cursor", Next: "more", Cursor: "starting_after", Tokens: []string{"ending_before"}},
+		Pagings: map[string]*spec.Paging{"links": {Style: "body", Next: "next", Tokens: []string{"PageToken", "Before"}, Token: "PA{id}"}},
 	}
-	if err := spec.Compile(); err != nil {
+	if err := sp.Compile(); err != nil {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]follows{
@@ -30,7 +31,7 @@ func TestFollowed(t *testing.T) {
 		"ending_before=&starting_after=c":   {id: "c", after: true},
 		"ending_before=ch_1&PageToken=PAch": {id: "ch", after: true},
 	} {
-		if got := followed(spec, understudy.Key{Source: "s", URI: "/charges?" + query}); got != want {
+		if got := followed(sp, understudy.Key{Source: "s", URI: "/charges?" + query}); got != want {
 			t.Errorf("%q: %+v, want %+v", query, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -29,9 +30,9 @@ func FuzzFollowed(f *testing.F) {
 			t.Errorf("idIn(%q, %q) = %q", form, token, id)
 		}
 		for _, style := range []string{"", "cursor"} {
-			paging := understudy.Paging{Style: style, Token: form, Tokens: []string{"PageToken", "after"}}
-			spec := &understudy.Spec{Paging: paging, Pagings: map[string]*understudy.Paging{"other": {Token: "PA{id}", Tokens: paging.Tokens}}}
-			got := followed(spec, understudy.Key{Source: "s", URI: "/list?" + query})
+			paging := spec.Paging{Style: style, Token: form, Tokens: []string{"PageToken", "after"}}
+			sp := &spec.Spec{Paging: paging, Pagings: map[string]*spec.Paging{"other": {Token: "PA{id}", Tokens: paging.Tokens}}}
+			got := followed(sp, understudy.Key{Source: "s", URI: "/list?" + query})
 			if got.id != "" && !got.after || got.up && got.id == "" {
 				t.Errorf("followed(%q, %q) = %+v", form, query, got)
 			}
@@ -50,7 +51,7 @@ func FuzzFollowed(f *testing.F) {
 			// A token made of a form is read back.
 			if id, tail, ok := strings.Cut(form, "{id}"); ok && token != "" && !strings.Contains(id+tail, "{id}") && style == "" {
 				uri := "/list?PageToken=" + url.QueryEscape(id+token+tail)
-				if got := followed(spec, understudy.Key{Source: "s", URI: uri}); got.id != token || got.up {
+				if got := followed(sp, understudy.Key{Source: "s", URI: uri}); got.id != token || got.up {
 					t.Errorf("followed(%q, %q) = %+v, want %q", form, uri, got, token)
 				}
 			}

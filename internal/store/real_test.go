@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/slowapi"
@@ -26,7 +27,7 @@ import (
 type wire struct {
 	*testing.T
 	slow   *httptest.Server
-	spec   *understudy.Spec
+	spec   *spec.Spec
 	client *upstream.Client
 	path   string
 	pages  map[understudy.Key]*understudy.Page // as upstream sent them last
@@ -45,7 +46,7 @@ func newWire(t *testing.T, records int) *wire {
 			t.Error(err)
 		}
 	})
-	source := &understudy.Source{Name: storetest.Source, Spec: w.spec, User: storetest.Account}
+	source := &spec.Source{Name: storetest.Source, Spec: w.spec, User: storetest.Account}
 	w.client, err = upstream.New(upstream.Options{Source: source, Base: w.slow.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1e6})
 	if err != nil {
 		t.Fatal(err)

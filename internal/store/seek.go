@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
@@ -71,7 +72,7 @@ func (k *kindPlan) fulfils(q *query.RecordQuery, id, parent string, body []byte)
 }
 
 // matcher is what terms ask of a body. kind is nil when the specs do not name it.
-func matcher(terms []query.Predicate, kind *understudy.Kind) *query.Matcher {
+func matcher(terms []query.Predicate, kind *spec.Kind) *query.Matcher {
 	all := make([]query.Condition, len(terms))
 	for i := range terms {
 		all[i] = condition(&terms[i], kind)
@@ -80,8 +81,8 @@ func matcher(terms []query.Predicate, kind *understudy.Kind) *query.Matcher {
 }
 
 // condition is a term. A field that the kind does not have fulfils none.
-func condition(t *query.Predicate, kind *understudy.Kind) (c query.Condition) {
-	add := func(f *understudy.Field) { c.Fields = append(c.Fields, query.Field{Name: f.Name, Type: f.Type}) }
+func condition(t *query.Predicate, kind *spec.Kind) (c query.Condition) {
+	add := func(f *spec.Field) { c.Fields = append(c.Fields, query.Field{Name: f.Name, Type: f.Type}) }
 	switch {
 	case len(t.Any) > 0:
 		c.Test = query.OneOf{Texts: t.Any}
@@ -107,7 +108,7 @@ func condition(t *query.Predicate, kind *understudy.Kind) (c query.Condition) {
 			add(f)
 		}
 	case kind == nil:
-		add(&understudy.Field{Name: t.Field})
+		add(&spec.Field{Name: t.Field})
 	default:
 		if f := kind.Field(t.Field); f != nil {
 			add(f)
@@ -117,7 +118,7 @@ func condition(t *query.Predicate, kind *understudy.Kind) (c query.Condition) {
 }
 
 // ownTimes are the fields a kind's records tell their own time in.
-func ownTimes(kind *understudy.Kind) (fields []*understudy.Field) {
+func ownTimes(kind *spec.Kind) (fields []*spec.Field) {
 	if kind == nil {
 		return nil
 	}
@@ -130,12 +131,12 @@ func ownTimes(kind *understudy.Kind) (fields []*understudy.Field) {
 }
 
 // phones are the fields of a kind that hold numbers.
-func phones(kind *understudy.Kind) (fields []*understudy.Field) {
+func phones(kind *spec.Kind) (fields []*spec.Field) {
 	if kind == nil {
 		return nil
 	}
 	for _, f := range kind.Fields {
-		if f.Class == understudy.ClassPhone {
+		if f.Class == spec.ClassPhone {
 			fields = append(fields, f)
 		}
 	}
@@ -148,7 +149,7 @@ func wants(q *query.RecordQuery, source, kind string) bool {
 }
 
 // firstShape is the shape records of a kind are told in: that of its first list.
-func firstShape(kind *understudy.Kind) string {
+func firstShape(kind *spec.Kind) string {
 	if kind == nil || len(kind.Lists) == 0 {
 		return ""
 	}

@@ -2,17 +2,17 @@ package store_test
 
 import (
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/upstream"
 )
 
 // specs are the specs the tests' sources have.
-func specs(t testing.TB) map[string]*understudy.Spec {
+func specs(t testing.TB) map[string]*spec.Spec {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]*understudy.Spec{"twilio": spec}
+	return map[string]*spec.Spec{"twilio": sp}
 }

@@ -8,8 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"time"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // Options are the settings of a store. The zero value of everything but Path
@@ -19,7 +18,7 @@ type Options struct {
 	Path string
 	// Specs are the compiled specs by source name. They say what a kind's ids
 	// begin with. A source without one is kept all the same, less densely.
-	Specs map[string]*understudy.Spec
+	Specs map[string]*spec.Spec
 	// Limit is how many bytes the database file and its log may take together;
 	// 0: as much as the disk has. Near it what was not read for longest goes
 	// (evict.go); when nothing more may go, Save fails with ErrNotStored and

@@ -6,6 +6,7 @@ package store
 import (
 	"database/sql/driver"
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -85,7 +86,7 @@ func currently(c *sqlite.Conn, p *understudy.Page, row *pageRow) (map[int64]curr
 // gone, or was touched; of a list also which fields tell so, of one that is gone
 // those of its id. now is what is held of a row's record, body what it says now.
 // Of a record that stands twice, the last row counts.
-func supersede(p *understudy.Page, kind *understudy.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte,
+func supersede(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte,
 	error)) error {
 	var names []string
 	done := make(map[int64]bool, len(p.Rows))

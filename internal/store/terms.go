@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -37,19 +38,19 @@ const parentTerm = "^parent"
 
 // termFields are the fields of a kind that can be asked for exactly (see
 // Spec.Termed). The field of a kind's parent is parentTerm.
-func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termField) {
-	if kind == nil || spec == nil {
+func termFields(sp *spec.Spec, kind *spec.Kind) (fields []termField) {
+	if kind == nil || sp == nil {
 		return nil
 	}
 	for _, f := range kind.Fields {
-		if f.Name == kind.Parent || !spec.Termed(kind, f) {
+		if f.Name == kind.Parent || !sp.Termed(kind, f) {
 			continue
 		}
 		one := termField{name: f.Name, typ: f.Type}
 		switch {
 		case isTime(f.Type):
 			one.way, one.near = termTime, nearName(f.Name)
-		case f.Class == understudy.ClassPhone:
+		case f.Class == spec.ClassPhone:
 			one.way = termNumber
 		}
 		fields = append(fields, one)
@@ -59,7 +60,7 @@ func termFields(spec *understudy.Spec, kind *understudy.Kind) (fields []termFiel
 
 // isTime reports whether a field of a type tells a time.
 func isTime(typ string) bool {
-	return slices.Contains([]string{understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate}, typ)
+	return slices.Contains([]string{spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate}, typ)
 }
 
 // fingerprint says what terms a kind's records have; another one means that

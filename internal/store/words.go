@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 	"understudy/kit/tokenizer"
 )
@@ -67,13 +67,13 @@ func wordTag(kind int64, c column) string { return string(appendTag(nil, kind, c
 // each.
 func columnOf(class string) column {
 	switch class {
-	case understudy.ClassBody:
+	case spec.ClassBody:
 		return columnBody
-	case understudy.ClassPhone:
+	case spec.ClassPhone:
 		return columnPhone
-	case understudy.ClassName:
+	case spec.ClassName:
 		return columnName
-	case understudy.ClassURL:
+	case spec.ClassURL:
 		return columnURL
 	case "":
 		return columnPlain
@@ -96,7 +96,7 @@ type textRule map[string]column
 
 // textRuleOf reads it off a spec, which says what is text (Kind.Worded). A kind
 // that no spec names has no text.
-func textRuleOf(k *understudy.Kind) textRule {
+func textRuleOf(k *spec.Kind) textRule {
 	if k == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func textRuleOf(k *understudy.Kind) textRule {
 	return rule
 }
 
-func fieldColumn(k *understudy.Kind, f *understudy.Field) column {
+func fieldColumn(k *spec.Kind, f *spec.Field) column {
 	if !k.IsText(f) {
 		return columnNone
 	}
@@ -175,7 +175,7 @@ func (t *texts) value(body []byte, v jsonspan.Value, inner column) {
 
 // tellsTime reports whether a text in a column is a date or a time, and no text.
 func tellsTime(c column, text string) bool {
-	return (c == columnPlain || c == columnOther) && understudy.LooksLikeTime(text)
+	return (c == columnPlain || c == columnOther) && spec.LooksLikeTime(text)
 }
 
 // wordRow is the words of a record in one shape: each column's, cut, folded and

@@ -5,8 +5,7 @@ package store
 import (
 	"slices"
 	"understudy/internal/query"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // everyShape is a stream of the spots that records have in all shapes that are
@@ -93,9 +92,9 @@ func (o *Options) askedText(q *query.RecordQuery) (plan *textPlan, ok bool, err 
 
 // kindsAsked are the specs of the kinds a question is about; nil stands for
 // those no spec names.
-func (o *Options) kindsAsked(q *query.RecordQuery) (kinds []*understudy.Kind) {
-	for source, spec := range o.Specs {
-		for _, k := range spec.Kinds {
+func (o *Options) kindsAsked(q *query.RecordQuery) (kinds []*spec.Kind) {
+	for source, sp := range o.Specs {
+		for _, k := range sp.Kinds {
 			if wants(q, source, k.Name) {
 				kinds = append(kinds, k)
 			}

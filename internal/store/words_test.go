@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -22,11 +23,11 @@ import (
 
 func openWords(t testing.TB, path string) *DB {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}, SaveTime: Patience, Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
+	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience, Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,16 +242,16 @@ func TestAnotherSpec(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Kind("messages").Field("status").Class = understudy.ClassName
-	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}, SaveTime: Patience}); err != nil {
+	sp.Kind("messages").Field("status").Class = spec.ClassName
+	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience}); err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	named := &query.Text{Words: []string{"delivered"}, In: []string{understudy.ClassName}}
+	named := &query.Text{Words: []string{"delivered"}, In: []string{spec.ClassName}}
 	if _, err := db.Count(t.Context(), query.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 		t.Fatalf("counted: %v", err)
 	}
@@ -276,12 +277,12 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Kind("messages").Field("body").Type = understudy.TypeSelect
-	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}, SaveTime: Patience}); err != nil {
+	sp.Kind("messages").Field("body").Type = spec.TypeSelect
+	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience}); err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/tokenizer"
@@ -28,7 +29,7 @@ type textPlan struct {
 
 // planText makes a Text ready. kinds are those it is asked of: they say of which
 // class its fields are.
-func planText(t *query.Text, kinds []*understudy.Kind) (*textPlan, error) {
+func planText(t *query.Text, kinds []*spec.Kind) (*textPlan, error) {
 	p := &planning{kinds: kinds}
 	plan := p.part(t, false, 0)
 	if p.err != nil {
@@ -38,7 +39,7 @@ func planText(t *query.Text, kinds []*understudy.Kind) (*textPlan, error) {
 }
 
 type planning struct {
-	kinds []*understudy.Kind
+	kinds []*spec.Kind
 	parts int
 	err   error
 }

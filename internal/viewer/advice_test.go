@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/sample"
 )
@@ -35,7 +35,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 	h := open(t)
 	support := as{token: "supporttoken"}
 	under := func(rules map[string]string) {
-		gate, err := access.New(map[string]*understudy.Spec{"twilio": h.spec}, access.Roles{"support": {"twilio": rules}})
+		gate, err := access.New(map[string]*spec.Spec{"twilio": h.spec}, access.Roles{"support": {"twilio": rules}})
 		must(t, err)
 		h.viewer.Gate = gate
 	}
@@ -65,7 +65,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 		}
 		refused(k.Href, map[string]string{"*": "see", k.Name: "hide"})
 		for _, f := range k.Fields {
-			if f.Class == understudy.ClassSecret || f.Type == understudy.TypeMedia || f.Type == understudy.TypeMap || !run() {
+			if f.Class == spec.ClassSecret || f.Type == spec.TypeMedia || f.Type == spec.TypeMap || !run() {
 				continue
 			}
 			for _, rules := range []map[string]string{{"*": "see", f.Class: "hide"}, {"*": "see", k.Name + "." + f.Name: "hide"}} {

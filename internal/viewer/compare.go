@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -75,7 +76,7 @@ func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 }
 
 // compare shows two versions of the record an address names.
-func (q past) compare(t *understudy.Target, c comparison) error {
+func (q past) compare(t *spec.Target, c comparison) error {
 	moments := c.moments
 	q.AsOf = page.AsOf{}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
@@ -127,7 +128,7 @@ func (q past) compare(t *understudy.Target, c comparison) error {
 
 // pick finds the versions that stood at both moments, in a shape that was seen
 // by then: one in which they differ, the page's own before any other.
-func (q past) pick(p recordPast, t *understudy.Target, moments []time.Time) (before, after *seenVersion, err error) {
+func (q past) pick(p recordPast, t *spec.Target, moments []time.Time) (before, after *seenVersion, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
 	for _, shape := range p.shapes(t.Shape()) {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -192,7 +193,7 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 
 // until is the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
-func (q conversationView) until(t *plan.Contact) *understudy.Filter {
+func (q conversationView) until(t *plan.Contact) *spec.Filter {
 	for i, f := range t.List.Filters {
 		if f.Op == "until" && f.Field == t.Kind.Clock && q.Offers(t.List, i) {
 			return f

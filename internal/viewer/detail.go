@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -123,14 +124,14 @@ type record struct {
 }
 
 // instanceTarget is the record the address names.
-func (q *record) instanceTarget() (*understudy.Target, error) {
+func (q *record) instanceTarget() (*spec.Target, error) {
 	id := q.R.PathValue("id")
 	if q.Data != "" {
 		id = strings.TrimSuffix(id, page.DataSuffix)
 	}
 	var parts []string
 	if id != "" {
-		parts = strings.Split(id, understudy.IDSeparator)
+		parts = strings.Split(id, spec.IDSeparator)
 	}
 	if len(q.Kind.Instances) == 0 || len(parts) != len(q.Kind.ID) || slices.Contains(parts, "") {
 		return nil, page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
@@ -179,7 +180,7 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 }
 
 // detailPage is what a record's page shows of the record.
-func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
+func (q *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
 	p := &detailPage{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.One), ID: row.ID, Failed: page.Failed(q.Kind, row), Raw: pretty(row.Raw())}
 	p.Data = q.AsOf.Keep(q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
@@ -213,7 +214,7 @@ func (q *record) detailPage(t *understudy.Target, row access.Row, lists []*asked
 }
 
 // place says where a record is: in which list, under which other record.
-func (q *record) place(p *detailPage, t *understudy.Target, row access.Row) {
+func (q *record) place(p *detailPage, t *spec.Target, row access.Row) {
 	if q.Kind.Browsable() {
 		p.ListHref = q.AsOf.Keep(q.Kind.Href + plan.WithQuery(plan.OwnVars(q.Source.Given(t, t.Instance.ID))))
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -46,7 +47,7 @@ func (s seer) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 // searched lets a viewer search some pages of slowapi's.
 func searched(t testing.TB, more ...string) func(*page.Options) {
 	return func(o *page.Options) {
-		mem := storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{o.Sources[0].Name: o.Sources[0].Spec}, Now: func() time.Time { return noon }})
+		mem := storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{o.Sources[0].Name: o.Sources[0].Spec}, Now: func() time.Time { return noon }})
 		src := o.Sources[0]
 		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
 			for next := "/2010-04-01/Accounts/" + account + path + "?PageSize=100"; next != ""; {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -80,7 +81,7 @@ type house struct {
 	testing.TB
 	viewer *Viewer
 	mirror *keeper
-	spec   *understudy.Spec
+	spec   *spec.Spec
 	api    http.Handler
 }
 
@@ -102,18 +103,18 @@ func open(t testing.TB, set ...func(*page.Options)) *house {
 	api, err := slowapi.New(slowapi.Options{Records: 400, Now: func() time.Time { return noon }})
 	must(t, err)
 	web := httptest.NewServer(api)
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://127.0.0.1:4115"}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}
 	client, err := upstream.New(upstream.Options{
 		Source: src, Base: web.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000, Now: func() time.Time { return noon },
 	})
 	must(t, err)
 	keep := &keeper{fetch: client.Fetch, pages: map[understudy.Key]*understudy.Page{}}
-	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, roles)
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, roles)
 	must(t, err)
 	book, err := callers.New(callers.Options{
-		Sources: []*understudy.Source{src}, Now: func() time.Time { return noon },
+		Sources: []*spec.Source{src}, Now: func() time.Time { return noon },
 		Credentials: []callers.Credential{
 			credential("everything", "alltoken", understudy.RoleAll), credential("masked", "supporttoken", "support"),
 			credential("clerk", "clerktoken", "clerk"), credential("counter", "countertoken", "counter"), credential("watcher", "watchertoken", "watcher"), credential("nobody", "nobodytoken", ""),
@@ -121,7 +122,7 @@ func open(t testing.TB, set ...func(*page.Options)) *house {
 	})
 	must(t, err)
 	o := page.Options{
-		Sources: []*understudy.Source{src}, Mirror: keep, Gate: gate, Callers: book, Version: "0.1.0",
+		Sources: []*spec.Source{src}, Mirror: keep, Gate: gate, Callers: book, Version: "0.1.0",
 		Now: func() time.Time { return noon }, Snapshot: snapshot, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, f := range set {
@@ -135,7 +136,7 @@ func open(t testing.TB, set ...func(*page.Options)) *house {
 		web.Close()
 		must(t, api.Close())
 	})
-	return &house{TB: t, viewer: v, mirror: keep, spec: spec, api: api}
+	return &house{TB: t, viewer: v, mirror: keep, spec: sp, api: api}
 }
 
 // snapshot is a source that does well.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
@@ -28,19 +29,19 @@ func (a asRole) Person(*http.Request) (understudy.Caller, error) {
 
 func openHidden(t *testing.T, role string, held bool) (*accesstest.World, *Viewer) {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
-	w := &accesstest.World{Source: &understudy.Source{Name: "twilio", Spec: spec, User: account}, Now: noon, Held: held}
+	w := &accesstest.World{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Now: noon, Held: held}
 	gate, err := w.Gate(accesstest.Rules())
 	must(t, err)
 	counts := func(context.Context, string) page.Snapshot {
 		s := page.Snapshot{State: "ok", Kinds: map[string]page.Held{}}
-		for _, k := range spec.Kinds {
+		for _, k := range sp.Kinds {
 			s.Kinds[k.Name] = page.Held{Records: 998877, Complete: true, Running: true, Done: 998877, Total: 998877, CaughtUp: noon.Add(-time.Hour)}
 		}
 		return s
 	}
-	v, err := New(page.Options{Sources: []*understudy.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role), Snapshot: counts, Now: func() time.Time { return noon }})
+	v, err := New(page.Options{Sources: []*spec.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role), Snapshot: counts, Now: func() time.Time { return noon }})
 	must(t, err)
 	t.Cleanup(func() { must(t, v.Close()) })
 	return w, v

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -210,7 +211,7 @@ func (p recordPast) shapes(first string) []string {
 
 // gone adds to the answer that upstream has no such record when it was last
 // seen, and the way there.
-func (q past) gone(t *understudy.Target, err error) error {
+func (q past) gone(t *spec.Target, err error) error {
 	var p *page.Problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" ||
 		!q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Name) {

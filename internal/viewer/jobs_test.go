@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -232,7 +233,7 @@ func TestLiveRows(t *testing.T) {
 func TestJobsOfOtherSources(t *testing.T) {
 	for sources, want := range map[int]bool{1: true, 2: false} {
 		q := &page.Exchange{
-			V: &page.Visitor{Options: page.Options{Jobs: busy(), Sources: make([]*understudy.Source, sources)}}, Clock: page.Clock{Start: noon},
+			V: &page.Visitor{Options: page.Options{Jobs: busy(), Sources: make([]*spec.Source, sources)}}, Clock: page.Clock{Start: noon},
 			Rights: page.Rights{Caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}}},
 		}
 		if got := (jobsView{q}).mayJobs() == nil; got != want {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -78,7 +79,7 @@ func (q mediaRequest) media() (err error) {
 }
 
 // mediaAsk is what the browser's request asks the mirror.
-func (q mediaRequest) mediaAsk(t *understudy.Target) request.MediaRequest {
+func (q mediaRequest) mediaAsk(t *spec.Target) request.MediaRequest {
 	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
@@ -91,7 +92,7 @@ func (q mediaRequest) mediaAsk(t *understudy.Target) request.MediaRequest {
 
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
-func (q mediaRequest) sendMedium(t *understudy.Target, m *request.MediaResponse, left time.Duration) error {
+func (q mediaRequest) sendMedium(t *spec.Target, m *request.MediaResponse, left time.Duration) error {
 	h := q.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:

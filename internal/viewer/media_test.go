@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -170,7 +171,7 @@ func TestMediaAddressLasts(t *testing.T) {
 
 func TestMediaAddressIsNobodyElses(t *testing.T) {
 	everybody := func(o *page.Options) {
-		gate, err := access.New(map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
+		gate, err := access.New(map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
 			"support": {"twilio": {"*": "see"}}, "clerk": {"twilio": {"*": "see"}}, "counter": {"twilio": {"*": "see"}},
 		})
 		if err != nil {
@@ -243,7 +244,7 @@ func TestMediaGate(t *testing.T) {
 	}
 	stricter := withMedia(t, func(o *page.Options) {
 		o.Seals = s.viewer.Seals
-		gate, err := access.New(map[string]*understudy.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
+		gate, err := access.New(map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
 			"clerk": {"twilio": {"*": "see", "recordings.audio": "hide"}}, "support": {}, "counter": {},
 		})
 		must(t, err)

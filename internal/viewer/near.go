@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -56,6 +57,6 @@ func (q *record) related(row access.Row, lists []*askedList) []page.Link {
 }
 
 // picks reports whether a filter of another list takes ids of this kind.
-func (q *record) picks(field *understudy.Field, f *understudy.Filter) bool {
-	return field != nil && f.Op == "is" && len(q.Kind.ID) == 1 && (field.Link == q.Kind.Name || field.Link == understudy.AnyKind)
+func (q *record) picks(field *spec.Field, f *spec.Filter) bool {
+	return field != nil && f.Op == "is" && len(q.Kind.ID) == 1 && (field.Link == q.Kind.Name || field.Link == spec.AnyKind)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -270,7 +271,7 @@ func (q numberView) drawPanel(pn *panel) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q numberView) glimpseOf(t *understudy.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
+func (q numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
 	rows []access.Row) *relatedList {
 	return &relatedList{
 		Kind: s.Kind, Title: title, Href: q.Source.Place(t), Problem: q.Missing(r), AsOf: q.AgedAt(r.Answer),

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -19,7 +20,7 @@ type owner struct {
 	kind   *plan.Kind
 	number string
 	newest page.Reading
-	target *understudy.Target
+	target *spec.Target
 	record page.Reading // of the target
 }
 
@@ -63,7 +64,7 @@ func (o *owner) rows() []access.Row {
 
 // ownTarget asks for our own record of a number by a filter, nil when the list
 // has none for it.
-func (q numberReader) ownTarget(k *plan.Kind, number string) *understudy.Target {
+func (q numberReader) ownTarget(k *plan.Kind, number string) *spec.Target {
 	for i, f := range k.PlannedLists[0].Filters {
 		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
 			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),

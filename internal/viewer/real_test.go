@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -26,14 +27,14 @@ func overRealParts(t *testing.T) (*house, *httptest.Server) {
 	api, err := slowapi.New(slowapi.Options{Records: 400})
 	must(t, err)
 	web := httptest.NewServer(api)
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	must(t, err)
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://127.0.0.1:4115"}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://127.0.0.1:4115"}
 	client, err := upstream.New(upstream.Options{Source: src, Base: web.URL, Secret: understudy.NewSecret("slowapitoken"), Rate: 1000})
 	must(t, err)
 	m, err := mirror.New(mirror.Options{
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Sources: []mirror.Source{{Source: src, Upstream: client}}, Ages: mirror.Ages{Wait: time.Second},
-		Store: storetest.Open(t, store.Options{Specs: map[string]*understudy.Spec{"twilio": spec}}),
+		Store: storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"twilio": sp}}),
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -46,9 +47,9 @@ func overRealParts(t *testing.T) (*house, *httptest.Server) {
 		web.Close()
 		must(t, api.Close())
 	})
-	gate, err := access.New(map[string]*understudy.Spec{"twilio": spec}, roles)
+	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, roles)
 	must(t, err)
-	return open(t, func(o *page.Options) { o.Mirror, o.Gate, o.Sources = m, gate, []*understudy.Source{src} }), web
+	return open(t, func(o *page.Options) { o.Mirror, o.Gate, o.Sources = m, gate, []*spec.Source{src} }), web
 }
 
 func TestOverRealParts(t *testing.T) {

@@ -4,8 +4,8 @@ package viewer
 
 import (
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 )
@@ -32,7 +32,7 @@ func (q *record) reason(p *detailPage, row access.Row) {
 
 // codeField is the field that says why a record failed: a code of the API, or
 // what the spec calls failed whenever it is there.
-func (q *record) codeField(row access.Row) *understudy.Field {
+func (q *record) codeField(row access.Row) *spec.Field {
 	set := func(name string) bool {
 		v := row.Field(name)
 		return v.State == access.Seen && v.Text != ""
@@ -43,7 +43,7 @@ func (q *record) codeField(row access.Row) *understudy.Field {
 		}
 	}
 	for _, f := range q.Kind.Fields {
-		if f.Type == understudy.TypeCode && set(f.Name) {
+		if f.Type == spec.TypeCode && set(f.Name) {
 			return f
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -37,7 +38,7 @@ type relatedList struct {
 type askedList struct {
 	*page.Asked // nil: it is not read
 	list        *plan.List
-	target      *understudy.Target
+	target      *spec.Target
 	empty       bool
 	href        string
 	kept        []access.Row // of one that upstream says is empty
@@ -45,7 +46,7 @@ type askedList struct {
 
 // relatedLists are the lists under a record that the caller may see, and those
 // kinds that are counted (alerts) picked by it. The record's id alone names them.
-func (q *record) relatedLists(t *understudy.Target) []*askedList {
+func (q *record) relatedLists(t *spec.Target) []*askedList {
 	all := append(q.listsUnder(t), q.listsAbout(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
@@ -140,8 +141,8 @@ func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 }
 
 // listsUnder are the lists whose path names the record, one of each kind.
-func (q *record) listsUnder(t *understudy.Target) []*askedList {
-	parts := strings.Split(t.ID, understudy.IDSeparator)
+func (q *record) listsUnder(t *spec.Target) []*askedList {
+	parts := strings.Split(t.ID, spec.IDSeparator)
 	var all []*askedList
 	for _, k := range q.Source.Kinds {
 		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Under.Kind == q.Kind })
@@ -156,7 +157,7 @@ func (q *record) listsUnder(t *understudy.Target) []*askedList {
 }
 
 // listsAbout are the lists of counted kinds that can be asked for the record.
-func (q *record) listsAbout(t *understudy.Target) []*askedList {
+func (q *record) listsAbout(t *spec.Target) []*askedList {
 	var all []*askedList
 	for _, k := range q.Source.Kinds {
 		if k.Rollup == "" || !k.Browsable() || k == q.Kind {
@@ -176,7 +177,7 @@ func (q *record) listsAbout(t *understudy.Target) []*askedList {
 }
 
 // under is a list's newest page under a record.
-func (q *record) under(t *understudy.Target, l *plan.List, parts []string) *understudy.Target {
+func (q *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Target {
 	path, ok := plan.Expand(l.Path, func(name string) (string, bool) {
 		if v, ok := l.Under.Fill(parts)(name); ok {
 			return v, true

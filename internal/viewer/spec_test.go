@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -61,18 +62,18 @@ func (l *library) Page(_ context.Context, a request.Request) (*request.Response,
 }
 
 func TestAnyAPI(t *testing.T) {
-	spec, err := upstream.ReadSpec("library.yaml", []byte(libraryYAML))
+	sp, err := upstream.ReadSpec("library.yaml", []byte(libraryYAML))
 	must(t, err)
-	src := &understudy.Source{Name: "books-r-us", Spec: spec}
-	gate, err := access.New(map[string]*understudy.Spec{"books-r-us": spec}, nil)
+	src := &spec.Source{Name: "books-r-us", Spec: sp}
+	gate, err := access.New(map[string]*spec.Spec{"books-r-us": sp}, nil)
 	must(t, err)
-	book, err := callers.New(callers.Options{Sources: []*understudy.Source{src}, Credentials: []callers.Credential{
+	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
 		{Name: "reader", Source: "books-r-us", Secret: understudy.NewSecret("alltoken"), Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
 	}})
 	must(t, err)
 	m := &library{}
 	h := open(t, func(o *page.Options) {
-		o.Sources, o.Gate, o.Callers, o.Mirror, o.Snapshot = []*understudy.Source{src}, gate, book, m, nil
+		o.Sources, o.Gate, o.Callers, o.Mirror, o.Snapshot = []*spec.Source{src}, gate, book, m, nil
 	})
 	reader := as{zone: "Europe/Berlin", headers: map[string]string{"Authorization": "Bearer alltoken"}}
 	list := h.page("/books-r-us/books", reader)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -80,7 +81,7 @@ func readVersions(params understudy.Query) (int, error) {
 
 // timelineOf begins to read a record's past; the part shows nothing when nothing
 // is kept of it.
-func (q past) timelineOf(t *understudy.Target, id string, limit int, s *page.CellContext) *page.Part {
+func (q past) timelineOf(t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
 	var p recordPast
 	read := q.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
 		p, err = q.readPast(ctx, id, limit)
@@ -99,7 +100,7 @@ func (q past) timelineOf(t *understudy.Target, id string, limit int, s *page.Cel
 }
 
 // madePast is what a timeline is made of.
-func (q past) madePast(t *understudy.Target, p recordPast, s *page.CellContext, err error) []any {
+func (q past) madePast(t *spec.Target, p recordPast, s *page.CellContext, err error) []any {
 	all := []any{err != nil, s.Own, p.more, p.bound}
 	if sg := q.shown(p, t.Shape()); sg != nil {
 		all = append(all, sg.From)
@@ -120,7 +121,7 @@ func (q past) madePast(t *understudy.Target, p recordPast, s *page.CellContext, 
 }
 
 // timeline is nil when nothing is kept of the record's past.
-func (q past) timeline(t *understudy.Target, p recordPast, limit int, s *page.CellContext) *timeline {
+func (q past) timeline(t *spec.Target, p recordPast, limit int, s *page.CellContext) *timeline {
 	if len(p.versions) == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -46,7 +47,7 @@ func (u Unfolded) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time
 
 // ListAt is a page of a list as it looked.
 func ListAt(
-	ctx context.Context, history Snapshots, s *understudy.Source, t *understudy.Target, wish *request.LocalQuery, at time.Time,
+	ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, wish *request.LocalQuery, at time.Time,
 ) (*understudy.Page, error) {
 	p := past{ctx: ctx, history: history, source: s, spec: t.Spec, at: at}
 	list, err := New(p.source, t, Options{
@@ -81,8 +82,8 @@ func ListAt(
 type past struct {
 	ctx     context.Context
 	history Snapshots
-	source  *understudy.Source
-	spec    *understudy.Spec
+	source  *spec.Source
+	spec    *spec.Spec
 	at      time.Time
 	failed  error // of held
 }
@@ -125,7 +126,7 @@ const maxStrays = 100_000
 
 // fill hands a list its records: those with a clock as the history has them, and
 // those without one between them, by the time of their kind's order.
-func (p *past) fill(list *List, t *understudy.Target) error {
+func (p *past) fill(list *List, t *spec.Target) error {
 	q := list.Seek()
 	w := query.RangeScan{Source: q.Source, Kind: t.Kind.Name, Shape: q.Shape, Parent: q.Parent}
 	if q.Below != 0 {
@@ -168,7 +169,7 @@ func (p *past) fill(list *List, t *understudy.Target) error {
 
 // strays are the list's records without a clock below a place, as many as
 // matter, in order.
-func (p *past) strays(list *List, w query.RangeScan, below query.OrderKey, k *understudy.Kind) ([]query.Hit, error) {
+func (p *past) strays(list *List, w query.RangeScan, below query.OrderKey, k *spec.Kind) ([]query.Hit, error) {
 	w.Unclocked, w.Below.Clock, w.Below.Record = true, 0, 0
 	var loose []query.Hit
 	most := list.Most()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -111,7 +112,7 @@ type keeper interface {
 }
 
 func (r *rig) options() store.Options {
-	return store.Options{Specs: map[string]*understudy.Spec{"twilio": r.src.Spec}, Now: r.tick}
+	return store.Options{Specs: map[string]*spec.Spec{"twilio": r.src.Spec}, Now: r.tick}
 }
 
 func disk(r *rig) keeper {

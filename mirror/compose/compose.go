@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
@@ -52,9 +53,9 @@ type Options struct {
 
 // List is one page of a list on its way. It is used by one goroutine.
 type List struct {
-	src    *understudy.Source
-	target *understudy.Target
-	paging *understudy.Paging
+	src    *spec.Source
+	target *spec.Target
+	paging *spec.Paging
 	o      Options
 	tests  []query.Condition
 	match  *query.Matcher // of tests
@@ -65,7 +66,7 @@ type List struct {
 	token      string // as the request gave it
 	start      string // the record the token names
 	back       bool   // the page ends before it
-	form       understudy.TokenForm
+	form       spec.TokenForm
 	stop       query.OrderKey
 
 	none   bool // upstream shows nothing here, or nothing can be what is wished
@@ -92,7 +93,7 @@ const MaxBytes = 64 << 20
 // refuses the request, with that answer. ErrInvalid: the list is not composed,
 // with the reason in words: a kind without records, a parameter the spec does
 // not name, a value or a parent of which it is not known what upstream says.
-func New(src *understudy.Source, t *understudy.Target, o Options) (*List, error) {
+func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -33,7 +34,7 @@ const account = "AC00000000000000000000000000000001"
 type api struct {
 	t   *testing.T
 	url string
-	src *understudy.Source
+	src *spec.Source
 }
 
 func slow(t *testing.T) *api {
@@ -44,11 +45,11 @@ func slow(t *testing.T) *api {
 	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &api{t, server.URL, &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: server.URL}}
+	return &api{t, server.URL, &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: server.URL}}
 }
 
 // ask is what slowapi answers.
@@ -68,7 +69,7 @@ func (a *api) ask(target string) (int, []byte) {
 	return resp.StatusCode, body
 }
 
-func (a *api) target(t *testing.T, target string) *understudy.Target {
+func (a *api) target(t *testing.T, target string) *spec.Target {
 	t.Helper()
 	out, err := a.src.Spec.Follow("twilio", target)
 	if err != nil {
@@ -223,7 +224,7 @@ func TestComposedAnswersAreUpstreams(t *testing.T) {
 }
 
 // query draws up to two filters, in the order the spec names them, and a size.
-func (l *list) query(rng *rand.Rand, t *understudy.Target, records []*understudy.Record) string {
+func (l *list) query(rng *rand.Rand, t *spec.Target, records []*understudy.Record) string {
 	var q understudy.Query
 	for _, f := range t.List.Filters {
 		values := l.filters[f.Name]

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -21,29 +22,29 @@ import (
 // till is an API of charges, numbered from 1.
 type till struct {
 	*testing.T
-	spec *understudy.Spec
+	spec *spec.Spec
 	n    int
 }
 
 func newTill(t *testing.T) *till {
 	t.Helper()
-	filters := []*understudy.Filter{
+	filters := []*spec.Filter{
 		{Name: "customer", Field: "customer"},
-		{Name: "created[gte]", Field: "created", Op: "since", Type: understudy.TypeEpoch},
-		{Name: "created[lte]", Field: "created", Op: "until", Type: understudy.TypeEpoch},
+		{Name: "created[gte]", Field: "created", Op: "since", Type: spec.TypeEpoch},
+		{Name: "created[lte]", Field: "created", Op: "until", Type: spec.TypeEpoch},
 	}
-	s := &understudy.Spec{
-		Name: "till", Hosts: []understudy.Host{{URL: "https://till.example"}}, Auth: understudy.Auth{Style: "bearer"},
-		Paging: understudy.Paging{
+	s := &spec.Spec{
+		Name: "till", Hosts: []spec.Host{{URL: "https://till.example"}}, Auth: spec.Auth{Style: "bearer"},
+		Paging: spec.Paging{
 			Style: "cursor", Next: "has_more", Cursor: "starting_after", Size: "limit", Default: 10, Max: 100, Tokens: []string{"ending_before"},
 			Template: `{"object":"list","data":{rows},"has_more":{more},"url":"/v1/charges"}`,
 		},
-		Pagings: map[string]*understudy.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Template: "{rows}"}},
-		Errors:  understudy.Errors{ContentType: "application/json", Template: `{"error":{message}}`, Messages: map[string]string{"date": "Invalid time"}},
-		Kinds: []*understudy.Kind{{
+		Pagings: map[string]*spec.Paging{"numbers": {Style: "header", Size: "per_page", Default: 30, Page: "page", First: 1, Template: "{rows}"}},
+		Errors:  spec.Errors{ContentType: "application/json", Template: `{"error":{message}}`, Messages: map[string]string{"date": "Invalid time"}},
+		Kinds: []*spec.Kind{{
 			Name: "charges", ID: []string{"id"}, Clock: "created",
-			Fields: []*understudy.Field{{Name: "id"}, {Name: "created", Type: understudy.TypeEpoch}, {Name: "customer"}},
-			Lists:  []*understudy.List{{Path: "/v1/charges", Key: "data", Filters: filters}, {Path: "/charges", Filters: filters[:1], Paging: "numbers"}},
+			Fields: []*spec.Field{{Name: "id"}, {Name: "created", Type: spec.TypeEpoch}, {Name: "customer"}},
+			Lists:  []*spec.List{{Path: "/v1/charges", Key: "data", Filters: filters}, {Path: "/charges", Filters: filters[:1], Paging: "numbers"}},
 		}},
 	}
 	if err := s.Compile(); err != nil {
@@ -112,7 +113,7 @@ func (x *till) list(target string) (*understudy.Page, error) {
 	if err != nil {
 		x.Fatal(err)
 	}
-	l, err := compose.New(&understudy.Source{Name: "till", Spec: x.spec}, t, compose.Options{})
+	l, err := compose.New(&spec.Source{Name: "till", Spec: x.spec}, t, compose.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -193,19 +194,19 @@ func TestAnswersSayHowTheyGoOn(t *testing.T) {
 		x := newTill(t)
 		p := x.spec.Paging
 		p.Template = answer
-		s := &understudy.Spec{Name: "till", Hosts: x.spec.Hosts, Auth: x.spec.Auth, Paging: p}
+		s := &spec.Spec{Name: "till", Hosts: x.spec.Hosts, Auth: x.spec.Auth, Paging: p}
 		if err := s.Compile(); (err == nil) != ok {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
 	for next, ok := range map[string]bool{"{next}": true, "{next_url}": true, "null": false, `"{next}"`: false, "{first}": false} {
 		s := newTill(t).spec
-		body := &understudy.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth, Paging: understudy.Paging{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}
+		body := &spec.Spec{Name: "till", Hosts: s.Hosts, Auth: s.Auth, Paging: spec.Paging{Style: "body", Next: "links.next", Template: `{"data":{rows},"links":{"next":` + next + `}}`}}
 		if err := body.Compile(); (err == nil) != ok {
 			t.Errorf("%s: %v", next, err)
 		}
 	}
-	if words := understudy.EnvelopeWords(); !slices.Contains(words, "more") {
+	if words := spec.EnvelopeWords(); !slices.Contains(words, "more") {
 		t.Error(words)
 	}
 }

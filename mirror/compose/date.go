@@ -5,8 +5,7 @@ package compose
 import (
 	"strings"
 	"time"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // span is the time a date covers, in Unix seconds: a second, a day, a month or
@@ -78,14 +77,14 @@ func cutZone(value string) (rest string, east int64, ok bool) {
 // Place is the time by which a record stands in lists while no page has shown
 // where, in Unix seconds: that of its kind's clock or, while it has none, of
 // its kind's order; 0 when it has neither. clocked says which.
-func Place(k *understudy.Kind, body []byte) (at int64, clocked bool) {
+func Place(k *spec.Kind, body []byte) (at int64, clocked bool) {
 	if at = timeOf(k, k.Clock, body); at != 0 {
 		return at, true
 	}
 	return timeOf(k, k.Order, body), false
 }
 
-func timeOf(k *understudy.Kind, name string, body []byte) int64 {
+func timeOf(k *spec.Kind, name string, body []byte) int64 {
 	if k.Field(name) == nil {
 		return 0
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/mirror/compose/composetest"
 )
 
@@ -33,7 +33,7 @@ func (r *rig) edges() {
 		kind := r.src.Spec.Kind(l.kind)
 		ids := r.world.Present(l.kind)
 		for _, i := range []int{0, len(ids) / 7, len(ids) / 4} {
-			unix := understudy.Unix(kind.Field(l.field).Type, []byte(composetest.Text(r.world.Held(l.kind, ids[i]).Body, l.field)))
+			unix := spec.Unix(kind.Field(l.field).Type, []byte(composetest.Text(r.world.Held(l.kind, ids[i]).Body, l.field)))
 			if unix == 0 {
 				continue
 			}
@@ -61,7 +61,7 @@ func TestEdges(t *testing.T) {
 			newRig(t, 1, nil).edges()
 			continue
 		}
-		newRig(t, 1, spec(t, change), name).edges()
+		newRig(t, 1, sp(t, change), name).edges()
 	}
 }
 
@@ -71,7 +71,7 @@ func TestMidnight(t *testing.T) {
 		if !strings.HasPrefix(name, "before-") && name != "edge-exclusive" {
 			continue
 		}
-		r := newRig(t, 1, spec(t, change), name)
+		r := newRig(t, 1, sp(t, change), name)
 		r.advance(fmt.Sprintf(`{"calls":1,"messages":1,"seconds":%d}`, 12*3600)) // the epoch is at noon
 		r.advance(`{"seconds":0}`)
 		r.walk()
@@ -90,7 +90,7 @@ func TestMidnight(t *testing.T) {
 func TestDateForms(t *testing.T) {
 	r := newRig(t, 1, nil)
 	calls := r.src.Spec.Kind("calls")
-	at := time.Unix(understudy.Unix(understudy.TypeRFC2822, []byte(composetest.Text(r.world.Held("calls", r.world.Present("calls")[40]).Body, "start_time"))), 0).UTC()
+	at := time.Unix(spec.Unix(spec.TypeRFC2822, []byte(composetest.Text(r.world.Held("calls", r.world.Present("calls")[40]).Body, "start_time"))), 0).UTC()
 	values := []string{at.Format(time.RFC3339), at.In(time.FixedZone("", 5*3600+1800)).Format(time.RFC3339), at.In(time.FixedZone("", -7*3600)).Format("2006-01-02T15:04:05.000Z0700"),
 		at.Format("2006-01-02T15:04:05"), at.Format("2006-01-02 15:04:05.250"), at.Format("01/02/2006 15:04:05")}
 	for zone, hours := range map[string]int{"UTC": 0, "GMT": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7} {
@@ -107,7 +107,7 @@ func TestDateForms(t *testing.T) {
 
 // How far back, and how long a stretch, to the second and to the day.
 func TestReach(t *testing.T) {
-	r := newRig(t, 1, spec(t, quirks["retention"]), "retention")
+	r := newRig(t, 1, sp(t, quirks["retention"]), "retention")
 	for _, seconds := range []int{-1, 0, 1} {
 		at := epoch.AddDate(0, 0, -400).Add(time.Duration(seconds) * time.Second).Format(time.RFC3339)
 		for _, op := range []string{"", "%3C", "%3E"} {

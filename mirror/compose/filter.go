@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
@@ -14,7 +15,7 @@ import (
 
 // filter takes one of the list's filters in, if it was given. One that is bare
 // or empty narrows nothing.
-func (l *List) filter(f *understudy.Filter) error {
+func (l *List) filter(f *spec.Filter) error {
 	p, _ := l.given(f.Name)
 	if p.Value == "" {
 		return nil
@@ -52,8 +53,8 @@ func (l *List) scanned(field string) bool {
 	return l.o.Wish != nil && l.o.Wish.Scan && field != l.target.Kind.Clock
 }
 
-func (l *List) filterIs(f *understudy.Filter, value string) error {
-	if f.Type == understudy.TypeBool {
+func (l *List) filterIs(f *spec.Filter, value string) error {
+	if f.Type == spec.TypeBool {
 		asked, ok := truth(value)
 		if !ok {
 			return l.refuse("bool")
@@ -75,7 +76,7 @@ func truth(value string) (is, ok bool) {
 
 // widen is a filter that makes upstream show what its lists leave out. Nobody
 // holds that.
-func (l *List) widen(f *understudy.Filter, value string) error {
+func (l *List) widen(f *spec.Filter, value string) error {
 	asked, ok := truth(value)
 	switch {
 	case !ok:
@@ -89,12 +90,12 @@ func (l *List) widen(f *understudy.Filter, value string) error {
 const day = 86400
 
 // clock adds the test of a time.
-func (l *List) clock(f *understudy.Filter, value string) error {
+func (l *List) clock(f *spec.Filter, value string) error {
 	if err := l.longest(f, value); err != nil {
 		return err
 	}
 	if value[0] == '<' || value[0] == '>' {
-		if l.target.Spec.Quirks.Operator == understudy.QuirkIgnored {
+		if l.target.Spec.Quirks.Operator == spec.QuirkIgnored {
 			return nil
 		}
 		return l.refuse("date")
@@ -121,7 +122,7 @@ func (l *List) clock(f *understudy.Filter, value string) error {
 }
 
 // longest refuses a stretch of time that is longer than upstream allows.
-func (l *List) longest(f *understudy.Filter, value string) error {
+func (l *List) longest(f *spec.Filter, value string) error {
 	if f.Longest == 0 {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (l *List) longest(f *understudy.Filter, value string) error {
 	return l.notLonger(f, asked.from, now)
 }
 
-func (l *List) notLonger(f *understudy.Filter, from, to int64) error {
+func (l *List) notLonger(f *spec.Filter, from, to int64) error {
 	if to/day-from/day > int64(f.Longest) {
 		return l.refuse("range")
 	}
@@ -153,7 +154,7 @@ func (l *List) notLonger(f *understudy.Filter, from, to int64) error {
 }
 
 // spanOf is the time that a filter is given: in seconds where it takes a number.
-func spanOf(f *understudy.Filter, value string) (span, bool) {
+func spanOf(f *spec.Filter, value string) (span, bool) {
 	if !inSeconds(f) {
 		return parseSpan(value)
 	}
@@ -165,14 +166,14 @@ func spanOf(f *understudy.Filter, value string) (span, bool) {
 }
 
 // inSeconds reports whether a filter on a time takes a number.
-func inSeconds(f *understudy.Filter) bool {
-	return f.Type == understudy.TypeEpoch || f.Type == understudy.TypeInt
+func inSeconds(f *spec.Filter) bool {
+	return f.Type == spec.TypeEpoch || f.Type == spec.TypeInt
 }
 
 // mostSeconds is far beyond every time there is.
 const mostSeconds = 1 << 40
 
-func (l *List) now(f *understudy.Filter) (int64, error) {
+func (l *List) now(f *spec.Filter) (int64, error) {
 	if l.o.Now == nil {
 		return 0, fmt.Errorf("%w: what upstream says to %s depends on the time", understudy.ErrInvalid, f.Name)
 	}
@@ -180,7 +181,7 @@ func (l *List) now(f *understudy.Filter) (int64, error) {
 }
 
 // edges are the first and the last second that a filter means.
-func edges(f *understudy.Filter, asked span) (e [2]int64) {
+func edges(f *spec.Filter, asked span) (e [2]int64) {
 	first, last := int64(math.MinInt64), int64(math.MaxInt64)
 	switch {
 	case f.Op == "day":

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -38,16 +39,16 @@ func FuzzNew(f *testing.F) {
 	} {
 		f.Add(uint8(i), q)
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		f.Fatal(err)
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://slow.test"}
 	held := func(kind, id string) *understudy.Record {
 		return &understudy.Record{Kind: kind, ID: id, Body: []byte(bodies[0])}
 	}
 	f.Fuzz(func(t *testing.T, path uint8, params string) {
-		aim, err := spec.Target("twilio", paths[int(path)%len(paths)], params)
+		aim, err := sp.Target("twilio", paths[int(path)%len(paths)], params)
 		if err != nil {
 			return
 		}
@@ -94,7 +95,7 @@ func FuzzNew(f *testing.F) {
 			if p.Next.Zero() {
 				return
 			}
-			if aim, err = spec.Follow("twilio", p.Next.URI); err != nil {
+			if aim, err = sp.Follow("twilio", p.Next.URI); err != nil {
 				t.Fatalf("%s: %v", p.Next, err)
 			}
 			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {

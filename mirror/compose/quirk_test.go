@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/sample"
 	"understudy/upstream"
 )
 
 // spec is the built-in spec as somebody would write it who knows better: the
 // file's text, changed.
-func spec(t *testing.T, change func(string) string) *understudy.Spec {
+func sp(t *testing.T, change func(string) string) *spec.Spec {
 	t.Helper()
 	data, err := os.ReadFile("../../upstream/specs/twilio.yaml")
 	if err != nil {
@@ -82,9 +82,9 @@ func TestQuirks(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			var changed *understudy.Spec
+			var changed *spec.Spec
 			if change != nil {
-				changed = spec(t, change)
+				changed = sp(t, change)
 			}
 			r := newRig(t, seed, changed, name)
 			r.run(max(requests()/40, 40))
@@ -96,7 +96,7 @@ func TestQuirks(t *testing.T) {
 		on := slices.DeleteFunc(slices.Clone(named), func(name string) bool {
 			return quirks[name] == nil || name == "before-midnight" || name == "before-whole-day" || name == "size-forgiven"
 		})
-		changed := spec(t, func(text string) string {
+		changed := sp(t, func(text string) string {
 			for _, name := range on {
 				if name != "operator-refused" && name != "page-ignored" && name != "size-refused" {
 					text = quirks[name](text)

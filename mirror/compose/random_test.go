@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -39,7 +40,7 @@ func requests() int {
 type rig struct {
 	t     testing.TB
 	slow  *slowapi.Server
-	src   *understudy.Source
+	src   *spec.Source
 	world *composetest.World
 	draw  *composetest.Generator
 	now   time.Time
@@ -54,26 +55,26 @@ type rig struct {
 	kinds                                  map[string]int
 }
 
-func newRig(t testing.TB, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
+func newRig(t testing.TB, seed uint64, sp *spec.Spec, quirks ...string) *rig {
 	t.Helper()
-	return newRigOver(t, nil, seed, spec, quirks...)
+	return newRigOver(t, nil, seed, sp, quirks...)
 }
 
 // newRigOver is newRig over a store that keeps what walks read.
-func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, spec *understudy.Spec, quirks ...string) *rig {
+func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, sp *spec.Spec, quirks ...string) *rig {
 	t.Helper()
 	slow, err := slowapi.New(slowapi.Options{Records: 300, Seed: seed%5 + 1, Account: account, Epoch: epoch, Quirks: quirks})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = slow.Close() })
-	if spec == nil {
-		if spec, err = upstream.BuiltIn("twilio"); err != nil {
+	if sp == nil {
+		if sp, err = upstream.BuiltIn("twilio"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := &rig{t: t, slow: slow, now: epoch, kinds: map[string]int{}}
-	r.src = &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}
+	r.src = &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://slow.test"}
 	parents := 0
 	if held != nil {
 		parents = 25 // of each kind: pages are saved one by one
@@ -178,7 +179,7 @@ func (r *rig) compose(target string) (int, []byte, error) {
 }
 
 // own finds records as one list shows them.
-func (r *rig) own(aim *understudy.Target) func(*understudy.Record) *understudy.Record {
+func (r *rig) own(aim *spec.Target) func(*understudy.Record) *understudy.Record {
 	return func(rec *understudy.Record) *understudy.Record { return r.world.Own(rec, aim.List.Shape) }
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -61,7 +62,7 @@ func (l *List) under(i int) error {
 
 // above makes sure that the record a variable names is there, and lies under
 // those that the variables before it name.
-func (l *List) above(i int, f *understudy.Field) error {
+func (l *List) above(i int, f *spec.Field) error {
 	t, v := l.target, l.target.Vars[i]
 	kind := l.parentKind(v.Name, f)
 	if kind == nil {
@@ -89,11 +90,11 @@ func (l *List) above(i int, f *understudy.Field) error {
 
 // parentKind is the kind of the record that a variable names: what the field
 // that shows it links to, in this kind or another.
-func (l *List) parentKind(variable string, f *understudy.Field) *understudy.Kind {
-	spec := l.target.Spec
+func (l *List) parentKind(variable string, f *spec.Field) *spec.Kind {
+	sp := l.target.Spec
 	if f == nil {
-		for _, k := range spec.Kinds {
-			if f = k.Field(spec.Shown[variable]); f != nil && f.Link != "" {
+		for _, k := range sp.Kinds {
+			if f = k.Field(sp.Shown[variable]); f != nil && f.Link != "" {
 				break
 			}
 		}
@@ -101,7 +102,7 @@ func (l *List) parentKind(variable string, f *understudy.Field) *understudy.Kind
 	if f == nil {
 		return nil
 	}
-	return spec.Kind(f.Link)
+	return sp.Kind(f.Link)
 }
 
 // readPlace reads where in the list the page stands.
@@ -136,7 +137,7 @@ func (l *List) readPlace() error {
 		// its other pages are upstream's, and have what this one would leave out.
 		return fmt.Errorf("%w: this list goes on by numbers alone", understudy.ErrInvalid)
 	}
-	if l.target.Spec.Quirks.Alone == understudy.QuirkCounts {
+	if l.target.Spec.Quirks.Alone == spec.QuirkCounts {
 		l.skip = l.page * l.size
 	}
 	return nil
@@ -153,12 +154,12 @@ func (l *List) readSize() error {
 	}
 	n, ok := number(one.Value)
 	switch {
-	case (!ok || n == 0) && odd.Size == understudy.QuirkDefault:
+	case (!ok || n == 0) && odd.Size == spec.QuirkDefault:
 		return nil
 	case !ok || n == 0:
 		return l.refuse("size")
 	case p.Max > 0 && n > int64(p.Max):
-		if odd.Above == understudy.QuirkRefused {
+		if odd.Above == spec.QuirkRefused {
 			return l.refuse("size_above")
 		}
 		n = int64(p.Max)
@@ -207,7 +208,7 @@ func (l *List) startsHere() error {
 		switch {
 		case rec == nil:
 			return fmt.Errorf("%w: nobody knows whose record the page token names", understudy.ErrInvalid)
-		case strings.HasSuffix(rec.Shape, understudy.ForeignShape):
+		case strings.HasSuffix(rec.Shape, spec.ForeignShape):
 			return l.refuse("token")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -27,7 +28,7 @@ func (r *Refusal) Error() string {
 }
 
 // Page is the refusal as the answer to a request. at is how old it says it is.
-func (r *Refusal) Page(t *understudy.Target, at time.Time) *understudy.Page {
+func (r *Refusal) Page(t *spec.Target, at time.Time) *understudy.Page {
 	p := &understudy.Page{Key: t.Key, Status: r.Status, ContentType: r.ContentType, Body: r.Body, At: at, Sum: sum(r.Body)}
 	if t.Kind != nil {
 		p.Kind, p.Shape, p.List = t.Kind.Name, t.Shape(), t.List != nil
@@ -41,9 +42,9 @@ func (l *List) refuse(word string) error { return refusal(l.target, word, http.S
 
 // NotFound is upstream's 404 to a request for a record it does not have: a
 // *Refusal, or ErrInvalid when the spec does not say how that looks.
-func NotFound(t *understudy.Target) error { return refusal(t, "not_found", http.StatusNotFound) }
+func NotFound(t *spec.Target) error { return refusal(t, "not_found", http.StatusNotFound) }
 
-func refusal(t *understudy.Target, word string, status int) error {
+func refusal(t *spec.Target, word string, status int) error {
 	e := &t.Spec.Errors
 	message, ok := e.Messages[word]
 	if !ok || e.Template == "" {

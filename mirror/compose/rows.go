@@ -5,6 +5,7 @@ package compose
 import (
 	"fmt"
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -12,7 +13,7 @@ import (
 
 // rowForm is what the spec says of the list's rows; nil: records are held as the
 // list shows them.
-func (l *List) rowForm() *understudy.RowMapping {
+func (l *List) rowForm() *spec.RowMapping {
 	if l.o.AsShown {
 		return nil
 	}
@@ -46,7 +47,7 @@ func (l *List) retell() error {
 	return nil
 }
 
-func (l *List) retold(f *understudy.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
+func (l *List) retold(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
 	if f.Own {
 		var own *understudy.Record
 		if l.o.Own != nil {
@@ -82,7 +83,7 @@ func (l *List) value(rec *understudy.Record) func(name string) (string, bool) {
 // rewrite is a body without some members and with other texts in some. What is
 // around them stays as upstream wrote it. ok is false when a text is to stand
 // where there is none.
-func rewrite(f *understudy.RowMapping, body []byte, value func(string) (string, bool)) (out []byte, ok bool) {
+func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool)) (out []byte, ok bool) {
 	if len(f.Without)+len(f.With) == 0 {
 		return body, true
 	}

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/kit/jsonspan"
 )
 
@@ -29,7 +29,7 @@ func TestRewrite(t *testing.T) {
 		{`{"b":1}`, "", "/p", ""},
 		{`[1]`, "a", "", ""},
 	} {
-		f := &understudy.RowMapping{}
+		f := &spec.RowMapping{}
 		if c.without != "" {
 			f.Without = []string{c.without}
 		}
@@ -57,7 +57,7 @@ func FuzzRewrite(f *testing.F) {
 		if err != nil || doc.Kind != jsonspan.Object {
 			return
 		}
-		form := &understudy.RowMapping{Without: []string{"a", "c"}, With: map[string]string{"b": "{V}!"}}
+		form := &spec.RowMapping{Without: []string{"a", "c"}, With: map[string]string{"b": "{V}!"}}
 		out, ok := rewrite(form, body, known)
 		if !ok {
 			return

@@ -269,7 +269,7 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 // A refusal whose text the spec does not give is upstream's to say; one that it
 // gives can be answered as a page.
 func TestRefusals(t *testing.T) {
-	mute := spec(t, replace(`(?m)^    (date|token|size|size_above|page|bool|range|retention): .*\n`, ""))
+	mute := sp(t, replace(`(?m)^    (date|token|size|size_above|page|bool|range|retention): .*\n`, ""))
 	r := newRig(t, 1, mute)
 	for _, params := range []string{"StartTime=soon", "PageToken=X", "PageSize=0", "Page=x"} {
 		var refused *compose.Refusal

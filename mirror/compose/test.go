@@ -3,9 +3,9 @@
 package compose
 
 import (
-	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // test adds a condition.
@@ -14,11 +14,11 @@ func (l *List) test(name string, holds query.Test) {
 }
 
 // fieldOf is a kind's field; a field that the spec does not name is text.
-func fieldOf(k *understudy.Kind, name string) query.Field {
+func fieldOf(k *spec.Kind, name string) query.Field {
 	if f := k.Field(name); f != nil {
 		return query.Field{Name: name, Type: f.Type}
 	}
-	return query.Field{Name: name, Type: understudy.TypeText}
+	return query.Field{Name: name, Type: spec.TypeText}
 }
 
 // passes reports whether a record belongs to the list. The bodies are those of
@@ -37,7 +37,7 @@ func whole(body []byte) jsonspan.Value {
 }
 
 // find is one field of a body.
-func find(k *understudy.Kind, body []byte, name string) query.Value {
+func find(k *spec.Kind, body []byte, name string) query.Value {
 	return query.Find(body, whole(body), fieldOf(k, name))
 }
 

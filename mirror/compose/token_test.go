@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"pgregory.net/rapid"
 
@@ -22,7 +23,7 @@ import (
 // desk is a list as upstream has it, and a store that is told of it.
 type desk struct {
 	t     *rapid.T
-	src   *understudy.Source
+	src   *spec.Source
 	store *store.DB
 	order []string // every id there ever was, newest first
 	gone  map[string]bool
@@ -30,9 +31,9 @@ type desk struct {
 	ticks int
 }
 
-func newDesk(t *rapid.T, path string, spec *understudy.Spec) *desk {
-	s := &desk{t: t, gone: map[string]bool{}, clock: epoch, src: &understudy.Source{Name: "twilio", Spec: spec, User: account, PublicURL: "http://slow.test"}}
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*understudy.Spec{"twilio": spec}, Now: func() time.Time { s.ticks++; return epoch.Add(time.Duration(s.ticks) * time.Hour) }})
+func newDesk(t *rapid.T, path string, sp *spec.Spec) *desk {
+	s := &desk{t: t, gone: map[string]bool{}, clock: epoch, src: &spec.Source{Name: "twilio", Spec: sp, User: account, PublicURL: "http://slow.test"}}
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, Now: func() time.Time { s.ticks++; return epoch.Add(time.Duration(s.ticks) * time.Hour) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +128,14 @@ func (s *desk) after(id string) (ids []string) {
 // nothing left out, whatever arrives or goes meanwhile, also the very record the
 // token names. A link asked for again is answered again.
 func TestTokensOfAWalk(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
 	outer, path := t, storetest.File(t)
 	rapid.Check(t, func(t *rapid.T) {
 		storetest.Renew(outer, path)
-		s := newDesk(t, path, spec)
+		s := newDesk(t, path, sp)
 		defer s.store.Close()
 		s.arrive(rapid.IntRange(1, 30).Draw(t, "calls"), 0)
 		size := rapid.IntRange(1, 6).Draw(t, "size")

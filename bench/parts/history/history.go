@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 	"understudy/bench/rig"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/upstream"
@@ -46,12 +46,12 @@ func pastOf(ctx context.Context, r *rig.Run, name string, records, steps int) (s
 	path := filepath.Join(r.Dir, name)
 	now := storetest.Epoch
 	open := func() (*store.DB, error) {
-		spec, err := upstream.BuiltIn("twilio")
+		sp, err := upstream.BuiltIn("twilio")
 		if err != nil {
 			return nil, err
 		}
 		return store.Open(ctx, store.Options{
-			Path: path, Specs: map[string]*understudy.Spec{storetest.Source: spec}, Logger: slog.New(slog.DiscardHandler),
+			Path: path, Specs: map[string]*spec.Spec{storetest.Source: sp}, Logger: slog.New(slog.DiscardHandler),
 			Now: func() time.Time { return now },
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 	"understudy/bench/rig"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/jobs"
@@ -36,13 +37,13 @@ func Import(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		return err
 	}
-	src := &understudy.Source{Name: "twilio", Spec: spec, User: rig.Account}
+	src := &spec.Source{Name: "twilio", Spec: sp, User: rig.Account}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*understudy.Spec{src.Name: spec}, Logger: log})
+	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*spec.Spec{src.Name: sp}, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func Import(ctx context.Context, args []string, out io.Writer) (err error) {
 
 // intakes are the jobs at work.
 type intakes struct {
-	src    *understudy.Source
+	src    *spec.Source
 	m      *mirror.Mirror
 	sizes  []int        // of the pages, a job each
 	weight atomic.Int64 // of all runs

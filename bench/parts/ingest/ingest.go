@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 	"understudy/bench/rig"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/upstream"
@@ -106,11 +106,11 @@ func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*understudy.Spec{storetest.Source: spec}, Logger: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*spec.Spec{storetest.Source: sp}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -39,7 +40,7 @@ var Marks = []string{Mark, marked[1:], "998877", "99999999999999999999"}
 // World is a spec's kinds with two records each, and a mirror that has them. It
 // is safe for concurrent use.
 type World struct {
-	Source *understudy.Source
+	Source *spec.Source
 	Now    time.Time
 	Held   bool // the hidden records are held; else upstream alone has them
 
@@ -84,10 +85,10 @@ func (w *World) Body(kind, id string) []byte {
 	return nil
 }
 
-func (w *World) body(k *understudy.Kind, hidden bool) []byte {
+func (w *World) body(k *spec.Kind, hidden bool) []byte {
 	out := map[string]any{}
 	for _, f := range k.Fields {
-		if f.Type == understudy.TypeMedia || f.Class == understudy.ClassSecret {
+		if f.Type == spec.TypeMedia || f.Class == spec.ClassSecret {
 			continue
 		}
 		at, name := out, f.Name
@@ -114,16 +115,16 @@ func (w *World) body(k *understudy.Kind, hidden bool) []byte {
 	return body
 }
 
-func (w *World) value(k *understudy.Kind, f *understudy.Field, hidden bool) any {
+func (w *World) value(k *spec.Kind, f *spec.Field, hidden bool) any {
 	digit, at := "1", w.Now.Add(-24*time.Hour)
 	if hidden {
 		digit, at = "9", w.Now.Add(-100*24*time.Hour)
 	}
 	if i := slices.Index(k.ID, f.Name); i >= 0 {
-		return strings.Split(w.id(k.Name, digit), understudy.IDSeparator)[i]
+		return strings.Split(w.id(k.Name, digit), spec.IDSeparator)[i]
 	}
 	switch {
-	case f.Link == understudy.AnyKind:
+	case f.Link == spec.AnyKind:
 		return w.id("calls", digit)
 	case f.Link == "accounts":
 		if hidden {
@@ -132,28 +133,28 @@ func (w *World) value(k *understudy.Kind, f *understudy.Field, hidden bool) any 
 		return w.Source.User
 	case f.Link != "":
 		return w.id(f.Link, digit)
-	case f.Class == understudy.ClassPhone && hidden:
+	case f.Class == spec.ClassPhone && hidden:
 		return marked
-	case f.Class == understudy.ClassPhone:
+	case f.Class == spec.ClassPhone:
 		return OwnNumber
 	}
 	switch f.Type {
-	case understudy.TypeRFC2822:
+	case spec.TypeRFC2822:
 		return at.Format(time.RFC1123Z)
-	case understudy.TypeISO:
+	case spec.TypeISO:
 		return at.Format(time.RFC3339)
-	case understudy.TypeDate:
+	case spec.TypeDate:
 		return at.Format(time.DateOnly)
-	case understudy.TypeEpoch:
+	case spec.TypeEpoch:
 		return at.Unix()
-	case understudy.TypeBool:
+	case spec.TypeBool:
 		return !hidden
-	case understudy.TypeInt, understudy.TypeDecimal, understudy.TypeCode:
+	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode:
 		if hidden {
 			return digits
 		}
 		return 7
-	case understudy.TypeMap:
+	case spec.TypeMap:
 		return map[string]any{}
 	}
 	if hidden {
@@ -184,7 +185,7 @@ func (w *World) Gate(rules map[string]access.RowRules) (*access.Gate, error) {
 // GateAt is Gate with a clock of its own.
 func (w *World) GateAt(rules map[string]access.RowRules, now func() time.Time) (*access.Gate, error) {
 	o := access.Options{
-		Specs: map[string]*understudy.Spec{w.Source.Name: w.Source.Spec}, Roles: access.Roles{}, Rows: map[string]map[string]access.RowRules{},
+		Specs: map[string]*spec.Spec{w.Source.Name: w.Source.Spec}, Roles: access.Roles{}, Rows: map[string]map[string]access.RowRules{},
 		Users: map[string]string{w.Source.Name: w.Source.User}, Own: w.Own, Newest: w.Newest, Now: now,
 	}
 	for role, r := range rules {

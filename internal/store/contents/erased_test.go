@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
@@ -98,13 +99,13 @@ func TestContentsThatStay(t *testing.T) {
 }
 
 // twilio is the built-in spec by the name of its source.
-func twilio(t testing.TB) map[string]*understudy.Spec {
+func twilio(t testing.TB) map[string]*spec.Spec {
 	t.Helper()
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]*understudy.Spec{"twilio": spec}
+	return map[string]*spec.Spec{"twilio": sp}
 }
 
 // filesWith are the files under a folder that hold a text.

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"fmt"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -24,7 +25,7 @@ func AppendID(dst []byte, prefix, id string) []byte {
 	}
 	start := len(dst)
 	dst = append(dst, idPrefix)
-	for part := range strings.SplitSeq(id, understudy.IDSeparator) {
+	for part := range strings.SplitSeq(id, spec.IDSeparator) {
 		one, ok := understudy.ParseAnyID(part)
 		if !ok {
 			return append(append(dst[:start], idText), id...)
@@ -48,7 +49,7 @@ func TextID(prefix string, stored []byte) (string, error) {
 		var text []byte
 		for ; len(rest) > 0; rest = rest[understudy.AnyIDSize:] {
 			if len(text) > 0 {
-				text = append(text, understudy.IDSeparator...)
+				text = append(text, spec.IDSeparator...)
 			}
 			var one understudy.AnyID
 			if err := one.UnmarshalBinary(rest[:understudy.AnyIDSize]); err != nil {

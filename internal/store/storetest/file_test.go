@@ -5,8 +5,8 @@ package storetest_test
 import (
 	"path/filepath"
 	"testing"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/upstream"
@@ -14,7 +14,7 @@ import (
 
 // BenchmarkOpen compares a new database with a copy of a migrated one.
 func BenchmarkOpen(b *testing.B) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func BenchmarkOpen(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				db, err := store.Open(b.Context(), store.Options{Path: file(), Specs: map[string]*understudy.Spec{"twilio": spec}})
+				db, err := store.Open(b.Context(), store.Options{Path: file(), Specs: map[string]*spec.Spec{"twilio": sp}})
 				if err != nil {
 					b.Fatal(err)
 				}

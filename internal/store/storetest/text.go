@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"pgregory.net/rapid"
 
@@ -214,17 +215,17 @@ func textFields(_ *testing.T, s *seeker) {
 	}{
 		{word("hello"), []int{2, 1}},
 		{word("delivered"), []int{3, 1}},
-		{inClasses(word("delivered"), understudy.ClassBody), []int{3}},
+		{inClasses(word("delivered"), spec.ClassBody), []int{3}},
 		{inClasses(word("delivered"), ""), []int{1}},
-		{inClasses(word("delivered"), "", understudy.ClassBody), []int{3, 1}},
-		{inClasses(word("delivered"), understudy.ClassName), nil},
+		{inClasses(word("delivered"), "", spec.ClassBody), []int{3, 1}},
+		{inClasses(word("delivered"), spec.ClassName), nil},
 		{inClasses(word("delivered")), nil},
 		{phrase("delivered outbound"), nil},
 		{phrase("outbound", "api"), []int{1}},
 		{phrase("carrier", "said"), []int{1}},
 		{phrase("no", "outbound"), nil},
 		{begins("1415"), []int{1}},
-		{inClasses(word("14155550101"), understudy.ClassPhone), []int{1}},
+		{inClasses(word("14155550101"), spec.ClassPhone), []int{1}},
 		{word("30003"), []int{2}}, {word("77"), nil}, {word("hidden"), nil}, {word("2010"), nil},
 		{word("unknown words"), []int{2}}, {inClasses(word("unknown"), ""), nil}, {word("12"), []int{2}},
 		{word("nested"), []int{3}}, {inClasses(word("nested"), ""), nil}, {&query.Text{Words: []string{"nested"}, Field: "error_message"}, []int{3}},
@@ -379,7 +380,7 @@ func (w *letters) step() {
 	w.said[n][shape] = l
 }
 
-var letterClasses = map[string]string{"body": understudy.ClassBody, "from": understudy.ClassPhone, "to": understudy.ClassPhone, "unheard": "*", "uri": "-"}
+var letterClasses = map[string]string{"body": spec.ClassBody, "from": spec.ClassPhone, "to": spec.ClassPhone, "unheard": "*", "uri": "-"}
 
 func (w *letters) text(depth int) *query.Text {
 	t := &query.Text{Op: query.TextOp(w.rng.IntN(6))}
@@ -405,7 +406,7 @@ func (w *letters) text(depth int) *query.Text {
 	if w.rng.IntN(4) == 0 {
 		t.In = []string{}
 		for range w.rng.IntN(3) {
-			t.In = append(t.In, pick(w.rng, []string{"", understudy.ClassBody, understudy.ClassPhone, understudy.ClassName}))
+			t.In = append(t.In, pick(w.rng, []string{"", spec.ClassBody, spec.ClassPhone, spec.ClassName}))
 		}
 	}
 	return t

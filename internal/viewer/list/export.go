@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -228,7 +229,7 @@ func (q listing) exportList() error {
 }
 
 // walkList reads a list from its newest page on.
-func walkList(ctx context.Context, q *page.Exchange, t *understudy.Target, take func(exported) error) (rest string, err error) {
+func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(exported) error) (rest string, err error) {
 	whole := q.AsOf.At.IsZero()
 	var pages cycle.Pages
 	for first := true; ; first = false {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -128,7 +129,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 }
 
 // filterBy is upstream's filter for one value of a field, if the caller may use it.
-func (q facetPart) filterBy(l *plan.List, field string) *understudy.Filter {
+func (q facetPart) filterBy(l *plan.List, field string) *spec.Filter {
 	for i, f := range l.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Offers(l, i) {
 			return f

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -125,7 +126,7 @@ func (ask *listQuery) needInput(i int, name string) input {
 	return in
 }
 
-func (q filterForm) input(f *understudy.Filter, value string) input {
+func (q filterForm) input(f *spec.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
 	field := q.Kind.Field(f.Field)
 	if in.Label == "" {
@@ -138,15 +139,15 @@ func (q filterForm) input(f *understudy.Filter, value string) input {
 	switch {
 	case len(f.Values) > 0:
 		in.Type, in.Options = "select", choices(f.Values, f.Values, value)
-	case f.Type == understudy.TypeBool:
+	case f.Type == spec.TypeBool:
 		in.Type, in.Options = "select", choices([]string{"true", "false"}, []string{"yes", "no"}, value)
 	case plan.IsDate(f.Type):
 		q.dateInput(f, &in)
-	case f.Type == understudy.TypeInt:
+	case f.Type == spec.TypeInt:
 		in.Type = "number"
 	case f.Op == "digits":
 		in.Hint = "digits it holds"
-	case field != nil && field.Class == understudy.ClassPhone:
+	case field != nil && field.Class == spec.ClassPhone:
 		in.Type, in.Hint = "tel", "+…"
 	}
 	return in
@@ -166,8 +167,8 @@ func choices(values, texts []string, chosen string) []page.Option {
 
 // dateInput shows a moment in the reader's zone, a day as it is. A value that
 // is neither stays text, so that nothing set is lost.
-func (q filterForm) dateInput(f *understudy.Filter, in *input) {
-	day := f.Op == "day" || f.Type == understudy.TypeDate
+func (q filterForm) dateInput(f *spec.Filter, in *input) {
+	day := f.Op == "day" || f.Type == spec.TypeDate
 	in.Type = "datetime-local"
 	if day {
 		in.Type = "date"
@@ -190,7 +191,7 @@ func (q filterForm) dateInput(f *understudy.Filter, in *input) {
 	}
 }
 
-func (q filterForm) chipText(f *understudy.Filter, in input, value string) string {
+func (q filterForm) chipText(f *spec.Filter, in input, value string) string {
 	for _, o := range in.Options {
 		if o.Selected {
 			return o.Text
@@ -211,7 +212,7 @@ func (q filterForm) chipText(f *understudy.Filter, in input, value string) strin
 }
 
 // sizes is the menu of page sizes upstream takes.
-func sizes(p *understudy.Paging, asked string) input {
+func sizes(p *spec.Paging, asked string) input {
 	if asked == "" {
 		asked = strconv.Itoa(p.Default)
 	}

@@ -4,6 +4,7 @@ package list
 
 import (
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -21,7 +22,7 @@ func (ask *listQuery) address(suffix string, query understudy.Query, back []stri
 }
 
 // sibling is the filter of a list on the same field with another meaning.
-func sibling(l *plan.List, f *understudy.Filter, op string) *understudy.Filter {
+func sibling(l *plan.List, f *spec.Filter, op string) *spec.Filter {
 	for _, other := range l.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {
 			return other

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
@@ -19,7 +20,7 @@ type listQuery struct {
 	back   []string         // queries of the newer pages, "" for the newest
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
 	lacks  []string         // path variables nobody gave; target then is nil
-	target *understudy.Target
+	target *spec.Target
 	asOf   page.AsOf
 	tidy   bool // the address was already in the form address gives
 	arrangement
@@ -176,7 +177,7 @@ func (q queryParser) unknownParam(ask *listQuery, name string) error {
 func (q queryParser) turnDay(ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Filter(p.Name)
-		if f == nil || f.Op != "day" || !plan.IsDate(f.Type) || f.Type == understudy.TypeDate {
+		if f == nil || f.Op != "day" || !plan.IsDate(f.Type) || f.Type == spec.TypeDate {
 			continue
 		}
 		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.Zone)

@@ -5,8 +5,8 @@ package list
 import (
 	"slices"
 	"strings"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
@@ -42,13 +42,13 @@ func (q pageMatcher) matches(typed string) []page.Link {
 // knows it is meant.
 func (q pageMatcher) matchIDs(s *plan.Source, typed string) []page.Link {
 	var all []page.Link
-	var targets []*understudy.Target
+	var targets []*spec.Target
 	typed = s.SpellID(typed)
 	for _, k := range s.Kinds {
 		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.SeesKind(k) || !s.MayName(k, typed) {
 			continue
 		}
-		path, ok := k.PathTo(strings.Split(typed, understudy.IDSeparator), nil)
+		path, ok := k.PathTo(strings.Split(typed, spec.IDSeparator), nil)
 		if !ok {
 			continue
 		}
@@ -110,7 +110,7 @@ func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
 // ownCodes are the country codes of our own numbers, the most frequent first.
 func (q pageMatcher) ownCodes(s *plan.Source) []string {
 	own := map[string]bool{}
-	var targets []*understudy.Target
+	var targets []*spec.Target
 	for _, k := range s.OwnKinds {
 		if q.OwnVisible(k) {
 			targets = append(targets, k.PlannedLists[0].Newest)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 	"unicode"
 	"unicode/utf8"
 
@@ -193,7 +194,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
 		case c.Link == k.Name && len(k.PlannedInstances[0].Needs) == 0:
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
-		case (c.Link == "" || c.Link == understudy.AnyKind) && !c.IsID && k.HasPrefix(raw) && plan.FormedID(raw):
+		case (c.Link == "" || c.Link == spec.AnyKind) && !c.IsID && k.HasPrefix(raw) && plan.FormedID(raw):
 			if found != nil {
 				return SearchHref(raw)
 			}
@@ -209,14 +210,14 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 // tone is the look of a state: failed ones stand out, running ones are marked,
 // the rest is calm.
 func (s *CellContext) Tone(field, value string) string {
-	about := func(states []understudy.State, in func(understudy.State) bool) bool {
-		return slices.ContainsFunc(states, func(st understudy.State) bool { return st.Field == field && in(st) })
+	about := func(states []spec.State, in func(spec.State) bool) bool {
+		return slices.ContainsFunc(states, func(st spec.State) bool { return st.Field == field && in(st) })
 	}
-	within := func(st understudy.State) bool { return slices.Contains(st.In, value) }
+	within := func(st spec.State) bool { return slices.Contains(st.In, value) }
 	switch {
 	case about(s.Kind.Failed, within):
 		return "pill bad"
-	case about(s.Kind.Final, func(st understudy.State) bool { return len(st.In) > 0 }) && !about(s.Kind.Final, within):
+	case about(s.Kind.Final, func(st spec.State) bool { return len(st.In) > 0 }) && !about(s.Kind.Final, within):
 		return "pill busy"
 	}
 	return "pill"

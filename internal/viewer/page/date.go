@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 )
@@ -18,14 +18,14 @@ import (
 func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 	var err error
 	switch kind {
-	case understudy.TypeRFC2822:
+	case spec.TypeRFC2822:
 		if t, err = time.Parse(time.RFC1123Z, text); err != nil {
 			t, err = time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", text)
 		}
 		if err == nil {
 			return t, false, true
 		}
-	case understudy.TypeEpoch:
+	case spec.TypeEpoch:
 		sec, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || sec < -1<<40 || sec > 1<<40 {
 			return time.Time{}, false, false
@@ -117,9 +117,9 @@ func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 // the UTC day for plain dates, Unix seconds.
 func WriteDate(kind string, t time.Time) string {
 	switch kind {
-	case understudy.TypeDate:
+	case spec.TypeDate:
 		return t.UTC().Format(time.DateOnly)
-	case understudy.TypeEpoch:
+	case spec.TypeEpoch:
 		return strconv.FormatInt(t.Unix(), 10)
 	}
 	return t.UTC().Format("2006-01-02T15:04:05Z")

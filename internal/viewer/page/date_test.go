@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
-	"understudy"
 	"understudy/internal/viewer/plan"
 )
 
@@ -52,15 +52,15 @@ func TestParseDate(t *testing.T) {
 		kind, text, want string
 		day              bool
 	}{
-		{understudy.TypeRFC2822, "Mon, 01 Jun 2026 11:03:10 +0000", "2026-06-01T11:03:10Z", false},
-		{understudy.TypeRFC2822, "Mon, 1 Jun 2026 13:03:10 +0200", "2026-06-01T11:03:10Z", false},
-		{understudy.TypeRFC2822, "2026-06-01", "2026-06-01T00:00:00Z", true},
-		{understudy.TypeISO, "2026-06-01T11:03:10.5Z", "2026-06-01T11:03:10.5Z", false},
-		{understudy.TypeEpoch, "1780311790", "2026-06-01T11:03:10Z", false},
-		{understudy.TypeDate, "2026-06-01", "2026-06-01T00:00:00Z", true},
-		{understudy.TypeRFC2822, "yesterday", "", false},
-		{understudy.TypeEpoch, "12x", "", false},
-		{understudy.TypeEpoch, "99999999999999999", "", false},
+		{spec.TypeRFC2822, "Mon, 01 Jun 2026 11:03:10 +0000", "2026-06-01T11:03:10Z", false},
+		{spec.TypeRFC2822, "Mon, 1 Jun 2026 13:03:10 +0200", "2026-06-01T11:03:10Z", false},
+		{spec.TypeRFC2822, "2026-06-01", "2026-06-01T00:00:00Z", true},
+		{spec.TypeISO, "2026-06-01T11:03:10.5Z", "2026-06-01T11:03:10.5Z", false},
+		{spec.TypeEpoch, "1780311790", "2026-06-01T11:03:10Z", false},
+		{spec.TypeDate, "2026-06-01", "2026-06-01T00:00:00Z", true},
+		{spec.TypeRFC2822, "yesterday", "", false},
+		{spec.TypeEpoch, "12x", "", false},
+		{spec.TypeEpoch, "99999999999999999", "", false},
 	} {
 		at, day, ok := ParseDate(c.kind, c.text)
 		if ok != (c.want != "") || ok && (at.UTC().Format(time.RFC3339Nano) != c.want || day != c.day) {
@@ -72,7 +72,7 @@ func TestParseDate(t *testing.T) {
 func TestWriteDate(t *testing.T) {
 	at := time.Date(2026, 6, 1, 1, 30, 0, 0, zone(t, "Europe/Berlin"))
 	for kind, want := range map[string]string{
-		understudy.TypeRFC2822: "2026-05-31T23:30:00Z", understudy.TypeISO: "2026-05-31T23:30:00Z", understudy.TypeDate: "2026-05-31", understudy.TypeEpoch: "1780270200",
+		spec.TypeRFC2822: "2026-05-31T23:30:00Z", spec.TypeISO: "2026-05-31T23:30:00Z", spec.TypeDate: "2026-05-31", spec.TypeEpoch: "1780270200",
 	} {
 		if got := WriteDate(kind, at); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -55,7 +56,7 @@ func (q *Exchange) UnderCondition(k *plan.Kind, name, value string) (text string
 
 // condition is a filter of upstream's in the words of the search, "" when there
 // are none.
-func Condition(field *understudy.Field, f *understudy.Filter, value string) string {
+func Condition(field *spec.Field, f *spec.Filter, value string) string {
 	if field == nil {
 		return ""
 	}
@@ -65,7 +66,7 @@ func Condition(field *understudy.Field, f *understudy.Filter, value string) stri
 		return ""
 	case f.Op == "until" && f.Whole:
 		return "" // up to the end of a day, month or year: not what <= says
-	case sign == "=" && field.Class == understudy.ClassPhone:
+	case sign == "=" && field.Class == spec.ClassPhone:
 		sign = ":"
 	case f.Op == "contains":
 		return field.Name + ":" + Quote(value) + "*"

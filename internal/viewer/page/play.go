@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -30,7 +31,7 @@ const (
 	// the end of the next: 15 to 30 minutes. So a browser that meets it on
 	// several pages fetches it once.
 	MediaBucket = 15 * time.Minute
-	MaxToken    = 2 * understudy.MaxURI
+	MaxToken    = 2 * spec.MaxURI
 )
 
 // playing is the content of a record, for one caller.
@@ -69,7 +70,7 @@ func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query)
 
 // offer adds one address of a content: to play or show by its type, to keep
 // under its extension. An address without one is kept only when it is alone.
-func offer(p *playing, m *understudy.Media, row access.Row, url string) {
+func offer(p *playing, m *spec.Media, row access.Row, url string) {
 	switch kind := mediaType(m, row); {
 	case strings.HasPrefix(kind, "audio/") && p.Audio == "":
 		p.Audio = url
@@ -85,7 +86,7 @@ func offer(p *playing, m *understudy.Media, row access.Row, url string) {
 
 // mediaType is what a content most likely is: the type a field of the record
 // gives, where it is one the path may have; else the first the path may have.
-func mediaType(m *understudy.Media, row access.Row) string {
+func mediaType(m *spec.Media, row access.Row) string {
 	for _, v := range row.Fields() {
 		if v.State == access.Seen && slices.ContainsFunc(m.Types,
 			func(t string) bool { return t == v.Text || strings.HasSuffix(t, "/") && strings.HasPrefix(v.Text, t) }) {
@@ -100,8 +101,8 @@ func mediaType(m *understudy.Media, row access.Row) string {
 
 // mediaTarget is the content of a record, nil when its path needs what neither
 // the record nor the page has.
-func mediaTarget(k *plan.Kind, m *understudy.Media, row access.Row, vars understudy.Query) *understudy.Target {
-	parts := strings.Split(row.ID, understudy.IDSeparator)
+func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Query) *spec.Target {
+	parts := strings.Split(row.ID, spec.IDSeparator)
 	at, ok := plan.Expand(m.Path, func(name string) (string, bool) {
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {
 			return parts[i], true
@@ -166,7 +167,7 @@ func (p *playing) draw(b *strings.Builder) {
 // caller may not have it. It is good for this session, this caller and at most
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
-func MediaURL(q *Exchange, t *understudy.Target) string {
+func MediaURL(q *Exchange, t *spec.Target) string {
 	if q.V.Media == nil || q.Gate.Media(q.Caller, t) != nil {
 		return ""
 	}

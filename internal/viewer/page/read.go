@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -35,14 +36,14 @@ type Reading struct {
 }
 
 // read asks for one target. A refusal asks for nothing.
-func (q *Exchange) Read(ctx context.Context, t *understudy.Target) Reading {
+func (q *Exchange) Read(ctx context.Context, t *spec.Target) Reading {
 	return q.ask(ctx, request.Request{Target: t, NoCache: Forced(q.R)})
 }
 
 // readOn asks for a page of a list that is read from its beginning to its end.
 // whole: it must be composed from records. Pages after the first cost no upstream
 // request, whatever is held of them.
-func (q *Exchange) ReadOn(ctx context.Context, t *understudy.Target, whole, first bool) Reading {
+func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool) Reading {
 	a := request.Request{Target: t, OnlyIfCached: whole || !first}
 	if whole {
 		a.Local = &request.LocalQuery{}
@@ -71,12 +72,12 @@ func (q *Exchange) ask(ctx context.Context, a request.Request) Reading {
 // asked is a target that is read behind a page.
 type Asked struct {
 	*Future // nil: it is not read
-	Target  *understudy.Target
+	Target  *spec.Target
 	Reading Reading // once that is over
 }
 
 // beside asks for a target behind the page, for at most a glance.
-func (q *Exchange) Beside(t *understudy.Target) *Asked {
+func (q *Exchange) Beside(t *spec.Target) *Asked {
 	a := &Asked{Target: t}
 	a.Future = q.Begin(t.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		a.Reading = q.Read(ctx, t)
@@ -95,7 +96,7 @@ func (a *Asked) Wait() Reading {
 }
 
 // readAll asks for several targets at once, each for at most a glance.
-func (q *Exchange) ReadAll(targets []*understudy.Target) []Reading {
+func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	begun := make([]*Asked, len(targets))
 	for i, t := range targets {
 		begun[i] = q.Beside(t)
@@ -173,7 +174,7 @@ func unreadable(why string) error {
 // open reads the page an address means, and begins to ask which numbers are
 // our own; beside (nil: nothing) is begun when the page is not held. Data are sent
 // at once; done then is true.
-func (q *Exchange) Open(t *understudy.Target, beside func()) (view *access.View, own marks, done bool, err error) {
+func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own marks, done bool, err error) {
 	if err := q.Gate.Read(q.Caller, t); err != nil {
 		return nil, nil, false, err
 	}

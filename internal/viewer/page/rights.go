@@ -4,6 +4,7 @@ package page
 
 import (
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -79,7 +80,7 @@ func (r *Rights) OwnVisible(k *plan.Kind) bool {
 func (r *Rights) PhoneFilters(l *plan.List) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Filters {
-		if field := l.Kind.Field(f.Field); field != nil && field.Class == understudy.ClassPhone && names[f.Field] == "" && r.Offers(l, i) {
+		if field := l.Kind.Field(f.Field); field != nil && field.Class == spec.ClassPhone && names[f.Field] == "" && r.Offers(l, i) {
 			names[f.Field] = f.Name
 		}
 	}
@@ -112,7 +113,7 @@ func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
 		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
-			if f.Class == understudy.ClassSecret {
+			if f.Class == spec.ClassSecret {
 				return "" // it is shown to nobody
 			}
 			rules = append(rules, k.Name+"."+f.Name+": see")

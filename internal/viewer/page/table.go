@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -144,7 +145,7 @@ func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[stri
 
 // failed reports whether what the caller sees of a record says that it failed.
 func Failed(k *plan.Kind, row access.Row) bool {
-	return slices.ContainsFunc(k.Failed, func(st understudy.State) bool {
+	return slices.ContainsFunc(k.Failed, func(st spec.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {
 			return false

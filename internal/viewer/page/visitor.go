@@ -15,6 +15,7 @@ import (
 	"time"
 	"understudy/internal/query"
 	"understudy/request"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -40,7 +41,7 @@ type Callers interface {
 
 // Options are the viewer's settings and what it reads from.
 type Options struct {
-	Sources []*understudy.Source
+	Sources []*spec.Source
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -31,7 +32,7 @@ func (l *List) Address(suffix string, params, own understudy.Query) string {
 
 // place is the address of the record or list a target means, "" when the
 // viewer has no page for it. Filters and position stay as they are.
-func (s *Source) Place(t *understudy.Target) string {
+func (s *Source) Place(t *spec.Target) string {
 	if t == nil || t.Kind == nil {
 		return ""
 	}
@@ -55,7 +56,7 @@ func (s *Source) Place(t *understudy.Target) string {
 
 // given are the path variables of a target that an address must name: not
 // those of the id, nor those the source fills with the same.
-func (s *Source) Given(t *understudy.Target, id []string) understudy.Query {
+func (s *Source) Given(t *spec.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
 		def, own := s.Fill(v.Name)
@@ -134,7 +135,7 @@ func IsOwnVar(path, name string) bool {
 func ByName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
 
 // isPosition reports the parameters that say which page of a list is meant.
-func IsPosition(p *understudy.Paging, name string) bool {
+func IsPosition(p *spec.Paging, name string) bool {
 	return name != "" && (name == p.Page || slices.Contains(p.Tokens, name))
 }
 
@@ -160,7 +161,7 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 // id holds a slash, for one, or is longer than a request can be. Browsers take
 // "." and ".." out of an address.
 func (k *Kind) Opens(id string, params understudy.Query) bool {
-	parts := strings.Split(id, understudy.IDSeparator)
+	parts := strings.Split(id, spec.IDSeparator)
 	if len(parts) != len(k.ID) || id == "." || id == ".." {
 		return false
 	}

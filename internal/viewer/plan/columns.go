@@ -5,8 +5,7 @@ package plan
 import (
 	"slices"
 	"strings"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // Shape is how a value is drawn.
@@ -31,15 +30,15 @@ func (k *Kind) planColumns() {
 	for _, f := range k.Fields {
 		c := k.column(f)
 		k.ByField[f.Name] = c
-		if f.Type != understudy.TypeMedia { // in no body
+		if f.Type != spec.TypeMedia { // in no body
 			all = append(all, c)
-			if f.Type != understudy.TypeMap {
+			if f.Type != spec.TypeMap {
 				k.Every = append(k.Every, c)
 			}
 		}
 	}
 	for _, name := range k.Columns {
-		if c := k.ByField[name]; c.Type != understudy.TypeMedia {
+		if c := k.ByField[name]; c.Type != spec.TypeMedia {
 			k.Shown = append(k.Shown, c)
 		}
 	}
@@ -48,7 +47,7 @@ func (k *Kind) planColumns() {
 	})
 	if len(k.Shown) == 0 {
 		for _, c := range all[:min(8, len(all))] {
-			if c.Type != understudy.TypeMap {
+			if c.Type != spec.TypeMap {
 				k.Shown = append(k.Shown, c)
 			}
 		}
@@ -56,7 +55,7 @@ func (k *Kind) planColumns() {
 	k.Groups = k.group(all)
 }
 
-func (k *Kind) column(f *understudy.Field) *Column {
+func (k *Kind) column(f *spec.Field) *Column {
 	c := &Column{Field: f, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.ID, f.Name)}
 	for _, st := range slices.Concat(k.Final, k.Failed) {
 		c.state = c.state || st.Field == f.Name && len(st.In) > 0
@@ -67,21 +66,21 @@ func (k *Kind) column(f *understudy.Field) *Column {
 	switch {
 	case IsDate(f.Type):
 		c.Shape, c.CellClass = Moment, "when"
-	case f.Type == understudy.TypeBool:
+	case f.Type == spec.TypeBool:
 		c.Shape, c.CellClass = YesNo, "flag"
-	case f.Type == understudy.TypeCode:
+	case f.Type == spec.TypeCode:
 		c.Shape, c.CellClass = ErrorCode, "errcode"
-	case f.Type == understudy.TypeInt || f.Type == understudy.TypeDecimal:
+	case f.Type == spec.TypeInt || f.Type == spec.TypeDecimal:
 		c.Shape, c.CellClass, c.Digits = Number, "num", true
 	case c.state:
 		c.Shape, c.CellClass = Pill, "state"
-	case f.Class == understudy.ClassPhone:
+	case f.Class == spec.ClassPhone:
 		c.Shape, c.CellClass = Phone, "tel"
-	case f.Class == understudy.ClassBody:
+	case f.Class == spec.ClassBody:
 		c.Shape, c.CellClass = Prose, "prose"
-	case f.Class == understudy.ClassURL:
+	case f.Class == spec.ClassURL:
 		c.Shape, c.CellClass = address, "address"
-	case f.Type == understudy.TypeSelect:
+	case f.Type == spec.TypeSelect:
 		c.CellClass = "word"
 	case c.IsID || f.Link != "":
 		c.Shape, c.CellClass = Code, "code"
@@ -92,7 +91,7 @@ func (k *Kind) column(f *understudy.Field) *Column {
 // IsDate reports whether a type of field holds a moment or a day.
 func IsDate(t string) bool {
 	switch t {
-	case understudy.TypeRFC2822, understudy.TypeISO, understudy.TypeEpoch, understudy.TypeDate:
+	case spec.TypeRFC2822, spec.TypeISO, spec.TypeEpoch, spec.TypeDate:
 		return true
 	}
 	return false
@@ -115,7 +114,7 @@ func (k *Kind) group(all []*Column) []Group {
 		switch {
 		case i >= 0:
 			objects[i].Columns = append(objects[i].Columns, c)
-		case c.Type == understudy.TypeMap:
+		case c.Type == spec.TypeMap:
 			objects = append(objects, Group{Title: UpperFirst(c.Words), Columns: []*Column{c}})
 		case c.Shape == Moment:
 			times.Columns = append(times.Columns, c)
@@ -125,7 +124,7 @@ func (k *Kind) group(all []*Column) []Group {
 	}
 	groups := []Group{first, times, more}
 	for _, g := range objects {
-		g.Columns = slices.DeleteFunc(g.Columns, func(c *Column) bool { return c.Type == understudy.TypeMap && len(g.Columns) > 1 })
+		g.Columns = slices.DeleteFunc(g.Columns, func(c *Column) bool { return c.Type == spec.TypeMap && len(g.Columns) > 1 })
 		groups = append(groups, g)
 	}
 	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"slices"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -35,8 +36,8 @@ func (s *Source) planContactKinds() {
 		t := &Contact{Kind: k, List: k.PlannedLists[0]}
 		n := 0
 		for _, f := range k.Fields {
-			i := slices.IndexFunc(t.List.Filters, func(flt *understudy.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
-			if i >= 0 && f.Class == understudy.ClassPhone && f.From == "" && n < len(t.Ends) {
+			i := slices.IndexFunc(t.List.Filters, func(flt *spec.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
+			if i >= 0 && f.Class == spec.ClassPhone && f.From == "" && n < len(t.Ends) {
 				t.Ends[n] = End{k.ByField[f.Name], i}
 				n++
 			}
@@ -56,6 +57,6 @@ func (t *Contact) Between(from, to string) understudy.Query {
 }
 
 // to is the target of the kind's newest page under a query.
-func (t *Contact) Target(query understudy.Query) (*understudy.Target, error) {
+func (t *Contact) Target(query understudy.Query) (*spec.Target, error) {
 	return t.Kind.Source.Spec.Target(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
 }

@@ -4,13 +4,14 @@ package plan
 
 import (
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
 
 // spellID is an id that was typed in any letter case as records spell it.
 func (s *Source) SpellID(typed string) string {
-	parts := strings.Split(typed, understudy.IDSeparator)
+	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
 		for _, k := range s.Kinds {
 			if id, ok := k.SpellID(part); ok {
@@ -19,12 +20,12 @@ func (s *Source) SpellID(typed string) string {
 			}
 		}
 	}
-	return strings.Join(parts, understudy.IDSeparator)
+	return strings.Join(parts, spec.IDSeparator)
 }
 
 // mayName reports whether a text has the form of an id of the kind.
 func (s *Source) MayName(k *Kind, text string) bool {
-	parts := strings.Split(text, understudy.IDSeparator)
+	parts := strings.Split(text, spec.IDSeparator)
 	switch {
 	case len(k.ID) == 0 || len(parts) != len(k.ID):
 		return false

@@ -5,8 +5,7 @@ package plan
 import (
 	"slices"
 	"strings"
-
-	"understudy"
+	"understudy/spec"
 )
 
 // Parent is the kind of record a path lies under, and how that record's id
@@ -66,7 +65,7 @@ func (s *Source) ParentOf(path string, needs []string) Parent {
 }
 
 // under matches the beginning of a path with an instance's.
-func under(have, want []string, in *understudy.Instance) (vars map[string]int, ok bool) {
+func under(have, want []string, in *spec.Instance) (vars map[string]int, ok bool) {
 	if len(have) <= len(want) {
 		return nil, false
 	}

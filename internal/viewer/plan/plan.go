@@ -8,13 +8,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
 
 // Source is a source with its kinds planned.
 type Source struct {
-	*understudy.Source
+	*spec.Source
 	Kinds     []*Kind
 	ByName    map[string]*Kind
 	OwnKinds  []*Kind    // kinds that list numbers of our own
@@ -24,7 +25,7 @@ type Source struct {
 
 // Kind is a kind with its lists and columns planned.
 type Kind struct {
-	*understudy.Kind
+	*spec.Kind
 	Source           *Source
 	PlannedLists     []*List // those whose path variables the source can fill come first
 	PlannedInstances []*Instance
@@ -38,27 +39,27 @@ type Kind struct {
 
 // Instance is one path of a kind's records.
 type Instance struct {
-	*understudy.Instance
+	*spec.Instance
 	Needs map[string]string // path variables beside the id, and the field that gives each; "" = none does
 }
 
 // List is one list of a kind.
 type List struct {
-	*understudy.List
+	*spec.List
 	Kind        *Kind
-	PagingStyle *understudy.Paging
-	Slug        string             // names it in understudy.list
-	TabTitle    string             // names it in its tab
-	Needs       []string           // path variables the source cannot fill
-	Under       Parent             // the record that fills them
-	Newest      *understudy.Target // its newest page as the viewer asks for it; nil when it needs a variable
-	Sample      *understudy.Target // a page of it, to ask the gate about; never asked for
-	Probes      []*understudy.Target
+	PagingStyle *spec.Paging
+	Slug        string       // names it in understudy.list
+	TabTitle    string       // names it in its tab
+	Needs       []string     // path variables the source cannot fill
+	Under       Parent       // the record that fills them
+	Newest      *spec.Target // its newest page as the viewer asks for it; nil when it needs a variable
+	Sample      *spec.Target // a page of it, to ask the gate about; never asked for
+	Probes      []*spec.Target
 }
 
 // Column is one field as a table or a record shows it.
 type Column struct {
-	*understudy.Field
+	*spec.Field
 	Words     string // as it stands in a sentence
 	Heading   string // as it begins a line
 	CellClass string // of its table cells
@@ -76,7 +77,7 @@ type Group struct {
 }
 
 // New plans the pages of a source.
-func New(src *understudy.Source) (*Source, error) {
+func New(src *spec.Source) (*Source, error) {
 	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == JobsWord {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
 	}

@@ -5,15 +5,14 @@ package plan
 import (
 	"slices"
 	"strings"
+	"understudy/spec"
 	"unicode"
 	"unicode/utf8"
-
-	"understudy"
 )
 
 // titleOf is a field's title for people: of a field inside an object its own
 // name alone, initialisms in capitals.
-func TitleOf(f *understudy.Field) string {
+func TitleOf(f *spec.Field) string {
 	if f.Title != "" {
 		return f.Title
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
@@ -27,7 +28,7 @@ type World struct {
 	// Size is the page size of walks; 0: the largest there is.
 	Size int
 
-	src  *understudy.Source
+	src  *spec.Source
 	ask  Ask
 	most int
 
@@ -38,14 +39,14 @@ type World struct {
 // list is one path that lists records.
 type list struct {
 	path string
-	kind *understudy.Kind
-	list *understudy.List
+	kind *spec.Kind
+	list *spec.List
 	rows []*understudy.Record
 }
 
 // held is what is known of one kind.
 type held struct {
-	kind  *understudy.Kind
+	kind  *spec.Kind
 	order []string // ids, the newest first, those that are gone too
 	now   map[string]map[string]*understudy.Record
 	was   map[string]*understudy.Record // as each was last seen
@@ -54,13 +55,13 @@ type held struct {
 // New walks every list of the source's API: those of the user's account and of
 // the accounts below it, and those under at most so many records of each
 // parent (0: all of them).
-func New(src *understudy.Source, parents int, ask Ask) (*World, error) {
+func New(src *spec.Source, parents int, ask Ask) (*World, error) {
 	w := Empty(src, parents, ask)
 	return w, w.Walk()
 }
 
 // Empty is as New, before any walk.
-func Empty(src *understudy.Source, parents int, ask Ask) *World {
+func Empty(src *spec.Source, parents int, ask Ask) *World {
 	w := &World{src: src, ask: ask, most: parents, kinds: map[string]*held{}}
 	for _, k := range src.Spec.Kinds {
 		w.kinds[k.Name] = &held{kind: k, was: map[string]*understudy.Record{}}
@@ -77,7 +78,7 @@ func (w *World) Walk() error {
 			h.now = map[string]map[string]*understudy.Record{}
 		}
 	}
-	var later []*understudy.Kind
+	var later []*spec.Kind
 	for _, k := range w.src.Spec.Kinds {
 		if len(k.ID) == 0 || k.Name == "" {
 			continue
@@ -98,7 +99,7 @@ func (w *World) Walk() error {
 
 // leave takes out what lies under a record that has not ended: what is still
 // there of it the walk finds again.
-func (w *World) leave(k *understudy.Kind) {
+func (w *World) leave(k *spec.Kind) {
 	if !k.Retention.WithParent {
 		return
 	}
@@ -112,7 +113,7 @@ func (w *World) leave(k *understudy.Kind) {
 	}
 }
 
-func (w *World) walkKind(k *understudy.Kind, under bool) error {
+func (w *World) walkKind(k *spec.Kind, under bool) error {
 	for _, l := range k.Lists {
 		if w.src.Spec.PagingOf(l).Template == "" {
 			continue
@@ -127,7 +128,7 @@ func (w *World) walkKind(k *understudy.Kind, under bool) error {
 }
 
 // paths are the concrete paths of a list.
-func (w *World) paths(l *understudy.List, under bool) []string {
+func (w *World) paths(l *spec.List, under bool) []string {
 	vars := strings.Count(l.Path, "{")
 	switch {
 	case under != (vars > 1):
@@ -190,7 +191,7 @@ func fill(path, value string) string {
 }
 
 // parent is the kind under whose records a list lies.
-func (w *World) parent(path string) *understudy.Kind {
+func (w *World) parent(path string) *spec.Kind {
 	name := path[strings.LastIndexByte(path, '{')+1:]
 	field := w.src.Spec.Shown[name[:strings.IndexByte(name, '}')]]
 	for _, k := range w.src.Spec.Kinds {
@@ -285,9 +286,9 @@ func half(body []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-func clock(k *understudy.Kind, body []byte) int64 {
+func clock(k *spec.Kind, body []byte) int64 {
 	if f := k.Field(k.Clock); f != nil {
-		return understudy.Unix(f.Type, []byte(Text(body, k.Clock)))
+		return spec.Unix(f.Type, []byte(Text(body, k.Clock)))
 	}
 	return 0
 }
@@ -331,13 +332,13 @@ func (h *held) time(id string) int64 {
 		name = h.kind.Clock
 	}
 	if f := h.kind.Field(name); f != nil {
-		return understudy.Unix(f.Type, []byte(Text(h.was[id].Body, name)))
+		return spec.Unix(f.Type, []byte(Text(h.was[id].Body, name)))
 	}
 	return 0
 }
 
-func final(k *understudy.Kind, body []byte) bool {
-	return slices.ContainsFunc(k.Final, func(s understudy.State) bool {
+func final(k *spec.Kind, body []byte) bool {
+	return slices.ContainsFunc(k.Final, func(s spec.State) bool {
 		if value := Text(body, s.Field); s.Field != "" && (len(s.In) > 0 && !slices.Contains(s.In, value) || value == "") {
 			return false
 		}

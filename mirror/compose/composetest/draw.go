@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -14,7 +15,7 @@ import (
 // Request is one list request.
 type Request struct {
 	Target string // the path and the raw query
-	Kind   *understudy.Kind
+	Kind   *spec.Kind
 	// Unsure, when it is not empty, is why nobody who holds nothing but records
 	// can know upstream's answer: it may have to be asked.
 	Unsure string
@@ -98,7 +99,7 @@ func (g *Generator) widens(l *list, q understudy.Query) {
 // list draws a template first, so that each kind comes as often, and then one
 // of its paths, more often one with rows.
 func (g *Generator) list() *list {
-	var templates []*understudy.List
+	var templates []*spec.List
 	for _, l := range g.w.lists {
 		if len(templates) == 0 || templates[len(templates)-1] != l.list {
 			templates = append(templates, l.list)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"understudy/internal/query"
+	"understudy/spec"
 
 	"understudy"
 )
@@ -75,7 +76,7 @@ func (h *held) fits(rec *understudy.Record, q query.RecordQuery) bool {
 		if len(t.Any) > 0 {
 			return !slices.Contains(t.Any, text)
 		}
-		at := understudy.Unix(h.kind.Field(t.Field).Type, []byte(text))
+		at := spec.Unix(h.kind.Field(t.Field).Type, []byte(text))
 		return at == 0 || t.From != 0 && at < t.From || t.To != 0 && at >= t.To
 	})
 }

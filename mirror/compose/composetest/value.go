@@ -5,20 +5,21 @@ package composetest
 import (
 	"strings"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 )
 
 // filter draws a filter with its value: mostly one that some record has, or has
 // nearly.
-func (g *Generator) filter(l *list, f *understudy.Filter) understudy.Param {
+func (g *Generator) filter(l *list, f *spec.Filter) understudy.Param {
 	if g.oneIn(15) {
 		return g.param(f.Name, "")
 	}
 	return g.param(f.Name, g.value(l, f))
 }
 
-func (g *Generator) value(l *list, f *understudy.Filter) string {
+func (g *Generator) value(l *list, f *spec.Filter) string {
 	some := ""
 	if n := len(l.rows); n > 0 {
 		some = Text(l.rows[g.rng.IntN(n)].Body, f.Field)
@@ -29,7 +30,7 @@ func (g *Generator) value(l *list, f *understudy.Filter) string {
 	case "digits", "contains":
 		return g.pattern(some)
 	}
-	if f.Type == understudy.TypeBool {
+	if f.Type == spec.TypeBool {
 		return pick(g, "true", "false", "true", "false", "TRUE", "False", "tRuE", "1", "yes", " true", "falſe")
 	}
 	if len(f.Values) > 0 && g.oneIn(2) {
@@ -60,9 +61,9 @@ func (g *Generator) pattern(some string) string {
 }
 
 // date draws a time near that of a record, in any form.
-func (g *Generator) date(l *list, f *understudy.Filter, some string) string {
+func (g *Generator) date(l *list, f *spec.Filter, some string) string {
 	at := time.Date(2026, 5, 20, 11, 30, 0, 0, time.UTC)
-	if unix := understudy.Unix(l.kind.Field(f.Field).Type, []byte(some)); unix != 0 {
+	if unix := spec.Unix(l.kind.Field(f.Field).Type, []byte(some)); unix != 0 {
 		at = time.Unix(unix, 0).UTC()
 	}
 	switch g.rng.IntN(8) {

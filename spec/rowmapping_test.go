@@ -1,4 +1,4 @@
-package understudy
+package spec
 
 import (
 	"strings"

@@ -1,12 +1,13 @@
 // Answer form: how a spec writes down what a list answer looks like.
 
-package understudy
+package spec
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"understudy"
 )
 
 // EnvelopeWords are what Paging.Answer may hold in braces:
@@ -95,7 +96,7 @@ func (p *Paging) sample(next, more string) (value any, err error) {
 		body = append(body, before...)
 		switch rest = after; {
 		case !found && json.Unmarshal(body, &value) != nil:
-			return nil, fmt.Errorf("answer: it makes no JSON: %s", Clip(string(body)))
+			return nil, fmt.Errorf("answer: it makes no JSON: %s", understudy.Clip(string(body)))
 		case !found:
 			return inside(value, p.Next), nil
 		case word == "rows":

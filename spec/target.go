@@ -1,27 +1,28 @@
 // Target: what one request means under a spec.
 
-package understudy
+package spec
 
 import (
 	"slices"
 	"strings"
+	"understudy"
 )
 
 // Target is what one request means under a spec.
 type Target struct {
-	Key      Key
+	Key      understudy.Key
 	Spec     *Spec
-	Kind     *Kind     // nil: the spec names no kind for the path
-	List     *List     // set for a list of Kind
-	Instance *Instance // set for an instance of Kind
-	Media    *Media    // set for the content of a record of Kind
-	Vars     []Param   // the path's variables, in order
-	ID       string    // the record an instance or media path names
-	Query    Query     // canonical, as in Key
-	Own      Query     // understudy.* parameters
-	First    bool      // a list asked without a page or token: its newest page
-	PageSize int       // asked or default; 0 when unpaged or not a number
-	NearMiss bool      // no kind, but the path would have one if case, empty segments and ;parameters did not count
+	Kind     *Kind              // nil: the spec names no kind for the path
+	List     *List              // set for a list of Kind
+	Instance *Instance          // set for an instance of Kind
+	Media    *Media             // set for the content of a record of Kind
+	Vars     []understudy.Param // the path's variables, in order
+	ID       string             // the record an instance or media path names
+	Query    understudy.Query   // canonical, as in Key
+	Own      understudy.Query   // understudy.* parameters
+	First    bool               // a list asked without a page or token: its newest page
+	PageSize int                // asked or default; 0 when unpaged or not a number
+	NearMiss bool               // no kind, but the path would have one if case, empty segments and ;parameters did not count
 }
 
 // Shape is the shape of the records in the answer.
@@ -81,7 +82,7 @@ func (t *Target) Unnamed() string {
 
 // Var is the value of a path variable, "" when there is none.
 func (t *Target) Var(name string) string {
-	v, _ := Query(t.Vars).Get(name)
+	v, _ := understudy.Query(t.Vars).Get(name)
 	return v
 }
 

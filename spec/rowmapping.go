@@ -1,6 +1,6 @@
 // Row form: how a list's rows come of records seen in another shape.
 
-package understudy
+package spec
 
 import (
 	"errors"

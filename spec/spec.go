@@ -1,6 +1,6 @@
 // Spec: what one API looks like. The yaml tags are the names in a spec file.
 
-package understudy
+package spec
 
 import "strings"
 

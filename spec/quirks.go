@@ -1,6 +1,6 @@
 // Odd: what an API does with list requests that are not quite right.
 
-package understudy
+package spec
 
 import (
 	"fmt"

@@ -1,10 +1,11 @@
 // Source: one configured upstream, and the lists of it that are polled.
 
-package understudy
+package spec
 
 import (
 	"fmt"
 	"strings"
+	"understudy"
 )
 
 // Source is one configured upstream: an API by its spec, an account, where we
@@ -26,14 +27,14 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 	if !strings.HasPrefix(entry, "/") {
 		k := s.Spec.Kind(entry)
 		if k == nil || len(k.Lists) == 0 {
-			return nil, fmt.Errorf("%w: spec %s has no list of %q", ErrInvalid, s.Spec.Name, Clip(entry))
+			return nil, fmt.Errorf("%w: spec %s has no list of %q", understudy.ErrInvalid, s.Spec.Name, understudy.Clip(entry))
 		}
 		for _, l := range k.Lists {
 			if path, ok := s.FillPath(l.Path); ok {
 				return s.Spec.Target(s.Name, path, "")
 			}
 		}
-		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", ErrInvalid, Clip(entry))
+		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", understudy.ErrInvalid, understudy.Clip(entry))
 	}
 	path, query, _ := strings.Cut(entry, "?")
 	found := ""
@@ -43,13 +44,13 @@ func (s *Source) PollTarget(entry string) (*Target, error) {
 			return s.pollOf(full, query)
 		case !strings.HasSuffix(full, path):
 		case found != "":
-			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path", ErrInvalid, Clip(path), found, full)
+			return nil, fmt.Errorf("%w: %q is the end of %s and of %s; write more of the path", understudy.ErrInvalid, understudy.Clip(path), found, full)
 		default:
 			found = full
 		}
 	}
 	if found == "" {
-		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id", ErrInvalid, s.Spec.Name, Clip(path))
+		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id", understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
 	}
 	return s.pollOf(found, query)
 }
@@ -74,11 +75,11 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 	case err != nil:
 		return nil, err
 	case t.List == nil:
-		return nil, fmt.Errorf("%w: %q is no list", ErrInvalid, Clip(path))
+		return nil, fmt.Errorf("%w: %q is no list", understudy.ErrInvalid, understudy.Clip(path))
 	case !t.First:
-		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", ErrInvalid, Clip(query))
+		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", understudy.ErrInvalid, understudy.Clip(query))
 	case len(t.Own) > 0:
-		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q", ErrInvalid, Clip(query), t.Own[0].Name)
+		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q", understudy.ErrInvalid, understudy.Clip(query), t.Own[0].Name)
 	}
 	size := s.Spec.PagingOf(t.List).Size
 	for _, p := range t.Query {
@@ -87,7 +88,7 @@ func (s *Source) pollOf(path, query string) (*Target, error) {
 			for _, f := range t.List.Filters {
 				names = append(names, f.Name)
 			}
-			return nil, fmt.Errorf("%w: the list has no filter %q; it has %s", ErrInvalid, Clip(p.Name), strings.Join(names, ", "))
+			return nil, fmt.Errorf("%w: the list has no filter %q; it has %s", understudy.ErrInvalid, understudy.Clip(p.Name), strings.Join(names, ", "))
 		}
 	}
 	return t, nil

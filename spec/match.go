@@ -1,12 +1,13 @@
 // Match: from a request's path and query to its target and canonical key.
 
-package understudy
+package spec
 
 import (
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"understudy"
 )
 
 // MaxURI bounds the canonical form of a request, in bytes.
@@ -64,17 +65,17 @@ func parseSegment(text string) (segment, error) {
 // that could be read as another one (dots, an encoded slash) is ErrNotFound
 // too, for upstream knows nothing by such a name.
 func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
-	segments, err := SplitPath(path)
+	segments, err := understudy.SplitPath(path)
 	if err != nil {
 		return nil, err
 	}
-	q, err := ParseQuery(rawQuery)
+	q, err := understudy.ParseQuery(rawQuery)
 	if err != nil {
 		return nil, err
 	}
 	t := &Target{Spec: s}
 	if slices.ContainsFunc(q, isOwn) {
-		t.Own = q.Without(func(p Param) bool { return !isOwn(p) })
+		t.Own = q.Without(func(p understudy.Param) bool { return !isOwn(p) })
 		q = q.Without(isOwn)
 	}
 	if s.route(t, segments); t.Kind == nil {
@@ -84,16 +85,16 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 	uri := make([]byte, 0, len(path)+len(rawQuery)+16)
 	for _, text := range segments {
 		uri = append(uri, '/')
-		uri = AppendPathSegment(uri, text)
+		uri = understudy.AppendPathSegment(uri, text)
 	}
 	if len(t.Query) > 0 {
 		uri = append(uri, '?')
 		uri = t.Query.AppendTo(uri)
 	}
 	if len(uri) > MaxURI {
-		return nil, fmt.Errorf("%w: request target longer than %d bytes", ErrInvalid, MaxURI)
+		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrInvalid, MaxURI)
 	}
-	t.Key = Key{Source: source, URI: string(uri)}
+	t.Key = understudy.Key{Source: source, URI: string(uri)}
 	return t, nil
 }
 
@@ -103,7 +104,7 @@ func (s *Spec) Follow(source, link string) (*Target, error) {
 	if _, rest, ok := strings.Cut(link, "://"); ok && !strings.HasPrefix(link, "/") {
 		slash := strings.IndexByte(rest, '/')
 		if slash < 0 {
-			return nil, fmt.Errorf("%w: link %q has no path", ErrInvalid, Clip(link))
+			return nil, fmt.Errorf("%w: link %q has no path", understudy.ErrInvalid, understudy.Clip(link))
 		}
 		link = rest[slash:]
 	}
@@ -112,7 +113,7 @@ func (s *Spec) Follow(source, link string) (*Target, error) {
 	return s.Target(source, path, query)
 }
 
-func isOwn(p Param) bool { return strings.HasPrefix(p.Name, OwnPrefix) }
+func isOwn(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) }
 
 // route fills in kind, list or instance, variables and id.
 func (s *Spec) route(t *Target, segments []string) {
@@ -137,26 +138,26 @@ func (s *Spec) route(t *Target, segments []string) {
 // ambiguous reports whether a part of a composite id holds the separator, so
 // that the id could be read as another record's, or a part of a media path a
 // dot, so that it may be another rendition of the record itself.
-func (r *route) ambiguous(vars []Param) bool {
+func (r *route) ambiguous(vars []understudy.Param) bool {
 	ids := r.ids()
-	return slices.ContainsFunc(vars, func(v Param) bool {
+	return slices.ContainsFunc(vars, func(v understudy.Param) bool {
 		return r.media != nil && strings.Contains(v.Value, ".") ||
 			len(ids) > 1 && slices.Contains(ids, v.Name) && strings.Contains(v.Value, IDSeparator)
 	})
 }
 
-func (r *route) match(segments []string) ([]Param, bool) {
+func (r *route) match(segments []string) ([]understudy.Param, bool) {
 	if len(segments) != len(r.segments) {
 		return nil, false
 	}
-	var vars []Param
+	var vars []understudy.Param
 	for i, seg := range r.segments {
 		value, ok := seg.match(segments[i])
 		if !ok {
 			return nil, false
 		}
 		if seg.name != "" {
-			vars = append(vars, Param{Name: seg.name, Value: value})
+			vars = append(vars, understudy.Param{Name: seg.name, Value: value})
 		}
 	}
 	return vars, true
@@ -209,9 +210,9 @@ func (r *route) resembles(folded []string) bool {
 // what the spec does not name by name, then size, page and tokens. The default
 // size is written out; the first page's number is left out, unless another
 // number is given too. Parameters of one name keep their order.
-func (s *Spec) canonical(t *Target, q Query) Query {
+func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 	if t.List == nil {
-		slices.SortStableFunc(q, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(q, func(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) })
 		return q
 	}
 	p := s.PagingOf(t.List)
@@ -225,13 +226,13 @@ func (s *Spec) canonical(t *Target, q Query) Query {
 		moved = moved || slices.Contains(p.Tokens, param.Name)
 	}
 	first := strconv.Itoa(p.First)
-	q = q.Without(func(x Param) bool {
+	q = q.Without(func(x understudy.Param) bool {
 		return p.Page != "" && !moved && pages == 1 && x.Name == p.Page && x.Value == first
 	})
 	if !hasSize {
-		q = append(q, Param{Name: p.Size, Value: strconv.Itoa(p.Default)})
+		q = append(q, understudy.Param{Name: p.Size, Value: strconv.Itoa(p.Default)})
 	}
-	slices.SortStableFunc(q, func(a, b Param) int {
+	slices.SortStableFunc(q, func(a, b understudy.Param) int {
 		ra, rb := s.rank(t.List, a.Name), s.rank(t.List, b.Name)
 		if ra != rb {
 			return ra - rb

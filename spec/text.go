@@ -1,6 +1,6 @@
 // Text: what of a record people read, in which words are looked for.
 
-package understudy
+package spec
 
 import (
 	"slices"

@@ -1,6 +1,6 @@
 // Kept: under which shape records are kept that do not tell whose they are.
 
-package understudy
+package spec
 
 import "strings"
 

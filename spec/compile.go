@@ -1,6 +1,6 @@
 // Compile: checks a spec and makes it ready to match requests.
 
-package understudy
+package spec
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"understudy"
 )
 
 // Compile fills in defaults, checks that everything a spec names is there, and
@@ -322,7 +323,7 @@ func (r *route) freedom() int {
 
 // URL is where a key is asked for: the host its path belongs to, or base when
 // that is not empty.
-func (s *Spec) URL(k Key, base string) (string, error) {
+func (s *Spec) URL(k understudy.Key, base string) (string, error) {
 	if base != "" {
 		return strings.TrimSuffix(base, "/") + k.URI, nil
 	}
@@ -333,5 +334,5 @@ func (s *Spec) URL(k Key, base string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: no host of %s serves %s", ErrInvalid, s.Name, Clip(k.Path()))
+	return "", fmt.Errorf("%w: no host of %s serves %s", understudy.ErrInvalid, s.Name, understudy.Clip(k.Path()))
 }

@@ -1,20 +1,21 @@
-package understudy_test
+package spec_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/upstream"
 )
 
 func TestPollTarget(t *testing.T) {
-	spec, err := upstream.BuiltIn("twilio")
+	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &understudy.Source{Name: "twilio", Spec: spec, User: "AC00000000000000000000000000000001"}
+	s := &spec.Source{Name: "twilio", Spec: sp, User: "AC00000000000000000000000000000001"}
 	const p = "/2010-04-01/Accounts/AC00000000000000000000000000000001"
 	for entry, want := range map[string]string{
 		"calls":                                 p + "/Calls.json?PageSize=50",

@@ -1,12 +1,13 @@
 // Clock: what time a field's text tells.
 
-package understudy
+package spec
 
 import (
 	"bytes"
 	"fmt"
 	"strconv"
 	"time"
+	"understudy"
 )
 
 // How the types write time, the usual form first.
@@ -25,7 +26,7 @@ func ParseInstant(text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", ErrInvalid, Clip(text))
+	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
 }
 
 // maxClock bounds a text that is looked at for a time, in bytes.

@@ -1,11 +1,12 @@
 // Targets: requests that must get the same bytes have the same key; what is refused.
 
-package understudy
+package spec
 
 import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy"
 )
 
 const calls = "/1/AC1/Calls.json"
@@ -76,7 +77,7 @@ func TestOneKey(t *testing.T) {
 // What upstream echoes differently are different keys.
 func TestKeysApart(t *testing.T) {
 	s := exampleSpec(t)
-	seen := map[Key]string{}
+	seen := map[understudy.Key]string{}
 	for _, q := range []string{
 		"", "To", "To=", "To=1", "to=1", "To=1&To=1", "To=1&To=2", "To=2&To=1", "To=%201", "To=1+",
 		"Start=2024-01-01", "Start=2024-01-01T00:00:00Z", "Start%3E=2024-01-01", "Start%3C=2024-01-01",
@@ -148,11 +149,11 @@ func TestTarget(t *testing.T) {
 func TestTargetRefuses(t *testing.T) {
 	s := exampleSpec(t)
 	for _, path := range []string{"", "x", "/../x", "/a/./b", "/a/%2e%2e/b", "/a%2Fb", "/a%5cb", "/a\\b", "/a%00", "/a%0a", "/a%7f", "/%", "/%4", "/" + strings.Repeat("a", MaxURI)} {
-		if _, err := s.Target("s", path, ""); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%q: %v, want ErrInvalid", Clip(path), err)
+		if _, err := s.Target("s", path, ""); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%q: %v, want ErrInvalid", understudy.Clip(path), err)
 		}
 	}
-	if _, err := s.Target("s", "/", "a=%"); !errors.Is(err, ErrInvalid) {
+	if _, err := s.Target("s", "/", "a=%"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("a broken query: %v", err)
 	}
 }
@@ -162,11 +163,11 @@ func TestTargetRefuses(t *testing.T) {
 func TestPathsThatLookLikeOthers(t *testing.T) {
 	s := exampleSpec(t)
 	for _, path := range []string{"/..", "/a/%2e%2E/b", "/./a", "/a/..;x/b", "/a/.;/b", "/a%2Fb", "/a%5cb", "/a%00"} {
-		if _, err := s.Target("s", path, ""); !errors.Is(err, ErrInvalid) || !errors.Is(err, ErrNotFound) {
+		if _, err := s.Target("s", path, ""); !errors.Is(err, understudy.ErrInvalid) || !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%s: %v, want ErrInvalid and ErrNotFound", path, err)
 		}
 	}
-	if _, err := s.Target("s", "/%zz", ""); errors.Is(err, ErrNotFound) {
+	if _, err := s.Target("s", "/%zz", ""); errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("a broken escape: %v", err)
 	}
 	for path, want := range map[string]bool{
@@ -196,7 +197,7 @@ func TestFollow(t *testing.T) {
 	} {
 		got, err := s.Follow("s", link)
 		if want == "" {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, understudy.ErrInvalid) {
 				t.Errorf("%q: %v, want ErrInvalid", link, err)
 			}
 			continue
@@ -219,7 +220,7 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path, query string) {
 		a, err := s.Target("s", path, query)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, understudy.ErrInvalid) {
 				t.Fatalf("%v is not ErrInvalid", err)
 			}
 			return

@@ -1,11 +1,12 @@
 // Specs: what Compile fills in and what it refuses; states of kinds; hosts.
 
-package understudy
+package spec
 
 import (
 	"errors"
 	"strings"
 	"testing"
+	"understudy"
 )
 
 func TestCompileFillsIn(t *testing.T) {
@@ -123,8 +124,8 @@ func TestURL(t *testing.T) {
 		{"/", "", ""},
 		{"/10/a", "http://127.0.0.1:4116/", "http://127.0.0.1:4116/10/a"},
 	} {
-		got, err := s.URL(Key{URI: c.uri}, c.base)
-		if got != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, ErrInvalid) {
+		got, err := s.URL(understudy.Key{URI: c.uri}, c.base)
+		if got != c.want || (err == nil) != (c.want != "") || err != nil && !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%s: %q %v, want %q", c.uri, got, err, c.want)
 		}
 	}

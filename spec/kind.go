@@ -1,8 +1,11 @@
 // Kind: a sort of record.
 
-package understudy
+package spec
 
-import "strings"
+import (
+	"strings"
+	"understudy"
+)
 
 // Kind is a sort of record: calls, messages. Like its Spec it is never changed
 // after Compile.
@@ -73,11 +76,11 @@ func (k *Kind) HasPrefix(id string) bool {
 // ok is false for a text of any other form.
 func (k *Kind) SpellID(typed string) (id string, ok bool) {
 	for _, p := range k.Prefixes {
-		if len(typed) != AnyIDText || len(p) != len(AnyID{}.Prefix) || !strings.EqualFold(typed[:len(p)], p) {
+		if len(typed) != understudy.AnyIDText || len(p) != len(understudy.AnyID{}.Prefix) || !strings.EqualFold(typed[:len(p)], p) {
 			continue
 		}
 		id = p + strings.ToLower(typed[len(p):])
-		if _, ok = ParseAnyID(id); ok {
+		if _, ok = understudy.ParseAnyID(id); ok {
 			return id, true
 		}
 	}
@@ -103,7 +106,7 @@ func (s *Spec) HasID(text string) bool {
 			if !ok || rest == "" {
 				continue
 			}
-			if _, any := ParseAnyID(text); any || len(p) > len(AnyID{}.Prefix) && longestRun(rest) < 7 {
+			if _, any := understudy.ParseAnyID(text); any || len(p) > len(understudy.AnyID{}.Prefix) && longestRun(rest) < 7 {
 				return true
 			}
 		}
