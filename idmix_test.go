@@ -57,7 +57,7 @@ func TestSortsOfIDsDoNotMix(t *testing.T) {
 		"var x = (*understudy.ID[call])(&aMessage)":                    "cannot convert &aMessage",
 		"var x = map[understudy.ID[call]]bool{aMessage: true}":         "cannot use aMessage",
 		"var x = []understudy.ID[call]{aCall, aMessage}":               "cannot use aMessage",
-		"var x understudy.ID[string]":                                  "string does not satisfy understudy.Sort",
+		"var x understudy.ID[string]":                                  "string does not satisfy understudy.IDKind",
 		"type mine struct{ call }; var x understudy.ID[mine] = aCall":  "cannot use aCall",
 		"type mine struct{ call }; var x = understudy.ID[mine](aCall)": "cannot convert aCall",
 	} {

@@ -1,5 +1,7 @@
 // Answer: a page and how it came.
 
+// Package request has what frontends, mirror, upstream and store ask each other, and
+// what comes back: requests, responses, fetches, fills, writes and contents.
 package request
 
 import (

@@ -1,5 +1,7 @@
 // Spec: what one API looks like. The yaml tags are the names in a spec file.
 
+// Package spec says what an API looks like: its hosts, kinds of records, lists, paging
+// and errors, read from a file; and what one request means under it.
 package spec
 
 import "strings"

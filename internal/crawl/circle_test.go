@@ -123,3 +123,14 @@ func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
 		complete(t, x, "stamps")
 	})
 }
+
+// jobNames are the promised jobs.
+func (w *world) jobNames() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for _, j := range w.jobs {
+		names = append(names, j.Kind)
+	}
+	return strings.Join(names, ", ")
+}

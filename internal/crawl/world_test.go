@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -489,15 +488,4 @@ func repeated(asked []string) []string {
 		}
 	}
 	return out
-}
-
-// jobNames are the promised jobs.
-func (w *world) jobNames() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var names []string
-	for _, j := range w.jobs {
-		names = append(names, j.Kind)
-	}
-	return strings.Join(names, ", ")
 }
