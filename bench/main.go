@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
 	"understudy/bench/inside"
 	"understudy/bench/parts/imports"
 	"understudy/bench/parts/ingest"

@@ -18,11 +18,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy/e2e/binary"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

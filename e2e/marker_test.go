@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -26,6 +24,8 @@ import (
 	"understudy/internal/sample"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 var pathVariable = regexp.MustCompile(`\{[^}]+\}`)

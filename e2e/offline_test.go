@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"understudy/upstream"
-
 	"github.com/twilio/twilio-go"
 	"github.com/twilio/twilio-go/client"
 	api "github.com/twilio/twilio-go/rest/api/v2010"
 	monitor "github.com/twilio/twilio-go/rest/monitor/v1"
+
+	"understudy/upstream"
 )
 
 // filters are values that lists are asked for.

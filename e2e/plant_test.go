@@ -16,10 +16,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
+	"understudy/spec"
 )
 
 // fate says who may see a marker: role all sees all but the last, support and

@@ -18,11 +18,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy/e2e/binary"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose/composetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

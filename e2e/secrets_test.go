@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy/internal/store"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

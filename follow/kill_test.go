@@ -17,8 +17,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/follow"
@@ -26,6 +24,8 @@ import (
 	"understudy/internal/feed"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

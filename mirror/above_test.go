@@ -10,10 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/query"
+	"understudy/request"
 )
 
 // tips says what the newest page showed, and when it came.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // An id that never was in a kind held whole is not there in an outage either;

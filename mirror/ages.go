@@ -5,10 +5,10 @@ package mirror
 import (
 	"math"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Ages says how old an answer may be and how long a reader waits. A zero field

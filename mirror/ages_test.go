@@ -8,12 +8,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func ptr(d time.Duration) *time.Duration { return &d }

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // Answers says what lists are answered from first.

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"math"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // ask joins the key's flight. With nothing held the reader waits as long as it

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // History is what a store can do besides, if what was known at a time is to be

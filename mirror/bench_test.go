@@ -10,11 +10,11 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/slowapi"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -13,12 +13,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/mirror/compose"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Coverage is what the mirror needs of whoever walks the lists.

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/mirror/compose"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // claims is a coverage that says what it is told to.

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/mirror/compose"
 )
 

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Bounds of what is brought.

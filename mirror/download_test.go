@@ -12,9 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // What was on its way when the record went is not kept either.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/request"
 )
 
 // erase erases one call, as a person who asks for it.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // fetchOptions is what somebody wants of a flight.

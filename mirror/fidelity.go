@@ -14,10 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // Notes keep small named values. ErrNotFound: there is none of that name.

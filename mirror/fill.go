@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // fillTime is the longest a fill may take, its waits for budget and for room in

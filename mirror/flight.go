@@ -17,10 +17,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // flights are the fetches under way.

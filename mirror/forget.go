@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // Forgetter is what a store can do besides, if pages and records are to be

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // after forgets and then reads: upstream is asked, once, for nothing is held.

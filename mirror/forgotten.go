@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // parentAge is how old the last sight of a parent may be to tell whether it has

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // thing is a record of any kind; its instance is a 404 once it is gone.

@@ -13,12 +13,12 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"slices"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // state says what has happened to a held page since upstream gave it.

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func limits(l Limits) setting { return func(o *Options) { o.Limits = l } }

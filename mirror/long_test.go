@@ -10,9 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // TestALongSaveHoldsNobodyUp (M7): a page that takes long to save is answered

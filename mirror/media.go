@@ -22,9 +22,9 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // Media is what the mirror needs of the upstream package for contents. An Upstream

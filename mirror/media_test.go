@@ -12,11 +12,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/contents"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // studio is a world with contents.

@@ -16,11 +16,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Store is what the mirror needs of the store. All methods are called

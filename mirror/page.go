@@ -8,10 +8,10 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // within is the age from which an answer needs upstream first.

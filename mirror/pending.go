@@ -16,9 +16,9 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 const (

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"understudy/request"
 	"understudy/spec"
 )

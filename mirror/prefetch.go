@@ -4,10 +4,10 @@ package mirror
 
 import (
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 const (

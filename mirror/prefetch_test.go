@@ -7,10 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func (s *stage) follow(t *testing.T, key understudy.Key) *spec.Target {

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/mirror/compose"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // wished answers what upstream cannot be asked: from records, or not at all.

@@ -17,10 +17,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // fill keeps a flight's page as far as it may be kept, and completes the flight.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/mirror/compose"
+	"understudy/request"
 )
 
 func TestTheSameListIsMadeOnceForAll(t *testing.T) {

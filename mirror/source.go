@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // source is one configured upstream with its counters.

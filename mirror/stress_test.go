@@ -11,12 +11,12 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"go.uber.org/goleak"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

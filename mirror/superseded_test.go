@@ -11,9 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // TestSupersededPageMakesItsReaderWait: another page shows a newer version of

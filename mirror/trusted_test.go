@@ -7,9 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // TestWhatNobodyComparedIsNotMadeInAnOutage (D5): where the spec does not say that

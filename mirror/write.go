@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // touchTime bounds telling the store what a write touched. It runs to its end

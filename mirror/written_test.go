@@ -6,10 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // A server that ends after a write's answer and before the next newest page: its

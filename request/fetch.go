@@ -5,6 +5,7 @@ package request
 import (
 	"context"
 	"time"
+
 	"understudy"
 	"understudy/spec"
 )

@@ -4,6 +4,7 @@ package request
 
 import (
 	"time"
+
 	"understudy"
 	"understudy/internal/query"
 )

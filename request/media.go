@@ -5,6 +5,7 @@ package request
 import (
 	"io"
 	"time"
+
 	"understudy"
 	"understudy/spec"
 )

@@ -6,6 +6,7 @@ package request
 
 import (
 	"time"
+
 	"understudy"
 	"understudy/spec"
 )

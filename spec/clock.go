@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
 	"understudy"
 )
 

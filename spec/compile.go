@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
 	"understudy"
 )
 

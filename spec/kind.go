@@ -4,6 +4,7 @@ package spec
 
 import (
 	"strings"
+
 	"understudy"
 )
 

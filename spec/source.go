@@ -5,6 +5,7 @@ package spec
 import (
 	"fmt"
 	"strings"
+
 	"understudy"
 )
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

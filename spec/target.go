@@ -5,6 +5,7 @@ package spec
 import (
 	"slices"
 	"strings"
+
 	"understudy"
 )
 

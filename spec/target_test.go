@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
 	"understudy"
 )
 

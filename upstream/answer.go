@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // answer is what upstream answered to one try.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func TestFetchJudgesAnswers(t *testing.T) {

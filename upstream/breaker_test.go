@@ -13,10 +13,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }

@@ -6,9 +6,9 @@ import (
 	"context"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // budget shares out a source's requests: rate a second (a bucket that holds a

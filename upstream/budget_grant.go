@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"time"
+
 	"understudy/request"
 )
 

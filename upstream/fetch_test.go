@@ -11,9 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // failing answers with each status in turn, then well; 0 is a refused

@@ -8,9 +8,9 @@ import (
 	"os"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // Stats are a client's counters since New; they only rise.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+
 	"understudy/request"
 )
 

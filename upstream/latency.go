@@ -7,10 +7,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy/kit/onlinestat"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // The bounds of a try's deadline.

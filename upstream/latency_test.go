@@ -20,10 +20,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // quietly never answers.

@@ -10,9 +10,9 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 func madeUp(t *testing.T, name string, h http.HandlerFunc) *Client {

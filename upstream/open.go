@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // Open asks upstream for the content a media path names. It returns at the

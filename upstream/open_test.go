@@ -14,9 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 const audioPath = "/2010-04-01/Accounts/" + account + "/Recordings/RE00000000000000000000000000000001.wav"

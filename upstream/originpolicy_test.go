@@ -11,10 +11,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // The credential is shown to the source's own hosts and paths, to nobody else,

@@ -5,9 +5,9 @@ package upstream
 import (
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // plan says which fields of a kind's records the reader needs. It is never

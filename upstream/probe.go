@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 	"understudy/request"
 	"understudy/spec"
 )

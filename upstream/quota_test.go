@@ -13,9 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // TestWeigh: told weights never lag behind what is held by more than the light

@@ -6,10 +6,10 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // found is what the record reader found in a body.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // callsPage is a page of calls as twilio-like upstreams write it: about 2 KB a

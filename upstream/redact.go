@@ -6,9 +6,9 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // secret is a secret field's dotted name, last part first.

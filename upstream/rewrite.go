@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // origins finds upstream's own addresses at the beginning of a URL and says

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 //go:embed specs/*.yaml

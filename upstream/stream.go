@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // stream is a content under way: the io.ReadCloser of a Medium. One goroutine

@@ -18,10 +18,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/semaphore"
+	"understudy/spec"
 )
 
 // Options are a client's settings; zero values are the defaults named.

@@ -17,9 +17,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // newTransport is the product's own way out: no proxy from the environment, no

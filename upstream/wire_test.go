@@ -18,13 +18,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"go.uber.org/goleak"
 
 	"understudy"
 	"understudy/internal/slowapi"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func TestMain(m *testing.M) {

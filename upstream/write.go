@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // writeQueue is how long a write may wait for budget: SDKs give up at ten

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func write(t testing.TB, c *Client, method, uri, body string) (*understudy.Page, error) {

@@ -15,9 +15,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"understudy/bench/rig"
 
 	"github.com/google/pprof/profile"
+
+	"understudy/bench/rig"
 )
 
 // interior is a drop-in in this process, before a simulated API in another.

@@ -12,16 +12,16 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-	"understudy/bench/rig"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/bench/rig"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

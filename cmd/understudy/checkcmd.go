@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/feed"
+	"understudy/spec"
 )
 
 type checkCmd struct {

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy/internal/app"
 	"understudy/internal/crawl"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // crowd is how many clients ask for one cold page at once.

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"understudy/internal/query"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"understudy/internal/datadir"
+	"understudy/internal/query"
 	"understudy/internal/store"
 )
 

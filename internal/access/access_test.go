@@ -7,11 +7,11 @@ import (
 	"os"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
 	"understudy"
+	"understudy/spec"
 )
 
 const account = "AC00000000000000000000000000000001"

@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Asker answers questions: the mirror's Page.

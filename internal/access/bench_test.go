@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // callsPage is a list of 50 calls of about 2 KB each.

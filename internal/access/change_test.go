@@ -5,9 +5,9 @@ package access
 import (
 	"errors"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

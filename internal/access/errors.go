@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // The words of a spec's error codes and messages.

@@ -5,11 +5,11 @@ package access
 import (
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // deepest bounds how far up it is looked whether a record lies under one that

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/lru"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // Gate decides by one policy. It is never changed: another policy is another

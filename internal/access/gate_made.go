@@ -10,11 +10,11 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/lru"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // Options are what a Gate is made of.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 func TestRead(t *testing.T) {

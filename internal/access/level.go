@@ -9,9 +9,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // Level is how much of a value is shown. A greater one shows more.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 func TestLevels(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // studioSpec has a kind with a content, and one whose lists are cut in two ways.

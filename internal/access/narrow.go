@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/query"
+	"understudy/request"
 )
 
 // What a store is told of a rule beside the rule itself.

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

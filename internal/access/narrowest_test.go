@@ -2,6 +2,7 @@ package access
 
 import (
 	"testing"
+
 	"understudy/spec"
 )
 

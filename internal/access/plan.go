@@ -5,10 +5,10 @@ package access
 import (
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // node is one place in a body: a field, or the body itself.

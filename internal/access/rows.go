@@ -4,9 +4,9 @@ package access
 
 import (
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // State says what a value of a row is.

@@ -4,6 +4,7 @@ package access
 
 import (
 	"testing"
+
 	"understudy/spec"
 )
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy/internal/query"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // RowRules are one role's row rules for one source, by kind; Everything stands

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // shelf are the newest versions a gate under test looks up, by kind and id.

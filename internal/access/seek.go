@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // pause is how long one end of seeking a record counts for a caller: within it

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // slow is a mirror as seek meets it: upstream takes a second or a hundredth, and of what it

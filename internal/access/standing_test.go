@@ -6,9 +6,9 @@ package access
 import (
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 func TestStanding(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func long(prefix string, digit string) string { return prefix + strings.Repeat(digit, 32) }

@@ -6,10 +6,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // View is what one role sees of one page. It is shared and never changed.

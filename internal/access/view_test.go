@@ -7,10 +7,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 func TestMask(t *testing.T) {

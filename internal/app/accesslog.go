@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
 	"understudy/spec"
 )
 

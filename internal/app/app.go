@@ -23,8 +23,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy/internal/config"
 	"understudy/internal/crawl"
@@ -39,6 +37,8 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
 	"understudy/mirror"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/jobs"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // openWalker makes the walker, before the runner that runs its jobs.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -24,6 +23,7 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // FolderErasing erases in a folder no server uses.

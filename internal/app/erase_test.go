@@ -2,8 +2,8 @@ package app
 
 import (
 	"testing"
-	"understudy/spec"
 
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/feed"
 	"understudy/internal/jobs"
+	"understudy/request"
 )
 
 // openFeed makes the feed. Its streams end before the viewer's port waits for

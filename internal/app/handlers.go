@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -21,6 +20,7 @@ import (
 	"understudy/internal/search"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
+	"understudy/spec"
 )
 
 // openFaces binds every port first, so that nothing is announced that cannot

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/datadir"
 	"understudy/internal/jobs"
+	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

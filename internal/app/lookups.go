@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // lookups answers the questions of row rules. The own numbers of every source are

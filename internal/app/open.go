@@ -10,8 +10,6 @@ import (
 	"io"
 	"path/filepath"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -23,6 +21,8 @@ import (
 	"understudy/kit/dispatch"
 	"understudy/kit/semaphore"
 	"understudy/mirror"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

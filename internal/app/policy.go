@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/feed"
+	"understudy/spec"
 )
 
 // policy is who may do what, as the settings say. It is replaced whole.

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
@@ -24,6 +23,7 @@ import (
 	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
 	"understudy/mirror"
+	"understudy/spec"
 )
 
 // purge forgets in the running house.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
+	"understudy/spec"
 )
 
 // reloader reads the settings again.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/config"
+	"understudy/internal/query"
 	"understudy/internal/search"
+	"understudy/spec"
 )
 
 // searchKey reads the key of cursors, before any policy is put in force.

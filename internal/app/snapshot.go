@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/kit/limiter"
 	"understudy/kit/onlinestat"
 	"understudy/mirror"
+	"understudy/request"
 	"understudy/upstream"
 )
 

@@ -13,9 +13,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // Credential lets a program ask one source as upstream would let it: with a

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 const account = "AC00000000000000000000000000000001"

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
 	"understudy/kit/suggest"
 	"understudy/mirror"
+	"understudy/spec"
 )
 
 // answersConfig is one word for all lists of a source, or one for each kind

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"understudy/spec"
 
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // leastKeep is the shortest retention: a shorter one would empty what was just read.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

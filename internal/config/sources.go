@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/callers"
 	"understudy/kit/suggest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -13,11 +13,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/callers"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 // leastSecret is how many characters a secret of ours should have.

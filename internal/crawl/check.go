@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // How often a record that is not final is looked at: after a tenth of its age,

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 func TestLinksInACircleAreTold(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // The clock was a day ahead while all was walked, and is right again: what lies in

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // Covered says whether every record is held that upstream's lists have of a

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // oneDay is how long the made-up upstream of this test remembers.

@@ -17,12 +17,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/suggest"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Mirror is what the crawler needs of the mirror room.

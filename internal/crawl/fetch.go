@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/cycle"
+	"understudy/request"
+	"understudy/spec"
 )
 
 const (

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // press is a mirror whose pages all weigh the same.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // arrive puts new letters before all others.

@@ -13,10 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // childPosition is where a walk over held records goes on.

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // plan is how the records of one kind are found. It does not change.

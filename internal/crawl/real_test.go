@@ -17,16 +17,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/crawl"
 	"understudy/internal/jobs"
+	"understudy/internal/query"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
 	"understudy/mirror"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

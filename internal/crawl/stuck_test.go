@@ -12,9 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 func state(t *testing.T, x *Crawler, kind string) State {

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/folder"
 )
 

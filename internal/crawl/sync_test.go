@@ -11,9 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // synced is a world of letters that was synced.

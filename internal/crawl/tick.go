@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // head is a newest page that landed: its records, where it goes on, when.

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"understudy"
 	"understudy/internal/query"
 	"understudy/request"
 	"understudy/spec"
-
-	"understudy"
 	"understudy/upstream"
 )
 

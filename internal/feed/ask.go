@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
 	"understudy/kit/suggest"
+	"understudy/spec"
 )
 
 const (

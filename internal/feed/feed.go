@@ -19,12 +19,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/limiter"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Store keeps the changes, and small notes of this room's own.

@@ -16,11 +16,11 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
+	"understudy/spec"
 )
 
 func TestHiddenRecordsAreNotTold(t *testing.T) {

@@ -17,11 +17,11 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"understudy"
+	"understudy/spec"
 )
 
 const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

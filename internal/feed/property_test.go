@@ -17,11 +17,11 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/spec"
 )
 
 var (

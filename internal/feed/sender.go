@@ -16,12 +16,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/spec"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/charset"
+	"understudy/request"
 )
 
 // Header values that are the same for every answer. Header maps share these

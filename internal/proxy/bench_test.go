@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/kit/accesslog"
+	"understudy/request"
 )
 
 // benchPage is a list of 50 calls, 100 KB.

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -27,6 +26,7 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/mirror"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/request"
 )
 
 // retryAfter is what a 503 says when upstream said nothing.

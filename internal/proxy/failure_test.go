@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func TestFailures(t *testing.T) {

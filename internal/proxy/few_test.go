@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -27,6 +25,8 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/mirror"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
 	"understudy/internal/proxy"
 	"understudy/internal/sample"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -14,9 +14,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // Bounds of a callback.

@@ -15,9 +15,9 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

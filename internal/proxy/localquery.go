@@ -5,10 +5,10 @@ package proxy
 import (
 	"fmt"
 	"strconv"
-	"understudy/request"
 
 	"understudy"
 	"understudy/kit/suggest"
+	"understudy/request"
 )
 
 // localQuery takes over our own parameters: order, since and q. They are for lists;

@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"understudy"
 	"understudy/internal/query"
 	"understudy/request"
 	"understudy/spec"
-
-	"understudy"
 )
 
 func TestWishesOfARequest(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"understudy/request"
 	"understudy/spec"
 )

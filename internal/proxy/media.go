@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/header"
 	"understudy/kit/httprange"
+	"understudy/request"
 )
 
 // mediaStall is how long a caller may take over 64 KiB of a content.

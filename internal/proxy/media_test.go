@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -26,6 +25,7 @@ import (
 	"understudy/internal/store/contents"
 	"understudy/internal/store/storetest"
 	"understudy/mirror"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -19,17 +19,17 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"github.com/klauspost/compress/zstd"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/kit/accesslog"
 	"understudy/kit/limiter"
 	"understudy/kit/lru"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Mirror answers for upstream.

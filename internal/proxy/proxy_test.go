@@ -16,8 +16,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"go.yaml.in/yaml/v4"
 
@@ -25,6 +23,8 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/kit/accesslog"
+	"understudy/request"
+	"understudy/spec"
 )
 
 const (

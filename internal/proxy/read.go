@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/header"
 	"understudy/kit/lru"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // get asks the gate, then the mirror, and answers.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
-	"understudy/request"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"understudy/internal/access"
+	"understudy/request"
 )
 
 // representation holds what an answer says of its body. It is shared by every answer of

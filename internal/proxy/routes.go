@@ -4,9 +4,9 @@ package proxy
 
 import (
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // Routes are the patterns this face serves: methods and path templates of the

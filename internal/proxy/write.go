@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // writeTime bounds a write from when its body is here.

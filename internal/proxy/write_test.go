@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // counted is a body that counts how often it is read.

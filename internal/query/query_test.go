@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // FuzzMatch compares a matcher with a search through the decoded body.

@@ -4,9 +4,9 @@ package query
 import (
 	"bytes"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // Field is a field of a record.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // binder resolves the names of one query.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/upstream"
 )
 

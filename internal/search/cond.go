@@ -5,8 +5,8 @@ package search
 import (
 	"slices"
 	"time"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
 )
 

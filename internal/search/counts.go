@@ -9,9 +9,9 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // Bounds of what is kept.

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/sample"
 )
 

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/token"
 )
 

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/limiter"
 )
 

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/limiter"
 )
 

@@ -5,6 +5,7 @@ package search
 import (
 	"testing"
 	"time"
+
 	"understudy/internal/query"
 )
 

@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/limiter"
 )
 

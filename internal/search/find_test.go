@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // seen is a record as a role sees it: the fields that are seen in full.

@@ -9,16 +9,16 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/kit/token"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

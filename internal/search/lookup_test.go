@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // watched is a store that notes what it is asked and what it hands out.

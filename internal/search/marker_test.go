@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/sample"
+	"understudy/spec"
 )
 
 // markers are records of calls and messages with a marker in every field.

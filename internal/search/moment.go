@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 	"understudy/internal/query"
 	"understudy/spec"
 )

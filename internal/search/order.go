@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
 	"understudy/spec"
 )
 

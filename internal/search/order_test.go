@@ -13,11 +13,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 func TestSortByAField(t *testing.T) {

@@ -4,9 +4,10 @@ package search
 
 import (
 	"strings"
-	"understudy/internal/query"
 	"unicode"
 	"unicode/utf8"
+
+	"understudy/internal/query"
 )
 
 // Bounds of a query.

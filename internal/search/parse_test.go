@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 func TestParse(t *testing.T) {

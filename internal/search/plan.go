@@ -6,8 +6,8 @@ package search
 import (
 	"maps"
 	"slices"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
 )
 

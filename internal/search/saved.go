@@ -10,11 +10,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/internal/query"
 	"unicode"
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 const (

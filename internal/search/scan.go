@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"time"
+
 	"understudy/internal/query"
 )
 

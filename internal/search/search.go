@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/limiter"
 	"understudy/kit/token"
+	"understudy/spec"
 )
 
 // Store finds records. store.DB does.

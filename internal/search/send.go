@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/kit/xmldoc"
 )

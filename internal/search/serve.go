@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
 )

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // header says who asks: the caller's role, or its name and role.

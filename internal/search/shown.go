@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"slices"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonhttp"
 )
 

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // Gate says what a caller may see. access.Gate does, by cmd's hand.

@@ -5,11 +5,11 @@ package search
 import (
 	"cmp"
 	"slices"
-	"understudy/internal/query"
-	"understudy/spec"
 	"unicode/utf8"
 
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 const (

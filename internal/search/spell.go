@@ -5,9 +5,9 @@ package search
 import (
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // spell is an id as records spell it, when the letter case is all that differs;

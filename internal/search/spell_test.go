@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 func TestLetterCaseOfIDsAndChoices(t *testing.T) {

@@ -5,6 +5,7 @@ package search
 import (
 	"context"
 	"iter"
+
 	"understudy/internal/query"
 )
 

@@ -5,10 +5,10 @@ package search
 import (
 	"slices"
 	"strings"
-	"understudy/internal/query"
-	"understudy/spec"
 
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // sort of a field, as far as comparing goes.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy/internal/access"
+	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // world is a store of messages that say in what is hidden what hidden says.

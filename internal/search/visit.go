@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // visit is one search on its way.

@@ -5,10 +5,10 @@ package search
 import (
 	"fmt"
 	"strings"
-	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/suggest"
 )
 

@@ -7,10 +7,10 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"sync"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
+	"understudy/spec"
 )
 
 // kindRow is a kind as the database numbers it.

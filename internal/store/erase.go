@@ -19,11 +19,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // Cause is why something is erased.

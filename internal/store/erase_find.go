@@ -13,11 +13,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // Found is what an erasure would take.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
 )
 
 func eraseOptions(t testing.TB, now func() time.Time) store.Options {

@@ -7,10 +7,10 @@ import (
 	"bytes"
 	"net/url"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // leastTrace is how long a text must be to be looked for elsewhere; shorter

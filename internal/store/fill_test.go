@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // crowded is a page of messages, two hundred and twenty a second, each a version.

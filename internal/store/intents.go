@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+
 	"understudy/request"
 )
 

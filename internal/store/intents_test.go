@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy/internal/store"
+	"understudy/request"
 )
 
 func openIntents(t testing.TB, path string) *store.Intents {

@@ -9,12 +9,12 @@ import (
 	"os"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // itemsSpec is an API whose records may all be of one second.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )

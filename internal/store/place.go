@@ -14,11 +14,11 @@ package store
 import (
 	"math"
 	"strings"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 const (

@@ -4,9 +4,9 @@ package store
 
 import (
 	"testing"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // TestFollowed: only the parameter that takes the spec's tokens tells where a page

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -7,10 +7,10 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
+	"understudy/request"
 )
 
 // saving is one page on its way into the database.

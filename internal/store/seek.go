@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // MaxTerms is the most terms of one question, MaxValues the most values of one.

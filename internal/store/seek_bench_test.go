@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	"understudy/internal/store/storetest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	"understudy/internal/store/storetest"
 )
 

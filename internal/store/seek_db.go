@@ -7,9 +7,9 @@ import (
 	"database/sql/driver"
 	"slices"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 

@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 

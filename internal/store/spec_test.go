@@ -2,8 +2,8 @@ package store_test
 
 import (
 	"testing"
-	"understudy/spec"
 
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -7,9 +7,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 

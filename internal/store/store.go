@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
 	"understudy/spec"
 )
 

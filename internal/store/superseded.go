@@ -6,10 +6,10 @@ package store
 import (
 	"database/sql/driver"
 	"slices"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
+	"understudy/spec"
 )
 
 var selectCurrent = &sqlite.Statement{Head: "SELECT number, version, state FROM held WHERE number IN (", Tuple: "?", Tail: ")"}

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // termWay is how a field is found.

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )

@@ -6,10 +6,10 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
+	"understudy/request"
 )
 
 var (

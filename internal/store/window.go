@@ -10,9 +10,9 @@ import (
 	"math"
 	"slices"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 

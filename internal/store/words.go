@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // column is a column of the index of words: a class of fields, or a further

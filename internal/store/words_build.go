@@ -8,9 +8,9 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 )
 

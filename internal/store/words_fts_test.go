@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
 )

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	cases "understudy/internal/sample"
 	"understudy/internal/store/sqlite"
 )

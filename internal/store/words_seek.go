@@ -4,6 +4,7 @@ package store
 
 import (
 	"slices"
+
 	"understudy/internal/query"
 	"understudy/spec"
 )

@@ -7,10 +7,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy/internal/access"
 	"understudy/internal/sample"
+	"understudy/spec"
 )
 
 var adviceLine = regexp.MustCompile(`allow it with a line such as roles: \{(\w+): \{(\w+): \{(.*?)\}\}\}`)

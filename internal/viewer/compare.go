@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // compareTo stands between the two moments of an address that compares.

@@ -15,11 +15,11 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // ownBefore is the moment a page of a conversation ends at, the newest when

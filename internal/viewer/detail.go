@@ -11,12 +11,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // detailPage is what detail.html shows.

@@ -14,10 +14,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 )
 
 // composed makes the mirror compose whatever is wished for.

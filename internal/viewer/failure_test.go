@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // unready is a search that cannot answer.

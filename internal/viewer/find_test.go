@@ -17,16 +17,16 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/search"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // seer is the gate as the searcher has it.

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 )
 
 // ownTimes are what each view says of itself: how long it took and how old it is.

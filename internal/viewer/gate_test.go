@@ -14,10 +14,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // hiddenFrom gathers what a role must not meet: values of the fields picked,

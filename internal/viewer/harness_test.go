@@ -13,14 +13,14 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/slowapi"
 	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

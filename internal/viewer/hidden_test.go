@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access/accesstest"
 	"understudy/internal/sample"
 	"understudy/internal/viewer/page"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

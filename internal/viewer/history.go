@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"slices"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
+	"understudy/spec"
 )
 
 // seenVersion is a version as the caller sees it. Versions that look the same to the

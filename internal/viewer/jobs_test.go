@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/spec"
 )
 
 // workshop is a runner that does as it is told.

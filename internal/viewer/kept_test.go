@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // A conference's page shows the participants that are kept when upstream, as the

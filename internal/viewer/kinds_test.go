@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 )
 
 // Every kind of the spec has a page, and a record's page where it has an id,

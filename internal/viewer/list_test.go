@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 )
 
 // An address either asks upstream for a key, or is sent on to its tidy form.

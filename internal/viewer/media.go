@@ -10,13 +10,13 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/kit/accesslog"
 	"understudy/kit/httprange"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // mediaStall is how long a browser may take over 64 KiB.

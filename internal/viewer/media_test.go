@@ -13,12 +13,12 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // player opens made-up contents.

@@ -4,12 +4,12 @@ package viewer
 
 import (
 	"slices"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // others are the fields the spec does not name. The gate shows them to the role

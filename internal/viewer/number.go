@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // The bounds of a number's page.

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // ownNumber is the first of our own numbers.

@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // owner is a kind that lists our own numbers, read for our own record of one.

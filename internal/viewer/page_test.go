@@ -21,10 +21,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

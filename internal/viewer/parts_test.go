@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"github.com/klauspost/compress/gzip"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // gates hold back every fetch whose address contains one of their words, until

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/page"
+	"understudy/request"
 )
 
 // archive is a history that says what it is told.

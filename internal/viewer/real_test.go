@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
@@ -18,6 +17,7 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/internal/viewer/page"
 	"understudy/mirror"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

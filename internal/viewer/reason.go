@@ -4,10 +4,10 @@ package viewer
 
 import (
 	"strings"
-	"understudy/spec"
 
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // reason says which code a record carries, in upstream's words where it gives

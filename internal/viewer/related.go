@@ -6,13 +6,13 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // The bounds of what one page shows of other lists.

@@ -6,13 +6,13 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // The bounds of a timeline.

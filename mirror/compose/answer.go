@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // Page is the answer. at is how old it says it is. ErrInvalid: the page goes

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"understudy"
 	"understudy/internal/query"
 	"understudy/request"
 	"understudy/spec"
-
-	"understudy"
 )
 
 // Snapshots are records as they looked at a time. For a version that is not kept

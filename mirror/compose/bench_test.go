@@ -5,8 +5,8 @@ package compose_test
 import (
 	"testing"
 	"time"
-	"understudy/internal/query"
 
+	"understudy/internal/query"
 	"understudy/mirror/compose"
 )
 

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -19,6 +17,8 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // must sends a write that must succeed.

@@ -16,11 +16,11 @@ import (
 	"math"
 	"slices"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Options are what composing needs to know besides the request. The zero value

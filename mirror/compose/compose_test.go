@@ -15,14 +15,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/slowapi"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/mirror/compose"
+	"understudy/spec"
 )
 
 // till is an API of charges, numbered from 1.

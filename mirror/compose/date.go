@@ -5,6 +5,7 @@ package compose
 import (
 	"strings"
 	"time"
+
 	"understudy/spec"
 )
 

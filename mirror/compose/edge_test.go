@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy/mirror/compose/composetest"
+	"understudy/spec"
 )
 
 // timed are lists with filters on a time, and the field those look at.

@@ -7,10 +7,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // filter takes one of the list's filters in, if it was given. One that is bare

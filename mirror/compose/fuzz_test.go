@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

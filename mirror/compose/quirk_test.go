@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"understudy/spec"
 
 	"understudy/internal/sample"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/sample"
@@ -21,6 +20,7 @@ import (
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -5,10 +5,10 @@ package compose
 import (
 	"fmt"
 	"slices"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // rowForm is what the spec says of the list's rows; nil: records are held as the

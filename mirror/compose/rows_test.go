@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-	"understudy/spec"
 
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 func known(name string) (string, bool) { return "<" + name + ">", name != "none" }

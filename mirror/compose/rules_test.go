@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
+	"understudy/request"
 )
 
 // page composes with options, as somebody would who has a store.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"pgregory.net/rapid"
 
@@ -17,6 +16,7 @@ import (
 	"understudy/internal/store/storetest"
 	"understudy/mirror/compose"
 	"understudy/mirror/compose/composetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

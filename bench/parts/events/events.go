@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"sync"
 	"time"
-	"understudy/bench/rig"
-	"understudy/request"
 
+	"understudy/bench/rig"
 	"understudy/kit/dispatch"
+	"understudy/request"
 )
 
 // Measure tells four synchronous subscribers of what landed, beside a list of

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
 	"understudy/bench/rig"
 )
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
 	"understudy/bench/rig"
 )
 

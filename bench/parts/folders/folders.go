@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/bench/rig"
 
+	"understudy/bench/rig"
 	"understudy/kit/folder"
 	"understudy/kit/jsonspan"
 )

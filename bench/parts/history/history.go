@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-	"understudy/bench/rig"
-	"understudy/spec"
 
+	"understudy/bench/rig"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"time"
+
 	"understudy/bench/rig"
 )
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
 	"understudy/bench/rig"
 )
 

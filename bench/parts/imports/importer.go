@@ -16,14 +16,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"understudy/bench/rig"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/bench/rig"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/mirror"
+	"understudy/request"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

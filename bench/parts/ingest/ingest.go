@@ -14,11 +14,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-	"understudy/bench/rig"
-	"understudy/spec"
 
+	"understudy/bench/rig"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

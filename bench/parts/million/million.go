@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
 	"understudy/bench/rig"
 )
 

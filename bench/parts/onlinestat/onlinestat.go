@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"understudy/bench/rig"
 
+	"understudy/bench/rig"
 	"understudy/kit/onlinestat"
 )
 

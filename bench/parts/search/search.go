@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
 	"understudy/bench/rig"
 )
 

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"net/url"
 	"time"
-	"understudy/bench/rig"
 
 	"understudy"
+	"understudy/bench/rig"
 )
 
 // note is a sort of ids.

@@ -8,10 +8,11 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-	"understudy/bench/rig"
 
 	"github.com/twilio/twilio-go/client"
 	twilio "github.com/twilio/twilio-go/rest/api/v2010"
+
+	"understudy/bench/rig"
 )
 
 // Measure lists every call three times: directly, through Understudy for the

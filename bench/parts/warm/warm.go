@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
 	"understudy/bench/inside"
 	"understudy/bench/rig"
 )

@@ -5,8 +5,8 @@ import (
 	"context"
 	stdxml "encoding/xml"
 	"fmt"
-	"understudy/bench/rig"
 
+	"understudy/bench/rig"
 	"understudy/kit/xmldoc"
 )
 

@@ -17,11 +17,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // The values of the two records.

@@ -18,9 +18,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 // Defaults of Options.

@@ -19,10 +19,10 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/contents"
+	"understudy/request"
 )
 
 var filesEpoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/internal/store/storetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
+	"understudy/request"
 )
 
 // Put keeps a content, all of which from must bring: c.Size bytes, or what

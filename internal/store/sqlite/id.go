@@ -5,9 +5,9 @@ package sqlite
 import (
 	"fmt"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // The first byte of a stored id says its form.

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func changesNumbered(t *testing.T, s *suite) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store"
 )
 

@@ -5,10 +5,10 @@ package storetest_test
 import (
 	"path/filepath"
 	"testing"
-	"understudy/spec"
 
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/spec"
 	"understudy/upstream"
 )
 

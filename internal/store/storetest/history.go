@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"pgregory.net/rapid"
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/request"
 )
 
 // oracle is what a store must know, written plainly.

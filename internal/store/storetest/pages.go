@@ -6,9 +6,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func pageComesBack(t *testing.T, s *suite) {

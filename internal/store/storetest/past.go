@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // told is a history in words, the newest first: "calls 20-" is seen from 20 s

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 func terms(_ *testing.T, s *seeker) {

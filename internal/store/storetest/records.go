@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"understudy/request"
 
 	"understudy"
+	"understudy/request"
 )
 
 func recordIsNewest(t *testing.T, s *suite) {

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"understudy/request"
 
 	"pgregory.net/rapid"
 
 	"understudy"
 	"understudy/internal/store"
+	"understudy/request"
 )
 
 // Limit is what the stores of RunLimited are opened with, in bytes.

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/request"
 )
 
 // Store is what every store can do.

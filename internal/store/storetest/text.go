@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"pgregory.net/rapid"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // RunText runs the rules of words; open is as that of RunSeek.

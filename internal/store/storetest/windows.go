@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 )
 
 // clocked is a record with a clock and a parent of its own.

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/query"
 	"unicode"
 	"unicode/utf8"
 
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/jsonspan"

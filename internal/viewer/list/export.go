@@ -11,17 +11,17 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"github.com/klauspost/compress/gzip"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/cycle"
 	"understudy/kit/limiter"
+	"understudy/spec"
 )
 
 // The pieces of an export.

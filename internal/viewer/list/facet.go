@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // mostValues is how many values of a facet are shown at first.

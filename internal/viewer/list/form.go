@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // form is what a list's filter form shows. Its inputs carry upstream's names.

@@ -9,10 +9,10 @@ import (
 	"html/template"
 	"slices"
 	"strings"
-	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )

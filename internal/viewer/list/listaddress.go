@@ -4,11 +4,11 @@ package list
 
 import (
 	"slices"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // address is the viewer's address of a query with another position: query

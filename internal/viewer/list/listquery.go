@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // listQuery is a list page's address, read.

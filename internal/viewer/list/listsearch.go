@@ -7,10 +7,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"understudy/internal/query"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"strings"
 	"testing"
+
 	"understudy/internal/query"
 )
 

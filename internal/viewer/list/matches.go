@@ -5,10 +5,10 @@ package list
 import (
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // pageMatcher finds the pages a typed text may name.

@@ -5,9 +5,9 @@ package list
 import (
 	"slices"
 	"strings"
-	"understudy/internal/query"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )

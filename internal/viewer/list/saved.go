@@ -6,10 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )

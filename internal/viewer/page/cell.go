@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/spec"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,6 +14,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/charset"
+	"understudy/spec"
 )
 
 // cell is a value ready for the template. Every text in it is shown to the

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // parseDate reads a value of one of the date types. A plain date is that day's

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy/internal/viewer/plan"
+	"understudy/request"
+	"understudy/spec"
 )
 
 func zone(t *testing.T, name string) *time.Location {

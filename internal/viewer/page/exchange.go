@@ -12,12 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/accesslog"
 	"understudy/kit/header"
+	"understudy/request"
 )
 
 // exchange is one request on its way through the viewer.

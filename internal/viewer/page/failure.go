@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"understudy/internal/query"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/suggest"
 )

@@ -7,12 +7,12 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // Search finds records by words and conditions; search.Searcher fills it.

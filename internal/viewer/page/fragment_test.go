@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+
 	"understudy/internal/query"
 )
 

@@ -6,11 +6,11 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"understudy/request"
 
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/lru"
+	"understudy/request"
 )
 
 // mostOwn bounds the numbers of our own that are kept of each sort.

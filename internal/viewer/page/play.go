@@ -17,11 +17,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 const (

@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/jsonspan"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // glance is how long a part of a page may take; what is not there then is said to

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"github.com/klauspost/compress/gzip"
 
 	"understudy"
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // pages are the templates, read once, and the buffers they are rendered into.

@@ -4,11 +4,11 @@ package page
 
 import (
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // rights are what one caller may see.

@@ -7,10 +7,10 @@ import (
 	"context"
 	"sync"
 	"time"
-	"understudy/request"
 
 	"understudy"
 	"understudy/internal/viewer/plan"
+	"understudy/request"
 )
 
 // bannerAge is how old what a page says of a source or of the jobs may be.

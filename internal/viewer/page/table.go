@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // table is what the template "table" shows.

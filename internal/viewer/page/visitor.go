@@ -13,15 +13,15 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"understudy/internal/query"
-	"understudy/request"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/limiter"
 	"understudy/kit/lru"
+	"understudy/request"
+	"understudy/spec"
 )
 
 // Mirror answers for upstream; mirror.Mirror fills it.

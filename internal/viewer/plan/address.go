@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // ownList says in an address which of a kind's lists is meant, by its slug.

@@ -5,6 +5,7 @@ package plan
 import (
 	"slices"
 	"strings"
+
 	"understudy/spec"
 )
 

@@ -4,9 +4,9 @@ package plan
 
 import (
 	"slices"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // numberWord is the part of an address that begins the pages of numbers; no

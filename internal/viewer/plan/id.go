@@ -4,9 +4,9 @@ package plan
 
 import (
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // spellID is an id that was typed in any letter case as records spell it.

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // Source is a source with its kinds planned.

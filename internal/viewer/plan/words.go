@@ -5,9 +5,10 @@ package plan
 import (
 	"slices"
 	"strings"
-	"understudy/spec"
 	"unicode"
 	"unicode/utf8"
+
+	"understudy/spec"
 )
 
 // titleOf is a field's title for people: of a field inside an object its own

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
 	"understudy/kit/jsonspan"
+	"understudy/spec"
 )
 
 // Ask is a GET of upstream's: a path with its query, and what it answers.

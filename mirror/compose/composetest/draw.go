@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // Request is one list request.

@@ -5,10 +5,10 @@ package composetest
 import (
 	"context"
 	"slices"
-	"understudy/internal/query"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // spread is how far places lie apart.

@@ -5,9 +5,9 @@ package composetest
 import (
 	"strings"
 	"time"
-	"understudy/spec"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // filter draws a filter with its value: mostly one that some record has, or has
