@@ -243,9 +243,7 @@ func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 	if x.plan.parentKind != nil {
 		return w.recallChanges(ctx, x, m.After)
 	}
-	pages, ok := w.o.Store.(interface {
-		Page(context.Context, understudy.Key) (*understudy.Page, error)
-	})
+	pages, ok := w.o.Store.(Pages)
 	if !ok || x.tip.Zero() {
 		return nil
 	}

@@ -43,6 +43,12 @@ type Store interface {
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
+// Pages is what a Store may have besides: the newest page of a list is then looked
+// at after a restart.
+type Pages interface {
+	Page(context.Context, understudy.Key) (*understudy.Page, error)
+}
+
 // Notes keeps small named values. ErrNotFound: there is none of that name.
 type Notes interface {
 	Note(ctx context.Context, name string) ([]byte, error)
