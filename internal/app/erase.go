@@ -230,7 +230,7 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 	if w, err := h.db.Waiting(ctx); err != nil || w.Records > 0 {
 		h.erasing.ring() // the last process ended before it was done
 	}
-	if _, err := (indexes{h.App}).indexSoon(ctx); err != nil {
+	if _, err := indexes(h).indexSoon(ctx); err != nil {
 		h.log.Error("searches wait for the indexes", "err", err)
 	}
 	if len(h.cfg.Retention) > 0 { // it may be shorter than it was

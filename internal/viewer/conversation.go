@@ -251,7 +251,7 @@ func (q conversationView) conversationData(p *messages) error {
 	for _, t := range p.all {
 		from := q.R.PathValue("number")
 		if !t.ByA {
-			from, _ = numberReader{q.Exchange}.numbered("other")
+			from, _ = numberReader(q).numbered("other")
 		}
 		all = append(all, turnData{t.Kind, from, t.at.UTC().Format(time.RFC3339), t.raw})
 	}

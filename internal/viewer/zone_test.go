@@ -18,13 +18,6 @@ func outOfReach(ctx context.Context, source string) page.Snapshot {
 	return s
 }
 
-func zone(t *testing.T, name string) *time.Location {
-	t.Helper()
-	loc, err := time.LoadLocation(name)
-	must(t, err)
-	return loc
-}
-
 func TestZoneForm(t *testing.T) {
 	h := open(t)
 	for _, c := range []struct{ form, location, cookie string }{

@@ -168,11 +168,11 @@ func (q layout) fill(status int, page, name string, data any) error {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
 	if q.out != nil {
-		return response{q.Exchange}.finish()
+		return response(q).finish()
 	}
-	response{q.Exchange}.times(began)
+	response(q).times(began)
 	q.preload()
-	response{q.Exchange}.write(status, htmlType, q.page.Bytes())
+	response(q).write(status, htmlType, q.page.Bytes())
 	return nil
 }
 

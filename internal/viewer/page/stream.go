@@ -20,7 +20,7 @@ func (q response) above() error {
 	buf := q.V.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer q.V.pages.buffers.Put(buf)
-	f := layout{q.Exchange}.frame("list", q.expected())
+	f := layout(q).frame("list", q.expected())
 	f.Asked = "Upstream"
 	if q.Source != nil {
 		f.Asked = q.Source.Spec.Title
@@ -76,7 +76,7 @@ func (q response) packed(f func(*bytes.Buffer) error) error {
 func (q response) begun() {
 	q.out = &stream{}
 	q.times(q.Start)
-	layout{q.Exchange}.preload()
+	layout(q).preload()
 	if q.Kind != nil && q.V.Media != nil && q.R.PathValue("id") != "" {
 		q.openSession() // a part may show contents
 	}
