@@ -242,20 +242,36 @@ func TestPinnedVersions(t *testing.T) {
 	}
 }
 
-// ARCHITECTURE.md names things; what it names in backquotes as a path must exist.
+// ARCHITECTURE.md names things; what it names in backquotes as a path exists, and
+// every package and every file of the root is named.
 func TestArchitectureNamesWhatExists(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := regexp.MustCompile("`([a-z0-9_]+(?:/[a-z0-9_.]+)+/?|[a-z0-9_]+\\.go)`").FindAllStringSubmatch(string(text), -1)
-	if len(paths) < 20 {
-		t.Fatalf("found only %d paths in ARCHITECTURE.md", len(paths))
-	}
-	for _, m := range paths {
-		if _, err := os.Stat(filepath.FromSlash(m[1])); err != nil {
-			t.Errorf("ARCHITECTURE.md names %s, which is not there", m[1])
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z0-9_]+(?:/[a-z0-9_.]+)*/?)`|`([a-z0-9_]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		name := m[1] + m[2]
+		if named[name] = true; !strings.ContainsAny(name, "/.") {
+			continue
 		}
+		if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s, which is not there", name)
+		}
+	}
+	for _, f := range goFiles(t) {
+		name := f.dir + "/"
+		if f.dir == "." {
+			name = f.path
+		}
+		if !f.test && !named[name] {
+			t.Errorf("ARCHITECTURE.md does not name %s", name)
+		}
+	}
+	_, glossary, _ := strings.Cut(string(text), "\n## Glossary\n")
+	glossary, _, _ = strings.Cut(glossary, "\n## ")
+	if words := strings.Count(glossary, "\n| ") - 1; words < 20 || words > 40 {
+		t.Errorf("the glossary of ARCHITECTURE.md has %d words", words)
 	}
 }
 
