@@ -15,7 +15,7 @@ import (
 )
 
 // Many connections that send nothing use up every descriptor the process may
-// have. Those who ask are answered all the same: the idle ones make room.
+// have. Requests are still answered: idle connections are closed for them.
 func TestNoDescriptorsLeft(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "10ms", "--records", "300").URL("slowapi")

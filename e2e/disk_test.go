@@ -47,7 +47,7 @@ func small(t *testing.T, data string, size int) *disk {
 	return d
 }
 
-// fill leaves no room.
+// fill leaves no free disk space.
 func (d *disk) fill() {
 	d.Helper()
 	if !d.mounted {
@@ -147,7 +147,7 @@ func storeOf(t *testing.T, house *binary.Server) (s struct {
 	return s
 }
 
-// fresh asks for lists nobody has asked for, and gives what Cache-Status says.
+// fresh requests lists that were not requested before, and returns their Cache-Status.
 type fresh struct {
 	*testing.T
 	house *binary.Server
@@ -276,8 +276,8 @@ func TestStoreLocked(t *testing.T) {
 	verified(t, house, dir)
 }
 
-// The bytes of the database are overwritten under a running server: the health
-// says so, the log says so once, and whoever asks is answered by upstream.
+// The bytes of the database are overwritten under a running server. The health
+// reports it, the log reports it once, and callers get responses from upstream.
 func TestStoreRuined(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")

@@ -107,10 +107,10 @@ func (d *dropper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // dropUsual is how many reads TestDroppedConnections makes.
 const dropUsual = 400
 
-// TestDroppedConnections: while 30 of a hundred connections to upstream are
-// dropped, every read of a record nobody has asked for before is answered right,
-// and the API gets at most 1.2 requests for each. Counted are requests that came
-// to it: half of what is dropped never does.
+// TestDroppedConnections: 30 % of the connections to upstream are dropped. Every
+// read of a record that was not requested before gets the right response. The
+// API gets at most 1.2 requests for each read. Only requests that reach the API
+// are counted: half of the dropped ones do not reach it.
 func TestDroppedConnections(t *testing.T) {
 	reads := dropUsual
 	if n, err := strconv.Atoi(os.Getenv("PROVE_DROPS")); err == nil {

@@ -137,7 +137,7 @@ func (w *ward) look(all ...marked) {
 	}
 }
 
-// edit changes a record upstream, where nobody here hears of it.
+// edit changes a record upstream. The server gets no notification of it.
 func (w *ward) edit(sid, change string) {
 	w.Helper()
 	r, err := ask("POST", "", w.up+"/-/edit", fmt.Sprintf(`{"kind":"messages","records":[{"sid":%q,%s}]}`, sid, change))
@@ -338,7 +338,7 @@ func TestKillErasing(t *testing.T) {
 	t.Logf("%d kills while erasing, %d after a person was listed", kills, asked)
 }
 
-// lastAsked is the number of the newest receipt, or errand, of a person.
+// lastAsked returns the number of the newest receipt of an erasure that was requested for a person.
 func (w *ward) lastAsked() int64 {
 	for _, r := range w.receipts().Erasures {
 		if r.Cause == "asked" {

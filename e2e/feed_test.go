@@ -98,7 +98,7 @@ webhooks:
 	user := account + ":" + demoToken
 	var followed []int64
 	for round := range 3 {
-		// A message is sent and told of, again and again, while somebody follows.
+		// Messages are sent and notified repeatedly while a subscriber reads the feed.
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		after := "0"

@@ -82,9 +82,9 @@ func TestHookExampleOfTheDocument(t *testing.T) {
 	}
 }
 
-// TestHookIsAHint: a hundred callbacks about a record nobody has read are one
-// fetch of it, or one more for those that came meanwhile, and what upstream says
-// of it is a change.
+// TestHookIsAHint: a hundred callbacks about a record that was not read cause one
+// fetch of it. The callbacks that come during that fetch may cause one more.
+// The record that upstream returns is a change.
 func TestHookIsAHint(t *testing.T) {
 	t.Parallel()
 	up := startAPI(t, "--latency", "200ms", "--records", "300").URL("slowapi")

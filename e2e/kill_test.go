@@ -125,8 +125,8 @@ func (l *life) round() {
 	}
 	l.start()
 	if l.lost {
-		// Whoever kills a server that passes a write on may find what it held
-		// before that write: nobody could have told it of the answer.
+		// A server killed while it forwards a write may still hold the pages from
+		// before that write: it did not get the response.
 		l.look(slices.DeleteFunc(slices.Clone(l.stored), func(path string) bool { return !written(path) }))
 		l.lost = false
 	}

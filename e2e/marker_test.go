@@ -1,4 +1,4 @@
-// Markers: every route of every face is asked, and nothing hidden comes out.
+// Markers: the test requests every route of every frontend. No response contains hidden data.
 
 package e2e
 
@@ -29,7 +29,7 @@ import (
 	"understudy/upstream"
 )
 
-// face is one address of the house and the routes of its table.
+// face is one frontend: its address and the routes of its table.
 type face struct {
 	name   string
 	url    string
@@ -74,7 +74,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []face {
 	return faces
 }
 
-// nobody fills what a face needs to be made; no request reaches it.
+// nobody is a stub that the constructor of a frontend needs. No request reaches it.
 type nobody struct{}
 
 func (nobody) Page(context.Context, request.Request) (*request.Response, error) {

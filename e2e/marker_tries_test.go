@@ -58,7 +58,8 @@ func (g *garden) queriesOf(k *spec.Kind, l *spec.List) []string {
 	return all
 }
 
-// triesOf is every request a route is asked with; none when nobody has said how.
+// triesOf returns every request that the test sends to a route. It is empty
+// for a route that the test does not know.
 func (g *garden) triesOf(route string) []try {
 	method, path, ok := strings.Cut(route, " ")
 	if !ok {
@@ -236,7 +237,7 @@ func beside(f face) []try {
 // sight is what one credential saw.
 type sight struct {
 	seen  map[string]marker // markers in what was sent
-	tags  map[string]string // ETags by face and path
+	tags  map[string]string // ETags by frontend and path
 	count map[string]int    // answers by status
 	done  map[string]int    // answers by route
 	good  map[string]bool   // requests answered with a success

@@ -1,6 +1,6 @@
-// Matrix: every fault of upstream, on both faces, with and without something
-// held, ends in a good answer or in a clear error of the right shape; nothing
-// bad is kept; the next good answer heals.
+// Matrix: every fault of upstream is tested on both frontends, with and without
+// a held page. The response is a good one or a clear error of the right shape.
+// A bad response is not stored. The next good response ends the error.
 
 package e2e
 
@@ -68,11 +68,11 @@ type scene struct {
 	up, through, viewer string
 	good                map[string][]byte // direct answers by path
 	before              []byte            // of supersededPath, before the write; the mirror may have refilled it since
-	bad                 map[string][]byte // what upstream tells while the fault lasts, when it is told
+	bad                 map[string][]byte // what upstream answers during the fault, if it is known
 }
 
-// The paths of a scene: one nobody reads before, one that is held past its
-// freshness, one that a write has superseded.
+// The paths of a scene: one that was not read before, one that is held and stale,
+// and one that a write has superseded.
 const (
 	coldPath       = base + "/Calls.json?PageSize=7"
 	coldForPeople  = base + "/Calls.json?PageSize=9"

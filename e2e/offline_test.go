@@ -1,5 +1,5 @@
-// Offline: the provider's packages walk filtered lists that nobody has ever
-// asked for while upstream is away, and find what it would have said.
+// Offline: the provider's packages walk filtered lists that were never requested
+// before, during an outage of upstream. They find what upstream would return.
 
 package e2e
 

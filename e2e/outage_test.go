@@ -96,9 +96,9 @@ func TestOutage(t *testing.T) {
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
 	t.Logf("%d reads (%d said stale), %d refusals, %d upstream requests; p50 %v, p99 %v, slowest %v",
 		reads.Load(), stale.Load(), refused.Load(), asked, p50, p99, took[len(took)-1])
-	// Until the source counts as down each of the keys may be tried, and tried
-	// again after a second; from then on there are probes after 1, 2 and 4 s.
-	// That is less than one request a second for each key, whoever reads.
+	// Until the source counts as down, each key may be fetched, and fetched again
+	// after a second. From then on there are probes after 1, 2 and 4 s. That is
+	// less than one request a second for each key, for any number of readers.
 	if limit := len(held)*int(outageLength/time.Second) + 20; asked > limit {
 		t.Errorf("%d upstream requests in an outage of %v, want at most %d", asked, outageLength, limit)
 	}

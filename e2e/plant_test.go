@@ -39,14 +39,14 @@ const (
 type marker struct {
 	fate  fate
 	place string // "calls.from of CA…", for a failure's sentence
-	aside bool   // nobody need see it
+	aside bool   // the marker need not be seen in any response
 }
 
 // garden is the upstream. Markers are texts of a form nothing else has; those
 // in number fields are numbers of which the first eleven digits are the marker.
 type garden struct {
 	spec   *spec.Spec
-	url    string // its address, which is nobody's business
+	url    string // its address, which no response may contain
 	secret string // what the house signs in with; upstream repeats it
 	seed   uint64 // of what goes by chance
 	few    bool   // a part of the requests also in `make prove`
@@ -125,7 +125,7 @@ func (g *garden) found(sent []byte) map[string]marker {
 const (
 	texts   = iota // a text marker in every field
 	numbers        // numbers where numbers belong, real dates and states elsewhere
-	odd            // fields of types nobody expects, names twice, names escaped
+	odd            // fields of unexpected types, duplicate names, escaped names
 	variants
 )
 
@@ -319,7 +319,7 @@ func (g *garden) some(n uint64, request string) bool {
 	return !g.few && sample.Whole() || g.chance(n, request) == 0
 }
 
-// oddField writes a field as nobody expects it.
+// oddField writes a field in an unexpected form.
 func (g *garden) oddField(o *object, f *spec.Field, place string) {
 	inside := unnamed
 	if fateOf(f) == nobodies {

@@ -180,8 +180,8 @@ func (s *stage) compare(target, why string) (next string) {
 	return next
 }
 
-// apart says why nobody holds all records of a list: its rows say what only it
-// shows, or it is another account's.
+// apart returns why the records of a list cannot all be held: its rows have data
+// that only this list shows, or the list belongs to another account.
 func (s *stage) apart(target string) string {
 	s.Helper()
 	t, err := s.spec.Follow("twilio", target)

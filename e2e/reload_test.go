@@ -1,4 +1,4 @@
-// Reload: the settings are read again under load, and nobody notices.
+// Reload: the settings are read again under load, without an effect on any caller.
 
 package e2e
 
@@ -30,7 +30,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				path := base + "/Calls.json?PageSize=20"
-				if i%2 == 0 { // nobody has asked for this before
+				if i%2 == 0 { // this was not requested before
 					path = fmt.Sprintf("%s/Messages.json?PageSize=%d&Page=%d", base, 5+n, i)
 					fresh.Add(1)
 				}

@@ -161,8 +161,8 @@ func checkMask(t testing.TB, plain, shown string) {
 	}
 }
 
-// In an outage a program that asks for what is not held is told so in the
-// provider's own words, before the SDK's patience of ten seconds ends.
+// In an outage a program that requests what is not held gets an error in the
+// provider's own format, before the SDK's timeout of ten seconds.
 func TestSDKInOutage(t *testing.T) {
 	t.Parallel()
 	p, _, up := startPair(t, "--latency", "2ms", "--records", "100")

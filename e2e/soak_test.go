@@ -144,14 +144,14 @@ func truthsOf(t *testing.T, up string, chance *rand.Rand) (out []truth) {
 	return out
 }
 
-// nobodyNumber is a number nobody has, and its length that of others like it.
+// nobodyNumber is a phone number without records. The numbers derived from it have the same length.
 const nobodyNumber = 15550000000
 
 func nobodysPath(n int) string {
 	return fmt.Sprintf("%s/Calls.json?From=%%2B%d&PageSize=5", base, n)
 }
 
-// unasked is a truth nobody has asked for before.
+// unasked returns the expected response of a path that was not requested before.
 func (s *soak) unasked(n int) *truth {
 	was, is := strconv.Itoa(nobodyNumber), strconv.Itoa(nobodyNumber+n)
 	return &truth{nobodysPath(nobodyNumber + n), bytes.ReplaceAll(s.nobody.body, []byte(was), []byte(is))}

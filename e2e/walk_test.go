@@ -97,7 +97,7 @@ func (w walker) compare(t *testing.T, round string, direct, through found, up, a
 		t.Fatalf("%s: %d lists directly, %d through", round, len(direct), len(through))
 	}
 	for _, name := range slices.Sorted(maps.Keys(direct)) {
-		// An absolute URL names whoever answers.
+		// An absolute URL names the server that answers.
 		want := bytes.ReplaceAll(direct[name], []byte(up), []byte(address))
 		want = authToken.ReplaceAll(want, []byte(`$1""`))
 		var rows []json.RawMessage

@@ -41,9 +41,9 @@ func openInterior(ctx context.Context, r *rig.Run, records int) (*interior, erro
 
 func (i *interior) close() error { return errors.Join(i.server.close(), i.api.Stop()) }
 
-// NewPages lets a child walk a list through the rooms in this process, and
-// prints where the CPU time went. Upstream and the walker are processes of
-// their own and not in the profile.
+// NewPages starts a child process that walks a list through the packages in this
+// process, and prints the use of CPU time. Upstream and the walker are processes
+// of their own and not in the profile.
 func NewPages(ctx context.Context, r *rig.Run, pages int) (err error) {
 	i, err := openInterior(ctx, r, 50*pages)
 	if err != nil {
@@ -84,8 +84,8 @@ func Warm(ctx context.Context, r *rig.Run, d rig.Driver, a rig.Target) (err erro
 	return nil
 }
 
-// profiled runs f under the CPU profiler. It gives this process's CPU time by
-// the kernel's count, and the profile's by room. With -profile the profile is
+// profiled runs f under the CPU profiler. It returns this process's CPU time by
+// the kernel's count, and the profile's by package. With -profile the profile is
 // kept.
 func profiled(r *rig.Run, name string, f func() error) (spent time.Duration, rooms map[string]time.Duration, err error) {
 	dir := r.Dir
@@ -166,7 +166,7 @@ func room(s *profile.Sample) string {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, "net/http.(*response)") || strings.HasPrefix(name, "net/http.(*chunkWriter)") {
-			return "net/http, serving" // bytes handed over by a face are on their way
+			return "net/http, serving" // bytes that a frontend has written are being sent
 		}
 		if path, ok := strings.CutPrefix(name, "understudy/"); ok && !strings.HasPrefix(path, "bench/") {
 			path, _, _ = strings.Cut(path, "[") // type arguments hold paths too

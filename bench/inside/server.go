@@ -1,4 +1,4 @@
-// Server: the rooms joined in this process, as cmd joins them.
+// Server: the packages are connected in this process as cmd connects them.
 
 package inside
 
@@ -36,7 +36,7 @@ type server struct {
 	running sync.WaitGroup
 }
 
-// openServer joins the rooms with the settings of fast.
+// openServer connects the packages with the settings of fast.
 func openServer(ctx context.Context, r *rig.Run, api string) (*server, error) {
 	sp, err := upstream.BuiltIn("twilio")
 	if err != nil {

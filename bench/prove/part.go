@@ -62,7 +62,7 @@ const (
 	serverKills  = "500"
 	eraseKills   = "150"
 	lateCalls    = "5000"
-	dropReads    = "10000" // of records nobody has asked for, while connections are dropped
+	dropReads    = "10000" // of records that were not requested before, while connections are dropped
 	listRequests = "20000"
 	lostWrites   = "100000"
 	reading      = "10m"

@@ -12,9 +12,9 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Tables shows what takes the room in a store nobody has open, by SQLite's own
-// account (its dbstat table), and gives the bytes a record of what search by
-// words alone needs: the tables of the full-text index called words.
+// Tables prints which tables take the space in a store that no process has open,
+// by SQLite's dbstat table. It returns the bytes a record of what only the search
+// by words needs: the tables of the full-text index called words.
 func (r *Run) Tables(ctx context.Context, path string, records int) (search float64, err error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
 	if err != nil {

@@ -160,7 +160,7 @@ func fell(viewer string) error {
 		if home.Sources[0].State == "down" {
 			return nil
 		}
-		resp, err := http.Get(fmt.Sprintf("%s/twilio/calls?PageSize=%d", viewer, 2+i%40)) // each a page nobody holds
+		resp, err := http.Get(fmt.Sprintf("%s/twilio/calls?PageSize=%d", viewer, 2+i%40)) // each a page that is not held
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"understudy/bench/rig"
 )
 
-// Measure reads keys nobody asked for before, one at a time. What Understudy adds
-// is the client's time less upstream's own, as Server-Timing tells it. Because
+// Measure reads keys that were not requested before, one at a time. What Understudy
+// adds is the client's time less upstream's own, as Server-Timing reports it. Because
 // both figures come from the product, the same is measured from outside too:
 // against an upstream without latency, cold pages through Understudy are
 // compared with the same pages read directly.

@@ -11,11 +11,11 @@ import (
 	"understudy/bench/rig"
 )
 
-// Measure walks a list nobody asked for before, against an upstream without
-// latency, and divides the CPU time of the whole server process by the pages
-// it fetched: fetching, finding records, saving, packing, answering, logging,
-// collecting garbage. A second walk inside this process, with the rooms put
-// together as cmd does, is profiled to split the cost.
+// Measure walks a list that was not requested before, against an upstream without
+// latency. It divides the CPU time of the whole server process by the pages it
+// fetched: fetching, finding records, saving, packing, answering, logging,
+// collecting garbage. A second walk inside this process, with the packages
+// connected as cmd does, is profiled to split the cost.
 func Measure(ctx context.Context, r *rig.Run) error {
 	pages := r.Times(1000, 20)
 	rows := [][]string{{"walk of new pages, 50 calls each", "pages", "upstream requests", "bytes/page", "seconds", "CPU ms/page"}}

@@ -191,8 +191,8 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	return fed(ctx, r, g, w, c)
 }
 
-// fed runs rounds without and then with the slow one, who asks for all there
-// was and reads none of it.
+// fed runs rounds without and then with the slow subscriber. That subscriber
+// requests all changes and does not read the response.
 func fed(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience) error {
 	before, err := g.Serve.Resident()
 	if err != nil {

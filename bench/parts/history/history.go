@@ -19,7 +19,7 @@ import (
 
 // Measure saves the same calls into two stores: once, and once with five
 // changes of each after that, a day apart. What a store takes is its file once
-// it is closed, everything in it included: pages, indexes, changes, free room.
+// it is closed, everything in it included: pages, indexes, changes, free space.
 func Measure(ctx context.Context, r *rig.Run) error {
 	records, changes := r.Times(100_000, 2000), 5
 	rows := [][]string{{fmt.Sprintf("%d calls", records), "MiB", "bytes/record", "versions/record"}}

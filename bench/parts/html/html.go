@@ -25,9 +25,9 @@ const (
 	logroleZip   = 6283  // what gzip -6 would make of them
 )
 
-// Measure measures the viewer with few and with many records held: each page
-// warm, by one client and by sixteen, the first byte of pages nobody has looked
-// at, and pages that wait for upstream.
+// Measure measures the viewer with few and with many records held. It measures
+// each page warm, by one client and by sixteen, the first byte of pages that were
+// not requested before, and pages that wait for upstream.
 func Measure(ctx context.Context, r *rig.Run) error {
 	small, err := htmlOf(ctx, r, r.Times(5000, 300), nil)
 	if err != nil {
@@ -173,7 +173,7 @@ func heldCalls(ctx context.Context, g *rig.Rig, pages int) (all []rig.CallRow, e
 	return all, err
 }
 
-// firstBytes asks for pages nobody has looked at, each once, by one client.
+// firstBytes requests pages that were not requested before, each once, by one client.
 func firstBytes(ctx context.Context, r *rig.Run, g *rig.Rig, records int) error {
 	all, err := heldCalls(ctx, g, r.Times(4, 1))
 	if err != nil {

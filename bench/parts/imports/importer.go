@@ -1,4 +1,4 @@
-// Importer: the process that imports, with the rooms a server has.
+// Importer: the process that imports, with the packages of a server.
 
 package imports
 

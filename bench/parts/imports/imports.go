@@ -38,9 +38,9 @@ type imported struct {
 }
 
 // Measure runs 64 jobs, each of which fills one page of 1 to 64 MB, under the
-// limit of memory a server has, and then fixed numbers at once, each in a process
-// of its own with the rooms a server has. The first is done three times. Then small
-// jobs come while one of 200 MB runs.
+// memory limit of a server. Then it runs fixed numbers of jobs at once. Each run
+// is a process of its own with the packages of a server. The first run is done
+// three times. Then small jobs come while one of 200 MB runs.
 func Measure(ctx context.Context, r *rig.Run) error {
 	n, small := r.Times(importJobs, 6), r.Times(importSmall, 10)
 	api, err := rig.Start(ctx, r.Dir, "slowapi-imports", "slowapi ", r.Bin, "slowapi", "--listen", "127.0.0.1:0", "--latency", "100ms", "--records", "20000")

@@ -1,4 +1,4 @@
-// Package reader is a part of the bench: somebody who looks at the newest page once a second.
+// Package reader is a part of the bench: a reader requests the newest page once a second.
 package reader
 
 import (

@@ -88,8 +88,8 @@ func (d *asker) query() rig.Question {
 	}
 }
 
-// text is a query over what the simulated people write. Nearly every one has a
-// window of days of its own or a code nobody else has, so that none is twice.
+// text returns a query over the texts of the simulated messages. Nearly every query
+// has its own range of days or a unique code, so that no query comes twice.
 func (d *asker) text() (group, text string) {
 	pick := func(of ...string) string { return of[d.rng.IntN(len(of))] }
 	code := fmt.Sprint(100000 + d.rng.IntN(900000))
